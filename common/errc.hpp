@@ -1,0 +1,79 @@
+/// The closed list of ways an operation can fail, the same all the way out: C++ `Errc`, JSON
+/// `error.data.code`, exit code of the command-line tools, metric label.
+///
+/// C++20-clean: kernels may include it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace leasehold {
+
+enum class Errc : std::uint8_t {
+  // What the caller sent cannot be understood or accepted.
+  BadRequest,
+  MalformedMessage,
+  MessageTooLarge,
+  UnknownMethod,
+  // Who the caller is.
+  PermissionDenied,
+  BadToken,
+  UnknownTenant,
+  UnknownWorker,
+  UnknownLease,
+  UnknownRequest,
+  // Limits. Retrying later, or asking for less, can succeed.
+  QuotaConcurrent,
+  QuotaBlocks,
+  QueueFull,
+  PoolExhausted,
+  OutOfBlocks,
+  PromptTooLong,
+  Draining,
+  RebindRateLimited,
+  // Lease state. These are final for the lease they name.
+  LeaseRevoked,
+  LeaseFenced,
+  EngineLeaseFenced,
+  MissingWeight,
+  StaleGeneration,
+  IllegalTransition,
+  RequestIdConflict,
+  BrokerLost,
+  // The engine.
+  EngineDecodeFailed,
+  NoModelLoaded,
+  WeightsLoading,
+  StillWritable,
+  NumericFault,
+  // Files and the machine.
+  FileNotFound,
+  FileCorrupt,
+  UnsupportedModel,
+  UntrustedSegment,
+  SocketInUse,
+  ConnectionRefused,
+  ConnectionLost,
+  TimedOut,
+  DiskFull,
+  OutOfMemory,
+  SystemError,
+};
+
+inline constexpr int kErrcCount = static_cast<int>(Errc::SystemError) + 1;
+
+/// The name as it appears on every wire, e.g. "LeaseFenced".
+std::string_view name(Errc code);
+
+/// The inverse of `name`; nothing for a word that is not in the list.
+std::optional<Errc> errc_from_name(std::string_view text);
+
+/// True when the same call may succeed later without any change by the caller.
+bool is_retryable(Errc code);
+
+/// Exit code of a command-line tool that ends with this error: 10 + position in the list.
+/// 0 is success, 1 an unforeseen failure, 2 wrong usage.
+int exit_code(Errc code);
+
+}  // namespace leasehold

@@ -1,0 +1,13 @@
+/// Log set-up for programs. Libraries return errors; mains log, one line per event: a sentence,
+/// then logfmt, e.g. `lease revoked lease=17.4 reason=operator`.
+#pragma once
+
+#include <string_view>
+
+namespace leasehold {
+
+/// Sends spdlog's default logger to stderr with `program` in every line. `level` is one of
+/// trace, debug, info, warn, error; anything else means info.
+void set_up_log(std::string_view program, std::string_view level);
+
+}  // namespace leasehold

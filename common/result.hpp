@@ -1,0 +1,43 @@
+/// Expected failure travels as a value.
+///
+/// `Result<T>` is for what can go wrong outside our own code: input, files, peers, limits. A broken
+/// promise of our own code is `expects()` / `ensures()` (common/expects.hpp) instead.
+#pragma once
+
+#include <expected>
+#include <string>
+#include <utility>
+
+#include "common/errc.hpp"
+
+namespace leasehold {
+
+/// What failed, and a sentence that holds the values and says what to do next.
+struct Error {
+  Errc code;
+  std::string detail;
+
+  bool operator==(const Error&) const = default;
+};
+
+template <class T>
+using Result = std::expected<T, Error>;
+
+/// `return fail(Errc::UnknownTenant, fmt::format("no tenant {}", id));`
+inline std::unexpected<Error> fail(Errc code, std::string detail) {
+  return std::unexpected(Error{code, std::move(detail)});
+}
+
+/// A failed system call: `fail_errno(Errc::SystemError, "memfd_create", errno)`.
+std::unexpected<Error> fail_errno(Errc code, std::string_view what, int error_number);
+
+}  // namespace leasehold
+
+/// Unwraps a Result or returns its error to the caller: `Header h = TRY(read_header(file));`
+/// Not for coroutines.
+#define TRY(expression)                                                       \
+  __extension__({                                                             \
+    auto&& try_result_ = (expression);                                        \
+    if (!try_result_) return std::unexpected(std::move(try_result_).error()); \
+    *std::move(try_result_);                                                  \
+  })

@@ -1,0 +1,17 @@
+# What a builder may choose. Presets set these; nothing else does.
+option(LEASEHOLD_BUILD_TESTS "Build the test programs" ON)
+option(LEASEHOLD_WARNINGS_AS_ERRORS "Treat every compiler warning as an error" OFF)
+option(LEASEHOLD_CUDA "Build the CUDA backend when nvcc is found" ON)
+set(LEASEHOLD_SANITIZE "" CACHE STRING "Sanitizers, as given to -fsanitize= (empty for none)")
+
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+find_program(LEASEHOLD_CCACHE ccache)
+if(LEASEHOLD_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${LEASEHOLD_CCACHE}")
+endif()

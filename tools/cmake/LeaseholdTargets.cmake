@@ -1,0 +1,56 @@
+# One target per room. Everything a room needs is a property of its target.
+#
+#   leasehold_library(NAME SOURCES … LINKS …)     static library, alias leasehold::NAME
+#   leasehold_program(NAME SOURCES … LINKS …)     executable, lands in <build>/bin
+#   leasehold_test(NAME LABEL … SOURCES … LINKS … [TIMEOUT seconds])
+#                                                 Catch2 program, one ctest case per TEST_CASE
+
+function(leasehold_settings target)
+  target_compile_features(${target} PUBLIC cxx_std_23)
+  target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}")
+  # -ffp-contract=off: the order and rounding of every float operation is the one written down.
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                         -Wno-sign-conversion -Wnon-virtual-dtor -ffp-contract=off)
+  if(LEASEHOLD_WARNINGS_AS_ERRORS)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(LEASEHOLD_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${LEASEHOLD_SANITIZE}
+                           -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${LEASEHOLD_SANITIZE})
+  endif()
+endfunction()
+
+function(leasehold_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  add_library(leasehold_${name} STATIC ${arg_SOURCES})
+  add_library(leasehold::${name} ALIAS leasehold_${name})
+  leasehold_settings(leasehold_${name})
+  target_link_libraries(leasehold_${name} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
+endfunction()
+
+function(leasehold_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  leasehold_settings(${name})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+endfunction()
+
+function(leasehold_test name)
+  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LINKS;DEPENDS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  leasehold_settings(${name})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS} Catch2::Catch2WithMain)
+  target_compile_definitions(${name} PRIVATE
+    LEASEHOLD_SOURCE_DIR="${CMAKE_SOURCE_DIR}" LEASEHOLD_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  if(arg_DEPENDS)
+    add_dependencies(${name} ${arg_DEPENDS})
+  endif()
+  catch_discover_tests(${name} TEST_PREFIX "${arg_LABEL}/${name}: "
+    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
