@@ -1,0 +1,52 @@
+/// The closed list of places where a worker touches leased memory or its own scratch for a tenant.
+/// Errors, events, fault labels and benches use these names. C++20-clean.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace leasehold {
+
+enum class LaunchSite : std::uint8_t {
+  WeightLoad,
+  Embedding,
+  AttentionNorm,
+  QueryProjection,
+  KeyProjection,
+  ValueProjection,
+  QueryRope,
+  KeyRope,
+  KvAppend,
+  AttentionScores,
+  AttentionMerge,
+  AttentionOutput,
+  FfnNorm,
+  FfnGate,
+  FfnUp,
+  SwiGlu,
+  FfnDown,
+  OutputNorm,
+  LmHead,
+  Commit,
+};
+
+inline constexpr int kLaunchSiteCount = static_cast<int>(LaunchSite::Commit) + 1;
+
+constexpr std::string_view name(LaunchSite site) {
+  constexpr std::string_view kNames[kLaunchSiteCount] = {
+      "weight_load",    "embedding",        "attention_norm",  "query_projection",
+      "key_projection", "value_projection", "query_rope",      "key_rope",
+      "kv_append",      "attention_scores", "attention_merge", "attention_output",
+      "ffn_norm",       "ffn_gate",         "ffn_up",          "swiglu",
+      "ffn_down",       "output_norm",      "lm_head",         "commit"};
+  return kNames[static_cast<unsigned>(site)];
+}
+
+/// What a unit can reach; the low two bits of an announcement.
+enum class Touches : std::uint8_t {
+  Nothing = 0,  ///< Idle.
+  WeightsAndScratch = 1,
+  TenantMemory = 2,  ///< Weights and scratch too.
+};
+
+}  // namespace leasehold

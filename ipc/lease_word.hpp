@@ -1,0 +1,95 @@
+/// The one 64-bit word that says whether a lease may be used.
+///
+///   word = generation:48 | state:8 | reason:8        zero is Closed
+///
+/// A worker compares the *whole* word with the one it was granted. Any difference (state,
+/// generation, a page that reads as zero) means "no". A word only ever moves
+/// Closed → Live → Revoked → Fenced within a generation, and generations only grow.
+///
+/// C++20-clean: kernels may include it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace leasehold {
+
+enum class LeaseState : std::uint8_t { Closed = 0, Live = 1, Revoked = 2, Fenced = 3 };
+
+/// Why a lease was taken back. Closed list; `None` belongs to Closed and Live.
+enum class RevokeReason : std::uint8_t {
+  None = 0,
+  Released,
+  Operator,
+  TtlExpired,
+  HolderGone,
+  QuotaExceeded,
+  PreemptedByPriority,
+  QuotaRebalanced,
+  DrainDeadline,
+  WorkerGone,
+  WorkerHung,
+  WorkerReplaced,
+  WorkerUntrusted,
+  DeviceFault,
+  ModelUnloaded,
+  PolicyChanged,
+  MachineRestarted,
+};
+
+inline constexpr int kRevokeReasonCount = static_cast<int>(RevokeReason::MachineRestarted) + 1;
+
+struct LeaseWord {
+  std::uint64_t bits = 0;
+
+  static constexpr LeaseWord make(std::uint64_t generation, LeaseState state,
+                                  RevokeReason reason = RevokeReason::None) {
+    return {generation << 16 | std::uint64_t{static_cast<std::uint8_t>(state)} << 8 |
+            std::uint64_t{static_cast<std::uint8_t>(reason)}};
+  }
+
+  constexpr std::uint64_t generation() const { return bits >> 16; }
+  constexpr LeaseState state() const { return static_cast<LeaseState>(bits >> 8 & 0xFF); }
+  constexpr RevokeReason reason() const { return static_cast<RevokeReason>(bits & 0xFF); }
+  constexpr bool operator==(const LeaseWord&) const = default;
+};
+
+/// "Live", "Revoked" …; "Unknown" for a byte that is no state (the word is input to a reader).
+constexpr std::string_view name(LeaseState state) {
+  switch (state) {
+    case LeaseState::Closed:
+      return "Closed";
+    case LeaseState::Live:
+      return "Live";
+    case LeaseState::Revoked:
+      return "Revoked";
+    case LeaseState::Fenced:
+      return "Fenced";
+  }
+  return "Unknown";
+}
+
+/// "operator", "ttl_expired" …, as on every wire; "unknown" for a byte that is no reason.
+constexpr std::string_view name(RevokeReason reason) {
+  constexpr std::string_view kNames[kRevokeReasonCount] = {"none",
+                                                           "released",
+                                                           "operator",
+                                                           "ttl_expired",
+                                                           "holder_gone",
+                                                           "quota_exceeded",
+                                                           "preempted_by_priority",
+                                                           "quota_rebalanced",
+                                                           "drain_deadline",
+                                                           "worker_gone",
+                                                           "worker_hung",
+                                                           "worker_replaced",
+                                                           "worker_untrusted",
+                                                           "device_fault",
+                                                           "model_unloaded",
+                                                           "policy_changed",
+                                                           "machine_restarted"};
+  const auto i = static_cast<unsigned>(reason);
+  return i < kRevokeReasonCount ? kNames[i] : "unknown";
+}
+
+}  // namespace leasehold

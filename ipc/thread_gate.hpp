@@ -1,0 +1,110 @@
+/// The launch door: the only way to run a unit and the only maker of permits.
+///
+/// C++20-clean.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "ipc/gate_set.hpp"
+#include "ipc/launch_gate.hpp"
+#include "ipc/leased.hpp"
+
+namespace leasehold {
+
+/// Leave to touch leased memory for the length of one unit. Never outlives it: not copyable.
+class LaunchPermit {
+ public:
+  LaunchPermit(const LaunchPermit&) = delete;
+  LaunchPermit& operator=(const LaunchPermit&) = delete;
+
+  /// The address behind a handle. Only for memory of a lease this unit's gate set names.
+  template <class T>
+  T* open(Leased<T> handle) const {
+    return handle.address_;
+  }
+  bool is_live(std::uint32_t sequence) const { return (live_ >> sequence & 1) != 0; }
+  SequenceMask live() const { return live_; }
+
+ private:
+  friend class ThreadGate;
+  explicit LaunchPermit(SequenceMask live) : live_(live) {}
+
+  SequenceMask live_;
+};
+
+/// Watches units from inside, for tests and for slow motion. Called between poll and run.
+/// Threads: from any gate thread.
+class GateProbe {
+ public:
+  virtual ~GateProbe() = default;
+  virtual void unit_polled(std::uint32_t thread, LaunchSite site, std::uint16_t layer) = 0;
+};
+
+/// What a unit is about: where it stands in the model and what it can reach.
+struct UnitLabel {
+  LaunchSite site;
+  std::uint16_t layer;
+  Touches touches;
+};
+
+/// One thread's door.
+///
+/// Lifetime: announce line, table and stop board outlive it. Threads: one thread only.
+class ThreadGate {
+ public:
+  struct Wiring {
+    std::uint32_t thread = 0;                        ///< Which announce line this is.
+    std::atomic<std::uint64_t>* announce = nullptr;  ///< That line.
+    const std::atomic<std::uint64_t>* revocations = nullptr;
+    const StopBoard* stops = nullptr;
+    GateProbe* probe = nullptr;  ///< May be null.
+  };
+
+  explicit ThreadGate(const Wiring& wiring)
+      : core_(*wiring.announce, *wiring.revocations, wiring.stops->changes()),
+        thread_(wiring.thread),
+        probe_(wiring.probe) {}
+
+  /// Announces, polls, and calls `unit(const LaunchPermit&)` unless nothing it works for is left.
+  /// Returns the sequences that were live for it; empty means it did not run.
+  template <class Unit>
+  SequenceMask run(const GateSet& set, UnitLabel label, Unit&& unit) {
+    const bool unchanged = core_.begin_unit(label.touches);
+    bool refused = false;
+    if (!unchanged || step_ != set.step()) [[unlikely]]
+      refused = recheck(set, label);
+    if (live_ != 0) {
+      if (probe_ != nullptr) [[unlikely]]
+        probe_->unit_polled(thread_, label.site, label.layer);
+      ++units_run_;
+      std::forward<Unit>(unit)(LaunchPermit(live_));
+    }
+    core_.end_unit();
+    if (refused) [[unlikely]]
+      set.listener().quiet_progress();
+    return live_;
+  }
+
+  std::uint64_t units_run() const { return units_run_; }
+
+ private:
+  // True when something that was live is not any more.
+  bool recheck(const GateSet& set, UnitLabel label) {
+    const auto baseline = core_.read_baseline();  // first the counters, then the words
+    const SequenceMask from = step_ == set.step() ? live_ : set.all();
+    step_ = set.step();
+    live_ = set.recheck(from, label.site, label.layer);
+    core_.adopt_baseline(baseline);
+    return live_ != from;
+  }
+
+  GateCore<> core_;
+  std::uint32_t thread_;
+  GateProbe* probe_;
+  std::uint64_t step_ = 0;  // steps start at 1
+  SequenceMask live_ = 0;
+  std::uint64_t units_run_ = 0;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,15 @@
+/// How a launch ended. C++20-clean.
+#pragma once
+
+#include "ipc/gate_set.hpp"
+
+namespace leasehold {
+
+/// `live` are the sequences every unit of the launch still found live. An empty mask means there is
+/// nothing left to launch for: either the engine's lease was refused or every tenant's.
+struct LaunchStatus {
+  SequenceMask live = 0;
+  bool nothing_left() const { return live == 0; }
+};
+
+}  // namespace leasehold

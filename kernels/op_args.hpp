@@ -1,0 +1,152 @@
+/// What every operator of the forward pass is given. Plain data; nothing here owns memory.
+///
+/// A *row* is one token position of one sequence; a step has `n_rows` of them, prefill rows and
+/// decode rows alike. Row r belongs to sequence `rows[r].sequence` (an index into the step's
+/// GateSet) and stands at position `rows[r].position` of it. Rows of one sequence are consecutive
+/// and ascend by one.
+///
+/// Plain pointers are the worker's own scratch. `Leased` ones are broker-owned memory and can be
+/// followed only with a permit. C++20-clean.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "ipc/gate_set.hpp"
+#include "ipc/launch_site.hpp"
+#include "ipc/leased.hpp"
+#include "kernels/quant/tensor_type.hpp"
+
+namespace leasehold {
+
+/// Which two elements of a head a rotation pairs: (2i, 2i+1), or (i, i + rope_dim/2).
+enum class RopeStyle : std::uint8_t { Interleaved, Halves };
+
+/// How keys and values are stored.
+enum class KvType : std::uint8_t { F32, F16 };
+constexpr std::uint32_t size_bytes(KvType type) {
+  return type == KvType::F32 ? 4 : 2;
+}
+
+/// One matrix as it lies in the weights region.
+struct WeightMatrix {
+  TensorType type = TensorType::F32;
+  std::uint32_t n_out = 0;       ///< Rows of the matrix.
+  std::uint32_t n_in = 0;        ///< Elements of a row.
+  Leased<const std::byte> data;  ///< [n_out] rows of row_size_bytes(type, n_in) bytes
+};
+
+struct RowRef {
+  std::uint32_t sequence;
+  std::uint32_t position;
+};
+
+/// What is common to all launches of one step.
+struct LaunchContext {
+  const GateSet* gates = nullptr;
+  std::span<const RowRef> rows;  ///< [n_rows]
+  std::uint16_t layer = 0;
+};
+
+/// out[r, :] = table[tokens[r], :]
+struct EmbeddingArgs {
+  WeightMatrix table;          ///< [n_vocab, n_embd]
+  const std::int32_t* tokens;  ///< [n_rows], each in [0, n_vocab)
+  float* out;                  ///< [n_rows, n_embd]
+};
+
+/// out = x / sqrt(mean(x²) + epsilon) * weight, per row (Zhang & Sennrich 2019).
+struct RmsNormArgs {
+  LaunchSite site;
+  const float* x;              ///< [n_rows, width]
+  Leased<const float> weight;  ///< [width]
+  float* out;                  ///< [n_rows, width]; may be x
+  std::uint32_t width;
+  float epsilon;
+};
+
+/// out[i, :] (+)= W · x[select[i], :]
+struct MatmulArgs {
+  LaunchSite site;
+  WeightMatrix weight;      ///< [n_out, n_in]
+  const float* x;           ///< [n_rows, n_in]
+  float* out;               ///< [n_selected, n_out]
+  bool accumulate = false;  ///< Add to out (a residual) instead of storing.
+  /// Which rows of x take part, ascending; empty means all of them.
+  std::span<const std::uint32_t> select = {};
+};
+
+/// Rotates the first `rope_dim` elements of each head in place (Su et al. 2021).
+struct RopeArgs {
+  LaunchSite site;
+  float* x;  ///< [n_rows, n_heads, head_dim]
+  std::uint32_t n_heads;
+  std::uint32_t head_dim;
+  std::uint32_t rope_dim;
+  RopeStyle style;
+  const float* cos_sin;  ///< [n_rows, rope_dim/2, 2] for each row's own position
+};
+
+/// The shape of the paged KV cache, the same for every block of a model.
+///
+/// A block holds `kBlockTokens` consecutive positions of one sequence for all layers:
+///   [n_layers][2: K, V][n_kv_heads][kBlockTokens][head_dim] of `type`
+struct KvLayout {
+  static constexpr std::uint32_t kBlockTokens = 16;
+
+  std::uint32_t n_layers = 0;
+  std::uint32_t n_kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  KvType type = KvType::F16;
+
+  constexpr std::uint64_t plane_size_bytes() const {
+    return std::uint64_t{n_kv_heads} * kBlockTokens * head_dim * size_bytes(type);
+  }
+  constexpr std::uint64_t block_size_bytes() const { return n_layers * 2 * plane_size_bytes(); }
+  /// From the start of a block to one head's [kBlockTokens][head_dim] keys (plane 0) or values (1).
+  constexpr std::uint64_t head_offset_bytes(std::uint32_t layer, std::uint32_t plane,
+                                            std::uint32_t kv_head) const {
+    return (std::uint64_t{layer} * 2 + plane) * plane_size_bytes() +
+           std::uint64_t{kv_head} * kBlockTokens * head_dim * size_bytes(type);
+  }
+};
+
+/// Where one sequence's positions lie: block i holds positions [16i, 16i + 16).
+using BlockTableView = std::span<const Leased<std::byte>>;
+
+/// Writes k and v of every row into its sequence's block at the row's position.
+struct KvAppendArgs {
+  KvLayout layout;
+  const float* k;                                ///< [n_rows, n_kv_heads, head_dim]
+  const float* v;                                ///< [n_rows, n_kv_heads, head_dim]
+  std::span<const BlockTableView> block_tables;  ///< [n_sequences]
+};
+
+/// Causal attention of every row over positions 0 … its own, keys and values from the blocks.
+/// Query head h reads kv head h / (n_heads / n_kv_heads).
+struct AttentionArgs {
+  KvLayout layout;
+  const float* q;  ///< [n_rows, n_heads, head_dim]
+  float* out;      ///< [n_rows, n_heads, head_dim]
+  std::uint32_t n_heads;
+  float scale;                                   ///< 1 / sqrt(head_dim)
+  std::span<const BlockTableView> block_tables;  ///< [n_sequences]
+};
+
+/// gate = silu(gate) * up, element by element (Shazeer 2020).
+struct SwiGluArgs {
+  float* gate;      ///< [n_rows, width]
+  const float* up;  ///< [n_rows, width]
+  std::uint32_t width;
+};
+
+/// Raw bytes into or out of leased memory: loading weights today, swap and adoption later.
+struct CopyInArgs {
+  LaunchSite site;
+  Leased<std::byte> to;
+  const std::byte* from;
+  std::size_t size_bytes;
+};
+
+}  // namespace leasehold
