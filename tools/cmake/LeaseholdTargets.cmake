@@ -10,7 +10,8 @@ function(leasehold_settings target)
   target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}")
   # -ffp-contract=off: the order and rounding of every float operation is the one written down.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-                         -Wno-sign-conversion -Wnon-virtual-dtor -ffp-contract=off)
+                         -Wno-sign-conversion -Wno-missing-field-initializers
+                         -Wnon-virtual-dtor -ffp-contract=off)
   if(LEASEHOLD_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
