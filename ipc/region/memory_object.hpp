@@ -1,0 +1,64 @@
+/// A piece of memory that travels between processes as a file descriptor (a sealed memfd).
+///
+/// Ownership: the object owns its descriptor; mappings and copies in other processes live on
+/// without it, so "freed" is proven by `allocated_bytes`, not by closing. Source: memfd_create(2),
+/// fcntl(2) F_ADD_SEALS, fallocate(2) FALLOC_FL_PUNCH_HOLE.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/unique_fd.hpp"
+
+namespace leasehold {
+
+/// Names an object across processes: two descriptors with the same identity are the same memory.
+struct MemoryIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t size_bytes = 0;
+  bool operator==(const MemoryIdentity&) const = default;
+};
+
+class MemoryObject {
+ public:
+  /// Zero-filled, of fixed size (sealed against shrinking, growing and new seals if `final_seals`),
+  /// mode 0400 so that another user cannot re-open it. `name` shows in /proc.
+  /// Errors: OutOfMemory, SystemError.
+  struct Spec {
+    const char* name = "leasehold";
+    std::size_t size_bytes = 0;
+    bool final_seals = true;  ///< False when F_SEAL_WRITE comes later (weights).
+  };
+  static Result<MemoryObject> create(const Spec& spec);
+
+  /// Takes over a received descriptor after checking that it is a memfd whose size cannot change.
+  /// Errors: UntrustedSegment.
+  static Result<MemoryObject> adopt(UniqueFd fd);
+
+  const UniqueFd& fd() const { return fd_; }
+  std::size_t size_bytes() const { return size_bytes_; }
+
+  /// A new descriptor that can only be read and mapped read-only.
+  Result<UniqueFd> open_read_only() const;
+
+  /// Forbids writing for ever. StillWritable while anybody holds a writable mapping.
+  Result<void> seal_against_writing();
+
+  /// Gives every page back to the kernel: all readers see zeros from here on.
+  Result<void> punch();
+
+  /// Bytes of real memory behind the object now. More than 0 after a punch means that somebody
+  /// touched it since.
+  Result<std::size_t> allocated_bytes() const;
+
+  Result<MemoryIdentity> identity() const;
+
+ private:
+  MemoryObject(UniqueFd fd, std::size_t size_bytes) : fd_(std::move(fd)), size_bytes_(size_bytes) {}
+
+  UniqueFd fd_;
+  std::size_t size_bytes_ = 0;
+};
+
+}  // namespace leasehold
