@@ -1,0 +1,91 @@
+#include "ipc/table/table_reader.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include "common/expects.hpp"
+#include "ipc/region/memory_object.hpp"
+
+namespace leasehold {
+namespace {
+
+Result<void> check_read_only(const UniqueFd& fd) {
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY) {
+    return fail(Errc::UntrustedSegment, "the lease table must come as a read-only descriptor");
+  }
+  return {};
+}
+
+Result<std::uint32_t> check_header(const TableHeader& header, std::size_t size_bytes) {
+  // acquire: pairs with the release store that the broker makes last.
+  const std::uint64_t version = header.abi_version.load(std::memory_order_acquire);
+  if (version == 0) {
+    return fail(Errc::ConnectionLost, "the lease table is not initialised yet; attach again");
+  }
+  if (header.magic != kTableMagic || version != kSegmentAbiVersion) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("lease table of version {}, this worker speaks {}", version,
+                            kSegmentAbiVersion));
+  }
+  const std::uint32_t slots = header.slot_count;
+  if (header.size_bytes != size_bytes || header.worker_count != kMaxWorkers ||
+      table_size_bytes(slots) != size_bytes) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("lease table says {} slots, its size is {} bytes", slots, size_bytes));
+  }
+  return slots;
+}
+
+}  // namespace
+
+Result<TableReader> TableReader::attach(UniqueFd fd) {
+  TRY(check_read_only(fd));
+  const MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+  if (object.size_bytes() < table_size_bytes(0)) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("a lease table of {} bytes has no header", object.size_bytes()));
+  }
+  Mapping mapping = TRY(Mapping::map(object.fd(), object.size_bytes(), MapAccess::ReadOnly));
+  const TableView<const std::byte> view{mapping.data()};
+  const std::uint32_t slots = TRY(check_header(view.header(), object.size_bytes()));
+  TRY(mapping.prefault(MapAccess::ReadOnly));
+  (void)mapping.lock();  // best effort: without the limit a poll may fault once, never be wrong
+  return TableReader(std::move(mapping), slots);
+}
+
+const std::atomic<std::uint64_t>& TableReader::revocations(WorkerId worker) const {
+  expects(worker.value < kMaxWorkers, "worker index within the table");
+  return view().counter(static_cast<std::uint32_t>(worker.value)).revocations;
+}
+
+Result<LeaseDependency> TableReader::dependency(LeaseId lease) const {
+  if (lease.slot >= slot_count_) {
+    return fail(Errc::UnknownLease, fmt::format("lease {} lies beyond the table's {} slots",
+                                                to_string(lease), slot_count_));
+  }
+  return LeaseDependency{.slot = lease.slot,
+                         .granted = LeaseWord::make(lease.generation, LeaseState::Live),
+                         .word = &view().slot(lease.slot).word};
+}
+
+LeaseWord TableReader::word_of(LeaseId lease) const {
+  if (lease.slot >= slot_count_) return LeaseWord{};
+  const LeaseWord word{view().slot(lease.slot).word.load(std::memory_order_seq_cst)};
+  if (word.generation() == lease.generation) return word;
+  return LeaseWord::make(lease.generation, LeaseState::Fenced);
+}
+
+TimePoint TableReader::deadline(LeaseId lease) const {
+  return {view().slot(lease.slot).deadline_boottime_ns.load(std::memory_order_relaxed)};
+}
+
+TimePoint TableReader::drain_deadline(LeaseId lease) const {
+  return {view().slot(lease.slot).drain_deadline_boottime_ns.load(std::memory_order_relaxed)};
+}
+
+TimePoint TableReader::flipped_at(LeaseId lease) const {
+  return {view().slot(lease.slot).flipped_boottime_ns.load(std::memory_order_relaxed)};
+}
+
+}  // namespace leasehold

@@ -1,0 +1,53 @@
+/// The worker line: what a worker's threads announce, and how the broker waits for quiet.
+#pragma once
+
+#include <array>
+
+#include "ipc/launch_gate.hpp"
+#include "ipc/region/mapping.hpp"
+#include "ipc/region/memory_object.hpp"
+#include "ipc/segment_layout.hpp"
+
+namespace leasehold {
+
+/// The broker's side: owns the object, reads announcements, believes nothing else of it.
+class LineReader {
+ public:
+  /// A fresh line, all threads idle. Errors: OutOfMemory, SystemError.
+  static Result<LineReader> create();
+
+  /// A writable descriptor for the worker.
+  Result<UniqueFd> writer_fd() const { return object_.fd().duplicate(); }
+
+  /// Every thread's announcement, read after a flip (seq_cst, pairs with GateCore::begin_unit).
+  using Snapshot = std::array<std::uint64_t, kMaxGateThreads>;
+  Snapshot snapshot() const;
+
+  /// True once every unit that stood in `seen` and can reach `scope` is over.
+  bool is_quiet_since(const Snapshot& seen, Touches scope) const;
+
+ private:
+  LineReader(MemoryObject object, Mapping mapping)
+      : object_(std::move(object)), mapping_(std::move(mapping)) {}
+  LineView<const std::byte> view() const { return {mapping_.data()}; }
+
+  MemoryObject object_;
+  Mapping mapping_;
+};
+
+/// The worker's side: where its gates announce.
+class LineWriter {
+ public:
+  /// Errors: UntrustedSegment, OutOfMemory.
+  static Result<LineWriter> attach(UniqueFd fd);
+
+  /// Precondition: thread < kMaxGateThreads.
+  std::atomic<std::uint64_t>& announce(std::uint32_t thread) const;
+
+ private:
+  explicit LineWriter(Mapping mapping) : mapping_(std::move(mapping)) {}
+
+  Mapping mapping_;
+};
+
+}  // namespace leasehold
