@@ -63,6 +63,10 @@ class GgufFile {
 
   bool has(std::string_view key) const;
 
+  /// Elements of a metadata array, without decoding it.
+  /// Errors: FileCorrupt when there is no such key; UnsupportedModel when it is no array.
+  Result<std::uint64_t> length(std::string_view key) const;
+
   /// A metadata value. T: uint32_t, uint64_t (any integer in range), float, bool, string,
   /// vector<string>, vector<float>, vector<int32_t>.
   /// Errors: FileCorrupt when there is no such key; UnsupportedModel when it has another type.

@@ -1,5 +1,5 @@
-// GgufFile::get: metadata values decoded from the mapping. Extents were checked when the directory
-// was read, so what can still go wrong is a type or a value, not a bound.
+// GgufFile::length and get: metadata values decoded from the mapping. Extents were checked when the
+// directory was read, so what can still go wrong is a type or a value, not a bound.
 #include <fmt/format.h>
 
 #include <type_traits>
@@ -87,6 +87,12 @@ Result<std::vector<T>> take_array(GgufCursor& in, std::string_view path, std::st
 }
 
 }  // namespace
+
+Result<std::uint64_t> GgufFile::length(std::string_view key) const {
+  const GgufValue found = TRY(value(key));
+  if (found.type != GgufType::Array) return wrong_type(path_, key, found, "an array");
+  return found.count;
+}
 
 template <>
 Result<std::uint64_t> GgufFile::get(std::string_view key) const {

@@ -1,0 +1,145 @@
+#include "worker/model/weights_layout.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/worker/model/gguf_builder.hpp"
+
+using namespace leasehold;
+using namespace leasehold::testing;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Result<WeightsLayout> layout_of(const GgufBuilder& builder) {
+  const TemporaryFile file(builder.bytes());
+  const auto gguf = GgufFile::open(file.path());
+  REQUIRE(gguf.has_value());
+  const auto config = read_config(*gguf);
+  REQUIRE(config.has_value());
+  return plan_weights(*gguf, *config);
+}
+
+void check_refused(const GgufBuilder& builder, Errc code, const std::string& says) {
+  INFO(says);
+  const auto layout = layout_of(builder);
+  REQUIRE_FALSE(layout.has_value());
+  CHECK(name(layout.error().code) == name(code));
+  CHECK_THAT(layout.error().detail, Contains(says));
+}
+
+}  // namespace
+
+TEST_CASE("layout: every weight has its place, in order, on cache lines, none over another") {
+  const auto layout = layout_of(tiny_llama());
+  REQUIRE(layout.has_value());
+  REQUIRE(layout->slots.size() == 1 + 2 * 9 + 2);
+  CHECK(layout->slots.front().name == "token_embd.weight");
+  CHECK(layout->slots[1].name == "blk.0.attn_norm.weight");
+  CHECK(layout->slots.back().name == "output.weight");
+
+  std::uint64_t end = 0;
+  for (const WeightSlot& slot : layout->slots) {
+    CHECK(slot.region_offset_bytes % 64 == 0);
+    CHECK(slot.region_offset_bytes >= end);
+    CHECK(slot.region_offset_bytes - end < 64);
+    CHECK(slot.size_bytes == slot.rows * row_size_bytes(slot.type, slot.columns));
+    end = slot.region_offset_bytes + slot.size_bytes;
+  }
+  CHECK(layout->size_bytes % 64 == 0);
+  CHECK(layout->size_bytes >= end);
+}
+
+TEST_CASE("layout: a matrix keeps the type and shape it has in the file") {
+  const auto layout = layout_of(tiny_llama());
+  REQUIRE(layout.has_value());
+  const WeightSlot* key = layout->find("blk.1.attn_k.weight");
+  REQUIRE(key != nullptr);
+  CHECK(key->type == TensorType::Q8_0);
+  CHECK(key->rows == 16);
+  CHECK(key->columns == 32);
+  CHECK(layout->find("blk.2.attn_k.weight") == nullptr);
+}
+
+TEST_CASE("layout: tied embeddings need no output matrix") {
+  const auto layout = layout_of(tiny_llama().remove_tensor("output.weight"));
+  REQUIRE(layout.has_value());
+  CHECK(layout->slots.back().name == "output_norm.weight");
+  CHECK(layout->find("output.weight") == nullptr);
+}
+
+TEST_CASE("layout: wide heads widen the query and output matrices only") {
+  GgufBuilder builder = tiny_llama().set("llama.attention.key_length", 16u);
+  for (const std::string block : {"blk.0.", "blk.1."})
+    builder.tensor(block + "attn_q.weight", TensorType::F32, {32, 64})
+        .tensor(block + "attn_k.weight", TensorType::F32, {32, 32})
+        .tensor(block + "attn_v.weight", TensorType::F32, {32, 32})
+        .tensor(block + "attn_output.weight", TensorType::F32, {64, 32});
+  const auto layout = layout_of(builder);
+  REQUIRE(layout.has_value());
+  CHECK(layout->find("blk.0.attn_q.weight")->rows == 64);
+  CHECK(layout->find("blk.0.attn_output.weight")->columns == 64);
+}
+
+TEST_CASE("layout: any one weight missing is an error that names it") {
+  const auto whole = layout_of(tiny_llama());
+  REQUIRE(whole.has_value());
+  for (const WeightSlot& slot : whole->slots) {
+    if (slot.name == "output.weight" || slot.name == "token_embd.weight") continue;
+    check_refused(tiny_llama().remove_tensor(slot.name), Errc::MissingWeight, slot.name);
+  }
+}
+
+TEST_CASE("layout: a weight of another shape or a norm of another type is refused") {
+  check_refused(tiny_llama().tensor("blk.1.attn_q.weight", TensorType::F32, {32, 16}),
+                Errc::FileCorrupt, "blk.1.attn_q.weight has 16 rows of 32");
+  check_refused(tiny_llama().tensor("blk.0.ffn_down.weight", TensorType::F32, {32, 64}),
+                Errc::FileCorrupt, "blk.0.ffn_down.weight");
+  check_refused(tiny_llama().tensor("blk.0.ffn_norm.weight", TensorType::F16, {32}),
+                Errc::UnsupportedModel, "blk.0.ffn_norm.weight is F16");
+}
+
+TEST_CASE("layout: a model with more parts than we compute is refused, naming the part") {
+  check_refused(tiny_llama().tensor("rope_freqs.weight", TensorType::F32, {4}),
+                Errc::UnsupportedModel, "rope_freqs.weight");
+  check_refused(tiny_llama().tensor("blk.0.attn_q.bias", TensorType::F32, {32}),
+                Errc::UnsupportedModel, "blk.0.attn_q.bias");
+}
+
+TEST_CASE("layout: the digest depends on types and shapes, not on the order in the file or bytes") {
+  GgufBuilder reordered = tiny_llama();
+  reordered.remove_tensor("token_embd.weight")
+      .tensor("token_embd.weight", TensorType::Q8_0, {32, kTinyVocab});
+  GgufBuilder retyped = tiny_llama();
+  retyped.tensor("blk.0.ffn_up.weight", TensorType::Q4_0, {32, 64});
+
+  const auto layout = layout_of(tiny_llama());
+  REQUIRE(layout.has_value());
+  CHECK(layout_of(reordered)->digest == layout->digest);
+  CHECK(layout_of(reordered)->slots == layout->slots);
+  CHECK_FALSE(layout_of(retyped)->digest == layout->digest);
+}
+
+TEST_CASE("layout: the digest of version 1 stays what it is") {
+  // Workers of two builds share a region only when they agree on this; a change of the layout
+  // needs a new kWeightsLayoutVersion, and this line with it.
+  const auto layout = layout_of(tiny_llama());
+  REQUIRE(layout.has_value());
+  CHECK(kWeightsLayoutVersion == 1);
+  CHECK(to_hex(layout->digest) ==
+        "f0426b9ae8ab891d8e49851fe76efd6f05bcedf78bcb4b263c15e2d351f661f5");
+}
+
+TEST_CASE("layout: the real small models have a layout of nearly their file's size") {
+  for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {
+    const std::string path = test_data(std::string("models/stories260K-") + type + ".gguf");
+    if (path.empty()) return;
+    INFO(path);
+    const auto file = GgufFile::open(path);
+    REQUIRE(file.has_value());
+    const auto layout = plan_weights(*file, *read_config(*file));
+    REQUIRE(layout.has_value());
+    CHECK(layout->slots.size() == 48);
+    CHECK(layout->size_bytes < file->identity().size_bytes);
+    CHECK(layout->size_bytes > file->identity().size_bytes * 9 / 10);
+  }
+}

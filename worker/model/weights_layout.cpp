@@ -1,0 +1,161 @@
+#include "worker/model/weights_layout.hpp"
+
+#include <fmt/format.h>
+#include <sodium/crypto_hash_sha256.h>
+#include <sodium/utils.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "common/expects.hpp"
+#include "worker/model/architecture.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr TensorRule kEmbedding = {"token_embd.weight", Width::Embedding, Width::Vocabulary};
+constexpr TensorRule kOutputNorm = {"output_norm.weight", Width::Embedding, Width::One};
+constexpr TensorRule kOutput = {"output.weight", Width::Embedding, Width::Vocabulary};
+
+std::uint32_t width_of(Width width, const ModelConfig& config) {
+  switch (width) {
+    case Width::One:
+      return 1;
+    case Width::Embedding:
+      return config.n_embd;
+    case Width::Query:
+      return config.n_heads * config.head_dim;
+    case Width::KeyValue:
+      return config.n_kv_heads * config.head_dim;
+    case Width::FeedForward:
+      return config.n_ff;
+    case Width::Vocabulary:
+      return config.n_vocab;
+  }
+  return 0;
+}
+
+/// A tensor a model needs, under the name it has in the file.
+struct Need {
+  std::string name;
+  TensorRule rule;
+};
+
+std::vector<Need> needs_of(const ModelConfig& config) {
+  const Architecture* architecture = find_architecture(config.architecture);
+  expects(architecture != nullptr, "a config names an architecture of the table");
+  std::vector<Need> needs = {{std::string(kEmbedding.name), kEmbedding}};
+  for (std::uint32_t layer = 0; layer < config.n_layers; ++layer)
+    for (const TensorRule& rule : architecture->block_tensors)
+      needs.push_back({fmt::format("blk.{}.{}", layer, rule.name), rule});
+  needs.push_back({std::string(kOutputNorm.name), kOutputNorm});
+  if (!config.tied_embeddings) needs.push_back({std::string(kOutput.name), kOutput});
+  return needs;
+}
+
+Result<WeightSlot> slot_for(const GgufFile& file, const ModelConfig& config, const Need& need) {
+  const GgufTensor* tensor = file.find(need.name);
+  if (tensor == nullptr)
+    return fail(Errc::MissingWeight, fmt::format("{}: has no tensor {}", file.path(), need.name));
+  const std::uint32_t columns = width_of(need.rule.columns, config);
+  const std::uint32_t rows = width_of(need.rule.rows, config);
+  if (tensor->columns() != columns || tensor->rows() != rows)
+    return fail(
+        Errc::FileCorrupt,
+        fmt::format("{}: tensor {} has {} rows of {}; the metadata makes it {} rows of {}",
+                    file.path(), need.name, tensor->rows(), tensor->columns(), rows, columns));
+  if (need.rule.rows == Width::One && tensor->type != TensorType::F32)
+    return fail(Errc::UnsupportedModel, fmt::format("{}: vector {} is {}; this build reads F32",
+                                                    file.path(), need.name, name(tensor->type)));
+  return WeightSlot{.name = need.name,
+                    .type = tensor->type,
+                    .rows = rows,
+                    .columns = columns,
+                    .region_offset_bytes = 0,
+                    .size_bytes = tensor->size_bytes};
+}
+
+Result<void> refuse_unused(const GgufFile& file, const std::vector<Need>& needs) {
+  if (file.tensors().size() == needs.size()) return {};  // all needs were found, names are unique
+  for (const GgufTensor& tensor : file.tensors())
+    if (std::ranges::find(needs, tensor.name, &Need::name) == needs.end())
+      return fail(Errc::UnsupportedModel,
+                  fmt::format("{}: tensor {} has no part in what this build computes", file.path(),
+                              tensor.name));
+  return {};
+}
+
+/// Feeds values to the hash in one written form: little-endian numbers, lengths before text.
+class LayoutHash {
+ public:
+  LayoutHash() { crypto_hash_sha256_init(&state_); }
+
+  template <class T>
+    requires std::is_unsigned_v<T>
+  void add(T number) {
+    std::array<unsigned char, sizeof(T)> bytes;
+    for (unsigned char& byte : bytes) {
+      byte = static_cast<unsigned char>(number & 0xff);
+      number = static_cast<T>(number >> 8);
+    }
+    crypto_hash_sha256_update(&state_, bytes.data(), bytes.size());
+  }
+
+  void add(std::string_view text) {
+    add(std::uint64_t{text.size()});
+    crypto_hash_sha256_update(&state_, reinterpret_cast<const unsigned char*>(text.data()),
+                              text.size());
+  }
+
+  LayoutDigest finish() {
+    LayoutDigest digest;
+    crypto_hash_sha256_final(&state_, digest.data());
+    return digest;
+  }
+
+ private:
+  crypto_hash_sha256_state state_;
+};
+
+LayoutDigest digest_of(const std::vector<WeightSlot>& slots) {
+  LayoutHash hash;
+  hash.add(kWeightsLayoutVersion);
+  for (const WeightSlot& slot : slots) {
+    hash.add(slot.name);
+    hash.add(static_cast<std::uint32_t>(slot.type));
+    hash.add(slot.rows);
+    hash.add(slot.columns);
+    hash.add(slot.region_offset_bytes);
+  }
+  return hash.finish();
+}
+
+}  // namespace
+
+std::string to_hex(const LayoutDigest& digest) {
+  std::array<char, 2 * sizeof(LayoutDigest) + 1> text;
+  sodium_bin2hex(text.data(), text.size(), digest.data(), digest.size());
+  return text.data();
+}
+
+const WeightSlot* WeightsLayout::find(std::string_view name) const {
+  const auto slot = std::ranges::find(slots, name, &WeightSlot::name);
+  return slot == slots.end() ? nullptr : &*slot;
+}
+
+Result<WeightsLayout> plan_weights(const GgufFile& file, const ModelConfig& config) {
+  const std::vector<Need> needs = needs_of(config);
+  WeightsLayout layout{};
+  for (const Need& need : needs) {
+    WeightSlot slot = TRY(slot_for(file, config, need));
+    slot.region_offset_bytes = layout.size_bytes;
+    const std::uint64_t end = layout.size_bytes + slot.size_bytes;
+    layout.size_bytes = (end + kWeightAlignmentBytes - 1) & ~(kWeightAlignmentBytes - 1);
+    layout.slots.push_back(std::move(slot));
+  }
+  TRY(refuse_unused(file, needs));
+  layout.digest = digest_of(layout.slots);
+  return layout;
+}
+
+}  // namespace leasehold

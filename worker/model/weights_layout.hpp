@@ -1,0 +1,57 @@
+/// Which tensors a model needs, and where each lies in the weights region.
+///
+/// One region holds all weights of a model, in an order that depends on its config only. Each
+/// tensor starts on a cache line and keeps the bytes it has in the file, so a loader copies them
+/// (GgufFile::read) and any worker with the same layout finds them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.hpp"
+#include "worker/model/config.hpp"
+#include "worker/model/gguf.hpp"
+
+namespace leasehold {
+
+/// Grows whenever bytes would lie elsewhere or otherwise than before. Part of the digest.
+inline constexpr std::uint32_t kWeightsLayoutVersion = 1;
+inline constexpr std::uint64_t kWeightAlignmentBytes = 64;
+
+struct WeightSlot {
+  std::string name;  ///< As in the file: "blk.0.attn_q.weight".
+  TensorType type;
+  std::uint32_t rows;     ///< Outputs of a matrix; 1 for a vector.
+  std::uint32_t columns;  ///< Elements of a row.
+  std::uint64_t region_offset_bytes;
+  std::uint64_t size_bytes;
+
+  bool operator==(const WeightSlot&) const = default;
+};
+
+/// SHA-256.
+using LayoutDigest = std::array<std::uint8_t, 32>;
+std::string to_hex(const LayoutDigest& digest);
+
+struct WeightsLayout {
+  std::vector<WeightSlot> slots;  ///< token_embd, layer by layer, output_norm, output: ascending.
+  std::uint64_t size_bytes;       ///< Of the region; a multiple of kWeightAlignmentBytes.
+
+  /// Over the version and every slot's name, type, shape and offset. Two layouts with one digest
+  /// place bytes alike; it says nothing about the bytes.
+  LayoutDigest digest;
+
+  /// Null when the model has no such weight. A search: look up once, not per step.
+  const WeightSlot* find(std::string_view name) const;
+};
+
+/// `config` is what read_config gave for this file.
+/// Errors: MissingWeight naming the tensor; FileCorrupt for one whose shape contradicts the config;
+/// UnsupportedModel for a vector that is not F32, and for a tensor this build would not use: a
+/// model with more parts than we compute would run and be wrong.
+Result<WeightsLayout> plan_weights(const GgufFile& file, const ModelConfig& config);
+
+}  // namespace leasehold
