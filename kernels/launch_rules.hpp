@@ -1,0 +1,59 @@
+/// What every backend agrees on beside the arithmetic: labels, promises of callers, dead rows.
+#pragma once
+
+#include "common/expects.hpp"
+#include "ipc/thread_gate.hpp"
+#include "kernels/backend.hpp"
+
+namespace leasehold {
+
+/// A copy reaches tenant memory unless it loads weights.
+inline Touches touches_of(const CopyInArgs& args) {
+  return args.site == LaunchSite::WeightLoad ? Touches::WeightsAndScratch : Touches::TenantMemory;
+}
+
+/// A copy does not say whose memory it reaches, so one into tenant memory stops with the first
+/// sequence of its gate set that dies. Weights belong to the engine's lease, which the gate holds.
+inline bool may_copy(const LaunchContext& context, const CopyInArgs& args,
+                     const LaunchPermit& permit) {
+  return args.site == LaunchSite::WeightLoad || permit.live() == context.gates->all();
+}
+
+inline UnitLabel label(const LaunchContext& context, LaunchSite site,
+                       Touches touches = Touches::WeightsAndScratch) {
+  return {.site = site, .layer = context.layer, .touches = touches};
+}
+
+/// How many rows of x a matmul works for.
+inline std::uint32_t selected_rows(const LaunchContext& context, const MatmulArgs& args) {
+  return static_cast<std::uint32_t>(args.select.empty() ? context.rows.size() : args.select.size());
+}
+
+/// The row of x behind row i of out.
+inline const float* selected_row(const MatmulArgs& args, std::uint32_t i) {
+  const std::uint32_t row = args.select.empty() ? i : args.select[i];
+  return args.x + std::size_t{row} * args.weight.n_in;
+}
+
+/// Row `index` of a matrix, for as long as the permit lasts.
+inline const std::byte* matrix_row(const LaunchPermit& permit, const WeightMatrix& matrix,
+                                   std::uint32_t index) {
+  return permit.open(matrix.data) + index * row_size_bytes(matrix.type, matrix.n_in);
+}
+
+inline void expect_within(const BackendLimits& limits, const LaunchContext& context) {
+  expects(context.rows.size() <= limits.max_rows, "a step has at most max_rows rows");
+}
+
+inline void expect_within(const BackendLimits& limits, const LaunchContext& context,
+                          const AttentionArgs& args) {
+  expect_within(limits, context);
+  expects(args.n_heads <= limits.n_heads && args.layout.head_dim <= limits.head_dim,
+          "heads fit the backend's limits");
+  expects(args.layout.n_kv_heads > 0 && args.n_heads % args.layout.n_kv_heads == 0,
+          "query heads divide evenly among kv heads");
+  for (const RowRef& row : context.rows)
+    expects(row.position < limits.max_context, "positions are below max_context");
+}
+
+}  // namespace leasehold

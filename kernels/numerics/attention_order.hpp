@@ -1,0 +1,66 @@
+/// How one head's attention over a long context is cut and put together again.
+///
+/// Positions fall into fixed *partitions* of 256, counted from position 0. Each gives a `Partial`;
+/// partials are merged in ascending order. Where the cuts lie depends on nothing but the position,
+/// so a row's bits do not depend on its batch, on chunking or on threads.
+///
+///   partition:  s_i = (q·k_i)·scale    max = max s_i    e_i = exp(s_i - max)
+///               sum = Σ e_i in 32 lanes                 acc = Σ e_i·v_i by fma, ascending i
+///   merge:      m = max of max_p       w_p = exp(max_p - m)
+///               out = (Σ acc_p·w_p) / (Σ sum_p·w_p), both by fma, ascending p
+///
+/// Source: the online softmax (Milakov & Gimelshein 2018), split as in Flash-Decoding. C++20-clean.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "kernels/numerics/exp.hpp"
+
+namespace leasehold {
+
+inline constexpr std::uint32_t kPartitionPositions = 256;
+
+/// Partitions that a context of `n` positions touches.
+constexpr std::uint32_t partition_count(std::uint32_t n) {
+  return n / kPartitionPositions + (n % kPartitionPositions != 0 ? 1 : 0);
+}
+
+/// A partial is two floats, then head_dim of them: the accumulator before division.
+inline constexpr std::uint32_t kPartialMax = 0;
+inline constexpr std::uint32_t kPartialSum = 1;
+inline constexpr std::uint32_t kPartialAcc = 2;
+constexpr std::uint32_t partial_floats(std::uint32_t head_dim) {
+  return kPartialAcc + head_dim;
+}
+
+/// The largest score; a NaN is passed over here and caught by the exponentials.
+inline float highest(const float* scores, std::uint32_t n) {
+  float max = -std::numeric_limits<float>::infinity();
+  for (std::uint32_t i = 0; i < n; ++i) max = scores[i] > max ? scores[i] : max;
+  return max;
+}
+
+/// `partials` of one row and head, one after another, become its output.
+inline void merge_partials(const float* partials,  // [count, partial_floats(head_dim)]
+                           std::uint32_t count, std::uint32_t head_dim, float* out) {
+  const std::uint32_t stride = partial_floats(head_dim);
+  float max = -std::numeric_limits<float>::infinity();
+  for (std::uint32_t p = 0; p < count; ++p) {
+    const float of_partition = partials[p * stride + kPartialMax];
+    max = of_partition > max ? of_partition : max;
+  }
+  float sum = 0.0F;
+  for (std::uint32_t d = 0; d < head_dim; ++d) out[d] = 0.0F;
+  for (std::uint32_t p = 0; p < count; ++p) {
+    const float* partial = partials + p * stride;
+    const float weight = exp_f32(partial[kPartialMax] - max);
+    sum = std::fma(partial[kPartialSum], weight, sum);
+    for (std::uint32_t d = 0; d < head_dim; ++d)
+      out[d] = std::fma(partial[kPartialAcc + d], weight, out[d]);
+  }
+  for (std::uint32_t d = 0; d < head_dim; ++d) out[d] /= sum;
+}
+
+}  // namespace leasehold

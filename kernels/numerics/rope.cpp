@@ -1,0 +1,112 @@
+#include "kernels/numerics/rope.hpp"
+
+#include <bit>
+
+#include "common/expects.hpp"
+
+namespace leasehold {
+namespace {
+
+// 1.5·2⁵²: adding it leaves the nearest integer in the low bits of the sum.
+constexpr double kRound = 0x1.8p52;
+constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
+constexpr double kHalfPiHigh = 0x1.921fb54442d18p+0;  // π/2 = high + low
+constexpr double kHalfPiLow = 0x1.1a62633145c07p-54;
+constexpr double kLog2E = 0x1.71547652b82fep+0;
+constexpr double kLn2High = 0x1.62e42fefa39efp-1;  // ln 2 = high + low
+constexpr double kLn2Low = 0x1.abc9e3b39803fp-56;
+
+// Taylor's series: Σ terms[k]·x^k by fma from the last term. Terms are 1/n! with the signs wanted.
+template <int kTerms>
+double horner(const double (&terms)[kTerms], double x) {
+  double sum = terms[kTerms - 1];
+  for (int k = kTerms - 2; k >= 0; --k) sum = std::fma(sum, x, terms[k]);
+  return sum;
+}
+
+// In x² on [-π/4, π/4]; the first terms left out are below 5e-17.
+constexpr double kSine[] = {1.0,
+                            -1.0 / 6,
+                            1.0 / 120,
+                            -1.0 / 5040,
+                            1.0 / 362'880,
+                            -1.0 / 39'916'800,
+                            1.0 / 6'227'020'800.0,
+                            -1.0 / 1'307'674'368'000.0};
+constexpr double kCosine[] = {1.0,
+                              -1.0 / 2,
+                              1.0 / 24,
+                              -1.0 / 720,
+                              1.0 / 40'320,
+                              -1.0 / 3'628'800,
+                              1.0 / 479'001'600,
+                              -1.0 / 87'178'291'200.0,
+                              1.0 / 20'922'789'888'000.0};
+
+// ln x for a normal x > 0: x = 2^e·m with m near 1, ln m = 2·atanh((m-1)/(m+1)).
+double natural_log(double x) {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  // The subtraction moves the cut from 1 to √½, so that m lies in [√½, √2).
+  constexpr std::uint64_t kSqrtHalf = 0x3FE6'A09E'667F'3BCD;
+  const auto exponent = static_cast<std::int64_t>(bits - kSqrtHalf) >> 52;
+  const double m = std::bit_cast<double>(bits - (static_cast<std::uint64_t>(exponent) << 52));
+  const double s = (m - 1.0) / (m + 1.0);
+  double series = 0.0;  // Σ s^(2k)/(2k+1), k < 14: the rest is below 1e-21
+  for (int k = 13; k >= 0; --k) series = std::fma(series, s * s, 1.0 / (2 * k + 1));
+  const auto e = static_cast<double>(exponent);
+  return std::fma(e, kLn2High, std::fma(e, kLn2Low, 2.0 * s * series));
+}
+
+// e^x for |x| < 700.
+double exponential(double x) {
+  const double shifted = std::fma(x, kLog2E, kRound);
+  const double n = shifted - kRound;
+  const double r = std::fma(n, -kLn2Low, std::fma(n, -kLn2High, x));
+  double sum = 1.0;  // Horner's form of Taylor's series: 1 + r/1·(1 + r/2·(1 + …))
+  for (int k = 15; k >= 1; --k) sum = std::fma(sum, r / k, 1.0);
+  const auto whole = static_cast<std::int64_t>(n);
+  return sum * std::bit_cast<double>(static_cast<std::uint64_t>(whole + 1023) << 52);
+}
+
+}  // namespace
+
+SinCos sin_cos(double angle) {
+  const double shifted = std::fma(angle, kTwoOverPi, kRound);
+  const double quarter_turns = shifted - kRound;
+  const double r =
+      std::fma(quarter_turns, -kHalfPiLow, std::fma(quarter_turns, -kHalfPiHigh, angle));
+  const auto sine = static_cast<float>(r * horner(kSine, r * r));
+  const auto cosine = static_cast<float>(horner(kCosine, r * r));
+  switch (std::bit_cast<std::uint64_t>(shifted) & 3) {
+    case 0:
+      return {sine, cosine};
+    case 1:
+      return {cosine, -sine};
+    case 2:
+      return {-sine, -cosine};
+    default:
+      return {-cosine, sine};
+  }
+}
+
+std::vector<double> rope_frequencies(std::uint32_t rope_dim, double base) {
+  expects(rope_dim % 2 == 0, "rope_dim is even");
+  expects(base > 0.0, "the rope base is positive");
+  const double log_base = natural_log(base);
+  std::vector<double> frequencies(rope_dim / 2);
+  for (std::uint32_t i = 0; i < rope_dim / 2; ++i)
+    frequencies[i] = exponential(-2.0 * i / rope_dim * log_base);
+  return frequencies;
+}
+
+void fill_rope_cos_sin(std::span<const RowRef> rows, std::span<const double> frequencies,
+                       float* cos_sin) {
+  for (const RowRef& row : rows)
+    for (const double frequency : frequencies) {
+      const SinCos turned = sin_cos(row.position * frequency);
+      *cos_sin++ = turned.cos;
+      *cos_sin++ = turned.sin;
+    }
+}
+
+}  // namespace leasehold

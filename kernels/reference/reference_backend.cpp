@@ -1,0 +1,222 @@
+#include "kernels/reference/reference_backend.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "kernels/launch_rules.hpp"
+#include "kernels/numerics/attention_order.hpp"
+#include "kernels/numerics/exp.hpp"
+#include "kernels/numerics/f16.hpp"
+#include "kernels/numerics/ordered_sum.hpp"
+#include "kernels/numerics/rope.hpp"
+#include "kernels/quant/dequantize.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint32_t kBlockTokens = KvLayout::kBlockTokens;
+constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / kBlockTokens;
+constexpr std::size_t kCopyUnitBytes = 64 * 1024;
+
+void store_kv(KvType type, const float* values, std::byte* to, std::uint32_t n) {
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (type == KvType::F32) {
+      std::memcpy(to + i * sizeof(float), values + i, sizeof(float));
+    } else {
+      const Half half = f16_from_f32(values[i]);
+      std::memcpy(to + i * sizeof half, &half, sizeof half);
+    }
+  }
+}
+
+TensorType as_tensor(KvType type) {
+  return type == KvType::F32 ? TensorType::F32 : TensorType::F16;
+}
+
+}  // namespace
+
+ReferenceBackend::ReferenceBackend(const BackendLimits& limits, const ThreadGate& gate)
+    : limits_(limits),
+      gate_(gate),
+      row_(std::max(limits.max_width, limits.head_dim)),
+      partials_(std::size_t{partition_count(limits.max_context)} *
+                partial_floats(limits.head_dim)) {}
+
+/// Runs `unit(permit, i)` for i in [0, count) while anything is left to run it for.
+template <class Unit>
+LaunchStatus ReferenceBackend::each_unit(const LaunchContext& context, UnitLabel label,
+                                         std::size_t count, Unit&& unit) {
+  SequenceMask live = context.gates->all();
+  for (std::size_t i = 0; i < count && live != 0; ++i)
+    live &= gate_.run(*context.gates, label, [&](const LaunchPermit& permit) { unit(permit, i); });
+  return {live};
+}
+
+LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
+  expect_within(limits_, context);
+  return each_unit(context, label(context, LaunchSite::Embedding), context.rows.size(),
+                   [&](const LaunchPermit& permit, std::size_t r) {
+                     const auto token = static_cast<std::uint32_t>(args.tokens[r]);
+                     expects(token < args.table.n_out, "a token is an index of the vocabulary");
+                     dequantize_row(args.table.type, matrix_row(permit, args.table, token),
+                                    args.out + r * args.table.n_in, args.table.n_in);
+                   });
+}
+
+LaunchStatus ReferenceBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
+  expect_within(limits_, context);
+  const auto norm_row = [&](const LaunchPermit& permit, std::size_t r) {
+    const float* weight = permit.open(args.weight);
+    const float* x = args.x + r * args.width;
+    float* out = args.out + r * args.width;
+    const float mean = ordered_dot(x, x, args.width) / static_cast<float>(args.width);
+    const float factor = 1.0F / std::sqrt(mean + args.epsilon);
+    for (std::uint32_t i = 0; i < args.width; ++i) out[i] = (x[i] * factor) * weight[i];
+  };
+  return each_unit(context, label(context, args.site), context.rows.size(), norm_row);
+}
+
+LaunchStatus ReferenceBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
+  expect_within(limits_, context);
+  expects(args.weight.n_in <= limits_.max_width, "matrix rows are at most max_width long");
+  const std::uint32_t n_selected = selected_rows(context, args);
+  const auto weight_row = [&](const LaunchPermit& permit, std::size_t o) {
+    const std::byte* source = matrix_row(permit, args.weight, static_cast<std::uint32_t>(o));
+    dequantize_row(args.weight.type, source, row_.data(), args.weight.n_in);
+    for (std::uint32_t i = 0; i < n_selected; ++i) {
+      float& out = args.out[std::size_t{i} * args.weight.n_out + o];
+      const float dot = ordered_dot(row_.data(), selected_row(args, i), args.weight.n_in);
+      out = args.accumulate ? out + dot : dot;
+    }
+  };
+  const std::uint32_t units = n_selected == 0 ? 0 : args.weight.n_out;
+  return each_unit(context, label(context, args.site), units, weight_row);
+}
+
+LaunchStatus ReferenceBackend::rope(const LaunchContext& context, const RopeArgs& args) {
+  expect_within(limits_, context);
+  const std::uint32_t pairs = args.rope_dim / 2;
+  const auto turn_head = [&](const LaunchPermit&, std::size_t unit) {
+    const float* cos_sin = args.cos_sin + unit / args.n_heads * pairs * 2;
+    float* head = args.x + unit * args.head_dim;
+    for (std::uint32_t i = 0; i < pairs; ++i) {
+      const PairPlace place = pair_place(args.style, i, args.rope_dim);
+      float& first = head[place.first];
+      float& second = head[place.first + place.apart];
+      const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);
+      first = pair.first;
+      second = pair.second;
+    }
+  };
+  return each_unit(context, label(context, args.site), context.rows.size() * args.n_heads,
+                   turn_head);
+}
+
+LaunchStatus ReferenceBackend::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
+  expect_within(limits_, context);
+  const KvLayout& layout = args.layout;
+  const auto append_row = [&](const LaunchPermit& permit, std::size_t r) {
+    const RowRef row = context.rows[r];
+    if (!permit.is_live(row.sequence)) return;
+    const Leased<std::byte> handle = args.block_tables[row.sequence][row.position / kBlockTokens];
+    std::byte* block = permit.open(handle);
+    const std::size_t slot_offset_bytes =
+        std::size_t{row.position % kBlockTokens} * layout.head_dim * size_bytes(layout.type);
+    for (std::uint32_t h = 0; h < layout.n_kv_heads; ++h) {
+      const std::size_t from = (r * layout.n_kv_heads + h) * layout.head_dim;
+      std::byte* keys = block + layout.head_offset_bytes(context.layer, 0, h);
+      std::byte* values = block + layout.head_offset_bytes(context.layer, 1, h);
+      store_kv(layout.type, args.k + from, keys + slot_offset_bytes, layout.head_dim);
+      store_kv(layout.type, args.v + from, values + slot_offset_bytes, layout.head_dim);
+    }
+  };
+  return each_unit(context, label(context, LaunchSite::KvAppend, Touches::TenantMemory),
+                   context.rows.size(), append_row);
+}
+
+/// One partition of one row and head; `blocks` point at its kv head's keys in each block.
+void ReferenceBackend::score_partition(const float* q, const AttentionArgs& args,
+                                       const std::byte* const* blocks, std::uint32_t n_positions,
+                                       float* partial) {
+  const KvLayout& layout = args.layout;
+  const TensorType type = as_tensor(layout.type);
+  const std::size_t entry_bytes = std::size_t{layout.head_dim} * size_bytes(layout.type);
+  const auto load = [&](std::uint32_t plane, std::uint32_t i) {
+    const std::byte* at = blocks[i / kBlockTokens] + plane * layout.plane_size_bytes() +
+                          i % kBlockTokens * entry_bytes;
+    dequantize_row(type, at, row_.data(), layout.head_dim);
+    return row_.data();
+  };
+  std::array<float, kPartitionPositions> scores;
+  for (std::uint32_t i = 0; i < n_positions; ++i)
+    scores[i] = ordered_dot(q, load(0, i), layout.head_dim) * args.scale;
+  const float max = highest(scores.data(), n_positions);
+  for (std::uint32_t i = 0; i < n_positions; ++i) scores[i] = exp_f32(scores[i] - max);
+  partial[kPartialMax] = max;
+  partial[kPartialSum] = ordered_sum(scores.data(), n_positions);
+  float* acc = partial + kPartialAcc;
+  std::fill_n(acc, layout.head_dim, 0.0F);
+  for (std::uint32_t i = 0; i < n_positions; ++i) {
+    const float* value = load(1, i);
+    for (std::uint32_t d = 0; d < layout.head_dim; ++d)
+      acc[d] = std::fma(scores[i], value[d], acc[d]);
+  }
+}
+
+LaunchStatus ReferenceBackend::attention(const LaunchContext& context, const AttentionArgs& args) {
+  expect_within(limits_, context, args);
+  const KvLayout& layout = args.layout;
+  SequenceMask live = context.gates->all();
+  for (std::size_t unit = 0; unit < context.rows.size() * args.n_heads && live != 0; ++unit) {
+    const RowRef row = context.rows[unit / args.n_heads];
+    const auto head = static_cast<std::uint32_t>(unit % args.n_heads);
+    const std::uint32_t kv_head = head / (args.n_heads / layout.n_kv_heads);
+    const std::uint32_t n_positions = row.position + 1;
+    const float* q = args.q + unit * layout.head_dim;
+    const auto scores = [&](const LaunchPermit& permit, std::size_t p) {
+      if (!permit.is_live(row.sequence)) return;
+      const std::uint32_t begin = static_cast<std::uint32_t>(p) * kPartitionPositions;
+      const std::uint32_t n = std::min(kPartitionPositions, n_positions - begin);
+      std::array<const std::byte*, kPartitionBlocks> blocks;
+      for (std::uint32_t b = 0; b * kBlockTokens < n; ++b)
+        blocks[b] = permit.open(args.block_tables[row.sequence][p * kPartitionBlocks + b]) +
+                    layout.head_offset_bytes(context.layer, 0, kv_head);
+      score_partition(q, args, blocks.data(), n,
+                      partials_.data() + p * partial_floats(layout.head_dim));
+    };
+    live &= each_unit(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
+                      partition_count(n_positions), scores)
+                .live;
+    const auto merge = [&](const LaunchPermit& permit, std::size_t) {
+      if (!permit.is_live(row.sequence)) return;
+      merge_partials(partials_.data(), partition_count(n_positions), layout.head_dim,
+                     args.out + unit * layout.head_dim);
+    };
+    live &= each_unit(context, label(context, LaunchSite::AttentionMerge), 1, merge).live;
+  }
+  return {live};
+}
+
+LaunchStatus ReferenceBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
+  expect_within(limits_, context);
+  const auto gate_row = [&](const LaunchPermit&, std::size_t r) {
+    float* gate = args.gate + r * args.width;
+    const float* up = args.up + r * args.width;
+    for (std::uint32_t i = 0; i < args.width; ++i) gate[i] = silu(gate[i]) * up[i];
+  };
+  return each_unit(context, label(context, LaunchSite::SwiGlu), context.rows.size(), gate_row);
+}
+
+LaunchStatus ReferenceBackend::copy_in(const LaunchContext& context, const CopyInArgs& args) {
+  const auto copy = [&](const LaunchPermit& permit, std::size_t unit) {
+    if (!may_copy(context, args, permit)) return;
+    const std::size_t at = unit * kCopyUnitBytes;
+    std::memcpy(permit.open(args.to) + at, args.from + at,
+                std::min(kCopyUnitBytes, args.size_bytes - at));
+  };
+  const std::size_t units = (args.size_bytes + kCopyUnitBytes - 1) / kCopyUnitBytes;
+  return each_unit(context, label(context, args.site, touches_of(args)), units, copy);
+}
+
+}  // namespace leasehold

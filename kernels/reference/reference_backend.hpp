@@ -1,0 +1,40 @@
+/// The backend that is obviously right: plain loops in the written order, one thread.
+///
+/// A unit is one row, or one row and head. Every other backend is judged by its bits.
+#pragma once
+
+#include "ipc/thread_gate.hpp"
+#include "kernels/backend.hpp"
+
+namespace leasehold {
+
+class ReferenceBackend final : public Backend {
+ public:
+  /// The gate's line, table and stop board outlive the backend.
+  ReferenceBackend(const BackendLimits& limits, const ThreadGate& gate);
+
+  std::string_view name() const override { return "reference"; }
+  LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
+  LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
+  LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
+  LaunchStatus rope(const LaunchContext& context, const RopeArgs& args) override;
+  LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override;
+  LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
+  LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
+  LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
+  std::vector<std::uint64_t> units_run() const override { return {gate_.units_run()}; }
+
+ private:
+  template <class Unit>
+  LaunchStatus each_unit(const LaunchContext& context, UnitLabel label, std::size_t count,
+                         Unit&& unit);
+  void score_partition(const float* q, const AttentionArgs& args, const std::byte* const* blocks,
+                       std::uint32_t n_positions, float* partial);
+
+  BackendLimits limits_;
+  ThreadGate gate_;
+  std::vector<float> row_;       // [max_width]: one dequantised row, key or value
+  std::vector<float> partials_;  // [max partitions, partial_floats(head_dim)] of one row and head
+};
+
+}  // namespace leasehold
