@@ -34,20 +34,20 @@ enum class LocalStop : std::uint8_t {
   BrokerLost
 };
 
-/// Process-local stop words. `changes` moves after a flag was set; gates poll only `changes`.
-/// Threads: any thread may set; gates read.
+/// Process-local stop words, one per place. `changes` moves after a flag was set; gates poll only
+/// `changes`. Threads: any thread may set; gates read.
 class StopBoard {
  public:
-  /// Stops the sequence in place `index` of the running step; the first reason stays.
-  void stop(std::uint32_t index, LocalStop reason) {
+  /// Stops the sequence at `place`; the first reason stays.
+  void stop(std::uint32_t place, LocalStop reason) {
     std::uint8_t none = 0;
-    stops_[index].compare_exchange_strong(none, static_cast<std::uint8_t>(reason));
+    stops_[place].compare_exchange_strong(none, static_cast<std::uint8_t>(reason));
     changes_.fetch_add(1, std::memory_order_seq_cst);  // pairs with GateCore::begin_unit
   }
-  /// Engine thread, between steps: place `index` is about to be used by another sequence.
-  void clear(std::uint32_t index) { stops_[index].store(0, std::memory_order_seq_cst); }
-  LocalStop read(std::uint32_t index) const {
-    return static_cast<LocalStop>(stops_[index].load(std::memory_order_seq_cst));
+  /// Engine thread, between steps: `place` is about to be used by another sequence.
+  void clear(std::uint32_t place) { stops_[place].store(0, std::memory_order_seq_cst); }
+  LocalStop read(std::uint32_t place) const {
+    return static_cast<LocalStop>(stops_[place].load(std::memory_order_seq_cst));
   }
   const std::atomic<std::uint64_t>& changes() const { return changes_; }
 
@@ -88,9 +88,13 @@ class GateSet {
 
   void add_engine_lease(LeaseDependency lease) { engine_.push_back(lease); }
 
-  /// Adds one sequence; its index is the number of sequences before it.
+  /// Adds one sequence; its index is the number of sequences before it. `stop_place` is its place
+  /// on the stop board, which stays its own from step to step while its index may not.
+  void add_sequence(std::span<const LeaseDependency> leases, std::uint32_t stop_place) {
+    sequences_.push_back({{leases.begin(), leases.end()}, stop_place});
+  }
   void add_sequence(std::span<const LeaseDependency> leases) {
-    sequences_.emplace_back(leases.begin(), leases.end());
+    add_sequence(leases, sequence_count());
   }
 
   std::uint64_t step() const { return step_; }
@@ -110,6 +114,11 @@ class GateSet {
   RefusalListener& listener() const { return *listener_; }
 
  private:
+  struct Sequence {
+    std::vector<LeaseDependency> leases;
+    std::uint32_t stop_place;
+  };
+
   bool first_refusal(const std::vector<LeaseDependency>& leases, Refusal& refusal) const;
   bool sequence_refused(std::uint32_t index, Refusal& refusal) const;
 
@@ -117,7 +126,7 @@ class GateSet {
   const StopBoard* stops_;
   RefusalListener* listener_;
   std::vector<LeaseDependency> engine_;
-  std::vector<std::vector<LeaseDependency>> sequences_;
+  std::vector<Sequence> sequences_;
   mutable std::atomic<SequenceMask> reported_{0};
   mutable std::atomic<bool> engine_reported_{false};
 };
