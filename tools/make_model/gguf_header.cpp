@@ -1,0 +1,184 @@
+#include "tools/make_model/gguf_header.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tools/make_model/vocabulary.hpp"
+
+namespace leasehold::make_model {
+namespace {
+
+constexpr std::string_view kMagic = "GGUF";
+constexpr std::uint32_t kVersion = 3;
+
+/// GGUF's numbers for kinds of values.
+enum class ValueKind : std::uint32_t {
+  Uint32 = 4,
+  Int32 = 5,
+  Float32 = 6,
+  Bool = 7,
+  String = 8,
+  Array = 9,
+};
+
+/// Bytes in the order of the file.
+class ByteSink {
+ public:
+  template <class Number>
+  void number(Number value) {
+    raw(std::as_bytes(std::span(&value, 1)));
+  }
+  void raw(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  void string(std::string_view text) {
+    number(std::uint64_t{text.size()});
+    raw(std::as_bytes(std::span(text)));
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::vector<std::byte> take_aligned() {
+    bytes_.resize(align_up(bytes_.size()));
+    return std::move(bytes_);
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// Key and value pairs, counted.
+class Metadata {
+ public:
+  void add(std::string_view key, std::string_view text) {
+    begin(key, ValueKind::String);
+    sink_.string(text);
+  }
+  void add(std::string_view key, std::uint32_t value) {
+    begin(key, ValueKind::Uint32);
+    sink_.number(value);
+  }
+  void add(std::string_view key, float value) {
+    begin(key, ValueKind::Float32);
+    sink_.number(value);
+  }
+  void add(std::string_view key, bool value) {
+    begin(key, ValueKind::Bool);
+    sink_.number(static_cast<std::uint8_t>(value));
+  }
+  /// `put(sink, token)` for every token of the vocabulary.
+  template <class Put>
+  void add_per_token(std::string_view key, ValueKind kind, std::uint32_t vocab, Put put) {
+    begin(key, ValueKind::Array);
+    sink_.number(kind);
+    sink_.number(std::uint64_t{vocab});
+    for (std::uint32_t token = 0; token < vocab; ++token) put(sink_, token);
+  }
+
+  std::uint64_t count() const { return count_; }
+  std::span<const std::byte> bytes() const { return sink_.bytes(); }
+
+ private:
+  void begin(std::string_view key, ValueKind kind) {
+    ++count_;
+    sink_.string(key);
+    sink_.number(kind);
+  }
+
+  ByteSink sink_;
+  std::uint64_t count_ = 0;
+};
+
+/// GGUF's number for "mostly this type".
+std::uint32_t file_type(TensorType type) {
+  switch (type) {
+    case TensorType::F32:
+      return 0;
+    case TensorType::F16:
+      return 1;
+    case TensorType::Q4_0:
+      return 2;
+    case TensorType::Q8_0:
+      return 7;
+  }
+  std::unreachable();
+}
+
+void add_general(Metadata& metadata, const ModelRequest& request) {
+  metadata.add("general.architecture", name(request.architecture));
+  metadata.add("general.name", fmt::format("made {} {} seed {}", name(request.architecture),
+                                           name(request.type), request.seed));
+  metadata.add("general.alignment", static_cast<std::uint32_t>(kAlignment));
+  metadata.add("general.file_type", file_type(request.type));
+}
+
+void add_shape(Metadata& metadata, const ModelRequest& request) {
+  const ModelShape& shape = request.shape;
+  const auto key = [&](std::string_view rest) {
+    return fmt::format("{}.{}", name(request.architecture), rest);
+  };
+  const bool is_llama = request.architecture == Architecture::Llama;
+  metadata.add(key("context_length"), shape.context);
+  metadata.add(key("embedding_length"), shape.embd);
+  metadata.add(key("block_count"), shape.layers);
+  metadata.add(key("feed_forward_length"), shape.ffn);
+  metadata.add(key("attention.head_count"), shape.heads);
+  metadata.add(key("attention.head_count_kv"), shape.kv_heads);
+  metadata.add(key("attention.key_length"), shape.head_dim());
+  metadata.add(key("attention.value_length"), shape.head_dim());
+  metadata.add(key("attention.layer_norm_rms_epsilon"), is_llama ? 1e-5f : 1e-6f);
+  metadata.add(key("rope.dimension_count"), shape.head_dim());
+  metadata.add(key("rope.freq_base"), is_llama ? 1e4f : 1e6f);
+  metadata.add(key("vocab_size"), shape.vocab);
+}
+
+void add_vocabulary(Metadata& metadata, std::uint32_t vocab) {
+  metadata.add("tokenizer.ggml.model", std::string_view("llama"));
+  metadata.add_per_token("tokenizer.ggml.tokens", ValueKind::String, vocab,
+                         [](ByteSink& sink, auto token) { sink.string(token_text(token)); });
+  metadata.add_per_token("tokenizer.ggml.scores", ValueKind::Float32, vocab,
+                         [](ByteSink& sink, auto token) { sink.number(token_score(token)); });
+  metadata.add_per_token("tokenizer.ggml.token_type", ValueKind::Int32, vocab,
+                         [](ByteSink& sink, auto token) { sink.number(token_kind(token)); });
+  metadata.add("tokenizer.ggml.bos_token_id", kBosToken);
+  metadata.add("tokenizer.ggml.eos_token_id", kEosToken);
+  metadata.add("tokenizer.ggml.unknown_token_id", kUnknownToken);
+  metadata.add("tokenizer.ggml.add_bos_token", true);
+  metadata.add("tokenizer.ggml.add_eos_token", false);
+  metadata.add("tokenizer.ggml.add_space_prefix", true);
+}
+
+/// Dimensions go fastest first: columns, then rows; a vector has one.
+void describe(ByteSink& sink, const PlannedTensor& tensor) {
+  const bool is_vector = tensor.fill != Fill::Matrix;
+  sink.string(tensor.name);
+  sink.number(std::uint32_t{is_vector ? 1u : 2u});
+  sink.number(tensor.columns);
+  if (!is_vector) sink.number(tensor.rows);
+  sink.number(tensor.type);
+  sink.number(tensor.offset);
+}
+
+}  // namespace
+
+std::vector<std::byte> gguf_header(const ModelRequest& request,
+                                   const std::vector<PlannedTensor>& plan) {
+  Metadata metadata;
+  add_general(metadata, request);
+  add_shape(metadata, request);
+  add_vocabulary(metadata, request.shape.vocab);
+
+  ByteSink sink;
+  sink.raw(std::as_bytes(std::span(kMagic)));
+  sink.number(kVersion);
+  sink.number(std::uint64_t{plan.size()});
+  sink.number(metadata.count());
+  sink.raw(metadata.bytes());
+  for (const PlannedTensor& tensor : plan) describe(sink, tensor);
+  return sink.take_aligned();
+}
+
+}  // namespace leasehold::make_model

@@ -1,0 +1,110 @@
+/// make_model: writes a GGUF model of a named shape with seeded weights.
+///
+/// Exit codes: 0 written, 2 wrong usage, otherwise the code of the error (common/errc.hpp).
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+
+#include "tools/make_model/progress.hpp"
+#include "tools/make_model/write_model.hpp"
+
+namespace leasehold::make_model {
+namespace {
+
+constexpr int kWrongUsage = 2;
+
+/// The command line as typed; a size that is not given keeps what the shape says.
+struct Options {
+  std::string shape = "tiny";
+  std::string type = "q8_0";
+  std::string architecture = "llama";
+  std::string out;
+  std::uint64_t seed = 1;
+  std::optional<std::uint32_t> layers, embd, heads, kv_heads, ffn, vocab, context;
+  bool tied = false;
+};
+
+void declare(CLI::App& app, Options& options) {
+  app.add_option("--shape", options.shape, "tiny, demo, 0.5b, 1b, 7b or custom")
+      ->capture_default_str();
+  app.add_option("--type", options.type, "f32, f16, q8_0 or q4_0")->capture_default_str();
+  app.add_option("--arch", options.architecture, "llama, qwen2 or qwen3")->capture_default_str();
+  app.add_option("--seed", options.seed, "same seed and arguments, same bytes")
+      ->capture_default_str();
+  app.add_option("--out", options.out, "file to write")->required();
+  const std::string group = "Sizes (all of them for custom; elsewhere they change the shape)";
+  app.add_option("--layers", options.layers)->group(group);
+  app.add_option("--embd", options.embd)->group(group);
+  app.add_option("--heads", options.heads)->group(group);
+  app.add_option("--kv-heads", options.kv_heads)->group(group);
+  app.add_option("--ffn", options.ffn)->group(group);
+  app.add_option("--vocab", options.vocab)->group(group);
+  app.add_option("--context", options.context)->group(group);
+  app.add_flag("--tied", options.tied, "no output.weight: the embedding table serves as output")
+      ->group(group);
+}
+
+ModelShape with_changes(ModelShape shape, const Options& options) {
+  shape.layers = options.layers.value_or(shape.layers);
+  shape.embd = options.embd.value_or(shape.embd);
+  shape.heads = options.heads.value_or(shape.heads);
+  shape.kv_heads = options.kv_heads.value_or(shape.kv_heads);
+  shape.ffn = options.ffn.value_or(shape.ffn);
+  shape.vocab = options.vocab.value_or(shape.vocab);
+  shape.context = options.context.value_or(shape.context);
+  shape.tied = shape.tied || options.tied;
+  return shape;
+}
+
+Result<ModelRequest> request_from(const Options& options) {
+  return ModelRequest{
+      .architecture = TRY(architecture_from(options.architecture)),
+      .shape = with_changes(TRY(named_shape(options.shape)), options),
+      .type = TRY(weight_type_from(options.type)),
+      .seed = options.seed,
+  };
+}
+
+Result<std::uint64_t> write(const Options& options) {
+  const ModelRequest request = TRY(request_from(options));
+  ProgressLine progress(std::chrono::steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
+  return write_model(request, options.out, [&](std::uint64_t done, std::uint64_t total) {
+    progress.update(done, total, std::chrono::steady_clock::now());
+  });
+}
+
+int report(const Options& options, const Result<std::uint64_t>& written) {
+  if (written) {
+    fmt::print("{} {} bytes\n", options.out, *written);
+    return 0;
+  }
+  const Error& error = written.error();
+  fmt::print(stderr, "make_model: {}: {}\n", name(error.code), error.detail);
+  return error.code == Errc::BadRequest ? kWrongUsage : exit_code(error.code);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Writes a GGUF model of a named shape with seeded weights.", "make_model");
+  Options options;
+  declare(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  // A file size limit then is a failed write, which cleans up, and not a signal, which would not.
+  std::signal(SIGXFSZ, SIG_IGN);
+  return report(options, write(options));
+}
+
+}  // namespace
+}  // namespace leasehold::make_model
+
+int main(int argc, char** argv) {
+  return leasehold::make_model::run(argc, argv);
+}

@@ -1,0 +1,153 @@
+#include "tools/make_model/model_shape.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace leasehold::make_model {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, ModelShape>, kShapeNames.size()> kShapes{{
+    {"tiny",
+     {.layers = 2,
+      .embd = 64,
+      .heads = 4,
+      .kv_heads = 2,
+      .ffn = 160,
+      .vocab = 512,
+      .context = 256}},
+    {"demo",
+     {.layers = 4,
+      .embd = 256,
+      .heads = 8,
+      .kv_heads = 4,
+      .ffn = 704,
+      .vocab = 4096,
+      .context = 2048}},
+    {"0.5b",
+     {.layers = 24,
+      .embd = 896,
+      .heads = 14,
+      .kv_heads = 2,
+      .ffn = 4864,
+      .vocab = 151936,
+      .context = 32768,
+      .tied = true}},
+    {"1b",
+     {.layers = 22,
+      .embd = 2048,
+      .heads = 32,
+      .kv_heads = 4,
+      .ffn = 5632,
+      .vocab = 32000,
+      .context = 2048}},
+    {"7b",
+     {.layers = 32,
+      .embd = 4096,
+      .heads = 32,
+      .kv_heads = 32,
+      .ffn = 11008,
+      .vocab = 32000,
+      .context = 4096}},
+    {"custom", {}},
+}};
+
+constexpr std::array<std::pair<std::string_view, Architecture>, 3> kArchitectures{
+    {{"llama", Architecture::Llama},
+     {"qwen2", Architecture::Qwen2},
+     {"qwen3", Architecture::Qwen3}}};
+
+constexpr std::array<std::pair<std::string_view, TensorType>, 4> kTypes{
+    {{"f32", TensorType::F32},
+     {"f16", TensorType::F16},
+     {"q8_0", TensorType::Q8_0},
+     {"q4_0", TensorType::Q4_0}}};
+
+// Three control tokens and 256 bytes come before any piece; vocabulary.cpp can spell a million.
+constexpr std::uint32_t kLeastVocab = 259;
+constexpr std::uint32_t kMostVocab = 1'000'000;
+constexpr std::uint32_t kMostWidth = 1u << 18;
+constexpr std::uint32_t kMostLayers = 1024;
+
+template <class Table>
+auto look_up(const Table& table, std::string_view what, std::string_view name)
+    -> Result<decltype(table[0].second)> {
+  const auto row = std::ranges::find(table, name, [](const auto& entry) { return entry.first; });
+  if (row != table.end()) return row->second;
+  std::array<std::string_view, std::tuple_size_v<Table>> known;
+  std::ranges::transform(table, known.begin(), [](const auto& entry) { return entry.first; });
+  return fail(Errc::BadRequest,
+              fmt::format("{} '{}' is not one of {}", what, name, fmt::join(known, ", ")));
+}
+
+template <class Table, class Value>
+std::string_view name_in(const Table& table, Value value) {
+  return std::ranges::find(table, value, [](const auto& entry) { return entry.second; })->first;
+}
+
+Result<void> within(std::string_view option, std::uint32_t value, std::uint32_t least,
+                    std::uint32_t most) {
+  if (value >= least && value <= most) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("{} is {}, choose {} to {}", option, value, least, most));
+}
+
+Result<void> check_ranges(const ModelShape& shape) {
+  TRY(within("--layers", shape.layers, 1, kMostLayers));
+  TRY(within("--embd", shape.embd, 2, kMostWidth));
+  TRY(within("--heads", shape.heads, 1, shape.embd));
+  TRY(within("--kv-heads", shape.kv_heads, 1, shape.heads));
+  TRY(within("--ffn", shape.ffn, 1, kMostWidth));
+  TRY(within("--vocab", shape.vocab, kLeastVocab, kMostVocab));
+  return within("--context", shape.context, 1, 1u << 24);
+}
+
+Result<void> check_heads(const ModelShape& shape) {
+  if (shape.embd % shape.heads != 0 || shape.head_dim() % 2 != 0) {
+    return fail(Errc::BadRequest, fmt::format("--embd {} must be --heads {} times an even number",
+                                              shape.embd, shape.heads));
+  }
+  if (shape.heads % shape.kv_heads != 0) {
+    return fail(Errc::BadRequest, fmt::format("--heads {} must be a multiple of --kv-heads {}",
+                                              shape.heads, shape.kv_heads));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ModelShape> named_shape(std::string_view name) {
+  return look_up(kShapes, "--shape", name);
+}
+
+Result<Architecture> architecture_from(std::string_view name) {
+  return look_up(kArchitectures, "--arch", name);
+}
+
+Result<TensorType> weight_type_from(std::string_view name) {
+  return look_up(kTypes, "--type", name);
+}
+
+std::string_view name(Architecture architecture) {
+  return name_in(kArchitectures, architecture);
+}
+
+Result<void> check(const ModelRequest& request) {
+  const ModelShape& shape = request.shape;
+  TRY(check_ranges(shape));
+  TRY(check_heads(shape));
+  // Weights are made in pairs, so even an unpacked row has an even length.
+  const std::uint32_t block = std::max(2u, block_shape(request.type).elements);
+  if (shape.embd % block != 0 || shape.ffn % block != 0) {
+    return fail(Errc::BadRequest,
+                fmt::format("--type {} writes {} weights at a time: --embd {} and --ffn {} must be "
+                            "multiples of it",
+                            name(request.type), block, shape.embd, shape.ffn));
+  }
+  return {};
+}
+
+}  // namespace leasehold::make_model

@@ -1,0 +1,56 @@
+/// What model to write: its architecture, sizes and weight type, from the words of the command
+/// line.
+///
+/// Errors: BadRequest, with the option to change.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "common/result.hpp"
+#include "kernels/quant/tensor_type.hpp"
+
+namespace leasehold::make_model {
+
+enum class Architecture : std::uint8_t { Llama, Qwen2, Qwen3 };
+
+/// Sizes of a transformer, in elements. `tied`: the embedding table is also the output layer.
+struct ModelShape {
+  std::uint32_t layers = 0;
+  std::uint32_t embd = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t ffn = 0;
+  std::uint32_t vocab = 0;
+  std::uint32_t context = 0;
+  bool tied = false;
+
+  std::uint32_t head_dim() const { return embd / heads; }
+  std::uint32_t kv_width() const { return head_dim() * kv_heads; }
+  bool operator==(const ModelShape&) const = default;
+};
+
+/// Everything that decides the bytes of the file.
+struct ModelRequest {
+  Architecture architecture = Architecture::Llama;
+  ModelShape shape;
+  TensorType type = TensorType::F32;
+  std::uint64_t seed = 0;
+};
+
+inline constexpr std::array<std::string_view, 6> kShapeNames{"tiny", "demo", "0.5b",
+                                                             "1b",   "7b",   "custom"};
+
+/// The sizes behind a name; all zero for "custom".
+Result<ModelShape> named_shape(std::string_view name);
+Result<Architecture> architecture_from(std::string_view name);
+Result<TensorType> weight_type_from(std::string_view name);
+
+/// As GGUF spells it, which is also the prefix of its keys.
+std::string_view name(Architecture architecture);
+
+/// Whether a file of this shape and type can exist.
+Result<void> check(const ModelRequest& request);
+
+}  // namespace leasehold::make_model

@@ -1,0 +1,109 @@
+#include "tools/make_model/partial_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+namespace leasehold::make_model {
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+
+Errc code_of(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return Errc::DiskFull;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Errc::PermissionDenied;
+    case ENOENT:
+    case ENOTDIR:
+      return Errc::FileNotFound;
+    default:
+      return Errc::SystemError;
+  }
+}
+
+std::unexpected<Error> failed(const char* deed, const std::string& path, int error_number) {
+  return fail_errno(code_of(error_number), std::string(deed) + " " + path, error_number);
+}
+
+/// A rename is durable once its folder is.
+Result<void> sync_folder_of(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  const std::string name = folder.empty() ? "." : folder.string();
+  const UniqueFd fd(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) return failed("syncing", name, errno);
+  return {};
+}
+
+}  // namespace
+
+PartialFile::PartialFile(std::string path, UniqueFd fd)
+    : path_(std::move(path)), partial_path_(path_ + ".partial"), fd_(std::move(fd)) {
+  buffer_.reserve(kBufferBytes);
+}
+
+PartialFile::~PartialFile() {
+  if (fd_) ::unlink(partial_path_.c_str());
+}
+
+Result<PartialFile> PartialFile::create(std::string path, std::uint64_t size_bytes) {
+  const std::string partial = path + ".partial";
+  UniqueFd fd(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd) return failed("opening", partial, errno);
+  PartialFile file(std::move(path), std::move(fd));
+  TRY(file.reserve(size_bytes));
+  return file;
+}
+
+Result<void> PartialFile::reserve(std::uint64_t size_bytes) {
+  const int done = ::fallocate(fd_.get(), 0, 0, static_cast<off_t>(size_bytes));
+  // A file system that cannot set space aside says so; then a full disk shows while writing.
+  if (done == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return {};
+  const std::string deed = "reserving " + std::to_string(size_bytes) + " bytes for";
+  return failed(deed.c_str(), partial_path_, errno);
+}
+
+Result<void> PartialFile::append(std::span<const std::byte> bytes) {
+  size_bytes_ += bytes.size();
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  if (buffer_.size() < kBufferBytes) return {};
+  return flush();
+}
+
+Result<void> PartialFile::flush() {
+  std::span<const std::byte> left(buffer_);
+  while (!left.empty()) {
+    const ssize_t written = ::write(fd_.get(), left.data(), left.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failed("writing", partial_path_, errno);
+    left = left.subspan(static_cast<std::size_t>(written));
+  }
+  buffer_.clear();
+  return {};
+}
+
+Result<void> PartialFile::finish() {
+  TRY(flush());
+  TRY(sync_and_rename());
+  fd_.reset();
+  return sync_folder_of(path_);
+}
+
+Result<void> PartialFile::sync_and_rename() {
+  if (::fsync(fd_.get()) != 0) return failed("syncing", partial_path_, errno);
+  if (std::rename(partial_path_.c_str(), path_.c_str()) != 0) {
+    return failed("renaming to", path_, errno);
+  }
+  return {};
+}
+
+}  // namespace leasehold::make_model

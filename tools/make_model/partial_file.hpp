@@ -1,0 +1,49 @@
+/// A file that appears under its name only when it is complete.
+///
+/// Bytes go to FILE.partial; finish() makes them durable and renames. Without finish() the partial
+/// file is removed. A run killed from outside may leave FILE.partial, which the next run
+/// overwrites.
+///
+/// Lifetime: owns the descriptor and the partial file. Threads: one.
+/// Errors: DiskFull, PermissionDenied, FileNotFound (no such folder), SystemError.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/result.hpp"
+#include "common/unique_fd.hpp"
+
+namespace leasehold::make_model {
+
+class PartialFile {
+ public:
+  /// Opens `path`.partial and sets `size_bytes` aside, so that a full disk is known at the start.
+  static Result<PartialFile> create(std::string path, std::uint64_t size_bytes);
+
+  PartialFile(PartialFile&&) noexcept = default;
+  PartialFile& operator=(PartialFile&&) = delete;
+  ~PartialFile();
+
+  Result<void> append(std::span<const std::byte> bytes);
+  Result<void> finish();
+
+  std::uint64_t size_bytes() const { return size_bytes_; }
+
+ private:
+  PartialFile(std::string path, UniqueFd fd);
+  Result<void> reserve(std::uint64_t size_bytes);
+  Result<void> flush();
+  Result<void> sync_and_rename();
+
+  std::string path_;
+  std::string partial_path_;
+  UniqueFd fd_;  // valid until finished or moved from
+  std::vector<std::byte> buffer_;
+  std::uint64_t size_bytes_ = 0;
+};
+
+}  // namespace leasehold::make_model

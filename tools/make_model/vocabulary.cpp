@@ -1,0 +1,70 @@
+#include "tools/make_model/vocabulary.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+namespace leasehold::make_model {
+namespace {
+
+// Order of ids: three control tokens, 256 bytes, the space mark and the printable characters, then
+// words of one, two, three syllables. Two and one syllable words come with and without a space.
+constexpr std::uint32_t kFirstByte = 3;
+constexpr std::uint32_t kFirstPiece = kFirstByte + 256;
+constexpr std::string_view kSpace = "\u2581";
+constexpr std::string_view kConsonants = "bcdfghjklmnprstvwyxz";
+constexpr std::string_view kVowels = "aeiou";
+constexpr std::uint32_t kSyllables = kConsonants.size() * kVowels.size();
+constexpr std::uint32_t kPrintable = '~' - '!' + 1;
+
+void add_syllable(std::string& word, std::uint32_t number) {
+  word += kConsonants[number / kVowels.size()];
+  word += kVowels[number % kVowels.size()];
+}
+
+std::string word_of(std::uint32_t number, int syllables) {
+  std::string word;
+  for (std::uint32_t left = number; syllables > 0; --syllables, left /= kSyllables) {
+    add_syllable(word, left % kSyllables);
+  }
+  return word;
+}
+
+std::string spell_word(std::uint32_t index) {
+  std::uint32_t words = kSyllables;
+  for (int syllables = 1; syllables <= 2; ++syllables, words *= kSyllables) {
+    if (index < words) return std::string(kSpace) + word_of(index, syllables);
+    index -= words;
+    if (index < words) return word_of(index, syllables);
+    index -= words;
+  }
+  return word_of(index, 3);
+}
+
+std::string spell_piece(std::uint32_t index) {
+  if (index == 0) return std::string(kSpace);
+  if (index <= kPrintable) return std::string(1, static_cast<char>('!' + index - 1));
+  return spell_word(index - kPrintable - 1);
+}
+
+}  // namespace
+
+std::string token_text(std::uint32_t token) {
+  static constexpr std::array<std::string_view, kFirstByte> kControl{"<unk>", "<s>", "</s>"};
+  if (token < kFirstByte) return std::string(kControl[token]);
+  if (token < kFirstPiece) return fmt::format("<0x{:02X}>", token - kFirstByte);
+  return spell_piece(token - kFirstPiece);
+}
+
+float token_score(std::uint32_t token) {
+  return token < kFirstPiece ? 0.0f : -static_cast<float>(token - kFirstPiece);
+}
+
+TokenKind token_kind(std::uint32_t token) {
+  if (token == kUnknownToken) return TokenKind::Unknown;
+  if (token < kFirstByte) return TokenKind::Control;
+  return token < kFirstPiece ? TokenKind::Byte : TokenKind::Normal;
+}
+
+}  // namespace leasehold::make_model

@@ -1,0 +1,139 @@
+#include "tools/make_model/weights.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "common/expects.hpp"
+#include "common/random.hpp"
+#include "kernels/numerics/f16.hpp"
+
+namespace leasehold::make_model {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the file is written as memory holds it");
+
+/// The sum of four bytes: close to a normal distribution and exact. Mean 510, variance 21845.
+int sum_of_bytes(std::uint32_t word) {
+  const std::uint32_t pairs = (word & 0x00FF'00FF) + (word >> 8 & 0x00FF'00FF);
+  return static_cast<int>((pairs & 0xFFFF) + (pairs >> 16));
+}
+
+constexpr int kSumMean = 510;
+constexpr float kSumVariance = 21845.0f;
+
+/// weight = centre + scale · (sum - mean)
+struct Distribution {
+  float centre;
+  float scale;
+};
+
+Distribution distribution_of(const PlannedTensor& tensor) {
+  const float unit =
+      1.0f / std::sqrt(kSumVariance);  // sqrt and division round correctly everywhere
+  switch (tensor.fill) {
+    case Fill::Matrix:
+      return {0.0f, unit / std::sqrt(static_cast<float>(tensor.columns))};
+    case Fill::Gain:
+      return {1.0f, 0.1f * unit};
+    case Fill::Bias:
+      return {0.0f, 0.1f * unit};
+  }
+  return {0.0f, 0.0f};
+}
+
+float sample(const Distribution& distribution, std::uint32_t word) {
+  const auto step = static_cast<float>(sum_of_bytes(word) - kSumMean);
+  return distribution.centre + distribution.scale * step;
+}
+
+/// To the nearest whole number, halves away from zero.
+int round_to_int(float value) {
+  return static_cast<int>(value + (value < 0.0f ? -0.5f : 0.5f));
+}
+
+template <class Value>
+std::byte* store(std::byte* out, Value value) {
+  std::memcpy(out, &value, sizeof value);
+  return out + sizeof value;
+}
+
+void pack_f16(std::span<const float> weights, std::byte* out) {
+  for (const float weight : weights) out = store(out, f16_from_f32(weight));
+}
+
+constexpr std::size_t kBlock = 32;
+
+/// Scale = largest magnitude / 127, then 32 signed bytes.
+std::byte* pack_q8_0_block(const float* weights, std::byte* out) {
+  float largest = 0.0f;
+  for (std::size_t i = 0; i < kBlock; ++i) largest = std::max(largest, std::fabs(weights[i]));
+  const float scale = largest / 127.0f;
+  const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
+  out = store(out, f16_from_f32(scale));
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    out = store(out, static_cast<std::int8_t>(round_to_int(weights[i] * inverse)));
+  }
+  return out;
+}
+
+/// 0 to 15, where 8 stands for zero.
+std::uint8_t nibble(float scaled) {
+  return static_cast<std::uint8_t>(std::clamp(static_cast<int>(scaled + 8.5f), 0, 15));
+}
+
+/// Scale = the weight of largest magnitude / -8, so that this weight is exactly nibble 0. Byte i
+/// holds weight i in its low half and weight i + 16 in its high half.
+std::byte* pack_q4_0_block(const float* weights, std::byte* out) {
+  const float extreme = *std::max_element(
+      weights, weights + kBlock, [](float a, float b) { return std::fabs(a) < std::fabs(b); });
+  const float scale = extreme / -8.0f;
+  const float inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
+  out = store(out, f16_from_f32(scale));
+  for (std::size_t i = 0; i < kBlock / 2; ++i) {
+    const unsigned low = nibble(weights[i] * inverse);
+    const unsigned high = nibble(weights[i + kBlock / 2] * inverse);
+    out = store(out, static_cast<std::uint8_t>(low | high << 4));
+  }
+  return out;
+}
+
+template <class PackBlock>
+void pack_blocks(std::span<const float> weights, std::byte* out, PackBlock pack_block) {
+  for (std::size_t i = 0; i < weights.size(); i += kBlock) out = pack_block(&weights[i], out);
+}
+
+}  // namespace
+
+void fill_weights(const PlannedTensor& tensor, std::uint64_t stream, std::uint64_t first,
+                  std::span<float> out) {
+  expects(first % 2 == 0, "one random number makes two weights");
+  const Distribution distribution = distribution_of(tensor);
+  for (std::size_t i = 0; i < out.size(); i += 2) {
+    const std::uint64_t bits = random_at(stream, (first + i) / 2);
+    out[i] = sample(distribution, static_cast<std::uint32_t>(bits));
+    if (i + 1 < out.size()) {
+      out[i + 1] = sample(distribution, static_cast<std::uint32_t>(bits >> 32));
+    }
+  }
+}
+
+void pack_weights(TensorType type, std::span<const float> weights, std::span<std::byte> out) {
+  expects(weights.size() % block_shape(type).elements == 0, "weights are whole blocks");
+  expects(out.size() == row_size_bytes(type, weights.size()), "room for exactly these weights");
+  switch (type) {
+    case TensorType::F32:
+      std::memcpy(out.data(), weights.data(), out.size());
+      return;
+    case TensorType::F16:
+      return pack_f16(weights, out.data());
+    case TensorType::Q4_0:
+      return pack_blocks(weights, out.data(), pack_q4_0_block);
+    case TensorType::Q8_0:
+      return pack_blocks(weights, out.data(), pack_q8_0_block);
+  }
+}
+
+}  // namespace leasehold::make_model
