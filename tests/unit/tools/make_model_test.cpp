@@ -1,0 +1,231 @@
+#include <fmt/format.h>
+#include <unistd.h>
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/numerics/f16.hpp"
+#include "tools/make_model/gguf_header.hpp"
+#include "tools/make_model/model_shape.hpp"
+#include "tools/make_model/tensor_plan.hpp"
+#include "tools/make_model/vocabulary.hpp"
+#include "tools/make_model/weights.hpp"
+#include "tools/make_model/write_model.hpp"
+
+using namespace leasehold;
+using namespace leasehold::make_model;
+
+namespace {
+
+/// A folder of its own for a test, removed with everything in it.
+class ScratchFolder {
+ public:
+  ScratchFolder()
+      : path_(std::filesystem::temp_directory_path() / fmt::format("make_model-{}", ::getpid())) {
+    std::filesystem::create_directories(path_);
+  }
+  ~ScratchFolder() { std::filesystem::remove_all(path_); }
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  bool is_empty() const { return std::filesystem::is_empty(path_); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+ModelRequest tiny(TensorType type, std::uint64_t seed = 1) {
+  return {.shape = *named_shape("tiny"), .type = type, .seed = seed};
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string written(const ScratchFolder& folder, const ModelRequest& request) {
+  const std::string path = folder.file("model.gguf");
+  REQUIRE(write_model(request, path, [](auto, auto) {}));
+  return bytes_of(path);
+}
+
+/// Block by block, from the format's description alone.
+std::vector<float> unpacked(TensorType type, const std::vector<std::byte>& packed) {
+  std::vector<float> out;
+  const std::size_t block_bytes = block_shape(type).size_bytes;
+  for (std::size_t at = 0; at < packed.size(); at += block_bytes) {
+    Half half;
+    std::memcpy(&half, &packed[at], sizeof half);
+    const float scale = f32_from_f16(half);
+    for (std::size_t i = 0; i < 32; ++i) {
+      if (type == TensorType::Q8_0) {
+        out.push_back(scale * static_cast<float>(static_cast<std::int8_t>(packed[at + 2 + i])));
+      } else {
+        const auto pair = std::to_integer<int>(packed[at + 2 + i % 16]);
+        out.push_back(scale * static_cast<float>((i < 16 ? pair & 15 : pair >> 4) - 8));
+      }
+    }
+  }
+  return out;
+}
+
+PlannedTensor matrix(std::uint64_t rows, std::uint64_t columns) {
+  return {.name = "w", .rows = rows, .columns = columns, .type = TensorType::F32};
+}
+
+}  // namespace
+
+TEST_CASE("make_model: the same arguments give the same bytes, another seed gives others") {
+  const ScratchFolder folder;
+  const std::string first = written(folder, tiny(TensorType::Q4_0));
+  CHECK(first == written(folder, tiny(TensorType::Q4_0)));
+  CHECK(first != written(folder, tiny(TensorType::Q4_0, 2)));
+}
+
+TEST_CASE("make_model: a file is exactly as long as its header and its tensors") {
+  const ScratchFolder folder;
+  for (const TensorType type :
+       {TensorType::F32, TensorType::F16, TensorType::Q8_0, TensorType::Q4_0}) {
+    const ModelRequest request = tiny(type);
+    const auto plan = plan_tensors(request);
+    const std::string file = written(folder, request);
+    CHECK(file.substr(0, 4) == "GGUF");
+    CHECK(file.size() == gguf_header(request, plan).size() + data_size_bytes(plan));
+  }
+}
+
+TEST_CASE("make_model: every tensor begins on the alignment and after the one before it") {
+  ModelRequest request = tiny(TensorType::Q8_0);
+  request.architecture = Architecture::Qwen2;
+  std::uint64_t end = 0;
+  for (const PlannedTensor& tensor : plan_tensors(request)) {
+    CHECK(tensor.offset % kAlignment == 0);
+    CHECK(tensor.offset >= end);
+    end = tensor.offset + tensor.size_bytes();
+  }
+}
+
+TEST_CASE("make_model: a tied model has no output layer, others have one") {
+  const auto has_output = [](std::string_view shape) {
+    for (const auto& tensor : plan_tensors({.shape = *named_shape(shape)})) {
+      if (tensor.name == "output.weight") return true;
+    }
+    return false;
+  };
+  CHECK_FALSE(has_output("0.5b"));
+  CHECK(has_output("1b"));
+}
+
+TEST_CASE("make_model: weights do not depend on how rows are batched") {
+  const PlannedTensor tensor = matrix(4, 64);
+  std::vector<float> whole(256);
+  std::vector<float> parts(256);
+  fill_weights(tensor, 7, 0, whole);
+  fill_weights(tensor, 7, 0, std::span(parts).first(64));
+  fill_weights(tensor, 7, 64, std::span(parts).subspan(64));
+  CHECK(whole == parts);
+}
+
+TEST_CASE("make_model: a matrix has mean 0 and deviation 1 / sqrt(columns)") {
+  const PlannedTensor tensor = matrix(256, 64);
+  std::vector<float> weights(256 * 64);
+  fill_weights(tensor, 3, 0, weights);
+  double sum = 0;
+  double squares = 0;
+  for (const double weight : weights) {
+    sum += weight;
+    squares += weight * weight;
+  }
+  const auto count = static_cast<double>(weights.size());
+  CHECK(std::abs(sum / count) < 0.005);
+  CHECK(std::sqrt(squares / count) * 8.0 == Approx(1.0).epsilon(0.02));
+}
+
+TEST_CASE("make_model: a packed weight is no further than a step from the weight it stands for") {
+  std::vector<float> weights(64 * 8);
+  fill_weights(matrix(8, 64), 5, 0, weights);
+  for (const TensorType type : {TensorType::Q8_0, TensorType::Q4_0}) {
+    std::vector<std::byte> packed(row_size_bytes(type, weights.size()));
+    pack_weights(type, weights, packed);
+    const std::vector<float> back = unpacked(type, packed);
+    REQUIRE(back.size() == weights.size());
+    for (std::size_t block = 0; block < weights.size(); block += 32) {
+      float largest = 0;
+      for (std::size_t i = block; i < block + 32; ++i)
+        largest = std::max(largest, std::fabs(weights[i]));
+      // Q8_0 is off by half a step and by what its half-precision scale rounds, 127 times 2^-11.
+      // Q4_0 has no +8: the far end of the side without the extreme is a whole step away.
+      const float step = type == TensorType::Q8_0 ? 0.57f * largest / 127 : 1.01f * largest / 8;
+      for (std::size_t i = block; i < block + 32; ++i)
+        CHECK(std::fabs(back[i] - weights[i]) <= step);
+    }
+  }
+}
+
+TEST_CASE("make_model: a block of zeros packs to zeros") {
+  const std::vector<float> zeros(32);
+  for (const TensorType type : {TensorType::Q8_0, TensorType::Q4_0}) {
+    std::vector<std::byte> packed(row_size_bytes(type, 32));
+    pack_weights(type, zeros, packed);
+    for (const float weight : unpacked(type, packed)) CHECK(weight == 0.0f);
+  }
+}
+
+TEST_CASE(
+    "make_model: no two tokens have the same text, and every word can be joined from smaller "
+    "ones") {
+  std::set<std::string> texts;
+  constexpr std::uint32_t kVocab = 60'000;
+  for (std::uint32_t token = 0; token < kVocab; ++token) {
+    const std::string text = token_text(token);
+    if (token_kind(token) == TokenKind::Normal && text.size() >= 2 && text != "\u2581") {
+      const bool is_joined = texts.contains(text.substr(0, text.size() - 2)) ||
+                             texts.contains(text.substr(0, text.size() - 1));
+      CHECK(is_joined);
+    }
+    CHECK(texts.insert(text).second);
+  }
+}
+
+TEST_CASE("make_model: a shape that cannot be is refused with the option to change") {
+  ModelRequest request = tiny(TensorType::Q8_0);
+  SECTION("heads that do not divide the width") {
+    request.shape.heads = 5;
+  }
+  SECTION("key heads that do not divide the heads") {
+    request.shape.kv_heads = 3;
+  }
+  SECTION("a row that is no whole number of blocks") {
+    request.shape.ffn = 161;
+  }
+  SECTION("a vocabulary without room for the bytes") {
+    request.shape.vocab = 258;
+  }
+  SECTION("sizes left out") {
+    request.shape = *named_shape("custom");
+  }
+  const Result<void> checked = check(request);
+  REQUIRE_FALSE(checked);
+  CHECK(checked.error().code == Errc::BadRequest);
+  CHECK(checked.error().detail.find("--") != std::string::npos);
+}
+
+TEST_CASE("make_model: an unwritable path is an error and leaves nothing behind") {
+  const ScratchFolder folder;
+  const auto missing =
+      write_model(tiny(TensorType::F32), folder.file("no/such/model.gguf"), [](auto, auto) {});
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == Errc::FileNotFound);
+
+  std::filesystem::create_directories(folder.file("taken"));
+  const auto taken = write_model(tiny(TensorType::F32), folder.file("taken"), [](auto, auto) {});
+  REQUIRE_FALSE(taken);
+  CHECK_FALSE(std::filesystem::exists(folder.file("taken.partial")));
+}
