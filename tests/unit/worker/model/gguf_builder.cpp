@@ -143,7 +143,7 @@ void add_tokenizer(GgufBuilder& builder) {
   }
   std::vector<float> scores(tokens.size(), 0.0f);
   float score = -1.0f;
-  for (const char* text : {"ab", "▁ab", "▁a", "a", "b", "c", "▁", "ba"}) {
+  for (const char* text : {"ab", "▁ab", "▁a", "a", "b", "c", "▁", "cc", "ca"}) {
     tokens.emplace_back(text);
     types.push_back(1);
     scores.push_back(score--);

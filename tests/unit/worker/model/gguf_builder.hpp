@@ -76,9 +76,9 @@ class GgufBuilder {
 /// A small llama that passes every check: 2 layers, 32 wide, 4 heads over 2 kv heads, a feed
 /// forward of 64, and the tokenizer of `with_tokenizer` (its n_vocab tokens).
 GgufBuilder tiny_llama();
-inline constexpr std::uint32_t kTinyVocab = 3 + 256 + 8;
+inline constexpr std::uint32_t kTinyVocab = 3 + 256 + 9;
 
-/// <unk> <s> </s>, all 256 bytes, then ▁ a b ab ▁a ▁ab c " ".
+/// <unk> <s> </s>, all 256 bytes, then ab ▁ab ▁a a b c ▁ cc ca with scores -1, -2, … -9.
 void add_tokenizer(GgufBuilder& builder);
 
 /// A file that is gone again at the end of the scope.
