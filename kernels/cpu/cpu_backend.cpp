@@ -1,0 +1,184 @@
+#include "kernels/cpu/cpu_backend.hpp"
+
+#include <cstring>
+#include <system_error>
+
+#include "kernels/cpu/avx2/attention.hpp"
+#include "kernels/cpu/avx2/rows.hpp"
+#include "kernels/cpu/tiling.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::size_t kPartialScratchBytes = 32u << 20;
+
+bool cpu_is_able() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+}
+
+/// As many partials as the largest step needs, within the budget, but at least those of one row.
+std::size_t partials_per_wave(const BackendLimits& limits) {
+  const std::size_t per_row = std::size_t{limits.n_heads} * partition_count(limits.max_context);
+  const std::size_t affordable =
+      kPartialScratchBytes / (partial_floats(limits.head_dim) * sizeof(float));
+  return std::max(per_row, std::min(per_row * limits.max_rows, affordable));
+}
+
+/// A row of weights as floats: in place when that is how it is stored.
+const float* row_as_floats(const WeightMatrix& matrix, const std::byte* source, float* buffer) {
+  if (matrix.type == TensorType::F32) return reinterpret_cast<const float*>(source);
+  avx2::dequantize_row(matrix.type, source, buffer, matrix.n_in);
+  return buffer;
+}
+
+/// One weight row against a span of batch rows.
+void dot_batch(const MatmulArgs& args, const float* weights, std::uint32_t output, Span32 batch) {
+  for (std::uint32_t first = batch.begin; first < batch.end; first += avx2::kDotGroup) {
+    const std::uint32_t n_rows = std::min(avx2::kDotGroup, batch.end - first);
+    const float* x[avx2::kDotGroup] = {};
+    float dots[avx2::kDotGroup];
+    for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = selected_row(args, first + i);
+    avx2::dot_group(weights, x, n_rows, args.weight.n_in, dots);
+    for (std::uint32_t i = 0; i < n_rows; ++i) {
+      float& out = args.out[std::size_t{first + i} * args.weight.n_out + output];
+      out = args.accumulate ? out + dots[i] : dots[i];
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limits,
+                                                       std::vector<ThreadGate> gates) {
+  if (!cpu_is_able())
+    return fail(Errc::SystemError,
+                "this CPU lacks AVX2, FMA or F16C: choose the reference backend");
+  try {
+    return std::unique_ptr<CpuBackend>(new CpuBackend(limits, std::move(gates)));
+  } catch (const std::system_error& error) {
+    return fail(Errc::SystemError, std::string("cannot start the pool's threads: ") + error.what());
+  }
+}
+
+CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates)
+    : limits_(limits),
+      launcher_(std::move(gates)),
+      // Rows start on lines of their own, so that threads do not share one.
+      weight_stride_((limits.max_width + 31) / 16 * 16),
+      weight_rows_(weight_stride_ * launcher_.threads()),
+      max_partials_(partials_per_wave(limits)),
+      partials_(max_partials_ * partial_floats(limits.head_dim)),
+      first_partial_(limits.max_rows + 1) {}
+
+/// Tiles of whole rows: `row(permit, r)` for each row of the step.
+template <class Row>
+LaunchStatus CpuBackend::each_row(const LaunchContext& context, UnitLabel label,
+                                  std::uint64_t macs_per_row, Row&& row) {
+  expect_within(limits_, context);
+  const auto n_rows = static_cast<std::uint32_t>(context.rows.size());
+  const std::uint32_t per_tile = items_per_tile(macs_per_row);
+  return launcher_.run(context, label, tiles_for(n_rows, per_tile),
+                       [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
+                         const Span32 span = tile_span(tile, per_tile, n_rows);
+                         for (std::uint32_t r = span.begin; r < span.end; ++r) row(permit, r);
+                       });
+}
+
+LaunchStatus CpuBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
+  const std::uint32_t width = args.table.n_in;
+  return each_row(context, label(context, LaunchSite::Embedding), width * kMacsPerElement,
+                  [&](const LaunchPermit& permit, std::size_t r) {
+                    const auto token = static_cast<std::uint32_t>(args.tokens[r]);
+                    expects(token < args.table.n_out, "a token is an index of the vocabulary");
+                    avx2::dequantize_row(args.table.type, matrix_row(permit, args.table, token),
+                                         args.out + r * width, width);
+                  });
+}
+
+LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
+  return each_row(context, label(context, args.site), args.width * kMacsPerElement,
+                  [&](const LaunchPermit& permit, std::size_t r) {
+                    avx2::rms_norm_row({.x = args.x + r * args.width,
+                                        .weight = permit.open(args.weight),
+                                        .out = args.out + r * args.width,
+                                        .width = args.width,
+                                        .epsilon = args.epsilon});
+                  });
+}
+
+LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
+  expect_within(limits_, context);
+  expects(args.weight.n_in <= limits_.max_width, "matrix rows are at most max_width long");
+  const std::uint32_t n_batch = selected_rows(context, args);
+  if (n_batch == 0) return {context.gates->all()};
+  const MatmulTiles tiles = MatmulTiles::plan(args.weight.n_out, args.weight.n_in, n_batch);
+  return launcher_.run(context, label(context, args.site), tiles.count(),
+                       [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t tile) {
+                         const Span32 outputs = tiles.outputs(tile);
+                         for (std::uint32_t o = outputs.begin; o < outputs.end; ++o) {
+                           const std::byte* source = matrix_row(permit, args.weight, o);
+                           dot_batch(args, row_as_floats(args.weight, source, weight_row(thread)),
+                                     o, tiles.batch(tile));
+                         }
+                       });
+}
+
+LaunchStatus CpuBackend::rope(const LaunchContext& context, const RopeArgs& args) {
+  const std::size_t row_floats = std::size_t{args.n_heads} * args.head_dim;
+  return each_row(context, label(context, args.site), row_floats * kMacsPerElement,
+                  [&](const LaunchPermit&, std::size_t r) {
+                    const float* cos_sin = args.cos_sin + r * args.rope_dim;
+                    for (std::uint32_t h = 0; h < args.n_heads; ++h)
+                      avx2::rope_head(args.x + r * row_floats + h * args.head_dim, cos_sin,
+                                      args.rope_dim, args.style);
+                  });
+}
+
+LaunchStatus CpuBackend::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
+  const KvLayout& layout = args.layout;
+  const std::size_t row_floats = std::size_t{layout.n_kv_heads} * layout.head_dim;
+  const auto append_row = [&](const LaunchPermit& permit, std::size_t r) {
+    const RowRef row = context.rows[r];
+    if (!permit.is_live(row.sequence)) return;
+    std::byte* block =
+        permit.open(args.block_tables[row.sequence][row.position / KvLayout::kBlockTokens]);
+    const std::size_t slot_offset_bytes = std::size_t{row.position % KvLayout::kBlockTokens} *
+                                          layout.head_dim * size_bytes(layout.type);
+    for (std::uint32_t h = 0; h < layout.n_kv_heads; ++h) {
+      const std::size_t from = r * row_floats + std::size_t{h} * layout.head_dim;
+      std::byte* keys = block + layout.head_offset_bytes(context.layer, 0, h);
+      std::byte* values = block + layout.head_offset_bytes(context.layer, 1, h);
+      avx2::store_kv(layout.type, args.k + from, keys + slot_offset_bytes, layout.head_dim);
+      avx2::store_kv(layout.type, args.v + from, values + slot_offset_bytes, layout.head_dim);
+    }
+  };
+  return each_row(context, label(context, LaunchSite::KvAppend, Touches::TenantMemory),
+                  2 * row_floats * kMacsPerElement, append_row);
+}
+
+LaunchStatus CpuBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
+  expect_within(limits_, context);
+  const std::size_t n = context.rows.size() * args.width;  // rows lie end to end
+  expects(n <= UINT32_MAX, "a step's activations are counted in 32 bits");
+  const std::uint32_t per_tile = items_per_tile(kMacsPerExp);
+  return launcher_.run(
+      context, label(context, LaunchSite::SwiGlu), tiles_for(n, per_tile),
+      [&](const LaunchPermit&, std::uint32_t, std::uint32_t tile) {
+        const Span32 span = tile_span(tile, per_tile, static_cast<std::uint32_t>(n));
+        avx2::swiglu(args.gate + span.begin, args.up + span.begin, span.end - span.begin);
+      });
+}
+
+LaunchStatus CpuBackend::copy_in(const LaunchContext& context, const CopyInArgs& args) {
+  const std::uint32_t tiles = tiles_for(args.size_bytes, kCopyTileBytes);
+  return launcher_.run(context, label(context, args.site, touches_of(args)), tiles,
+                       [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
+                         if (!may_copy(context, args, permit)) return;
+                         const std::size_t at = std::size_t{tile} * kCopyTileBytes;
+                         std::memcpy(permit.open(args.to) + at, args.from + at,
+                                     std::min(kCopyTileBytes, args.size_bytes - at));
+                       });
+}
+
+}  // namespace leasehold

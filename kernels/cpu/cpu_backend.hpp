@@ -1,0 +1,59 @@
+/// AVX2 + FMA + F16C on a thread pool, with the bits of the reference backend.
+///
+/// A unit is a tile of at most about 15 µs (kernels/cpu/tiling.hpp). All scratch is allocated in
+/// create(). Weights are dequantised a row at a time; there is never an fp32 copy of a matrix.
+#pragma once
+
+#include <memory>
+
+#include "common/result.hpp"
+#include "kernels/cpu/launcher.hpp"
+
+namespace leasehold {
+
+class CpuBackend final : public Backend {
+ public:
+  /// As many threads as gates; the first gate is the caller's own. Lines, table and stop board
+  /// outlive the backend.
+  /// Errors: SystemError when the CPU lacks AVX2, FMA or F16C (take the reference backend then) or
+  /// when no more threads can be started.
+  static Result<std::unique_ptr<CpuBackend>> create(const BackendLimits& limits,
+                                                    std::vector<ThreadGate> gates);
+
+  std::string_view name() const override { return "cpu"; }
+  LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
+  LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
+  LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
+  LaunchStatus rope(const LaunchContext& context, const RopeArgs& args) override;
+  LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override;
+  LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
+  LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
+  LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
+  std::vector<std::uint64_t> units_run() const override { return launcher_.units_run(); }
+
+ private:
+  CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates);
+
+  template <class Row>
+  LaunchStatus each_row(const LaunchContext& context, UnitLabel label, std::uint64_t macs_per_row,
+                        Row&& row);
+  float* weight_row(std::uint32_t thread) { return weight_rows_.data() + thread * weight_stride_; }
+
+  struct AttentionWave;
+  AttentionWave next_wave(const LaunchContext& context, const AttentionArgs& args,
+                          std::uint32_t first_row);
+  LaunchStatus score_wave(const LaunchContext& context, const AttentionArgs& args,
+                          const AttentionWave& wave);
+  LaunchStatus merge_wave(const LaunchContext& context, const AttentionArgs& args,
+                          const AttentionWave& wave);
+
+  BackendLimits limits_;
+  Launcher launcher_;
+  std::size_t weight_stride_;
+  std::vector<float> weight_rows_;            // [threads, weight_stride_]: one dequantised row each
+  std::size_t max_partials_;                  // partials of one wave
+  std::vector<float> partials_;               // [max_partials_, partial_floats(head_dim)]
+  std::vector<std::uint32_t> first_partial_;  // [max_rows + 1], of the running wave
+};
+
+}  // namespace leasehold

@@ -1,0 +1,60 @@
+/// Tiles through gates: every tile of a launch is a unit of the thread that took it.
+///
+/// Threads: `run` from the engine thread only.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "ipc/thread_gate.hpp"
+#include "kernels/cpu/thread_pool.hpp"
+#include "kernels/launch_rules.hpp"
+
+namespace leasehold {
+
+class Launcher {
+ public:
+  /// One gate per thread; the first belongs to the caller. Throws as ThreadPool does.
+  explicit Launcher(std::vector<ThreadGate> gates)
+      : doors_(gates.begin(), gates.end()), pool_(static_cast<std::uint32_t>(gates.size())) {}
+
+  std::uint32_t threads() const { return pool_.threads(); }
+
+  /// Calls `tile(permit, thread, index)` for each index in [0, n_tiles) inside a unit of its own,
+  /// for as long as any sequence is live.
+  template <class Tile>
+  LaunchStatus run(const LaunchContext& context, UnitLabel label, std::uint32_t n_tiles,
+                   Tile&& tile) {
+    const GateSet& gates = *context.gates;
+    for (Door& door : doors_) door.live = gates.all();
+    pool_.run(n_tiles, [&](std::uint32_t thread, std::uint32_t index) {
+      Door& door = doors_[thread];
+      door.live &= door.gate.run(gates, label,
+                                 [&](const LaunchPermit& permit) { tile(permit, thread, index); });
+      return door.live != 0;  // a thread with nothing left takes no more tiles
+    });
+    SequenceMask live = gates.all();
+    for (const Door& door : doors_) live &= door.live;
+    return {live};
+  }
+
+  std::vector<std::uint64_t> units_run() const {
+    std::vector<std::uint64_t> counts;
+    for (const Door& door : doors_) counts.push_back(door.gate.units_run());
+    return counts;
+  }
+
+ private:
+  /// On lines of its own: threads poll and count without disturbing each other.
+  struct alignas(kCacheLineBytes) Door {
+    explicit Door(const ThreadGate& g) : gate(g) {}
+    ThreadGate gate;
+    SequenceMask live = 0;  // what this thread's units of the running launch still found live
+  };
+
+  std::vector<Door> doors_;
+  ThreadPool pool_;
+};
+
+}  // namespace leasehold

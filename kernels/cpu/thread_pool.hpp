@@ -1,0 +1,66 @@
+/// A fixed set of threads that share out the tiles of one launch at a time.
+///
+/// The calling thread is thread 0 and works too; a launch is over when every tile is done, and
+/// never waits for a thread that slept through it. Idle workers spin for at most 50 µs, then sleep
+/// in a futex. Nothing is allocated per launch.
+///
+///   word_ = launch:24 | closed:1 | busy:7
+///     caller   publishes a job by opening word_ under the next launch number
+///     worker   joins by busy += 1 while the launch is open, leaves by busy -= 1
+///     caller   closes when the tiles have run out, and waits for busy == 0
+///
+/// Threads: `run` from one thread at a time. Work must not throw.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "ipc/segment_layout.hpp"
+
+namespace leasehold {
+
+class ThreadPool {
+ public:
+  /// `threads` counts the caller: 1 starts none. Throws std::system_error when the machine has no
+  /// thread left; create() of the owner turns that into an Error.
+  explicit ThreadPool(std::uint32_t threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  std::uint32_t threads() const { return static_cast<std::uint32_t>(workers_.size()) + 1; }
+
+  /// Calls `work(thread, tile)` once for each tile in [0, n_tiles). A thread whose call returns
+  /// false takes no more tiles.
+  template <class Work>
+  void run(std::uint32_t n_tiles, Work&& work) {
+    const auto call = [](void* target, std::uint32_t thread, std::uint32_t tile) {
+      return static_cast<bool>(
+          (*static_cast<std::remove_reference_t<Work>*>(target))(thread, tile));
+    };
+    run_job({.call = call, .target = &work, .n_tiles = n_tiles});
+  }
+
+ private:
+  struct Job {
+    bool (*call)(void* target, std::uint32_t thread, std::uint32_t tile) = nullptr;
+    void* target = nullptr;
+    std::uint32_t n_tiles = 0;
+  };
+
+  void run_job(const Job& job);
+  void take_tiles(std::uint32_t thread);
+  void serve(std::uint32_t thread);
+  std::uint32_t await_launch(std::uint32_t seen) const;
+  bool join(std::uint32_t launch);
+
+  Job job_;  // written by the caller while the launch is closed and nobody is busy
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> word_;
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> next_tile_{0};
+  std::atomic<bool> stopping_{false};
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace leasehold

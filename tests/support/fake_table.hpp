@@ -1,0 +1,100 @@
+/// A lease table and a worker line inside one process, for tests of whatever stands behind gates.
+///
+/// Slot 0 is the engine's lease; slot 1 + i is sequence i's. The broker's half is played by
+/// `revoke`, in the broker's own order: word first, then the counter.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ipc/gate_set.hpp"
+#include "ipc/segment_layout.hpp"
+#include "ipc/thread_gate.hpp"
+
+namespace leasehold::testing {
+
+/// Keeps what it is told.
+class RecordingListener final : public RefusalListener {
+ public:
+  void refused(const Refusal& refusal) noexcept override {
+    const std::scoped_lock lock(mutex_);
+    refusals_.push_back(refusal);
+  }
+  void quiet_progress() noexcept override { progress_.fetch_add(1); }
+
+  std::vector<Refusal> refusals() const {
+    const std::scoped_lock lock(mutex_);
+    return refusals_;
+  }
+  int progress() const { return progress_.load(); }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Refusal> refusals_;
+  std::atomic<int> progress_{0};
+};
+
+class FakeTable {
+ public:
+  static constexpr std::uint32_t kEngineSlot = 0;
+  static constexpr std::uint32_t slot_of(std::uint32_t sequence) { return 1 + sequence; }
+
+  FakeTable() { counter_.revocations.store(1); }
+
+  /// Makes the slot live under a generation and returns what a worker would depend on.
+  LeaseDependency grant(std::uint32_t slot, std::uint64_t generation = 1) {
+    const LeaseWord word = LeaseWord::make(generation, LeaseState::Live);
+    slots_[slot].word.store(word.bits);
+    return {.slot = slot, .granted = word, .word = &slots_[slot].word};
+  }
+
+  void revoke(std::uint32_t slot, RevokeReason reason = RevokeReason::Operator) {
+    const LeaseWord word{slots_[slot].word.load()};
+    slots_[slot].word.store(LeaseWord::make(word.generation(), LeaseState::Revoked, reason).bits);
+    counter_.revocations.fetch_add(1);
+  }
+
+  /// A set of the next step over the engine's lease and `n_sequences` of one lease each, all
+  /// granted anew.
+  std::unique_ptr<GateSet> step(std::uint32_t n_sequences) {
+    auto set = std::make_unique<GateSet>(++steps_, stops_, listener_);
+    set->add_engine_lease(grant(kEngineSlot));
+    for (std::uint32_t i = 0; i < n_sequences; ++i)
+      set->add_sequence(std::array{grant(slot_of(i))});
+    return set;
+  }
+
+  ThreadGate gate(std::uint32_t thread = 0, GateProbe* probe = nullptr) {
+    return ThreadGate({.thread = thread,
+                       .announce = &lines_[thread].announce,
+                       .revocations = &counter_.revocations,
+                       .stops = &stops_,
+                       .probe = probe});
+  }
+
+  std::vector<ThreadGate> gates(std::uint32_t threads, GateProbe* probe = nullptr) {
+    std::vector<ThreadGate> all;
+    for (std::uint32_t t = 0; t < threads; ++t) all.push_back(gate(t, probe));
+    return all;
+  }
+
+  std::uint64_t announcement_of(std::uint32_t thread) const {
+    return lines_[thread].announce.load();
+  }
+  StopBoard& stops() { return stops_; }
+  RecordingListener& listener() { return listener_; }
+
+ private:
+  std::array<LeaseSlot, 1 + kMaxStepSequences> slots_ = {};
+  WorkerCounter counter_ = {};
+  std::array<GateLine, kMaxGateThreads> lines_ = {};
+  StopBoard stops_;
+  RecordingListener listener_;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace leasehold::testing

@@ -1,0 +1,55 @@
+/// Leased memory for tests: a real memory object, mapped as a worker maps it.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <span>
+#include <stdexcept>
+
+#include "ipc/region/mapping.hpp"
+#include "ipc/region/memory_object.hpp"
+#include "tests/support/fake_table.hpp"
+
+namespace leasehold::testing {
+
+template <class T>
+T required(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().detail);
+  return *std::move(result);
+}
+
+class LeasedMemory {
+ public:
+  explicit LeasedMemory(std::size_t size_bytes)
+      : object_(required(MemoryObject::create({.name = "test", .size_bytes = size_bytes}))),
+        mapping_(required(LeasedMapping::map(object_.fd(), size_bytes, MapAccess::ReadWrite))) {}
+
+  Leased<std::byte> at(std::size_t offset_bytes = 0) const {
+    return mapping_.writable_base() + static_cast<std::ptrdiff_t>(offset_bytes);
+  }
+
+  /// The bytes themselves. Even a test gets them through a gate: one of its own, always open.
+  std::byte* bytes() const {
+    FakeTable open;
+    const auto set = open.step(1);
+    std::byte* address = nullptr;
+    open.gate().run(*set, {LaunchSite::Commit, 0, Touches::TenantMemory},
+                    [&](const LaunchPermit& permit) { address = permit.open(at()); });
+    return address;
+  }
+
+  template <class T>
+  void fill(std::span<const T> values, std::size_t offset_bytes = 0) {
+    std::memcpy(bytes() + offset_bytes, values.data(), values.size_bytes());
+  }
+
+  /// From here on a read of these pages is a SIGSEGV.
+  void forbid_access() { ::mprotect(bytes(), mapping_.size_bytes(), PROT_NONE); }
+
+ private:
+  MemoryObject object_;
+  LeasedMapping mapping_;
+};
+
+}  // namespace leasehold::testing
