@@ -1,0 +1,87 @@
+/// The closed list of events, each one JSON object: {"event": name, "at_boottime_ns": t, …}.
+///
+/// Broker and workers write them; `brokerctl events` shows them; tests judge by them.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "common/ids.hpp"
+#include "ipc/launch_site.hpp"
+#include "ipc/lease_word.hpp"
+
+namespace leasehold::events {
+
+/// `lease_state`: a lease was granted, revoked, fenced.
+struct LeaseStateChanged {
+  LeaseId lease;
+  LeaseState state = LeaseState::Live;
+  RevokeReason reason = RevokeReason::None;
+  std::string tenant;  ///< Empty for engine leases.
+  std::string proof;   ///< With Fenced.
+};
+
+/// `region_state`: an extent or weights region changed hands.
+struct RegionStateChanged {
+  std::uint64_t region = 0;
+  std::string kind;  ///< "extent" or "weights"
+  std::string state;
+  std::string lease;  ///< Empty when nobody's.
+};
+
+/// `forward_revoked`: the first poll that said no to a lease.
+struct ForwardRevoked {
+  LeaseId lease;
+  LaunchSite kernel_site = LaunchSite::Commit;
+  std::uint16_t layer = 0;
+  std::uint32_t kv_position = 0;
+  std::int64_t since_flip_ns = 0;
+};
+
+/// `batched_decode_step`: one committed step.
+struct BatchedDecodeStep {
+  std::uint64_t step = 0;
+  std::uint32_t n_seqs = 0;
+  std::uint32_t emitted_tokens = 0;
+  std::vector<std::uint32_t> per_seq_kv_positions;
+};
+
+/// `rebind`: a request goes on under another lease.
+struct Rebind {
+  std::string tenant;
+  RequestId request;
+  LeaseId old_lease;
+  LeaseId new_lease;
+  std::uint32_t prompt_tokens = 0;  ///< Prompt and tokens emitted before.
+};
+
+/// `request_completed`: the typed end was handed to the holder's socket.
+struct RequestEnded {
+  RequestId request;
+  std::string tenant;
+  LeaseId lease;
+  std::string reason;
+  std::uint32_t emitted_tokens = 0;
+};
+
+using Event = std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep,
+                           Rebind, RequestEnded>;
+
+std::string_view name(const Event& event);
+
+nlohmann::json to_json(const Event& event, TimePoint at);
+
+struct StampedEvent {
+  Event event;
+  TimePoint at;
+};
+
+/// BadRequest for anything that `to_json` would not have written.
+Result<StampedEvent> from_json(const nlohmann::json& json);
+
+}  // namespace leasehold::events

@@ -1,0 +1,249 @@
+/// Reads and writes the named fields of one JSON object, described once for both directions.
+///
+///   constexpr auto kFields = [](auto& m, auto& fields) {
+///     fields.field("tenant", m.tenant);
+///     fields.field("weight", m.weight, Between<std::uint32_t>{1, 1000});
+///     fields.field("uid", m.uid);                    // a std::optional may be missing
+///   };
+///   Json j = write_fields(message, kFields);
+///   Result<Message> m = read_fields<Message>(j, kFields);
+///
+/// Reading treats the JSON as input: the first field that is missing, of another type or out of
+/// range ends it with BadRequest naming the field, what was expected and what came. Integers must
+/// be JSON integers; nothing is rounded, wrapped or cut. Internal to ipc/control: it drags in all
+/// of nlohmann/json.
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "common/ids.hpp"
+
+namespace leasehold {
+
+// ---------------------------------------------------------------- rules
+
+/// Both ends belong to the range.
+template <class Number>
+struct Between {
+  Number low = std::numeric_limits<Number>::lowest();
+  Number high = std::numeric_limits<Number>::max();
+};
+
+enum class TextRule : std::uint8_t {
+  Any,
+  Filled,
+  Name,  ///< As TenantId::parse.
+  NameOrEmpty,
+  LeaseOrEmpty,
+  SocketPath,  ///< What fits into sockaddr_un.
+  HexKey,      ///< 64 lower-case hex digits: 256 bits.
+  RevokeReasonOrEmpty,
+};
+
+/// One of a closed list of words.
+struct Choice {
+  std::span<const std::string_view> words;
+};
+
+/// How many enumerators there are, counted from zero; each has a `name()`.
+struct EnumCount {
+  int count;
+};
+
+// ---------------------------------------------------------------- one value
+
+/// Where reading failed, below the field, what should have been there and what was.
+struct Mismatch {
+  std::string where;
+  std::string expected;
+  std::string got;
+};
+using Problem = std::optional<Mismatch>;
+
+Problem mismatch(const nlohmann::json& got, std::string expected);
+std::string expected_integer(std::string low, std::string high);
+
+Problem from_field(const nlohmann::json& json, bool& out);
+Problem from_field(const nlohmann::json& json, float& out, Between<float> range);
+Problem from_field(const nlohmann::json& json, std::string& out, TextRule rule = TextRule::Any);
+Problem from_field(const nlohmann::json& json, std::string& out, Choice choice);
+Problem from_field(const nlohmann::json& json, LeaseId& out);
+
+template <std::integral Number>
+  requires(!std::same_as<Number, bool>)
+Problem from_field(const nlohmann::json& json, Number& out, Between<Number> range = {}) {
+  const auto take = [&](auto number) {
+    if (std::cmp_less(number, range.low) || std::cmp_greater(number, range.high)) return false;
+    out = static_cast<Number>(number);
+    return true;
+  };
+  // is_number_integer() holds for unsigned numbers too, so the unsigned question comes first.
+  if (json.is_number_unsigned() && take(json.get<std::uint64_t>())) return {};
+  if (!json.is_number_unsigned() && json.is_number_integer() && take(json.get<std::int64_t>()))
+    return {};
+  return mismatch(json, expected_integer(std::to_string(range.low), std::to_string(range.high)));
+}
+
+template <class Tag>
+Problem from_field(const nlohmann::json& json, StrongName<Tag>& out) {
+  return from_field(json, out.value, TextRule::Name);
+}
+
+/// Text, so that no reader squeezes 64 bits through a double.
+Problem read_id(const nlohmann::json& json, std::uint64_t& out);
+
+template <class Tag>
+Problem from_field(const nlohmann::json& json, StrongId<Tag>& out) {
+  return read_id(json, out.value);
+}
+
+template <class Enum>
+  requires std::is_enum_v<Enum>
+Problem from_field(const nlohmann::json& json, Enum& out, EnumCount enumerators) {
+  std::string expected = "one of";
+  for (int i = 0; i < enumerators.count; ++i) {
+    const std::string_view word = name(static_cast<Enum>(i));
+    if (json.is_string() && json.get_ref<const std::string&>() == word) {
+      out = static_cast<Enum>(i);
+      return {};
+    }
+    expected.append(" ").append(word);
+  }
+  return mismatch(json, std::move(expected));
+}
+
+/// The rule, if any, holds for each element.
+template <class T, class... Rule>
+Problem from_field(const nlohmann::json& json, std::vector<T>& out, Rule... rule) {
+  if (!json.is_array()) return mismatch(json, "an array");
+  out.clear();
+  out.reserve(json.size());
+  for (const auto& element : json) {
+    T value{};
+    if (Problem problem = from_field(element, value, rule...)) {
+      problem->where = "[" + std::to_string(out.size()) + "]" + problem->where;
+      return problem;
+    }
+    out.push_back(std::move(value));
+  }
+  return {};
+}
+
+template <class T>
+  requires(std::is_arithmetic_v<T> || std::same_as<T, std::string>)
+nlohmann::json to_field(const T& value) {
+  return value;
+}
+template <class T>
+  requires(std::is_enum_v<T>)
+nlohmann::json to_field(T value) {
+  return std::string(name(value));
+}
+inline nlohmann::json to_field(LeaseId lease) {
+  return to_string(lease);
+}
+template <class Tag>
+nlohmann::json to_field(StrongId<Tag> id) {
+  return std::to_string(id.value);
+}
+template <class Tag>
+nlohmann::json to_field(const StrongName<Tag>& text) {
+  return text.value;
+}
+template <class T>
+nlohmann::json to_field(const std::vector<T>& values) {
+  nlohmann::json array = nlohmann::json::array();
+  for (const auto& value : values) array.push_back(to_field(value));
+  return array;
+}
+
+// ---------------------------------------------------------------- one object
+
+class FieldWriter {
+ public:
+  template <class T, class... Rule>
+  void field(const char* key, const T& value, Rule...) {
+    json_[key] = to_field(value);
+  }
+  template <class T, class... Rule>
+  void field(const char* key, const std::optional<T>& value, Rule...) {
+    if (value) json_[key] = to_field(*value);
+  }
+  template <class Object, class Describe>
+  void object(const char* key, const Object& value, Describe describe) {
+    FieldWriter inner;
+    describe(value, inner);
+    json_[key] = std::move(inner).take();
+  }
+  nlohmann::json take() && { return std::move(json_); }
+
+ private:
+  nlohmann::json json_ = nlohmann::json::object();
+};
+
+class FieldReader {
+ public:
+  /// `json` must outlive the reader.
+  explicit FieldReader(const nlohmann::json& json);
+
+  template <class T, class... Rule>
+  void field(const char* key, T& value, Rule... rule) {
+    if (problem_) return;
+    const nlohmann::json* found = find(key);
+    note(key, found, from_field(found ? *found : kNothing, value, rule...));
+  }
+  template <class T, class... Rule>
+  void field(const char* key, std::optional<T>& value, Rule... rule) {
+    if (problem_) return;
+    const nlohmann::json* found = find(key);
+    if (found) note(key, found, from_field(*found, value.emplace(), rule...));
+  }
+  template <class Object, class Describe>
+  void object(const char* key, Object& value, Describe describe) {
+    if (problem_) return;
+    const nlohmann::json* found = find(key);
+    FieldReader inner(found ? *found : kNothing);
+    describe(value, inner);
+    note(key, found, std::move(inner.problem_));
+  }
+
+  /// Nothing when every field was as described.
+  std::optional<Error> error() const;
+
+ private:
+  static const nlohmann::json kNothing;
+  const nlohmann::json* find(const char* key) const;
+  void note(const char* key, const nlohmann::json* found, Problem problem);
+
+  const nlohmann::json& json_;
+  Problem problem_;
+};
+
+template <class Message, class Describe>
+nlohmann::json write_fields(const Message& message, Describe describe) {
+  FieldWriter writer;
+  describe(message, writer);
+  return std::move(writer).take();
+}
+
+template <class Message, class Describe>
+Result<Message> read_fields(const nlohmann::json& json, Describe describe) {
+  FieldReader reader(json);
+  Message message;
+  describe(message, reader);
+  if (auto error = reader.error()) return std::unexpected(*std::move(error));
+  return message;
+}
+
+}  // namespace leasehold

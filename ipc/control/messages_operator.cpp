@@ -1,0 +1,91 @@
+// Operator → broker: admit, revoke, drain.
+#include "ipc/control/message_limits.hpp"
+#include "ipc/control/messages.hpp"
+#include "ipc/control/tenant_policy.hpp"
+
+namespace leasehold::wire {
+namespace {
+
+constexpr auto kTenantAdmit = [](auto& m, auto& fields) {
+  kTenantPolicy(m, fields);
+  fields.field("request_id", m.request_id);
+};
+
+constexpr auto kLeaseRevoke = [](auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("tenant", m.tenant);
+  fields.field("request_id", m.request_id);
+};
+
+constexpr auto kLeaseDrain = [](auto& m, auto& fields) {
+  kLeaseRevoke(m, fields);
+  fields.field("grace_ms", m.grace_ms, kUpToADay_ms);
+};
+
+constexpr auto kLeasesTouched = [](auto& m, auto& fields) { fields.field("leases", m.leases); };
+
+/// A lease or a tenant: both or none would leave it to luck what is taken back.
+template <class Message>
+Result<Message> with_one_target(Result<Message> message) {
+  if (message && message->lease.has_value() == message->tenant.has_value()) {
+    return fail(Errc::BadRequest,
+                message->lease ? "expected exactly one of 'lease' and 'tenant', got both"
+                               : "expected exactly one of 'lease' and 'tenant', got neither");
+  }
+  return message;
+}
+
+}  // namespace
+
+std::string_view name(LeaseScope scope) {
+  return scope == LeaseScope::Engine ? "engine" : "tenant";
+}
+
+std::string_view name(Tier tier) {
+  switch (tier) {
+    case Tier::Guaranteed:
+      return "guaranteed";
+    case Tier::Standard:
+      return "standard";
+    case Tier::Scavenger:
+      return "scavenger";
+  }
+  std::unreachable();
+}
+
+Json Empty::to_json() const {
+  return Json::object();
+}
+Result<Empty> Empty::from_json(const Json& json) {
+  return read_fields<Empty>(json, [](auto&, auto&) {});
+}
+
+Json TenantAdmit::to_json() const {
+  return write_fields(*this, kTenantAdmit);
+}
+Result<TenantAdmit> TenantAdmit::from_json(const Json& json) {
+  return read_fields<TenantAdmit>(json, kTenantAdmit);
+}
+
+Json LeaseRevoke::to_json() const {
+  return write_fields(*this, kLeaseRevoke);
+}
+Result<LeaseRevoke> LeaseRevoke::from_json(const Json& json) {
+  return with_one_target(read_fields<LeaseRevoke>(json, kLeaseRevoke));
+}
+
+Json LeaseDrain::to_json() const {
+  return write_fields(*this, kLeaseDrain);
+}
+Result<LeaseDrain> LeaseDrain::from_json(const Json& json) {
+  return with_one_target(read_fields<LeaseDrain>(json, kLeaseDrain));
+}
+
+Json LeasesTouched::to_json() const {
+  return write_fields(*this, kLeasesTouched);
+}
+Result<LeasesTouched> LeasesTouched::from_json(const Json& json) {
+  return read_fields<LeasesTouched>(json, kLeasesTouched);
+}
+
+}  // namespace leasehold::wire

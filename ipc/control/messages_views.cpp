@@ -1,0 +1,121 @@
+// Broker → operator: what the lists show.
+#include "ipc/control/message_limits.hpp"
+#include "ipc/control/messages.hpp"
+#include "ipc/control/tenant_policy.hpp"
+
+namespace leasehold::wire {
+namespace {
+
+constexpr std::string_view kWorkerStates[] = {"attached", "ready", "gone"};
+constexpr std::string_view kIsolations[] = {"separate-user", "same-user", "no-worker"};
+constexpr Between<std::int64_t> kClock_ns{-1, std::numeric_limits<std::int64_t>::max()};
+
+constexpr auto kRevokeClocks = [](auto& m, auto& fields) {
+  fields.field("refuse_ns", m.refuse_ns, kClock_ns);
+  fields.field("error_ns", m.error_ns, kClock_ns);
+  fields.field("quiet_ns", m.quiet_ns, kClock_ns);
+  fields.field("reuse_ns", m.reuse_ns, kClock_ns);
+};
+
+constexpr auto kLeaseView = [](auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("scope", m.scope, EnumCount{2});
+  fields.field("tenant", m.tenant, TextRule::NameOrEmpty);
+  fields.field("worker", m.worker, TextRule::NameOrEmpty);
+  fields.field("state", m.state, EnumCount{4});
+  fields.field("reason", m.reason, EnumCount{kRevokeReasonCount});
+  fields.field("proof", m.proof);
+  fields.field("extents", m.extents);
+  fields.field("size_bytes", m.size_bytes);
+  fields.field("deadline_boottime_ns", m.deadline_boottime_ns);
+  fields.field("replaced_by", m.replaced_by);
+  fields.object("clocks", m.clocks, kRevokeClocks);
+};
+
+constexpr auto kExtentView = [](auto& m, auto& fields) {
+  fields.field("extent", m.extent);
+  fields.field("state", m.state, TextRule::Filled);
+  fields.field("lease", m.lease);
+  fields.field("size_bytes", m.size_bytes);
+  fields.field("inode", m.inode);
+};
+
+constexpr auto kWorkerView = [](auto& m, auto& fields) {
+  fields.field("worker", m.worker, TextRule::Name);
+  fields.field("id", m.id);
+  fields.field("pid", m.pid);
+  fields.field("state", m.state, Choice{kWorkerStates});
+  fields.field("model", m.model);
+  fields.field("address", m.address);
+  fields.field("leases", m.leases);
+  fields.field("revocations", m.revocations);
+};
+
+constexpr auto kTenantView = [](auto& m, auto& fields) {
+  fields.object("policy", m.policy, kTenantPolicy);
+  fields.field("leases_live", m.leases_live);
+  fields.field("blocks_held", m.blocks_held);
+};
+
+constexpr auto kStatusView = [](auto& m, auto& fields) {
+  fields.field("capacity_bytes", m.capacity_bytes);
+  fields.field("free_bytes", m.free_bytes);
+  fields.field("owned_bytes", m.owned_bytes);
+  fields.field("draining_bytes", m.draining_bytes);
+  fields.field("scrubbing_bytes", m.scrubbing_bytes);
+  fields.field("retained_bytes", m.retained_bytes);
+  fields.field("quarantined_bytes", m.quarantined_bytes);
+  fields.field("leases_live", m.leases_live);
+  fields.field("leases_revoked", m.leases_revoked);
+  fields.field("leases_fenced", m.leases_fenced);
+  fields.field("workers", m.workers);
+  fields.field("tenants", m.tenants);
+  fields.field("isolation", m.isolation, Choice{kIsolations});
+  fields.field("uptime_ms", m.uptime_ms);
+};
+
+}  // namespace
+
+Json RevokeClocks::to_json() const {
+  return write_fields(*this, kRevokeClocks);
+}
+Result<RevokeClocks> RevokeClocks::from_json(const Json& json) {
+  return read_fields<RevokeClocks>(json, kRevokeClocks);
+}
+
+Json LeaseView::to_json() const {
+  return write_fields(*this, kLeaseView);
+}
+Result<LeaseView> LeaseView::from_json(const Json& json) {
+  return read_fields<LeaseView>(json, kLeaseView);
+}
+
+Json ExtentView::to_json() const {
+  return write_fields(*this, kExtentView);
+}
+Result<ExtentView> ExtentView::from_json(const Json& json) {
+  return read_fields<ExtentView>(json, kExtentView);
+}
+
+Json WorkerView::to_json() const {
+  return write_fields(*this, kWorkerView);
+}
+Result<WorkerView> WorkerView::from_json(const Json& json) {
+  return read_fields<WorkerView>(json, kWorkerView);
+}
+
+Json TenantView::to_json() const {
+  return write_fields(*this, kTenantView);
+}
+Result<TenantView> TenantView::from_json(const Json& json) {
+  return read_fields<TenantView>(json, kTenantView);
+}
+
+Json StatusView::to_json() const {
+  return write_fields(*this, kStatusView);
+}
+Result<StatusView> StatusView::from_json(const Json& json) {
+  return read_fields<StatusView>(json, kStatusView);
+}
+
+}  // namespace leasehold::wire

@@ -1,0 +1,20 @@
+/// The fields of a tenant's policy, as `tenant.admit` sends and `tenant.list` shows them.
+#pragma once
+
+#include "ipc/control/message_limits.hpp"
+#include "ipc/control/messages.hpp"
+
+namespace leasehold::wire {
+
+/// Everything of TenantAdmit but the request id.
+inline constexpr auto kTenantPolicy = [](auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("max_concurrent", m.max_concurrent, kConcurrent);
+  fields.field("max_blocks", m.max_blocks, kBlocks);
+  fields.field("weight", m.weight, Between<std::uint32_t>{1, 1000});
+  fields.field("tier", m.tier, EnumCount{3});
+  fields.field("ttl_ms", m.ttl_ms, Between<std::int64_t>{100, 86'400'000});
+  fields.field("uid", m.uid);
+};
+
+}  // namespace leasehold::wire
