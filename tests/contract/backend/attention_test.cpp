@@ -1,0 +1,179 @@
+/// The paged cache: appends land where the layout says, attention reads only what it may.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "kernels/numerics/f16.hpp"
+#include "tests/contract/backend/rig.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::uint16_t kLayer = 1;  // of the two that every layout here has
+
+struct AttentionCase {
+  AttentionCase(SeededRandom& random, KvLayout layout, std::uint32_t heads_per_kv,
+                const std::vector<std::uint32_t>& counts, const std::vector<std::uint32_t>& lengths)
+      : kv(random, layout, lengths),
+        n_heads(layout.n_kv_heads * heads_per_kv),
+        n_sequences(static_cast<std::uint32_t>(lengths.size())),
+        rows(rows_of(counts, lengths)),
+        q(random_floats(random, rows.size() * row_floats())) {}
+
+  std::size_t row_floats() const { return std::size_t{n_heads} * kv.layout.head_dim; }
+
+  /// The outputs of rows [first, first + count), run as a step of their own.
+  std::vector<float> on(Rig& rig, std::size_t first, std::size_t count) const {
+    std::vector<float> out(count * row_floats());
+    const auto gates = rig.table.step(n_sequences);
+    const LaunchContext context{
+        .gates = gates.get(), .rows = std::span(rows).subspan(first, count), .layer = kLayer};
+    const LaunchStatus status = rig.backend->attention(
+        context, {.layout = kv.layout,
+                  .q = q.data() + first * row_floats(),
+                  .out = out.data(),
+                  .n_heads = n_heads,
+                  .scale = 1.0F / std::sqrt(static_cast<float>(kv.layout.head_dim)),
+                  .block_tables = kv.block_tables()});
+    REQUIRE(status.live == gates->all());
+    return out;
+  }
+  std::vector<float> on(Rig& rig) const { return on(rig, 0, rows.size()); }
+
+  KvFixture kv;
+  std::uint32_t n_heads;
+  std::uint32_t n_sequences;
+  std::vector<RowRef> rows;
+  std::vector<float> q;
+};
+
+KvLayout layout(std::uint32_t n_kv_heads, std::uint32_t head_dim, KvType type) {
+  return {.n_layers = 2, .n_kv_heads = n_kv_heads, .head_dim = head_dim, .type = type};
+}
+
+/// Grouped heads, odd widths, positions on both sides of 256 and 512.
+AttentionCase random_case(SeededRandom& random, KvType type) {
+  const auto kv_heads = static_cast<std::uint32_t>(1 + random.below(3));
+  const auto head_dim = static_cast<std::uint32_t>(1 + random.below(96));
+  const std::vector<std::uint32_t> lengths{static_cast<std::uint32_t>(250 + random.below(15)),
+                                           static_cast<std::uint32_t>(1 + random.below(40)),
+                                           static_cast<std::uint32_t>(500 + random.below(100))};
+  return AttentionCase(random, layout(kv_heads, head_dim, type),
+                       static_cast<std::uint32_t>(1 + random.below(2)), {12, 1, 3}, lengths);
+}
+
+double score(const AttentionCase& c, std::size_t r, std::uint32_t head, std::uint32_t position) {
+  const std::uint32_t kv_head = head / (c.n_heads / c.kv.layout.n_kv_heads);
+  double sum = 0;
+  for (std::uint32_t d = 0; d < c.kv.layout.head_dim; ++d)
+    sum += double{c.q[r * c.row_floats() + head * c.kv.layout.head_dim + d]} *
+           c.kv.at(c.rows[r].sequence, kLayer, 0, kv_head, position, d);
+  return sum / std::sqrt(static_cast<double>(c.kv.layout.head_dim));
+}
+
+std::vector<double> expected_head(const AttentionCase& c, std::size_t r, std::uint32_t head) {
+  const std::uint32_t kv_head = head / (c.n_heads / c.kv.layout.n_kv_heads);
+  std::vector<double> out(c.kv.layout.head_dim);
+  double sum = 0;
+  for (std::uint32_t p = 0; p <= c.rows[r].position; ++p) {
+    const double weight = std::exp(score(c, r, head, p));
+    sum += weight;
+    for (std::uint32_t d = 0; d < out.size(); ++d)
+      out[d] += weight * c.kv.at(c.rows[r].sequence, kLayer, 1, kv_head, p, d);
+  }
+  for (double& value : out) value /= sum;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("backend: attention is what doubles say, across blocks, extents and partitions") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const KvType type = GENERATE(KvType::F32, KvType::F16);
+  SeededRandom random(test_seed() + 1000);
+  Rig rig(threads);
+  const AttentionCase c(random, layout(2, 24, type), 2, {3, 2, 1}, {257, 18, 520});
+  const auto out = c.on(rig);
+  CAPTURE(threads, test_seed());
+  for (std::size_t r = 0; r < c.rows.size(); ++r)
+    for (std::uint32_t head = 0; head < c.n_heads; ++head) {
+      const auto expected = expected_head(c, r, head);
+      for (std::uint32_t d = 0; d < expected.size(); ++d)
+        REQUIRE(out[r * c.row_floats() + head * expected.size() + d] ==
+                Approx(expected[d]).margin(4e-6));
+    }
+}
+
+TEST_CASE("backend: attention has the reference's bits for every head width and key type") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 1100);
+  CAPTURE(threads, test_seed());
+  Rig rig(threads);
+  Rig reference(0);
+  for (int shape = 0; shape < 8; ++shape) {
+    const auto c = random_case(random, shape % 2 == 0 ? KvType::F32 : KvType::F16);
+    CAPTURE(shape, c.n_heads, c.kv.layout.head_dim);
+    REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
+  }
+}
+
+TEST_CASE("backend: a prefill in chunks, or one row at a time, has the bits of the whole") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 1200);
+  Rig rig(threads);
+  const auto c = random_case(random, KvType::F16);
+  const auto whole = c.on(rig);
+  for (const std::size_t chunk : {1, 5}) {
+    std::vector<float> pieces;
+    for (std::size_t first = 0; first < c.rows.size(); first += chunk) {
+      const auto piece = c.on(rig, first, std::min(chunk, c.rows.size() - first));
+      pieces.insert(pieces.end(), piece.begin(), piece.end());
+    }
+    CAPTURE(threads, chunk);
+    REQUIRE(first_difference(pieces, whole) == -1);
+  }
+}
+
+TEST_CASE("backend: an append writes each row's keys and values to its own position only") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const KvType type = GENERATE(KvType::F32, KvType::F16);
+  SeededRandom random(test_seed() + 1300);
+  Rig rig(threads);
+  const std::vector<std::uint32_t> lengths{40, 1, 70};
+  KvFixture kv(random, layout(3, 20, type), lengths);
+  KvFixture untouched = [&] {
+    SeededRandom again(test_seed() + 1300);
+    return KvFixture(again, layout(3, 20, type), lengths);
+  }();
+  const auto rows = rows_of({18, 1, 2}, lengths);
+  const auto k = random_floats(random, rows.size() * 60);
+  const auto v = random_floats(random, rows.size() * 60);
+  const auto gates = rig.table.step(3);
+  rig.backend->kv_append(
+      {.gates = gates.get(), .rows = rows, .layer = kLayer},
+      {.layout = kv.layout, .k = k.data(), .v = v.data(), .block_tables = kv.block_tables()});
+  const auto stored = [&](float value) {
+    return type == KvType::F32 ? value : f32_from_f16(f16_from_f32(value));
+  };
+  int wrong = 0;
+  std::size_t changed = 0;
+  for (std::uint32_t s = 0; s < 3; ++s)
+    for (std::uint32_t layer = 0; layer < 2; ++layer)
+      for (std::uint32_t h = 0; h < 3; ++h)
+        for (std::uint32_t p = 0; p < lengths[s]; ++p)
+          for (std::uint32_t d = 0; d < 20; ++d) {
+            const auto row = std::ranges::find_if(
+                rows, [&](RowRef r) { return r.sequence == s && r.position == p; });
+            const bool is_new = layer == kLayer && row != rows.end();
+            const std::size_t from =
+                (static_cast<std::size_t>(row - rows.begin()) * 3 + h) * 20 + d;
+            const float key = is_new ? stored(k[from]) : untouched.at(s, layer, 0, h, p, d);
+            const float value = is_new ? stored(v[from]) : untouched.at(s, layer, 1, h, p, d);
+            wrong += kv.at(s, layer, 0, h, p, d) != key;
+            wrong += kv.at(s, layer, 1, h, p, d) != value;
+            changed += is_new ? 1 : 0;
+          }
+  REQUIRE(changed == k.size());
+  REQUIRE(wrong == 0);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,337 @@
+/// Embedding, norm, matmul, rope, SwiGLU: right to within rounding, and the same bits everywhere.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "kernels/numerics/rope.hpp"
+#include "tests/contract/backend/rig.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr int kShapes = 24;
+
+/// Ordinary rows: one sequence per row.
+std::vector<RowRef> plain_rows(std::uint32_t n) {
+  std::vector<RowRef> rows;
+  for (std::uint32_t i = 0; i < n; ++i) rows.push_back({.sequence = i, .position = 7 * i});
+  return rows;
+}
+
+/// Runs `launch(backend, context)` in a step of its own; everything must have stayed live.
+template <class Launch>
+void run_step(Rig& rig, const std::vector<RowRef>& rows, Launch&& launch) {
+  std::uint32_t n_sequences = 1;
+  for (const RowRef row : rows) n_sequences = std::max(n_sequences, row.sequence + 1);
+  const auto gates = rig.table.step(n_sequences);
+  const LaunchStatus status =
+      launch(*rig.backend, LaunchContext{.gates = gates.get(), .rows = rows, .layer = 1});
+  REQUIRE(status.live == gates->all());
+}
+
+TensorType random_type(SeededRandom& random) {
+  constexpr TensorType kTypes[] = {TensorType::F32, TensorType::F16, TensorType::Q8_0,
+                                   TensorType::Q4_0};
+  return kTypes[random.below(4)];
+}
+
+std::uint32_t random_width(SeededRandom& random, TensorType type) {
+  const auto width = static_cast<std::uint32_t>(1 + random.below(300));
+  const std::uint32_t block = block_shape(type).elements;
+  return (width + block - 1) / block * block;
+}
+
+struct MatmulCase {
+  explicit MatmulCase(SeededRandom& random)
+      : type(random_type(random)),
+        weight(random, type, static_cast<std::uint32_t>(1 + random.below(70)),
+               random_width(random, type)),
+        rows(plain_rows(static_cast<std::uint32_t>(1 + random.below(40)))),
+        x(random_floats(random, rows.size() * weight.n_in)),
+        accumulate(random.below(2) == 1) {
+    if (random.below(2) == 1)
+      for (std::uint32_t r = 0; r < rows.size(); ++r)
+        if (r + 1 == rows.size() || random.below(3) == 0) select.push_back(r);
+    before = random_floats(random, (select.empty() ? rows.size() : select.size()) * weight.n_out);
+  }
+
+  std::vector<float> on(Rig& rig) const {
+    std::vector<float> out = before;
+    run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
+      return backend.matmul(context, {.site = LaunchSite::FfnUp,
+                                      .weight = weight.view(),
+                                      .x = x.data(),
+                                      .out = out.data(),
+                                      .accumulate = accumulate,
+                                      .select = select});
+    });
+    return out;
+  }
+
+  TensorType type;
+  Matrix weight;
+  std::vector<RowRef> rows;
+  std::vector<float> x;
+  bool accumulate;
+  std::vector<std::uint32_t> select;
+  std::vector<float> before;
+};
+
+struct Expected {
+  double value;
+  double slack;
+};
+
+Expected expected_dot(const MatmulCase& c, std::size_t i, std::uint32_t output) {
+  const std::size_t row = c.select.empty() ? i : c.select[i];
+  double sum = c.accumulate ? c.before[i * c.weight.n_out + output] : 0.0;
+  double magnitude = std::abs(sum);
+  for (std::uint32_t k = 0; k < c.weight.n_in; ++k) {
+    const double product = c.weight.at(output, k) * c.x[row * c.weight.n_in + k];
+    sum += product;
+    magnitude += std::abs(product);
+  }
+  // At most one rounding per element of a lane and per fold.
+  return {sum, magnitude * (c.weight.n_in / 32.0 + 7) * 0x1p-24};
+}
+
+}  // namespace
+
+TEST_CASE("backend: a matmul is what doubles say, to within its roundings") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed());
+  CAPTURE(threads, test_seed());
+  Rig rig(threads);
+  for (int shape = 0; shape < kShapes; ++shape) {
+    const MatmulCase c(random);
+    const std::vector<float> out = c.on(rig);
+    double worst = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const Expected expected =
+          expected_dot(c, i / c.weight.n_out, static_cast<std::uint32_t>(i % c.weight.n_out));
+      worst = std::max(worst, std::abs(out[i] - expected.value) / (expected.slack + 1e-30));
+    }
+    CAPTURE(shape, name(c.type), c.weight.n_out, c.weight.n_in, c.rows.size());
+    REQUIRE(worst <= 1.0);
+  }
+}
+
+TEST_CASE("backend: a matmul has the reference's bits for every type, shape and selection") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 100);
+  CAPTURE(threads, test_seed());
+  Rig rig(threads);
+  Rig reference(0);
+  for (int shape = 0; shape < 2 * kShapes; ++shape) {
+    const MatmulCase c(random);
+    CAPTURE(shape, name(c.type), c.weight.n_out, c.weight.n_in, c.rows.size(), c.accumulate);
+    REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
+  }
+}
+
+TEST_CASE("backend: a matmul too large for one tile is cut over outputs and over batch rows") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 200);
+  Rig rig(threads);
+  Rig reference(0);
+  const Matrix weight(random, TensorType::F16, 23, 1023);
+  const auto rows = plain_rows(48);
+  const auto x = random_floats(random, rows.size() * weight.n_in);
+  const auto on = [&](Rig& on_rig) {
+    std::vector<float> out(rows.size() * weight.n_out);
+    const std::vector<RowRef> of_one_sequence(rows.size(), RowRef{0, 3});
+    run_step(on_rig, of_one_sequence, [&](Backend& backend, const LaunchContext& context) {
+      return backend.matmul(
+          context,
+          {.site = LaunchSite::LmHead, .weight = weight.view(), .x = x.data(), .out = out.data()});
+    });
+    return out;
+  };
+  REQUIRE(first_difference(on(rig), on(reference)) == -1);
+}
+
+TEST_CASE("backend: a row's product does not depend on its batch or on its place in it") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 300);
+  Rig rig(threads);
+  const Matrix weight(random, TensorType::Q8_0, 37, 160);
+  const auto x = random_floats(random, weight.n_in);
+  std::vector<float> alone;
+  for (const std::uint32_t n_rows : {1, 2, 3, 4, 5, 17, 48}) {
+    const auto rows = std::vector<RowRef>(n_rows, RowRef{0, 0});
+    for (std::uint32_t place = 0; place < n_rows; place += 5) {
+      auto batch = random_floats(random, std::size_t{n_rows} * weight.n_in);
+      std::ranges::copy(x, batch.begin() + place * weight.n_in);
+      std::vector<float> out(std::size_t{n_rows} * weight.n_out);
+      run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
+        return backend.matmul(context, {.site = LaunchSite::FfnDown,
+                                        .weight = weight.view(),
+                                        .x = batch.data(),
+                                        .out = out.data()});
+      });
+      const auto first = out.begin() + place * weight.n_out;
+      const std::vector<float> mine(first, first + weight.n_out);
+      if (alone.empty()) alone = mine;
+      CAPTURE(threads, n_rows, place);
+      REQUIRE(first_difference(mine, alone) == -1);
+    }
+  }
+}
+
+TEST_CASE("backend: an embedding is the token's row of the table, exactly") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 400);
+  Rig rig(threads);
+  for (int shape = 0; shape < kShapes; ++shape) {
+    const TensorType type = random_type(random);
+    const Matrix table(random, type, 50, random_width(random, type));
+    const auto rows = plain_rows(static_cast<std::uint32_t>(1 + random.below(40)));
+    std::vector<std::int32_t> tokens;
+    std::vector<float> expected;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      tokens.push_back(static_cast<std::int32_t>(random.below(table.n_out)));
+      const auto first = table.values.begin() + tokens.back() * static_cast<int>(table.n_in);
+      expected.insert(expected.end(), first, first + table.n_in);
+    }
+    std::vector<float> out(rows.size() * table.n_in);
+    run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
+      return backend.embedding(context,
+                               {.table = table.view(), .tokens = tokens.data(), .out = out.data()});
+    });
+    CAPTURE(threads, shape, name(type), table.n_in);
+    REQUIRE(first_difference(out, expected) == -1);
+  }
+}
+
+TEST_CASE("backend: rms_norm is what doubles say and has the reference's bits, in place too") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 500);
+  Rig rig(threads);
+  Rig reference(0);
+  for (int shape = 0; shape < kShapes; ++shape) {
+    const auto rows = plain_rows(static_cast<std::uint32_t>(1 + random.below(40)));
+    const auto width = static_cast<std::uint32_t>(1 + random.below(1000));
+    const auto x = random_floats(random, rows.size() * width, 5.0F);
+    const auto weight = random_floats(random, width);
+    LeasedMemory memory(width * sizeof(float));
+    memory.fill<float>(weight);
+    const auto on = [&](Rig& on_rig, bool in_place) {
+      std::vector<float> out = in_place ? x : std::vector<float>(x.size());
+      run_step(on_rig, rows, [&](Backend& backend, const LaunchContext& context) {
+        return backend.rms_norm(context, {.site = LaunchSite::FfnNorm,
+                                          .x = in_place ? out.data() : x.data(),
+                                          .weight = memory.at().as<const float>(),
+                                          .out = out.data(),
+                                          .width = width,
+                                          .epsilon = 1e-5F});
+      });
+      return out;
+    };
+    const auto out = on(rig, false);
+    CAPTURE(threads, shape, width, rows.size());
+    REQUIRE(first_difference(out, on(reference, false)) == -1);
+    REQUIRE(first_difference(out, on(rig, true)) == -1);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      double squares = 0;
+      for (std::uint32_t i = 0; i < width; ++i) squares += std::pow(double{x[r * width + i]}, 2);
+      for (std::uint32_t i = 0; i < width; i += 13) {
+        const double expected = x[r * width + i] / std::sqrt(squares / width + 1e-5F) * weight[i];
+        REQUIRE(out[r * width + i] == Approx(expected).epsilon(4e-6).margin(1e-30));
+      }
+    }
+  }
+}
+
+TEST_CASE("backend: rope turns the pairs its style names, by each row's own angles") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const RopeStyle style = GENERATE(RopeStyle::Interleaved, RopeStyle::Halves);
+  SeededRandom random(test_seed() + 600);
+  Rig rig(threads);
+  Rig reference(0);
+  for (int shape = 0; shape < kShapes / 2; ++shape) {
+    const auto rows = plain_rows(static_cast<std::uint32_t>(1 + random.below(20)));
+    const auto n_heads = static_cast<std::uint32_t>(1 + random.below(8));
+    const auto head_dim = static_cast<std::uint32_t>(2 * (1 + random.below(40)));
+    const auto rope_dim = static_cast<std::uint32_t>(2 * (1 + random.below(head_dim / 2)));
+    const auto x = random_floats(random, rows.size() * n_heads * head_dim);
+    const auto frequencies = rope_frequencies(rope_dim, 10000.0);
+    std::vector<float> cos_sin(rows.size() * rope_dim);
+    fill_rope_cos_sin(rows, frequencies, cos_sin.data());
+    const auto on = [&](Rig& on_rig) {
+      std::vector<float> out = x;
+      run_step(on_rig, rows, [&](Backend& backend, const LaunchContext& context) {
+        return backend.rope(context, {.site = LaunchSite::KeyRope,
+                                      .x = out.data(),
+                                      .n_heads = n_heads,
+                                      .head_dim = head_dim,
+                                      .rope_dim = rope_dim,
+                                      .style = style,
+                                      .cos_sin = cos_sin.data()});
+      });
+      return out;
+    };
+    const auto out = on(rig);
+    CAPTURE(threads, shape, n_heads, head_dim, rope_dim);
+    REQUIRE(first_difference(out, on(reference)) == -1);
+    for (std::size_t h = 0; h < rows.size() * n_heads; ++h)
+      for (std::uint32_t e = 0; e < head_dim; ++e) {
+        const std::uint32_t half = rope_dim / 2;
+        const bool halves = style == RopeStyle::Halves;
+        const std::uint32_t pair = halves ? e % half : e / 2;
+        const bool is_first = halves ? e < half : e % 2 == 0;
+        const std::uint32_t other = halves ? (is_first ? e + half : e - half) : e ^ 1;
+        double expected = x[h * head_dim + e];
+        if (e < rope_dim) {
+          const double angle =
+              rows[h / n_heads].position * std::pow(10000.0, -2.0 * pair / rope_dim);
+          const double partner = x[h * head_dim + other];
+          expected = expected * std::cos(angle) + (is_first ? -partner : partner) * std::sin(angle);
+        }
+        REQUIRE(out[h * head_dim + e] == Approx(expected).margin(3e-7));
+      }
+  }
+}
+
+TEST_CASE("backend: swiglu is silu times up, with the reference's bits at every magnitude") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 700);
+  Rig rig(threads);
+  Rig reference(0);
+  for (const float reach : {0.01F, 1.0F, 20.0F, 300.0F}) {
+    const auto rows = plain_rows(static_cast<std::uint32_t>(1 + random.below(40)));
+    const auto width = static_cast<std::uint32_t>(1 + random.below(700));
+    const auto gate = random_floats(random, rows.size() * width, reach);
+    const auto up = random_floats(random, rows.size() * width);
+    const auto on = [&](Rig& on_rig) {
+      std::vector<float> out = gate;
+      run_step(on_rig, rows, [&](Backend& backend, const LaunchContext& context) {
+        return backend.swiglu(context, {.gate = out.data(), .up = up.data(), .width = width});
+      });
+      return out;
+    };
+    const auto out = on(rig);
+    CAPTURE(threads, reach, width);
+    REQUIRE(first_difference(out, on(reference)) == -1);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const double expected = gate[i] / (1.0 + std::exp(-double{gate[i]})) * up[i];
+      REQUIRE(out[i] == Approx(expected).epsilon(1e-6).margin(1e-36));
+    }
+  }
+}
+
+TEST_CASE("backend: a launch without rows runs no unit and leaves everybody live") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 800);
+  Rig rig(threads);
+  const Matrix weight(random, TensorType::F32, 4, 4);
+  run_step(rig, {}, [&](Backend& backend, const LaunchContext& context) {
+    return backend.matmul(
+        context,
+        {.site = LaunchSite::LmHead, .weight = weight.view(), .x = nullptr, .out = nullptr});
+  });
+  run_step(rig, {}, [&](Backend& backend, const LaunchContext& context) {
+    return backend.swiglu(context, {.gate = nullptr, .up = nullptr, .width = 8});
+  });
+  REQUIRE(rig.units() == 0);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,313 @@
+/// What a backend does when a lease is taken away: before a launch, and in the middle of one.
+#include <array>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "tests/contract/backend/rig.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+/// All that a small step needs, with a launch of each kind.
+class SmallStep {
+ public:
+  static constexpr std::uint32_t kWidth = 64;
+  static constexpr std::uint32_t kHeads = 4;
+  static constexpr std::uint32_t kHeadDim = 16;
+
+  explicit SmallStep(std::uint64_t seed)
+      : random_(seed),
+        kv(random_, {.n_layers = 2, .n_kv_heads = 2, .head_dim = kHeadDim, .type = KvType::F16},
+           lengths_),
+        weight(random_, TensorType::Q4_0, kWidth, kWidth),
+        norm_(kWidth * sizeof(float)),
+        x_(random_floats(random_, rows.size() * kWidth)),
+        q_(x_),
+        k_(random_floats(random_, rows.size() * kWidth)) {
+    norm_.fill<float>(random_floats(random_, kWidth));
+  }
+
+  LaunchContext context(const GateSet& gates) const {
+    return {.gates = &gates, .rows = rows, .layer = 1};
+  }
+  LaunchStatus attention(Backend& backend, const GateSet& gates) {
+    return backend.attention(context(gates), {.layout = kv.layout,
+                                              .q = q_.data(),
+                                              .out = out.data(),
+                                              .n_heads = kHeads,
+                                              .scale = 0.25F,
+                                              .block_tables = kv.block_tables()});
+  }
+  LaunchStatus append(Backend& backend, const GateSet& gates) {
+    return backend.kv_append(
+        context(gates),
+        {.layout = kv.layout, .k = k_.data(), .v = k_.data(), .block_tables = kv.block_tables()});
+  }
+  LaunchStatus matmul(Backend& backend, const GateSet& gates) {
+    return backend.matmul(
+        context(gates),
+        {.site = LaunchSite::FfnUp, .weight = weight.view(), .x = x_.data(), .out = out.data()});
+  }
+  LaunchStatus copy(Backend& backend, const GateSet& gates, LaunchSite site) {
+    return backend.copy_in(
+        context(gates),
+        {.site = site, .to = copied.at(), .from = bytes.data(), .size_bytes = bytes.size()});
+  }
+
+  using Launch = std::function<LaunchStatus(Backend&, const GateSet&)>;
+  std::map<LaunchSite, Launch> every_launch() {
+    std::map<LaunchSite, Launch> all;
+    all[LaunchSite::AttentionScores] = [this](Backend& b, const GateSet& g) {
+      return attention(b, g);
+    };
+    all[LaunchSite::KvAppend] = [this](Backend& b, const GateSet& g) { return append(b, g); };
+    all[LaunchSite::FfnUp] = [this](Backend& b, const GateSet& g) { return matmul(b, g); };
+    all[LaunchSite::WeightLoad] = [this](Backend& b, const GateSet& g) {
+      return copy(b, g, LaunchSite::WeightLoad);
+    };
+    all[LaunchSite::Commit] = [this](Backend& b, const GateSet& g) {
+      return copy(b, g, LaunchSite::Commit);
+    };
+    all[LaunchSite::Embedding] = [this](Backend& b, const GateSet& g) {
+      return b.embedding(context(g), {weight.view(), tokens_.data(), out.data()});
+    };
+    all[LaunchSite::FfnNorm] = [this](Backend& b, const GateSet& g) {
+      return b.rms_norm(context(g), {.site = LaunchSite::FfnNorm,
+                                     .x = x_.data(),
+                                     .weight = norm_.at().as<const float>(),
+                                     .out = out.data(),
+                                     .width = kWidth,
+                                     .epsilon = 1e-5F});
+    };
+    all[LaunchSite::QueryRope] = [this](Backend& b, const GateSet& g) {
+      return b.rope(context(g), {.site = LaunchSite::QueryRope,
+                                 .x = out.data(),
+                                 .n_heads = kHeads,
+                                 .head_dim = kHeadDim,
+                                 .rope_dim = kHeadDim,
+                                 .style = RopeStyle::Halves,
+                                 .cos_sin = x_.data()});
+    };
+    all[LaunchSite::SwiGlu] = [this](Backend& b, const GateSet& g) {
+      return b.swiglu(context(g), {.gate = out.data(), .up = x_.data(), .width = kWidth});
+    };
+    return all;
+  }
+
+  std::vector<float> rows_out(std::uint32_t sequence) const {
+    std::vector<float> mine;
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      if (rows[r].sequence == sequence)
+        mine.insert(mine.end(), out.begin() + static_cast<std::ptrdiff_t>(r * kWidth),
+                    out.begin() + static_cast<std::ptrdiff_t>((r + 1) * kWidth));
+    return mine;
+  }
+
+ private:
+  SeededRandom random_;
+  std::vector<std::uint32_t> lengths_{280, 300, 33};
+
+ public:
+  std::vector<RowRef> rows = rows_of({4, 6, 2}, {280, 300, 33});
+  KvFixture kv;
+  Matrix weight;
+  LeasedMemory copied{200'000};
+  std::vector<std::byte> bytes = std::vector<std::byte>(200'000, std::byte{7});
+  std::vector<float> out = std::vector<float>(rows.size() * kWidth);
+
+ private:
+  LeasedMemory norm_;
+  std::vector<std::int32_t> tokens_ = std::vector<std::int32_t>(rows.size(), 3);
+  std::vector<float> x_;
+  std::vector<float> q_;
+  std::vector<float> k_;
+};
+
+/// Calls `act` at the n-th unit of the run and counts what each thread began after it returned.
+class ActAtUnit final : public GateProbe {
+ public:
+  ActAtUnit(int unit, std::function<void()> act) : unit_(unit), act_(std::move(act)) {}
+
+  void unit_polled(std::uint32_t thread, LaunchSite, std::uint16_t) override {
+    if (acted_.load()) after_[thread].fetch_add(1);
+    if (polled_.fetch_add(1) != unit_) return;
+    act_();
+    acted_.store(true);
+  }
+  int most_after() const {
+    int most = 0;
+    for (const auto& count : after_) most = std::max(most, count.load());
+    return most;
+  }
+  bool acted() const { return acted_; }
+
+ private:
+  int unit_;
+  std::function<void()> act_;
+  std::atomic<int> polled_{0};
+  std::atomic<bool> acted_{false};
+  std::array<std::atomic<int>, kMaxGateThreads> after_{};
+};
+
+constexpr std::uint32_t kDead = 1;
+constexpr SequenceMask kSurvivors = 0b101;
+
+}  // namespace
+
+TEST_CASE("backend: a dead sequence's memory is not touched and the others keep their bits") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  CAPTURE(threads);
+  Rig rig(threads);
+  SmallStep undisturbed(test_seed());
+  const auto calm = rig.table.step(3);
+  undisturbed.append(*rig.backend, *calm);
+  undisturbed.attention(*rig.backend, *calm);
+
+  SmallStep step(test_seed());
+  const auto gates = rig.table.step(3);
+  rig.table.revoke(FakeTable::slot_of(kDead));
+  step.kv.forbid(kDead);
+  REQUIRE(step.append(*rig.backend, *gates).live == kSurvivors);
+  REQUIRE(step.attention(*rig.backend, *gates).live == kSurvivors);
+
+  REQUIRE(first_difference(step.rows_out(0), undisturbed.rows_out(0)) == -1);
+  REQUIRE(first_difference(step.rows_out(2), undisturbed.rows_out(2)) == -1);
+  REQUIRE(step.rows_out(kDead) == std::vector<float>(6 * SmallStep::kWidth));
+  REQUIRE(step.kv.bytes_of(2) == undisturbed.kv.bytes_of(2));
+  const auto refusals = rig.table.listener().refusals();
+  REQUIRE(refusals.size() == 1);
+  REQUIRE(refusals[0].sequence == kDead);
+  REQUIRE(refusals[0].site == LaunchSite::KvAppend);
+}
+
+TEST_CASE("backend: a local stop masks a sequence just as a revoke does") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  Rig rig(threads);
+  SmallStep step(test_seed());
+  const auto gates = rig.table.step(3);
+  rig.table.stops().stop(kDead, LocalStop::Cancelled);
+  step.kv.forbid(kDead);
+  REQUIRE(step.attention(*rig.backend, *gates).live == kSurvivors);
+}
+
+TEST_CASE("backend: a lease taken between two units of a launch is not touched by the second") {
+  const std::uint32_t threads = GENERATE(0, 1);  // one thread: "between" is a moment
+  SmallStep step(test_seed());
+  FakeTable* table = nullptr;
+  // Taken while unit 3 is in flight; from the next poll on, the memory may be anybody's.
+  class TakeThenForbid final : public GateProbe {
+   public:
+    TakeThenForbid(SmallStep& s, FakeTable*& t) : step_(s), table_(t) {}
+    void unit_polled(std::uint32_t, LaunchSite, std::uint16_t) override {
+      if (unit_ == 3) table_->revoke(FakeTable::slot_of(kDead));
+      if (unit_ == 4) step_.kv.forbid(kDead);
+      ++unit_;
+    }
+
+   private:
+    SmallStep& step_;
+    FakeTable*& table_;
+    int unit_ = 0;
+  } probe(step, table);
+  Rig rig(threads, &probe);
+  table = &rig.table;
+  const auto gates = rig.table.step(3);
+  REQUIRE(step.attention(*rig.backend, *gates).live == kSurvivors);
+}
+
+TEST_CASE("backend: after the engine's lease is gone no unit of any launch runs") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  Rig rig(threads);
+  SmallStep step(test_seed());
+  const auto gates = rig.table.step(3);
+  rig.table.revoke(FakeTable::kEngineSlot, RevokeReason::ModelUnloaded);
+  for (const auto& [site, launch] : step.every_launch()) {
+    CAPTURE(threads, name(site));
+    REQUIRE(launch(*rig.backend, *gates).nothing_left());
+  }
+  REQUIRE(rig.units() == 0);
+  REQUIRE(rig.table.listener().refusals().size() == 1);
+}
+
+TEST_CASE("backend: when the engine's lease goes mid-launch each thread begins one unit at most") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const bool in_attention = GENERATE(false, true);
+  SmallStep step(test_seed());
+  SeededRandom random(test_seed());
+  const Matrix wide(random, TensorType::F32, 400, 1024);
+  std::vector<float> x(12 * 1024);
+  std::vector<float> out(12 * 400);
+  FakeTable* table = nullptr;
+  ActAtUnit probe(5, [&] { table->revoke(FakeTable::kEngineSlot); });
+  Rig rig(threads, &probe);
+  table = &rig.table;
+  const auto gates = rig.table.step(3);
+  const LaunchStatus status =
+      in_attention ? step.attention(*rig.backend, *gates)
+                   : rig.backend->matmul(step.context(*gates), {.site = LaunchSite::LmHead,
+                                                                .weight = wide.view(),
+                                                                .x = x.data(),
+                                                                .out = out.data()});
+  CAPTURE(threads, in_attention);
+  REQUIRE(probe.acted());
+  REQUIRE(status.nothing_left());
+  REQUIRE(probe.most_after() <= (threads < 2 ? 0 : 1));
+}
+
+TEST_CASE("backend: every unit announces what it can reach") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  class Watch final : public GateProbe {
+   public:
+    void unit_polled(std::uint32_t thread, LaunchSite site, std::uint16_t layer) override {
+      const Touches touches = touches_of(table->announcement_of(thread));
+      const std::scoped_lock lock(mutex_);
+      seen[site] = touches;
+      right_layer = right_layer && layer == 1;
+    }
+    FakeTable* table = nullptr;
+    std::map<LaunchSite, Touches> seen;
+    bool right_layer = true;
+
+   private:
+    std::mutex mutex_;
+  } watch;
+  Rig rig(threads, &watch);
+  watch.table = &rig.table;
+  SmallStep step(test_seed());
+  const auto gates = rig.table.step(3);
+  for (const auto& [site, launch] : step.every_launch()) launch(*rig.backend, *gates);
+
+  const std::map<LaunchSite, Touches> expected{
+      {LaunchSite::WeightLoad, Touches::WeightsAndScratch},
+      {LaunchSite::Embedding, Touches::WeightsAndScratch},
+      {LaunchSite::QueryRope, Touches::WeightsAndScratch},
+      {LaunchSite::KvAppend, Touches::TenantMemory},
+      {LaunchSite::AttentionScores, Touches::TenantMemory},
+      {LaunchSite::AttentionMerge, Touches::WeightsAndScratch},
+      {LaunchSite::FfnNorm, Touches::WeightsAndScratch},
+      {LaunchSite::FfnUp, Touches::WeightsAndScratch},
+      {LaunchSite::SwiGlu, Touches::WeightsAndScratch},
+      {LaunchSite::Commit, Touches::TenantMemory}};
+  REQUIRE(watch.seen == expected);
+  REQUIRE(watch.right_layer);
+  for (std::uint32_t t = 0; t < std::max(threads, 1u); ++t)
+    REQUIRE(touches_of(rig.table.announcement_of(t)) == Touches::Nothing);
+}
+
+TEST_CASE("backend: a copy arrives whole, and one into tenant memory stops with its tenant") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  Rig rig(threads);
+  SmallStep step(test_seed());
+  const auto gates = rig.table.step(3);
+  rig.table.revoke(FakeTable::slot_of(kDead));
+  REQUIRE(step.copy(*rig.backend, *gates, LaunchSite::Commit).live == kSurvivors);
+  const std::byte* copied = step.copied.bytes();
+  REQUIRE(std::all_of(copied, copied + 200'000, [](std::byte b) { return b == std::byte{0}; }));
+  step.copy(*rig.backend, *gates, LaunchSite::WeightLoad);
+  REQUIRE(std::equal(copied, copied + 200'000, step.bytes.begin()));
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,144 @@
+#include "tests/contract/backend/rig.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "kernels/cpu/cpu_backend.hpp"
+#include "kernels/numerics/f16.hpp"
+#include "kernels/quant/dequantize.hpp"
+#include "kernels/reference/reference_backend.hpp"
+
+namespace leasehold::testing {
+
+Rig::Rig(std::uint32_t threads, GateProbe* probe) {
+  if (threads == 0)
+    backend = std::make_unique<ReferenceBackend>(kLimits, table.gate(0, probe));
+  else
+    backend = required(CpuBackend::create(kLimits, table.gates(threads, probe)));
+}
+
+std::uint64_t test_seed() {
+  const char* text = std::getenv("SEED");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
+}
+
+std::vector<float> random_floats(SeededRandom& random, std::size_t n, float reach) {
+  std::vector<float> values(n);
+  for (float& value : values)
+    value = (static_cast<float>(random.below(1u << 24)) * 0x1p-23F - 1.0F) * reach;
+  return values;
+}
+
+std::vector<RowRef> rows_of(const std::vector<std::uint32_t>& counts,
+                            const std::vector<std::uint32_t>& lengths) {
+  std::vector<RowRef> rows;
+  for (std::uint32_t s = 0; s < counts.size(); ++s)
+    for (std::uint32_t i = 0; i < counts[s]; ++i)
+      rows.push_back({.sequence = s, .position = lengths[s] - counts[s] + i});
+  return rows;
+}
+
+std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return 0;
+  const auto same = [](float x, float y) {
+    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
+  };
+  const auto at = std::ranges::mismatch(a, b, same);
+  return at.in1 == a.end() ? -1 : at.in1 - a.begin();
+}
+
+Matrix::Matrix(SeededRandom& random, TensorType type_, std::uint32_t n_out_, std::uint32_t n_in_)
+    : type(type_),
+      n_out(n_out_),
+      n_in(n_in_),
+      memory(row_size_bytes(type, n_in) * n_out),
+      values(std::size_t{n_out} * n_in) {
+  std::byte* bytes = memory.bytes();
+  const BlockShape shape = block_shape(type);
+  for (std::size_t block = 0; block < values.size() / shape.elements; ++block) {
+    std::byte* at = bytes + block * shape.size_bytes;
+    const float scale = random_floats(random, 1, 0.02F)[0];
+    if (type == TensorType::F32) {
+      std::memcpy(at, &scale, sizeof scale);
+      continue;
+    }
+    const Half half = f16_from_f32(scale);  // an F16 element, or a block's scale
+    std::memcpy(at, &half, sizeof half);
+    for (std::uint32_t i = sizeof half; i < shape.size_bytes; ++i)
+      at[i] = static_cast<std::byte>(random.below(256));
+  }
+  for (std::uint32_t row = 0; row < n_out; ++row)
+    dequantize_row(type, bytes + row * row_size_bytes(type, n_in),
+                   values.data() + std::size_t{row} * n_in, n_in);
+}
+
+WeightMatrix Matrix::view() const {
+  return {.type = type, .n_out = n_out, .n_in = n_in, .data = memory.at()};
+}
+
+KvFixture::KvFixture(SeededRandom& random, KvLayout layout_,
+                     const std::vector<std::uint32_t>& lengths)
+    : layout(layout_), sequences_(lengths.size()) {
+  const std::size_t block_bytes = layout.block_size_bytes();
+  for (std::size_t s = 0; s < lengths.size(); ++s) {
+    Sequence& sequence = sequences_[s];
+    const std::size_t n_blocks = (lengths[s] + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
+    const std::size_t n_extents = (n_blocks + kBlocksPerExtent - 1) / kBlocksPerExtent;
+    for (std::size_t e = 0; e < n_extents; ++e)
+      sequence.extents.emplace_back(kBlocksPerExtent * block_bytes);
+    for (std::uint32_t i = 0; i < n_extents * kBlocksPerExtent; ++i)
+      sequence.places.push_back({i / kBlocksPerExtent, i % kBlocksPerExtent * block_bytes});
+    for (std::size_t i = sequence.places.size(); i > 1; --i)
+      std::swap(sequence.places[i - 1], sequence.places[random.below(i)]);
+    sequence.places.resize(n_blocks);
+    for (const Place place : sequence.places)
+      sequence.table.push_back(sequence.extents[place.extent].at(place.offset_bytes));
+    for (LeasedMemory& extent : sequence.extents) {
+      const auto values =
+          random_floats(random, kBlocksPerExtent * block_bytes / size_bytes(layout.type), 2.0F);
+      if (layout.type == KvType::F32) {
+        extent.fill<float>(values);
+        continue;
+      }
+      std::vector<Half> halves(values.size());
+      std::ranges::transform(values, halves.begin(), f16_from_f32);
+      extent.fill<Half>(halves);
+    }
+  }
+  for (const Sequence& sequence : sequences_) views_.emplace_back(sequence.table);
+}
+
+float KvFixture::at(std::uint32_t sequence, std::uint32_t layer, std::uint32_t plane,
+                    std::uint32_t kv_head, std::uint32_t position, std::uint32_t d) const {
+  const Sequence& owner = sequences_[sequence];
+  const Place place = owner.places[position / 16];
+  const std::byte* block = owner.extents[place.extent].bytes() + place.offset_bytes;
+  const std::size_t element =
+      (((std::size_t{layer} * 2 + plane) * layout.n_kv_heads + kv_head) * 16 + position % 16) *
+          layout.head_dim +
+      d;
+  if (layout.type == KvType::F32) {
+    float value;
+    std::memcpy(&value, block + element * sizeof value, sizeof value);
+    return value;
+  }
+  Half value;
+  std::memcpy(&value, block + element * sizeof value, sizeof value);
+  return f32_from_f16(value);
+}
+
+void KvFixture::forbid(std::uint32_t sequence) {
+  for (LeasedMemory& extent : sequences_[sequence].extents) extent.forbid_access();
+}
+
+std::vector<std::byte> KvFixture::bytes_of(std::uint32_t sequence) const {
+  std::vector<std::byte> all;
+  for (const LeasedMemory& extent : sequences_[sequence].extents) {
+    const std::byte* bytes = extent.bytes();
+    all.insert(all.end(), bytes, bytes + kBlocksPerExtent * layout.block_size_bytes());
+  }
+  return all;
+}
+
+}  // namespace leasehold::testing

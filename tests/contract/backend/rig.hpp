@@ -1,0 +1,98 @@
+/// Every backend on a table of its own, and the cases they are all given.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "common/random.hpp"
+#include "kernels/backend.hpp"
+#include "tests/support/fake_table.hpp"
+#include "tests/support/leased_memory.hpp"
+
+namespace leasehold::testing {
+
+inline constexpr BackendLimits kLimits{
+    .max_rows = 48, .max_context = 640, .n_heads = 8, .head_dim = 96, .max_width = 1024};
+
+/// By threads: 0 is the reference backend, n > 0 the CPU backend with n threads.
+inline const std::vector<std::uint32_t> kEveryBackend{0, 1, 2, 3};
+
+/// Lifetime: neither copied nor moved; the backend's gates point into the table.
+struct Rig {
+  explicit Rig(std::uint32_t threads, GateProbe* probe = nullptr);
+  Rig(const Rig&) = delete;
+  Rig& operator=(const Rig&) = delete;
+
+  std::uint64_t units() const {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t count : backend->units_run()) sum += count;
+    return sum;
+  }
+
+  FakeTable table;
+  std::unique_ptr<Backend> backend;
+};
+
+/// SEED from the environment, or 1. Put it in INFO.
+std::uint64_t test_seed();
+
+std::vector<float> random_floats(SeededRandom& random, std::size_t n, float reach = 1.0F);
+
+/// One step's rows: `counts[s]` rows of sequence s, the last at position `lengths[s] - 1`.
+std::vector<RowRef> rows_of(const std::vector<std::uint32_t>& counts,
+                            const std::vector<std::uint32_t>& lengths);
+
+/// Index of the first element whose bits differ, or -1.
+std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<float>& b);
+
+/// A matrix of random numbers stored as `type`, with what they are as doubles.
+struct Matrix {
+  Matrix(SeededRandom& random, TensorType type, std::uint32_t n_out, std::uint32_t n_in);
+
+  WeightMatrix view() const;
+  double at(std::uint32_t row, std::uint32_t column) const {
+    return values[std::size_t{row} * n_in + column];
+  }
+
+  TensorType type;
+  std::uint32_t n_out;
+  std::uint32_t n_in;
+  LeasedMemory memory;
+  std::vector<float> values;  // [n_out, n_in]
+};
+
+/// Several sequences' keys and values, in blocks strewn over several extents each.
+class KvFixture {
+ public:
+  static constexpr std::uint32_t kBlocksPerExtent = 4;
+
+  /// `lengths[s]` positions of sequence s, filled with random numbers in every layer.
+  KvFixture(SeededRandom& random, KvLayout layout, const std::vector<std::uint32_t>& lengths);
+
+  std::span<const BlockTableView> block_tables() const { return views_; }
+  /// Element d of the key (plane 0) or value (1), looked up by the layout's own description.
+  float at(std::uint32_t sequence, std::uint32_t layer, std::uint32_t plane, std::uint32_t kv_head,
+           std::uint32_t position, std::uint32_t d) const;
+  /// Unmaps all of a sequence's memory from sight: touching it kills the test.
+  void forbid(std::uint32_t sequence);
+  std::vector<std::byte> bytes_of(std::uint32_t sequence) const;
+
+  const KvLayout layout;
+
+ private:
+  struct Place {
+    std::uint32_t extent;
+    std::size_t offset_bytes;
+  };
+  struct Sequence {
+    std::vector<LeasedMemory> extents;
+    std::vector<Place> places;  // of block i
+    std::vector<Leased<std::byte>> table;
+  };
+
+  std::vector<Sequence> sequences_;
+  std::vector<BlockTableView> views_;
+};
+
+}  // namespace leasehold::testing
