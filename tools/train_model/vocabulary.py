@@ -1,0 +1,50 @@
+"""A SentencePiece BPE vocabulary of 512 tokens with byte fallback, trained on the stories."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import sentencepiece
+
+VOCAB_SIZE = 512
+UNKNOWN_ID, BOS_ID, EOS_ID = 0, 1, 2
+TYPE_NORMAL, TYPE_UNKNOWN, TYPE_CONTROL, TYPE_BYTE = 1, 2, 3, 6
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a GGUF file stores about a SentencePiece model, in id order."""
+
+    pieces: list[str]
+    scores: list[float]
+    types: list[int]
+
+
+def train_vocabulary(stories: list[str]) -> sentencepiece.SentencePieceProcessor:
+    """Learns the merges. One thread, no sampling: the same stories give the same pieces."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(stories), model_writer=model, model_type="bpe", vocab_size=VOCAB_SIZE,
+        byte_fallback=True, character_coverage=1.0,
+        normalization_rule_name="identity", remove_extra_whitespaces=False, add_dummy_prefix=True,
+        unk_id=UNKNOWN_ID, bos_id=BOS_ID, eos_id=EOS_ID, pad_id=-1, num_threads=1, minloglevel=2,
+        max_sentence_length=8192)
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+def token_type(processor: sentencepiece.SentencePieceProcessor, token: int) -> int:
+    """The GGUF type number of one token."""
+    if processor.is_unknown(token):
+        return TYPE_UNKNOWN
+    if processor.is_control(token):
+        return TYPE_CONTROL
+    return TYPE_BYTE if processor.is_byte(token) else TYPE_NORMAL
+
+
+def describe(processor: sentencepiece.SentencePieceProcessor) -> Vocabulary:
+    """The tables for the file."""
+    ids = range(processor.get_piece_size())
+    return Vocabulary(pieces=[processor.id_to_piece(i) for i in ids],
+                      scores=[float(processor.get_score(i)) for i in ids],
+                      types=[token_type(processor, i) for i in ids])
