@@ -1,0 +1,137 @@
+/// Our own exp, sine and cosine against long double libm, and the written order itself.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "common/random.hpp"
+#include "kernels/numerics/exp.hpp"
+#include "kernels/numerics/ordered_sum.hpp"
+#include "kernels/numerics/rope.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Error in units of the last place of the float nearest to `exact`.
+double ulps(float got, long double exact) {
+  const auto nearest = static_cast<float>(std::abs(exact));
+  const long double ulp =
+      std::max(std::nextafter(nearest, INFINITY) - static_cast<long double>(nearest),
+               static_cast<long double>(0x1p-149F));
+  return static_cast<double>(std::abs(got - exact) / ulp);
+}
+
+float random_in(SeededRandom& random, float low, float high) {
+  return low + (high - low) * (static_cast<float>(random.below(1u << 24)) * 0x1p-24F);
+}
+
+}  // namespace
+
+TEST_CASE("exp: within 1.5 ulp from the first subnormal result to the last finite one") {
+  SeededRandom random(1);
+  double worst = 0;
+  for (int i = 0; i < 400'000; ++i) {
+    const float x = i % 2 == 0 ? random_in(random, -104.0F, 88.7F) : random_in(random, -2.0F, 2.0F);
+    worst = std::max(worst, ulps(exp_f32(x), std::exp(static_cast<long double>(x))));
+  }
+  CAPTURE(worst);
+  REQUIRE(worst < 1.5);
+}
+
+TEST_CASE("exp: exact at the ends, and a NaN stays one") {
+  REQUIRE(exp_f32(0.0F) == 1.0F);
+  REQUIRE(exp_f32(-0.0F) == 1.0F);
+  REQUIRE(exp_f32(-104.0F) == 0.0F);
+  REQUIRE(exp_f32(-INFINITY) == 0.0F);
+  REQUIRE(exp_f32(-103.9F) == 0x1p-149F);
+  REQUIRE(std::isfinite(exp_f32(88.72283F)));
+  REQUIRE(exp_f32(88.72284F) == INFINITY);
+  REQUIRE(exp_f32(INFINITY) == INFINITY);
+  REQUIRE(std::isnan(exp_f32(NAN)));
+  REQUIRE(std::isnan(exp_f32(-NAN)));
+}
+
+TEST_CASE("sin_cos: within 0.501 ulp of the angle's own sine and cosine, up to position 131072") {
+  SeededRandom random(2);
+  double worst = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    const double angle = i % 4 == 0 ? static_cast<double>(random.below(131'073))
+                                    : static_cast<double>(random()) * 0x1p-64 * 131'072.0;
+    const SinCos got = sin_cos(angle);
+    worst = std::max(worst, ulps(got.sin, std::sin(static_cast<long double>(angle))));
+    worst = std::max(worst, ulps(got.cos, std::cos(static_cast<long double>(angle))));
+  }
+  CAPTURE(worst);
+  REQUIRE(worst < 0.501);
+  REQUIRE(sin_cos(0.0).sin == 0.0F);
+  REQUIRE(sin_cos(0.0).cos == 1.0F);
+}
+
+TEST_CASE("rope frequencies: base to the power -2i/dim, to 4e-15 of the value") {
+  for (const double base : {10'000.0, 500'000.0, 1'000'000.0, 5e6, 1.0, 0.5}) {
+    for (const std::uint32_t rope_dim : {2u, 8u, 64u, 96u, 128u, 256u}) {
+      const auto frequencies = rope_frequencies(rope_dim, base);
+      REQUIRE(frequencies.size() == rope_dim / 2);
+      REQUIRE(frequencies[0] == 1.0);
+      for (std::uint32_t i = 0; i < rope_dim / 2; ++i) {
+        const long double exact = std::pow(static_cast<long double>(base),
+                                           -2.0L * i / static_cast<long double>(rope_dim));
+        CAPTURE(base, rope_dim, i);
+        REQUIRE(std::abs(static_cast<double>((frequencies[i] - exact) / exact)) < 4e-15);
+      }
+    }
+  }
+}
+
+TEST_CASE("rope table: each row has the cosines and sines of its own position") {
+  const std::vector<RowRef> rows{{0, 0}, {3, 131'071}, {1, 5}};
+  const std::vector<double> frequencies{1.0, 0.25};
+  std::vector<float> table(rows.size() * 4);
+  fill_rope_cos_sin(rows, frequencies, table.data());
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    for (std::size_t i = 0; i < 2; ++i) {
+      const double angle = rows[r].position * frequencies[i];
+      REQUIRE(table[r * 4 + 2 * i] == Approx(std::cos(angle)).margin(1e-7));
+      REQUIRE(table[r * 4 + 2 * i + 1] == Approx(std::sin(angle)).margin(1e-7));
+    }
+}
+
+TEST_CASE("rope pairs: neighbours when interleaved, half a rotation apart when halved") {
+  const PairPlace neighbours = pair_place(RopeStyle::Interleaved, 3, 16);
+  REQUIRE(neighbours.first == 6);
+  REQUIRE(neighbours.apart == 1);
+  const PairPlace halves = pair_place(RopeStyle::Halves, 3, 16);
+  REQUIRE(halves.first == 3);
+  REQUIRE(halves.apart == 8);
+  const RotatedPair quarter = rotate_pair(2.0F, 3.0F, 0.0F, 1.0F);
+  REQUIRE(quarter.first == -3.0F);
+  REQUIRE(quarter.second == 2.0F);
+}
+
+TEST_CASE("written order: element i belongs to lane i mod 32, lanes fold in halves") {
+  // 2²⁴ swallows a 1 that joins it late, so the sum says in which order things were added.
+  float x[40] = {};
+  x[0] = 0x1p24F;
+  x[32] = 1.0F;  // same lane as x[0]: swallowed
+  x[16] = 1.0F;  // first fold partner of lane 0: swallowed
+  x[1] = 1.0F;   // meets lanes 3, 5 and 9 before lane 0 ever sees them: 4 in all
+  x[3] = 1.0F;
+  x[5] = 1.0F;
+  x[9] = 1.0F;
+  REQUIRE(ordered_sum(x, 40) == 0x1p24F + 4.0F);
+  const std::vector<float> ones(40, 1.0F);
+  REQUIRE(ordered_dot(x, ones.data(), 40) == 0x1p24F + 4.0F);
+}
+
+TEST_CASE("written order: a product joins its lane by one rounding, not two") {
+  const float a[33] = {0x1.000002p0F};
+  float x[33] = {};
+  float y[33] = {};
+  x[0] = -1.0F;
+  y[0] = 1.0F;
+  x[32] = a[0];
+  y[32] = 0x1.fffffep-1F;
+  REQUIRE(ordered_dot(x, y, 33) == std::fma(x[32], y[32], -1.0F));
+  REQUIRE(ordered_dot(x, y, 33) != x[32] * y[32] - 1.0F);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,92 @@
+#include "kernels/cpu/thread_pool.hpp"
+
+#include <array>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <latch>
+
+#include "kernels/cpu/tiling.hpp"
+
+namespace leasehold {
+
+TEST_CASE("thread pool: every tile is done exactly once, launch after launch") {
+  const std::uint32_t threads = GENERATE(1, 2, 3, 5);
+  ThreadPool pool(threads);
+  REQUIRE(pool.threads() == threads);
+  for (int launch = 0; launch < 2000; ++launch) {
+    const auto n_tiles = static_cast<std::uint32_t>(launch % 67);
+    std::array<std::atomic<int>, 67> done{};
+    std::array<int, 67> plain{};  // written by workers, read after run: it must be visible
+    pool.run(n_tiles, [&](std::uint32_t thread, std::uint32_t tile) {
+      plain[tile] = launch + (thread < threads ? 1 : 0);
+      done[tile].fetch_add(1);
+      return true;
+    });
+    int wrong = 0;
+    for (std::uint32_t tile = 0; tile < 67; ++tile)
+      wrong +=
+          done[tile] != (tile < n_tiles ? 1 : 0) || (tile < n_tiles && plain[tile] != launch + 1);
+    CAPTURE(threads, launch);
+    REQUIRE(wrong == 0);
+  }
+}
+
+TEST_CASE("thread pool: workers take part, the caller as thread 0") {
+  ThreadPool pool(3);
+  std::latch all_here(3);  // a tile ends only when three threads are in one
+  std::array<std::atomic<int>, 3> seen{};
+  pool.run(3, [&](std::uint32_t thread, std::uint32_t) {
+    seen[thread].fetch_add(1);
+    all_here.arrive_and_wait();
+    return true;
+  });
+  REQUIRE((seen[0] == 1 && seen[1] == 1 && seen[2] == 1));
+}
+
+TEST_CASE("thread pool: sleeping workers wake for the next launch") {
+  ThreadPool pool(2);
+  for (int round = 0; round < 3; ++round) {
+    // Longer than the spin, so that the worker is asleep; if it is not, the test still holds.
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
+    while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    std::latch both(2);
+    pool.run(2, [&](std::uint32_t, std::uint32_t) {
+      both.arrive_and_wait();
+      return true;
+    });
+  }
+  SUCCEED("three launches ended, each with both threads in it");
+}
+
+TEST_CASE("thread pool: a thread that answers false takes no more tiles") {
+  ThreadPool pool(3);
+  std::array<std::atomic<int>, 3> taken{};
+  pool.run(1000, [&](std::uint32_t thread, std::uint32_t) {
+    taken[thread].fetch_add(1);
+    return false;
+  });
+  for (const auto& count : taken) REQUIRE(count <= 1);
+}
+
+TEST_CASE("tiling: matmul tiles cover each output of each batch row once and stay affordable") {
+  for (const std::uint32_t n_out : {1u, 7u, 512u, 32000u})
+    for (const std::uint32_t n_in : {1u, 64u, 4096u, 14336u, 200'000u})
+      for (const std::uint32_t n_batch : {1u, 5u, 64u, 256u}) {
+        const MatmulTiles tiles = MatmulTiles::plan(n_out, n_in, n_batch);
+        std::uint64_t covered = 0;
+        std::uint64_t dearest = 0;
+        for (std::uint32_t t = 0; t < tiles.count(); ++t) {
+          const Span32 outputs = tiles.outputs(t);
+          const Span32 batch = tiles.batch(t);
+          const std::uint64_t cells =
+              std::uint64_t{outputs.end - outputs.begin} * (batch.end - batch.begin);
+          covered += cells;
+          dearest = std::max(dearest, cells * n_in);
+        }
+        CAPTURE(n_out, n_in, n_batch);
+        REQUIRE(covered == std::uint64_t{n_out} * n_batch);
+        REQUIRE(dearest <= std::max<std::uint64_t>(kTileMacs, n_in));
+      }
+}
+
+}  // namespace leasehold
