@@ -1,0 +1,168 @@
+#include "ipc/control/envelope.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace leasehold::control {
+namespace {
+
+// JSON-RPC 2.0, section 5.1.
+constexpr int kParseError = -32700;
+constexpr int kInvalidRequest = -32600;
+constexpr int kUnknownMethod = -32601;
+constexpr int kInvalidParams = -32602;
+constexpr int kServerError = -32000;
+
+/// True when arrays and objects nest deeper than `most`. A scan of bytes, so that a hostile line
+/// costs no memory; braces inside text do not count.
+bool nests_deeper_than(std::string_view line, std::size_t most) {
+  std::size_t depth = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (in_text) {
+      if (c == '\\') ++i;
+      if (c == '"') in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > most) return true;
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return false;
+}
+
+Envelope refuse_unreadable(std::string detail) {
+  return {.content = Refusal{nullptr, {Errc::MalformedMessage, std::move(detail)}, kParseError}};
+}
+
+const Json* member(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it == object.end() ? nullptr : &*it;
+}
+
+std::string text_member(const Json& object, const char* key) {
+  const Json* found = object.is_object() ? member(object, key) : nullptr;
+  return found && found->is_string() ? found->get<std::string>() : "";
+}
+
+bool is_id(const Json& id) {
+  return id.is_string() || id.is_number_integer();
+}
+
+/// For peers that answer by number alone.
+Errc errc_of_number(const Json* number) {
+  if (number == nullptr || !number->is_number_integer()) return Errc::SystemError;
+  if (*number == kParseError) return Errc::MalformedMessage;
+  if (*number == kInvalidRequest || *number == kInvalidParams) return Errc::BadRequest;
+  if (*number == kUnknownMethod) return Errc::UnknownMethod;
+  return Errc::SystemError;
+}
+
+Error read_error(const Json& json) {
+  if (!json.is_object())
+    return {Errc::MalformedMessage, "the other end answered with an error that is no object"};
+  const Json* data = member(json, "data");
+  const auto named = errc_from_name(data ? text_member(*data, "code") : "");
+  return {named.value_or(errc_of_number(member(json, "code"))), text_member(json, "message")};
+}
+
+int number_of(Errc code) {
+  if (code == Errc::MalformedMessage) return kParseError;
+  return code == Errc::UnknownMethod ? kUnknownMethod : kServerError;
+}
+
+Refusal invalid_request(const Json* id, std::string detail) {
+  return {id && is_id(*id) ? *id : Json(), {Errc::BadRequest, std::move(detail)}, kInvalidRequest};
+}
+
+decltype(Envelope::content) read_request(Json& object) {
+  const Json* id = member(object, "id");
+  const Json& method = object["method"];
+  if (!method.is_string()) return invalid_request(id, "invalid request: 'method' must be text");
+  if (id && !is_id(*id))
+    return invalid_request(id, "invalid request: 'id' must be text or an integer");
+  Json params = object.contains("params") ? std::move(object["params"]) : Json::object();
+  if (!params.is_object())
+    return invalid_request(id, "invalid request: 'params' must be an object with named fields");
+  if (!id) return IncomingNotification{method.get<std::string>(), std::move(params)};
+  return IncomingCall{*id, method.get<std::string>(), std::move(params)};
+}
+
+decltype(Envelope::content) read_content(Json& object) {
+  const Json* id = member(object, "id");
+  if (text_member(object, "jsonrpc") != "2.0")
+    return invalid_request(id, R"(invalid request: "jsonrpc": "2.0" is missing)");
+  if (object.contains("method")) return read_request(object);
+  if (const Json* error = member(object, "error"))
+    return IncomingReply{id ? *id : Json(), std::unexpected(read_error(*error))};
+  if (object.contains("result"))
+    return IncomingReply{id ? *id : Json(), std::move(object["result"])};
+  return invalid_request(id, "invalid request: no 'method', 'result' or 'error'");
+}
+
+/// Nothing when the line says something that is no number of descriptors.
+std::optional<std::size_t> declared_fds(const Json& object, std::size_t most) {
+  const Json* fds = member(object, "fds");
+  if (fds == nullptr) return 0;
+  if (!fds->is_number_unsigned() || fds->get<std::uint64_t>() > most) return {};
+  return fds->get<std::size_t>();
+}
+
+std::string line_of(Json message, std::size_t fds) {
+  message["jsonrpc"] = "2.0";
+  if (fds > 0) message["fds"] = fds;
+  return message.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace
+
+Envelope parse_line(std::string_view line, const Limits& limits) {
+  if (nests_deeper_than(line, limits.max_depth)) {
+    return refuse_unreadable(
+        fmt::format("the line nests deeper than {} objects and arrays", limits.max_depth));
+  }
+  Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (object.is_discarded())
+    return refuse_unreadable(fmt::format("the line of {} bytes is not JSON in UTF-8", line.size()));
+  if (!object.is_object())
+    return {.content = invalid_request(nullptr, "invalid request: one object per line, no batch")};
+  const auto fds = declared_fds(object, limits.max_fds);
+  if (!fds) {
+    Envelope bad =
+        refuse_unreadable(fmt::format("'fds' must be an integer from 0 to {}", limits.max_fds));
+    // A number that no count of descriptors equals: the connection cannot go on.
+    bad.fds = limits.max_fds + 1;
+    return bad;
+  }
+  return {.fds = *fds, .content = read_content(object)};
+}
+
+std::string call_line(std::uint64_t id, const std::string& method, const Payload& params) {
+  return line_of({{"id", id}, {"method", method}, {"params", params.body}}, params.fds.size());
+}
+
+std::string notification_line(const std::string& method, const Payload& params) {
+  return line_of({{"method", method}, {"params", params.body}}, params.fds.size());
+}
+
+std::string result_line(const Json& id, const Payload& result) {
+  return line_of({{"id", id}, {"result", result.body}}, result.fds.size());
+}
+
+std::string error_line(const Json& id, const Error& error) {
+  return refusal_line({id, error, number_of(error.code)});
+}
+
+std::string refusal_line(const Refusal& refusal) {
+  Json data = {{"code", std::string(name(refusal.error.code))},
+               {"retryable", is_retryable(refusal.error.code)}};
+  Json error = {
+      {"code", refusal.number}, {"message", refusal.error.detail}, {"data", std::move(data)}};
+  return line_of({{"id", refusal.id}, {"error", std::move(error)}}, 0);
+}
+
+}  // namespace leasehold::control

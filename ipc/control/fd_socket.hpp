@@ -1,0 +1,34 @@
+/// recvmsg(2) and sendmsg(2) with descriptors, never blocking. Internal to ipc/control.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "common/unique_fd.hpp"
+
+namespace leasehold::control {
+
+struct Received {
+  std::size_t size_bytes = 0;  ///< 0: the other end has closed, unless would_block.
+  bool would_block = false;
+  bool fds_lost = false;  ///< MSG_CTRUNC: the kernel dropped some; those it gave are in `fds`.
+  std::vector<UniqueFd> fds;
+};
+
+/// Room for `max_fds` descriptors in one recvmsg.
+std::vector<std::uint64_t> control_buffer(std::size_t max_fds);
+
+/// The received descriptors are close-on-exec. Errors: ConnectionLost.
+Result<Received> receive_some(int socket, std::span<char> bytes, std::span<std::uint64_t> control);
+
+struct Sent {
+  std::size_t size_bytes = 0;
+  bool would_block = false;
+};
+
+/// Sends some of `bytes`, and all of `fds` with the first of them. `bytes` is not empty.
+/// Errors: ConnectionLost.
+Result<Sent> send_some(int socket, std::string_view bytes, std::span<const UniqueFd> fds);
+
+}  // namespace leasehold::control

@@ -1,0 +1,59 @@
+#include "ipc/control/inbox.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace leasehold::control {
+
+void Inbox::add(std::string_view bytes, std::vector<UniqueFd> fds) {
+  // Taken lines go once per arrival, not once per line: many short lines would cost their square.
+  bytes_.erase(0, begin_);
+  dropped_ += begin_;
+  searched_ -= begin_;
+  begin_ = 0;
+  bytes_.append(bytes);
+  if (!fds.empty()) arrived_.push_back({dropped_ + bytes_.size() - 1, std::move(fds)});
+}
+
+std::vector<UniqueFd> Inbox::claim_before(std::uint64_t end) {
+  std::vector<UniqueFd> claimed;
+  while (!arrived_.empty() && arrived_.front().last_byte < end) {
+    std::ranges::move(arrived_.front().fds, std::back_inserter(claimed));
+    arrived_.pop_front();
+  }
+  return claimed;
+}
+
+std::size_t Inbox::waiting_fds() const {
+  std::size_t count = 0;
+  for (const Arrival& arrival : arrived_) count += arrival.fds.size();
+  return count;
+}
+
+Result<std::optional<Line>> Inbox::next() {
+  const std::size_t newline = bytes_.find('\n', searched_);
+  const bool whole = newline != std::string::npos;
+  const std::size_t length = (whole ? newline : bytes_.size()) - begin_;
+  if (length > limits_.max_line_bytes) {
+    return fail(Errc::MessageTooLarge,
+                fmt::format("a line may have {} bytes, this one has {} or more; send less at once",
+                            limits_.max_line_bytes, length));
+  }
+  if (!whole) return wait_for_more();
+  Line line{bytes_.substr(begin_, length), claim_before(dropped_ + newline + 1)};
+  begin_ = searched_ = newline + 1;
+  return line;
+}
+
+Result<std::optional<Line>> Inbox::wait_for_more() {
+  searched_ = bytes_.size();
+  if (waiting_fds() > limits_.max_fds) {
+    return fail(Errc::MalformedMessage,
+                fmt::format("a message may carry {} descriptors, {} arrived for the next one",
+                            limits_.max_fds, waiting_fds()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace leasehold::control

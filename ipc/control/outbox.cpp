@@ -1,0 +1,36 @@
+#include "ipc/control/outbox.hpp"
+
+#include "ipc/control/fd_socket.hpp"
+
+namespace leasehold::control {
+namespace {
+
+constexpr std::size_t kFdCostBytes = 4096;
+
+}  // namespace
+
+void Outbox::push(std::string line, std::vector<UniqueFd> fds) {
+  cost_bytes_ += line.size() + fds.size() * kFdCostBytes;
+  lines_.push_back({.text = std::move(line), .fds = std::move(fds)});
+}
+
+Result<void> Outbox::flush(int socket) {
+  while (!lines_.empty()) {
+    Outgoing& front = lines_.front();
+    const std::string_view rest = std::string_view(front.text).substr(front.sent);
+    const Sent sent = TRY(send_some(socket, rest, front.fds));
+    if (sent.would_block) return {};
+    cost_bytes_ -= sent.size_bytes + front.fds.size() * kFdCostBytes;
+    front.fds.clear();
+    front.sent += sent.size_bytes;
+    if (front.sent == front.text.size()) lines_.pop_front();
+  }
+  return {};
+}
+
+void Outbox::clear() {
+  lines_.clear();
+  cost_bytes_ = 0;
+}
+
+}  // namespace leasehold::control

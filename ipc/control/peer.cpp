@@ -1,0 +1,372 @@
+#include "ipc/control/peer.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <utility>
+
+#include "ipc/control/envelope.hpp"
+#include "ipc/control/fd_socket.hpp"
+#include "ipc/control/inbox.hpp"
+#include "ipc/control/outbox.hpp"
+
+namespace leasehold::control {
+namespace {
+
+constexpr std::size_t kReadBytes = 64 * 1024;
+constexpr int kLastReads = 64;
+/// How long a closing connection waits for the other end to take what is queued.
+constexpr auto kLinger = std::chrono::seconds(2);
+
+/// No method calls a handler of the user; those run from the io_context alone, so that a caller who
+/// walks over its peers never sees one vanish under its feet.
+class SocketPeer final : public Peer {
+ public:
+  SocketPeer(Socket socket, Handlers handlers, Limits limits);
+
+  void start() override;
+  void call(const std::string& method, Payload params, ReplyHandler on_reply,
+            Duration timeout) override;
+  void notify(const std::string& method, Payload params) override;
+  const Credentials& credentials() const override { return credentials_; }
+  void close() override;
+
+ private:
+  enum class State { Open, Closing, Closed };  // Closing: sends what is queued, nothing else
+  struct PendingCall {
+    ReplyHandler on_reply;
+    std::unique_ptr<boost::asio::steady_timer> timer;
+  };
+  class Answer;
+
+  std::shared_ptr<SocketPeer> self();
+  template <class Handler>
+  void post(Handler handler);
+
+  void wait_readable();
+  void read_some();
+  void take_lines();
+  void take(Line line);
+  void act_on(IncomingCall call, std::vector<UniqueFd> fds);
+  void act_on(IncomingNotification notification, std::vector<UniqueFd> fds);
+  void act_on(IncomingReply reply, std::vector<UniqueFd> fds);
+  void act_on(Refusal refusal, std::vector<UniqueFd> fds);
+
+  void answer(const Json& id, Result<Payload> result);
+  void settle(std::uint64_t id, Result<Payload> result);
+  void fail_later(ReplyHandler on_reply, Error error);
+  void arm_timeout(std::uint64_t id, Duration timeout);
+
+  bool fits(const std::string& line, const Payload& payload) const;
+  Error too_large(const std::string& line, const Payload& payload) const;
+  void send(std::string line, std::vector<UniqueFd> fds);
+  void flush();
+  void write_failed(Error why);
+  void refuse_and_close(Error why);
+  void begin_close(Error why);
+  void finish(Error why);
+  void deliver_close(const Error& why);
+
+  Socket socket_;
+  Handlers handlers_;
+  Limits limits_;
+  Credentials credentials_;
+  State state_ = State::Open;
+  bool started_ = false;
+  bool waits_writable_ = false;
+  bool write_broken_ = false;
+  Error why_{Errc::ConnectionLost, ""};  // while Closing
+  boost::asio::steady_timer linger_;
+  Inbox inbox_;
+  Outbox outbox_;
+  std::vector<std::uint64_t> control_;
+  std::uint64_t next_id_ = 1;
+  std::map<std::uint64_t, PendingCall> pending_;
+};
+
+/// The responder of one call. A moved-from or used one no longer knows the peer.
+class SocketPeer::Answer {
+ public:
+  Answer(std::weak_ptr<SocketPeer> peer, Json id) : peer_(std::move(peer)), id_(std::move(id)) {}
+  Answer(Answer&&) noexcept = default;
+  Answer& operator=(Answer&&) = delete;
+  ~Answer() {
+    (*this)(fail(Errc::SystemError, "the call was dropped without an answer; see the log there"));
+  }
+  void operator()(Result<Payload> result) {
+    if (const auto peer = std::exchange(peer_, {}).lock()) peer->answer(id_, std::move(result));
+  }
+
+ private:
+  std::weak_ptr<SocketPeer> peer_;
+  Json id_;
+};
+
+Credentials credentials_of(int socket) {
+  ucred other{};
+  socklen_t size = sizeof(other);
+  // A socket pair or a connection always has them; zeros would be nobody's, never root's pid.
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) != 0)
+    return {.pid = 0, .uid = static_cast<uid_t>(-1), .gid = static_cast<gid_t>(-1)};
+  return {.pid = other.pid, .uid = other.uid, .gid = other.gid};
+}
+
+SocketPeer::SocketPeer(Socket socket, Handlers handlers, Limits limits)
+    : socket_(std::move(socket)),
+      handlers_(std::move(handlers)),
+      limits_(limits),
+      credentials_(credentials_of(socket_.native_handle())),
+      linger_(socket_.get_executor()),
+      inbox_(limits),
+      control_(control_buffer(limits.max_fds)) {
+  // Asio's accept does not ask for it.
+  ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
+}
+
+std::shared_ptr<SocketPeer> SocketPeer::self() {
+  return std::static_pointer_cast<SocketPeer>(shared_from_this());
+}
+
+template <class Handler>
+void SocketPeer::post(Handler handler) {
+  boost::asio::post(socket_.get_executor(), std::move(handler));
+}
+
+// ---------------------------------------------------------------- in
+
+void SocketPeer::start() {
+  if (std::exchange(started_, true) || state_ != State::Open) return;
+  wait_readable();
+}
+
+void SocketPeer::wait_readable() {
+  socket_.async_wait(Socket::wait_read, [me = self()](const boost::system::error_code&) {
+    // An error of the wait shows itself in the read.
+    if (me->state_ != State::Open) return;
+    me->read_some();
+    if (me->state_ == State::Open) me->wait_readable();
+  });
+}
+
+void SocketPeer::read_some() {
+  std::array<char, kReadBytes> bytes;  // not cleared: recvmsg says how much of it counts
+  auto got = receive_some(socket_.native_handle(), bytes, control_);
+  if (!got) return finish(got.error());
+  if (got->would_block) return;
+  if (got->size_bytes == 0)
+    return finish({Errc::ConnectionLost, "the other end closed the connection"});
+  if (got->fds_lost) {
+    return refuse_and_close({Errc::MalformedMessage,
+                             fmt::format("descriptors were lost: more than {}, or this process may "
+                                         "open no more",
+                                         limits_.max_fds)});
+  }
+  inbox_.add({bytes.data(), got->size_bytes}, std::move(got->fds));
+  take_lines();
+}
+
+void SocketPeer::take_lines() {
+  while (state_ == State::Open) {
+    auto line = inbox_.next();
+    if (!line) return refuse_and_close(line.error());
+    if (!*line) return;
+    take(**std::move(line));
+  }
+}
+
+void SocketPeer::take(Line line) {
+  Envelope envelope = parse_line(line.text, limits_);
+  if (envelope.fds != line.fds.size()) {
+    return refuse_and_close(
+        {Errc::MalformedMessage,
+         fmt::format("{} descriptors came with a line that says otherwise; each message with "
+                     "descriptors is one sendmsg and holds \"fds\": n",
+                     line.fds.size())});
+  }
+  std::visit([&](auto& content) { act_on(std::move(content), std::move(line.fds)); },
+             envelope.content);
+}
+
+void SocketPeer::act_on(IncomingCall call, std::vector<UniqueFd> fds) {
+  if (!handlers_.on_call) {
+    return answer(call.id,
+                  fail(Errc::UnknownMethod,
+                       fmt::format("this end answers no calls, and so no {}", call.method)));
+  }
+  handlers_.on_call(call.method, Payload{std::move(call.params), std::move(fds)},
+                    Answer(self(), std::move(call.id)));
+}
+
+void SocketPeer::act_on(IncomingNotification notification, std::vector<UniqueFd> fds) {
+  if (!handlers_.on_notification) return;
+  handlers_.on_notification(notification.method,
+                            Payload{std::move(notification.params), std::move(fds)});
+}
+
+void SocketPeer::act_on(IncomingReply reply, std::vector<UniqueFd> fds) {
+  // An id nobody waits for: late after a timeout, or made up. Its descriptors close here.
+  if (!reply.id.is_number_unsigned()) return;
+  const auto id = reply.id.get<std::uint64_t>();
+  if (!reply.result) return settle(id, std::unexpected(std::move(reply.result).error()));
+  settle(id, Payload{*std::move(reply.result), std::move(fds)});
+}
+
+void SocketPeer::act_on(Refusal refusal, std::vector<UniqueFd>) {
+  send(refusal_line(refusal), {});
+}
+
+// ---------------------------------------------------------------- calls
+
+void SocketPeer::call(const std::string& method, Payload params, ReplyHandler on_reply,
+                      Duration timeout) {
+  if (state_ != State::Open)
+    return fail_later(std::move(on_reply), {Errc::ConnectionLost, "the connection is closed"});
+  const std::uint64_t id = next_id_++;
+  std::string line = call_line(id, method, params);
+  if (!fits(line, params)) return fail_later(std::move(on_reply), too_large(line, params));
+  pending_.emplace(id, PendingCall{std::move(on_reply), nullptr});
+  if (timeout != Duration::zero()) arm_timeout(id, timeout);
+  send(std::move(line), std::move(params.fds));
+}
+
+void SocketPeer::fail_later(ReplyHandler on_reply, Error error) {
+  post([handler = std::move(on_reply), why = std::move(error)]() mutable {
+    handler(std::unexpected(std::move(why)));
+  });
+}
+
+void SocketPeer::arm_timeout(std::uint64_t id, Duration timeout) {
+  auto& timer = pending_.at(id).timer;
+  timer = std::make_unique<boost::asio::steady_timer>(socket_.get_executor(), timeout);
+  timer->async_wait([me = self(), id, timeout](const boost::system::error_code& error) {
+    if (error) return;
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
+    me->settle(id, fail(Errc::TimedOut, fmt::format("no answer within {} ms", ms)));
+  });
+}
+
+/// Hands a result to the call that waits for it, if any still does.
+void SocketPeer::settle(std::uint64_t id, Result<Payload> result) {
+  auto node = pending_.extract(id);
+  if (node) node.mapped().on_reply(std::move(result));
+}
+
+void SocketPeer::answer(const Json& id, Result<Payload> result) {
+  if (state_ != State::Open) return;
+  if (!result) return send(error_line(id, result.error()), {});
+  std::string line = result_line(id, *result);
+  if (!fits(line, *result)) return send(error_line(id, too_large(line, *result)), {});
+  send(std::move(line), std::move(result->fds));
+}
+
+void SocketPeer::notify(const std::string& method, Payload params) {
+  if (state_ != State::Open) return;
+  std::string line = notification_line(method, params);
+  // Left out it would be a gap that nobody notices; the end of the connection is noticed.
+  if (!fits(line, params)) return begin_close(too_large(line, params));
+  send(std::move(line), std::move(params.fds));
+}
+
+// ---------------------------------------------------------------- out
+
+bool SocketPeer::fits(const std::string& line, const Payload& payload) const {
+  return line.size() <= limits_.max_line_bytes && payload.fds.size() <= limits_.max_fds;
+}
+
+Error SocketPeer::too_large(const std::string& line, const Payload& payload) const {
+  return {Errc::MessageTooLarge,
+          fmt::format("a message of {} bytes and {} descriptors; {} bytes and {} descriptors may "
+                      "be sent at once",
+                      line.size(), payload.fds.size(), limits_.max_line_bytes, limits_.max_fds)};
+}
+
+void SocketPeer::send(std::string line, std::vector<UniqueFd> fds) {
+  if (state_ == State::Closed || write_broken_) return;
+  outbox_.push(std::move(line), std::move(fds));
+  if (!waits_writable_) flush();
+  if (outbox_.cost_bytes() > limits_.max_queued_bytes) {
+    finish({Errc::QueueFull, fmt::format("the other end does not read: {} bytes wait for it",
+                                         outbox_.cost_bytes())});
+  }
+}
+
+void SocketPeer::flush() {
+  const auto sent = outbox_.flush(socket_.native_handle());
+  if (!sent) return write_failed(sent.error());
+  if (outbox_.empty()) {
+    if (state_ == State::Closing) finish(why_);
+    return;
+  }
+  waits_writable_ = true;
+  socket_.async_wait(Socket::wait_write, [me = self()](const boost::system::error_code&) {
+    me->waits_writable_ = false;
+    if (me->state_ != State::Closed) me->flush();
+  });
+}
+
+/// The other end takes nothing any more, but may have said why before it went: read that first.
+void SocketPeer::write_failed(Error why) {
+  outbox_.clear();
+  write_broken_ = true;
+  if (state_ == State::Closing) return finish(why_);
+  post([me = self(), why = std::move(why)] {
+    for (int i = 0; me->started_ && i < kLastReads && me->state_ == State::Open; ++i)
+      me->read_some();
+    me->finish(why);
+  });
+}
+
+// ---------------------------------------------------------------- the end
+
+void SocketPeer::close() {
+  begin_close({Errc::ConnectionLost, "this end closed the connection"});
+}
+
+void SocketPeer::refuse_and_close(Error why) {
+  send(error_line(nullptr, why), {});
+  begin_close(std::move(why));
+}
+
+void SocketPeer::begin_close(Error why) {
+  if (state_ != State::Open) return;
+  if (outbox_.empty()) return finish(std::move(why));
+  state_ = State::Closing;
+  why_ = std::move(why);
+  linger_.expires_after(kLinger);
+  linger_.async_wait([me = self()](const boost::system::error_code& error) {
+    if (!error) me->finish(me->why_);
+  });
+}
+
+void SocketPeer::finish(Error why) {
+  if (std::exchange(state_, State::Closed) == State::Closed) return;
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  linger_.cancel();
+  outbox_.clear();
+  post([me = self(), why = std::move(why)] { me->deliver_close(why); });
+}
+
+void SocketPeer::deliver_close(const Error& why) {
+  // Both are emptied first: a handler may own this peer, or call again.
+  auto pending = std::exchange(pending_, {});
+  for (auto& [id, call] : pending) {
+    call.on_reply(
+        fail(Errc::ConnectionLost, "the connection ended before the answer came: " + why.detail));
+  }
+  const Handlers handlers = std::exchange(handlers_, {});
+  if (handlers.on_closed) handlers.on_closed(why);
+}
+
+}  // namespace
+
+std::shared_ptr<Peer> Peer::create(Socket socket, Handlers handlers, Limits limits) {
+  return std::make_shared<SocketPeer>(std::move(socket), std::move(handlers), limits);
+}
+
+}  // namespace leasehold::control
