@@ -1,0 +1,65 @@
+#include "broker/core.hpp"
+
+#include "broker/decide/deciders.hpp"
+#include "common/expects.hpp"
+
+namespace leasehold {
+namespace {
+
+/// True when the call is to be decided now; otherwise it was answered, or waits with its twin.
+bool admit(Decision& decision, const Caller& caller) {
+  RequestBook::Outcome outcome = decision.state.requests.begin(caller);
+  if (auto* replayed = std::get_if<RequestBook::Replayed>(&outcome)) {
+    decision.add(effect::Reply{caller.call, std::move(replayed->answer)});
+  }
+  if (std::holds_alternative<RequestBook::Conflict>(outcome)) {
+    decision.add(effect::Reply{
+        caller.call, fail(Errc::RequestIdConflict, "request id " + caller.request_id.value +
+                                                       " was used for a different call")});
+  }
+  return std::holds_alternative<RequestBook::New>(outcome);
+}
+
+template <class Message>
+void handle(Decision& decision, const Call<Message>& call) {
+  if (!admit(decision, call.caller)) return;
+  const Outcome outcome = decide_call(decision, call.caller, call.message);
+  if (!outcome) return decision.reply(call.caller.call, std::unexpected(outcome.error()));
+  if (*outcome) decision.reply(call.caller.call, **outcome);
+}
+
+template <class Happened>
+void handle(Decision& decision, const Happened& happened) {
+  decide_event(decision, happened);
+}
+
+/// Every extent that is not free belongs to the lease that lists it, or is quarantined.
+void check_ownership(State& state) {
+  std::size_t listed = 0;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    for (const ExtentId extent : record.extents) {
+      const ExtentRecord* found = state.extents.find(extent);
+      ensures(found != nullptr && found->lease == record.id(), "no lease refers to a free extent");
+      ++listed;
+    }
+  });
+  std::size_t expected = 0;
+  for (const auto& [id, record] : state.extents.records()) {
+    if (record.state != ExtentState::Quarantined) ++expected;
+  }
+  ensures(listed == expected, "every extent in use is listed by its lease");
+}
+
+}  // namespace
+
+std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
+  Decision decision(state, now);
+  honour_deadlines(decision);
+  std::visit([&decision](const auto& happened) { handle(decision, happened); }, event);
+  state.extents.check_conservation();
+  state.weights.check_conservation();
+  check_ownership(state);
+  return decision.take_effects();
+}
+
+}  // namespace leasehold

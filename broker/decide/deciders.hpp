@@ -1,0 +1,61 @@
+/// The deciders, by subject. Each changes the state and writes down effects; none acts.
+///
+/// A decider for a call returns the answer, or nothing when the answer comes with a later event, or
+/// an error; with an error it has changed nothing.
+#pragma once
+
+#include <optional>
+
+#include "broker/event.hpp"
+#include "broker/state.hpp"
+
+namespace leasehold {
+
+using Outcome = Result<std::optional<Answer>>;
+
+// decide/policy.cpp
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit);
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke);
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain);
+
+// decide/grant.cpp
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseAcquire& acquire);
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach);
+void decide_event(Decision& decision, const GrantAnswered& answered);
+
+// decide/hold.cpp
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew);
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRelease& release);
+void decide_event(Decision& decision, const ConnectionClosed& closed);
+void decide_event(Decision& decision, const HolderExited& exited);
+
+// decide/resize.cpp
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseGrow& grow);
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseShrink& shrink);
+void decide_event(Decision& decision, const ReclaimAnswered& answered);
+
+// decide/worker_life.cpp
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach);
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::WorkerReady& ready);
+void decide_event(Decision& decision, const WorkerExited& exited);
+void decide_event(Decision& decision, const WorkerReported& reported);
+void lose_worker(Decision& decision, Worker& worker);
+
+// decide/weights.cpp
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::WeightsOpen& open);
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::WeightsPublish& publish);
+void decide_event(Decision& decision, const RegionCreated& created);
+void decide_event(Decision& decision, const RegionSealed& sealed);
+void decide_event(Decision& decision, const RegionScrubbed& scrubbed);
+
+// decide/fence.cpp
+void decide_event(Decision& decision, const QuietObserved& observed);
+void decide_event(Decision& decision, const UnmapAnswered& answered);
+void decide_event(Decision& decision, const ExtentsVerified& verified);
+
+// decide/timers.cpp
+void decide_event(Decision& decision, const Tick& tick);
+void decide_event(Decision& decision, const Shutdown& shutdown);
+void honour_deadlines(Decision& decision);
+
+}  // namespace leasehold

@@ -1,0 +1,281 @@
+#include "broker/decide/grant.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/take_back.hpp"
+
+namespace leasehold {
+
+/// Knows whether descriptors of a lease ever left the broker.
+class GrantWitness {
+ public:
+  static std::optional<NeverMapped> observe(const LeaseRecord& record) {
+    if (record.grants_in_flight != 0 || record.reached_worker) return std::nullopt;
+    return NeverMapped(record.id());
+  }
+};
+
+void fence_if_never_mapped(Decision& decision, const LeaseRecord& record) {
+  if (!record.is(LeaseState::Revoked)) return;
+  if (const auto proof = GrantWitness::observe(record)) {
+    fence_all(decision, std::vector<ProvenLease>{{record.id(), *proof}});
+  }
+}
+
+std::uint32_t charged_to_others(State& state, const TenantId& tenant,
+                                std::optional<LeaseId> apart) {
+  std::uint32_t charged = 0;
+  for (const LeaseId id : state.leases.open_leases()) {
+    const LeaseRecord& record = state.leases.at(id);
+    const bool counts = record.scope == wire::LeaseScope::Tenant && record.tenant == tenant &&
+                        !record.is(LeaseState::Fenced) && apart != id;
+    if (counts) charged += record.charged_blocks;
+  }
+  return charged;
+}
+
+void send_grants(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents,
+                 std::uint32_t ceiling) {
+  const Tenant* tenant = decision.state.tenants.find(record.tenant);
+  for (std::size_t from = 0; from < extents.size(); from += kExtentsPerGrant) {
+    const auto part = extents.subspan(from, std::min(kExtentsPerGrant, extents.size() - from));
+    decision.add(effect::SendGrant{
+        record.worker(),
+        wire::LeaseGrant{.lease = record.id(),
+                         .tenant = record.tenant,
+                         .max_concurrent = tenant->policy.max_concurrent,
+                         .max_blocks = ceiling,
+                         .extent_size_bytes = decision.state.extents.extent_size_bytes(),
+                         .extents = {part.begin(), part.end()}}});
+    ++record.grants_in_flight;
+  }
+}
+
+void take_extents(Decision& decision, LeaseRecord& record, const ExtentGrant& grant) {
+  const std::vector<ExtentId> taken = decision.state.extents.take(grant.extents, record.id());
+  record.extents.insert(record.extents.end(), taken.begin(), taken.end());
+  for (const ExtentId extent : taken) record_extent(decision, extent, &record);
+  record.grants.push_back(
+      PendingGrant{.call = grant.call, .waiting = {taken.begin(), taken.end()}});
+  send_grants(decision, record, taken, grant.ceiling);
+}
+
+Result<void> require_free_extents(const State& state, std::uint32_t wanted) {
+  if (wanted <= state.extents.free_extents()) return {};
+  return fail(Errc::PoolExhausted,
+              fmt::format("{} extents wanted, {} are free; retry when leases end, or ask for less",
+                          wanted, state.extents.free_extents()));
+}
+
+namespace {
+
+Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wanted) {
+  if (wanted) {
+    Worker* named = state.workers.find_serving(*wanted);
+    if (named != nullptr && named->state == WorkerState::Ready) return named;
+    return fail(Errc::UnknownWorker, fmt::format("no worker {} is ready", *wanted));
+  }
+  Worker* best = nullptr;
+  std::size_t fewest = ~std::size_t{0};
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (worker.state != WorkerState::Ready) continue;
+    const auto held = open_leases_where(
+        state, [&](const LeaseRecord& record) { return record.worker() == worker.id; });
+    if (held.size() >= fewest) continue;
+    fewest = held.size();
+    best = state.workers.find(id);
+  }
+  if (best != nullptr) return best;
+  return fail(Errc::NoModelLoaded, "no worker is ready; start one, or wait until it has loaded");
+}
+
+/// A revoked lease and its declared replacement are charged once.
+Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcquire& acquire) {
+  if (!acquire.replaces) return std::nullopt;
+  const auto found = state.leases.find(*acquire.replaces);
+  if (!found) {
+    if (found.error().code == Errc::StaleGeneration) return std::nullopt;
+    return std::unexpected(found.error());
+  }
+  const LeaseRecord& old = **found;
+  if (old.scope != wire::LeaseScope::Tenant || old.tenant != acquire.tenant) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("lease {} is not one of tenant {}", to_string(*acquire.replaces),
+                            acquire.tenant.value));
+  }
+  if (!old.is(LeaseState::Revoked) || old.replaced_by) return std::nullopt;
+  return old.id();
+}
+
+void note_replacement(State& state, const wire::LeaseAcquire& acquire, LeaseId by) {
+  if (!acquire.replaces) return;
+  if (auto old = state.leases.find(*acquire.replaces); old && !(*old)->replaced_by) {
+    (*old)->replaced_by = by;
+  }
+}
+
+LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
+                               const wire::LeaseAcquire& acquire, const Worker& worker) {
+  const std::int64_t longest = decision.state.tenants.find(acquire.tenant)->policy.ttl_ms;
+  const std::int64_t ttl_ms = acquire.ttl_ms == 0 ? longest : std::min(acquire.ttl_ms, longest);
+  LeaseRecord& record = decision.state.leases.open(worker.id, wire::LeaseScope::Tenant);
+  record.tenant = acquire.tenant;
+  record.holder = caller.connection;
+  record.ttl = std::chrono::milliseconds(ttl_ms);
+  record.deadline = decision.now + record.ttl;
+  return record;
+}
+
+Answer acquired(const State& state, const LeaseRecord& record) {
+  const Worker& worker = *state.workers.find(record.worker());
+  const auto ttl = std::chrono::duration_cast<std::chrono::milliseconds>(record.ttl);
+  return Answer{
+      wire::LeaseAcquired{.lease = record.id(),
+                          .token = mint_token(worker.token_key, {record.id(), record.tenant}),
+                          .address = worker.address,
+                          .worker = worker.name,
+                          .deadline_boottime_ns = record.deadline.boottime_ns,
+                          .ttl_ms = ttl.count(),
+                          .blocks = record.charged_blocks}};
+}
+
+/// A lease that nobody could use. It was never shown to the holder, so "released" is what happened:
+/// the broker gives it back for them.
+void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why) {
+  const CallId call = record.grants.front().call;
+  record.grants.clear();
+  take_back(decision, std::vector{record.id()}, RevokeReason::Released);
+  fence_if_never_mapped(decision, record);
+  decision.reply(call, std::unexpected(why));
+}
+
+void refuse_growth(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
+  std::vector<ExtentId> unused;
+  for (const ExtentId extent : answered.extents) {
+    const ExtentRecord* found = decision.state.extents.find(extent);
+    const bool ours = found && found->lease == record.id() && found->state == ExtentState::Owned;
+    if (ours) unused.push_back(extent);
+  }
+  scrub_given_back(decision, record, unused);
+}
+
+void finish_grant(Decision& decision, LeaseRecord& record, const PendingGrant& grant) {
+  if (!record.acquired) {
+    record.acquired = true;
+    return decision.reply(grant.call, acquired(decision.state, record));
+  }
+  recharge(decision.state, record);
+  if (grant.refused) return decision.reply(grant.call, std::unexpected(*grant.refused));
+  decision.reply(grant.call, resized(decision.state, record));
+}
+
+PendingGrant* find_pending(LeaseRecord& record, const GrantAnswered& answered) {
+  for (PendingGrant& grant : record.grants) {
+    if (!answered.extents.empty() && grant.waiting.contains(answered.extents.front())) {
+      return &grant;
+    }
+  }
+  return nullptr;
+}
+
+/// True when the worker itself said no. A lost connection says nothing about what is mapped.
+bool worker_said_no(const GrantAnswered& answered) {
+  return !answered.sent || (answered.refused->code != Errc::ConnectionLost &&
+                            answered.refused->code != Errc::TimedOut);
+}
+
+void settle(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
+  PendingGrant* pending = find_pending(record, answered);
+  if (pending == nullptr) return;  // delivered again by lease.attach, or answered already
+  if (answered.refused && worker_said_no(answered)) {
+    if (!record.acquired) return abandon_acquire(decision, record, *answered.refused);
+    refuse_growth(decision, record, answered);
+  }
+  if (answered.refused) pending->refused = answered.refused;
+  for (const ExtentId extent : answered.extents) pending->waiting.erase(extent);
+  if (!pending->waiting.empty()) return;
+  if (!record.acquired && pending->refused) {  // connection lost: the closing decides the rest
+    decision.reply(pending->call, std::unexpected(*pending->refused));
+  } else {
+    finish_grant(decision, record, *pending);
+  }
+  std::erase_if(record.grants, [](const PendingGrant& grant) { return grant.waiting.empty(); });
+}
+
+}  // namespace
+
+std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& record) {
+  std::vector<ExtentId> owned;
+  std::ranges::copy_if(record.extents, std::back_inserter(owned), [&](ExtentId extent) {
+    return state.extents.find(extent)->state == ExtentState::Owned;
+  });
+  return owned;
+}
+
+void recharge(State& state, LeaseRecord& record) {
+  const std::uint64_t per_extent = state.workers.find(record.worker())->blocks_per_extent;
+  const std::uint64_t held = owned_extents(state, record).size() * per_extent;
+  record.charged_blocks =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(record.charged_blocks, held));
+}
+
+Answer resized(const State& state, const LeaseRecord& record) {
+  const auto owned = static_cast<std::uint32_t>(owned_extents(state, record).size());
+  return Answer{wire::LeaseResized{.extents = owned, .blocks = record.charged_blocks}};
+}
+
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseAcquire& acquire) {
+  State& state = decision.state;
+  if (state.stopping) return fail(Errc::Draining, "the broker is stopping");
+  const Tenant* tenant = TRY(state.tenants.find_for(acquire.tenant, caller.uid));
+  if (acquire.ttl_ms < 0) return fail(Errc::BadRequest, "ttl_ms must not be negative");
+  const Worker* worker = TRY(choose_worker(state, acquire.worker));
+  const std::optional<LeaseId> apart = TRY(charged_once(state, acquire));
+  const BlockAllowance allowed =
+      TRY(allow_blocks({.max_blocks = tenant->policy.max_blocks,
+                        .charged_others = charged_to_others(state, acquire.tenant, apart),
+                        .wanted = acquire.blocks,
+                        .blocks_per_extent = worker->blocks_per_extent}));
+  TRY(require_free_extents(state, allowed.extents));
+  if (!state.leases.has_free_slot()) {
+    return fail(Errc::PoolExhausted, "every slot of the lease table is in use; retry later");
+  }
+  LeaseRecord& record = open_tenant_lease(decision, caller, acquire, *worker);
+  record.charged_blocks = allowed.charged;
+  note_replacement(state, acquire, record.id());
+  decision.add(effect::PublishGrant{record.id(), record.deadline});
+  record_lease(decision, record);
+  take_extents(decision, record,
+               {.call = caller.call, .extents = allowed.extents, .ceiling = allowed.ceiling});
+  return std::nullopt;  // answered when the worker has mapped everything
+}
+
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach) {
+  LeaseRecord& record = *TRY(decision.state.leases.find(attach.lease));
+  const Worker* worker = decision.state.workers.find_by_connection(caller.connection);
+  if (worker == nullptr || record.worker() != worker->id ||
+      record.scope != wire::LeaseScope::Tenant) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("lease {} was not granted to this worker", to_string(attach.lease)));
+  }
+  TRY(require_live(record));
+  const std::uint32_t others = charged_to_others(decision.state, record.tenant, record.id());
+  const std::uint32_t quota = decision.state.tenants.find(record.tenant)->policy.max_blocks;
+  send_grants(decision, record, owned_extents(decision.state, record),
+              std::max(record.charged_blocks, quota - std::min(quota, others)));
+  return Answer{};
+}
+
+void decide_event(Decision& decision, const GrantAnswered& answered) {
+  const auto found = decision.state.leases.find(answered.lease);
+  if (!found) return;  // the slot has moved on
+  LeaseRecord& record = **found;
+  if (record.grants_in_flight > 0) --record.grants_in_flight;
+  record.reached_worker = record.reached_worker || answered.sent;
+  if (record.is(LeaseState::Live)) settle(decision, record, answered);
+}
+
+}  // namespace leasehold

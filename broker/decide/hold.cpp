@@ -1,0 +1,52 @@
+#include <fmt/format.h>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/take_back.hpp"
+
+namespace leasehold {
+namespace {
+
+Result<LeaseRecord*> find_held(State& state, const Caller& caller, LeaseId lease) {
+  LeaseRecord* record = TRY(state.leases.find(lease));
+  if (record->scope != wire::LeaseScope::Tenant || record->holder != caller.connection) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("lease {} is held by another connection", to_string(lease)));
+  }
+  return record;
+}
+
+void lose_holder(Decision& decision, ConnectionId connection) {
+  const auto held = open_leases_where(decision.state, [&](const LeaseRecord& record) {
+    return record.scope == wire::LeaseScope::Tenant && record.holder == connection;
+  });
+  take_back(decision, held, RevokeReason::HolderGone);
+}
+
+}  // namespace
+
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew) {
+  LeaseRecord& record = *TRY(find_held(decision.state, caller, renew.lease));
+  TRY(require_live(record));
+  record.deadline = decision.now + record.ttl;
+  decision.add(effect::SetDeadline{record.id(), record.deadline});
+  return Answer{wire::LeaseRenewed{.deadline_boottime_ns = record.deadline.boottime_ns}};
+}
+
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRelease& release) {
+  LeaseRecord& record = *TRY(find_held(decision.state, caller, release.lease));
+  if (record.is(LeaseState::Fenced)) return std::unexpected(require_live(record).error());
+  take_back(decision, std::vector{record.id()}, RevokeReason::Released);
+  return Answer{};
+}
+
+void decide_event(Decision& decision, const ConnectionClosed& closed) {
+  Worker* worker = decision.state.workers.find_by_connection(closed.connection);
+  if (worker != nullptr) lose_worker(decision, *worker);
+  lose_holder(decision, closed.connection);
+}
+
+void decide_event(Decision& decision, const HolderExited& exited) {
+  lose_holder(decision, exited.connection);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/take_back.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Which leases an operator's call is about. Naming one lease that is fenced or gone is an error;
+/// a tenant without leases is not.
+Result<std::vector<LeaseId>> named_leases(State& state, const std::optional<LeaseId>& lease,
+                                          const std::optional<TenantId>& tenant) {
+  if (lease.has_value() == tenant.has_value()) {
+    return fail(Errc::BadRequest, "name either a lease or a tenant, exactly one of them");
+  }
+  if (lease) {
+    const LeaseRecord& record = *TRY(state.leases.find(*lease));
+    if (record.is(LeaseState::Fenced)) return std::unexpected(require_live(record).error());
+    return std::vector{*lease};
+  }
+  if (state.tenants.find(*tenant) == nullptr) {
+    return fail(Errc::UnknownTenant, fmt::format("no tenant {}", tenant->value));
+  }
+  return open_leases_where(state, [&](const LeaseRecord& record) {
+    return record.scope == wire::LeaseScope::Tenant && record.tenant == *tenant &&
+           record.is(LeaseState::Live);
+  });
+}
+
+void start_drain(Decision& decision, LeaseRecord& record, TimePoint until) {
+  if (!record.is(LeaseState::Live)) return;
+  record.drain_deadline = until;
+  decision.add(effect::SetDrainDeadline{record.id(), until});
+}
+
+}  // namespace
+
+Outcome decide_call(Decision& decision, const Caller&, const wire::TenantAdmit& admit) {
+  TRY(decision.state.tenants.admit(admit));
+  return Answer{};
+}
+
+Outcome decide_call(Decision& decision, const Caller&, const wire::LeaseRevoke& revoke) {
+  std::vector<LeaseId> leases = TRY(named_leases(decision.state, revoke.lease, revoke.tenant));
+  take_back(decision, leases, RevokeReason::Operator);
+  return Answer{wire::LeasesTouched{.leases = std::move(leases)}};
+}
+
+Outcome decide_call(Decision& decision, const Caller&, const wire::LeaseDrain& drain) {
+  if (drain.grace_ms < 0 || drain.grace_ms > 86'400'000) {
+    return fail(Errc::BadRequest,
+                fmt::format("grace_ms is {}; it must be 0 to 86400000", drain.grace_ms));
+  }
+  std::vector<LeaseId> leases = TRY(named_leases(decision.state, drain.lease, drain.tenant));
+  const TimePoint until = decision.now + std::chrono::milliseconds(drain.grace_ms);
+  for (const LeaseId id : leases) start_drain(decision, decision.state.leases.at(id), until);
+  if (drain.grace_ms == 0) take_back(decision, leases, RevokeReason::DrainDeadline);
+  return Answer{wire::LeasesTouched{.leases = std::move(leases)}};
+}
+
+}  // namespace leasehold

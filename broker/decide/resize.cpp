@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/grant.hpp"
+#include "broker/decide/take_back.hpp"
+
+namespace leasehold {
+namespace {
+
+/// The holder, or the worker the lease lies on, may resize it.
+Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId lease,
+                                    std::uint32_t extents) {
+  if (extents == 0 || extents > kMaxExtents) {
+    return fail(Errc::BadRequest, fmt::format("extents is {}; it must be 1 to 1024", extents));
+  }
+  LeaseRecord* record = TRY(state.leases.find(lease));
+  const Worker* worker = state.workers.find_by_connection(caller.connection);
+  const bool on_it = worker != nullptr && record->worker() == worker->id;
+  const bool holds_it = record->holder == caller.connection;
+  if (record->scope != wire::LeaseScope::Tenant || (!on_it && !holds_it)) {
+    return fail(
+        Errc::PermissionDenied,
+        fmt::format("lease {} is neither held by nor granted to the caller", to_string(lease)));
+  }
+  TRY(require_live(*record));
+  if (!record->acquired) {
+    return fail(Errc::BadRequest, "the lease is still being mapped; wait for lease.acquire");
+  }
+  return record;
+}
+
+/// What was unmapped, as far as it was this lease's to give.
+std::vector<ExtentId> truly_given(const State& state, const LeaseRecord& record,
+                                  std::vector<ExtentId> named) {
+  std::ranges::sort(named);
+  const auto repeated = std::ranges::unique(named);
+  named.erase(repeated.begin(), repeated.end());
+  std::erase_if(named, [&](ExtentId extent) {
+    const ExtentRecord* found = state.extents.find(extent);
+    return found == nullptr || found->lease != record.id() || found->state != ExtentState::Owned;
+  });
+  return named;
+}
+
+}  // namespace
+
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseGrow& grow) {
+  State& state = decision.state;
+  LeaseRecord& record = *TRY(find_resizable(state, caller, grow.lease, grow.extents));
+  if (record.drain_deadline != TimePoint{}) {
+    return fail(Errc::Draining, fmt::format("lease {} is draining", to_string(grow.lease)));
+  }
+  TRY(require_free_extents(state, grow.extents));
+  const std::uint32_t per_extent = state.workers.find(record.worker())->blocks_per_extent;
+  const std::uint32_t quota = state.tenants.find(record.tenant)->policy.max_blocks;
+  const std::uint32_t others = charged_to_others(state, record.tenant, record.id());
+  const std::uint32_t ceiling = quota - std::min(quota, others);
+  const std::uint64_t more = std::uint64_t{grow.extents - 1} * per_extent;
+  if (record.charged_blocks + more >= ceiling) {  // the last extent would hold no usable block
+    return fail(Errc::QuotaBlocks,
+                fmt::format("lease {} holds {} of at most {} blocks", to_string(grow.lease),
+                            record.charged_blocks, ceiling));
+  }
+  record.charged_blocks = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(record.charged_blocks + more + per_extent, ceiling));
+  take_extents(decision, record,
+               {.call = caller.call, .extents = grow.extents, .ceiling = ceiling});
+  return std::nullopt;
+}
+
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseShrink& shrink) {
+  LeaseRecord& record = *TRY(find_resizable(decision.state, caller, shrink.lease, shrink.extents));
+  record.shrinks.push_back(caller.call);
+  decision.add(effect::SendReclaim{record.worker(), record.id(), caller.call, shrink.extents});
+  return std::nullopt;
+}
+
+void decide_event(Decision& decision, const ReclaimAnswered& answered) {
+  const auto found = decision.state.leases.find(answered.lease);
+  if (!found || !(*found)->is(LeaseState::Live)) return;  // taken back as a whole meanwhile
+  LeaseRecord& record = **found;
+  if (std::erase(record.shrinks, answered.call) == 0) return;
+  if (!answered.extents)
+    return decision.reply(answered.call, std::unexpected(answered.extents.error()));
+  const auto given = truly_given(decision.state, record, *answered.extents);
+  if (given.size() != answered.extents->size()) {
+    decision.warn(
+        fmt::format("worker named extents that are not the lease's lease={} named={} ours={}",
+                    to_string(record.id()), answered.extents->size(), given.size()));
+  }
+  scrub_given_back(decision, record, given);
+  recharge(decision.state, record);
+  decision.reply(answered.call, resized(decision.state, record));
+}
+
+}  // namespace leasehold

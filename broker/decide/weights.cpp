@@ -1,0 +1,181 @@
+#include "broker/weights.hpp"
+
+#include <fmt/format.h>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/grant.hpp"
+#include "broker/decide/take_back.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::size_t kLongestText = 256;
+
+Result<Worker*> calling_worker(State& state, const Caller& caller) {
+  Worker* worker = state.workers.find_by_connection(caller.connection);
+  if (worker != nullptr && worker->state <= WorkerState::Ready) return worker;
+  return fail(Errc::PermissionDenied, "worker.attach comes first");
+}
+
+Result<void> check(const wire::WeightsOpen& open) {
+  if (open.size_bytes == 0) return fail(Errc::BadRequest, "size_bytes is 0");
+  if (open.model.size() > kLongestText || open.layout_digest.size() > kLongestText) {
+    return fail(Errc::BadRequest, "model and layout_digest have at most 256 characters");
+  }
+  return {};
+}
+
+LeaseRecord* engine_lease_on(State& state, const Worker& worker, RegionId region) {
+  const auto found = open_leases_where(state, [&](const LeaseRecord& record) {
+    return record.scope == wire::LeaseScope::Engine && record.worker() == worker.id &&
+           record.region == region && record.is(LeaseState::Live);
+  });
+  return found.empty() ? nullptr : &state.leases.at(found.front());
+}
+
+Result<LeaseRecord*> open_engine_lease(Decision& decision, const Worker& worker,
+                                       WeightsRegion& region) {
+  LeaseRecord& record = decision.state.leases.open(worker.id, wire::LeaseScope::Engine);
+  record.region = region.id;
+  ++region.users;
+  decision.add(effect::PublishGrant{record.id(), TimePoint{}});
+  record_lease(decision, record);
+  return &record;
+}
+
+Answer opened(const WeightsRegion& region, LeaseRecord& record) {
+  const bool published = region.state == RegionState::Published;
+  record.reached_worker = true;
+  return Answer{
+      wire::WeightsOpened{.region = region.id, .lease = record.id(), .published = published},
+      RegionDescriptor{region.id, !published}};
+}
+
+/// Shares what is published already; Loading means that somebody else is at it.
+Outcome open_existing(Decision& decision, const Worker& worker, WeightsRegion& region,
+                      const wire::WeightsOpen& open) {
+  if (region.size_bytes != open.size_bytes) {
+    return fail(Errc::BadRequest, fmt::format("these weights lie in {} bytes, not {}",
+                                              region.size_bytes, open.size_bytes));
+  }
+  if (region.state == RegionState::Loading) {
+    return fail(Errc::WeightsLoading, "another worker fills this region; retry");
+  }
+  if (LeaseRecord* held = engine_lease_on(decision.state, worker, region.id)) {
+    return opened(region, *held);
+  }
+  if (region.state == RegionState::Retained) {
+    region.state = RegionState::Published;
+    record_region(decision, region, name(region.state));
+  }
+  return opened(region, *TRY(open_engine_lease(decision, worker, region)));
+}
+
+LeaseRecord* loader_lease(State& state, const WeightsRegion& region) {
+  const auto users = open_leases_where(
+      state, [&](const LeaseRecord& record) { return record.region == region.id; });
+  return users.empty() ? nullptr : &state.leases.at(users.front());
+}
+
+void evict(Decision& decision, std::span<const RegionId> regions) {
+  for (const RegionId id : regions) {
+    record_region(decision, *decision.state.weights.find(id), "Free");
+    decision.add(effect::CloseRegion{id});
+    decision.state.weights.remove(id);
+  }
+}
+
+}  // namespace
+
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::WeightsOpen& open) {
+  State& state = decision.state;
+  if (state.stopping) return fail(Errc::Draining, "the broker is stopping");
+  const Worker* worker = TRY(calling_worker(state, caller));
+  TRY(check(open));
+  if (!state.leases.has_free_slot()) {
+    return fail(Errc::PoolExhausted, "every slot of the lease table is in use; retry later");
+  }
+  if (WeightsRegion* region = state.weights.find_usable(key_of(open))) {
+    return open_existing(decision, *worker, *region, open);
+  }
+  const auto evicted = state.weights.room_for(open.size_bytes);
+  if (!evicted) {
+    return fail(
+        Errc::PoolExhausted,
+        fmt::format("{} bytes of weights wanted, {} of {} are free; raise "
+                    "--weights-capacity or stop a worker",
+                    open.size_bytes, state.weights.free_bytes(), state.weights.capacity_bytes()));
+  }
+  evict(decision, *evicted);
+  WeightsRegion& region = state.weights.add(key_of(open), open.size_bytes, worker->id);
+  region.open_call = caller.call;
+  TRY(open_engine_lease(decision, *worker, region));
+  record_region(decision, region, name(region.state));
+  decision.add(effect::CreateRegion{region.id, region.size_bytes});
+  return std::nullopt;
+}
+
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::WeightsPublish& publish) {
+  const Worker* worker = TRY(calling_worker(decision.state, caller));
+  WeightsRegion* region = decision.state.weights.find(publish.region);
+  if (region == nullptr || region->loader != worker->id) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("region {} is not being loaded by this worker", publish.region.value));
+  }
+  if (region->state == RegionState::Published) {
+    return Answer{wire::Empty{}, RegionDescriptor{region->id, false}};
+  }
+  const bool loading = region->state == RegionState::Loading && !region->publish_call;
+  if (!loading || engine_lease_on(decision.state, *worker, region->id) == nullptr) {
+    return fail(Errc::LeaseRevoked, "the engine lease of this region was taken back; open again");
+  }
+  region->publish_call = caller.call;
+  decision.add(effect::SealRegion{region->id});
+  return std::nullopt;
+}
+
+void decide_event(Decision& decision, const RegionCreated& created) {
+  WeightsRegion* region = decision.state.weights.find(created.region);
+  if (region == nullptr || !region->open_call) return;
+  const CallId call = *std::exchange(region->open_call, std::nullopt);
+  LeaseRecord* record = loader_lease(decision.state, *region);
+  if (record == nullptr || !record->is(LeaseState::Live)) {
+    return decision.reply(call, fail(Errc::LeaseRevoked, "taken back while it was being made"));
+  }
+  if (!created.refused) return decision.reply(call, opened(*region, *record));
+  const LeaseId lease = record->id();
+  take_back(decision, std::vector{lease}, RevokeReason::Released);
+  fence_if_never_mapped(decision, *record);
+  decision.reply(call, std::unexpected(*created.refused));
+}
+
+void decide_event(Decision& decision, const RegionSealed& sealed) {
+  WeightsRegion* region = decision.state.weights.find(sealed.region);
+  if (region == nullptr || !region->publish_call) return;
+  const CallId call = *std::exchange(region->publish_call, std::nullopt);
+  if (sealed.refused) return decision.reply(call, std::unexpected(*sealed.refused));
+  if (region->state != RegionState::Loading) {
+    return decision.reply(call, fail(Errc::LeaseRevoked, "taken back while it was published"));
+  }
+  region->state = RegionState::Published;
+  record_region(decision, *region, name(region->state));
+  decision.reply(call, Answer{wire::Empty{}, RegionDescriptor{region->id, false}});
+}
+
+void decide_event(Decision& decision, const RegionScrubbed& scrubbed) {
+  WeightsRegion* region = decision.state.weights.find(scrubbed.region);
+  if (region == nullptr || region->state != RegionState::Scrubbing) return;
+  if (scrubbed.allocated_bytes != 0) {
+    region->state = RegionState::Quarantined;
+    record_region(decision, *region, name(region->state));
+    decision.warn(
+        fmt::format("weights region was touched after it was taken back, quarantined "
+                    "region={} allocated_bytes={}",
+                    region->id.value, scrubbed.allocated_bytes));
+    return;
+  }
+  record_region(decision, *region, "Free");
+  decision.state.weights.remove(region->id);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/take_back.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint64_t kLargestBlockBytes = 1ull << 40;
+
+Answer attached(const State& state, const Worker& worker) {
+  return Answer{wire::WorkerAttached{.worker = worker.index,
+                                     .slot_count = state.config.slot_count,
+                                     .token_key = to_hex(worker.token_key)},
+                WorkerDescriptors{worker.id}};
+}
+
+Result<void> check_block_size(const State& state, std::uint64_t block_bytes) {
+  if (block_bytes == 0 || block_bytes > kLargestBlockBytes) {
+    return fail(Errc::BadRequest, fmt::format("kv_block_size_bytes is {}", block_bytes));
+  }
+  const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
+  if (extent_bytes != 0 && block_bytes > extent_bytes) {
+    return fail(Errc::BadRequest,
+                fmt::format("a KV block of {} bytes does not fit an extent of {} bytes; the first "
+                            "worker chose that size, start this one on another broker",
+                            block_bytes, extent_bytes));
+  }
+  return {};
+}
+
+std::vector<LeaseId> leases_on(State& state, AttachmentId worker) {
+  return open_leases_where(
+      state, [worker](const LeaseRecord& record) { return record.worker() == worker; });
+}
+
+LeaseRecord* find_reported(State& state, const Worker& worker, LeaseId lease) {
+  const auto found = state.leases.find(lease);
+  return found && (*found)->worker() == worker.id ? *found : nullptr;
+}
+
+/// A worker's clock reading counts only between the flip and now.
+void note_clock(std::int64_t& clock_ns, std::int64_t reported_ns, std::int64_t longest_ns) {
+  if (clock_ns < 0 && reported_ns >= 0 && reported_ns <= longest_ns) clock_ns = reported_ns;
+}
+
+/// What a report says about leases; false when it speaks of what is not the worker's to say.
+struct TakeReport {
+  State& state;
+  const Worker& worker;
+  TimePoint now;
+  TimePoint at;
+
+  bool operator()(const events::ForwardRevoked& seen) const {
+    LeaseRecord* record = find_reported(state, worker, seen.lease);
+    if (record == nullptr) return false;
+    if (record->is(LeaseState::Live)) return true;
+    note_clock(record->clocks.refuse_ns, seen.since_flip_ns, (now - record->revoked_at()).count());
+    return true;
+  }
+  bool operator()(const events::RequestEnded& ended) const {
+    LeaseRecord* record = find_reported(state, worker, ended.lease);
+    if (record == nullptr) return false;
+    if (record->is(LeaseState::Live)) return true;
+    note_clock(record->clocks.error_ns, (at - record->revoked_at()).count(),
+               (now - record->revoked_at()).count());
+    return true;
+  }
+  bool operator()(const events::Rebind& rebind) const {
+    return find_reported(state, worker, rebind.new_lease) != nullptr;
+  }
+  bool operator()(const events::BatchedDecodeStep&) const { return true; }
+  bool operator()(const events::LeaseStateChanged&) const { return false; }
+  bool operator()(const events::RegionStateChanged&) const { return false; }
+};
+
+}  // namespace
+
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach) {
+  State& state = decision.state;
+  if (state.stopping) return fail(Errc::Draining, "the broker is stopping");
+  if (const Worker* same = state.workers.find_by_connection(caller.connection)) {
+    if (same->name == attach.worker) return attached(state, *same);
+    return fail(Errc::BadRequest, fmt::format("this connection is worker {}", same->name));
+  }
+  if (state.workers.find_serving(attach.worker) != nullptr) {
+    return fail(Errc::BadRequest,
+                fmt::format("a worker named {} is attached; choose another name", attach.worker));
+  }
+  Worker* worker = state.workers.add();
+  if (worker == nullptr) return fail(Errc::PoolExhausted, "64 workers are attached; retry later");
+  worker->name = attach.worker;
+  worker->connection = caller.connection;
+  worker->pid = caller.pid;
+  worker->uid = caller.uid;
+  worker->token_key = derive_worker_key(state.config.token_key, worker->index, worker->id.value);
+  decision.add(effect::BindWorker{worker->id, caller.connection});
+  return attached(state, *worker);
+}
+
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::WorkerReady& ready) {
+  State& state = decision.state;
+  Worker* worker = state.workers.find_by_connection(caller.connection);
+  if (worker == nullptr || worker->state > WorkerState::Ready) {
+    return fail(Errc::PermissionDenied, "worker.attach comes first");
+  }
+  TRY(check_block_size(state, ready.kv_block_size_bytes));
+  if (state.extents.extent_size_bytes() == 0) state.extents.choose_size(ready.kv_block_size_bytes);
+  const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
+  worker->state = WorkerState::Ready;
+  worker->model = ready.model;
+  worker->address = ready.address;
+  worker->blocks_per_extent = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(extent_bytes / ready.kv_block_size_bytes, 1u << 20));
+  return Answer{wire::ExtentShape{.extent_size_bytes = extent_bytes,
+                                  .blocks_per_extent = worker->blocks_per_extent}};
+}
+
+/// The socket is gone. That says nothing about what the process still runs: the leases are revoked,
+/// and fenced only when the line is quiet or the process has exited.
+void lose_worker(Decision& decision, Worker& worker) {
+  worker.socket_open = false;
+  worker.state = WorkerState::Lost;
+  take_back(decision, leases_on(decision.state, worker.id), RevokeReason::WorkerGone);
+}
+
+void decide_event(Decision& decision, const WorkerExited& exited) {
+  Worker* worker = decision.state.workers.find(exited.proof.worker());
+  if (worker == nullptr || worker->state == WorkerState::Gone) return;
+  worker->state = WorkerState::Gone;
+  worker->socket_open = false;
+  const std::vector<LeaseId> leases = leases_on(decision.state, worker->id);
+  take_back(decision, leases, RevokeReason::WorkerGone);
+  std::vector<ProvenLease> proven;
+  std::vector<LeaseId> fenced_before;
+  for (const LeaseId id : leases) {
+    if (decision.state.leases.at(id).is(LeaseState::Fenced)) fenced_before.push_back(id);
+    proven.push_back({id, exited.proof});
+  }
+  fence_all(decision, proven);
+  for (const LeaseId id : fenced_before) {
+    collect_memory(decision, decision.state.leases.at(id));
+  }
+  decision.add(effect::ForgetWorker{worker->id});
+}
+
+void decide_event(Decision& decision, const WorkerReported& reported) {
+  const Worker* worker = decision.state.workers.find_by_connection(reported.connection);
+  if (worker == nullptr) return;
+  const TimePoint at = std::min(reported.report.at, decision.now);
+  const TakeReport take{decision.state, *worker, decision.now, at};
+  if (std::visit(take, reported.report.event)) {
+    decision.add(effect::AppendEvent{reported.report.event, at});
+  } else {
+    decision.warn(fmt::format("worker reported what is not its to say worker={} event={}",
+                              worker->name, events::name(reported.report.event)));
+  }
+}
+
+}  // namespace leasehold

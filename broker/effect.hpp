@@ -1,0 +1,180 @@
+/// Everything a decision can ask for, as values, and the one interface that does it.
+///
+/// Effects are performed in order. The order inside a revocation is a promise: the words and the
+/// counter first, everything else after.
+#pragma once
+
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "broker/answers.hpp"
+#include "ipc/control/events.hpp"
+#include "ipc/launch_site.hpp"
+
+namespace leasehold::effect {
+
+/// Stores a Live word with its deadline (zero: none).
+struct PublishGrant {
+  LeaseId lease;
+  TimePoint deadline;
+};
+
+/// Lowers words of one worker and moves its counter once.
+struct TakeAway {
+  WorkerId worker;
+  struct Flip {
+    LeaseId lease;
+    LeaseState to = LeaseState::Revoked;
+    RevokeReason reason = RevokeReason::None;
+  };
+  std::vector<Flip> flips;
+  TimePoint at;
+};
+
+struct SetDeadline {
+  LeaseId lease;
+  TimePoint deadline;
+};
+
+struct SetDrainDeadline {
+  LeaseId lease;
+  TimePoint deadline;
+};
+
+/// The worker that called is admitted: keep its process, line and eventfd under this id.
+struct BindWorker {
+  AttachmentId worker;
+  ConnectionId connection;
+};
+
+/// The worker is Gone: drop what was kept for it.
+struct ForgetWorker {
+  AttachmentId worker;
+};
+
+/// Sends `lease.grant`; makes memory objects for extents that have none. → GrantAnswered
+struct SendGrant {
+  AttachmentId worker;
+  wire::LeaseGrant grant;
+};
+
+/// Sends `lease.unmap`. → UnmapAnswered
+struct SendUnmap {
+  AttachmentId worker;
+  LeaseId lease;
+};
+
+/// Sends `lease.reclaim` on behalf of a call. → ReclaimAnswered
+struct SendReclaim {
+  AttachmentId worker;
+  LeaseId lease;
+  CallId call;
+  std::uint32_t count = 1;
+};
+
+/// Takes one snapshot for all of them and waits without blocking. → QuietObserved
+struct BeginQuietWatch {
+  AttachmentId worker;
+  Touches scope = Touches::TenantMemory;
+  std::vector<LeaseId> leases;
+};
+
+/// Gives the pages back to the kernel; whoever still maps them reads zeros.
+struct PunchExtents {
+  std::vector<ExtentId> extents;
+};
+
+/// Reads what is allocated, then closes the object where that is nothing. → ExtentsVerified
+struct VerifyExtents {
+  std::vector<ExtentId> extents;
+};
+
+/// → RegionCreated
+struct CreateRegion {
+  RegionId region;
+  std::uint64_t size_bytes = 0;
+};
+
+/// → RegionSealed
+struct SealRegion {
+  RegionId region;
+};
+
+/// Punches, verifies, closes. For a region that was never sealed. → RegionScrubbed
+struct ScrubRegion {
+  RegionId region;
+};
+
+/// Closes a sealed region.
+struct CloseRegion {
+  RegionId region;
+};
+
+/// SIGKILL by pidfd.
+struct KillWorker {
+  AttachmentId worker;
+};
+
+struct Reply {
+  CallId call;
+  Result<Answer> answer;
+};
+
+struct AppendEvent {
+  events::Event event;
+  TimePoint at;
+};
+
+/// Something an operator should read; a sentence and logfmt.
+struct Warn {
+  std::string line;
+};
+
+}  // namespace leasehold::effect
+
+namespace leasehold {
+
+using Effect =
+    std::variant<effect::PublishGrant, effect::TakeAway, effect::SetDeadline,
+                 effect::SetDrainDeadline, effect::BindWorker, effect::ForgetWorker,
+                 effect::SendGrant, effect::SendUnmap, effect::SendReclaim, effect::BeginQuietWatch,
+                 effect::PunchExtents, effect::VerifyExtents, effect::CreateRegion,
+                 effect::SealRegion, effect::ScrubRegion, effect::CloseRegion, effect::KillWorker,
+                 effect::Reply, effect::AppendEvent, effect::Warn>;
+
+/// The one door from decisions to the world. What an effect leads to comes back as an event, never
+/// as a return value.
+class EffectPerformer {
+ public:
+  virtual ~EffectPerformer() = default;
+  virtual void perform(const effect::PublishGrant& effect) = 0;
+  virtual void perform(const effect::TakeAway& effect) = 0;
+  virtual void perform(const effect::SetDeadline& effect) = 0;
+  virtual void perform(const effect::SetDrainDeadline& effect) = 0;
+  virtual void perform(const effect::BindWorker& effect) = 0;
+  virtual void perform(const effect::ForgetWorker& effect) = 0;
+  virtual void perform(const effect::SendGrant& effect) = 0;
+  virtual void perform(const effect::SendUnmap& effect) = 0;
+  virtual void perform(const effect::SendReclaim& effect) = 0;
+  virtual void perform(const effect::BeginQuietWatch& effect) = 0;
+  virtual void perform(const effect::PunchExtents& effect) = 0;
+  virtual void perform(const effect::VerifyExtents& effect) = 0;
+  virtual void perform(const effect::CreateRegion& effect) = 0;
+  virtual void perform(const effect::SealRegion& effect) = 0;
+  virtual void perform(const effect::ScrubRegion& effect) = 0;
+  virtual void perform(const effect::CloseRegion& effect) = 0;
+  virtual void perform(const effect::KillWorker& effect) = 0;
+  virtual void perform(const effect::Reply& effect) = 0;
+  virtual void perform(const effect::AppendEvent& effect) = 0;
+  virtual void perform(const effect::Warn& effect) = 0;
+};
+
+inline void perform_all(std::span<const Effect> effects, EffectPerformer& performer) {
+  for (const Effect& effect : effects) {
+    std::visit([&performer](const auto& each) { performer.perform(each); }, effect);
+  }
+}
+
+}  // namespace leasehold

@@ -1,0 +1,108 @@
+/// Everything that can happen to the broker's state, as values.
+///
+/// Each carries what the outside saw and nothing that was concluded from it; evidence arrives as
+/// proof objects that only its witness can make (broker/fence_proof.hpp).
+#pragma once
+
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "broker/fence_proof.hpp"
+#include "broker/request_book.hpp"
+#include "ipc/control/events.hpp"
+#include "ipc/control/messages.hpp"
+
+namespace leasehold {
+
+template <class Message>
+struct Call {
+  Caller caller;
+  Message message;
+};
+
+/// A connection is over: its leases lose their holder; a worker on it is Lost, not Gone.
+struct ConnectionClosed {
+  ConnectionId connection;
+};
+
+/// The process at the other end exited, seen by its pidfd: counts as holder gone.
+struct HolderExited {
+  ConnectionId connection;
+};
+
+/// The worker's pidfd is readable.
+struct WorkerExited {
+  ProcessExit proof;
+};
+
+/// One `lease.grant` was answered: all of these extents are mapped, or none is.
+struct GrantAnswered {
+  LeaseId lease;
+  std::vector<ExtentId> extents;
+  std::optional<Error> refused;
+  bool sent = true;  ///< False: the grant never left the broker.
+};
+
+struct UnmapAnswered {
+  LeaseId lease;
+  std::optional<Error> refused;
+};
+
+struct ReclaimAnswered {
+  LeaseId lease;
+  CallId call;
+  Result<std::vector<ExtentId>> extents;
+};
+
+/// Units that stood when the words went down are over.
+struct QuietObserved {
+  std::vector<LaunchQuiet> proofs;
+};
+
+/// What is left of punched extents, read after their worker unmapped them or exited.
+struct ExtentsVerified {
+  struct Entry {
+    ExtentId extent;
+    std::uint64_t allocated_bytes = 0;
+  };
+  std::vector<Entry> entries;
+};
+
+struct RegionCreated {
+  RegionId region;
+  std::optional<Error> refused;
+};
+
+struct RegionSealed {
+  RegionId region;
+  std::optional<Error> refused;
+};
+
+struct RegionScrubbed {
+  RegionId region;
+  std::uint64_t allocated_bytes = 0;
+};
+
+/// A worker's own report, already checked for form.
+struct WorkerReported {
+  ConnectionId connection;
+  events::StampedEvent report;
+};
+
+/// Time has passed; deadlines are looked at.
+struct Tick {};
+
+/// The broker was told to stop.
+struct Shutdown {};
+
+using Event =
+    std::variant<Call<wire::TenantAdmit>, Call<wire::LeaseRevoke>, Call<wire::LeaseDrain>,
+                 Call<wire::LeaseAcquire>, Call<wire::LeaseRenew>, Call<wire::LeaseRelease>,
+                 Call<wire::LeaseGrow>, Call<wire::LeaseShrink>, Call<wire::WorkerAttach>,
+                 Call<wire::WorkerReady>, Call<wire::WeightsOpen>, Call<wire::WeightsPublish>,
+                 Call<wire::LeaseAttach>, ConnectionClosed, HolderExited, WorkerExited,
+                 GrantAnswered, UnmapAnswered, ReclaimAnswered, QuietObserved, ExtentsVerified,
+                 RegionCreated, RegionSealed, RegionScrubbed, WorkerReported, Tick, Shutdown>;
+
+}  // namespace leasehold

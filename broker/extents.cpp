@@ -1,0 +1,100 @@
+#include "broker/extents.hpp"
+
+#include "common/expects.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint64_t kLargeBlockBytes = 32ull << 20;
+constexpr std::uint64_t kBlocksPerExtentWanted = 8;
+
+}  // namespace
+
+std::string_view name(ExtentState state) {
+  constexpr std::string_view kNames[kExtentStateCount] = {"Free",      "Owned",    "Draining",
+                                                          "Scrubbing", "Retained", "Quarantined"};
+  return kNames[static_cast<unsigned>(state)];
+}
+
+bool may_become(ExtentState from, ExtentState to) {
+  using enum ExtentState;
+  switch (from) {
+    case Free:
+      return to == Owned;
+    case Owned:
+      return to == Draining || to == Scrubbing;
+    case Draining:
+      return to == Scrubbing || to == Retained;
+    case Scrubbing:
+      return to == Free || to == Quarantined;
+    case Retained:
+      return to == Scrubbing;
+    case Quarantined:
+      return to == Scrubbing;
+  }
+  return false;
+}
+
+std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes) {
+  expects(block_bytes > 0 && block_bytes <= 1ull << 40, "a block has a sane size");
+  const std::uint64_t wanted =
+      block_bytes > kLargeBlockBytes ? block_bytes : kBlocksPerExtentWanted * block_bytes;
+  std::uint64_t size = kSmallestExtentBytes;
+  while (size < wanted || capacity_bytes / size > kMaxExtents) size *= 2;
+  return size;
+}
+
+void ExtentPool::choose_size(std::uint64_t block_bytes) {
+  expects(extent_size_bytes_ == 0, "the extent size is chosen once");
+  extent_size_bytes_ = choose_extent_size(capacity_bytes_, block_bytes);
+}
+
+std::uint32_t ExtentPool::free_extents() const {
+  if (extent_size_bytes_ == 0) return 0;
+  return static_cast<std::uint32_t>(free_bytes_ / extent_size_bytes_);
+}
+
+std::vector<ExtentId> ExtentPool::take(std::uint32_t count, LeaseId lease) {
+  expects(count <= free_extents(), "only free extents are taken");
+  std::vector<ExtentId> taken;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const ExtentId id{next_id_++};
+    records_.emplace(id, ExtentRecord{.state = ExtentState::Owned, .lease = lease});
+    taken.push_back(id);
+  }
+  free_bytes_ -= count * extent_size_bytes_;
+  return taken;
+}
+
+void ExtentPool::move(ExtentId extent, ExtentState to) {
+  const auto found = records_.find(extent);
+  expects(found != records_.end(), "only extents that are not free are moved");
+  expects(may_become(found->second.state, to), "an extent moves as its state table says");
+  found->second.state = to;
+  if (to != ExtentState::Free) return;
+  records_.erase(found);
+  free_bytes_ += extent_size_bytes_;
+}
+
+const ExtentRecord* ExtentPool::find(ExtentId extent) const {
+  const auto found = records_.find(extent);
+  return found == records_.end() ? nullptr : &found->second;
+}
+
+std::array<std::uint64_t, kExtentStateCount> ExtentPool::bytes_by_state() const {
+  std::array<std::uint64_t, kExtentStateCount> bytes{};
+  bytes[static_cast<unsigned>(ExtentState::Free)] = free_bytes_;
+  for (const auto& [id, record] : records_) {
+    bytes[static_cast<unsigned>(record.state)] += extent_size_bytes_;
+  }
+  return bytes;
+}
+
+void ExtentPool::check_conservation() const {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t bytes : bytes_by_state()) sum += bytes;
+  ensures(sum == capacity_bytes_, "bytes are conserved over all extent states");
+  ensures(records_.size() <= kMaxExtents, "a pool has at most 1024 extents");
+}
+
+}  // namespace leasehold

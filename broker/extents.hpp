@@ -1,0 +1,85 @@
+/// The KV pool: capacity in bytes, cut into extents of one size.
+///
+/// States of an extent, and who moves it:
+///
+///   Free ─grant─► Owned ─revoke─► Draining ─fence─► Scrubbing ─verified zero─► Free
+///                   └────────shrink, by the worker's ack────►     └─touched again─► Quarantined
+///
+/// A Free extent is only capacity: its memory object is made when it is granted (a fresh memfd is
+/// zero by the kernel) and closed when it is free again, so an `ExtentId` names one object once.
+/// Retained (kept for adoption) holds bytes of a tenant whose worker died; nothing enters it yet.
+///
+/// Invariant, checked after every decision: the bytes over all states are the capacity.
+/// Threads: one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "broker/ids.hpp"
+
+namespace leasehold {
+
+enum class ExtentState : std::uint8_t { Free, Owned, Draining, Scrubbing, Retained, Quarantined };
+inline constexpr int kExtentStateCount = 6;
+
+/// "Free", "Owned" …
+std::string_view name(ExtentState state);
+
+/// The transition table of the picture above.
+bool may_become(ExtentState from, ExtentState to);
+
+struct ExtentRecord {
+  ExtentState state = ExtentState::Owned;
+  LeaseId lease;  ///< Of a quarantined extent: the last one.
+};
+
+inline constexpr std::uint32_t kMaxExtents = 1024;
+inline constexpr std::uint64_t kSmallestExtentBytes = 2ull << 20;
+
+/// The extent size for KV blocks of `block_bytes`: the smallest 2 MiB·2^k in which 8 blocks fit (1
+/// block when one is larger than 32 MiB) and that cuts the capacity into at most 1024 extents.
+/// Pure. Precondition: block_bytes is 1 … 2^40.
+std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes);
+
+class ExtentPool {
+ public:
+  explicit ExtentPool(std::uint64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
+
+  std::uint64_t capacity_bytes() const { return capacity_bytes_; }
+  std::uint64_t extent_size_bytes() const { return extent_size_bytes_; }  ///< 0: not chosen yet.
+
+  /// Once. Later callers get blocks of their own size into extents of this one.
+  void choose_size(std::uint64_t block_bytes);
+
+  /// Extents that can be taken now.
+  std::uint32_t free_extents() const;
+
+  /// Precondition: count ≤ free_extents().
+  std::vector<ExtentId> take(std::uint32_t count, LeaseId lease);
+
+  /// Precondition: the extent exists and the move is in the table. To Free: the record is gone.
+  void move(ExtentId extent, ExtentState to);
+
+  const ExtentRecord* find(ExtentId extent) const;
+  const std::map<ExtentId, ExtentRecord>& records() const { return records_; }
+
+  /// Bytes per state, indexed by ExtentState. A remainder smaller than an extent is Free.
+  std::array<std::uint64_t, kExtentStateCount> bytes_by_state() const;
+
+  /// Counts everything again and ensures that the sum is the capacity.
+  void check_conservation() const;
+
+ private:
+  std::uint64_t capacity_bytes_;
+  std::uint64_t extent_size_bytes_ = 0;
+  std::uint64_t next_id_ = 1;
+  std::uint64_t free_bytes_ = capacity_bytes_;
+  std::map<ExtentId, ExtentRecord> records_;
+};
+
+}  // namespace leasehold

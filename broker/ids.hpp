@@ -1,0 +1,20 @@
+/// Names the broker needs for itself; none of them travels.
+#pragma once
+
+#include <functional>
+
+#include "common/ids.hpp"
+
+namespace leasehold {
+
+/// One attach of one worker process. Counts up, never reused, so an answer that comes late cannot
+/// be taken for one of the worker that now has the same `WorkerId`.
+using AttachmentId = StrongId<struct AttachmentTag>;
+
+/// One accepted connection. Counts up, never reused.
+using ConnectionId = StrongId<struct ConnectionTag>;
+
+/// One call that waits for its answer. Counts up, never reused.
+using CallId = StrongId<struct CallTag>;
+
+}  // namespace leasehold

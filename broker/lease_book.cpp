@@ -1,0 +1,57 @@
+#include "broker/lease_book.hpp"
+
+#include <fmt/format.h>
+
+#include "common/expects.hpp"
+
+namespace leasehold {
+
+TimePoint LeaseRecord::revoked_at() const {
+  if (const auto* fenced = std::get_if<Lease<Fenced>>(&lease)) return fenced->state().revoked_at;
+  expects(std::holds_alternative<Lease<Revoked>>(lease), "a live lease was not revoked");
+  return std::get<Lease<Revoked>>(lease).state().at;
+}
+
+LeaseBook::LeaseBook(std::uint32_t slot_count) : slots_(slot_count) {
+  for (std::uint32_t slot = 0; slot < slot_count; ++slot) free_slots_.push_back(slot);
+}
+
+LeaseRecord& LeaseBook::open(AttachmentId worker, wire::LeaseScope scope) {
+  expects(has_free_slot(), "a lease is opened in a free slot");
+  const std::uint32_t index = free_slots_.front();
+  free_slots_.pop_front();
+  Slot& slot = slots_[index];
+  const LeaseId id{.slot = index, .generation = ++slot.generation};
+  slot.record.emplace(LeaseRecord{.lease = open_lease(id, worker), .scope = scope});
+  open_.insert(id);
+  return *slot.record;
+}
+
+Result<LeaseRecord*> LeaseBook::find(LeaseId id) {
+  if (id.slot >= slots_.size() || id.generation > slots_[id.slot].generation ||
+      id.generation == 0) {
+    return fail(Errc::UnknownLease, fmt::format("lease {} was never granted", to_string(id)));
+  }
+  Slot& slot = slots_[id.slot];
+  if (id.generation < slot.generation) {
+    return fail(Errc::StaleGeneration,
+                fmt::format("lease {} is long over; its slot is at generation {}", to_string(id),
+                            slot.generation));
+  }
+  return &*slot.record;
+}
+
+void LeaseBook::close(LeaseRecord& record) {
+  expects(record.is(LeaseState::Fenced) && record.extents.empty(),
+          "a slot is used again only after fence and scrub");
+  record.memory_returned = true;
+  open_.erase(record.id());
+  free_slots_.push_back(record.id().slot);
+}
+
+LeaseRecord& LeaseBook::at(LeaseId id) {
+  expects(open_.contains(id), "the lease is open");
+  return *slots_[id.slot].record;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,107 @@
+/// Every slot of the lease table and the lease that stands in it.
+///
+/// Slots are never compacted; a slot is used again only after its lease is Fenced *and* its memory
+/// came back, always under a higher generation, the longest unused first. Threads: one.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "broker/lease.hpp"
+#include "ipc/control/messages.hpp"
+
+namespace leasehold {
+
+/// Extents on their way to the worker, and who waits for them.
+struct PendingGrant {
+  CallId call;
+  std::set<ExtentId> waiting;
+  std::optional<Error> refused;
+};
+
+struct LeaseRecord {
+  AnyLease lease;
+  wire::LeaseScope scope = wire::LeaseScope::Tenant;
+
+  // Tenant scope.
+  TenantId tenant;
+  ConnectionId holder;
+  Duration ttl{};
+  std::vector<ExtentId> extents;  ///< Not free yet.
+  std::uint32_t charged_blocks = 0;
+  std::vector<PendingGrant> grants;  ///< The first may be the acquire itself.
+  bool acquired = false;             ///< The holder was told of the lease.
+  std::vector<CallId> shrinks;
+  std::optional<LeaseId> replaced_by;
+
+  // Engine scope.
+  RegionId region;
+
+  TimePoint deadline;                  ///< Zero: none.
+  TimePoint drain_deadline;            ///< Zero: not draining.
+  std::uint32_t grants_in_flight = 0;  ///< Sent to the worker, not answered.
+  bool reached_worker = false;         ///< Descriptors of it left the broker.
+  bool fenced_during_grant = false;
+  bool memory_returned = false;
+  wire::RevokeClocks clocks;
+
+  LeaseId id() const { return id_of(lease); }
+  AttachmentId worker() const { return worker_of(lease); }
+  LeaseState state() const { return state_of(lease); }
+  bool is(LeaseState wanted) const { return state() == wanted; }
+  /// When the word left Live. Precondition: not Live.
+  TimePoint revoked_at() const;
+};
+
+class LeaseBook {
+ public:
+  explicit LeaseBook(std::uint32_t slot_count);
+
+  bool has_free_slot() const { return !free_slots_.empty(); }
+
+  /// Opens a lease in a free slot under its next generation. Precondition: has_free_slot().
+  LeaseRecord& open(AttachmentId worker, wire::LeaseScope scope);
+
+  /// UnknownLease (never granted), StaleGeneration (the slot has moved on).
+  Result<LeaseRecord*> find(LeaseId id);
+
+  /// The lease is fenced and its memory is back: the slot may be used again.
+  void close(LeaseRecord& record);
+
+  /// Leases that are not closed. The ids are copied, so deciders may close while they walk.
+  std::vector<LeaseId> open_leases() const { return {open_.begin(), open_.end()}; }
+
+  /// The record of an id from `open_leases`. Precondition: it is one.
+  LeaseRecord& at(LeaseId id);
+
+  /// Every record there is, fenced ones until their slot is used again.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const Slot& slot : slots_) {
+      if (slot.record) visit(*slot.record);
+    }
+  }
+
+  /// Records that are not closed.
+  template <class Visit>
+  void for_each_open(Visit visit) const {
+    for (const LeaseId id : open_) visit(*slots_[id.slot].record);
+  }
+
+  std::uint64_t generation(std::uint32_t slot) const { return slots_[slot].generation; }
+  std::uint32_t slot_count() const { return static_cast<std::uint32_t>(slots_.size()); }
+
+ private:
+  struct Slot {
+    std::uint64_t generation = 0;
+    std::optional<LeaseRecord> record;
+  };
+
+  std::vector<Slot> slots_;
+  std::deque<std::uint32_t> free_slots_;
+  std::set<LeaseId> open_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,52 @@
+#include "broker/request_book.hpp"
+
+namespace leasehold {
+
+RequestBook::Outcome RequestBook::begin(const Caller& caller) {
+  if (caller.request_id.value.empty()) return New{};
+  const Key key{caller.uid, caller.request_id};
+  if (const auto found = entries_.find(key); found != entries_.end()) {
+    Entry& entry = found->second;
+    if (entry.fingerprint != caller.fingerprint) return Conflict{};
+    if (entry.answer) return Replayed{*entry.answer};
+    entry.waiting.push_back(caller.call);
+    return Joined{};
+  }
+  entries_.emplace(key, Entry{.fingerprint = caller.fingerprint, .waiting = {caller.call}});
+  in_flight_.emplace(caller.call, key);
+  order_.push_back(key);
+  forget_oldest();
+  return New{};
+}
+
+std::vector<CallId> RequestBook::finish(CallId call, const Result<Answer>& answer) {
+  const auto found = in_flight_.find(call);
+  if (found == in_flight_.end()) return {call};
+  const Key key = found->second;
+  in_flight_.erase(found);
+  Entry& entry = entries_.at(key);
+  std::vector<CallId> waiting = std::move(entry.waiting);
+  const bool worth_a_retry = !answer && is_retryable(answer.error().code);
+  if (worth_a_retry) {
+    entries_.erase(key);
+    std::erase(order_, key);
+  } else {
+    entry.answer = answer;
+    entry.waiting.clear();
+  }
+  return waiting;
+}
+
+void RequestBook::forget_oldest() {
+  for (std::size_t tries = order_.size(); entries_.size() > kRemembered && tries > 0; --tries) {
+    const Key oldest = order_.front();
+    order_.pop_front();
+    if (entries_.at(oldest).answer) {
+      entries_.erase(oldest);
+    } else {
+      order_.push_back(oldest);  // somebody still waits for it
+    }
+  }
+}
+
+}  // namespace leasehold

@@ -1,0 +1,61 @@
+/// The same request id with the same parameters gets the same answer.
+///
+/// Ids belong to a user, so nobody learns another user's answer by guessing. The newest 4096 are
+/// remembered. An error that a retry may cure is forgotten at once: the retry shall be tried.
+/// Threads: one.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "broker/answers.hpp"
+
+namespace leasehold {
+
+/// Who calls, and what a reply must be matched with.
+struct Caller {
+  CallId call;
+  ConnectionId connection;
+  std::int64_t pid = 0;
+  std::uint32_t uid = 0;
+  RequestId request_id;     ///< Empty: the call changes nothing or cannot be repeated.
+  std::string fingerprint;  ///< Method and parameters.
+};
+
+class RequestBook {
+ public:
+  static constexpr std::size_t kRemembered = 4096;
+
+  struct New {};
+  struct Joined {};  ///< The same call is being worked on; its answer goes to this caller too.
+  struct Replayed {
+    Result<Answer> answer;
+  };
+  struct Conflict {};
+  using Outcome = std::variant<New, Joined, Replayed, Conflict>;
+
+  Outcome begin(const Caller& caller);
+
+  /// Records the answer and names everybody who waits for it. A call that is not in the book is
+  /// named alone.
+  std::vector<CallId> finish(CallId call, const Result<Answer>& answer);
+
+ private:
+  using Key = std::pair<std::uint32_t, RequestId>;
+  struct Entry {
+    std::string fingerprint;
+    std::vector<CallId> waiting;
+    std::optional<Result<Answer>> answer;
+  };
+
+  void forget_oldest();
+
+  std::map<Key, Entry> entries_;
+  std::map<CallId, Key> in_flight_;
+  std::deque<Key> order_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,70 @@
+/// The broker's whole truth, and the paper a decision is written on.
+///
+/// Nothing here knows sockets, descriptors or clocks. Threads: one.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "broker/effect.hpp"
+#include "broker/extents.hpp"
+#include "broker/lease_book.hpp"
+#include "broker/request_book.hpp"
+#include "broker/tenants.hpp"
+#include "broker/weights.hpp"
+#include "broker/workers.hpp"
+
+namespace leasehold {
+
+struct BrokerConfig {
+  std::uint32_t slot_count = 4096;
+  std::uint64_t capacity_bytes = 256ull << 20;
+  std::uint64_t weights_capacity_bytes = 1ull << 30;
+  Duration fence_patience = std::chrono::seconds(2);
+  TokenKey token_key{};
+};
+
+struct State {
+  explicit State(const BrokerConfig& configuration)
+      : config(configuration),
+        leases(configuration.slot_count),
+        extents(configuration.capacity_bytes),
+        weights(configuration.weights_capacity_bytes) {}
+
+  BrokerConfig config;
+  Tenants tenants;
+  Workers workers;
+  LeaseBook leases;
+  ExtentPool extents;
+  WeightsStore weights;
+  RequestBook requests;
+  std::uint64_t leases_fenced = 0;  ///< Ever.
+  bool stopping = false;
+};
+
+/// One decision in the making: the state it changes and the effects it asks for.
+class Decision {
+ public:
+  Decision(State& the_state, TimePoint the_now) : state(the_state), now(the_now) {}
+
+  State& state;
+  const TimePoint now;
+
+  void add(Effect effect) { effects_.push_back(std::move(effect)); }
+  void record(events::Event event) { add(effect::AppendEvent{std::move(event), now}); }
+  void warn(std::string line) { add(effect::Warn{std::move(line)}); }
+
+  /// Answers the call and everybody who repeated it meanwhile.
+  void reply(CallId call, const Result<Answer>& answer) {
+    for (const CallId waiting : state.requests.finish(call, answer)) {
+      add(effect::Reply{waiting, answer});
+    }
+  }
+
+  std::vector<Effect> take_effects() { return std::move(effects_); }
+
+ private:
+  std::vector<Effect> effects_;
+};
+
+}  // namespace leasehold

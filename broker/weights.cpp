@@ -1,0 +1,82 @@
+#include "broker/weights.hpp"
+
+#include <algorithm>
+
+#include "common/expects.hpp"
+
+namespace leasehold {
+
+WeightsKey key_of(const wire::WeightsOpen& open) {
+  return {.file_device = open.file_device,
+          .file_inode = open.file_inode,
+          .file_size_bytes = open.file_size_bytes,
+          .file_mtime_ns = open.file_mtime_ns,
+          .layout_digest = open.layout_digest,
+          .layout_version = open.layout_version};
+}
+
+std::string_view name(RegionState state) {
+  constexpr std::string_view kNames[] = {"Loading", "Published", "Retained", "Scrubbing",
+                                         "Quarantined"};
+  return kNames[static_cast<unsigned>(state)];
+}
+
+WeightsRegion* WeightsStore::find(RegionId id) {
+  const auto found = regions_.find(id);
+  return found == regions_.end() ? nullptr : &found->second;
+}
+
+WeightsRegion* WeightsStore::find_usable(const WeightsKey& key) {
+  for (auto& [id, region] : regions_) {
+    if (region.key == key && region.state <= RegionState::Retained) return &region;
+  }
+  return nullptr;
+}
+
+std::optional<std::vector<RegionId>> WeightsStore::room_for(std::uint64_t size_bytes) const {
+  std::vector<const WeightsRegion*> retained;
+  for (const auto& [id, region] : regions_) {
+    if (region.state == RegionState::Retained) retained.push_back(&region);
+  }
+  std::ranges::sort(retained, {}, &WeightsRegion::retained_order);
+  std::uint64_t room = free_bytes_;
+  std::vector<RegionId> evicted;
+  for (const WeightsRegion* region : retained) {
+    if (room >= size_bytes) break;
+    room += region->size_bytes;
+    evicted.push_back(region->id);
+  }
+  if (room < size_bytes) return std::nullopt;
+  return evicted;
+}
+
+WeightsRegion& WeightsStore::add(const WeightsKey& key, std::uint64_t size_bytes,
+                                 AttachmentId loader) {
+  expects(size_bytes <= free_bytes_, "a region fits the capacity that is left");
+  free_bytes_ -= size_bytes;
+  const RegionId id{next_id_++};
+  auto& region = regions_[id];
+  region = WeightsRegion{.id = id, .key = key, .size_bytes = size_bytes, .loader = loader};
+  return region;
+}
+
+void WeightsStore::retain(WeightsRegion& region) {
+  expects(region.users == 0, "only a region without users is retained");
+  region.state = RegionState::Retained;
+  region.retained_order = next_order_++;
+}
+
+void WeightsStore::remove(RegionId id) {
+  const auto found = regions_.find(id);
+  expects(found != regions_.end() && found->second.users == 0, "only an unused region is removed");
+  free_bytes_ += found->second.size_bytes;
+  regions_.erase(found);
+}
+
+void WeightsStore::check_conservation() const {
+  std::uint64_t sum = free_bytes_;
+  for (const auto& [id, region] : regions_) sum += region.size_bytes;
+  ensures(sum == capacity_bytes_, "bytes are conserved over free and all weights regions");
+}
+
+}  // namespace leasehold

@@ -1,0 +1,58 @@
+#include "broker/workers.hpp"
+
+#include <bitset>
+
+#include "ipc/segment_layout.hpp"
+
+namespace leasehold {
+
+std::optional<WorkerId> Workers::free_index() {
+  if (workers_.size() >= kMaxWorkers) {
+    std::erase_if(workers_, [this, erased = false](const auto& entry) mutable {
+      if (erased || entry.second.state != WorkerState::Gone) return false;
+      return erased = true;
+    });
+  }
+  std::bitset<kMaxWorkers> used;
+  for (const auto& [id, worker] : workers_) used.set(worker.index.value);
+  for (std::size_t i = 0; i < kMaxWorkers; ++i) {
+    if (!used.test(i)) return WorkerId{i};
+  }
+  return std::nullopt;
+}
+
+Worker* Workers::add() {
+  const std::optional<WorkerId> index = free_index();
+  if (!index) return nullptr;
+  const AttachmentId id{next_id_++};
+  Worker& worker = workers_[id];
+  worker.id = id;
+  worker.index = *index;
+  return &worker;
+}
+
+Worker* Workers::find(AttachmentId id) {
+  const auto found = workers_.find(id);
+  return found == workers_.end() ? nullptr : &found->second;
+}
+
+const Worker* Workers::find(AttachmentId id) const {
+  const auto found = workers_.find(id);
+  return found == workers_.end() ? nullptr : &found->second;
+}
+
+Worker* Workers::find_by_connection(ConnectionId connection) {
+  for (auto& [id, worker] : workers_) {
+    if (worker.connection == connection && worker.state != WorkerState::Gone) return &worker;
+  }
+  return nullptr;
+}
+
+Worker* Workers::find_serving(std::string_view worker_name) {
+  for (auto& [id, worker] : workers_) {
+    if (worker.name == worker_name && worker.state <= WorkerState::Ready) return &worker;
+  }
+  return nullptr;
+}
+
+}  // namespace leasehold

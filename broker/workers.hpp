@@ -1,0 +1,59 @@
+/// Worker processes as the broker knows them.
+///
+///   Attached ─worker.ready─► Ready          both: socket open, process alive
+///      └────────┴─socket EOF or killed─► Lost      no new leases; the process may still run
+///                                          └─pidfd readable─► Gone     and only this ends its hold
+///
+/// Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "broker/ids.hpp"
+#include "ipc/control/lease_token.hpp"
+
+namespace leasehold {
+
+enum class WorkerState : std::uint8_t { Attached, Ready, Lost, Gone };
+
+struct Worker {
+  AttachmentId id;
+  WorkerId index;  ///< Of its counter in the lease table.
+  std::string name;
+  ConnectionId connection;
+  std::int64_t pid = 0;
+  std::uint32_t uid = 0;
+  TokenKey token_key{};
+  WorkerState state = WorkerState::Attached;
+  bool socket_open = true;
+  bool killed = false;  ///< SIGKILL was sent; its exit is awaited.
+  std::string model;
+  std::string address;
+  std::uint32_t blocks_per_extent = 0;
+};
+
+class Workers {
+ public:
+  /// The next attach, with a free counter; nothing when all are in use. Gone workers make room,
+  /// longest gone first.
+  Worker* add();
+
+  Worker* find(AttachmentId id);
+  const Worker* find(AttachmentId id) const;
+  Worker* find_by_connection(ConnectionId connection);
+  /// Not Gone and not Lost.
+  Worker* find_serving(std::string_view worker_name);
+  const std::map<AttachmentId, Worker>& all() const { return workers_; }
+
+ private:
+  std::optional<WorkerId> free_index();
+
+  std::map<AttachmentId, Worker> workers_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace leasehold
