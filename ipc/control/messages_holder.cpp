@@ -1,6 +1,7 @@
 // Holder → broker: acquire, renew, release, grow, shrink.
+#include "ipc/control/messages_holder.hpp"
+
 #include "ipc/control/message_limits.hpp"
-#include "ipc/control/messages.hpp"
 
 namespace leasehold::wire {
 namespace {

@@ -1,6 +1,7 @@
 // Operator → broker: admit, revoke, drain.
+#include "ipc/control/messages_operator.hpp"
+
 #include "ipc/control/message_limits.hpp"
-#include "ipc/control/messages.hpp"
 #include "ipc/control/tenant_policy.hpp"
 
 namespace leasehold::wire {

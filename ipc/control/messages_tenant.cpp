@@ -1,6 +1,7 @@
 // Tenant ↔ worker: generate, tokens, the typed end.
+#include "ipc/control/messages_tenant.hpp"
+
 #include "ipc/control/message_limits.hpp"
-#include "ipc/control/messages.hpp"
 
 namespace leasehold::wire {
 namespace {

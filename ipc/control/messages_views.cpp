@@ -1,6 +1,7 @@
 // Broker → operator: what the lists show.
+#include "ipc/control/messages_views.hpp"
+
 #include "ipc/control/message_limits.hpp"
-#include "ipc/control/messages.hpp"
 #include "ipc/control/tenant_policy.hpp"
 
 namespace leasehold::wire {

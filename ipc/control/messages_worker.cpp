@@ -1,6 +1,7 @@
 // Worker ↔ broker: attaching, weights, extents.
+#include "ipc/control/messages_worker.hpp"
+
 #include "ipc/control/message_limits.hpp"
-#include "ipc/control/messages.hpp"
 
 namespace leasehold::wire {
 namespace {

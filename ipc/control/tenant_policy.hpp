@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ipc/control/message_limits.hpp"
-#include "ipc/control/messages.hpp"
+#include "ipc/control/messages_operator.hpp"
 
 namespace leasehold::wire {
 

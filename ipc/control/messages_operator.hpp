@@ -1,0 +1,63 @@
+/// Operator → broker: tenants, taking back, draining. The rules for all messages:
+/// ipc/control/messages.hpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "ipc/control/messages_common.hpp"
+
+namespace leasehold::wire {
+
+/// `tenant.admit`: creates or changes a tenant. Reply: Empty.
+struct TenantAdmit {
+  static constexpr std::string_view kMethod = "tenant.admit";
+  TenantId tenant;
+  std::uint32_t max_concurrent = 1;  ///< Requests running at once, 1 … 64.
+  std::uint32_t max_blocks = 1024;   ///< KV blocks over all its leases, 1 … 2^20.
+  std::uint32_t weight = 1;          ///< 1 … 1000.
+  Tier tier = Tier::Standard;
+  std::int64_t ttl_ms = 10'000;      ///< 100 … 86 400 000; of a lease without renewal.
+  std::optional<std::uint32_t> uid;  ///< Only this user may act for it; none: any.
+  RequestId request_id;
+  Json to_json() const;
+  static Result<TenantAdmit> from_json(const Json& json);
+};
+
+/// `lease.revoke`: one lease, or all of a tenant. Exactly one of the two. Reply: LeasesTouched.
+struct LeaseRevoke {
+  static constexpr std::string_view kMethod = "lease.revoke";
+  std::optional<LeaseId> lease;
+  std::optional<TenantId> tenant;
+  RequestId request_id;
+  Json to_json() const;
+  static Result<LeaseRevoke> from_json(const Json& json);
+};
+
+/// `lease.drain`: no new work from now on, revoked (`drain_deadline`) after `grace_ms`.
+/// Reply: LeasesTouched.
+struct LeaseDrain {
+  static constexpr std::string_view kMethod = "lease.drain";
+  std::optional<LeaseId> lease;
+  std::optional<TenantId> tenant;
+  std::int64_t grace_ms = 30'000;  ///< 0 … 86 400 000
+  RequestId request_id;
+  Json to_json() const;
+  static Result<LeaseDrain> from_json(const Json& json);
+};
+
+struct LeasesTouched {
+  std::vector<LeaseId> leases;
+  Json to_json() const;
+  static Result<LeasesTouched> from_json(const Json& json);
+};
+
+// Lists: `status`, `tenant.list`, `lease.list`, `extent.list`, `worker.list` take no parameters and
+// answer `{"items": [...]}` (`status`: one object) of the views at the end of this file.
+// `event.list` takes {"after": <sequence>, "limit": <n ≤ 1000>} and answers {"items": [event, …]}.
+
+}  // namespace leasehold::wire

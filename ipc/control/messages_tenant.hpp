@@ -1,0 +1,79 @@
+/// Tenant ↔ worker: requests and their tokens. The rules for all messages:
+/// ipc/control/messages.hpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "ipc/control/messages_common.hpp"
+
+namespace leasehold::wire {
+
+struct Sampling {
+  float temperature = 0.0f;  ///< 0 is greedy; 0 … 100, finite.
+  std::uint64_t seed = 0;
+  Json to_json() const;
+  static Result<Sampling> from_json(const Json& json);
+};
+
+/// `generate`: the prompt as text or as tokens, exactly one. Reply: Generating; then notifications
+/// `token` (TokenEmitted) and, once, `completed` (RequestCompleted).
+struct Generate {
+  static constexpr std::string_view kMethod = "generate";
+  std::string token;  ///< From LeaseAcquired.
+  RequestId request_id;
+  std::optional<std::string> prompt;
+  std::optional<std::vector<std::int32_t>> prompt_tokens;
+  std::vector<std::int32_t> emitted;    ///< Rebind: tokens already delivered for this request.
+  std::optional<LeaseId> rebound_from;  ///< Rebind: the lease they were delivered under.
+  Sampling sampling;
+  std::uint32_t max_emitted_tokens = 128;  ///< Counts `emitted` too; 1 … 2^20.
+  bool ignore_eos = false;
+  std::optional<std::int64_t> deadline_ms;  ///< From now.
+  Json to_json() const;
+  static Result<Generate> from_json(const Json& json);
+};
+
+struct Generating {
+  RequestId request;
+  std::uint32_t prompt_tokens = 0;
+  Json to_json() const;
+  static Result<Generating> from_json(const Json& json);
+};
+
+struct TokenEmitted {
+  static constexpr std::string_view kMethod = "token";
+  RequestId request;
+  std::int32_t token = 0;
+  std::uint32_t position = 0;  ///< 0 is the first emitted token of the request.
+  std::string text;            ///< Whole UTF-8 characters; may be empty.
+  Json to_json() const;
+  static Result<TokenEmitted> from_json(const Json& json);
+};
+
+struct RequestCompleted {
+  static constexpr std::string_view kMethod = "completed";
+  RequestId request;
+  std::string reason;  ///< worker/schedule/events.hpp, e.g. "Revoked".
+  std::uint32_t emitted_tokens = 0;
+  std::optional<LeaseId> lease;  ///< With Revoked and LeaseFenced.
+  std::string scope;             ///< "tenant" or "engine", with Revoked.
+  std::string revoke_reason;     ///< "operator" …, with Revoked.
+  std::string detail;
+  Json to_json() const;
+  static Result<RequestCompleted> from_json(const Json& json);
+};
+
+/// `cancel`: ends one request of this connection. Reply: Empty; `completed` follows.
+struct Cancel {
+  static constexpr std::string_view kMethod = "cancel";
+  RequestId request_id;
+  Json to_json() const;
+  static Result<Cancel> from_json(const Json& json);
+};
+
+}  // namespace leasehold::wire

@@ -1,0 +1,93 @@
+/// Broker → operator: what the lists show. The rules for all messages: ipc/control/messages.hpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/ids.hpp"
+#include "ipc/control/messages_common.hpp"
+#include "ipc/control/messages_operator.hpp"
+#include "ipc/lease_word.hpp"
+
+namespace leasehold::wire {
+
+/// The four clocks of one revocation, in nanoseconds from the flip; -1: not (yet) known.
+struct RevokeClocks {
+  std::int64_t refuse_ns = -1;  ///< First poll that refused, stamped by its thread.
+  std::int64_t error_ns = -1;   ///< Typed completion handed to the holder's socket.
+  std::int64_t quiet_ns = -1;   ///< Last unit that could touch it is over.
+  std::int64_t reuse_ns = -1;   ///< Scrubbed and leasable.
+  Json to_json() const;
+  static Result<RevokeClocks> from_json(const Json& json);
+};
+
+struct LeaseView {
+  LeaseId lease;
+  LeaseScope scope = LeaseScope::Tenant;
+  std::string tenant;  ///< Empty for engine leases.
+  std::string worker;
+  LeaseState state = LeaseState::Live;
+  RevokeReason reason = RevokeReason::None;
+  std::string proof;  ///< Of the fence, e.g. "LaunchQuiet"; empty before.
+  std::uint32_t extents = 0;
+  std::uint64_t size_bytes = 0;
+  std::int64_t deadline_boottime_ns = 0;
+  std::optional<LeaseId> replaced_by;
+  RevokeClocks clocks;
+  Json to_json() const;
+  static Result<LeaseView> from_json(const Json& json);
+};
+
+struct ExtentView {
+  ExtentId extent;
+  std::string state;  ///< broker/extents.hpp: "Free", "Owned" …
+  std::optional<LeaseId> lease;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t inode = 0;  ///< Names the memory object from outside.
+  Json to_json() const;
+  static Result<ExtentView> from_json(const Json& json);
+};
+
+struct WorkerView {
+  std::string worker;
+  WorkerId id;
+  std::int64_t pid = 0;
+  std::string state;  ///< "attached", "ready", "gone"
+  std::string model;
+  std::string address;
+  std::uint32_t leases = 0;
+  std::uint64_t revocations = 0;
+  Json to_json() const;
+  static Result<WorkerView> from_json(const Json& json);
+};
+
+struct TenantView {
+  TenantAdmit policy;  ///< `request_id` left out.
+  std::uint32_t leases_live = 0;
+  std::uint32_t blocks_held = 0;
+  Json to_json() const;
+  static Result<TenantView> from_json(const Json& json);
+};
+
+/// Bytes over all extent states; the sum is the capacity, always.
+struct StatusView {
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t free_bytes = 0;
+  std::uint64_t owned_bytes = 0;
+  std::uint64_t draining_bytes = 0;
+  std::uint64_t scrubbing_bytes = 0;
+  std::uint64_t retained_bytes = 0;
+  std::uint64_t quarantined_bytes = 0;
+  std::uint32_t leases_live = 0;
+  std::uint32_t leases_revoked = 0;  ///< Not fenced yet.
+  std::uint64_t leases_fenced = 0;   ///< Ever.
+  std::uint32_t workers = 0;
+  std::uint32_t tenants = 0;
+  std::string isolation;  ///< "separate-user", "same-user" or "no-worker"
+  std::int64_t uptime_ms = 0;
+  Json to_json() const;
+  static Result<StatusView> from_json(const Json& json);
+};
+
+}  // namespace leasehold::wire
