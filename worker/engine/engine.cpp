@@ -1,0 +1,243 @@
+#include "worker/engine/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/fault_point.hpp"
+#include "worker/engine/sampler.hpp"
+
+namespace leasehold {
+namespace {
+
+SchedulerLimits completed(SchedulerLimits limits, const ModelConfig& model,
+                          std::uint64_t block_size_bytes) {
+  limits.max_context = model.n_context;
+  limits.tokens_per_block = KvLayout::kBlockTokens;
+  limits.record_blocks = record_block_count(model.n_context, block_size_bytes);
+  return limits;
+}
+
+Transformer::Limits scratch_limits(const SchedulerLimits& limits) {
+  return {.max_rows = limits.token_budget, .max_logit_rows = limits.max_batch_size};
+}
+
+}  // namespace
+
+Engine::Engine(const EngineConfig& config, const Parts& parts)
+    : config_(config),
+      parts_(parts),
+      transformer_(config.model, config.kv_type, scratch_limits(config.limits), *parts.backend),
+      memory_(transformer_.kv_layout().block_size_bytes()),
+      scheduler_(completed(config.limits, config.model, memory_.block_size_bytes())) {
+  config_.limits = completed(config.limits, config.model, memory_.block_size_bytes());
+}
+
+// ----------------------------------------------------------------------------- weights and leases
+
+bool Engine::is_fenced() const {
+  if (!weights_) return false;
+  const LeaseDependency& lease = weights_->lease();
+  return LeaseWord{lease.word->load(std::memory_order_seq_cst)} != lease.granted;
+}
+
+Result<void> Engine::check_weights() const {
+  if (!weights_) return fail(Errc::NoModelLoaded, "no weights are bound to this engine yet");
+  if (!is_fenced()) return {};
+  const LeaseDependency& lease = weights_->lease();
+  return fail(Errc::MissingWeight,
+              fmt::format("the weights of {} were taken back with lease {}.{}; bind them again "
+                          "under a fresh lease",
+                          config_.model.name, lease.slot, lease.granted.generation()));
+}
+
+void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
+  const auto blocks = static_cast<std::uint32_t>(mapping.size_bytes() / memory_.block_size_bytes());
+  memory_.add(lease, extent, std::move(mapping));
+  scheduler_.add_extent(lease, extent, blocks);
+}
+
+void Engine::drop_lease(LeaseId lease) {
+  scheduler_.end_lease(lease, verdict_on(lease), CompletionReason::Revoked);
+  memory_.drop(lease);
+}
+
+std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count) {
+  const std::vector<ExtentId> extents = scheduler_.remove_free_extents(lease, count);
+  memory_.remove(lease, extents);
+  return extents;
+}
+
+LeaseVerdict Engine::verdict_on(LeaseId lease) const {
+  return {.lease = lease, .reason = parts_.table->word_of(lease).reason()};
+}
+
+// --------------------------------------------------------------------------------------- requests
+
+Result<void> Engine::submit(PromptRequest request) {
+  TRY(check_weights());
+  const LeaseWord word = parts_.table->word_of(request.lease);
+  const std::string lease = to_string(request.lease);
+  if (word.state() == LeaseState::Revoked) {
+    return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a fresh one",
+                                                lease, name(word.reason())));
+  }
+  if (word.state() != LeaseState::Live) {
+    return fail(Errc::LeaseFenced, fmt::format("lease {} is fenced; acquire a fresh one", lease));
+  }
+  if (parts_.table->drain_deadline(request.lease).boottime_ns != 0) {
+    return fail(Errc::Draining, fmt::format("lease {} is draining; acquire another", lease));
+  }
+  const auto is_unknown = [this](TokenId token) {
+    return token < 0 || static_cast<std::uint32_t>(token) >= config_.model.n_vocab;
+  };
+  if (std::ranges::any_of(request.prompt, is_unknown) ||
+      std::ranges::any_of(request.emitted, is_unknown)) {
+    return fail(Errc::BadRequest,
+                fmt::format("token ids go from 0 to {}", config_.model.n_vocab - 1));
+  }
+  return scheduler_.submit(std::move(request));
+}
+
+void Engine::end_all(const Error& error) {
+  while (!scheduler_.running().empty()) {
+    scheduler_.end_sequence(*scheduler_.running().back(),
+                            {.reason = CompletionReason::EngineError, .error = error});
+  }
+}
+
+// --------------------------------------------------------------------------------------- the step
+
+Result<StepReport> Engine::step() {
+  end_revoked_leases();
+  end_stopped_sequences();
+  TRY(check_weights());
+  StepPlan plan = scheduler_.plan(parts_.clock->now());
+  publish_occupants();
+  StepRefusals refusals(plan, *parts_.table, *parts_.clock, *parts_.observer);
+  StepBatch batch(++step_, parts_.board->stops(), refusals);
+  batch.add_engine_lease(weights_->lease());
+  add_parts(plan, batch);
+  if (plan.parts.empty()) return StepReport{.events = scheduler_.take_events()};
+
+  const LaunchStatus status = transformer_.forward(*weights_, batch.input());
+  sample_all(plan, batch, status.live);
+  const SequenceMask live = status.live & decide(plan, batch);
+  if (batch.gates().engine_refused()) {
+    return fail(Errc::EngineDecodeFailed,
+                fmt::format("step {} stopped: the engine's lease was taken back; no sequence moved",
+                            step_));
+  }
+  commit(plan, refusals, live);
+  StepReport report{.ran = true, .events = scheduler_.take_events()};
+  report.summary = {.step = step_, .n_seqs = static_cast<std::uint32_t>(plan.parts.size())};
+  for (const SchedulerEvent& event : report.events) {
+    if (std::holds_alternative<Token>(event)) ++report.summary.emitted_tokens;
+  }
+  return report;
+}
+
+void Engine::end_revoked_leases() {
+  for (const LeaseId lease : scheduler_.leases()) {
+    if (parts_.table->word_of(lease).state() == LeaseState::Live) continue;
+    // The memory stays mapped until the broker asks for it back: nothing touches it meanwhile.
+    scheduler_.end_lease(lease, verdict_on(lease), CompletionReason::Revoked);
+  }
+}
+
+void Engine::end_stopped_sequences() {
+  std::vector<Sequence*> stopped;
+  for (const auto& sequence : scheduler_.running()) {
+    const LocalStop stop = parts_.board->stops().read(sequence->place);
+    if (stop != LocalStop::None) stopped.push_back(sequence.get());
+  }
+  for (Sequence* sequence : stopped) {
+    const LocalStop stop = parts_.board->stops().read(sequence->place);
+    scheduler_.end_sequence(*sequence, completion_of(*sequence, {}, stop));
+  }
+}
+
+void Engine::publish_occupants() {
+  RunningBoard::Places places;
+  for (const auto& sequence : scheduler_.running()) {
+    const PromptRequest& request = sequence->request;
+    places[sequence->place] = Occupant{request.request, request.lease, request.deadline};
+  }
+  parts_.board->occupy(places);
+}
+
+void Engine::add_parts(StepPlan& plan, StepBatch& batch) {
+  std::erase_if(plan.parts, [&](const PlannedRows& part) {
+    const Result<void> added = batch.add(part, memory_, *parts_.table);
+    if (added) return false;
+    scheduler_.end_sequence(*part.sequence,
+                            {.reason = CompletionReason::EngineError, .error = added.error()});
+    return true;
+  });
+}
+
+// ----------------------------------------------------------------------------------------- commit
+
+void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live) {
+  sampled_.assign(plan.parts.size(), std::nullopt);
+  last_logits_.clear();
+  for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
+    const auto logits = batch.logit_index(i);
+    if (!logits || (live >> i & 1) == 0) continue;
+    const Sequence& sequence = *plan.parts[i].sequence;
+    sampled_[i] =
+        sample(transformer_.logits(*logits), sequence.request.sampling, sequence.emitted());
+    last_logits_[sequence.request.request] = *logits;
+  }
+}
+
+std::optional<TokenId> Engine::next_token(std::uint32_t part) const {
+  const auto& sampled = sampled_[part];
+  return sampled && sampled->has_value() ? std::optional(**sampled) : std::nullopt;
+}
+
+SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
+  fault_point(FaultSite::WorkerCommitBeforeRecord);
+  const auto write_records = [&](const LaunchPermit& permit) {
+    for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
+      if (!permit.is_live(i)) continue;
+      commit_record(permit, batch.record(i), config_.limits.max_context, *plan.parts[i].sequence,
+                    plan.parts[i].n_rows, next_token(i));
+    }
+  };
+  const SequenceMask decided = parts_.commit_gate->run(
+      batch.gates(), {LaunchSite::Commit, 0, Touches::TenantMemory}, write_records);
+  fault_point(FaultSite::WorkerCommitAfterRecord);
+  return decided;
+}
+
+void Engine::commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live) {
+  bool somebody_died = false;
+  for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
+    if ((live >> i & 1) != 0) {
+      commit_part(plan.parts[i], i);
+      continue;
+    }
+    somebody_died = true;
+    last_logits_.erase(plan.parts[i].sequence->request.request);
+    scheduler_.end_sequence(*plan.parts[i].sequence, refusals.completion(i), true);
+  }
+  if (somebody_died) transformer_.scrub();
+}
+
+void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
+  if (sampled_[index] && !sampled_[index]->has_value()) {
+    return scheduler_.end_sequence(*part.sequence, {.reason = CompletionReason::EngineError,
+                                                    .error = sampled_[index]->error()});
+  }
+  const std::optional<TokenId> token = next_token(index);
+  scheduler_.commit(part, token, token && parts_.is_end(*token));
+}
+
+std::span<const float> Engine::last_logits(const RequestId& request) const {
+  const auto found = last_logits_.find(request);
+  if (found == last_logits_.end()) return {};
+  return transformer_.logits(found->second);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,122 @@
+/// The engine: schedule → forward → sample → commit, one step at a time.
+///
+/// What a revocation does, by scope:
+///   tenant   the sequences of that lease end with Revoked at the unit that saw it, told through
+///   the
+///            RevocationObserver at that moment; every other sequence of the step is committed
+///   engine   the step fails whole with EngineDecodeFailed and nothing moves; from then on every
+///   step
+///            is refused with MissingWeight before any unit starts, until `bind_weights` brings
+///            weights under a fresh lease; sequences are still there and go on
+///
+/// The read of the lease words in the Commit unit is the point of decision for every token: a flip
+/// before it discards the token, a flip after it lets exactly that token out.
+///
+/// Ownership: the engine owns scheduler, KV memory bookkeeping and weights; everything in `Parts`
+/// outlives it. Threads: all calls from one thread, except those of RunningBoard.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "ipc/control/events.hpp"
+#include "ipc/thread_gate.hpp"
+#include "worker/engine/running_board.hpp"
+#include "worker/engine/step_batch.hpp"
+#include "worker/engine/step_refusals.hpp"
+#include "worker/kv/lease_memory.hpp"
+#include "worker/model/tokenizer.hpp"
+#include "worker/model/transformer.hpp"
+#include "worker/schedule/scheduler.hpp"
+
+namespace leasehold {
+
+struct EngineConfig {
+  ModelConfig model;
+  KvType kv_type = KvType::F16;
+  SchedulerLimits limits;  ///< max_context and record_blocks are filled in.
+};
+
+/// What one step did.
+struct StepReport {
+  bool ran = false;  ///< False: nothing to run; wait for an event.
+  std::vector<SchedulerEvent> events;
+  events::BatchedDecodeStep summary;  ///< When `ran`.
+};
+
+class Engine {
+ public:
+  struct Parts {
+    Backend* backend = nullptr;
+    const TableReader* table = nullptr;
+    RunningBoard* board = nullptr;
+    ThreadGate* commit_gate = nullptr;  ///< A gate of the engine thread's own.
+    RevocationObserver* observer = nullptr;
+    const Clock* clock = nullptr;
+    std::function<bool(TokenId)> is_end;  ///< Which tokens end a text.
+  };
+  Engine(const EngineConfig& config, const Parts& parts);
+
+  // ---- weights
+
+  void bind_weights(Weights weights) { weights_.emplace(std::move(weights)); }
+  /// True once the engine's lease says no; asks the lease word, runs nothing.
+  bool is_fenced() const;
+
+  // ---- leases
+
+  std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
+  void add_lease(TenancyConfig config) { scheduler_.add_lease(std::move(config)); }
+  void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping);
+  /// Ends what still runs under the lease and unmaps it.
+  void drop_lease(LeaseId lease);
+  std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count);
+  void deny_growth(LeaseId lease) { scheduler_.deny_growth(lease); }
+
+  // ---- requests
+
+  /// Errors: those of Scheduler::submit, LeaseRevoked, LeaseFenced, Draining, MissingWeight.
+  Result<void> submit(PromptRequest request);
+  Result<void> cancel(const RequestId& request) { return scheduler_.cancel(request); }
+
+  // ---- the step
+
+  /// Errors: EngineDecodeFailed, MissingWeight, NoModelLoaded. Events that belong to a failed step
+  /// come with the next report.
+  Result<StepReport> step();
+
+  /// Ends every request, for when the engine cannot go on.
+  void end_all(const Error& error);
+  std::vector<SchedulerEvent> take_events() { return scheduler_.take_events(); }
+  std::vector<GrowthWish> take_growth_wishes() { return scheduler_.take_growth_wishes(); }
+  const Scheduler& scheduler() const { return scheduler_; }
+  /// Logits of `request` in the step just run. Empty when it had none, or died in it.
+  std::span<const float> last_logits(const RequestId& request) const;
+
+ private:
+  Result<void> check_weights() const;
+  void end_revoked_leases();
+  void end_stopped_sequences();
+  void publish_occupants();
+  void add_parts(StepPlan& plan, StepBatch& batch);
+  void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
+  std::optional<TokenId> next_token(std::uint32_t part) const;
+  SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
+  void commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live);
+  void commit_part(const PlannedRows& part, std::uint32_t index);
+  LeaseVerdict verdict_on(LeaseId lease) const;
+
+  EngineConfig config_;
+  Parts parts_;
+  Transformer transformer_;
+  LeaseMemory memory_;
+  Scheduler scheduler_;
+  std::optional<Weights> weights_;
+  std::uint64_t step_ = 0;
+  std::vector<std::optional<Result<TokenId>>> sampled_;  // per part of the running step
+  std::map<RequestId, std::uint32_t> last_logits_;
+};
+
+}  // namespace leasehold

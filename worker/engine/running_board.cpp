@@ -1,0 +1,40 @@
+#include "worker/engine/running_board.hpp"
+
+namespace leasehold {
+
+void RunningBoard::occupy(const Places& places) {
+  const std::scoped_lock lock(mutex_);
+  for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
+    if (places_[place] == places[place]) continue;
+    stops_.clear(place);
+    places_[place] = places[place];
+  }
+}
+
+bool RunningBoard::stop(const RequestId& request, LocalStop reason) {
+  const std::scoped_lock lock(mutex_);
+  for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
+    if (!places_[place] || places_[place]->request != request) continue;
+    stops_.stop(place, reason);
+    return true;
+  }
+  return false;
+}
+
+void RunningBoard::stop_due(const Due& due) {
+  const std::scoped_lock lock(mutex_);
+  for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
+    if (!places_[place] || stops_.read(place) != LocalStop::None) continue;
+    const LocalStop reason = due(*places_[place]);
+    if (reason != LocalStop::None) stops_.stop(place, reason);
+  }
+}
+
+void RunningBoard::each(const std::function<void(const Occupant&)>& visit) const {
+  const std::scoped_lock lock(mutex_);
+  for (const std::optional<Occupant>& occupant : places_) {
+    if (occupant) visit(*occupant);
+  }
+}
+
+}  // namespace leasehold

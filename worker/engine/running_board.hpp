@@ -1,0 +1,52 @@
+/// Who stands at which place of the stop board, for threads other than the engine's.
+///
+/// A client that goes away, a cancel, a deadline stop a running sequence within one unit: any
+/// thread looks the place up here and sets its stop word.
+///
+/// Threads: any; the engine thread alone changes occupants.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "ipc/gate_set.hpp"
+#include "worker/schedule/request.hpp"
+
+namespace leasehold {
+
+struct Occupant {
+  RequestId request;
+  LeaseId lease;
+  std::optional<TimePoint> deadline;
+  bool operator==(const Occupant&) const = default;
+};
+
+class RunningBoard {
+ public:
+  using Places = std::array<std::optional<Occupant>, kMaxStepSequences>;
+
+  const StopBoard& stops() const { return stops_; }
+
+  /// Engine thread, between steps. A place whose occupant changed starts without a stop.
+  void occupy(const Places& places);
+
+  /// False when the request is not running.
+  bool stop(const RequestId& request, LocalStop reason);
+
+  /// Stops whatever `due` gives a reason for.
+  using Due = std::function<LocalStop(const Occupant&)>;
+  void stop_due(const Due& due);
+
+  /// Calls `visit` for every occupant, under the lock.
+  void each(const std::function<void(const Occupant&)>& visit) const;
+
+ private:
+  mutable std::mutex mutex_;
+  Places places_;
+  StopBoard stops_;
+};
+
+}  // namespace leasehold

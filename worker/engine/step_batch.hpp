@@ -1,0 +1,56 @@
+/// A step plan laid out for the forward pass: rows, tokens, block addresses, gates.
+///
+/// Lifetime: plan, memory and listener outlive it. Not movable: its views point into itself.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ipc/table/table_reader.hpp"
+#include "worker/kv/lease_memory.hpp"
+#include "worker/kv/sequence_record.hpp"
+#include "worker/model/transformer.hpp"
+#include "worker/schedule/scheduler.hpp"
+
+namespace leasehold {
+
+class StepBatch {
+ public:
+  /// `step` is unique per engine and starts at 1.
+  StepBatch(std::uint64_t step, const StopBoard& stops, RefusalListener& listener)
+      : gates_(step, stops, listener) {}
+  StepBatch(const StepBatch&) = delete;
+  StepBatch& operator=(const StepBatch&) = delete;
+
+  /// Adds one sequence. Errors: LeaseFenced when one of its blocks is not memory of its lease, or
+  /// UnknownLease; nothing is added then.
+  Result<void> add(const PlannedRows& part, const LeaseMemory& memory, const TableReader& table);
+
+  /// The whole step depends on this lease too.
+  void add_engine_lease(LeaseDependency lease) { gates_.add_engine_lease(lease); }
+
+  ForwardInput input() const;
+  const GateSet& gates() const { return gates_; }
+
+  /// Where the record of sequence `index` lies.
+  const RecordMemory& record(std::uint32_t index) const { return records_[index]; }
+
+  /// Which logits belong to sequence `index`; nothing when none were wanted.
+  std::optional<std::uint32_t> logit_index(std::uint32_t index) const {
+    return logit_index_[index];
+  }
+
+ private:
+  void add_rows(const PlannedRows& part, std::uint32_t index);
+
+  GateSet gates_;
+  std::vector<RowRef> rows_;
+  std::vector<TokenId> tokens_;
+  std::vector<std::vector<Leased<std::byte>>> addresses_;
+  std::vector<RecordMemory> records_;
+  mutable std::vector<BlockTableView> block_tables_;
+  std::vector<std::uint32_t> logit_rows_;
+  std::vector<std::optional<std::uint32_t>> logit_index_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,80 @@
+#include "worker/engine/step_refusals.hpp"
+
+namespace leasehold {
+namespace {
+
+Completed locally_stopped(const Sequence& sequence, LocalStop local) {
+  switch (local) {
+    case LocalStop::Cancelled:
+      return {.reason = CompletionReason::Cancelled};
+    case LocalStop::DeadlineExceeded:
+      return {.reason = CompletionReason::DeadlineExceeded};
+    case LocalStop::LeaseExpired:
+      return {.reason = CompletionReason::Revoked,
+              .verdict = LeaseVerdict{sequence.request.lease, false, RevokeReason::TtlExpired}};
+    case LocalStop::BrokerLost:
+    case LocalStop::None:
+      break;
+  }
+  return {.reason = CompletionReason::EngineError,
+          .error = Error{Errc::BrokerLost,
+                         "the broker is gone and so is this lease; acquire a "
+                         "fresh one once it is back"}};
+}
+
+}  // namespace
+
+Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop local) {
+  Completed completed;
+  if (local != LocalStop::None) {
+    completed = locally_stopped(sequence, local);
+  } else {
+    const LeaseId lease = sequence.request.lease;
+    const bool same_generation = seen.generation() == lease.generation;
+    completed = {.reason = CompletionReason::Revoked,
+                 .verdict = LeaseVerdict{lease, false,
+                                         same_generation ? seen.reason() : RevokeReason::None}};
+  }
+  completed.request = sequence.request.request;
+  completed.emitted_tokens = sequence.emitted();
+  return completed;
+}
+
+StepRefusals::StepRefusals(const StepPlan& plan, const TableReader& table, const Clock& clock,
+                           RevocationObserver& observer)
+    : plan_(&plan),
+      table_(&table),
+      clock_(&clock),
+      observer_(&observer),
+      completions_(plan.parts.size()) {}
+
+void StepRefusals::refused(const Refusal& refusal) noexcept {
+  if (refusal.sequence != Refusal::kEngine) return sequence_refused(refusal);
+  const TimePoint now = clock_->now();
+  observer_->engine_refused(describe(refusal, now), now);
+}
+
+void StepRefusals::sequence_refused(const Refusal& refusal) {
+  const TimePoint now = clock_->now();
+  const Sequence& sequence = *plan_->parts[refusal.sequence].sequence;
+  Completed& completion = completions_[refusal.sequence];
+  completion = completion_of(sequence, refusal.seen, refusal.local);
+  observer_->completed_early(completion, describe(refusal, now), now);
+}
+
+events::ForwardRevoked StepRefusals::describe(const Refusal& refusal, TimePoint now) const {
+  events::ForwardRevoked what{.lease = {refusal.slot, refusal.granted.generation()},
+                              .kernel_site = refusal.site,
+                              .layer = refusal.layer};
+  if (refusal.sequence != Refusal::kEngine) {
+    const Sequence& sequence = *plan_->parts[refusal.sequence].sequence;
+    what.kv_position = sequence.blocks.committed();
+    what.lease = sequence.request.lease;
+  }
+  if (refusal.local == LocalStop::None && what.lease.generation > 0) {
+    what.since_flip_ns = (now - table_->flipped_at(what.lease)).count();
+  }
+  return what;
+}
+
+}  // namespace leasehold

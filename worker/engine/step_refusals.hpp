@@ -1,0 +1,58 @@
+/// Turns a refusal, on the thread that saw it, into the request's typed end.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "ipc/control/events.hpp"
+#include "ipc/gate_set.hpp"
+#include "ipc/table/table_reader.hpp"
+#include "worker/schedule/events.hpp"
+#include "worker/schedule/scheduler.hpp"
+
+namespace leasehold {
+
+/// Hears of refusals the moment they are seen.
+/// Threads: called from any gate thread, within a unit; must be quick and must not throw.
+class RevocationObserver {
+ public:
+  virtual ~RevocationObserver() = default;
+  /// The request is over; `what` says where the forward pass was.
+  virtual void completed_early(const Completed& completed, const events::ForwardRevoked& what,
+                               TimePoint at) noexcept = 0;
+  /// The engine's own lease was refused.
+  virtual void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
+  /// A unit that refused something is over: the broker may look again.
+  virtual void quiet_progress() noexcept = 0;
+};
+
+/// The listener of one step's gate set.
+///
+/// Lifetime: sequences, table and observer outlive it. Threads: `refused` from any gate thread, at
+/// most once per sequence; the rest from the engine thread once the launches are over.
+class StepRefusals final : public RefusalListener {
+ public:
+  StepRefusals(const StepPlan& plan, const TableReader& table, const Clock& clock,
+               RevocationObserver& observer);
+
+  void refused(const Refusal& refusal) noexcept override;
+  void quiet_progress() noexcept override { observer_->quiet_progress(); }
+
+  /// How sequence `index` ended; only for one that was refused.
+  const Completed& completion(std::uint32_t index) const { return completions_[index]; }
+
+ private:
+  void sequence_refused(const Refusal& refusal);
+  events::ForwardRevoked describe(const Refusal& refusal, TimePoint now) const;
+
+  const StepPlan* plan_;
+  const TableReader* table_;
+  const Clock* clock_;
+  RevocationObserver* observer_;
+  std::vector<Completed> completions_;  // [parts]; each written by the one thread that reports it
+};
+
+/// How a request ends whose lease's word reads `seen`, or that was stopped by this process.
+Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop local);
+
+}  // namespace leasehold

@@ -1,0 +1,79 @@
+#include "worker/kv/block_pool.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/expects.hpp"
+
+namespace leasehold {
+
+BlockPool::Extent* BlockPool::find(ExtentId id) {
+  const auto found = std::ranges::find(extents_, id, &Extent::id);
+  return found == extents_.end() ? nullptr : &*found;
+}
+
+const BlockPool::Extent* BlockPool::find(ExtentId id) const {
+  return const_cast<BlockPool*>(this)->find(id);
+}
+
+void BlockPool::add_extent(ExtentId extent, std::uint32_t blocks) {
+  expects(find(extent) == nullptr, "an extent joins a pool once");
+  Extent added{.id = extent, .free = std::vector<std::uint32_t>(blocks), .held = {}};
+  added.held.assign(blocks, false);
+  std::iota(added.free.rbegin(), added.free.rend(), 0u);  // block 0 is taken first
+  extents_.push_back(std::move(added));
+}
+
+std::optional<BlockId> BlockPool::take() {
+  Extent* fullest = nullptr;
+  for (Extent& extent : extents_) {
+    if (extent.free.empty()) continue;
+    if (fullest == nullptr || extent.free.size() < fullest->free.size()) fullest = &extent;
+  }
+  if (fullest == nullptr) return std::nullopt;
+  const std::uint32_t index = fullest->free.back();
+  fullest->free.pop_back();
+  fullest->held[index] = true;
+  return BlockId{fullest->id, index};
+}
+
+void BlockPool::give(BlockId block) {
+  Extent* extent = find(block.extent);
+  expects(extent != nullptr && holds(block), "only a held block is given back");
+  extent->held[block.index] = false;
+  extent->free.push_back(block.index);
+}
+
+bool BlockPool::holds(BlockId block) const {
+  const Extent* extent = find(block.extent);
+  return extent != nullptr && block.index < extent->held.size() && extent->held[block.index];
+}
+
+std::vector<ExtentId> BlockPool::remove_free_extents(std::uint32_t count) {
+  std::vector<ExtentId> removed;
+  std::erase_if(extents_, [&](const Extent& extent) {
+    const bool free = extent.free.size() == extent.held.size();
+    if (!free || removed.size() == count) return false;
+    removed.push_back(extent.id);
+    return true;
+  });
+  return removed;
+}
+
+std::uint32_t BlockPool::free_blocks() const {
+  std::size_t free = 0;
+  for (const Extent& extent : extents_) free += extent.free.size();
+  return static_cast<std::uint32_t>(free);
+}
+
+std::uint32_t BlockPool::total_blocks() const {
+  std::size_t total = 0;
+  for (const Extent& extent : extents_) total += extent.held.size();
+  return static_cast<std::uint32_t>(total);
+}
+
+std::uint32_t BlockPool::held_blocks() const {
+  return total_blocks() - free_blocks();
+}
+
+}  // namespace leasehold

@@ -1,0 +1,58 @@
+/// The KV blocks of one lease: which exist, which are free.
+///
+/// Pure bookkeeping: it knows extents by their order of arrival and never touches memory. A block
+/// never straddles extents, and blocks are taken from the fullest extent first, so that whole
+/// extents become free again soonest.
+///
+/// Invariant: free + held = blocks of all extents. Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/ids.hpp"
+
+namespace leasehold {
+
+/// Which block of which extent; the extent says whose memory it is.
+struct BlockId {
+  ExtentId extent;
+  std::uint32_t index = 0;
+  auto operator<=>(const BlockId&) const = default;
+};
+
+class BlockPool {
+ public:
+  /// Adds an extent of `blocks` free blocks. Precondition: it is not in the pool yet.
+  void add_extent(ExtentId extent, std::uint32_t blocks);
+
+  /// Nothing when every block is held.
+  std::optional<BlockId> take();
+
+  /// Precondition: the block is held from this pool.
+  void give(BlockId block);
+
+  bool holds(BlockId block) const;
+
+  /// Removes up to `count` extents without a held block and names them.
+  std::vector<ExtentId> remove_free_extents(std::uint32_t count);
+
+  std::uint32_t free_blocks() const;
+  std::uint32_t held_blocks() const;
+  std::uint32_t total_blocks() const;
+  std::uint32_t extent_count() const { return static_cast<std::uint32_t>(extents_.size()); }
+
+ private:
+  struct Extent {
+    ExtentId id;
+    std::vector<std::uint32_t> free;  // indices, taken from the back
+    std::vector<bool> held;           // by index
+  };
+  Extent* find(ExtentId id);
+  const Extent* find(ExtentId id) const;
+
+  std::vector<Extent> extents_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,48 @@
+/// The blocks of one sequence, in order of position, and the blocks of its record.
+///
+/// Life: Allocated (admission took its first blocks) → Active (rows were committed) → Freed. Blocks
+/// come from one lease's pool and go back to it all at once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "worker/kv/block_pool.hpp"
+
+namespace leasehold {
+
+enum class KvState : std::uint8_t { Allocated, Active, Freed };
+
+class BlockTable {
+ public:
+  /// `tokens_per_block` positions fit a block.
+  explicit BlockTable(std::uint32_t tokens_per_block) : tokens_per_block_(tokens_per_block) {}
+
+  /// Makes room for positions 0 … n_positions - 1; all or nothing. OutOfBlocks says how many are
+  /// missing.
+  Result<void> reserve(std::uint32_t n_positions, BlockPool& pool);
+
+  /// Takes `count` blocks for the sequence record, once.
+  Result<void> reserve_record(std::uint32_t count, BlockPool& pool);
+
+  /// Positions 0 … n_positions - 1 are final.
+  void commit(std::uint32_t n_positions);
+
+  /// Everything goes back to the pool.
+  void free(BlockPool& pool);
+
+  KvState state() const { return state_; }
+  std::uint32_t committed() const { return committed_; }
+  std::span<const BlockId> blocks() const { return blocks_; }
+  std::span<const BlockId> record_blocks() const { return record_blocks_; }
+
+ private:
+  std::uint32_t tokens_per_block_;
+  std::uint32_t committed_ = 0;
+  KvState state_ = KvState::Allocated;
+  std::vector<BlockId> blocks_;
+  std::vector<BlockId> record_blocks_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,31 @@
+#include "worker/kv/lease_memory.hpp"
+
+#include <fmt/format.h>
+
+namespace leasehold {
+
+void LeaseMemory::add(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
+  leases_[lease].insert_or_assign(extent, std::move(mapping));
+}
+
+void LeaseMemory::remove(LeaseId lease, std::span<const ExtentId> extents) {
+  const auto found = leases_.find(lease);
+  if (found == leases_.end()) return;
+  for (const ExtentId extent : extents) found->second.erase(extent);
+}
+
+Result<Leased<std::byte>> LeaseMemory::address(LeaseId lease, BlockId block) const {
+  const auto of_lease = leases_.find(lease);
+  if (of_lease != leases_.end()) {
+    const auto extent = of_lease->second.find(block.extent);
+    const std::uint64_t offset = block.index * block_size_bytes_;
+    if (extent != of_lease->second.end() &&
+        offset + block_size_bytes_ <= extent->second.size_bytes()) {
+      return extent->second.writable_base() + static_cast<std::ptrdiff_t>(offset);
+    }
+  }
+  return fail(Errc::LeaseFenced, fmt::format("block {} of extent {} is not memory of lease {}",
+                                             block.index, block.extent.value, to_string(lease)));
+}
+
+}  // namespace leasehold

@@ -1,0 +1,225 @@
+#include "worker/kv/sequence_record.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstring>
+#include <optional>
+
+#include "common/expects.hpp"
+#include "ipc/segment_layout.hpp"
+#include "kernels/op_args.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint64_t kRecordMagic = 0x4452'4345'5251'4553;
+constexpr std::uint32_t kRecordVersion = 1;
+constexpr std::uint64_t kSlotsOffset = 256;
+constexpr std::uint64_t kTokensOffset = 384;
+constexpr unsigned kBlockIndexBits = 24;
+
+struct RecordHead {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t max_context;
+  char request[64];
+  std::uint64_t seed;
+  float temperature;
+  std::uint32_t ignore_eos;
+  std::uint32_t prompt_tokens;
+  std::uint32_t max_emitted_tokens;
+  std::uint64_t checksum;  // over everything before it
+};
+static_assert(sizeof(RecordHead) <= kSlotsOffset && std::is_trivially_copyable_v<RecordHead>);
+
+struct RecordSlot {
+  std::uint64_t checksum;  // over number and counts
+  std::uint32_t committed;
+  std::uint32_t tokens;
+  std::uint32_t blocks;
+  std::uint32_t unused;
+  std::uint64_t number;  // stored last; 0: never written
+};
+static_assert(sizeof(RecordSlot) <= kCacheLineBytes);
+
+std::uint64_t blocks_offset(std::uint32_t max_context) {
+  return (kTokensOffset + std::uint64_t{max_context} * sizeof(std::uint32_t) + 7) / 8 * 8;
+}
+
+std::uint32_t max_blocks(std::uint32_t max_context) {
+  return (max_context + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
+}
+
+/// FNV-1a, 64 bit (Fowler, Noll, Vo). Finds torn writes; it is no defence against an enemy.
+std::uint64_t checksum(const void* data, std::size_t size_bytes) {
+  std::uint64_t hash = 0xCBF2'9CE4'8422'2325ull;
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < size_bytes; ++i) hash = (hash ^ bytes[i]) * 0x0000'0100'0000'01B3ull;
+  return hash;
+}
+
+std::uint64_t slot_checksum(const RecordSlot& slot) {
+  const std::uint64_t fields[] = {slot.number, slot.committed, slot.tokens, slot.blocks};
+  return checksum(fields, sizeof(fields));
+}
+
+std::uint64_t head_checksum(const RecordHead& head) {
+  return checksum(&head, offsetof(RecordHead, checksum));
+}
+
+/// The address of `offset` within a record that spans blocks.
+std::byte* at(const LaunchPermit& permit, const RecordMemory& memory, std::uint64_t offset) {
+  const std::uint64_t block = offset / memory.block_size_bytes;
+  expects(block < memory.blocks.size(), "a record lies within its blocks");
+  return permit.open(memory.blocks[block]) + offset % memory.block_size_bytes;
+}
+
+std::uint64_t packed(BlockId block) {
+  return block.extent.value << kBlockIndexBits | block.index;
+}
+
+}  // namespace
+
+std::uint64_t record_size_bytes(std::uint32_t max_context) {
+  return blocks_offset(max_context) +
+         std::uint64_t{max_blocks(max_context)} * sizeof(std::uint64_t);
+}
+
+std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes) {
+  return static_cast<std::uint32_t>((record_size_bytes(max_context) + block_size_bytes - 1) /
+                                    block_size_bytes);
+}
+
+namespace {
+
+void open_record(const LaunchPermit& permit, const RecordMemory& memory, const Sequence& sequence,
+                 std::uint32_t max_context) {
+  RecordHead head{};
+  head.magic = kRecordMagic;
+  head.version = kRecordVersion;
+  head.max_context = max_context;
+  sequence.request.request.value.copy(head.request, sizeof(head.request));
+  head.seed = sequence.request.sampling.seed;
+  head.temperature = sequence.request.sampling.temperature;
+  head.ignore_eos = sequence.request.sampling.ignore_eos ? 1 : 0;
+  head.prompt_tokens = static_cast<std::uint32_t>(sequence.request.prompt.size());
+  head.max_emitted_tokens = sequence.request.max_emitted_tokens;
+  head.checksum = head_checksum(head);
+  // Slots first: an old record's slots must not speak for a new head.
+  std::memset(at(permit, memory, kSlotsOffset), 0, kTokensOffset - kSlotsOffset);
+  std::memcpy(at(permit, memory, 0), &head, sizeof(head));
+}
+
+/// Appends what the arrays do not have yet.
+void append(const LaunchPermit& permit, const RecordMemory& memory, std::uint32_t max_context,
+            Sequence& sequence) {
+  for (; sequence.recorded_tokens < sequence.tokens.size(); ++sequence.recorded_tokens) {
+    const std::uint32_t i = sequence.recorded_tokens;
+    std::memcpy(at(permit, memory, kTokensOffset + i * sizeof(TokenId)), &sequence.tokens[i],
+                sizeof(TokenId));
+  }
+  const std::span<const BlockId> blocks = sequence.blocks.blocks();
+  for (; sequence.recorded_blocks < blocks.size(); ++sequence.recorded_blocks) {
+    const std::uint64_t block = packed(blocks[sequence.recorded_blocks]);
+    std::memcpy(
+        at(permit, memory, blocks_offset(max_context) + sequence.recorded_blocks * sizeof(block)),
+        &block, sizeof(block));
+  }
+}
+
+}  // namespace
+
+void commit_record(const LaunchPermit& permit, const RecordMemory& memory,
+                   std::uint32_t max_context, Sequence& sequence, std::uint32_t n_rows,
+                   std::optional<TokenId> next) {
+  if (sequence.record_number == 0) open_record(permit, memory, sequence, max_context);
+  append(permit, memory, max_context, sequence);
+  const auto known = static_cast<std::uint32_t>(sequence.tokens.size());
+  if (next && known < max_context) {
+    std::memcpy(at(permit, memory, kTokensOffset + known * sizeof(TokenId)), &*next,
+                sizeof(TokenId));
+  }
+  RecordSlot slot{.checksum = 0,
+                  .committed = sequence.blocks.committed() + n_rows,
+                  .tokens = known + (next && known < max_context ? 1 : 0),
+                  .blocks = sequence.recorded_blocks,
+                  .unused = 0,
+                  .number = ++sequence.record_number};
+  slot.checksum = slot_checksum(slot);
+  std::byte* to = at(permit, memory, kSlotsOffset + slot.number % 2 * kCacheLineBytes);
+  std::memcpy(to, &slot, offsetof(RecordSlot, number));
+  // release: whoever sees the number sees the counts and the arrays behind them (read_record).
+  std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to + offsetof(RecordSlot, number)))
+      .store(slot.number, std::memory_order_release);
+}
+
+namespace {
+
+Result<RecordHead> read_head(std::span<const std::byte> bytes, std::uint32_t max_context) {
+  RecordHead head{};
+  if (bytes.size() < record_size_bytes(max_context)) {
+    return fail(Errc::FileCorrupt, fmt::format("a sequence record of {} bytes, {} expected",
+                                               bytes.size(), record_size_bytes(max_context)));
+  }
+  std::memcpy(&head, bytes.data(), sizeof(head));
+  if (head.magic != kRecordMagic || head.version != kRecordVersion ||
+      head.checksum != head_checksum(head) || head.max_context != max_context) {
+    return fail(Errc::FileCorrupt, "the head of a sequence record is damaged or of another kind");
+  }
+  return head;
+}
+
+bool is_valid(const RecordSlot& slot, const RecordHead& head) {
+  return slot.number > 0 && slot.checksum == slot_checksum(slot) &&
+         slot.tokens <= head.max_context && slot.committed <= slot.tokens &&
+         head.prompt_tokens > 0 && head.prompt_tokens <= slot.tokens &&
+         slot.blocks <= max_blocks(head.max_context) &&
+         slot.committed <= slot.blocks * KvLayout::kBlockTokens;
+}
+
+std::optional<RecordSlot> newest_slot(std::span<const std::byte> bytes, const RecordHead& head) {
+  std::optional<RecordSlot> newest;
+  for (const std::uint64_t i : {0, 1}) {
+    RecordSlot slot{};
+    std::memcpy(&slot, bytes.data() + kSlotsOffset + i * kCacheLineBytes, sizeof(slot));
+    const bool newer = !newest || slot.number > newest->number;
+    if (is_valid(slot, head) && newer) newest = slot;
+  }
+  return newest;
+}
+
+std::vector<BlockId> read_blocks(std::span<const std::byte> bytes, const RecordHead& head,
+                                 std::uint32_t count) {
+  std::vector<BlockId> blocks(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::uint64_t block = 0;
+    std::memcpy(&block, bytes.data() + blocks_offset(head.max_context) + i * sizeof(block),
+                sizeof(block));
+    blocks[i] = {ExtentId{block >> kBlockIndexBits},
+                 static_cast<std::uint32_t>(block & ((1u << kBlockIndexBits) - 1))};
+  }
+  return blocks;
+}
+
+}  // namespace
+
+Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32_t max_context) {
+  const RecordHead head = TRY(read_head(bytes, max_context));
+  const std::optional<RecordSlot> slot = newest_slot(bytes, head);
+  if (!slot) return fail(Errc::FileCorrupt, "no commit of this sequence record is whole");
+  const std::string_view request(head.request, strnlen(head.request, sizeof(head.request)));
+  SequenceRecord record{.request = TRY(RequestId::parse(request)),
+                        .sampling = {.temperature = head.temperature,
+                                     .seed = head.seed,
+                                     .ignore_eos = head.ignore_eos != 0},
+                        .max_emitted_tokens = head.max_emitted_tokens,
+                        .prompt_tokens = head.prompt_tokens,
+                        .committed = slot->committed,
+                        .tokens = std::vector<TokenId>(slot->tokens),
+                        .blocks = read_blocks(bytes, head, slot->blocks)};
+  std::memcpy(record.tokens.data(), bytes.data() + kTokensOffset, slot->tokens * sizeof(TokenId));
+  return record;
+}
+
+}  // namespace leasehold

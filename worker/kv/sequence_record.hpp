@@ -1,0 +1,63 @@
+/// What outlives a worker: everything needed to go on with a sequence, kept in its lease's memory.
+///
+/// The record lies in blocks of the tenant's own extents, so it is broker-owned, travels with the
+/// KV cache when that is adopted, and is scrubbed with it. Layout, in bytes from its start (the
+/// record may span blocks; nothing straddles one):
+///
+///   0    RecordHead      what was asked; written once, before the first commit
+///   256  RecordSlot × 2  how far it got; written in turn, `number` last
+///   384  u32 tokens[max_context]                       append-only
+///   …    u64 blocks[ceil(max_context / 16)]            append-only, extent << 24 | index
+///
+/// A commit appends tokens and blocks, then fills the older slot: checksum and counts first, the
+/// number last (release). A reader takes the valid slot with the higher number; a torn slot has a
+/// wrong checksum or still its old number, and the other one is good. Counts say how much of the
+/// append-only arrays is meant.
+///
+/// Readers treat every byte as input. Units: tokens, positions, blocks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ipc/thread_gate.hpp"
+#include "worker/schedule/sequence.hpp"
+
+namespace leasehold {
+
+/// Bytes a record needs for sequences of up to `max_context` positions.
+std::uint64_t record_size_bytes(std::uint32_t max_context);
+
+/// Blocks that hold it.
+std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes);
+
+/// Where the parts of one record lie. Block size is a multiple of 64.
+struct RecordMemory {
+  std::vector<Leased<std::byte>> blocks;
+  std::uint64_t block_size_bytes = 0;
+};
+
+/// Everything a record says, after checking.
+struct SequenceRecord {
+  RequestId request;
+  SamplingParams sampling;
+  std::uint32_t max_emitted_tokens = 0;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t committed = 0;  ///< Positions whose keys and values are in the cache.
+  std::vector<TokenId> tokens;  ///< Prompt and emitted.
+  std::vector<BlockId> blocks;  ///< Of the KV cache, in order of position.
+};
+
+/// Brings the record of `sequence` to the state it has once `n_rows` more positions and, when there
+/// is one, `next` are committed. The first call writes the head. With the permit of a Commit unit.
+void commit_record(const LaunchPermit& permit, const RecordMemory& memory,
+                   std::uint32_t max_context, Sequence& sequence, std::uint32_t n_rows,
+                   std::optional<TokenId> next);
+
+/// Reads a record that lies in one piece. Errors: FileCorrupt, naming what is wrong.
+Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32_t max_context);
+
+}  // namespace leasehold

@@ -1,0 +1,60 @@
+/// What the scheduler tells the world. Within a tick: completions, rejections, then tokens by
+/// ascending row.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "common/clock.hpp"
+#include "ipc/lease_word.hpp"
+#include "worker/schedule/request.hpp"
+
+namespace leasehold {
+
+/// One committed token. `position` 0 is the first emitted token of the request, counted through
+/// rebinds; each position is told exactly once.
+struct Token {
+  RequestId request;
+  TokenId token = 0;
+  std::uint32_t position = 0;
+};
+
+/// What a lease said when it ended a request.
+struct LeaseVerdict {
+  LeaseId lease;
+  bool engine_scope = false;
+  RevokeReason reason = RevokeReason::None;
+};
+
+/// The one end of an admitted request.
+struct Completed {
+  RequestId request;
+  CompletionReason reason = CompletionReason::EngineError;
+  std::uint32_t emitted_tokens = 0;
+  std::optional<LeaseVerdict> verdict;  ///< With Revoked and LeaseFenced.
+  std::optional<Error> error;           ///< With EngineError.
+};
+
+/// A request that was queued and will not be admitted.
+struct AdmissionRejected {
+  RequestId request;
+  Error reason;
+};
+
+struct Preempted {
+  RequestId request;
+};
+
+/// A request goes on under another lease.
+struct Rebound {
+  RequestId request;
+  LeaseId old_lease;
+  LeaseId new_lease;
+  std::uint32_t replayed_tokens = 0;  ///< Prompt and tokens emitted before.
+};
+
+using SchedulerEvent = std::variant<Completed, AdmissionRejected, Preempted, Rebound, Token>;
+
+}  // namespace leasehold

@@ -1,0 +1,71 @@
+/// What a tenant asks of the scheduler, and the closed list of how a request ends.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "common/ids.hpp"
+
+namespace leasehold {
+
+using TokenId = std::int32_t;
+
+/// How the next token is drawn. Chance depends on `seed` and the token's position only.
+struct SamplingParams {
+  float temperature = 0.0f;  ///< 0 is greedy.
+  std::uint64_t seed = 0;
+  bool ignore_eos = false;
+};
+
+struct PromptRequest {
+  TenantId tenant;
+  LeaseId lease;  ///< Where its KV lies.
+  RequestId request;
+  std::vector<TokenId> prompt;          ///< Not empty.
+  std::vector<TokenId> emitted;         ///< After a rebind: delivered before, in order.
+  std::optional<LeaseId> rebound_from;  ///< … under this lease.
+  SamplingParams sampling;
+  std::uint32_t max_emitted_tokens = 0;  ///< Counts `emitted` too.
+  std::optional<TimePoint> deadline;
+};
+
+enum class CompletionReason : std::uint8_t {
+  EndOfSequence,
+  MaxTokensReached,
+  StopSequence,
+  Cancelled,
+  Preempted,
+  Revoked,
+  LeaseFenced,
+  DeadlineExceeded,
+  EngineError,
+};
+
+constexpr std::string_view name(CompletionReason reason) {
+  switch (reason) {
+    case CompletionReason::EndOfSequence:
+      return "EndOfSequence";
+    case CompletionReason::MaxTokensReached:
+      return "MaxTokensReached";
+    case CompletionReason::StopSequence:
+      return "StopSequence";
+    case CompletionReason::Cancelled:
+      return "Cancelled";
+    case CompletionReason::Preempted:
+      return "Preempted";
+    case CompletionReason::Revoked:
+      return "Revoked";
+    case CompletionReason::LeaseFenced:
+      return "LeaseFenced";
+    case CompletionReason::DeadlineExceeded:
+      return "DeadlineExceeded";
+    case CompletionReason::EngineError:
+      return "EngineError";
+  }
+  return "Unknown";
+}
+
+}  // namespace leasehold

@@ -1,0 +1,374 @@
+#include "worker/schedule/scheduler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/expects.hpp"
+#include "ipc/gate_set.hpp"
+
+namespace leasehold {
+
+std::uint32_t StepPlan::row_count() const {
+  std::uint32_t rows = 0;
+  for (const PlannedRows& part : parts) rows += part.n_rows;
+  return rows;
+}
+
+// ------------------------------------------------------------------------------------- the tick
+
+StepPlan Scheduler::plan(TimePoint now) {
+  drop_expired(now);
+  admit_in_turn();
+  StepPlan plan;
+  starved_.clear();
+  std::uint32_t budget = limits_.token_budget;
+  for (const bool decoding : {true, false}) {
+    for (const auto& sequence : running_) {
+      if ((sequence->pending() == 1) != decoding || budget == 0) continue;
+      const std::uint32_t n_rows = std::min(sequence->pending(), budget);
+      if (!reserve_rows(*sequence, n_rows)) continue;
+      plan.parts.push_back({sequence.get(), n_rows, n_rows == sequence->pending()});
+      budget -= n_rows;
+    }
+  }
+  end_starved();
+  return plan;
+}
+
+bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
+  Tenancy& tenancy = tenancy_of(sequence);
+  const std::uint32_t positions = sequence.blocks.committed() + n_rows;
+  const bool ok = sequence.blocks.reserve(positions, tenancy.pool).has_value();
+  // Ask one block ahead, so that the broker's answer is there when it is needed.
+  const std::uint32_t ahead = blocks_for(positions + limits_.tokens_per_block);
+  const auto held = static_cast<std::uint32_t>(sequence.blocks.blocks().size());
+  if (ahead > held && tenancy.pool.free_blocks() == 0) wish(tenancy, ahead - held);
+  if (!ok) starved_.push_back(&sequence);
+  return ok;
+}
+
+void Scheduler::end_starved() {
+  for (Sequence* sequence : starved_) {
+    const Tenancy& tenancy = tenancy_of(*sequence);
+    if (!tenancy.growth_denied) continue;
+    const auto detail = fmt::format(
+        "no free KV block in lease {} ({} held) and the broker lends no more; retry later or "
+        "ask for a larger quota",
+        to_string(tenancy.config.lease), tenancy.pool.held_blocks());
+    end_sequence(*sequence, {.reason = CompletionReason::EngineError,
+                             .error = Error{Errc::OutOfBlocks, detail}});
+  }
+  for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied = false;
+}
+
+void Scheduler::commit(const PlannedRows& part, std::optional<TokenId> token, bool is_end_token) {
+  Sequence& sequence = *part.sequence;
+  sequence.blocks.commit(sequence.blocks.committed() + part.n_rows);
+  if (!token) return;
+  if (is_end_token && !sequence.request.sampling.ignore_eos) {
+    return end_sequence(sequence, {.reason = CompletionReason::EndOfSequence});
+  }
+  tokens_.push_back({sequence.request.request, *token, sequence.emitted()});
+  sequence.tokens.push_back(*token);
+  const bool enough = sequence.emitted() >= sequence.request.max_emitted_tokens;
+  if (enough || sequence.tokens.size() >= limits_.max_context) {
+    end_sequence(sequence, {.reason = CompletionReason::MaxTokensReached});
+  }
+}
+
+void Scheduler::end_sequence(Sequence& sequence, Completed how, bool told_already) {
+  how.request = sequence.request.request;
+  how.emitted_tokens = sequence.emitted();
+  if (!told_already) completed_.push_back(std::move(how));
+  Tenancy& tenancy = tenancy_of(sequence);
+  sequence.blocks.free(tenancy.pool);
+  --tenancy.running;
+  std::erase_if(running_, [&](const auto& running) { return running.get() == &sequence; });
+}
+
+std::vector<SchedulerEvent> Scheduler::take_events() {
+  std::vector<SchedulerEvent> events;
+  const auto append = [&events](auto& from) {
+    events.insert(events.end(), std::make_move_iterator(from.begin()),
+                  std::make_move_iterator(from.end()));
+    from.clear();
+  };
+  // A request's last token precedes its completion on the wire, so tokens of requests that ended
+  // in this very tick go first; otherwise completions, rejections, tokens.
+  const auto ended_now = [this](const Token& token) {
+    return std::ranges::any_of(completed_,
+                               [&](const Completed& c) { return c.request == token.request; });
+  };
+  const auto rest = std::stable_partition(tokens_.begin(), tokens_.end(), ended_now);
+  std::vector<Token> last_words(tokens_.begin(), rest);
+  tokens_.erase(tokens_.begin(), rest);
+  append(last_words);
+  append(completed_);
+  append(rejected_);
+  append(rebound_);
+  append(tokens_);
+  return events;
+}
+
+// ------------------------------------------------------------------------------------ admission
+
+void Scheduler::drop_expired(TimePoint now) {
+  const auto expired = [now](const PromptRequest& request) {
+    return request.deadline && *request.deadline <= now;
+  };
+  for (auto& [lease, tenancy] : tenancies_) {
+    for (const PromptRequest& request : tenancy.waiting) {
+      if (!expired(request)) continue;
+      completed_.push_back({.request = request.request,
+                            .reason = CompletionReason::DeadlineExceeded,
+                            .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size())});
+    }
+    std::erase_if(tenancy.waiting, expired);
+  }
+}
+
+void Scheduler::admit_in_turn() {
+  // One admission per lease and round, starting behind the one served last.
+  for (bool admitted = true; admitted;) {
+    admitted = false;
+    std::vector<LeaseId> turn = leases();
+    std::ranges::rotate(turn, std::ranges::upper_bound(turn, last_admitted_));
+    for (const LeaseId lease : turn) {
+      if (running_.size() >= limits_.max_batch_size) return;
+      if (!admit_one(tenancies_.at(lease))) continue;
+      last_admitted_ = lease;
+      admitted = true;
+    }
+  }
+}
+
+bool Scheduler::admit_one(Tenancy& tenancy) {
+  if (tenancy.waiting.empty() || tenancy.running >= tenancy.config.max_concurrent) return false;
+  auto sequence = std::make_unique<Sequence>(tenancy.waiting.front(), limits_.tokens_per_block);
+  if (!reserve_first_blocks(*sequence, tenancy)) return false;
+  sequence->place = free_place();
+  tenancy.waiting.pop_front();
+  ++tenancy.running;
+  const PromptRequest& request = sequence->request;
+  if (request.rebound_from) {
+    rebound_.push_back({request.request, *request.rebound_from, request.lease,
+                        static_cast<std::uint32_t>(sequence->tokens.size())});
+  }
+  running_.push_back(std::move(sequence));
+  return true;
+}
+
+bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
+  const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
+  const std::uint32_t needed = blocks_for(positions) + limits_.record_blocks;
+  const std::uint32_t free = tenancy.pool.free_blocks();
+  if (free >= needed) {
+    const bool ok = sequence.blocks.reserve_record(limits_.record_blocks, tenancy.pool) &&
+                    sequence.blocks.reserve(positions, tenancy.pool);
+    ensures(ok, "blocks that were counted free can be taken");
+    return true;
+  }
+  if (tenancy.growth_denied && tenancy.running == 0) {
+    const auto detail = fmt::format(
+        "the prompt needs {} KV blocks, lease {} has {} free and the "
+        "broker lends no more",
+        needed, to_string(tenancy.config.lease), free);
+    rejected_.push_back({sequence.request.request, Error{Errc::PoolExhausted, detail}});
+    tenancy.waiting.pop_front();
+    return false;
+  }
+  wish(tenancy, needed - free);
+  return false;
+}
+
+void Scheduler::wish(Tenancy& tenancy, std::uint32_t missing) {
+  tenancy.blocks_wanted = std::max(tenancy.blocks_wanted, missing);
+}
+
+std::vector<GrowthWish> Scheduler::take_growth_wishes() {
+  std::vector<GrowthWish> wishes;
+  for (auto& [lease, tenancy] : tenancies_) {
+    if (tenancy.blocks_wanted > 0) wishes.push_back({lease, tenancy.blocks_wanted});
+    tenancy.blocks_wanted = 0;
+  }
+  return wishes;
+}
+
+// ------------------------------------------------------------------------------------- requests
+
+Result<void> Scheduler::submit(PromptRequest request) {
+  TRY(check(request));
+  tenancies_.at(request.lease).waiting.push_back(std::move(request));
+  return {};
+}
+
+Result<void> Scheduler::check(const PromptRequest& request) const {
+  const auto found = tenancies_.find(request.lease);
+  if (found == tenancies_.end()) {
+    return fail(Errc::LeaseFenced, fmt::format("lease {} is not live on this worker; acquire a "
+                                               "fresh one",
+                                               to_string(request.lease)));
+  }
+  const Tenancy& tenancy = found->second;
+  if (tenancy.config.tenant != request.tenant) {
+    return fail(Errc::UnknownTenant, fmt::format("lease {} is not tenant {}'s",
+                                                 to_string(request.lease), request.tenant.value));
+  }
+  if (id_in_use(request.request)) {
+    return fail(Errc::BadRequest,
+                fmt::format("request {} is running already", request.request.value));
+  }
+  TRY(check_sizes(request, tenancy));
+  if (tenancy.waiting.size() >= limits_.max_waiting_per_lease) {
+    return fail(Errc::QuotaConcurrent,
+                fmt::format("{} requests of lease {} are waiting already; retry when one ends",
+                            tenancy.waiting.size(), to_string(request.lease)));
+  }
+  if (waiting_count() >= limits_.max_waiting) {
+    return fail(Errc::QueueFull,
+                fmt::format("{} requests are waiting; retry later", waiting_count()));
+  }
+  return {};
+}
+
+Result<void> Scheduler::check_sizes(const PromptRequest& request, const Tenancy& tenancy) const {
+  const float temperature = request.sampling.temperature;
+  if (!std::isfinite(temperature) || temperature < 0.0f) {
+    return fail(Errc::BadRequest, "temperature must be a finite number of at least 0");
+  }
+  if (request.prompt.empty()) return fail(Errc::BadRequest, "the prompt is empty");
+  if (request.max_emitted_tokens <= request.emitted.size()) {
+    return fail(Errc::BadRequest,
+                fmt::format("max_emitted_tokens {} leaves nothing to emit after the {} tokens "
+                            "delivered before",
+                            request.max_emitted_tokens, request.emitted.size()));
+  }
+  const std::size_t known = request.prompt.size() + request.emitted.size();
+  if (known >= limits_.max_context) {
+    return fail(Errc::PromptTooLong,
+                fmt::format("{} tokens, the model's context holds {}", known, limits_.max_context));
+  }
+  const std::size_t most = std::min<std::size_t>(request.prompt.size() + request.max_emitted_tokens,
+                                                 limits_.max_context);
+  const std::uint32_t blocks = blocks_for(static_cast<std::uint32_t>(most)) + limits_.record_blocks;
+  if (blocks > tenancy.config.max_blocks) {
+    return fail(Errc::QuotaBlocks,
+                fmt::format("up to {} tokens need {} KV blocks, tenant {} may hold {}; ask for "
+                            "fewer tokens",
+                            most, blocks, request.tenant.value, tenancy.config.max_blocks));
+  }
+  return {};
+}
+
+bool Scheduler::id_in_use(const RequestId& request) const {
+  for (const auto& sequence : running_) {
+    if (sequence->request.request == request) return true;
+  }
+  for (const auto& [lease, tenancy] : tenancies_) {
+    for (const PromptRequest& waiting : tenancy.waiting) {
+      if (waiting.request == request) return true;
+    }
+  }
+  return false;
+}
+
+Result<void> Scheduler::cancel(const RequestId& request) {
+  for (const auto& sequence : running_) {
+    if (sequence->request.request != request) continue;
+    end_sequence(*sequence, {.reason = CompletionReason::Cancelled});
+    return {};
+  }
+  for (auto& [lease, tenancy] : tenancies_) {
+    const auto found = std::ranges::find(tenancy.waiting, request, &PromptRequest::request);
+    if (found == tenancy.waiting.end()) continue;
+    completed_.push_back({.request = request,
+                          .reason = CompletionReason::Cancelled,
+                          .emitted_tokens = static_cast<std::uint32_t>(found->emitted.size())});
+    tenancy.waiting.erase(found);
+    return {};
+  }
+  return fail(Errc::UnknownRequest,
+              fmt::format("no request {} is waiting or running", request.value));
+}
+
+// --------------------------------------------------------------------------------------- leases
+
+void Scheduler::add_lease(TenancyConfig config) {
+  expects(!knows(config.lease), "a lease is granted to a worker once");
+  const LeaseId lease = config.lease;
+  tenancies_[lease].config = std::move(config);
+}
+
+void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
+  expects(knows(lease), "extents belong to a known lease");
+  tenancies_.at(lease).pool.add_extent(extent, blocks);
+}
+
+void Scheduler::deny_growth(LeaseId lease) {
+  const auto found = tenancies_.find(lease);
+  if (found != tenancies_.end()) found->second.growth_denied = true;
+}
+
+std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_t count) {
+  const auto found = tenancies_.find(lease);
+  return found == tenancies_.end() ? std::vector<ExtentId>{}
+                                   : found->second.pool.remove_free_extents(count);
+}
+
+void Scheduler::end_lease(LeaseId lease, const LeaseVerdict& verdict, CompletionReason reason) {
+  if (!knows(lease)) return;
+  std::vector<Sequence*> ending;
+  for (const auto& sequence : running_) {
+    if (sequence->request.lease == lease) ending.push_back(sequence.get());
+  }
+  for (Sequence* sequence : ending) {
+    end_sequence(*sequence, {.reason = reason, .verdict = verdict});
+  }
+  for (const PromptRequest& request : tenancies_.at(lease).waiting) {
+    completed_.push_back({.request = request.request,
+                          .reason = reason,
+                          .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size()),
+                          .verdict = verdict});
+  }
+  tenancies_.erase(lease);
+}
+
+std::vector<LeaseId> Scheduler::leases() const {
+  std::vector<LeaseId> ids;
+  for (const auto& [lease, tenancy] : tenancies_) ids.push_back(lease);
+  return ids;
+}
+
+// -------------------------------------------------------------------------------------- helpers
+
+bool Scheduler::has_work() const {
+  return !running_.empty() || waiting_count() > 0;
+}
+
+std::uint32_t Scheduler::waiting_count() const {
+  std::size_t waiting = 0;
+  for (const auto& [lease, tenancy] : tenancies_) waiting += tenancy.waiting.size();
+  return static_cast<std::uint32_t>(waiting);
+}
+
+std::uint32_t Scheduler::free_place() const {
+  for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
+    const bool taken = std::ranges::any_of(
+        running_, [place](const auto& sequence) { return sequence->place == place; });
+    if (!taken) return place;
+  }
+  ensures(false, "at most max_batch_size sequences run");
+  return 0;
+}
+
+std::uint32_t Scheduler::blocks_for(std::uint32_t n_positions) const {
+  return (n_positions + limits_.tokens_per_block - 1) / limits_.tokens_per_block;
+}
+
+Tenancy& Scheduler::tenancy_of(const Sequence& sequence) {
+  return tenancies_.at(sequence.request.lease);
+}
+
+}  // namespace leasehold

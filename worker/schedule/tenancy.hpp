@@ -1,0 +1,28 @@
+/// A lease as the scheduler knows it: whose it is, what it may hold, what waits for it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "worker/kv/block_pool.hpp"
+#include "worker/schedule/request.hpp"
+
+namespace leasehold {
+
+struct TenancyConfig {
+  LeaseId lease;
+  TenantId tenant;
+  std::uint32_t max_concurrent = 1;
+  std::uint32_t max_blocks = 0;
+};
+
+struct Tenancy {
+  TenancyConfig config;
+  BlockPool pool;
+  std::deque<PromptRequest> waiting;
+  std::uint32_t running = 0;
+  bool growth_denied = false;       ///< The last request for more extents came back empty-handed.
+  std::uint32_t blocks_wanted = 0;  ///< More than the pool has free; asked of the broker.
+};
+
+}  // namespace leasehold
