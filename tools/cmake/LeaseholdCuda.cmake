@@ -1,15 +1,35 @@
 # Finds nvcc and enables CUDA only then. A machine without it builds everything else.
 # LEASEHOLD_HAVE_CUDA says what was decided.
+#
+#   leasehold_cuda_settings(target)   C++20, our include root, warnings by way of the host compiler
 set(LEASEHOLD_HAVE_CUDA OFF)
 if(LEASEHOLD_CUDA)
   find_program(LEASEHOLD_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
   if(LEASEHOLD_NVCC)
     set(CMAKE_CUDA_COMPILER "${LEASEHOLD_NVCC}")
     set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90a-real 90-virtual)
-    # CMake 3.25 has no CUDA20 dialect for nvcc 13 and would hand it -std=c++23.
-    set(CMAKE_CUDA_STANDARD 17)
     enable_language(CUDA)
+    # CMake 3.25 knows no C++20 for nvcc 13, which has it, and would hand it CXX's -std=c++23. This
+    # teaches it the one dialect our kernels use.
+    if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+      list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
+    endif()
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     set(LEASEHOLD_HAVE_CUDA ON)
   endif()
 endif()
 message(STATUS "CUDA backend: ${LEASEHOLD_HAVE_CUDA}")
+
+function(leasehold_cuda_settings target)
+  target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}")
+  # -Wpedantic is left out: nvcc's own generated host code has line markers it objects to.
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off>)
+  if(LEASEHOLD_WARNINGS_AS_ERRORS)
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Werror>)
+  endif()
+endfunction()

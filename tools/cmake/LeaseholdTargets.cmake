@@ -9,11 +9,12 @@ function(leasehold_settings target)
   target_compile_features(${target} PUBLIC cxx_std_23)
   target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}")
   # -ffp-contract=off: the order and rounding of every float operation is the one written down.
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-                         -Wno-sign-conversion -Wno-missing-field-initializers
-                         -Wnon-virtual-dtor -ffp-contract=off)
+  # For C++ only: nvcc has its own way of handing flags on (leasehold_cuda_settings).
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
+    -Wno-sign-conversion -Wno-missing-field-initializers -Wnon-virtual-dtor -ffp-contract=off>)
   if(LEASEHOLD_WARNINGS_AS_ERRORS)
-    target_compile_options(${target} PRIVATE -Werror)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
   endif()
   if(LEASEHOLD_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${LEASEHOLD_SANITIZE}

@@ -1,0 +1,20 @@
+/// Compiles, as a kernel's file would, every header that kernels share with the rest of the house.
+/// There is no code here: what is promised to be C++20-clean must pass nvcc without a warning.
+#include "common/expects.hpp"
+#include "ipc/gate_set.hpp"
+#include "ipc/launch_gate.hpp"
+#include "ipc/launch_site.hpp"
+#include "ipc/lease_word.hpp"
+#include "ipc/leased.hpp"
+#include "ipc/segment_layout.hpp"
+#include "ipc/thread_gate.hpp"
+#include "kernels/launch_status.hpp"
+#include "kernels/numerics/attention_order.hpp"
+#include "kernels/numerics/exp.hpp"
+#include "kernels/numerics/f16.hpp"
+#include "kernels/numerics/ordered_sum.hpp"
+#include "kernels/numerics/rope.hpp"
+#include "kernels/op_args.hpp"
+#include "kernels/quant/tensor_type.hpp"
+
+static_assert(__cplusplus >= 202002L);

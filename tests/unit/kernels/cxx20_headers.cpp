@@ -1,0 +1,21 @@
+/// Compiled as C++20: the headers that .cu files include must not need more. Nothing to run.
+#include "common/errc.hpp"
+#include "common/expects.hpp"
+#include "ipc/gate_set.hpp"
+#include "ipc/launch_gate.hpp"
+#include "ipc/launch_site.hpp"
+#include "ipc/lease_word.hpp"
+#include "ipc/leased.hpp"
+#include "ipc/segment_layout.hpp"
+#include "ipc/thread_gate.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/launch_status.hpp"
+#include "kernels/numerics/attention_order.hpp"
+#include "kernels/numerics/f16.hpp"
+#include "kernels/numerics/ordered_sum.hpp"
+#include "kernels/numerics/rope.hpp"
+#include "kernels/op_args.hpp"
+#include "kernels/quant/dequantize.hpp"
+#include "kernels/quant/tensor_type.hpp"
+
+static_assert(__cplusplus < 202100L, "this file is a check only when it is compiled as C++20");
