@@ -183,6 +183,10 @@ TEST_CASE("gguf: broken metadata is refused with the byte where it breaks") {
       {"string", with_metadata(1, raw_string("k") + strings + huge), Errc::FileCorrupt, "needs"},
       {"array count", with_metadata(1, raw_string("k") + array + u32 + huge), Errc::FileCorrupt,
        "cannot fit"},
+      {"array size wraps",
+       with_metadata(1, raw_string("k") + array + raw(std::to_underlying(GgufType::Uint64)) +
+                            raw(std::uint64_t{1} << 61)),
+       Errc::FileCorrupt, "cannot fit"},
       {"array of strings", with_metadata(1, raw_string("k") + array + strings + huge + padding),
        Errc::FileCorrupt, "cannot fit"},
       {"nested", with_metadata(1, raw_string("k") + array + array + raw(std::uint64_t{1})),

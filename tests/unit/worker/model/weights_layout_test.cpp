@@ -92,6 +92,8 @@ TEST_CASE("layout: any one weight missing is an error that names it") {
 TEST_CASE("layout: a weight of another shape or a norm of another type is refused") {
   check_refused(tiny_llama().tensor("blk.1.attn_q.weight", TensorType::F32, {32, 16}),
                 Errc::FileCorrupt, "blk.1.attn_q.weight has 16 rows of 32");
+  check_refused(tiny_llama().tensor("blk.1.attn_q.weight", TensorType::F32, {16, 32}),
+                Errc::FileCorrupt, "blk.1.attn_q.weight has 32 rows of 16");
   check_refused(tiny_llama().tensor("blk.0.ffn_down.weight", TensorType::F32, {32, 64}),
                 Errc::FileCorrupt, "blk.0.ffn_down.weight");
   check_refused(tiny_llama().tensor("blk.0.ffn_norm.weight", TensorType::F16, {32}),
