@@ -185,10 +185,10 @@ Result<void> place_tensors(const GgufCursor& in, std::uint64_t file_size_bytes,
   const std::uint64_t data_size = file_size_bytes - std::min(data_start, file_size_bytes);
   for (GgufTensor& tensor : directory.tensors) {
     if ((tensor.offset & mask) != 0)
-      return in.corrupt(data_start, fmt::format("tensor {} has offset {}, not a multiple of {}",
-                                                tensor.name, tensor.offset, alignment));
+      return in.corrupt(in.position(), fmt::format("tensor {} has offset {}, not a multiple of {}",
+                                                   tensor.name, tensor.offset, alignment));
     if (tensor.offset > data_size || tensor.size_bytes > data_size - tensor.offset)
-      return in.corrupt(data_start,
+      return in.corrupt(file_size_bytes,
                         fmt::format("tensor {} takes {} bytes from {} of the {} bytes of data: the "
                                     "file is cut short, fetch it again",
                                     tensor.name, tensor.size_bytes, tensor.offset, data_size));
