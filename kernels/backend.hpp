@@ -12,6 +12,7 @@
 /// thread; a backend may use threads of its own. Errors: none; what can fail is in create().
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ struct BackendLimits {
   std::uint32_t n_heads = 0;
   std::uint32_t head_dim = 0;
   std::uint32_t max_width = 0;  ///< Longest row of any matrix.
+  /// For attention's partial results. A step that needs more takes more launches; one row's worth
+  /// is always there.
+  std::size_t attention_scratch_bytes = 32u << 20;
 };
 
 class Backend {

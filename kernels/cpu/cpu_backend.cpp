@@ -10,8 +10,6 @@
 namespace leasehold {
 namespace {
 
-constexpr std::size_t kPartialScratchBytes = 32u << 20;
-
 bool cpu_is_able() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("f16c");
@@ -21,7 +19,7 @@ bool cpu_is_able() {
 std::size_t partials_per_wave(const BackendLimits& limits) {
   const std::size_t per_row = std::size_t{limits.n_heads} * partition_count(limits.max_context);
   const std::size_t affordable =
-      kPartialScratchBytes / (partial_floats(limits.head_dim) * sizeof(float));
+      limits.attention_scratch_bytes / (partial_floats(limits.head_dim) * sizeof(float));
   return std::max(per_row, std::min(per_row * limits.max_rows, affordable));
 }
 

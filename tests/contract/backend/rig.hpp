@@ -12,8 +12,13 @@
 
 namespace leasehold::testing {
 
-inline constexpr BackendLimits kLimits{
-    .max_rows = 48, .max_context = 640, .n_heads = 8, .head_dim = 96, .max_width = 1024};
+/// Scratch is so small that attention over a few long rows already takes several waves.
+inline constexpr BackendLimits kLimits{.max_rows = 48,
+                                       .max_context = 640,
+                                       .n_heads = 8,
+                                       .head_dim = 96,
+                                       .max_width = 1024,
+                                       .attention_scratch_bytes = 16 * 1024};
 
 /// By threads: 0 is the reference backend, n > 0 the CPU backend with n threads.
 inline const std::vector<std::uint32_t> kEveryBackend{0, 1, 2, 3};
