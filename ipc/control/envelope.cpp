@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <optional>
 
 namespace leasehold::control {
@@ -135,7 +136,7 @@ Envelope parse_line(std::string_view line, const Limits& limits) {
     Envelope bad =
         refuse_unreadable(fmt::format("'fds' must be an integer from 0 to {}", limits.max_fds));
     // A number that no count of descriptors equals: the connection cannot go on.
-    bad.fds = limits.max_fds + 1;
+    bad.fds = std::numeric_limits<std::size_t>::max();
     return bad;
   }
   return {.fds = *fds, .content = read_content(object)};

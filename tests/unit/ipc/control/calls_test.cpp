@@ -1,0 +1,278 @@
+#include <catch2/catch.hpp>
+
+#include "peer_bench.hpp"
+
+using namespace leasehold;
+using control::Payload;
+using control::Responder;
+using leasehold::testing::PairBench;
+using leasehold::testing::PeerBench;
+using leasehold::testing::run_until;
+using nlohmann::json;
+
+namespace {
+
+/// Keeps the responder instead of answering.
+auto keep_in(std::vector<Responder>& kept) {
+  return [&kept](const std::string&, Payload, Responder respond) {
+    kept.push_back(std::move(respond));
+  };
+}
+
+}  // namespace
+
+TEST_CASE("peer: a result comes back to its own call, whatever the order of answers") {
+  PairBench bench;
+  std::vector<Responder> kept;
+  bench.right_seen.on_call = keep_in(kept);
+  std::vector<json> answers(3);
+  for (std::size_t i = 0; i < 3; ++i)
+    bench.left->call("m", {}, [&, i](Result<Payload> result) { answers[i] = result->body; });
+  run_until(bench.io, [&] { return kept.size() == 3; });
+  for (const std::size_t i : {2u, 0u, 1u}) kept[i](Payload{json{{"n", i}}, {}});
+  run_until(bench.io, [&] { return !answers[0].is_null() && !answers[1].is_null(); });
+  for (std::size_t i = 0; i < 3; ++i) CHECK(answers[i]["n"] == i);
+}
+
+TEST_CASE("peer: every error code arrives as it was given, with its sentence") {
+  PairBench bench;
+  for (int i = 0; i < kErrcCount; ++i) {
+    const Error error{static_cast<Errc>(i), "because of " + std::to_string(i)};
+    bench.right_seen.on_call = [&](const std::string&, Payload, Responder respond) {
+      respond(std::unexpected(error));
+    };
+    const auto reply = bench.ask("m");
+    REQUIRE_FALSE(reply);
+    CHECK(reply.error() == error);
+  }
+}
+
+TEST_CASE("peer: an unknown method has JSON-RPC's number, the rest one of ours") {
+  PeerBench bench;
+  bench.seen.on_call = [](const std::string& method, Payload, Responder respond) {
+    respond(fail(method == "x" ? Errc::UnknownMethod : Errc::PoolExhausted, "no"));
+  };
+  bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"x"})"
+                    "\n");
+  const json unknown = bench.other->must_read()["error"];
+  CHECK(unknown["code"] == -32601);
+  CHECK(unknown["data"] == json{{"code", "UnknownMethod"}, {"retryable", false}});
+  bench.other->send(R"({"jsonrpc":"2.0","id":2,"method":"y"})"
+                    "\n");
+  const json full = bench.other->must_read()["error"];
+  CHECK(full["code"] == -32000);
+  CHECK(full["data"] == json{{"code", "PoolExhausted"}, {"retryable", true}});
+}
+
+TEST_CASE("peer: errors of strangers are read by number, or not believed") {
+  const std::vector<std::pair<std::string, Errc>> cases = {
+      {R"({"code":-32601,"message":"?"})", Errc::UnknownMethod},
+      {R"({"code":-32602,"message":"?"})", Errc::BadRequest},
+      {R"({"code":5,"message":"?","data":{"code":"NoSuchCode"}})", Errc::SystemError},
+      {R"({"code":"x","message":7,"data":[1]})", Errc::SystemError},
+      {R"("bad")", Errc::MalformedMessage}};
+  for (const auto& [error, code] : cases) {
+    CAPTURE(error);
+    PeerBench bench;
+    std::optional<Result<Payload>> reply;
+    bench.peer->call("m", {}, [&](Result<Payload> result) { reply = std::move(result); });
+    const json call = bench.other->must_read();
+    bench.other->send(R"({"jsonrpc":"2.0","id":)" + call["id"].dump() + R"(,"error":)" + error +
+                      "}\n");
+    run_until(bench.io, [&] { return reply.has_value(); });
+    REQUIRE_FALSE(*reply);
+    CHECK(reply->error().code == code);
+  }
+}
+
+TEST_CASE("peer: both ends may call at once") {
+  PairBench bench;
+  int answered = 0;
+  for (int i = 0; i < 20; ++i) {
+    for (auto* peer : {bench.left.get(), bench.right.get()})
+      peer->call("m", {json{{"i", i}}, {}}, [&, i](Result<Payload> result) {
+        CHECK(result->body["i"] == i);
+        ++answered;
+      });
+  }
+  run_until(bench.io, [&] { return answered == 40; });
+}
+
+TEST_CASE("peer: notifications arrive in order and are not answered") {
+  PairBench bench;
+  for (int i = 0; i < 5; ++i) bench.left->notify("n", {json{{"i", i}}, {}});
+  bench.ask("m").value();
+  REQUIRE(bench.right_seen.notifications.size() == 5);
+  for (int i = 0; i < 5; ++i)
+    CHECK(bench.right_seen.notifications[static_cast<std::size_t>(i)].second.body["i"] == i);
+}
+
+TEST_CASE("peer: a dropped responder answers for itself, a used one answers once") {
+  PairBench bench;
+  bench.right_seen.on_call = [](const std::string&, Payload, Responder) {};
+  CHECK(bench.ask("m").error().code == Errc::SystemError);
+  bench.right_seen.on_call = [](const std::string&, Payload, Responder respond) {
+    respond(Payload{json{{"first", true}}, {}});
+    respond(fail(Errc::SystemError, "second"));
+  };
+  CHECK(bench.ask("m")->body == json{{"first", true}});
+  CHECK(bench.ask("m")->body == json{{"first", true}});
+}
+
+TEST_CASE("peer: a call without an answer times out, and a late answer is ignored") {
+  PairBench bench;
+  std::vector<Responder> kept;
+  bench.right_seen.on_call = keep_in(kept);
+  std::vector<Errc> codes;
+  bench.left->call(
+      "m", {}, [&](Result<Payload> result) { codes.push_back(result.error().code); },
+      std::chrono::milliseconds(1));
+  run_until(bench.io, [&] { return !codes.empty() && !kept.empty(); });
+  kept[0](Payload{});
+  bench.right_seen.on_call = [](const std::string&, Payload, Responder respond) { respond({}); };
+  bench.ask("next").value();
+  CHECK(codes == std::vector{Errc::TimedOut});
+}
+
+TEST_CASE("peer: when the connection ends, pending calls end first and nothing comes after") {
+  PeerBench bench;
+  std::vector<std::string> order;
+  bench.peer->call("m", {}, [&](Result<Payload> result) {
+    CHECK(result.error().code == Errc::ConnectionLost);
+    CHECK(bench.seen.closed.empty());
+    order.push_back("call");
+  });
+  bench.other->must_read();
+  SECTION("because the other end hangs up") {
+    bench.other->hang_up();
+  }
+  SECTION("because this end closes") {
+    bench.peer->close();
+  }
+  CHECK(order.empty());
+  bench.run_until_closed();
+  CHECK(order.size() == 1);
+  CHECK(bench.seen.closed[0].code == Errc::ConnectionLost);
+}
+
+TEST_CASE("peer: a call on a closed connection is answered, later, by the io_context") {
+  PeerBench bench;
+  bench.peer->close();
+  bench.run_until_closed();
+  std::optional<Errc> code;
+  bench.peer->call("m", {}, [&](Result<Payload> result) { code = result.error().code; });
+  CHECK_FALSE(code);
+  run_until(bench.io, [&] { return code.has_value(); });
+  CHECK(code == Errc::ConnectionLost);
+}
+
+TEST_CASE("peer: close sends what is queued before it") {
+  PeerBench bench;
+  const std::string big(900'000, 'x');  // more than the kernel takes at once
+  bench.peer->notify("big", {json{{"x", big}}, {}});
+  bench.peer->notify("last", {});
+  bench.peer->close();
+  CHECK(bench.other->must_read()["params"]["x"] == big);
+  CHECK(bench.other->must_read()["method"] == "last");
+  CHECK_FALSE(bench.other->read());
+  bench.run_until_closed();
+}
+
+TEST_CASE("peer: lines after a close are not acted upon") {
+  PeerBench bench;
+  bench.seen.on_call = [&](const std::string&, Payload, Responder respond) {
+    respond({});
+    bench.peer->close();
+  };
+  const std::string ping = R"({"jsonrpc":"2.0","id":1,"method":"ping"})"
+                           "\n";
+  bench.other->send(ping + ping);
+  bench.run_until_closed();
+  CHECK(bench.seen.calls.size() == 1);
+}
+
+TEST_CASE("peer: a handler may let go of the peer, and responders outlive it") {
+  PeerBench bench;
+  std::vector<Responder> kept;
+  bench.seen.on_call = [&](const std::string&, Payload, Responder respond) {
+    kept.push_back(std::move(respond));
+    bench.peer->close();
+    bench.peer.reset();
+  };
+  bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"ping"})"
+                    "\n");
+  bench.run_until_closed();
+  CHECK_FALSE(bench.other->read());
+  kept[0](Payload{});
+  kept.clear();
+}
+
+TEST_CASE("peer: an io_context may end with peers, calls and responders still alive") {
+  std::vector<Responder> kept;
+  {
+    boost::asio::io_context io;
+    auto [one, two] = leasehold::testing::two_sockets(io);
+    leasehold::testing::Seen seen;
+    seen.on_call = keep_in(kept);
+    const auto left = control::Peer::create(std::move(one), {});
+    const auto right = control::Peer::create(std::move(two), seen.handlers());
+    left->start();
+    right->start();
+    left->call("m", {}, [](Result<Payload>) {}, std::chrono::hours(1));
+    run_until(io, [&] { return kept.size() == 1; });
+  }
+  kept.clear();
+}
+
+TEST_CASE("peer: who does not read is dropped, with what waited for it") {
+  PeerBench bench({.max_queued_bytes = 1 << 20});
+  const std::size_t fds_before = leasehold::testing::open_fd_count();
+  int sent = 0;
+  while (bench.seen.closed.empty() && sent < 1000) {
+    bench.peer->notify("n", {json{{"x", std::string(10'000, 'x')}}, {}});
+    bench.io.restart();
+    bench.io.poll();
+    ++sent;
+  }
+  CHECK(sent < 300);
+  bench.run_until_closed();
+  CHECK(bench.seen.closed[0].code == Errc::QueueFull);
+  CHECK(leasehold::testing::open_fd_count() < fds_before);
+}
+
+TEST_CASE("peer: what would break the other end's limits is not sent") {
+  PairBench bench({.max_line_bytes = 10'000});
+  const json big = {{"x", std::string(20'000, 'x')}};
+  CHECK(bench.ask("m", {big, {}}).error().code == Errc::MessageTooLarge);
+  bench.right_seen.on_call = [&](const std::string&, Payload, Responder respond) {
+    respond(Payload{big, {}});
+  };
+  CHECK(bench.ask("m").error().code == Errc::MessageTooLarge);
+  CHECK(bench.left_seen.closed.empty());
+  bench.left->notify("n", {big, {}});
+  run_until(bench.io, [&] { return !bench.left_seen.closed.empty(); });
+  CHECK(bench.left_seen.closed[0].code == Errc::MessageTooLarge);
+}
+
+TEST_CASE("peer: the other end's answer is read although it takes nothing any more") {
+  PeerBench bench;
+  bench.other->send(R"({"jsonrpc":"2.0","method":"farewell"})"
+                    "\n");
+  bench.other->hang_up();
+  bench.peer->notify("n", {});  // fails at once: nobody is there
+  bench.run_until_closed();
+  REQUIRE(bench.seen.notifications.size() == 1);
+  CHECK(bench.seen.notifications[0].first == "farewell");
+}
+
+TEST_CASE("peer: it knows who is at the other end") {
+  PeerBench bench;
+  CHECK(bench.peer->credentials().pid == ::getpid());
+  CHECK(bench.peer->credentials().uid == ::getuid());
+}
+
+TEST_CASE("peer: text that is no UTF-8 goes out repaired instead of not at all") {
+  PeerBench bench;
+  bench.peer->notify("n", {json{{"x", "a\xff"}}, {}});
+  CHECK(bench.other->must_read()["params"]["x"] == "a\xEF\xBF\xBD");
+}

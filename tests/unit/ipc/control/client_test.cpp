@@ -1,0 +1,81 @@
+#include "ipc/control/client.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <thread>
+
+#include "peer_bench.hpp"
+
+using namespace leasehold;
+using control::Client;
+using control::Payload;
+using control::Responder;
+using leasehold::testing::Seen;
+using nlohmann::json;
+
+namespace {
+
+/// A server for one connection, on a thread of its own, until that connection ends.
+class Server {
+ public:
+  explicit Server(Seen& seen) {
+    auto acceptor = control::listen_on(io_, path(), 0600);
+    if (!acceptor) FAIL(acceptor.error().detail);
+    acceptor->async_accept([this, &seen](boost::system::error_code, control::Socket socket) {
+      auto handlers = seen.handlers();
+      handlers.on_closed = [this](const Error&) { peer_.reset(); };
+      peer_ = control::Peer::create(std::move(socket), std::move(handlers));
+      peer_->start();
+    });
+    thread_ = std::jthread([this, a = *std::move(acceptor)] { io_.run(); });
+  }
+  ~Server() { std::filesystem::remove(path()); }
+  std::string path() const {
+    return (std::filesystem::temp_directory_path() /
+            ("leasehold-client-" + std::to_string(::getpid())))
+        .string();
+  }
+  /// Only from a handler.
+  control::Peer& peer() { return *peer_; }
+
+ private:
+  boost::asio::io_context io_;
+  std::shared_ptr<control::Peer> peer_;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("client: it asks, is answered, and hands out notifications in order") {
+  Seen seen;
+  Server server(seen);
+  seen.on_call = [&](const std::string& method, Payload params, Responder respond) {
+    if (method == "fail") return respond(fail(Errc::UnknownLease, "no lease 1.1"));
+    server.peer().notify("first", {});
+    server.peer().notify("second", {});
+    respond(std::move(params));
+  };
+  auto client = Client::connect(server.path());
+  REQUIRE(client);
+  CHECK(client->call("echo", {json{{"a", 1}}, {}})->body == json{{"a", 1}});
+  CHECK(client->call("fail", {}).error() == Error{Errc::UnknownLease, "no lease 1.1"});
+  CHECK(client->next_notification(Duration::zero())->method == "first");
+  CHECK(client->next_notification(Duration::zero())->method == "second");
+  CHECK(client->next_notification(Duration::zero()).error().code == Errc::TimedOut);
+}
+
+TEST_CASE("client: no answer is a timeout, and a lost connection is said") {
+  Seen seen;
+  Server server(seen);
+  std::vector<Responder> kept;
+  seen.on_call = [&](const std::string& method, Payload, Responder respond) {
+    if (method == "hang up") server.peer().close();
+    kept.push_back(std::move(respond));
+  };
+  auto client = Client::connect(server.path());
+  REQUIRE(client);
+  CHECK(client->call("wait", {}, std::chrono::milliseconds(1)).error().code == Errc::TimedOut);
+  CHECK(client->call("hang up", {}).error().code == Errc::ConnectionLost);
+  CHECK(client->next_notification(std::chrono::seconds(9)).error().code == Errc::ConnectionLost);
+  CHECK(client->call("again", {}).error().code == Errc::ConnectionLost);
+}

@@ -1,0 +1,72 @@
+#include "ipc/control/events.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace leasehold;
+using nlohmann::json;
+
+namespace {
+
+const std::vector<std::string> kSamples = {
+    R"({"event":"lease_state","at_boottime_ns":7,"lease":"17.4","state":"Fenced",
+        "reason":"operator","tenant":"acme","proof":"LaunchQuiet"})",
+    R"({"event":"region_state","at_boottime_ns":7,"region":3,"kind":"extent","state":"Free",
+        "lease":""})",
+    R"({"event":"forward_revoked","at_boottime_ns":7,"lease":"17.4","kernel_site":"kv_append",
+        "layer":65535,"kv_position":12,"since_flip_ns":900})",
+    R"({"event":"batched_decode_step","at_boottime_ns":7,"step":18446744073709551615,"n_seqs":2,
+        "emitted_tokens":1,"per_seq_kv_positions":[4,4294967295]})",
+    R"({"event":"rebind","at_boottime_ns":7,"tenant":"acme","request":"r-1","old_lease":"17.4",
+        "new_lease":"18.1","prompt_tokens":30})",
+    R"({"event":"request_completed","at_boottime_ns":7,"request":"r-1","tenant":"acme",
+        "lease":"17.4","reason":"Revoked","emitted_tokens":3})"};
+
+}  // namespace
+
+TEST_CASE("events: every event reads what it wrote") {
+  REQUIRE(kSamples.size() == std::variant_size_v<events::Event>);
+  for (const auto& text : kSamples) {
+    const json sample = json::parse(text);
+    const auto read = events::from_json(sample);
+    if (!read) FAIL(read.error().detail);
+    CHECK(read->at == TimePoint{7});
+    CHECK(events::name(read->event) == sample["event"].get<std::string>());
+    CHECK(events::to_json(read->event, read->at) == sample);
+  }
+}
+
+TEST_CASE("events: a missing or foreign field is named") {
+  for (const auto& text : kSamples) {
+    const json whole = json::parse(text);
+    for (const auto& [field, value] : whole.items()) {
+      json less = whole;
+      less.erase(field);
+      json wrong = whole;
+      wrong[field] = json::object();
+      for (const json& bad : {less, wrong}) {
+        CAPTURE(bad.dump());
+        const auto read = events::from_json(bad);
+        REQUIRE_FALSE(read);
+        CHECK(read.error().code == Errc::BadRequest);
+        CHECK_THAT(read.error().detail, Catch::Contains("'" + field + "'"));
+      }
+    }
+  }
+}
+
+TEST_CASE("events: words and numbers outside the closed lists are refused") {
+  const std::vector<std::tuple<std::size_t, std::string, json>> cases = {
+      {0, "event", "lease_vanished"}, {0, "state", "Gone"},     {0, "reason", "mood"},
+      {1, "kind", "scratch"},         {1, "lease", "x"},        {2, "layer", 65536},
+      {2, "kernel_site", "nowhere"},  {3, "n_seqs", 1ll << 32}, {5, "reason", ""}};
+  for (const auto& [index, field, value] : cases) {
+    json wrong = json::parse(kSamples[index]);
+    wrong[field] = value;
+    CAPTURE(wrong.dump());
+    const auto read = events::from_json(wrong);
+    REQUIRE_FALSE(read);
+    CHECK(read.error().code == Errc::BadRequest);
+  }
+  CHECK_FALSE(events::from_json(json::array()).has_value());
+}

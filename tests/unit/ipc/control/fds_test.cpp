@@ -1,0 +1,184 @@
+#include <fcntl.h>
+
+#include <catch2/catch.hpp>
+
+#include "peer_bench.hpp"
+
+using namespace leasehold;
+using control::Payload;
+using control::Responder;
+using leasehold::testing::contents;
+using leasehold::testing::memfd_with;
+using leasehold::testing::open_fd_count;
+using leasehold::testing::PairBench;
+using leasehold::testing::PeerBench;
+using leasehold::testing::run_until;
+using nlohmann::json;
+
+namespace {
+
+std::vector<UniqueFd> fds_with(std::initializer_list<std::string> texts) {
+  std::vector<UniqueFd> fds;
+  for (const auto& text : texts) fds.push_back(memfd_with(text));
+  return fds;
+}
+
+std::string notification(const std::string& method, int fds) {
+  json line = {{"jsonrpc", "2.0"}, {"method", method}};
+  if (fds != 0) line["fds"] = fds;
+  return line.dump() + "\n";
+}
+
+/// What is sent must end the connection as malformed, and leave no descriptor behind.
+void check_cut_off(const std::function<void(PeerBench&, int fd)>& send,
+                   control::Limits limits = {}) {
+  const UniqueFd fd = memfd_with("x");
+  const std::size_t before = open_fd_count();
+  {
+    PeerBench bench(limits);
+    send(bench, fd.get());
+    CHECK(bench.other->must_read()["error"]["data"]["code"] == "MalformedMessage");
+    bench.run_until_closed();
+    CHECK(bench.seen.closed[0].code == Errc::MalformedMessage);
+    CHECK(bench.seen.notifications.empty());
+  }
+  CHECK(open_fd_count() == before);
+}
+
+}  // namespace
+
+TEST_CASE("descriptors: they travel with calls, results and notifications, in order") {
+  const std::size_t before = open_fd_count();
+  {
+    PairBench bench;
+    bench.right_seen.on_call = [](const std::string&, Payload params, Responder respond) {
+      REQUIRE(params.fds.size() == 2);
+      CHECK(contents(params.fds[0]) == "one");
+      CHECK(contents(params.fds[1]) == "two");
+      CHECK((::fcntl(params.fds[0].get(), F_GETFD) & FD_CLOEXEC) != 0);
+      respond(Payload{json::object(), fds_with({"three"})});
+    };
+    const auto reply = bench.ask("m", {json::object(), fds_with({"one", "two"})});
+    REQUIRE(reply->fds.size() == 1);
+    CHECK(contents(reply->fds[0]) == "three");
+    bench.right->notify("n", {json::object(), fds_with({"four"})});
+    run_until(bench.io, [&] { return !bench.left_seen.notifications.empty(); });
+    CHECK(contents(bench.left_seen.notifications[0].second.fds.at(0)) == "four");
+  }
+  CHECK(open_fd_count() == before);
+}
+
+TEST_CASE("descriptors: each message gets its own, among plain ones and whatever the sizes") {
+  PairBench bench;
+  const std::string big(300'000, 'x');  // several recvmsg, several writes
+  for (int i = 0; i < 30; ++i) {
+    const bool carries = i % 3 != 0;
+    bench.left->notify("n",
+                       {json{{"i", i}, {"pad", i % 7 == 0 ? big : ""}},
+                        carries ? fds_with({std::to_string(i), "same"}) : std::vector<UniqueFd>{}});
+  }
+  auto& seen = bench.right_seen.notifications;
+  run_until(bench.io, [&] { return seen.size() == 30; });
+  for (int i = 0; i < 30; ++i) {
+    const auto& payload = seen[static_cast<std::size_t>(i)].second;
+    CHECK(payload.body["i"] == i);
+    REQUIRE(payload.fds.size() == (i % 3 != 0 ? 2u : 0u));
+    if (!payload.fds.empty()) CHECK(contents(payload.fds[0]) == std::to_string(i));
+  }
+}
+
+TEST_CASE("descriptors: as many as the limit allows travel, one more is refused by the sender") {
+  PairBench bench;
+  bench.right_seen.on_call = [](const std::string&, Payload params, Responder respond) {
+    respond(Payload{json{{"count", params.fds.size()}}, {}});
+  };
+  std::vector<UniqueFd> fds(64);
+  for (auto& fd : fds) fd = memfd_with("x");
+  CHECK(bench.ask("m", {json::object(), std::move(fds)})->body["count"] == 64);
+  std::vector<UniqueFd> more(65);
+  for (auto& fd : more) fd = memfd_with("x");
+  CHECK(bench.ask("m", {json::object(), std::move(more)}).error().code == Errc::MessageTooLarge);
+}
+
+TEST_CASE("descriptors: a count that does not match ends the connection") {
+  check_cut_off([](PeerBench& bench, int) { bench.other->send(notification("n", 1)); });
+  check_cut_off(
+      [](PeerBench& bench, int fd) { bench.other->send(notification("n", 0), std::vector{fd}); });
+  check_cut_off([](PeerBench& bench, int fd) {
+    bench.other->send(notification("n", 1), std::vector{fd, fd});
+  });
+  check_cut_off(
+      [](PeerBench& bench, int fd) { bench.other->send(notification("n", 2), std::vector{fd}); });
+  check_cut_off([](PeerBench& bench, int fd) { bench.other->send("junk\n", std::vector{fd}); });
+}
+
+TEST_CASE("descriptors: a count that is none, or above the limit, ends the connection") {
+  for (const std::string count : {"-1", "1.0", "\"1\"", "65", "1e30"}) {
+    CAPTURE(count);
+    check_cut_off([&](PeerBench& bench, int fd) {
+      bench.other->send(R"({"jsonrpc":"2.0","method":"n","fds":)" + count + "}\n", std::vector{fd});
+    });
+  }
+}
+
+TEST_CASE("descriptors: more than the limit at once are lost in the kernel, and that is noticed") {
+  for (const std::size_t count : {4u, 5u, 200u}) {
+    check_cut_off(
+        [count](PeerBench& bench, int fd) {
+          bench.other->send(notification("n", static_cast<int>(count)),
+                            std::vector<int>(count, fd));
+        },
+        {.max_fds = 3});
+  }
+}
+
+TEST_CASE("descriptors: a line that never ends cannot collect them") {
+  check_cut_off(
+      [](PeerBench& bench, int fd) {
+        for (int i = 0; i < 2; ++i) bench.other->send(" ", std::vector<int>(3, fd));
+      },
+      {.max_fds = 4});
+}
+
+TEST_CASE("descriptors: what waits without a line is closed with the connection") {
+  const UniqueFd fd = memfd_with("x");
+  const std::size_t before = open_fd_count();
+  {
+    PeerBench bench;
+    bench.other->send(R"({"jsonrpc")", std::vector{fd.get(), fd.get()});
+    bench.io.poll();
+    CHECK(open_fd_count() > before);
+    bench.other->hang_up();
+    bench.run_until_closed();
+  }
+  CHECK(open_fd_count() == before);
+}
+
+TEST_CASE("descriptors: a reply nobody waits for closes its own") {
+  const UniqueFd fd = memfd_with("x");
+  PeerBench bench;
+  const std::size_t before = open_fd_count();
+  bench.other->send(R"({"jsonrpc":"2.0","id":9,"result":{},"fds":1})"
+                    "\n",
+                    std::vector{fd.get()});
+  bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"ping"})"
+                    "\n");
+  CHECK(bench.other->must_read()["id"] == 1);
+  CHECK(open_fd_count() == before);
+}
+
+TEST_CASE("descriptors: those that wait to be sent count towards the limit") {
+  PeerBench bench({.max_queued_bytes = 1 << 20});
+  // Fills the socket, so that all that follows waits.
+  bench.peer->notify("n", {json{{"x", std::string(800'000, 'x')}}, {}});
+  int sent = 0;
+  while (bench.seen.closed.empty() && sent < 2000) {
+    bench.peer->notify("n", {json::object(), fds_with({"x"})});
+    bench.io.restart();
+    bench.io.poll();
+    ++sent;
+  }
+  CHECK(sent < 300);
+  bench.run_until_closed();
+  CHECK(bench.seen.closed[0].code == Errc::QueueFull);
+}

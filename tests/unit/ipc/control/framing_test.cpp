@@ -1,0 +1,146 @@
+#include <catch2/catch.hpp>
+
+#include "peer_bench.hpp"
+
+using namespace leasehold;
+using control::Limits;
+using leasehold::testing::PeerBench;
+using nlohmann::json;
+
+namespace {
+
+const std::string kPing = R"({"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1}})"
+                          "\n";
+
+/// The peer must answer the line with this error, without an id, and go on.
+void check_refused(const std::string& line, int number, const std::string& code) {
+  CAPTURE(line.substr(0, 80));
+  PeerBench bench;
+  bench.other->pour(line + "\n");
+  const json answer = bench.other->must_read();
+  CHECK(answer["id"] == nullptr);
+  CHECK(answer["error"]["code"] == number);
+  CHECK(answer["error"]["data"]["code"] == code);
+  CHECK(answer["error"]["data"]["retryable"] == false);
+  bench.other->send(kPing);
+  CHECK(bench.other->must_read()["result"] == json{{"a", 1}});
+  CHECK(bench.seen.calls == std::vector<std::string>{"ping"});
+}
+
+std::string nested(std::size_t depth) {
+  return std::string(depth, '[') + std::string(depth, ']');
+}
+
+}  // namespace
+
+TEST_CASE("framing: a line that is no JSON in UTF-8 is answered and the connection goes on") {
+  check_refused("", -32700, "MalformedMessage");
+  check_refused("{", -32700, "MalformedMessage");
+  check_refused("hello", -32700, "MalformedMessage");
+  check_refused(R"({"jsonrpc":"2.0"} {})", -32700, "MalformedMessage");
+  check_refused("{\"jsonrpc\":\"2.0\",\"method\":\"a\xff\"}", -32700, "MalformedMessage");
+  check_refused("{\"jsonrpc\":\"2.0\",\"method\":\"\xc0\xaf\"}", -32700, "MalformedMessage");
+  check_refused(R"({"jsonrpc":"2.0","method":"\ud800"})", -32700, "MalformedMessage");
+  check_refused(R"({"jsonrpc":"2.0","method":"a","params":{"x":1e999}})", -32700,
+                "MalformedMessage");
+}
+
+TEST_CASE("framing: depth is refused before it costs anything, braces in text are not depth") {
+  check_refused(nested(10'000), -32700, "MalformedMessage");
+  check_refused(nested(33), -32700, "MalformedMessage");
+  check_refused(std::string(500'000, '['), -32700, "MalformedMessage");
+  PeerBench bench;
+  const std::string text = std::string(100, '{') + R"(\"[[)";
+  bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"m","params":{"t":")" + text + "\"}}\n");
+  CHECK(bench.other->must_read()["result"]["t"] == std::string(100, '{') + "\"[[");
+  bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"m","params":{"t":)" + nested(30) + "}}\n");
+  CHECK(bench.other->must_read().contains("result"));
+}
+
+TEST_CASE("framing: what is JSON but no request is an invalid request") {
+  for (const std::string line :
+       {"[]", R"([{"jsonrpc":"2.0","id":1,"method":"ping"}])", "7", "null", "{}",
+        R"({"method":"ping"})", R"({"jsonrpc":"1.0","method":"ping"})", R"({"jsonrpc":"2.0"})",
+        R"({"jsonrpc":"2.0","method":7})", R"({"jsonrpc":"2.0","method":"m","params":[1]})",
+        R"({"jsonrpc":"2.0","id":1.5,"method":"m"})", R"({"jsonrpc":"2.0","id":null,"method":"m"})",
+        R"({"jsonrpc":"2.0","id":{},"method":"m"})"})
+    check_refused(line, -32600, "BadRequest");
+}
+
+TEST_CASE("framing: an invalid request is answered under its id when it has one") {
+  PeerBench bench;
+  bench.other->send(R"({"jsonrpc":"2.0","id":"x","method":7})"
+                    "\n");
+  const json answer = bench.other->must_read();
+  CHECK(answer["id"] == "x");
+  CHECK(answer["error"]["code"] == -32600);
+}
+
+TEST_CASE("framing: text and integers are ids, given back as they came") {
+  PeerBench bench;
+  for (const json& id : {json("a-1"), json(0), json(-7), json(18446744073709551615ull)}) {
+    bench.other->send(json{{"jsonrpc", "2.0"}, {"id", id}, {"method", "m"}}.dump() + "\n");
+    CHECK(bench.other->must_read()["id"] == id);
+  }
+}
+
+TEST_CASE("framing: lines may come in pieces and many at once") {
+  PeerBench bench;
+  std::string text;
+  for (int i = 0; i < 50; ++i) text += kPing;
+  const std::string half = kPing.substr(0, 20);
+  for (const char c : half) {
+    bench.other->send(std::string(1, c));
+    bench.io.restart();
+    bench.io.poll();
+  }
+  bench.other->send(kPing.substr(20) + text);
+  for (int i = 0; i < 51; ++i) CHECK(bench.other->must_read()["result"] == json{{"a", 1}});
+}
+
+TEST_CASE("framing: an endless line is answered, cut off and never stored") {
+  PeerBench bench;
+  const std::string flood(10 << 20, 'x');
+  const std::size_t taken = bench.other->pour(flood);
+  CHECK(taken < 3u << 20);  // the limit, and what the kernel buffers
+  const json answer = bench.other->must_read();
+  CHECK(answer["error"]["data"]["code"] == "MessageTooLarge");
+  CHECK_FALSE(bench.other->read());
+  bench.run_until_closed();
+  CHECK(bench.seen.closed[0].code == Errc::MessageTooLarge);
+}
+
+TEST_CASE("framing: the limit is a line's, whole or not") {
+  PeerBench bench({.max_line_bytes = kPing.size() - 1});
+  bench.other->send(kPing);
+  CHECK(bench.other->must_read().contains("result"));
+  bench.other->send(' ' + kPing);
+  CHECK(bench.other->must_read()["error"]["data"]["code"] == "MessageTooLarge");
+  bench.run_until_closed();
+}
+
+TEST_CASE("framing: replies nobody waits for are ignored") {
+  PeerBench bench;
+  bench.other->send(R"({"jsonrpc":"2.0","id":99,"result":{}})"
+                    "\n");
+  bench.other->send(R"({"jsonrpc":"2.0","id":"x","result":{}})"
+                    "\n");
+  bench.other->send(R"({"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}})"
+                    "\n" +
+                    kPing);
+  CHECK(bench.other->must_read()["id"] == 1);
+  CHECK(bench.seen.closed.empty());
+}
+
+TEST_CASE("framing: a peer without calls answers that it knows no method") {
+  boost::asio::io_context io;
+  auto [socket, bare] = leasehold::testing::socket_and_bare_end(io);
+  leasehold::testing::BareEnd other(io, std::move(bare));
+  const auto peer = control::Peer::create(std::move(socket), {});
+  peer->start();
+  other.send(kPing);
+  const json answer = other.must_read();
+  CHECK(answer["id"] == 1);
+  CHECK(answer["error"]["code"] == -32601);
+  CHECK(answer["error"]["data"]["code"] == "UnknownMethod");
+}

@@ -1,0 +1,141 @@
+#include "ipc/control/messages.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "message_samples.hpp"
+
+using namespace leasehold;
+using leasehold::testing::message_samples;
+using leasehold::testing::MessageSample;
+using leasehold::testing::out_of_range_samples;
+using nlohmann::json;
+
+namespace {
+
+const MessageSample& sample_named(const std::string& name) {
+  return *std::ranges::find(message_samples(), name, &MessageSample::name);
+}
+
+void check_refused(const Result<json>& result, const std::string& field) {
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == Errc::BadRequest);
+  CHECK_THAT(result.error().detail, Catch::Contains("'" + field));
+}
+
+/// One value of each JSON type, and the integers nobody wants.
+const std::vector<json> kStrangers = {
+    nullptr, true, 7, 2.5, "\n", json::array({nullptr}), json::object({{"a", 1}})};
+
+/// A number is never taken for an integer with a fraction; an integer is a fine temperature.
+bool same_kind(const json& a, const json& b) {
+  if (a.is_number_float()) return b.is_number();
+  return a.type() == b.type() || (a.is_number_integer() && b.is_number_integer());
+}
+
+}  // namespace
+
+TEST_CASE("messages: every message reads what it wrote") {
+  for (const auto& sample : message_samples()) {
+    CAPTURE(sample.name);
+    const auto again = sample.again(sample.json());
+    if (!again) FAIL(again.error().detail);
+    CHECK(*again == sample.json());
+  }
+}
+
+TEST_CASE("messages: fields nobody knows are ignored") {
+  for (const auto& sample : message_samples()) {
+    CAPTURE(sample.name);
+    json extended = sample.json();
+    extended["invented_later"] = 1;
+    CHECK(sample.again(extended) == sample.json());
+  }
+}
+
+TEST_CASE("messages: a missing field is named, an optional one stays missing") {
+  for (const auto& sample : message_samples()) {
+    const json whole = sample.json();
+    for (const auto& [field, value] : whole.items()) {
+      CAPTURE(sample.name, field);
+      json less = whole;
+      less.erase(field);
+      if (sample.optionals.contains(field)) {
+        CHECK(sample.again(less) == less);
+      } else {
+        check_refused(sample.again(less), field);
+      }
+    }
+  }
+}
+
+TEST_CASE("messages: a value of another type is refused by the name of its field") {
+  for (const auto& sample : message_samples()) {
+    const json whole = sample.json();
+    for (const auto& [field, value] : whole.items()) {
+      for (const json& stranger : kStrangers) {
+        if (same_kind(value, stranger) && !value.is_structured()) continue;
+        CAPTURE(sample.name, field, stranger.dump());
+        json wrong = whole;
+        wrong[field] = stranger;
+        check_refused(sample.again(wrong), field);
+      }
+    }
+  }
+}
+
+TEST_CASE("messages: a value out of range is refused by the name of its field") {
+  for (const auto& bad : out_of_range_samples()) {
+    CAPTURE(bad.name, bad.pointer, bad.value);
+    json wrong = sample_named(bad.name).json();
+    wrong.at(json::json_pointer(bad.pointer)) = json::parse(bad.value);
+    check_refused(sample_named(bad.name).again(wrong), bad.field + "'");
+  }
+}
+
+TEST_CASE("messages: an integer out of range is told its range and what came") {
+  json wrong = sample_named("TenantAdmit").json();
+  wrong["weight"] = 4'294'967'297;
+  CHECK(sample_named("TenantAdmit").again(wrong).error().detail ==
+        "field 'weight': expected an integer from 1 to 1000, got 4294967297");
+}
+
+TEST_CASE("messages: parameters that are no object are refused") {
+  for (const auto& sample : message_samples()) {
+    CAPTURE(sample.name);
+    for (const json& other : {json::array(), json("x"), json(nullptr), json(3)}) {
+      const auto again = sample.again(other);
+      REQUIRE_FALSE(again);
+      CHECK(again.error().code == Errc::BadRequest);
+    }
+  }
+  CHECK(wire::Empty::from_json(json::object()).has_value());
+  CHECK_FALSE(wire::Empty::from_json(json::array()).has_value());
+}
+
+TEST_CASE("messages: a revoke and a drain take one target, a generate one prompt") {
+  for (const std::string name : {"LeaseRevoke", "LeaseDrain"}) {
+    json both = sample_named(name).json();
+    both["lease"] = "17.4";
+    both["tenant"] = "acme";
+    check_refused(sample_named(name).again(both), "lease");
+    json neither = both;
+    neither.erase("lease");
+    neither.erase("tenant");
+    check_refused(sample_named(name).again(neither), "lease");
+  }
+  json both = sample_named("Generate").json();
+  both["prompt_tokens"] = {1, 2};
+  check_refused(sample_named("Generate").again(both), "prompt");
+  json tokens = both;
+  tokens.erase("prompt");
+  CHECK(sample_named("Generate").again(tokens) == tokens);
+  tokens.erase("prompt_tokens");
+  check_refused(sample_named("Generate").again(tokens), "prompt");
+}
+
+TEST_CASE("messages: an error shows no more than a line of what came") {
+  json wrong = sample_named("LeaseAcquire").json();
+  wrong["tenant"] = std::string(1 << 20, 'x');
+  CHECK(sample_named("LeaseAcquire").again(wrong).error().detail.size() < 200);
+}

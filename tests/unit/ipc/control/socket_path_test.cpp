@@ -1,0 +1,138 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "peer_bench.hpp"
+
+using namespace leasehold;
+using control::connect_to;
+using control::listen_on;
+namespace fs = std::filesystem;
+
+namespace {
+
+class Directory {
+ public:
+  Directory() {
+    std::string pattern = (fs::temp_directory_path() / "leasehold-XXXXXX").string();
+    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+  }
+  ~Directory() { fs::remove_all(path_); }
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+mode_t mode_of(const std::string& path) {
+  struct stat status{};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return status.st_mode & 07777;
+}
+
+template <class T>
+Errc code_of(const Result<T>& result) {
+  REQUIRE_FALSE(result);
+  CHECK_FALSE(result.error().detail.empty());
+  return result.error().code;
+}
+
+}  // namespace
+
+TEST_CASE("socket path: who listens can be connected to, with exactly the mode asked for") {
+  const Directory directory;
+  boost::asio::io_context io;
+  const mode_t before = ::umask(0077);
+  for (const mode_t mode : {mode_t{0600}, mode_t{0660}, mode_t{0666}}) {
+    const std::string path = directory.file(std::to_string(mode));
+    const auto acceptor = listen_on(io, path, mode);
+    REQUIRE(acceptor);
+    CHECK(mode_of(path) == mode);
+    CHECK(connect_to(io, path).has_value());
+  }
+  ::umask(before);
+}
+
+TEST_CASE("socket path: one that is listened on is in use, and stays so") {
+  const Directory directory;
+  boost::asio::io_context io;
+  const auto first = listen_on(io, directory.file("s"), 0600);
+  REQUIRE(first);
+  CHECK(code_of(listen_on(io, directory.file("s"), 0600)) == Errc::SocketInUse);
+  CHECK(connect_to(io, directory.file("s")).has_value());
+}
+
+TEST_CASE("socket path: what a dead process left behind is refused, then replaced") {
+  const Directory directory;
+  boost::asio::io_context io;
+  {
+    REQUIRE(listen_on(io, directory.file("s"), 0600));
+  }
+  REQUIRE(fs::exists(directory.file("s")));
+  CHECK(code_of(connect_to(io, directory.file("s"))) == Errc::ConnectionRefused);
+  const auto again = listen_on(io, directory.file("s"), 0600);
+  REQUIRE(again);
+  CHECK(connect_to(io, directory.file("s")).has_value());
+}
+
+TEST_CASE("socket path: a file, a directory or a link there is never removed") {
+  const Directory directory;
+  boost::asio::io_context io;
+  std::ofstream(directory.file("file")) << "precious";
+  fs::create_directory(directory.file("directory"));
+  fs::create_symlink("nowhere", directory.file("link"));
+  for (const std::string name : {"file", "directory", "link"}) {
+    CAPTURE(name);
+    CHECK(code_of(listen_on(io, directory.file(name), 0600)) == Errc::SocketInUse);
+    CHECK(fs::symlink_status(directory.file(name)).type() != fs::file_type::not_found);
+  }
+  CHECK(fs::file_size(directory.file("file")) == 8);
+}
+
+TEST_CASE("socket path: one that cannot be a Unix socket is a bad request") {
+  boost::asio::io_context io;
+  using namespace std::string_literals;
+  for (const std::string& path : {""s, std::string(108, 'p'), "a\0b"s}) {
+    CHECK(code_of(connect_to(io, path)) == Errc::BadRequest);
+    CHECK(code_of(listen_on(io, path, 0600)) == Errc::BadRequest);
+  }
+}
+
+TEST_CASE("socket path: the longest one works") {
+  const Directory directory;
+  boost::asio::io_context io;
+  const std::string path = directory.file(std::string(106 - directory.path().string().size(), 'p'));
+  REQUIRE(path.size() == 107);
+  const auto acceptor = listen_on(io, path, 0600);
+  REQUIRE(acceptor);
+  CHECK(connect_to(io, path).has_value());
+}
+
+TEST_CASE("socket path: nothing there is told apart from nobody there") {
+  const Directory directory;
+  boost::asio::io_context io;
+  CHECK(code_of(connect_to(io, directory.file("none"))) == Errc::FileNotFound);
+  CHECK(code_of(listen_on(io, directory.file("none/s"), 0600)) == Errc::FileNotFound);
+  std::ofstream(directory.file("file")) << "x";
+  CHECK(code_of(connect_to(io, directory.file("file"))) == Errc::ConnectionRefused);
+}
+
+TEST_CASE("socket path: without permission neither end gets through") {
+  if (::geteuid() == 0) {
+    WARN("not checked: root may do everything");
+    return;
+  }
+  const Directory directory;
+  boost::asio::io_context io;
+  const auto acceptor = listen_on(io, directory.file("s"), 0000);
+  REQUIRE(acceptor);
+  CHECK(code_of(connect_to(io, directory.file("s"))) == Errc::PermissionDenied);
+  fs::permissions(directory.path(), fs::perms::owner_read | fs::perms::owner_exec);
+  CHECK(code_of(listen_on(io, directory.file("t"), 0600)) == Errc::PermissionDenied);
+  fs::permissions(directory.path(), fs::perms::owner_all);
+}
