@@ -62,14 +62,13 @@ class SpmEncoder {
     return kNoToken;
   }
 
-  /// One symbol for each character, stray byte, or user-defined token.
+  /// One symbol for each character, run of bytes that are none, or user-defined token.
   void split() {
     for (std::size_t at = 0; at < text_.size();) {
       const std::string_view rest = text_.substr(at);
       const TokenId token = user_defined_at(rest);
-      const Utf8Step step = next_utf8(rest);
-      const std::size_t character = step.kind == Utf8Kind::Character ? step.size_bytes : 1;
-      const std::size_t size = token == kNoToken ? character : vocabulary_.texts_[token].size();
+      const std::size_t size =
+          token == kNoToken ? next_utf8(rest).size_bytes : vocabulary_.texts_[token].size();
       const auto index = static_cast<Index>(symbols_.size());
       symbols_.push_back({.start = static_cast<std::uint32_t>(at),
                           .size_bytes = static_cast<std::uint32_t>(size),

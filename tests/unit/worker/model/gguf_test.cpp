@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <functional>
 #include <vector>
 
 #include "tests/unit/worker/model/gguf_builder.hpp"
+#include "worker/model/gguf_cursor.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;
@@ -86,6 +88,15 @@ TEST_CASE("gguf: read copies the same bytes the mapping shows") {
   std::vector<std::byte> copy(tensor.size_bytes);
   REQUIRE(file->read(tensor, copy).has_value());
   CHECK(std::ranges::equal(copy, file->data(tensor)));
+}
+
+TEST_CASE("gguf: a number that the bytes end inside of is not read") {
+  const std::array<std::byte, 8> bytes{};
+  GgufCursor in(std::span(bytes).first(3), "file");
+  CHECK(in.take<std::uint32_t>("number").error().code == Errc::FileCorrupt);
+  CHECK(in.position() == 0);
+  CHECK(in.take<std::uint16_t>("number").has_value());
+  CHECK_FALSE(in.take<std::uint16_t>("number").has_value());
 }
 
 TEST_CASE("gguf: version 2 is read, versions 1 and 4 and big-endian files are refused by name") {
