@@ -149,6 +149,25 @@ TEST_CASE("backend: a matmul too large for one tile is cut over outputs and over
   REQUIRE(first_difference(on(rig), on(reference)) == -1);
 }
 
+TEST_CASE("backend: lanes that a short tail does not reach keep their bits, a negative zero too") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  Rig rig(threads);
+  const std::vector<float> weights(33, 1e-30F);
+  const std::vector<float> x(33, -1e-30F);  // each product is too small for a float: -0
+  LeasedMemory memory(weights.size() * sizeof(float));
+  memory.fill<float>(weights);
+  float out = 1.0F;
+  run_step(rig, plain_rows(1), [&](Backend& backend, const LaunchContext& context) {
+    return backend.matmul(
+        context, {.site = LaunchSite::LmHead,
+                  .weight = {.type = TensorType::F32, .n_out = 1, .n_in = 33, .data = memory.at()},
+                  .x = x.data(),
+                  .out = &out});
+  });
+  REQUIRE(out == 0.0F);
+  REQUIRE(std::signbit(out));
+}
+
 TEST_CASE("backend: a row's product does not depend on its batch or on its place in it") {
   const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
   SeededRandom random(test_seed() + 300);
