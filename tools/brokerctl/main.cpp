@@ -1,0 +1,63 @@
+/// brokerctl: the operator's hand.
+#include <signal.h>
+#include <time.h>
+
+#include <iostream>
+
+#include "ipc/control/client.hpp"
+#include "tools/brokerctl/run.hpp"
+#include "tools/cli/broker_address.hpp"
+#include "tools/cli/explain.hpp"
+
+namespace {
+
+using namespace leasehold;
+
+volatile sig_atomic_t stop_asked = 0;
+
+/// Interrupts a wait instead of ending the program, so that an answer is never cut in half.
+void stop_on_signal() {
+  struct sigaction action{};
+  action.sa_handler = [](int) { stop_asked = 1; };
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool wait_unless_stopped(Duration duration) {
+  if (stop_asked != 0) return false;
+  const timespec time{.tv_sec = duration / std::chrono::seconds(1),
+                      .tv_nsec = (duration % std::chrono::seconds(1)).count()};
+  nanosleep(&time, nullptr);
+  return stop_asked == 0;
+}
+
+Result<void> ask_broker(const brokerctl::Arguments& arguments) {
+  const std::string path = cli::broker_address(arguments.socket, cli::read_environment());
+  auto client = TRY(control::Client::connect(path));
+  const SystemClock clock;
+  brokerctl::Surroundings around{
+      .call = [&](std::string_view method, const wire::Json& params) -> Result<wire::Json> {
+        return TRY(client.call(std::string(method), {.body = params})).body;
+      },
+      .wait = wait_unless_stopped,
+      .clock = &clock,
+      .out = &std::cout};
+  return brokerctl::run(arguments, around);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const auto arguments = brokerctl::parse_arguments(words);
+  if (!arguments) {
+    (arguments.error().exit_code == cli::kExitOk ? std::cout : std::cerr) << arguments.error().text;
+    return arguments.error().exit_code;
+  }
+  stop_on_signal();
+  if (const auto done = ask_broker(*arguments); !done) {
+    std::cerr << cli::explain("brokerctl", done.error()) << '\n';
+    return exit_code(done.error().code);
+  }
+  return cli::kExitOk;
+}

@@ -1,0 +1,160 @@
+#include "tools/brokerctl/views.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/answer.hpp"
+#include "tools/cli/explain.hpp"
+
+namespace leasehold::brokerctl {
+namespace {
+
+using cli::bytes_text;
+using cli::nanoseconds_text;
+using cli::or_dash;
+using cli::printable;
+
+std::string number(std::uint64_t value) {
+  return fmt::format("{}", value);
+}
+
+std::string lease_text(const std::optional<LeaseId>& lease) {
+  return lease ? to_string(*lease) : "-";
+}
+
+std::string value_text(const wire::Json& value) {
+  return printable(value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+}  // namespace
+
+template <class View>
+Result<std::vector<View>> items_of(const wire::Json& reply) {
+  const auto items = reply.find("items");
+  if (items == reply.end() || !items->is_array()) {
+    return fail(Errc::MalformedMessage, "the broker's answer has no list of items");
+  }
+  std::vector<View> views;
+  for (const wire::Json& item : *items) views.push_back(TRY(cli::read_answer<View>(item)));
+  return views;
+}
+
+template Result<std::vector<wire::TenantView>> items_of(const wire::Json&);
+template Result<std::vector<wire::LeaseView>> items_of(const wire::Json&);
+template Result<std::vector<wire::ExtentView>> items_of(const wire::Json&);
+template Result<std::vector<wire::WorkerView>> items_of(const wire::Json&);
+
+cli::Table status_table(const wire::StatusView& status) {
+  cli::Table table{.columns = {{"WHAT"}, {"VALUE", true}}};
+  auto add = [&](std::string what, std::string value) {
+    table.rows.push_back({std::move(what), std::move(value)});
+  };
+  add("capacity", bytes_text(status.capacity_bytes));
+  add("  free", bytes_text(status.free_bytes));
+  add("  owned", bytes_text(status.owned_bytes));
+  add("  draining", bytes_text(status.draining_bytes));
+  add("  scrubbing", bytes_text(status.scrubbing_bytes));
+  add("  retained", bytes_text(status.retained_bytes));
+  add("  quarantined", bytes_text(status.quarantined_bytes));
+  add("leases live", number(status.leases_live));
+  add("leases revoked, not fenced yet", number(status.leases_revoked));
+  add("leases fenced ever", number(status.leases_fenced));
+  add("workers", number(status.workers));
+  add("tenants", number(status.tenants));
+  add("isolation", or_dash(printable(status.isolation)));
+  add("uptime", nanoseconds_text(status.uptime_ms * 1'000'000));
+  return table;
+}
+
+cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
+  cli::Table table{.columns = {{"TENANT"},
+                               {"CONCURRENT", true},
+                               {"MAX BLOCKS", true},
+                               {"WEIGHT", true},
+                               {"TIER"},
+                               {"TTL", true},
+                               {"UID", true},
+                               {"LIVE LEASES", true},
+                               {"BLOCKS HELD", true}}};
+  for (const wire::TenantView& view : tenants) {
+    const wire::TenantAdmit& policy = view.policy;
+    table.rows.push_back(
+        {policy.tenant.value, number(policy.max_concurrent), number(policy.max_blocks),
+         number(policy.weight), std::string(wire::name(policy.tier)),
+         nanoseconds_text(policy.ttl_ms * 1'000'000), policy.uid ? number(*policy.uid) : "any",
+         number(view.leases_live), number(view.blocks_held)});
+  }
+  return table;
+}
+
+cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
+  cli::Table table{.columns = {{"LEASE"},
+                               {"SCOPE"},
+                               {"TENANT"},
+                               {"WORKER"},
+                               {"STATE"},
+                               {"REASON"},
+                               {"PROOF"},
+                               {"MEMORY", true},
+                               {"REPLACED BY"},
+                               {"T_REFUSE", true},
+                               {"T_ERROR", true},
+                               {"T_QUIET", true},
+                               {"T_REUSE", true}}};
+  for (const wire::LeaseView& view : leases) {
+    const bool has_reason = view.reason != RevokeReason::None;
+    table.rows.push_back(
+        {to_string(view.lease), std::string(wire::name(view.scope)),
+         or_dash(printable(view.tenant)), or_dash(printable(view.worker)),
+         std::string(name(view.state)), has_reason ? std::string(name(view.reason)) : "-",
+         or_dash(printable(view.proof)), bytes_text(view.size_bytes), lease_text(view.replaced_by),
+         nanoseconds_text(view.clocks.refuse_ns), nanoseconds_text(view.clocks.error_ns),
+         nanoseconds_text(view.clocks.quiet_ns), nanoseconds_text(view.clocks.reuse_ns)});
+  }
+  return table;
+}
+
+cli::Table extents_table(const std::vector<wire::ExtentView>& extents) {
+  cli::Table table{
+      .columns = {{"EXTENT", true}, {"STATE"}, {"LEASE"}, {"SIZE", true}, {"INODE", true}}};
+  for (const wire::ExtentView& view : extents) {
+    table.rows.push_back({number(view.extent.value), or_dash(printable(view.state)),
+                          lease_text(view.lease), bytes_text(view.size_bytes), number(view.inode)});
+  }
+  return table;
+}
+
+cli::Table workers_table(const std::vector<wire::WorkerView>& workers) {
+  cli::Table table{.columns = {{"WORKER"},
+                               {"ID", true},
+                               {"PID", true},
+                               {"STATE"},
+                               {"MODEL"},
+                               {"LEASES", true},
+                               {"REVOCATIONS", true},
+                               {"ADDRESS"}}};
+  for (const wire::WorkerView& view : workers) {
+    table.rows.push_back({printable(view.worker), number(view.id.value),
+                          fmt::format("{}", view.pid), or_dash(printable(view.state)),
+                          or_dash(printable(view.model)), number(view.leases),
+                          number(view.revocations), or_dash(printable(view.address))});
+  }
+  return table;
+}
+
+std::string event_line(const wire::Json& event) {
+  const auto sequence = event.value("sequence", wire::Json());
+  const auto at = event.value("at_boottime_ns", wire::Json());
+  const double seconds =
+      at.is_number_integer() ? static_cast<double>(at.get<std::int64_t>()) / 1e9 : 0.0;
+  std::string line = fmt::format("{:>6}  {:.6f}  {:<20}", value_text(sequence), seconds,
+                                 value_text(event.value("event", wire::Json("?"))));
+  for (const auto& [key, value] : event.items()) {
+    if (key == "sequence" || key == "at_boottime_ns" || key == "event") continue;
+    line += fmt::format(" {}={}", printable(key), value_text(value));
+  }
+  return line;
+}
+
+}  // namespace leasehold::brokerctl

@@ -1,0 +1,66 @@
+#include "tools/brokerctl/wait_fenced.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tools/brokerctl/views.hpp"
+
+namespace leasehold::brokerctl {
+namespace {
+
+constexpr Duration kPollEvery = std::chrono::milliseconds(10);
+constexpr Duration kReuseGrace = std::chrono::milliseconds(500);
+
+Result<std::vector<wire::LeaseView>> look(const std::vector<LeaseId>& leases,
+                                          const Surroundings& around) {
+  const wire::Json reply = TRY(around.call("lease.list", wire::Json::object()));
+  const auto all = TRY(items_of<wire::LeaseView>(reply));
+  std::vector<wire::LeaseView> found;
+  for (const LeaseId lease : leases) {
+    const auto view = std::ranges::find(all, lease, &wire::LeaseView::lease);
+    if (view == all.end()) {
+      return fail(
+          Errc::UnknownLease,
+          fmt::format("lease {} was revoked, but the broker no longer lists it", to_string(lease)));
+    }
+    found.push_back(*view);
+  }
+  return found;
+}
+
+bool fenced(const wire::LeaseView& lease) {
+  return lease.state == LeaseState::Fenced;
+}
+
+bool reusable(const wire::LeaseView& lease) {
+  return lease.clocks.reuse_ns >= 0;
+}
+
+}  // namespace
+
+Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId>& leases,
+                                                       Duration timeout,
+                                                       const Surroundings& around) {
+  const TimePoint give_up = around.clock->now() + timeout;
+  std::optional<TimePoint> reuse_until;
+  while (true) {
+    auto views = TRY(look(leases, around));
+    const TimePoint now = around.clock->now();
+    if (std::ranges::all_of(views, fenced)) {
+      if (!reuse_until) reuse_until = now + kReuseGrace;
+      if (std::ranges::all_of(views, reusable) || now >= *reuse_until) return views;
+    } else if (now >= give_up) {
+      const auto open = std::ranges::find_if_not(views, fenced);
+      return fail(Errc::TimedOut,
+                  fmt::format("lease {} is {} and not fenced after {} ms", to_string(open->lease),
+                              name(open->state), timeout / std::chrono::milliseconds(1)));
+    }
+    if (!around.wait(kPollEvery)) {
+      return fail(Errc::TimedOut, "interrupted while waiting for the fence; the revocation stands");
+    }
+  }
+}
+
+}  // namespace leasehold::brokerctl

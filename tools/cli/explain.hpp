@@ -1,0 +1,24 @@
+/// Error lines for people: what was wrong, its code, and what to do next.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/result.hpp"
+
+namespace leasehold::cli {
+
+/// Every command-line program ends with one of these, or with exit_code(Errc).
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitUsage = 2;
+
+/// What somebody at a terminal can try after this error; a sentence without its full stop.
+std::string_view next_step(Errc code);
+
+/// "brokerctl: no tenant B (UnknownTenant); next: admit it first, see `brokerctl tenants`".
+std::string explain(std::string_view program, const Error& error);
+
+/// The text with control characters replaced, so that another process cannot drive the terminal.
+std::string printable(std::string_view text);
+
+}  // namespace leasehold::cli

@@ -1,0 +1,87 @@
+#include "tools/cli/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/expects.hpp"
+
+namespace leasehold::cli {
+namespace {
+
+std::vector<std::size_t> column_widths(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (const Column& column : table.columns) widths.push_back(display_width(column.title));
+  for (const auto& row : table.rows) {
+    expects(row.size() == widths.size(), "a row has one cell per column");
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], display_width(row[i]));
+    }
+  }
+  return widths;
+}
+
+std::string padded(std::string_view text, std::size_t width, bool right) {
+  const std::string blanks(width - display_width(text), ' ');
+  return right ? blanks + std::string(text) : std::string(text) + blanks;
+}
+
+void append_line(std::string& out, const std::string& line) {
+  out.append(line, 0, line.find_last_not_of(' ') + 1);
+  out += '\n';
+}
+
+}  // namespace
+
+std::size_t display_width(std::string_view text) {
+  // Continuation bytes of UTF-8 take no place of their own.
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string render(const Table& table) {
+  const auto widths = column_widths(table);
+  std::string out;
+  std::string line;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    line += padded(table.columns[i].title, widths[i], table.columns[i].right) + "  ";
+  }
+  append_line(out, line);
+  for (const auto& row : table.rows) {
+    line.clear();
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      line += padded(row[i], widths[i], table.columns[i].right) + "  ";
+    }
+    append_line(out, line);
+  }
+  return out;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  std::uint64_t scale = 1;
+  while (unit + 1 < kUnits.size() && bytes >= scale * 1024) {
+    scale *= 1024;
+    ++unit;
+  }
+  if (bytes % scale == 0) return fmt::format("{} {}", bytes / scale, kUnits[unit]);
+  return fmt::format("{:.1f} {}", static_cast<double>(bytes) / static_cast<double>(scale),
+                     kUnits[unit]);
+}
+
+std::string nanoseconds_text(std::int64_t nanoseconds) {
+  if (nanoseconds < 0) return "-";
+  if (nanoseconds < 1'000) return fmt::format("{} ns", nanoseconds);
+  const auto value = static_cast<double>(nanoseconds);
+  if (nanoseconds < 1'000'000) return fmt::format("{:.1f} µs", value / 1e3);
+  if (nanoseconds < 1'000'000'000) return fmt::format("{:.1f} ms", value / 1e6);
+  return fmt::format("{:.1f} s", value / 1e9);
+}
+
+std::string or_dash(std::string_view text) {
+  return std::string(text.empty() ? std::string_view("-") : text);
+}
+
+}  // namespace leasehold::cli

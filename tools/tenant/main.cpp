@@ -1,0 +1,78 @@
+/// leasehold-tenant: one prompt under a lease, streamed.
+#include <unistd.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <iostream>
+#include <iterator>
+
+#include "common/fault_point.hpp"
+#include "tools/cli/broker_address.hpp"
+#include "tools/cli/explain.hpp"
+#include "tools/tenant/arguments.hpp"
+#include "tools/tenant/printer.hpp"
+
+namespace {
+
+using namespace leasehold;
+
+constexpr std::string_view kProgram = "leasehold-tenant";
+
+int end_with(const Error& error) {
+  std::cerr << cli::explain(kProgram, error) << '\n';
+  return exit_code(error.code);
+}
+
+/// The prompt as typed or piped, without the newline that ends it.
+std::string read_prompt() {
+  if (isatty(STDIN_FILENO)) std::cerr << "Type the prompt, end it with Ctrl-D.\n";
+  std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+void print(const tenant::SessionEvent& event, tenant::Output output, TimePoint now) {
+  if (output == tenant::Output::Text) return print_text(event, std::cout, std::cerr);
+  std::cout << to_json(event, now).dump(-1, ' ', false, wire::Json::error_handler_t::replace)
+            << std::endl;
+}
+
+int run(tenant::Arguments arguments) {
+  boost::asio::io_context io;
+  tenant::AsioTimers timers(io);
+  int status = 1;
+  boost::asio::signal_set signals(io, SIGINT, SIGTERM);
+  const auto session = tenant::TenantSession::create(
+      io, timers, std::move(arguments.config), [&](const tenant::SessionEvent& event) {
+        print(event, arguments.output, timers.now());
+        const auto* ended = std::get_if<tenant::Ended>(&event);
+        if (ended == nullptr) return;
+        status = ended->error ? exit_code(ended->error->code) : cli::kExitOk;
+        signals.clear();
+      });
+  signals.async_wait([&](const boost::system::error_code& error, int) {
+    if (error) return;
+    session->cancel();
+    signals.clear();  // A second signal ends the program at once.
+  });
+  session->start();
+  io.run();
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  auto arguments = tenant::parse_arguments(words);
+  if (!arguments) {
+    (arguments.error().exit_code == cli::kExitOk ? std::cout : std::cerr) << arguments.error().text;
+    return arguments.error().exit_code;
+  }
+  if (const auto armed = arm_fault_points_from_environment(); !armed) {
+    return end_with(armed.error());
+  }
+  arguments->config.broker_path = cli::broker_address(arguments->socket, cli::read_environment());
+  if (arguments->prompt_from_stdin) arguments->config.request.prompt = read_prompt();
+  return run(*std::move(arguments));
+}

@@ -1,0 +1,121 @@
+#include "tools/tenant/printer.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "tools/cli/explain.hpp"
+
+namespace leasehold::tenant {
+namespace {
+
+using wire::Json;
+
+constexpr std::string_view kProgram = "leasehold-tenant";
+
+struct AsJson {
+  Json operator()(const Acquired& event) const {
+    Json json{{"event", "acquired"},    {"lease", to_string(event.lease)},
+              {"worker", event.worker}, {"blocks", event.blocks},
+              {"ttl_ms", event.ttl_ms}, {"deadline_boottime_ns", event.deadline_boottime_ns}};
+    if (event.replaces) json["replaces"] = to_string(*event.replaces);
+    return json;
+  }
+  Json operator()(const Submitted& event) const {
+    return {{"event", "submitted"},
+            {"lease", to_string(event.lease)},
+            {"prompt_tokens", event.prompt_tokens}};
+  }
+  Json operator()(const TokenArrived& event) const {
+    return {{"event", "token"},
+            {"lease", to_string(event.lease)},
+            {"position", event.token.position},
+            {"token", event.token.token},
+            {"text", event.token.text}};
+  }
+  Json operator()(const Interrupted& event) const {
+    return {{"event", "revoked"},
+            {"lease", to_string(*event.completed.lease)},
+            {"completion", event.completed.reason},
+            {"scope", event.completed.scope},
+            {"reason", event.completed.revoke_reason},
+            {"detail", event.completed.detail},
+            {"emitted_tokens", event.delivered_tokens}};
+  }
+  Json operator()(const Rebound& event) const {
+    return {{"event", "rebound"},
+            {"old_lease", to_string(event.old_lease)},
+            {"new_lease", to_string(event.new_lease)},
+            {"emitted_tokens", event.delivered_tokens}};
+  }
+  Json operator()(const Retrying& event) const {
+    return {{"event", "retry"},
+            {"code", name(event.error.code)},
+            {"detail", event.error.detail},
+            {"delay_ms", event.delay / std::chrono::milliseconds(1)},
+            {"attempt", event.attempt}};
+  }
+  Json operator()(const BrokerGone& event) const {
+    return {{"event", "broker_lost"}, {"detail", event.error.detail}};
+  }
+  Json operator()(const Ended& event) const {
+    if (!event.error) {
+      return {{"event", "completed"},
+              {"reason", event.reason},
+              {"emitted_tokens", event.delivered_tokens}};
+    }
+    return {{"event", "failed"},
+            {"code", name(event.error->code)},
+            {"detail", event.error->detail},
+            {"emitted_tokens", event.delivered_tokens}};
+  }
+};
+
+struct AsText {
+  std::ostream& out;
+  std::ostream& notes;
+
+  void operator()(const Acquired&) const {}
+  void operator()(const Submitted&) const {}
+  void operator()(const TokenArrived& event) const { out << event.token.text << std::flush; }
+  void operator()(const Interrupted&) const {}
+  void operator()(const Rebound& event) const {
+    remark(fmt::format("lease {} was taken back after {} tokens; going on under lease {}",
+                       to_string(event.old_lease), event.delivered_tokens,
+                       to_string(event.new_lease)));
+  }
+  void operator()(const Retrying& event) const {
+    remark(fmt::format("{} ({}); trying again in {} ms", event.error.detail, name(event.error.code),
+                       event.delay / std::chrono::milliseconds(1)));
+  }
+  void operator()(const BrokerGone& event) const {
+    remark(fmt::format("{} (BrokerLost); the stream goes on until the lease runs out",
+                       event.error.detail));
+  }
+  void operator()(const Ended& event) const {
+    if (event.delivered_tokens > 0) out << std::endl;
+    if (event.error) notes << cli::explain(kProgram, *event.error) << std::endl;
+    if (event.reason == "Cancelled") {
+      remark(fmt::format("cancelled after {} tokens", event.delivered_tokens));
+    }
+  }
+
+  void remark(const std::string& text) const {
+    notes << kProgram << ": " << cli::printable(text) << std::endl;
+  }
+};
+
+}  // namespace
+
+Json to_json(const SessionEvent& event, TimePoint at) {
+  Json json = std::visit(AsJson{}, event);
+  json["at_boottime_ns"] = at.boottime_ns;
+  return json;
+}
+
+void print_text(const SessionEvent& event, std::ostream& out, std::ostream& notes) {
+  std::visit(AsText{out, notes}, event);
+}
+
+}  // namespace leasehold::tenant
