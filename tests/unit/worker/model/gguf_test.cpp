@@ -92,7 +92,7 @@ TEST_CASE("gguf: read copies the same bytes the mapping shows") {
 
 TEST_CASE("gguf: a number that the bytes end inside of is not read") {
   const std::array<std::byte, 8> bytes{};
-  GgufCursor in(std::span(bytes).first(3), "file");
+  GgufCursor in{std::span<const std::byte>(bytes.data(), 3), "file"};
   CHECK(in.take<std::uint32_t>("number").error().code == Errc::FileCorrupt);
   CHECK(in.position() == 0);
   CHECK(in.take<std::uint16_t>("number").has_value());
