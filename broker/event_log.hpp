@@ -1,0 +1,34 @@
+/// The newest events, numbered. Bounded: the oldest make room. Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "ipc/control/events.hpp"
+
+namespace leasehold {
+
+struct NumberedEvent {
+  std::uint64_t sequence = 0;  ///< 1 is the first event of this broker.
+  events::StampedEvent stamped;
+};
+
+class EventLog {
+ public:
+  static constexpr std::size_t kCapacity = 65'536;
+
+  explicit EventLog(std::size_t capacity = kCapacity) : capacity_(capacity) {}
+
+  void append(events::Event event, TimePoint at);
+
+  /// Up to `limit` events with a sequence above `after`, oldest first.
+  std::vector<NumberedEvent> after(std::uint64_t after, std::size_t limit) const;
+
+ private:
+  std::size_t capacity_;
+  std::uint64_t next_ = 1;
+  std::deque<NumberedEvent> events_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,33 @@
+/// leasehold-broker: owns the memory and the truth about every lease. broker/README.md
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+
+#include "broker/server/server.hpp"
+#include "common/fault_point.hpp"
+#include "common/log.hpp"
+#include "common/process.hpp"
+
+namespace {
+
+int complain(const leasehold::Error& error) {
+  std::fprintf(stderr, "leasehold-broker: %s: %s\n", std::string(name(error.code)).c_str(),
+               error.detail.c_str());
+  return leasehold::exit_code(error.code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace leasehold;
+  const auto parsed = parse_options(argc, argv);
+  if (const int* code = std::get_if<int>(&parsed)) return *code;
+  const auto& options = std::get<BrokerOptions>(parsed);
+  forbid_dumping();
+  set_up_log("leasehold-broker", options.log_level);
+  if (const auto armed = arm_fault_points_from_environment(); !armed) {
+    return complain(armed.error());
+  }
+  if (const auto served = run_broker(options); !served) return complain(served.error());
+  return 0;
+}

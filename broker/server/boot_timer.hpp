@@ -1,0 +1,35 @@
+/// A timer on the boot-time clock: unlike a steady one it keeps its deadline over a sleep of the
+/// machine. Source: timerfd_create(2).
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "common/clock.hpp"
+#include "common/result.hpp"
+
+namespace leasehold {
+
+/// Threads: the one of the io_context.
+class BootTimer {
+ public:
+  /// Errors: SystemError.
+  static Result<std::unique_ptr<BootTimer>> create(boost::asio::io_context& io,
+                                                   std::function<void()> on_due);
+
+  /// Fires once at the deadline, at once when it has passed; nothing disarms.
+  void arm(std::optional<TimePoint> deadline);
+
+ private:
+  BootTimer(boost::asio::posix::stream_descriptor timer, std::function<void()> on_due)
+      : timer_(std::move(timer)), on_due_(std::move(on_due)) {}
+  void wait();
+
+  boost::asio::posix::stream_descriptor timer_;
+  std::function<void()> on_due_;
+  std::optional<TimePoint> armed_;
+};
+
+}  // namespace leasehold

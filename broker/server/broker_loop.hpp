@@ -1,0 +1,31 @@
+/// Hands events to `decide`, one at a time, and performs what comes out. Nothing else.
+///
+/// Effects may lead to further events; those wait their turn. Threads: one.
+#pragma once
+
+#include <deque>
+#include <functional>
+
+#include "broker/core.hpp"
+
+namespace leasehold {
+
+class BrokerLoop {
+ public:
+  BrokerLoop(State& state, const Clock& clock, EffectPerformer& performer)
+      : state_(state), clock_(clock), performer_(performer) {}
+
+  /// Decides the event and all that follow from it, then calls `on_settled`.
+  void post(Event event);
+
+  std::function<void()> on_settled = [] {};
+
+ private:
+  State& state_;
+  const Clock& clock_;
+  EffectPerformer& performer_;
+  std::deque<Event> queue_;
+  bool running_ = false;
+};
+
+}  // namespace leasehold

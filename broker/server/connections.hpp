@@ -1,0 +1,62 @@
+/// Accepted connections, each with its peer, and with a watch on its process once it holds leases.
+///
+/// Threads: the one of the io_context.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "broker/ids.hpp"
+#include "ipc/control/peer.hpp"
+
+namespace leasehold {
+
+class Connections {
+ public:
+  /// Beyond this a newcomer is hung up on: descriptors are needed for memory, too.
+  static constexpr std::size_t kMax = 1024;
+
+  struct Handlers {
+    std::function<void(ConnectionId, const std::string& method, control::Payload,
+                       control::Responder)>
+        on_call;
+    std::function<void(ConnectionId, const std::string& method, control::Payload)> on_notification;
+    std::function<void(ConnectionId)> on_closed;
+    std::function<void(ConnectionId)> on_holder_exit;
+  };
+
+  Connections(boost::asio::io_context& io, boost::asio::local::stream_protocol::acceptor acceptor,
+              Handlers handlers);
+
+  void start() { accept_next(); }
+  void stop_accepting();
+
+  std::shared_ptr<control::Peer> find(ConnectionId connection) const;
+
+  /// From now on the process at the other end is watched as a holder of leases.
+  /// Errors: ConnectionLost when it is gone, SystemError.
+  Result<void> watch_holder(ConnectionId connection);
+
+ private:
+  struct Connection {
+    std::shared_ptr<control::Peer> peer;
+    std::optional<boost::asio::posix::stream_descriptor> holder_watch;
+  };
+
+  void accept_next();
+  void accept_later();
+  void add(control::Socket socket);
+
+  boost::asio::io_context& io_;
+  boost::asio::local::stream_protocol::acceptor acceptor_;
+  boost::asio::steady_timer pause_;
+  Handlers handlers_;
+  std::uint64_t next_ = 1;
+  std::map<ConnectionId, Connection> connections_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,122 @@
+#include "broker/server/dispatch.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <map>
+
+namespace leasehold {
+namespace {
+
+constexpr std::size_t kMaxReportedEvents = 1024;
+
+Result<void> check_no_descriptors(const control::Payload& params) {
+  if (params.fds.empty()) return {};
+  return fail(Errc::BadRequest, "no method of the broker takes descriptors");
+}
+
+}  // namespace
+
+Dispatch::Dispatch(DispatchHooks hooks, std::set<uid_t> worker_uids)
+    : hooks_(std::move(hooks)), worker_uids_(std::move(worker_uids)) {}
+
+Result<void> Dispatch::check_role(Role role, const control::Credentials& credentials) const {
+  const uid_t uid = credentials.uid;
+  switch (role) {
+    case Role::Anyone:
+      return {};
+    case Role::Operator:
+      if (uid == 0 || uid == ::geteuid()) return {};
+      return fail(Errc::PermissionDenied,
+                  fmt::format("user {} is no operator; call as root or the broker's user", uid));
+    case Role::Worker:
+      if (worker_uids_.contains(uid)) return {};
+      return fail(Errc::PermissionDenied,
+                  fmt::format("user {} runs no workers; see --worker-uid", uid));
+  }
+  return fail(Errc::PermissionDenied, "unknown role");
+}
+
+template <class Message>
+Result<void> Dispatch::post_call(const std::string& method, Incoming& incoming) {
+  Message message = TRY(Message::from_json(incoming.params.body));
+  if constexpr (std::is_same_v<Message, wire::LeaseAcquire>) {
+    TRY(hooks_.watch_holder(incoming.connection));
+  }
+  Caller caller{.connection = incoming.connection,
+                .pid = incoming.credentials.pid,
+                .uid = incoming.credentials.uid};
+  // An attach is bound to its connection and repeats by itself; its id is not remembered.
+  constexpr bool kAttach = std::is_same_v<Message, wire::WorkerAttach>;
+  if constexpr (kAttach) TRY(hooks_.prepare_worker(incoming.connection));
+  if constexpr (!kAttach && requires { message.request_id; }) {
+    caller.request_id = message.request_id;
+    caller.fingerprint = method + message.to_json().dump();
+  }
+  caller.call = hooks_.wait_for_answer(std::move(incoming.respond));
+  hooks_.post(Call<Message>{std::move(caller), std::move(message)});
+  return {};
+}
+
+void Dispatch::call(const std::string& method, Incoming incoming) {
+  using Handler = Result<void> (Dispatch::*)(const std::string&, Incoming&);
+  struct Row {
+    Role role;
+    Handler handler;  ///< Null: a list.
+  };
+  static const std::map<std::string, Row, std::less<>> kRows = {
+      {"tenant.admit", {Role::Operator, &Dispatch::post_call<wire::TenantAdmit>}},
+      {"lease.revoke", {Role::Operator, &Dispatch::post_call<wire::LeaseRevoke>}},
+      {"lease.drain", {Role::Operator, &Dispatch::post_call<wire::LeaseDrain>}},
+      {"status", {Role::Operator, nullptr}},
+      {"tenant.list", {Role::Operator, nullptr}},
+      {"lease.list", {Role::Operator, nullptr}},
+      {"extent.list", {Role::Operator, nullptr}},
+      {"worker.list", {Role::Operator, nullptr}},
+      {"event.list", {Role::Operator, nullptr}},
+      {"lease.acquire", {Role::Anyone, &Dispatch::post_call<wire::LeaseAcquire>}},
+      {"lease.renew", {Role::Anyone, &Dispatch::post_call<wire::LeaseRenew>}},
+      {"lease.release", {Role::Anyone, &Dispatch::post_call<wire::LeaseRelease>}},
+      {"lease.grow", {Role::Anyone, &Dispatch::post_call<wire::LeaseGrow>}},
+      {"lease.shrink", {Role::Anyone, &Dispatch::post_call<wire::LeaseShrink>}},
+      {"worker.attach", {Role::Worker, &Dispatch::post_call<wire::WorkerAttach>}},
+      {"worker.ready", {Role::Worker, &Dispatch::post_call<wire::WorkerReady>}},
+      {"weights.open", {Role::Worker, &Dispatch::post_call<wire::WeightsOpen>}},
+      {"weights.publish", {Role::Worker, &Dispatch::post_call<wire::WeightsPublish>}},
+      {"lease.attach", {Role::Worker, &Dispatch::post_call<wire::LeaseAttach>}},
+  };
+  const auto handle = [&]() -> Result<void> {
+    const auto row = kRows.find(method);
+    if (row == kRows.end()) {
+      return fail(Errc::UnknownMethod, fmt::format("the broker has no method {}", method));
+    }
+    TRY(check_role(row->second.role, incoming.credentials));
+    TRY(check_no_descriptors(incoming.params));
+    if (row->second.handler != nullptr) return (this->*row->second.handler)(method, incoming);
+    incoming.respond(control::Payload{.body = TRY(hooks_.list(method, incoming.params.body))});
+    return {};
+  };
+  if (auto handled = handle(); !handled) incoming.respond(std::unexpected(handled.error()));
+}
+
+void Dispatch::notification(const std::string& method, ConnectionId connection,
+                            const control::Credentials& credentials,
+                            const control::Payload& params) {
+  if (method != wire::EventReport::kMethod || !check_role(Role::Worker, credentials)) return;
+  const auto report = wire::EventReport::from_json(params.body);
+  if (!report || report->events.size() > kMaxReportedEvents) {
+    spdlog::warn("dropped a malformed event report connection={}", connection.value);
+    return;
+  }
+  for (const std::string& text : report->events) {
+    const auto event = events::from_json(control::Json::parse(text, nullptr, false));
+    if (event) hooks_.post(WorkerReported{connection, *event});
+    if (!event) {
+      spdlog::warn("dropped a malformed event connection={} detail=\"{}\"", connection.value,
+                   event.error().detail);
+    }
+  }
+}
+
+}  // namespace leasehold

@@ -1,0 +1,54 @@
+/// From a method's name to the event it means: who may call it, what its parameters must be.
+///
+/// Roles: operator methods are for root and the broker's own user, worker methods for the users of
+/// `--worker-uid`; everything else is decided by tenant policy and by who holds what.
+/// Threads: the one of the io_context.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "broker/event.hpp"
+#include "ipc/control/peer.hpp"
+
+namespace leasehold {
+
+enum class Role : std::uint8_t { Anyone, Operator, Worker };
+
+/// What a call needs from the server before it can become an event.
+struct DispatchHooks {
+  std::function<CallId(control::Responder)> wait_for_answer;
+  std::function<Result<void>(ConnectionId)> watch_holder;
+  std::function<Result<void>(ConnectionId)> prepare_worker;
+  std::function<Result<control::Json>(const std::string& method, const control::Json& params)> list;
+  std::function<void(Event)> post;
+};
+
+class Dispatch {
+ public:
+  Dispatch(DispatchHooks hooks, std::set<uid_t> worker_uids);
+
+  struct Incoming {
+    ConnectionId connection;
+    control::Credentials credentials;
+    control::Payload params;
+    control::Responder respond;
+  };
+  /// Answers, or posts the event that will lead to an answer.
+  void call(const std::string& method, Incoming incoming);
+
+  /// `event.report`; anything else is nobody's business.
+  void notification(const std::string& method, ConnectionId connection,
+                    const control::Credentials& credentials, const control::Payload& params);
+
+ private:
+  Result<void> check_role(Role role, const control::Credentials& credentials) const;
+  template <class Message>
+  Result<void> post_call(const std::string& method, Incoming& incoming);
+
+  DispatchHooks hooks_;
+  std::set<uid_t> worker_uids_;
+};
+
+}  // namespace leasehold

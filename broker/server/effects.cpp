@@ -1,0 +1,162 @@
+#include "broker/server/effects.hpp"
+
+#include <signal.h>
+#include <spdlog/spdlog.h>
+
+#include "common/fault_point.hpp"
+#include "common/process.hpp"
+
+namespace leasehold {
+namespace {
+
+template <class T>
+std::optional<Error> error_of(const Result<T>& result) {
+  return result ? std::nullopt : std::optional(result.error());
+}
+
+struct LogLine {
+  void operator()(const events::LeaseStateChanged& e) const {
+    spdlog::info("lease is {} now lease={} state={} reason={} tenant={} proof={}", name(e.state),
+                 to_string(e.lease), name(e.state), name(e.reason), e.tenant, e.proof);
+  }
+  void operator()(const events::RegionStateChanged& e) const {
+    spdlog::debug("region is {} now region={} kind={} state={} lease={}", e.state, e.region, e.kind,
+                  e.state, e.lease);
+  }
+  void operator()(const auto& e) const {
+    spdlog::debug("worker reported event={}", events::name(events::Event(e)));
+  }
+};
+
+}  // namespace
+
+void ServerEffects::perform(const effect::PublishGrant& effect) {
+  fault_point(FaultSite::BrokerGrantDecided);
+  parts_.table.grant(effect.lease, effect.deadline);
+  fault_point(FaultSite::BrokerGrantPublished);
+}
+
+void ServerEffects::perform(const effect::TakeAway& effect) {
+  std::vector<LeaseTable::Flip> flips;
+  for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
+  const bool fences = flips.front().to == LeaseState::Fenced;
+  if (fences) fault_point(FaultSite::BrokerFenceDecided);
+  parts_.table.take_away(effect.worker, flips, effect.at);
+  if (!fences) fault_point(FaultSite::BrokerRevokePublished);
+}
+
+void ServerEffects::perform(const effect::SetDeadline& effect) {
+  parts_.table.set_deadline(effect.lease, effect.deadline);
+}
+
+void ServerEffects::perform(const effect::SetDrainDeadline& effect) {
+  parts_.table.set_drain_deadline(effect.lease, effect.deadline);
+}
+
+void ServerEffects::perform(const effect::BindWorker& effect) {
+  parts_.links.bind(effect.connection, effect.worker);
+  spdlog::info("worker attached attachment={}", effect.worker.value);
+}
+
+void ServerEffects::perform(const effect::ForgetWorker& effect) {
+  parts_.quiet.forget(effect.worker);
+  parts_.links.forget(effect.worker);
+  spdlog::info("worker exited attachment={}", effect.worker.value);
+}
+
+void ServerEffects::perform(const effect::SendGrant& effect) {
+  const wire::LeaseGrant& grant = effect.grant;
+  auto fds = parts_.memory.extents_for_worker(grant.extents, grant.extent_size_bytes);
+  if (!fds) {
+    return post_(GrantAnswered{grant.lease, grant.extents, std::move(fds).error(), false});
+  }
+  call_worker(effect.worker, grant.kMethod, {grant.to_json(), *std::move(fds)},
+              [this, lease = grant.lease, extents = grant.extents](auto reply) {
+                post_(GrantAnswered{lease, extents, error_of(reply), true});
+              });
+}
+
+void ServerEffects::perform(const effect::SendUnmap& effect) {
+  const wire::LeaseUnmap unmap{.lease = effect.lease};
+  call_worker(
+      effect.worker, unmap.kMethod, {unmap.to_json(), {}},
+      [this, lease = effect.lease](auto reply) { post_(UnmapAnswered{lease, error_of(reply)}); });
+}
+
+void ServerEffects::perform(const effect::SendReclaim& effect) {
+  const wire::LeaseReclaim reclaim{.lease = effect.lease, .count = effect.count};
+  call_worker(effect.worker, reclaim.kMethod, {reclaim.to_json(), {}},
+              [this, lease = effect.lease, call = effect.call](Result<control::Payload> reply) {
+                const auto extents = [&]() -> Result<std::vector<ExtentId>> {
+                  const control::Payload payload = TRY(std::move(reply));
+                  return TRY(wire::ExtentsReclaimed::from_json(payload.body)).extents;
+                };
+                post_(ReclaimAnswered{lease, call, extents()});
+              });
+}
+
+void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
+  const WorkerLink* link = parts_.links.find(effect.worker);
+  if (link == nullptr) return;  // its exit is on the way
+  parts_.quiet.watch(link->line, {effect.worker, effect.scope, effect.leases});
+}
+
+void ServerEffects::perform(const effect::PunchExtents& effect) {
+  if (const auto punched = parts_.memory.punch(effect.extents); !punched) {
+    spdlog::error("could not punch extents error={} detail=\"{}\"", name(punched.error().code),
+                  punched.error().detail);
+  }
+  fault_point(FaultSite::BrokerScrubbed);
+}
+
+void ServerEffects::perform(const effect::VerifyExtents& effect) {
+  post_(parts_.memory.verify(effect.extents));
+}
+
+void ServerEffects::perform(const effect::CreateRegion& effect) {
+  post_(RegionCreated{effect.region,
+                      error_of(parts_.memory.create_region(effect.region, effect.size_bytes))});
+}
+
+void ServerEffects::perform(const effect::SealRegion& effect) {
+  post_(RegionSealed{effect.region, error_of(parts_.memory.seal_region(effect.region))});
+}
+
+void ServerEffects::perform(const effect::ScrubRegion& effect) {
+  post_(RegionScrubbed{effect.region, parts_.memory.scrub_region(effect.region)});
+}
+
+void ServerEffects::perform(const effect::CloseRegion& effect) {
+  parts_.memory.close_region(effect.region);
+}
+
+void ServerEffects::perform(const effect::KillWorker& effect) {
+  const WorkerLink* link = parts_.links.find(effect.worker);
+  if (link == nullptr) return;
+  if (const auto killed = signal_pidfd(link->pidfd, SIGKILL); !killed) {
+    spdlog::error("could not kill worker attachment={} detail=\"{}\"", effect.worker.value,
+                  killed.error().detail);
+  }
+}
+
+void ServerEffects::perform(const effect::Reply& effect) {
+  parts_.replies.answer(effect.call, effect.answer);
+}
+
+void ServerEffects::perform(const effect::AppendEvent& effect) {
+  std::visit(LogLine{}, effect.event);
+  parts_.log.append(effect.event, effect.at);
+}
+
+void ServerEffects::perform(const effect::Warn& effect) {
+  spdlog::warn("{}", effect.line);
+}
+
+void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
+                                control::Payload payload, control::Peer::ReplyHandler on_reply) {
+  WorkerLink* link = parts_.links.find(worker);
+  if (link == nullptr) return;  // its exit is on the way and settles everything
+  link->peer->call(std::string(method), std::move(payload), std::move(on_reply));
+}
+
+}  // namespace leasehold

@@ -1,0 +1,62 @@
+/// Does what decisions ask for: stores words, makes and sends memory, answers calls.
+///
+/// What an effect leads to is posted as an event. Threads: the one of the io_context.
+#pragma once
+
+#include <functional>
+
+#include "broker/core.hpp"
+#include "broker/event_log.hpp"
+#include "broker/server/memory_store.hpp"
+#include "broker/server/replies.hpp"
+#include "broker/server/worker_links.hpp"
+#include "broker/supervise/quiet_observer.hpp"
+#include "ipc/table/lease_table.hpp"
+
+namespace leasehold {
+
+/// The server's parts that effects act on; all outlive the performer.
+struct Parts {
+  LeaseTable& table;
+  MemoryStore& memory;
+  WorkerLinks& links;
+  QuietObserver& quiet;
+  Replies& replies;
+  EventLog& log;
+};
+
+class ServerEffects final : public EffectPerformer {
+ public:
+  ServerEffects(Parts parts, std::function<void(Event)> post)
+      : parts_(parts), post_(std::move(post)) {}
+
+  void perform(const effect::PublishGrant& effect) override;
+  void perform(const effect::TakeAway& effect) override;
+  void perform(const effect::SetDeadline& effect) override;
+  void perform(const effect::SetDrainDeadline& effect) override;
+  void perform(const effect::BindWorker& effect) override;
+  void perform(const effect::ForgetWorker& effect) override;
+  void perform(const effect::SendGrant& effect) override;
+  void perform(const effect::SendUnmap& effect) override;
+  void perform(const effect::SendReclaim& effect) override;
+  void perform(const effect::BeginQuietWatch& effect) override;
+  void perform(const effect::PunchExtents& effect) override;
+  void perform(const effect::VerifyExtents& effect) override;
+  void perform(const effect::CreateRegion& effect) override;
+  void perform(const effect::SealRegion& effect) override;
+  void perform(const effect::ScrubRegion& effect) override;
+  void perform(const effect::CloseRegion& effect) override;
+  void perform(const effect::KillWorker& effect) override;
+  void perform(const effect::Reply& effect) override;
+  void perform(const effect::AppendEvent& effect) override;
+  void perform(const effect::Warn& effect) override;
+
+ private:
+  void call_worker(AttachmentId worker, std::string_view method, control::Payload payload,
+                   control::Peer::ReplyHandler on_reply);
+
+  Parts parts_;
+  std::function<void(Event)> post_;
+};
+
+}  // namespace leasehold

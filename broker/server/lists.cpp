@@ -1,0 +1,87 @@
+#include "broker/server/lists.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "broker/views.hpp"
+
+namespace leasehold {
+namespace {
+
+using control::Json;
+
+constexpr std::uint64_t kMaxEvents = 1000;
+
+template <class View>
+Json items(const std::vector<View>& views) {
+  Json list = Json::array();
+  for (const View& view : views) list.push_back(view.to_json());
+  return Json{{"items", std::move(list)}};
+}
+
+/// With one user for both, a worker could reach into the broker; say so.
+std::string isolation(const State& state) {
+  bool any = false;
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (worker.state > WorkerState::Ready) continue;
+    if (worker.uid == ::geteuid()) return "same-user";
+    any = true;
+  }
+  return any ? "separate-user" : "no-worker";
+}
+
+Json status(const ListSources& sources) {
+  wire::StatusView view = status_view(sources.state);
+  view.isolation = isolation(sources.state);
+  view.uptime_ms = (sources.now - sources.started) / std::chrono::milliseconds(1);
+  return view.to_json();
+}
+
+Json extents(const ListSources& sources) {
+  auto views = extent_views(sources.state);
+  for (auto& view : views) view.inode = sources.memory.inode(view.extent);
+  return items(views);
+}
+
+Json workers(const ListSources& sources) {
+  auto views = worker_views(sources.state);
+  for (auto& view : views) view.revocations = sources.table.revocations(view.id);
+  return items(views);
+}
+
+Result<std::uint64_t> number(const Json& params, const char* field, std::uint64_t otherwise,
+                             std::uint64_t most) {
+  const auto found = params.find(field);
+  if (found == params.end()) return otherwise;
+  if (!found->is_number_unsigned() || found->get<std::uint64_t>() > most) {
+    return fail(Errc::BadRequest, fmt::format("{} must be a number up to {}", field, most));
+  }
+  return found->get<std::uint64_t>();
+}
+
+Result<Json> event_list(const ListSources& sources, const Json& params) {
+  const std::uint64_t after = TRY(number(params, "after", 0, ~std::uint64_t{0}));
+  const std::uint64_t limit = TRY(number(params, "limit", kMaxEvents, kMaxEvents));
+  Json list = Json::array();
+  for (const NumberedEvent& event : sources.log.after(after, limit)) {
+    Json item = events::to_json(event.stamped.event, event.stamped.at);
+    item["sequence"] = event.sequence;
+    list.push_back(std::move(item));
+  }
+  return Json{{"items", std::move(list)}};
+}
+
+}  // namespace
+
+Result<Json> answer_list(const ListSources& sources, const std::string& method,
+                         const Json& params) {
+  if (method == "status") return status(sources);
+  if (method == "tenant.list") return items(tenant_views(sources.state));
+  if (method == "lease.list") return items(lease_views(sources.state));
+  if (method == "extent.list") return extents(sources);
+  if (method == "worker.list") return workers(sources);
+  if (method == "event.list") return event_list(sources, params);
+  return fail(Errc::UnknownMethod, fmt::format("the broker has no list {}", method));
+}
+
+}  // namespace leasehold

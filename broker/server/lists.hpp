@@ -1,0 +1,25 @@
+/// Answers of the methods that only look: status and lists.
+#pragma once
+
+#include "broker/event_log.hpp"
+#include "broker/server/memory_store.hpp"
+#include "broker/state.hpp"
+#include "ipc/control/peer.hpp"
+#include "ipc/table/lease_table.hpp"
+
+namespace leasehold {
+
+struct ListSources {
+  const State& state;
+  const EventLog& log;
+  const MemoryStore& memory;
+  const LeaseTable& table;
+  TimePoint started;
+  TimePoint now;
+};
+
+/// Errors: BadRequest for parameters out of range, UnknownMethod.
+Result<control::Json> answer_list(const ListSources& sources, const std::string& method,
+                                  const control::Json& params);
+
+}  // namespace leasehold

@@ -1,0 +1,94 @@
+#include "broker/server/memory_store.hpp"
+
+#include <fmt/format.h>
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint64_t kUnknownBytes = ~std::uint64_t{0};
+
+std::uint64_t allocated(const MemoryObject& object) {
+  const auto bytes = object.allocated_bytes();
+  return bytes ? *bytes : kUnknownBytes;
+}
+
+}  // namespace
+
+Result<std::vector<UniqueFd>> MemoryStore::extents_for_worker(std::span<const ExtentId> extents,
+                                                              std::size_t size_bytes) {
+  std::map<ExtentId, MemoryObject> made;
+  std::vector<UniqueFd> fds;
+  for (const ExtentId id : extents) {
+    auto found = extents_.find(id);
+    if (found == extents_.end()) {
+      const std::string name = fmt::format("leasehold-extent-{}", id.value);
+      MemoryObject object =
+          TRY(MemoryObject::create({.name = name.c_str(), .size_bytes = size_bytes}));
+      found = made.emplace(id, std::move(object)).first;
+    }
+    fds.push_back(TRY(found->second.fd().duplicate()));
+  }
+  extents_.merge(made);
+  return fds;
+}
+
+Result<void> MemoryStore::punch(std::span<const ExtentId> extents) {
+  Result<void> outcome;
+  for (const ExtentId id : extents) {
+    const auto found = extents_.find(id);
+    if (found == extents_.end()) continue;
+    if (auto punched = found->second.punch(); !punched) outcome = punched;
+  }
+  return outcome;
+}
+
+ExtentsVerified MemoryStore::verify(std::span<const ExtentId> extents) {
+  ExtentsVerified verified;
+  for (const ExtentId id : extents) {
+    const auto found = extents_.find(id);
+    const std::uint64_t bytes = found == extents_.end() ? 0 : allocated(found->second);
+    if (bytes == 0 && found != extents_.end()) extents_.erase(found);
+    verified.entries.push_back({id, bytes});
+  }
+  return verified;
+}
+
+std::uint64_t MemoryStore::inode(ExtentId extent) const {
+  const auto found = extents_.find(extent);
+  if (found == extents_.end()) return 0;
+  const auto identity = found->second.identity();
+  return identity ? identity->inode : 0;
+}
+
+Result<void> MemoryStore::create_region(RegionId region, std::size_t size_bytes) {
+  const std::string name = fmt::format("leasehold-weights-{}", region.value);
+  MemoryObject object = TRY(
+      MemoryObject::create({.name = name.c_str(), .size_bytes = size_bytes, .final_seals = false}));
+  regions_.emplace(region, std::move(object));
+  return {};
+}
+
+Result<void> MemoryStore::seal_region(RegionId region) {
+  const auto found = regions_.find(region);
+  if (found == regions_.end()) return fail(Errc::SystemError, "the region has no memory");
+  return found->second.seal_against_writing();
+}
+
+std::uint64_t MemoryStore::scrub_region(RegionId region) {
+  const auto found = regions_.find(region);
+  if (found == regions_.end()) return 0;
+  (void)found->second.punch();  // a failure shows as bytes that are still allocated
+  const std::uint64_t bytes = allocated(found->second);
+  if (bytes == 0) regions_.erase(found);
+  return bytes;
+}
+
+Result<UniqueFd> MemoryStore::region_fd(RegionId region, bool writable) const {
+  const auto found = regions_.find(region);
+  if (found == regions_.end()) {
+    return fail(Errc::LeaseRevoked, "the region is gone; open it again");
+  }
+  return writable ? found->second.fd().duplicate() : found->second.open_read_only();
+}
+
+}  // namespace leasehold

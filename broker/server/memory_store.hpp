@@ -1,0 +1,43 @@
+/// The memory objects behind extents and weights regions.
+///
+/// Ownership: every object is here from its first grant until it is proven empty. Threads: one.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "broker/event.hpp"
+#include "ipc/region/memory_object.hpp"
+
+namespace leasehold {
+
+class MemoryStore {
+ public:
+  /// A descriptor per extent for its worker; makes what does not exist yet. When one cannot be
+  /// made, none of the new ones stays. Errors: OutOfMemory, SystemError.
+  Result<std::vector<UniqueFd>> extents_for_worker(std::span<const ExtentId> extents,
+                                                   std::size_t size_bytes);
+
+  /// Gives the pages back. Extents that were never made are passed over.
+  Result<void> punch(std::span<const ExtentId> extents);
+
+  /// What is allocated in each; empty ones are closed. Unreadable counts as not empty.
+  ExtentsVerified verify(std::span<const ExtentId> extents);
+
+  /// Inode of the extent's object, 0 when it has none.
+  std::uint64_t inode(ExtentId extent) const;
+
+  Result<void> create_region(RegionId region, std::size_t size_bytes);
+  Result<void> seal_region(RegionId region);
+  /// Punches, reads what is allocated and closes when that is nothing.
+  std::uint64_t scrub_region(RegionId region);
+  void close_region(RegionId region) { regions_.erase(region); }
+  Result<UniqueFd> region_fd(RegionId region, bool writable) const;
+
+ private:
+  std::map<ExtentId, MemoryObject> extents_;
+  std::map<RegionId, MemoryObject> regions_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,67 @@
+#include "broker/server/options.hpp"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+namespace leasehold {
+namespace {
+
+constexpr int kWrongUsage = 2;
+
+std::string default_socket() {
+  const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
+  const std::string base = runtime_dir != nullptr && *runtime_dir ? runtime_dir : "/run";
+  return base + "/leasehold/broker.sock";
+}
+
+const CLI::Validator kOctal(
+    [](std::string& text) -> std::string {
+      char* end = nullptr;
+      const unsigned long mode = std::strtoul(text.c_str(), &end, 8);
+      if (text.empty() || *end != '\0' || mode > 0777) return "expected an octal mode like 0660";
+      text = std::to_string(mode);
+      return {};
+    },
+    "OCTAL");
+
+}  // namespace
+
+std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
+  BrokerOptions options{.socket = default_socket()};
+  std::int64_t patience_ms = options.fence_patience.count();
+  std::vector<uid_t> worker_uids;
+  CLI::App app{"Leasehold broker: owns the memory and the truth about every lease"};
+  app.add_option("--socket", options.socket, "Unix socket to listen on")->capture_default_str();
+  app.add_option("--socket-mode", options.socket_mode, "Its mode, octal")->transform(kOctal);
+  app.add_option("--capacity", options.capacity_bytes, "KV memory to lend, e.g. 256MiB")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(2ull << 20, 1ull << 50));
+  app.add_option("--weights-capacity", options.weights_capacity_bytes,
+                 "Memory for model weights, e.g. 4GiB")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--slots", options.slots, "Slots of the lease table")
+      ->check(CLI::Range(1u, 1u << 20));
+  app.add_option("--fence-patience-ms", patience_ms,
+                 "How long a worker may owe proof before it is killed")
+      ->check(CLI::Range(1, 3'600'000));
+  app.add_option("--state-dir", options.state_dir,
+                 "Directory for the token key; without it every start makes a new one");
+  app.add_option("--worker-uid", worker_uids, "User that may run workers; may be given often");
+  app.add_option("--log-level", options.log_level, "trace, debug, info, warn or error")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  options.fence_patience = std::chrono::milliseconds(patience_ms);
+  options.worker_uids = {worker_uids.begin(), worker_uids.end()};
+  if (options.worker_uids.empty()) options.worker_uids.insert(::geteuid());
+  return options;
+}
+
+}  // namespace leasehold

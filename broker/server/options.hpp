@@ -1,0 +1,30 @@
+/// The broker's command line.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <variant>
+
+namespace leasehold {
+
+struct BrokerOptions {
+  std::string socket;
+  mode_t socket_mode = 0660;
+  std::uint64_t capacity_bytes = 256ull << 20;
+  std::uint64_t weights_capacity_bytes = 4ull << 30;
+  std::uint32_t slots = 4096;
+  std::chrono::milliseconds fence_patience{2000};
+  std::string state_dir;  ///< Empty: nothing is kept.
+  std::set<uid_t> worker_uids;
+  std::string log_level = "info";
+};
+
+/// The options, or the exit code of a program that has said everything already: 0 after --help,
+/// 2 after a sentence on stderr about what was wrong.
+std::variant<BrokerOptions, int> parse_options(int argc, char** argv);
+
+}  // namespace leasehold

@@ -1,0 +1,36 @@
+/// Calls that wait for their answer, and answers on their way out.
+///
+/// Threads: the one of the io_context.
+#pragma once
+
+#include <map>
+
+#include "broker/answers.hpp"
+#include "broker/server/memory_store.hpp"
+#include "broker/server/worker_links.hpp"
+#include "ipc/table/lease_table.hpp"
+
+namespace leasehold {
+
+class Replies {
+ public:
+  Replies(const LeaseTable& table, const MemoryStore& memory, WorkerLinks& links)
+      : table_(table), memory_(memory), links_(links) {}
+
+  CallId add(control::Responder responder);
+
+  /// Answers with the descriptors the answer names. A caller that is gone hears nothing.
+  void answer(CallId call, const Result<Answer>& answer);
+
+ private:
+  Result<control::Payload> payload(const Answer& answer);
+  Result<std::vector<UniqueFd>> descriptors(const Answer& answer);
+
+  const LeaseTable& table_;
+  const MemoryStore& memory_;
+  WorkerLinks& links_;
+  std::uint64_t next_ = 1;
+  std::map<CallId, control::Responder> waiting_;
+};
+
+}  // namespace leasehold

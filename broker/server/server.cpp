@@ -1,0 +1,203 @@
+#include "broker/server/server.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <filesystem>
+
+#include "broker/fd_keeper.hpp"
+#include "broker/server/boot_timer.hpp"
+#include "broker/server/broker_loop.hpp"
+#include "broker/server/connections.hpp"
+#include "broker/server/dispatch.hpp"
+#include "broker/server/effects.hpp"
+#include "broker/server/lists.hpp"
+#include "broker/server/token_key_file.hpp"
+#include "broker/views.hpp"
+
+namespace leasehold {
+namespace {
+
+namespace asio = boost::asio;
+
+/// How often worker lines are read again while somebody waits for quiet.
+constexpr auto kQuietInterval = std::chrono::microseconds(200);
+/// How long a stopping broker waits for its fences.
+constexpr auto kStopPatience = std::chrono::milliseconds(1500);
+
+class Server {
+ public:
+  Server(asio::io_context& io, const BrokerConfig& config, LeaseTable table,
+         asio::local::stream_protocol::acceptor acceptor, std::set<uid_t> worker_uids);
+  Result<void> start();
+
+ private:
+  Connections::Handlers connection_handlers();
+  WorkerLinks::Handlers worker_handlers();
+  DispatchHooks dispatch_hooks();
+  void settle();
+  void observe_quiet();
+  void recheck_soon();
+  void stop(int signal_number);
+
+  asio::io_context& io_;
+  SystemClock clock_;
+  const TimePoint started_ = clock_.now();
+  State state_;
+  LeaseTable table_;
+  MemoryStore memory_;
+  EventLog log_;
+  NoFdKeeper keeper_;
+  QuietObserver quiet_;
+  WorkerLinks links_;
+  Replies replies_;
+  ServerEffects effects_;
+  BrokerLoop loop_;
+  Connections connections_;
+  Dispatch dispatch_;
+  std::unique_ptr<BootTimer> deadline_timer_;
+  asio::steady_timer quiet_timer_;
+  asio::steady_timer stop_timer_;
+  asio::signal_set signals_;
+  bool recheck_armed_ = false;
+};
+
+Server::Server(asio::io_context& io, const BrokerConfig& config, LeaseTable table,
+               asio::local::stream_protocol::acceptor acceptor, std::set<uid_t> worker_uids)
+    : io_(io),
+      state_(config),
+      table_(std::move(table)),
+      links_(io, worker_handlers()),
+      replies_(table_, memory_, links_),
+      effects_({table_, memory_, links_, quiet_, replies_, log_},
+               [this](Event event) { loop_.post(std::move(event)); }),
+      loop_(state_, clock_, effects_),
+      connections_(io, std::move(acceptor), connection_handlers()),
+      dispatch_(dispatch_hooks(), std::move(worker_uids)),
+      quiet_timer_(io),
+      stop_timer_(io),
+      signals_(io, SIGTERM, SIGINT) {
+  loop_.on_settled = [this] { settle(); };
+}
+
+Result<void> Server::start() {
+  deadline_timer_ = TRY(BootTimer::create(io_, [this] { loop_.post(Tick{}); }));
+  const UniqueFd table_fd = TRY(table_.reader_fd());
+  TRY(keeper_.keep("lease-table", table_fd));
+  signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
+    if (!error) stop(signal_number);
+  });
+  connections_.start();
+  return {};
+}
+
+Connections::Handlers Server::connection_handlers() {
+  return {.on_call =
+              [this](ConnectionId id, const std::string& method, control::Payload params,
+                     control::Responder respond) {
+                const auto peer = connections_.find(id);
+                dispatch_.call(method,
+                               {id, peer->credentials(), std::move(params), std::move(respond)});
+                links_.drop_prepared(id);
+              },
+          .on_notification =
+              [this](ConnectionId id, const std::string& method, control::Payload params) {
+                const auto peer = connections_.find(id);
+                dispatch_.notification(method, id, peer->credentials(), params);
+              },
+          .on_closed = [this](ConnectionId id) { loop_.post(ConnectionClosed{id}); },
+          .on_holder_exit = [this](ConnectionId id) { loop_.post(HolderExited{id}); }};
+}
+
+WorkerLinks::Handlers Server::worker_handlers() {
+  return {.on_exit = [this](ProcessExit proof) { loop_.post(WorkerExited{proof}); },
+          .on_bell = [this] { observe_quiet(); }};
+}
+
+DispatchHooks Server::dispatch_hooks() {
+  return {.wait_for_answer =
+              [this](control::Responder respond) { return replies_.add(std::move(respond)); },
+          .watch_holder = [this](ConnectionId id) { return connections_.watch_holder(id); },
+          .prepare_worker =
+              [this](ConnectionId id) { return links_.prepare(id, connections_.find(id)); },
+          .list =
+              [this](const std::string& method, const control::Json& params) {
+                return answer_list({state_, log_, memory_, table_, started_, clock_.now()}, method,
+                                   params);
+              },
+          .post = [this](Event event) { loop_.post(std::move(event)); }};
+}
+
+/// After each event and all that followed: what must be watched, and until when.
+void Server::settle() {
+  deadline_timer_->arm(next_deadline(state_));
+  observe_quiet();
+  if (state_.stopping && leases_not_fenced(state_) == 0) io_.stop();
+}
+
+void Server::observe_quiet() {
+  if (!quiet_.is_waiting()) return;
+  std::vector<LaunchQuiet> proofs = quiet_.observe();
+  if (quiet_.is_waiting()) recheck_soon();
+  if (!proofs.empty()) loop_.post(QuietObserved{std::move(proofs)});
+}
+
+void Server::recheck_soon() {
+  if (std::exchange(recheck_armed_, true)) return;
+  quiet_timer_.expires_after(kQuietInterval);
+  quiet_timer_.async_wait([this](const boost::system::error_code& error) {
+    recheck_armed_ = false;
+    if (!error) observe_quiet();
+  });
+}
+
+void Server::stop(int signal_number) {
+  spdlog::info("stopping, taking all leases back signal={}", signal_number);
+  connections_.stop_accepting();
+  stop_timer_.expires_after(kStopPatience);
+  stop_timer_.async_wait([this](const boost::system::error_code&) {
+    spdlog::warn("stopped without proof for all leases open={}", leases_not_fenced(state_));
+    io_.stop();
+  });
+  loop_.post(Shutdown{});
+}
+
+Result<TokenKey> token_key(const BrokerOptions& options) {
+  if (options.state_dir.empty()) return random_token_key();
+  return load_or_create_token_key(options.state_dir);
+}
+
+/// The default place may be new; a place somebody chose is theirs to make.
+void make_socket_folder(const BrokerOptions& options) {
+  const auto folder = std::filesystem::path(options.socket).parent_path();
+  std::error_code ignored;  // listening says what is wrong, with the path
+  if (folder.filename() == "leasehold") std::filesystem::create_directory(folder, ignored);
+}
+
+}  // namespace
+
+Result<void> run_broker(const BrokerOptions& options) {
+  asio::io_context io(1);
+  const BrokerConfig config{.slot_count = options.slots,
+                            .capacity_bytes = options.capacity_bytes,
+                            .weights_capacity_bytes = options.weights_capacity_bytes,
+                            .fence_patience = options.fence_patience,
+                            .token_key = TRY(token_key(options))};
+  LeaseTable table = TRY(LeaseTable::create(options.slots));
+  make_socket_folder(options);
+  auto acceptor = TRY(control::listen_on(io, options.socket, options.socket_mode));
+  Server server(io, config, std::move(table), std::move(acceptor), options.worker_uids);
+  TRY(server.start());
+  spdlog::info("broker serves socket={} capacity_bytes={} weights_capacity_bytes={} slots={}",
+               options.socket, options.capacity_bytes, options.weights_capacity_bytes,
+               options.slots);
+  io.run();
+  std::error_code ignored;
+  std::filesystem::remove(options.socket, ignored);
+  spdlog::info("broker stopped socket={}", options.socket);
+  return {};
+}
+
+}  // namespace leasehold

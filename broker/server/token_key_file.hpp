@@ -1,0 +1,15 @@
+/// The broker's own key, from which each worker's is derived.
+#pragma once
+
+#include <string>
+
+#include "ipc/control/lease_token.hpp"
+
+namespace leasehold {
+
+/// Reads `<state_dir>/token.key`, or makes it (mode 0600) when there is none.
+/// Errors: PermissionDenied when others may read it, FileCorrupt, FileNotFound (no such directory),
+/// SystemError.
+Result<TokenKey> load_or_create_token_key(const std::string& state_dir);
+
+}  // namespace leasehold

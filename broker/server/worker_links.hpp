@@ -1,0 +1,61 @@
+/// What the broker holds of each worker process: connection, pidfd, worker line, eventfd.
+///
+/// A link is prepared when the worker calls `worker.attach` and bound when it was admitted.
+/// Ownership: links own their descriptors; a link stays until its process has exited, whatever
+/// becomes of its connection. Threads: the one of the io_context.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "broker/event.hpp"
+#include "ipc/control/peer.hpp"
+#include "ipc/table/worker_line.hpp"
+
+namespace leasehold {
+
+struct WorkerLink {
+  std::shared_ptr<control::Peer> peer;
+  UniqueFd pidfd;
+  LineReader line;
+  UniqueFd bell;  ///< eventfd the worker rings after a unit that refused something.
+  boost::asio::posix::stream_descriptor exit_watch;
+  boost::asio::posix::stream_descriptor bell_watch;
+};
+
+/// A pidfd for the process at the other end of a connection. The pid may have been reused between
+/// connect and now, so the user is compared once more behind the pidfd.
+/// Errors: ConnectionLost when that process is gone.
+Result<UniqueFd> open_peer_pidfd(const control::Credentials& credentials);
+
+class WorkerLinks {
+ public:
+  struct Handlers {
+    std::function<void(ProcessExit)> on_exit;
+    std::function<void()> on_bell;
+  };
+  WorkerLinks(boost::asio::io_context& io, Handlers handlers)
+      : io_(io), handlers_(std::move(handlers)) {}
+
+  /// Errors: ConnectionLost, OutOfMemory, SystemError.
+  Result<void> prepare(ConnectionId connection, std::shared_ptr<control::Peer> peer);
+  void bind(ConnectionId connection, AttachmentId worker);
+  void drop_prepared(ConnectionId connection) { prepared_.erase(connection); }
+  void forget(AttachmentId worker) { links_.erase(worker); }
+
+  WorkerLink* find(AttachmentId worker);
+  const std::map<AttachmentId, std::unique_ptr<WorkerLink>>& all() const { return links_; }
+
+ private:
+  void watch_exit(AttachmentId worker);
+  void watch_bell(AttachmentId worker);
+
+  boost::asio::io_context& io_;
+  Handlers handlers_;
+  std::map<ConnectionId, std::unique_ptr<WorkerLink>> prepared_;
+  std::map<AttachmentId, std::unique_ptr<WorkerLink>> links_;
+};
+
+}  // namespace leasehold

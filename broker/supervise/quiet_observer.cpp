@@ -1,0 +1,23 @@
+#include "broker/supervise/quiet_observer.hpp"
+
+namespace leasehold {
+
+void QuietObserver::watch(const LineReader& line, Request request) {
+  watches_.push_back({&line, line.snapshot(), std::move(request)});
+}
+
+std::vector<LaunchQuiet> QuietObserver::observe() {
+  std::vector<LaunchQuiet> proofs;
+  std::erase_if(watches_, [&proofs](const Watch& watch) {
+    if (!watch.line->is_quiet_since(watch.seen, watch.request.scope)) return false;
+    for (const LeaseId lease : watch.request.leases) proofs.push_back(LaunchQuiet(lease));
+    return true;
+  });
+  return proofs;
+}
+
+void QuietObserver::forget(AttachmentId worker) {
+  std::erase_if(watches_, [worker](const Watch& watch) { return watch.request.worker == worker; });
+}
+
+}  // namespace leasehold

@@ -1,0 +1,41 @@
+/// The only witness of LaunchQuiet: looks at worker lines after words were lowered.
+///
+/// Lifetime: a watched line stays until `forget` of its worker. Threads: one.
+#pragma once
+
+#include <vector>
+
+#include "broker/fence_proof.hpp"
+#include "ipc/table/worker_line.hpp"
+
+namespace leasehold {
+
+class QuietObserver {
+ public:
+  /// Takes the snapshot now. Precondition: the words of these leases are down and the worker's
+  /// counter has moved, in program order before this call (pairs with GateCore::begin_unit).
+  struct Request {
+    AttachmentId worker;
+    Touches scope = Touches::TenantMemory;
+    std::vector<LeaseId> leases;
+  };
+  void watch(const LineReader& line, Request request);
+
+  /// Proof for every lease whose units are over now. Never blocks.
+  std::vector<LaunchQuiet> observe();
+
+  /// The worker is gone; other evidence covers its leases.
+  void forget(AttachmentId worker);
+
+  bool is_waiting() const { return !watches_.empty(); }
+
+ private:
+  struct Watch {
+    const LineReader* line;
+    LineReader::Snapshot seen;
+    Request request;
+  };
+  std::vector<Watch> watches_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,132 @@
+#include "broker/views.hpp"
+
+namespace leasehold {
+namespace {
+
+std::string worker_name(const State& state, AttachmentId id) {
+  const Worker* worker = state.workers.find(id);
+  return worker ? worker->name : "";
+}
+
+std::uint64_t weights_bytes(const State& state, RegionId region) {
+  const auto found = state.weights.regions().find(region);
+  return found == state.weights.regions().end() ? 0 : found->second.size_bytes;
+}
+
+wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
+  const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease);
+  const std::uint64_t extent_bytes = record.extents.size() * state.extents.extent_size_bytes();
+  return {.lease = record.id(),
+          .scope = record.scope,
+          .tenant = record.tenant.value,
+          .worker = worker_name(state, record.worker()),
+          .state = record.state(),
+          .reason = reason_of(record.lease),
+          .proof = fenced ? std::string(name(fenced->state().proof)) : "",
+          .extents = static_cast<std::uint32_t>(record.extents.size()),
+          .size_bytes = extent_bytes + weights_bytes(state, record.region),
+          .deadline_boottime_ns = record.deadline.boottime_ns,
+          .replaced_by = record.replaced_by,
+          .clocks = record.clocks};
+}
+
+std::string_view state_name(const Worker& worker) {
+  switch (worker.state) {
+    case WorkerState::Attached:
+      return "attached";
+    case WorkerState::Ready:
+      return "ready";
+    case WorkerState::Lost:  // nothing can be granted on it any more
+    case WorkerState::Gone:
+      return "gone";
+  }
+  return "gone";
+}
+
+std::uint32_t open_on(const State& state, AttachmentId worker) {
+  std::uint32_t count = 0;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (record.worker() == worker && !record.is(LeaseState::Fenced)) ++count;
+  });
+  return count;
+}
+
+}  // namespace
+
+std::vector<wire::LeaseView> lease_views(const State& state) {
+  std::vector<wire::LeaseView> views;
+  state.leases.for_each(
+      [&](const LeaseRecord& record) { views.push_back(view_of(state, record)); });
+  return views;
+}
+
+std::vector<wire::ExtentView> extent_views(const State& state) {
+  std::vector<wire::ExtentView> views;
+  for (const auto& [id, record] : state.extents.records()) {
+    views.push_back({.extent = id,
+                     .state = std::string(name(record.state)),
+                     .lease = record.lease,
+                     .size_bytes = state.extents.extent_size_bytes()});
+  }
+  return views;
+}
+
+std::vector<wire::WorkerView> worker_views(const State& state) {
+  std::vector<wire::WorkerView> views;
+  for (const auto& [id, worker] : state.workers.all()) {
+    views.push_back({.worker = worker.name,
+                     .id = worker.index,
+                     .pid = worker.pid,
+                     .state = std::string(state_name(worker)),
+                     .model = worker.model,
+                     .address = worker.address,
+                     .leases = open_on(state, id)});
+  }
+  return views;
+}
+
+std::vector<wire::TenantView> tenant_views(const State& state) {
+  std::vector<wire::TenantView> views;
+  for (const auto& [id, tenant] : state.tenants.all()) {
+    wire::TenantView view{.policy = tenant.policy};
+    view.policy.request_id = RequestId{};
+    state.leases.for_each_open([&](const LeaseRecord& record) {
+      if (record.tenant != id || record.is(LeaseState::Fenced)) return;
+      if (record.is(LeaseState::Live)) ++view.leases_live;
+      view.blocks_held += record.charged_blocks;
+    });
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+wire::StatusView status_view(const State& state) {
+  const auto bytes = state.extents.bytes_by_state();
+  const auto of = [&bytes](ExtentState each) { return bytes[static_cast<unsigned>(each)]; };
+  wire::StatusView view{.capacity_bytes = state.extents.capacity_bytes(),
+                        .free_bytes = of(ExtentState::Free),
+                        .owned_bytes = of(ExtentState::Owned),
+                        .draining_bytes = of(ExtentState::Draining),
+                        .scrubbing_bytes = of(ExtentState::Scrubbing),
+                        .retained_bytes = of(ExtentState::Retained),
+                        .quarantined_bytes = of(ExtentState::Quarantined),
+                        .leases_fenced = state.leases_fenced,
+                        .tenants = static_cast<std::uint32_t>(state.tenants.all().size())};
+  state.leases.for_each_open([&view](const LeaseRecord& record) {
+    if (record.is(LeaseState::Live)) ++view.leases_live;
+    if (record.is(LeaseState::Revoked)) ++view.leases_revoked;
+  });
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (worker.state <= WorkerState::Ready) ++view.workers;
+  }
+  return view;
+}
+
+std::size_t leases_not_fenced(const State& state) {
+  std::size_t count = 0;
+  state.leases.for_each_open(
+      [&count](const LeaseRecord& record) { count += record.is(LeaseState::Fenced) ? 0 : 1; });
+  return count;
+}
+
+}  // namespace leasehold

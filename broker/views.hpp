@@ -1,0 +1,20 @@
+/// What operators see of the state. Pure; what only the server knows (counters, inodes, uptime,
+/// users) is filled in by it.
+#pragma once
+
+#include <vector>
+
+#include "broker/state.hpp"
+
+namespace leasehold {
+
+std::vector<wire::LeaseView> lease_views(const State& state);
+std::vector<wire::ExtentView> extent_views(const State& state);  ///< Without `inode`.
+std::vector<wire::WorkerView> worker_views(const State& state);  ///< Without `revocations`.
+std::vector<wire::TenantView> tenant_views(const State& state);
+wire::StatusView status_view(const State& state);  ///< Without `isolation` and `uptime_ms`.
+
+/// Leases that are Live or Revoked: what a stopping broker waits for.
+std::size_t leases_not_fenced(const State& state);
+
+}  // namespace leasehold
