@@ -22,19 +22,12 @@ void ready_sodium() {
   ensures(ready, "libsodium starts");
 }
 
-std::string hex(const unsigned char* bytes, std::size_t size) {
-  std::string text(2 * size + 1, '\0');
-  ::sodium_bin2hex(text.data(), text.size(), bytes, size);
-  text.pop_back();
-  return text;
-}
-
 std::string mac_of(const TokenKey& key, std::string_view signed_part) {
   ready_sodium();
   std::array<unsigned char, crypto_auth_BYTES> mac{};
   ::crypto_auth(mac.data(), reinterpret_cast<const unsigned char*>(signed_part.data()),
                 signed_part.size(), key.data());
-  return hex(mac.data(), mac.size());
+  return to_hex(mac);
 }
 
 /// Least significant byte first, so that the key does not depend on the machine.
@@ -84,10 +77,6 @@ TokenKey derive_worker_key(const TokenKey& broker_key, WorkerId worker, std::uin
   TokenKey key{};
   ::crypto_generichash_final(&state, key.data(), key.size());
   return key;
-}
-
-std::string to_hex(const TokenKey& key) {
-  return hex(key.data(), key.size());
 }
 
 Result<TokenKey> token_key_from_hex(std::string_view text) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/hex.hpp"
 #include "common/ids.hpp"
 
 namespace leasehold {
@@ -22,7 +23,6 @@ TokenKey random_token_key();
 /// The key of worker number `worker` at its `attachment`-th attach. Pure.
 TokenKey derive_worker_key(const TokenKey& broker_key, WorkerId worker, std::uint64_t attachment);
 
-std::string to_hex(const TokenKey& key);
 Result<TokenKey> token_key_from_hex(std::string_view hex);
 
 struct LeaseClaim {

@@ -58,8 +58,13 @@ void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
 }
 
 void Engine::drop_lease(LeaseId lease) {
-  scheduler_.end_lease(lease, verdict_on(lease), CompletionReason::Revoked);
+  const LeaseWord word = parts_.table->word_of(lease);
+  scheduler_.end_lease(lease, {.lease = lease, .reason = word.reason()}, CompletionReason::Revoked);
   memory_.drop(lease);
+  const auto granted = LeaseWord::make(lease.generation, LeaseState::Live);
+  const bool is_own =
+      weights_ && weights_->lease().slot == lease.slot && weights_->lease().granted == granted;
+  if (is_own) weights_.reset();  // steps are refused with NoModelLoaded until the next bind
 }
 
 std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count) {
@@ -68,22 +73,27 @@ std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count
   return extents;
 }
 
-LeaseVerdict Engine::verdict_on(LeaseId lease) const {
-  return {.lease = lease, .reason = parts_.table->word_of(lease).reason()};
+std::optional<LeaseVerdict> Engine::refusal_of(LeaseId lease) const {
+  const LeaseWord word = parts_.table->word_of(lease);
+  if (word.state() != LeaseState::Live)
+    return LeaseVerdict{.lease = lease, .reason = word.reason()};
+  // Past its deadline a lease is over here, even when no broker is there to say so.
+  const TimePoint deadline = parts_.table->deadline(lease);
+  if (deadline.boottime_ns == 0 || parts_.clock->now() < deadline) return std::nullopt;
+  return LeaseVerdict{.lease = lease, .reason = RevokeReason::TtlExpired};
 }
 
 // --------------------------------------------------------------------------------------- requests
 
 Result<void> Engine::submit(PromptRequest request) {
   TRY(check_weights());
-  const LeaseWord word = parts_.table->word_of(request.lease);
   const std::string lease = to_string(request.lease);
-  if (word.state() == LeaseState::Revoked) {
-    return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a fresh one",
-                                                lease, name(word.reason())));
-  }
-  if (word.state() != LeaseState::Live) {
+  if (parts_.table->word_of(request.lease).state() == LeaseState::Fenced) {
     return fail(Errc::LeaseFenced, fmt::format("lease {} is fenced; acquire a fresh one", lease));
+  }
+  if (const auto refusal = refusal_of(request.lease)) {
+    return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a fresh one",
+                                                lease, name(refusal->reason)));
   }
   if (parts_.table->drain_deadline(request.lease).boottime_ns != 0) {
     return fail(Errc::Draining, fmt::format("lease {} is draining; acquire another", lease));
@@ -100,10 +110,7 @@ Result<void> Engine::submit(PromptRequest request) {
 }
 
 void Engine::end_all(const Error& error) {
-  while (!scheduler_.running().empty()) {
-    scheduler_.end_sequence(*scheduler_.running().back(),
-                            {.reason = CompletionReason::EngineError, .error = error});
-  }
+  scheduler_.end_all(error);
 }
 
 // --------------------------------------------------------------------------------------- the step
@@ -139,9 +146,9 @@ Result<StepReport> Engine::step() {
 
 void Engine::end_revoked_leases() {
   for (const LeaseId lease : scheduler_.leases()) {
-    if (parts_.table->word_of(lease).state() == LeaseState::Live) continue;
+    const std::optional<LeaseVerdict> verdict = refusal_of(lease);
     // The memory stays mapped until the broker asks for it back: nothing touches it meanwhile.
-    scheduler_.end_lease(lease, verdict_on(lease), CompletionReason::Revoked);
+    if (verdict) scheduler_.end_lease(lease, *verdict, CompletionReason::Revoked);
   }
 }
 

@@ -69,8 +69,9 @@ class Engine {
 
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
   void add_lease(TenancyConfig config) { scheduler_.add_lease(std::move(config)); }
+  /// An extent that is there already is left as it is.
   void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping);
-  /// Ends what still runs under the lease and unmaps it.
+  /// Ends what still runs under the lease and unmaps it; a tenant's or the engine's own.
   void drop_lease(LeaseId lease);
   std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count);
   void deny_growth(LeaseId lease) { scheduler_.deny_growth(lease); }
@@ -106,7 +107,7 @@ class Engine {
   SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
   void commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live);
   void commit_part(const PlannedRows& part, std::uint32_t index);
-  LeaseVerdict verdict_on(LeaseId lease) const;
+  std::optional<LeaseVerdict> refusal_of(LeaseId lease) const;
 
   EngineConfig config_;
   Parts parts_;

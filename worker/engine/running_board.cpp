@@ -8,7 +8,20 @@ void RunningBoard::occupy(const Places& places) {
     if (places_[place] == places[place]) continue;
     stops_.clear(place);
     places_[place] = places[place];
+    change_pending_ = true;
   }
+  if (change_pending_) changed_.notify_one();
+}
+
+void RunningBoard::wait_for_change(Duration at_most, const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, at_most, [&] { return change_pending_ || stop.stop_requested(); });
+  change_pending_ = false;
+}
+
+void RunningBoard::wake_watcher() {
+  const std::scoped_lock lock(mutex_);
+  changed_.notify_one();
 }
 
 bool RunningBoard::stop(const RequestId& request, LocalStop reason) {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 
 #include "ipc/gate_set.hpp"
 #include "worker/schedule/request.hpp"
@@ -43,8 +44,14 @@ class RunningBoard {
   /// Calls `visit` for every occupant, under the lock.
   void each(const std::function<void(const Occupant&)>& visit) const;
 
+  /// Returns when occupants changed since the last return, after `at_most`, or on `stop`.
+  void wait_for_change(Duration at_most, const std::stop_token& stop);
+  void wake_watcher();
+
  private:
   mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool change_pending_ = false;
   Places places_;
   StopBoard stops_;
 };

@@ -8,6 +8,11 @@ void LeaseMemory::add(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
   leases_[lease].insert_or_assign(extent, std::move(mapping));
 }
 
+bool LeaseMemory::has(LeaseId lease, ExtentId extent) const {
+  const auto found = leases_.find(lease);
+  return found != leases_.end() && found->second.contains(extent);
+}
+
 void LeaseMemory::remove(LeaseId lease, std::span<const ExtentId> extents) {
   const auto found = leases_.find(lease);
   if (found == leases_.end()) return;

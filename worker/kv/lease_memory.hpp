@@ -23,6 +23,8 @@ class LeaseMemory {
 
   void add(LeaseId lease, ExtentId extent, LeasedMapping mapping);
 
+  bool has(LeaseId lease, ExtentId extent) const;
+
   /// Unmaps these extents of the lease.
   void remove(LeaseId lease, std::span<const ExtentId> extents);
 

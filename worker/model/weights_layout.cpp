@@ -132,12 +132,6 @@ LayoutDigest digest_of(const std::vector<WeightSlot>& slots) {
 
 }  // namespace
 
-std::string to_hex(const LayoutDigest& digest) {
-  std::array<char, 2 * sizeof(LayoutDigest) + 1> text;
-  sodium_bin2hex(text.data(), text.size(), digest.data(), digest.size());
-  return text.data();
-}
-
 const WeightSlot* WeightsLayout::find(std::string_view name) const {
   const auto slot = std::ranges::find(slots, name, &WeightSlot::name);
   return slot == slots.end() ? nullptr : &*slot;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/hex.hpp"
 #include "common/result.hpp"
 #include "worker/model/config.hpp"
 #include "worker/model/gguf.hpp"
@@ -34,7 +35,6 @@ struct WeightSlot {
 
 /// SHA-256.
 using LayoutDigest = std::array<std::uint8_t, 32>;
-std::string to_hex(const LayoutDigest& digest);
 
 struct WeightsLayout {
   std::vector<WeightSlot> slots;  ///< token_embd, layer by layer, output_norm, output: ascending.

@@ -326,13 +326,24 @@ void Scheduler::end_lease(LeaseId lease, const LeaseVerdict& verdict, Completion
   for (Sequence* sequence : ending) {
     end_sequence(*sequence, {.reason = reason, .verdict = verdict});
   }
-  for (const PromptRequest& request : tenancies_.at(lease).waiting) {
-    completed_.push_back({.request = request.request,
-                          .reason = reason,
-                          .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size()),
-                          .verdict = verdict});
-  }
+  end_waiting(tenancies_.at(lease), {.reason = reason, .verdict = verdict});
   tenancies_.erase(lease);
+}
+
+void Scheduler::end_all(const Error& error) {
+  const Completed how{.reason = CompletionReason::EngineError, .error = error};
+  while (!running_.empty()) end_sequence(*running_.back(), how);
+  for (auto& [lease, tenancy] : tenancies_) end_waiting(tenancy, how);
+}
+
+void Scheduler::end_waiting(Tenancy& tenancy, const Completed& how) {
+  for (const PromptRequest& request : tenancy.waiting) {
+    Completed completed = how;
+    completed.request = request.request;
+    completed.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
+    completed_.push_back(std::move(completed));
+  }
+  tenancy.waiting.clear();
 }
 
 std::vector<LeaseId> Scheduler::leases() const {

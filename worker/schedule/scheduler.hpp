@@ -92,6 +92,9 @@ class Scheduler {
   /// delivered by whoever saw it first.
   void end_sequence(Sequence& sequence, Completed how, bool told_already = false);
 
+  /// Ends every request, waiting or running, with this error. Leases stay.
+  void end_all(const Error& error);
+
   /// Everything since the last call, in the order of events.hpp.
   std::vector<SchedulerEvent> take_events();
   std::vector<GrowthWish> take_growth_wishes();
@@ -106,6 +109,7 @@ class Scheduler {
   Result<void> check(const PromptRequest& request) const;
   Result<void> check_sizes(const PromptRequest& request, const Tenancy& tenancy) const;
   bool id_in_use(const RequestId& request) const;
+  void end_waiting(Tenancy& tenancy, const Completed& how);
   void drop_expired(TimePoint now);
   void admit_in_turn();
   bool admit_one(Tenancy& tenancy);

@@ -1,0 +1,72 @@
+#include "worker/engine/engine_loop.hpp"
+
+namespace leasehold {
+namespace {
+
+// How long an engine that has work but cannot run any waits for a command before it looks again;
+// only deadlines of waiting requests depend on it.
+constexpr auto kIdleLook = std::chrono::milliseconds(20);
+
+}  // namespace
+
+void EngineLoop::post(Command command) {
+  {
+    const std::scoped_lock lock(mutex_);
+    commands_.push_back(std::move(command));
+  }
+  wake_.notify_one();
+}
+
+void EngineLoop::stop() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+}
+
+std::vector<EngineLoop::Command> EngineLoop::take_commands(bool may_wait) {
+  std::unique_lock lock(mutex_);
+  const auto something = [this] { return stopping_ || !commands_.empty(); };
+  if (may_wait && engine_->scheduler().has_work()) {
+    wake_.wait_for(lock, kIdleLook, something);
+  } else if (may_wait) {
+    wake_.wait(lock, something);
+  }
+  return std::exchange(commands_, {});
+}
+
+void EngineLoop::run() {
+  bool busy = false;
+  while (true) {
+    for (Command& command : take_commands(!busy)) command(*engine_);
+    {
+      const std::scoped_lock lock(mutex_);
+      if (stopping_) return;
+    }
+    busy = step_once();
+  }
+}
+
+bool EngineLoop::step_once() {
+  Result<StepReport> report = engine_->step();
+  if (!report) {
+    recover();
+    return engine_->scheduler().has_work();
+  }
+  const bool ran = report->ran;
+  hooks_.on_report(std::move(*report));
+  std::vector<GrowthWish> wishes = engine_->take_growth_wishes();
+  if (!wishes.empty()) hooks_.on_growth(std::move(wishes));
+  return ran;
+}
+
+void EngineLoop::recover() {
+  hooks_.on_report({.events = engine_->take_events()});
+  const Result<void> bound = hooks_.on_weights_lost(*engine_);
+  if (bound) return;
+  engine_->end_all(bound.error());
+  hooks_.on_report({.events = engine_->take_events()});
+}
+
+}  // namespace leasehold

@@ -1,0 +1,49 @@
+/// Runs an engine on the calling thread: commands in, events out, steps in between.
+///
+/// Threads: `post` and `stop` from any; `run` and every command and hook on one, the engine's.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "worker/engine/engine.hpp"
+
+namespace leasehold {
+
+class EngineLoop {
+ public:
+  using Command = std::move_only_function<void(Engine&)>;
+
+  struct Hooks {
+    std::function<void(StepReport)> on_report;
+    std::function<void(std::vector<GrowthWish>)> on_growth;
+    /// The engine has no weights it may use. Binds fresh ones, or says why it cannot: then every
+    /// request ends with that error, and the hook is asked again at the next command.
+    std::function<Result<void>(Engine&)> on_weights_lost;
+  };
+
+  EngineLoop(Engine& engine, Hooks hooks) : engine_(&engine), hooks_(std::move(hooks)) {}
+
+  /// Runs `command` between two steps.
+  void post(Command command);
+
+  /// Returns after `stop`, once the step in progress is over.
+  void run();
+  void stop();
+
+ private:
+  std::vector<Command> take_commands(bool may_wait);
+  bool step_once();
+  void recover();
+
+  Engine* engine_;
+  Hooks hooks_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Command> commands_;
+  bool stopping_ = false;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,38 @@
+/// The gates of one worker process, wired to its line, its revocation counter and its stop board.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "ipc/table/table_reader.hpp"
+#include "ipc/table/worker_line.hpp"
+#include "ipc/thread_gate.hpp"
+
+namespace leasehold {
+
+/// What every gate of this process hangs on. All of it outlives the gates.
+struct GateWiring {
+  WorkerId worker;
+  const TableReader* table = nullptr;
+  const LineWriter* line = nullptr;
+  const StopBoard* stops = nullptr;
+  GateProbe* probe = nullptr;  ///< May be null.
+};
+
+/// Gates for threads `first` … `first + count - 1` of the worker line.
+std::vector<ThreadGate> make_gates(const GateWiring& wiring, std::uint32_t first,
+                                   std::uint32_t count);
+
+/// Pauses every unit between poll and run, so that people can watch, and holds the fault point that
+/// lives there. Threads: any.
+class UnitProbe final : public GateProbe {
+ public:
+  explicit UnitProbe(std::chrono::microseconds slow_motion) : slow_motion_(slow_motion) {}
+  void unit_polled(std::uint32_t thread, LaunchSite site, std::uint16_t layer) override;
+
+ private:
+  std::chrono::microseconds slow_motion_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,40 @@
+#include "worker/lease/attachment.hpp"
+
+#include <fmt/format.h>
+
+#include "common/fault_point.hpp"
+#include "common/random.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr Duration kAttachTimeout = std::chrono::seconds(10);
+
+Result<void> check_line(const wire::WorkerAttached& answer) {
+  if (answer.worker.value < kMaxWorkers) return {};
+  return fail(Errc::UntrustedSegment,
+              fmt::format("the broker says this is worker {}", answer.worker.value));
+}
+
+}  // namespace
+
+Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_name) {
+  const wire::WorkerAttach ask{.worker = worker_name, .request_id = {mint_request_id()}};
+  control::Payload reply = TRY(broker.call(std::string(wire::WorkerAttach::kMethod),
+                                           {.body = ask.to_json()}, kAttachTimeout));
+  const wire::WorkerAttached answer = TRY(wire::WorkerAttached::from_json(reply.body));
+  if (reply.fds.size() != 3) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("attach came with {} descriptors, 3 expected", reply.fds.size()));
+  }
+  TRY(check_line(answer));
+  Attachment attachment{.worker = answer.worker,
+                        .token_key = TRY(token_key_from_hex(answer.token_key)),
+                        .table = TRY(TableReader::attach(std::move(reply.fds[0]))),
+                        .line = TRY(LineWriter::attach(std::move(reply.fds[1]))),
+                        .bell = std::move(reply.fds[2])};
+  fault_point(FaultSite::WorkerAttached);
+  return attachment;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,27 @@
+/// First contact with the broker: the table, the worker line, the bell.
+///
+/// The steps, each with its one next step and its one way to fail:
+///   Asking   → `worker.attach` answered       | what the broker said
+///   Checking → descriptors, seals, versions   | UntrustedSegment, final; ConnectionLost, try again
+///   Attached
+#pragma once
+
+#include "ipc/control/lease_token.hpp"
+#include "ipc/table/table_reader.hpp"
+#include "ipc/table/worker_line.hpp"
+#include "worker/lease/broker_link.hpp"
+
+namespace leasehold {
+
+struct Attachment {
+  WorkerId worker;
+  TokenKey token_key;
+  TableReader table;
+  LineWriter line;
+  UniqueFd bell;  ///< An eventfd: rung after a unit that refused something.
+};
+
+/// Attaches under `worker_name`. Blocking; not from the I/O thread.
+Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_name);
+
+}  // namespace leasehold

@@ -1,0 +1,146 @@
+#include "worker/lease/lease_service.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/post.hpp>
+
+#include "common/fault_point.hpp"
+#include "common/random.hpp"
+#include "ipc/region/memory_object.hpp"
+
+namespace leasehold {
+namespace {
+
+using control::Json;
+using control::Payload;
+using control::Responder;
+
+constexpr TimePoint kNever{INT64_MAX};
+constexpr Duration kAfterRefusal = std::chrono::milliseconds(50);
+
+struct MappedExtent {
+  ExtentId id;
+  LeasedMapping mapping;
+};
+
+Result<MappedExtent> map_extent(ExtentId id, UniqueFd fd, std::uint64_t size_bytes) {
+  const MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+  if (object.size_bytes() != size_bytes) {
+    return fail(Errc::UntrustedSegment, fmt::format("extent {} has {} bytes, {} were announced",
+                                                    id.value, object.size_bytes(), size_bytes));
+  }
+  LeasedMapping mapping = TRY(LeasedMapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
+  TRY(mapping.prefault());
+  return MappedExtent{id, std::move(mapping)};
+}
+
+Result<std::vector<MappedExtent>> map_all(const wire::LeaseGrant& grant,
+                                          std::vector<UniqueFd> fds) {
+  if (fds.size() != grant.extents.size()) {
+    return fail(Errc::BadRequest, fmt::format("{} extents were announced, {} descriptors came",
+                                              grant.extents.size(), fds.size()));
+  }
+  std::vector<MappedExtent> mapped;
+  for (std::size_t i = 0; i < fds.size(); ++i) {
+    mapped.push_back(TRY(map_extent(grant.extents[i], std::move(fds[i]), grant.extent_size_bytes)));
+  }
+  return mapped;
+}
+
+Payload empty_payload() {
+  return {.body = wire::Empty{}.to_json()};
+}
+
+}  // namespace
+
+void LeaseService::on_call(const std::string& method, Payload params, Responder respond) {
+  Result<void> done = fail(Errc::UnknownMethod, fmt::format("a worker does not know '{}'", method));
+  if (method == wire::LeaseGrant::kMethod) done = grant(std::move(params), respond);
+  if (method == wire::LeaseUnmap::kMethod) done = unmap(params.body, respond);
+  if (method == wire::LeaseReclaim::kMethod) done = reclaim(params.body, respond);
+  if (!done) respond(std::unexpected(done.error()));
+}
+
+Result<void> LeaseService::grant(Payload params, Responder& respond) {
+  const wire::LeaseGrant grant = TRY(wire::LeaseGrant::from_json(params.body));
+  auto mapped = TRY(map_all(grant, std::move(params.fds)));
+  fault_point(FaultSite::WorkerExtentsMapped);
+  parts_.loop->post([this, grant, mapped = std::move(mapped),
+                     respond = std::move(respond)](Engine& engine) mutable {
+    if (!engine.scheduler().knows(grant.lease)) {
+      engine.add_lease({.lease = grant.lease,
+                        .tenant = grant.tenant,
+                        .max_concurrent = grant.max_concurrent,
+                        .max_blocks = grant.max_blocks});
+    }
+    for (MappedExtent& extent : mapped) {
+      engine.add_extent(grant.lease, extent.id, std::move(extent.mapping));
+    }
+    answer(std::move(respond), empty_payload());
+  });
+  return {};
+}
+
+Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
+  const wire::LeaseUnmap ask = TRY(wire::LeaseUnmap::from_json(body));
+  parts_.loop->post(
+      [this, lease = ask.lease, respond = std::move(respond)](Engine& engine) mutable {
+        engine.drop_lease(lease);
+        fault_point(FaultSite::WorkerExtentsUnmapped);
+        answer(std::move(respond), empty_payload());
+      });
+  return {};
+}
+
+Result<void> LeaseService::reclaim(const Json& body, Responder& respond) {
+  const wire::LeaseReclaim ask = TRY(wire::LeaseReclaim::from_json(body));
+  parts_.loop->post([this, ask, respond = std::move(respond)](Engine& engine) mutable {
+    const wire::ExtentsReclaimed given{.extents = engine.reclaim_extents(ask.lease, ask.count)};
+    answer(std::move(respond), {.body = given.to_json()});
+  });
+  return {};
+}
+
+void LeaseService::answer(Responder respond, Payload reply) {
+  boost::asio::post(*parts_.io, [respond = std::move(respond), reply = std::move(reply)]() mutable {
+    respond(std::move(reply));
+  });
+}
+
+bool LeaseService::may_ask(LeaseId lease) {
+  const std::scoped_lock lock(mutex_);
+  const auto [entry, first] = not_before_.try_emplace(lease, kNever);
+  if (first) return true;
+  if (parts_.clock->now() < entry->second) return false;
+  entry->second = kNever;
+  return true;
+}
+
+void LeaseService::answered(LeaseId lease, bool granted) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (granted) {
+      not_before_.erase(lease);
+    } else {
+      not_before_[lease] = parts_.clock->now() + kAfterRefusal;
+    }
+  }
+  parts_.loop->post([lease, granted](Engine& engine) {
+    if (!granted) engine.deny_growth(lease);
+  });
+}
+
+void LeaseService::grow(const std::vector<GrowthWish>& wishes) {
+  for (const GrowthWish& wish : wishes) {
+    if (!may_ask(wish.lease)) continue;
+    const std::uint32_t extents =
+        (wish.blocks + parts_.blocks_per_extent - 1) / parts_.blocks_per_extent;
+    const wire::LeaseGrow ask{
+        .lease = wish.lease, .extents = extents, .request_id = {mint_request_id()}};
+    broker_->call_async(
+        std::string(ask.kMethod), {.body = ask.to_json()},
+        [this, lease = wish.lease](Result<Payload> reply) { answered(lease, reply.has_value()); });
+  }
+}
+
+}  // namespace leasehold

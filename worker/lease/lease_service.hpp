@@ -1,0 +1,51 @@
+/// What the broker asks of a worker: map a grant, unmap a fenced lease, give extents back.
+///
+/// Mapping and prefaulting happen on the I/O thread, never inside a step; the engine learns of the
+/// result between two steps.
+///
+/// Threads: `on_call` on the I/O thread; `grow` from any. Lifetime: everything in Parts outlives
+/// it.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "worker/engine/engine_loop.hpp"
+#include "worker/lease/broker_link.hpp"
+
+namespace leasehold {
+
+class LeaseService {
+ public:
+  struct Parts {
+    boost::asio::io_context* io = nullptr;
+    EngineLoop* loop = nullptr;
+    const Clock* clock = nullptr;
+    std::uint32_t blocks_per_extent = 1;
+  };
+  explicit LeaseService(Parts parts) : parts_(parts) {}
+
+  void set_broker(BrokerLink* broker) { broker_ = broker; }
+  void set_blocks_per_extent(std::uint32_t blocks) { parts_.blocks_per_extent = blocks; }
+
+  void on_call(const std::string& method, control::Payload params, control::Responder respond);
+
+  /// Asks the broker for what the scheduler wishes, at most one call per lease at a time, and not
+  /// again for a moment after a refusal.
+  void grow(const std::vector<GrowthWish>& wishes);
+
+ private:
+  Result<void> grant(control::Payload params, control::Responder& respond);
+  Result<void> unmap(const control::Json& body, control::Responder& respond);
+  Result<void> reclaim(const control::Json& body, control::Responder& respond);
+  void answer(control::Responder respond, control::Payload reply);
+  bool may_ask(LeaseId lease);
+  void answered(LeaseId lease, bool granted);
+
+  Parts parts_;
+  BrokerLink* broker_ = nullptr;
+  std::mutex mutex_;
+  std::map<LeaseId, TimePoint> not_before_;  // leases with a call under way, or lately refused
+};
+
+}  // namespace leasehold

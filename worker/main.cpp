@@ -1,0 +1,30 @@
+#include <fmt/format.h>
+#include <signal.h>
+
+#include "common/fault_point.hpp"
+#include "common/log.hpp"
+#include "common/process.hpp"
+#include "worker/worker_program.hpp"
+
+namespace {
+
+int explain(const leasehold::Error& error) {
+  fmt::print(stderr, "leasehold-worker: {}: {}\n", leasehold::name(error.code), error.detail);
+  return leasehold::exit_code(error.code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int exit_code = 0;
+  const auto options = leasehold::parse_options(argc, argv, exit_code);
+  if (!options) return exit_code;
+  leasehold::set_up_log("leasehold-worker", options->log_level);
+  leasehold::forbid_dumping();
+  ::signal(SIGPIPE, SIG_IGN);
+  if (const auto armed = leasehold::arm_fault_points_from_environment(); !armed) {
+    return explain(armed.error());
+  }
+  const auto done = leasehold::run_worker(*options);
+  return done ? 0 : explain(done.error());
+}

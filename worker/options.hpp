@@ -1,0 +1,29 @@
+/// Command line of leasehold-worker.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "kernels/op_args.hpp"
+
+namespace leasehold {
+
+enum class BackendChoice : std::uint8_t { Auto, Cpu, Reference };
+
+struct WorkerOptions {
+  std::string broker_socket;
+  std::string name = "worker";
+  std::string model_path;
+  std::string listen_path;
+  BackendChoice backend = BackendChoice::Auto;
+  std::uint32_t threads = 1;
+  KvType kv_type = KvType::F16;
+  std::chrono::microseconds slow_motion{0};
+  std::string log_level = "info";
+};
+
+/// Nothing when the program should end now with `exit_code` (help, wrong usage).
+std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code);
+
+}  // namespace leasehold

@@ -1,0 +1,23 @@
+/// One name for a request inside the worker: tenants choose ids, so two may choose the same.
+#pragma once
+
+#include <string>
+
+#include "common/ids.hpp"
+
+namespace leasehold {
+
+/// "<tenant>/<id>"; the slash is in no name, so this cannot be guessed across tenants.
+inline RequestId inner_id(const TenantId& tenant, const RequestId& request) {
+  return {tenant.value + "/" + request.value};
+}
+
+inline RequestId outer_id(const RequestId& inner) {
+  return {inner.value.substr(inner.value.find('/') + 1)};
+}
+
+inline TenantId tenant_of(const RequestId& inner) {
+  return {inner.value.substr(0, inner.value.find('/'))};
+}
+
+}  // namespace leasehold

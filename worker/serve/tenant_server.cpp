@@ -1,0 +1,218 @@
+#include "worker/serve/tenant_server.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/post.hpp>
+
+#include "worker/serve/request_key.hpp"
+
+namespace leasehold {
+namespace {
+
+using control::Json;
+using control::Payload;
+using control::Responder;
+
+constexpr mode_t kSocketMode = 0666;  // a valid token, not the file mode, lets a tenant in
+
+}  // namespace
+
+struct TenantServer::Client {
+  std::shared_ptr<control::Peer> peer;
+  std::set<RequestId> requests;  // inner ids still running
+};
+
+// ------------------------------------------------------------------------------------ connections
+
+Result<void> TenantServer::listen(const std::string& path) {
+  auto acceptor = TRY(control::listen_on(*parts_.io, path, kSocketMode));
+  acceptor_ = std::make_unique<boost::asio::local::stream_protocol::acceptor>(std::move(acceptor));
+  accept_next();
+  return {};
+}
+
+void TenantServer::accept_next() {
+  acceptor_->async_accept([this](const boost::system::error_code& error, control::Socket socket) {
+    if (error == boost::asio::error::operation_aborted) return;
+    if (!error) add_client(std::move(socket));
+    accept_next();
+  });
+}
+
+void TenantServer::add_client(control::Socket socket) {
+  auto client = std::make_shared<Client>();
+  const std::weak_ptr<Client> weak = client;
+  const auto on_call_here = [this, weak](const std::string& method, Payload params,
+                                         Responder respond) {
+    if (const auto here = weak.lock()) {
+      on_call(here, method, std::move(params), std::move(respond));
+    }
+  };
+  const auto on_closed = [this, weak](const Error&) {
+    if (const auto here = weak.lock()) client_gone(*here);
+  };
+  client->peer = control::Peer::create(
+      std::move(socket), {.on_call = on_call_here, .on_notification = {}, .on_closed = on_closed});
+  clients_.insert(client);
+  client->peer->start();
+}
+
+void TenantServer::client_gone(Client& client) {
+  for (const RequestId& request : client.requests) {
+    parts_.board->stop(request, LocalStop::Cancelled);
+    parts_.loop->post([request](Engine& engine) { (void)engine.cancel(request); });
+  }
+  std::erase_if(clients_, [&](const auto& other) { return other.get() == &client; });
+}
+
+void TenantServer::on_call(const std::shared_ptr<Client>& client, const std::string& method,
+                           Payload params, Responder respond) {
+  if (method == wire::Generate::kMethod) {
+    return generate(client, params.body, std::move(respond));
+  }
+  if (method != wire::Cancel::kMethod) {
+    return respond(fail(Errc::UnknownMethod, fmt::format("a worker knows generate and cancel, "
+                                                         "not '{}'",
+                                                         method)));
+  }
+  const Result<void> cancelled = cancel(*client, params.body);
+  if (!cancelled) return respond(std::unexpected(cancelled.error()));
+  respond(Payload{.body = wire::Empty{}.to_json()});
+}
+
+// --------------------------------------------------------------------------------------- requests
+
+void TenantServer::generate(const std::shared_ptr<Client>& client, const Json& body,
+                            Responder respond) {
+  const auto request = [&]() -> Result<PromptRequest> {
+    const wire::Generate ask = TRY(wire::Generate::from_json(body));
+    const LeaseClaim claim = TRY(verify_token(parts_.token_key, ask.token));
+    if (broker_lost_) {
+      return fail(Errc::BrokerLost, "the broker is gone; acquire a fresh lease once it is back");
+    }
+    return read_request(ask, claim);
+  }();
+  if (!request) return respond(std::unexpected(request.error()));
+  if (streams_.contains(request->request)) {
+    return respond(fail(Errc::BadRequest, fmt::format("request {} is running already",
+                                                      outer_id(request->request).value)));
+  }
+  submit(client, *request, std::move(respond));
+}
+
+Result<PromptRequest> TenantServer::read_request(const wire::Generate& ask,
+                                                 const LeaseClaim& claim) const {
+  PromptRequest request{.tenant = claim.tenant,
+                        .lease = claim.lease,
+                        .request = inner_id(claim.tenant, ask.request_id),
+                        .emitted = ask.emitted,
+                        .rebound_from = ask.rebound_from,
+                        .sampling = {.temperature = ask.sampling.temperature,
+                                     .seed = ask.sampling.seed,
+                                     .ignore_eos = ask.ignore_eos},
+                        .max_emitted_tokens = ask.max_emitted_tokens};
+  if (ask.prompt && ask.prompt->empty()) return fail(Errc::BadRequest, "the prompt is empty");
+  request.prompt = ask.prompt ? TRY(parts_.tokenizer->encode(*ask.prompt)) : *ask.prompt_tokens;
+  if (ask.deadline_ms) {
+    request.deadline = parts_.clock->now() + std::chrono::milliseconds(*ask.deadline_ms);
+  }
+  return request;
+}
+
+void TenantServer::submit(const std::shared_ptr<Client>& client, PromptRequest request,
+                          Responder respond) {
+  const RequestId inner = request.request;
+  const wire::Generating answer{.request = outer_id(inner),
+                                .prompt_tokens = static_cast<std::uint32_t>(request.prompt.size())};
+  streams_.emplace(
+      inner, Stream{TextStream(client->peer, outer_id(inner), *parts_.tokenizer, request.emitted),
+                    request.lease});
+  client->requests.insert(inner);
+  parts_.loop->post([this, client, inner, answer, request = std::move(request),
+                     respond = std::move(respond)](Engine& engine) mutable {
+    Result<void> queued = engine.submit(std::move(request));
+    boost::asio::post(*parts_.io, [this, client, inner, answer, queued = std::move(queued),
+                                   respond = std::move(respond)]() mutable {
+      if (queued) return respond(Payload{.body = answer.to_json()});
+      streams_.erase(inner);
+      client->requests.erase(inner);
+      respond(std::unexpected(queued.error()));
+    });
+  });
+}
+
+Result<void> TenantServer::cancel(const Client& client, const Json& body) {
+  const wire::Cancel ask = TRY(wire::Cancel::from_json(body));
+  for (const RequestId& inner : client.requests) {
+    if (outer_id(inner) != ask.request_id) continue;
+    parts_.board->stop(inner, LocalStop::Cancelled);
+    parts_.loop->post([inner](Engine& engine) { (void)engine.cancel(inner); });
+    return {};
+  }
+  return fail(Errc::UnknownRequest,
+              fmt::format("no request {} runs on this connection", ask.request_id.value));
+}
+
+// --------------------------------------------------------------------------------------- delivery
+
+void TenantServer::deliver(std::vector<SchedulerEvent> events) {
+  if (events.empty()) return;
+  boost::asio::post(*parts_.io, [this, events = std::move(events)]() mutable {
+    deliver_here(std::move(events));
+  });
+}
+
+void TenantServer::complete_early(Completed completed) {
+  boost::asio::post(*parts_.io, [this, completed = std::move(completed)] { finish(completed); });
+}
+
+void TenantServer::deliver_here(std::vector<SchedulerEvent> events) {
+  const auto ends_well = [&events](const RequestId& request) {
+    for (const SchedulerEvent& event : events) {
+      const auto* completed = std::get_if<Completed>(&event);
+      if (completed != nullptr && completed->request == request) return !completed->verdict;
+    }
+    return false;
+  };
+  for (const SchedulerEvent& event : events) {
+    if (const auto* token = std::get_if<Token>(&event)) {
+      const auto stream = streams_.find(token->request);
+      if (stream != streams_.end())
+        stream->second.text.send_token(*token, ends_well(token->request));
+    } else if (const auto* completed = std::get_if<Completed>(&event)) {
+      finish(*completed);
+    } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
+      finish({.request = rejected->request,
+              .reason = CompletionReason::EngineError,
+              .error = rejected->reason});
+    } else if (const auto* rebound = std::get_if<Rebound>(&event)) {
+      report_rebound(*rebound);
+    }
+  }
+}
+
+void TenantServer::finish(const Completed& completed) {
+  const auto stream = streams_.find(completed.request);
+  if (stream == streams_.end()) return;
+  const TimePoint now = parts_.clock->now();
+  stream->second.text.send_completed(completed);
+  parts_.broker->report(events::RequestEnded{.request = outer_id(completed.request),
+                                             .tenant = tenant_of(completed.request).value,
+                                             .lease = stream->second.lease,
+                                             .reason = std::string(name(completed.reason)),
+                                             .emitted_tokens = completed.emitted_tokens},
+                        now);
+  streams_.erase(stream);
+  for (const auto& client : clients_) client->requests.erase(completed.request);
+}
+
+void TenantServer::report_rebound(const Rebound& rebound) {
+  parts_.broker->report(events::Rebind{.tenant = tenant_of(rebound.request).value,
+                                       .request = outer_id(rebound.request),
+                                       .old_lease = rebound.old_lease,
+                                       .new_lease = rebound.new_lease,
+                                       .prompt_tokens = rebound.replayed_tokens},
+                        parts_.clock->now());
+}
+
+}  // namespace leasehold

@@ -1,0 +1,76 @@
+/// Where tenants talk to the worker: `generate`, `cancel`, and the tokens coming back.
+///
+/// A connection's requests are cancelled within one unit when it closes. A token says which lease a
+/// request runs under; nothing a client writes is believed beyond that.
+///
+/// Threads: the I/O thread, except `deliver` and `complete_early`, which may be called from any and
+/// hand over to it. Lifetime: engine loop, board and tokenizer outlive it.
+#pragma once
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+
+#include "ipc/control/lease_token.hpp"
+#include "worker/engine/engine_loop.hpp"
+#include "worker/lease/broker_link.hpp"
+#include "worker/serve/text_stream.hpp"
+
+namespace leasehold {
+
+class TenantServer {
+ public:
+  struct Parts {
+    boost::asio::io_context* io = nullptr;
+    EngineLoop* loop = nullptr;
+    RunningBoard* board = nullptr;
+    const Tokenizer* tokenizer = nullptr;
+    BrokerLink* broker = nullptr;
+    const Clock* clock = nullptr;
+    TokenKey token_key{};
+  };
+  explicit TenantServer(Parts parts) : parts_(std::move(parts)) {}
+
+  /// Errors: those of control::listen_on.
+  Result<void> listen(const std::string& path);
+
+  /// From now on every new request is refused with BrokerLost.
+  void broker_lost() { broker_lost_ = true; }
+
+  /// What a step brought forth.
+  void deliver(std::vector<SchedulerEvent> events);
+  /// A completion that cannot wait for the step's end.
+  void complete_early(Completed completed);
+
+ private:
+  struct Client;
+  struct Stream {
+    TextStream text;
+    LeaseId lease;
+  };
+
+  void accept_next();
+  void add_client(control::Socket socket);
+  void on_call(const std::shared_ptr<Client>& client, const std::string& method,
+               control::Payload params, control::Responder respond);
+  void generate(const std::shared_ptr<Client>& client, const control::Json& body,
+                control::Responder respond);
+  Result<PromptRequest> read_request(const wire::Generate& ask, const LeaseClaim& claim) const;
+  Result<void> cancel(const Client& client, const control::Json& body);
+  void submit(const std::shared_ptr<Client>& client, PromptRequest request,
+              control::Responder respond);
+  void client_gone(Client& client);
+  void deliver_here(std::vector<SchedulerEvent> events);
+  void finish(const Completed& completed);
+  void report_rebound(const Rebound& rebound);
+
+  Parts parts_;
+  bool broker_lost_ = false;
+  std::unique_ptr<boost::asio::local::stream_protocol::acceptor> acceptor_;
+  std::set<std::shared_ptr<Client>> clients_;
+  std::unordered_map<RequestId, Stream> streams_;  // by inner id
+};
+
+}  // namespace leasehold

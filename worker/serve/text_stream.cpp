@@ -1,0 +1,40 @@
+#include "worker/serve/text_stream.hpp"
+
+namespace leasehold {
+
+TextStream::TextStream(std::weak_ptr<control::Peer> peer, RequestId request,
+                       const Tokenizer& tokenizer, std::span<const TokenId> emitted)
+    : peer_(std::move(peer)), request_(std::move(request)), decoder_(tokenizer) {
+  for (const TokenId token : emitted) (void)decoder_.push(token);
+}
+
+void TextStream::send_token(const Token& token, bool last) {
+  std::string text = decoder_.push(token.token);
+  if (last) text += decoder_.finish();
+  const wire::TokenEmitted message{.request = request_,
+                                   .token = token.token,
+                                   .position = token.position,
+                                   .text = std::move(text)};
+  notify(wire::TokenEmitted::kMethod, message.to_json());
+}
+
+void TextStream::send_completed(const Completed& completed) {
+  wire::RequestCompleted message{.request = request_,
+                                 .reason = std::string(name(completed.reason)),
+                                 .emitted_tokens = completed.emitted_tokens};
+  if (completed.verdict) {
+    message.lease = completed.verdict->lease;
+    message.scope = completed.verdict->engine_scope ? "engine" : "tenant";
+    message.revoke_reason = name(completed.verdict->reason);
+  }
+  if (completed.error) {
+    message.detail = std::string(name(completed.error->code)) + ": " + completed.error->detail;
+  }
+  notify(wire::RequestCompleted::kMethod, message.to_json());
+}
+
+void TextStream::notify(std::string_view method, control::Json body) {
+  if (const auto peer = peer_.lock()) peer->notify(std::string(method), {.body = std::move(body)});
+}
+
+}  // namespace leasehold

@@ -1,0 +1,297 @@
+#include "worker/worker_program.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <thread>
+
+#include "common/random.hpp"
+#include "kernels/cpu/cpu_backend.hpp"
+#include "kernels/reference/reference_backend.hpp"
+#include "worker/engine/engine_loop.hpp"
+#include "worker/engine/worker_gates.hpp"
+#include "worker/lease/attachment.hpp"
+#include "worker/lease/deadline_watcher.hpp"
+#include "worker/lease/lease_service.hpp"
+#include "worker/lease/weights_source.hpp"
+#include "worker/load_progress.hpp"
+#include "worker/serve/tenant_server.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr Duration kReadyTimeout = std::chrono::seconds(10);
+constexpr auto kBrokerLostLook = std::chrono::milliseconds(100);
+
+/// What the file says, before any broker is asked.
+struct Model {
+  GgufFile file;
+  ModelConfig config;
+  WeightsLayout layout;
+  Tokenizer tokenizer;
+
+  static Result<Model> open(const std::string& path) {
+    GgufFile file = TRY(GgufFile::open(path));
+    const ModelConfig config = TRY(read_config(file));
+    WeightsLayout layout = TRY(plan_weights(file, config));
+    Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
+    return Model{std::move(file), config, std::move(layout), std::move(tokenizer)};
+  }
+};
+
+Result<std::unique_ptr<Backend>> make_backend(const WorkerOptions& options,
+                                              const BackendLimits& limits,
+                                              const GateWiring& wiring) {
+  if (options.backend != BackendChoice::Reference) {
+    auto cpu = CpuBackend::create(limits, make_gates(wiring, 0, options.threads));
+    if (cpu) return std::unique_ptr<Backend>(std::move(*cpu));
+    if (options.backend == BackendChoice::Cpu) return std::unexpected(cpu.error());
+    spdlog::warn("falling back to the reference backend reason=\"{}\"", cpu.error().detail);
+  }
+  return std::make_unique<ReferenceBackend>(limits, make_gates(wiring, 0, 1).front());
+}
+
+BackendLimits limits_of(const ModelConfig& model) {
+  const std::uint32_t heads_width = model.n_heads * model.head_dim;
+  return {.max_rows = SchedulerLimits{}.token_budget,
+          .max_context = model.n_context,
+          .n_heads = model.n_heads,
+          .head_dim = model.head_dim,
+          .max_width = std::max({model.n_embd, model.n_ff, heads_width})};
+}
+
+class WorkerProgram final : public RevocationObserver {
+ public:
+  WorkerProgram(const WorkerOptions& options, Model model)
+      : options_(options), model_(std::move(model)), probe_(options.slow_motion) {}
+  ~WorkerProgram() override { stop_io(); }
+
+  Result<void> start();
+  Result<void> run();
+
+  void completed_early(const Completed& completed, const events::ForwardRevoked& what,
+                       TimePoint at) noexcept override;
+  void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept override;
+  void quiet_progress() noexcept override;
+
+ private:
+  Result<void> connect();
+  Result<void> build_engine();
+  Result<void> announce_ready();
+  Result<void> bind_weights(Engine& engine);
+  EngineLoop::Hooks loop_hooks();
+  void start_io();
+  void stop_io();
+  void broker_lost(const Error& why);
+  void stop_when_leases_are_over();
+  void watch_signals();
+
+  WorkerOptions options_;
+  Model model_;
+  SystemClock clock_;
+  UnitProbe probe_;
+  RunningBoard board_;
+  boost::asio::io_context io_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> io_work_{
+      io_.get_executor()};
+  boost::asio::signal_set signals_{io_, SIGTERM, SIGINT};
+  boost::asio::steady_timer lost_timer_{io_};
+  std::optional<Attachment> attachment_;
+  std::unique_ptr<BrokerLink> broker_;
+  std::unique_ptr<Backend> backend_;
+  std::optional<ThreadGate> commit_gate_;
+  std::unique_ptr<WeightsSource> weights_source_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<EngineLoop> loop_;
+  std::unique_ptr<LeaseService> leases_;
+  std::unique_ptr<TenantServer> server_;
+  std::unique_ptr<DeadlineWatcher> watcher_;
+  std::atomic<bool> broker_is_lost_{false};
+  std::thread io_thread_;
+};
+
+// ---------------------------------------------------------------------------------------- start-up
+
+Result<void> WorkerProgram::start() {
+  start_io();
+  TRY(connect());
+  TRY(build_engine());
+  TRY(bind_weights(*engine_));
+  return announce_ready();
+}
+
+Result<void> WorkerProgram::connect() {
+  BrokerLink::Handlers handlers{
+      .on_call =
+          [this](const std::string& method, control::Payload params, control::Responder respond) {
+            if (leases_) return leases_->on_call(method, std::move(params), std::move(respond));
+            respond(fail(Errc::NoModelLoaded, "the worker is still loading"));
+          },
+      .on_lost = [this](const Error& why) { broker_lost(why); }};
+  broker_ = TRY(BrokerLink::connect(io_, options_.broker_socket, std::move(handlers)));
+  attachment_.emplace(TRY(attach_worker(*broker_, options_.name)));
+  spdlog::info("attached to the broker worker={} slots={}", attachment_->worker.value,
+               attachment_->table.slot_count());
+  return {};
+}
+
+Result<void> WorkerProgram::build_engine() {
+  const GateWiring wiring{.worker = attachment_->worker,
+                          .table = &attachment_->table,
+                          .line = &attachment_->line,
+                          .stops = &board_.stops(),
+                          .probe = &probe_};
+  backend_ = TRY(make_backend(options_, limits_of(model_.config), wiring));
+  commit_gate_.emplace(make_gates(wiring, options_.threads, 1).front());
+  engine_ = std::make_unique<Engine>(
+      EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = {}},
+      Engine::Parts{.backend = backend_.get(),
+                    .table = &attachment_->table,
+                    .board = &board_,
+                    .commit_gate = &*commit_gate_,
+                    .observer = this,
+                    .clock = &clock_,
+                    .is_end = [this](TokenId token) { return model_.tokenizer.is_end(token); }});
+  weights_source_ = std::make_unique<WeightsSource>(
+      model_.file, model_.config, model_.layout,
+      WeightsSource::Parts{.broker = broker_.get(),
+                           .table = &attachment_->table,
+                           .backend = backend_.get(),
+                           .stops = &board_.stops(),
+                           .progress = load_progress_on_terminal()});
+  loop_ = std::make_unique<EngineLoop>(*engine_, loop_hooks());
+  return {};
+}
+
+EngineLoop::Hooks WorkerProgram::loop_hooks() {
+  return {.on_report =
+              [this](StepReport report) {
+                if (report.ran) {
+                  SPDLOG_DEBUG("step {}", events::to_json(report.summary, clock_.now()).dump());
+                }
+                server_->deliver(std::move(report.events));
+              },
+          .on_growth = [this](const std::vector<GrowthWish>& wishes) { leases_->grow(wishes); },
+          .on_weights_lost = [this](Engine& engine) { return bind_weights(engine); }};
+}
+
+Result<void> WorkerProgram::bind_weights(Engine& engine) {
+  if (broker_is_lost_) {
+    return fail(Errc::BrokerLost, "the weights are gone and so is the broker that owned them");
+  }
+  engine.bind_weights(TRY(weights_source_->acquire()));
+  spdlog::info("weights bound model=\"{}\" size_bytes={} backend={} threads={}", model_.config.name,
+               model_.layout.size_bytes, backend_->name(), options_.threads);
+  return {};
+}
+
+Result<void> WorkerProgram::announce_ready() {
+  leases_ = std::make_unique<LeaseService>(
+      LeaseService::Parts{.io = &io_, .loop = loop_.get(), .clock = &clock_});
+  leases_->set_broker(broker_.get());
+  server_ =
+      std::make_unique<TenantServer>(TenantServer::Parts{.io = &io_,
+                                                         .loop = loop_.get(),
+                                                         .board = &board_,
+                                                         .tokenizer = &model_.tokenizer,
+                                                         .broker = broker_.get(),
+                                                         .clock = &clock_,
+                                                         .token_key = attachment_->token_key});
+  TRY(server_->listen(options_.listen_path));
+  watcher_ = std::make_unique<DeadlineWatcher>(board_, attachment_->table, clock_);
+  const wire::WorkerReady ready{.address = options_.listen_path,
+                                .model = model_.config.name,
+                                .kv_block_size_bytes = engine_->kv_block_size_bytes(),
+                                .request_id = {mint_request_id()}};
+  const control::Payload reply =
+      TRY(broker_->call(std::string(ready.kMethod), {.body = ready.to_json()}, kReadyTimeout));
+  const wire::ExtentShape shape = TRY(wire::ExtentShape::from_json(reply.body));
+  leases_->set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));
+  spdlog::info("ready name={} address={} block_size_bytes={} blocks_per_extent={}", options_.name,
+               options_.listen_path, engine_->kv_block_size_bytes(), shape.blocks_per_extent);
+  return {};
+}
+
+// --------------------------------------------------------------------------------------- the run
+
+Result<void> WorkerProgram::run() {
+  loop_->run();
+  watcher_.reset();
+  const bool lost = broker_is_lost_;
+  stop_io();
+  if (!lost) return {};
+  return fail(Errc::BrokerLost,
+              "the broker went away and every lease has run out; start this "
+              "worker again once a broker is there");
+}
+
+void WorkerProgram::start_io() {
+  watch_signals();
+  io_thread_ = std::thread([this] { io_.run(); });
+}
+
+void WorkerProgram::stop_io() {
+  io_.stop();
+  if (io_thread_.joinable()) io_thread_.join();
+}
+
+void WorkerProgram::watch_signals() {
+  signals_.async_wait([this](const boost::system::error_code& error, int number) {
+    if (error) return;
+    spdlog::info("stopping signal={}", number);
+    if (loop_ && server_) return loop_->stop();
+    std::_Exit(128 + number);  // still loading: nothing is served, the broker sees the process end
+  });
+}
+
+void WorkerProgram::broker_lost(const Error& why) {
+  spdlog::error("broker lost reason=\"{}\"", why.detail);
+  broker_is_lost_ = true;
+  if (!server_) return;
+  server_->broker_lost();
+  stop_when_leases_are_over();
+}
+
+void WorkerProgram::stop_when_leases_are_over() {
+  loop_->post([this](Engine& engine) {
+    if (engine.scheduler().has_work()) return;
+    loop_->stop();
+  });
+  lost_timer_.expires_after(kBrokerLostLook);
+  lost_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) stop_when_leases_are_over();
+  });
+}
+
+// ------------------------------------------------------------------------------------ revocations
+
+void WorkerProgram::completed_early(const Completed& completed, const events::ForwardRevoked& what,
+                                    TimePoint at) noexcept {
+  server_->complete_early(completed);
+  if (completed.verdict) broker_->report(what, at);
+}
+
+void WorkerProgram::engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept {
+  broker_->report(what, at);
+}
+
+void WorkerProgram::quiet_progress() noexcept {
+  const std::uint64_t one = 1;
+  // A full counter already rings; nothing else can fail for an eventfd.
+  (void)!::write(attachment_->bell.get(), &one, sizeof(one));
+}
+
+}  // namespace
+
+Result<void> run_worker(const WorkerOptions& options) {
+  WorkerProgram program(options, TRY(Model::open(options.model_path)));
+  TRY(program.start());
+  return program.run();
+}
+
+}  // namespace leasehold

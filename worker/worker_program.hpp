@@ -1,0 +1,19 @@
+/// A worker process from its first call to the broker to its last step.
+///
+///   main thread   attaches, loads, then runs the engine
+///   I/O thread    broker and tenants: everything that has a socket
+///   watcher       deadlines
+///   pool          the backend's compute threads but the first, which is the main thread
+#pragma once
+
+#include "common/result.hpp"
+#include "worker/options.hpp"
+
+namespace leasehold {
+
+/// Runs until SIGTERM or SIGINT (success), or until the broker is gone and the last lease has run
+/// out (BrokerLost: start again once there is a broker).
+/// Errors: whatever kept it from serving.
+Result<void> run_worker(const WorkerOptions& options);
+
+}  // namespace leasehold
