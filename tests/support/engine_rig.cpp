@@ -1,0 +1,202 @@
+#include "tests/support/engine_rig.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "kernels/cpu/cpu_backend.hpp"
+#include "kernels/reference/reference_backend.hpp"
+#include "worker/engine/worker_gates.hpp"
+#include "worker/model/weights.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr WorkerId kWorker{0};
+constexpr std::uint32_t kSlots = 256;
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().detail);
+  return *std::move(result);
+}
+
+class Nobody final : public RefusalListener {
+ public:
+  void refused(const Refusal&) noexcept override {}
+  void quiet_progress() noexcept override {}
+};
+
+}  // namespace
+
+std::string own_model_path() {
+  return LEASEHOLD_SOURCE_DIR "/tools/models/leasehold-stories-q8_0.gguf";
+}
+
+std::string test_data_path(const std::string& relative) {
+  const char* root = std::getenv("LEASEHOLD_TEST_DATA");
+  const std::filesystem::path base = root != nullptr ? root : LEASEHOLD_SOURCE_DIR "/../shared";
+  const std::filesystem::path path = base / relative;
+  return std::filesystem::exists(path) ? path.string() : std::string();
+}
+
+EngineRig::EngineRig(RigOptions options)
+    : options_(std::move(options)),
+      table_(must(LeaseTable::create(kSlots))),
+      reader_(must(TableReader::attach(must(table_.reader_fd())))),
+      line_(must(LineReader::create())),
+      writer_(must(LineWriter::attach(must(line_.writer_fd())))) {
+  load_model();
+}
+
+EngineRig::~EngineRig() = default;
+
+void EngineRig::load_model() {
+  const GgufFile file = must(GgufFile::open(options_.model_path));
+  config_ = must(read_config(file));
+  layout_ = must(plan_weights(file, config_));
+  tokenizer_ = std::make_unique<Tokenizer>(must(Tokenizer::from_metadata(file)));
+  const GateWiring wiring{.worker = kWorker,
+                          .table = &reader_,
+                          .line = &writer_,
+                          .stops = &board_.stops(),
+                          .probe = options_.probe};
+  const BackendLimits limits{
+      .max_rows = options_.limits.token_budget,
+      .max_context = config_.n_context,
+      .n_heads = config_.n_heads,
+      .head_dim = config_.head_dim,
+      .max_width = std::max({config_.n_embd, config_.n_ff, config_.n_heads * config_.head_dim})};
+  if (options_.reference) {
+    backend_ = std::make_unique<ReferenceBackend>(limits, make_gates(wiring, 0, 1).front());
+  } else {
+    backend_ = must(CpuBackend::create(limits, make_gates(wiring, 0, options_.threads)));
+  }
+  commit_gate_ = std::make_unique<ThreadGate>(make_gates(wiring, kMaxGateThreads - 1, 1).front());
+
+  weights_memory_ = std::make_unique<MemoryObject>(must(MemoryObject::create(
+      {.name = "rig-weights", .size_bytes = layout_.size_bytes, .final_seals = false})));
+  engine_lease_ = next_lease();
+  {
+    Nobody nobody;
+    GateSet gates(~std::uint64_t{0}, board_.stops(), nobody);
+    gates.add_engine_lease(must(reader_.dependency(engine_lease_)));
+    gates.add_sequence({});
+    const LeasedMapping region =
+        must(LeasedMapping::map(weights_memory_->fd(), layout_.size_bytes, MapAccess::ReadWrite));
+    const Result<void> filled = fill_weights(file, layout_, region, gates, *backend_, {});
+    if (!filled) throw std::runtime_error(filled.error().detail);
+  }
+  engine_ = std::make_unique<Engine>(
+      EngineConfig{.model = config_, .kv_type = options_.kv_type, .limits = options_.limits},
+      Engine::Parts{.backend = backend_.get(),
+                    .table = &reader_,
+                    .board = &board_,
+                    .commit_gate = commit_gate_.get(),
+                    .observer = this,
+                    .clock = &clock_,
+                    .is_end = [this](TokenId token) { return tokenizer_->is_end(token); }});
+  bind_weights();
+}
+
+void EngineRig::bind_weights() {
+  LeasedMapping mapping = must(LeasedMapping::map(must(weights_memory_->open_read_only()),
+                                                  layout_.size_bytes, MapAccess::ReadOnly));
+  engine_->bind_weights(must(Weights::bind(std::move(mapping), layout_, config_,
+                                           must(reader_.dependency(engine_lease_)))));
+}
+
+LeaseId EngineRig::next_lease() {
+  const LeaseId lease{next_slot_++ % kSlots, 1 + next_slot_ / kSlots};
+  table_.grant(lease, TimePoint{});
+  return lease;
+}
+
+void EngineRig::rebind_engine() {
+  engine_lease_ = next_lease();
+  bind_weights();
+}
+
+LeaseId EngineRig::grant(const std::string& tenant, std::uint32_t extents,
+                         std::uint32_t max_concurrent) {
+  const LeaseId lease = next_lease();
+  engine_->add_lease({.lease = lease,
+                      .tenant = TenantId{tenant},
+                      .max_concurrent = max_concurrent,
+                      .max_blocks = 1u << 20});
+  grow(lease, extents);
+  return lease;
+}
+
+void EngineRig::grow(LeaseId lease, std::uint32_t extents) {
+  for (std::uint32_t i = 0; i < extents; ++i) {
+    MemoryObject object =
+        must(MemoryObject::create({.name = "rig-extent", .size_bytes = kExtentBytes}));
+    engine_->add_extent(lease, ExtentId{next_extent_++},
+                        must(LeasedMapping::map(object.fd(), kExtentBytes, MapAccess::ReadWrite)));
+    extents_[lease].push_back(std::move(object));
+  }
+}
+
+void EngineRig::revoke(LeaseId lease, RevokeReason reason) {
+  const LeaseTable::Flip flip{lease, LeaseState::Revoked, reason};
+  table_.take_away(kWorker, {&flip, 1}, clock_.now());
+}
+
+void EngineRig::fence(LeaseId lease) {
+  const LeaseTable::Flip flip{lease, LeaseState::Fenced, table_.word(lease.slot).reason()};
+  table_.take_away(kWorker, {&flip, 1}, clock_.now());
+}
+
+PromptRequest EngineRig::request(const std::string& tenant, LeaseId lease, const std::string& id,
+                                 std::vector<TokenId> prompt, std::uint32_t max_tokens) const {
+  return {.tenant = TenantId{tenant},
+          .lease = lease,
+          .request = RequestId{id},
+          .prompt = std::move(prompt),
+          .sampling = {.ignore_eos = true},
+          .max_emitted_tokens = max_tokens};
+}
+
+Result<StepReport> EngineRig::step() {
+  Result<StepReport> report = engine_->step();
+  if (report) {
+    for (const SchedulerEvent& event : report->events) file(event);
+  }
+  return report;
+}
+
+void EngineRig::run(std::uint32_t max_steps) {
+  for (std::uint32_t i = 0; i < max_steps && engine_->scheduler().has_work(); ++i) {
+    const Result<StepReport> report = step();
+    if (!report) throw std::runtime_error(report.error().detail);
+    if (!report->ran && report->events.empty()) return;
+  }
+}
+
+void EngineRig::file(const SchedulerEvent& event) {
+  if (const auto* token = std::get_if<Token>(&event)) {
+    outcomes_[token->request.value].tokens.push_back(token->token);
+    outcomes_[token->request.value].positions.push_back(token->position);
+  } else if (const auto* completed = std::get_if<Completed>(&event)) {
+    outcomes_[completed->request.value].completions.push_back(*completed);
+  }
+}
+
+void EngineRig::completed_early(const Completed& completed, const events::ForwardRevoked& what,
+                                TimePoint) noexcept {
+  const std::scoped_lock lock(mutex_);
+  early_ends_.push_back({completed, what});
+  outcomes_[completed.request.value].completions.push_back(completed);
+}
+
+void EngineRig::engine_refused(const events::ForwardRevoked&, TimePoint) noexcept {
+  engine_refusals_.fetch_add(1);
+}
+
+std::vector<EarlyEnd> EngineRig::early_ends() const {
+  const std::scoped_lock lock(mutex_);
+  return early_ends_;
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,126 @@
+/// A whole engine in one process, with a real lease table, real extents and a real model.
+///
+/// The rig plays the broker: it grants, flips and fences words in the broker's own order. Time is a
+/// ManualClock. Everything that ends early is recorded with the place where it was refused.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ipc/table/lease_table.hpp"
+#include "ipc/table/worker_line.hpp"
+#include "kernels/backend.hpp"
+#include "worker/engine/engine.hpp"
+
+namespace leasehold::testing {
+
+/// The model in the tree.
+std::string own_model_path();
+
+/// A file of the shared test data, or empty when it is not there.
+std::string test_data_path(const std::string& relative);
+
+/// What one request came to.
+struct Outcome {
+  std::vector<TokenId> tokens;
+  std::vector<std::uint32_t> positions;
+  std::vector<Completed> completions;  ///< Exactly one, if all is well.
+};
+
+struct RigOptions {
+  std::string model_path = own_model_path();
+  bool reference = false;  ///< Else the CPU backend with `threads`.
+  std::uint32_t threads = 1;
+  KvType kv_type = KvType::F16;
+  SchedulerLimits limits = {};
+  GateProbe* probe = nullptr;
+};
+
+/// Refusals as the observer heard them.
+struct EarlyEnd {
+  Completed completed;
+  events::ForwardRevoked what;
+};
+
+class EngineRig : public RevocationObserver {
+ public:
+  static constexpr std::size_t kExtentBytes = 2 << 20;
+
+  explicit EngineRig(RigOptions options = {});
+  ~EngineRig() override;
+
+  /// A fresh lease for `tenant`, with `extents` extents, granted to the engine.
+  LeaseId grant(const std::string& tenant, std::uint32_t extents = 1,
+                std::uint32_t max_concurrent = 8);
+  void grow(LeaseId lease, std::uint32_t extents = 1);
+  /// Flips the word as the broker does, and nothing else.
+  void revoke(LeaseId lease, RevokeReason reason = RevokeReason::Operator);
+  void fence(LeaseId lease);
+  LeaseId engine_lease() const { return engine_lease_; }
+  /// A fresh engine lease on the same weights, bound to the engine.
+  void rebind_engine();
+
+  /// The extents of a lease as the broker keeps them, for looking in from outside.
+  const std::vector<MemoryObject>& extents(LeaseId lease) { return extents_[lease]; }
+
+  PromptRequest request(const std::string& tenant, LeaseId lease, const std::string& id,
+                        std::vector<TokenId> prompt, std::uint32_t max_tokens) const;
+  Result<void> submit(const PromptRequest& request) { return engine_->submit(request); }
+
+  /// One step; tokens and completions are filed under their request.
+  Result<StepReport> step();
+  /// Steps until nothing is left to run, at most `max_steps`.
+  void run(std::uint32_t max_steps = 10'000);
+
+  Engine& engine() { return *engine_; }
+  Backend& backend() { return *backend_; }
+  ManualClock& clock() { return clock_; }
+  RunningBoard& board() { return board_; }
+  const LineReader& line() const { return line_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const ModelConfig& config() const { return config_; }
+  Outcome& outcome(const std::string& id) { return outcomes_[id]; }
+  std::vector<EarlyEnd> early_ends() const;
+  int engine_refusals() const { return engine_refusals_; }
+  int quiet_rings() const { return quiet_rings_; }
+
+  void completed_early(const Completed& completed, const events::ForwardRevoked& what,
+                       TimePoint at) noexcept override;
+  void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept override;
+  void quiet_progress() noexcept override { quiet_rings_.fetch_add(1); }
+
+ private:
+  LeaseId next_lease();
+  void load_model();
+  void bind_weights();
+  void file(const SchedulerEvent& event);
+
+  RigOptions options_;
+  ManualClock clock_;
+  LeaseTable table_;
+  TableReader reader_;
+  LineReader line_;
+  LineWriter writer_;
+  RunningBoard board_;
+  ModelConfig config_{};
+  WeightsLayout layout_{};
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<MemoryObject> weights_memory_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<ThreadGate> commit_gate_;
+  std::unique_ptr<Engine> engine_;
+  LeaseId engine_lease_;
+  std::uint32_t next_slot_ = 0;
+  std::uint64_t next_extent_ = 1;
+  std::map<LeaseId, std::vector<MemoryObject>> extents_;
+  std::map<std::string, Outcome> outcomes_;
+  mutable std::mutex mutex_;
+  std::vector<EarlyEnd> early_ends_;
+  std::atomic<int> engine_refusals_{0};
+  std::atomic<int> quiet_rings_{0};
+};
+
+}  // namespace leasehold::testing
