@@ -50,9 +50,10 @@ TEST_CASE("framing: depth is refused before it costs anything, braces in text ar
   check_refused(nested(33), -32700, "MalformedMessage");
   check_refused(std::string(500'000, '['), -32700, "MalformedMessage");
   PeerBench bench;
-  const std::string text = std::string(100, '{') + R"(\"[[)";
+  const std::string text = std::string(100, '{') + R"(\")" + std::string(100, '[');
   bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"m","params":{"t":")" + text + "\"}}\n");
-  CHECK(bench.other->must_read()["result"]["t"] == std::string(100, '{') + "\"[[");
+  CHECK(bench.other->must_read()["result"]["t"] ==
+        std::string(100, '{') + '"' + std::string(100, '['));
   bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"m","params":{"t":)" + nested(30) + "}}\n");
   CHECK(bench.other->must_read().contains("result"));
 }
