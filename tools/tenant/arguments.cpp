@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <sstream>
 
 #include "common/random.hpp"
@@ -53,6 +54,10 @@ Result<Arguments> understand(const CommandLine& line) {
   config.request.request_id =
       TRY(RequestId::parse(line.request_id.empty() ? mint_request_id() : line.request_id));
   if (!arguments.prompt_from_stdin) config.request.prompt = line.prompt;
+  // A range check lets "nan" through, for it is on neither side of a bound.
+  if (!std::isfinite(config.request.sampling.temperature)) {
+    return fail(Errc::BadRequest, "--temperature must be a number");
+  }
   if (!line.worker.empty()) config.worker = TRY(TenantId::parse(line.worker)).value;
   if (!line.socket.empty()) arguments.socket = line.socket;
   return arguments;

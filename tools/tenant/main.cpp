@@ -48,7 +48,7 @@ int run(tenant::Arguments arguments) {
         const auto* ended = std::get_if<tenant::Ended>(&event);
         if (ended == nullptr) return;
         status = ended->error ? exit_code(ended->error->code) : cli::kExitOk;
-        signals.clear();
+        signals.cancel();  // Or the loop would wait for a signal for ever.
       });
   signals.async_wait([&](const boost::system::error_code& error, int) {
     if (error) return;

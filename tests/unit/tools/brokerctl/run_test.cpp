@@ -1,0 +1,126 @@
+#include "tools/brokerctl/run.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/tools/brokerctl/fake_broker.hpp"
+
+using namespace leasehold;
+using namespace leasehold::brokerctl;
+
+namespace {
+
+Result<void> run_verb(FakeBroker& broker, Verb verb, Output output = Output::Table) {
+  return run({.output = output, .verb = std::move(verb)}, broker.surroundings());
+}
+
+wire::Json event(std::uint64_t sequence) {
+  return {{"sequence", sequence},
+          {"event", "lease_state"},
+          {"at_boottime_ns", 1'500'000'000},
+          {"lease", "1.1"}};
+}
+
+}  // namespace
+
+TEST_CASE("brokerctl: status shows memory in units for people") {
+  FakeBroker broker;
+  const wire::StatusView status{
+      .capacity_bytes = 256u << 20, .free_bytes = 256u << 20, .isolation = "same-user"};
+  broker.answers["status"] = {status.to_json()};
+
+  REQUIRE(run_verb(broker, ShowStatus{}));
+
+  CHECK(broker.out.str().find("256 MiB") != std::string::npos);
+  CHECK(broker.out.str().find("same-user") != std::string::npos);
+}
+
+TEST_CASE("brokerctl: json is one document that can be read back") {
+  FakeBroker broker;
+  broker.answers["lease.list"] = {items({lease_view({1, 1}, LeaseState::Live)})};
+
+  REQUIRE(run_verb(broker, ListLeases{}, Output::Json));
+
+  const auto document = wire::Json::parse(broker.out.str());
+  CHECK(document.at("items").size() == 1);
+  CHECK(wire::LeaseView::from_json(document.at("items").at(0))->lease == LeaseId{1, 1});
+}
+
+TEST_CASE("brokerctl: leases are narrowed down by tenant and state") {
+  FakeBroker broker;
+  broker.answers["lease.list"] = {
+      items({lease_view({1, 1}, LeaseState::Live, "A"), lease_view({2, 1}, LeaseState::Fenced, "A"),
+             lease_view({3, 1}, LeaseState::Fenced, "B")})};
+
+  REQUIRE(run_verb(broker, ListLeases{.tenant = TenantId{"A"}, .state = LeaseState::Fenced}));
+
+  CHECK(broker.out.str().find("2.1") != std::string::npos);
+  CHECK(broker.out.str().find("1.1 ") == std::string::npos);
+  CHECK(broker.out.str().find("3.1") == std::string::npos);
+}
+
+TEST_CASE("brokerctl: the broker's refusal comes through with its code") {
+  FakeBroker broker;
+  broker.answers["lease.revoke"] = {fail(Errc::UnknownLease, "no lease 9.9")};
+
+  const auto done = run_verb(broker, Revoke{.message = {.lease = LeaseId{9, 9}}});
+
+  REQUIRE_FALSE(done);
+  CHECK(done.error() == Error{Errc::UnknownLease, "no lease 9.9"});
+  CHECK(broker.out.str().empty());
+}
+
+TEST_CASE("brokerctl: an answer that does not fit is malformed, not the user's fault") {
+  FakeBroker broker;
+  broker.answers["status"] = {wire::Json{{"capacity_bytes", "much"}}};
+  broker.answers["worker.list"] = {wire::Json::array()};
+  broker.answers["event.list"] = {wire::Json{{"items", {1, 2}}}};
+
+  CHECK(run_verb(broker, ShowStatus{}).error().code == Errc::MalformedMessage);
+  CHECK(run_verb(broker, ListWorkers{}).error().code == Errc::MalformedMessage);
+  CHECK(run_verb(broker, ListEvents{}).error().code == Errc::MalformedMessage);
+}
+
+TEST_CASE("brokerctl: admit sends what was typed") {
+  FakeBroker broker;
+  broker.answers["tenant.admit"] = {wire::Json::object()};
+
+  REQUIRE(run_verb(broker, wire::TenantAdmit{.tenant = {"A"}, .request_id = {"r1"}}));
+
+  REQUIRE(broker.asked.size() == 1);
+  CHECK(broker.asked[0].second.at("tenant") == "A");
+  CHECK(broker.asked[0].second.at("request_id") == "r1");
+}
+
+TEST_CASE("brokerctl: events without --follow ask once") {
+  FakeBroker broker;
+  broker.answers["event.list"] = {wire::Json{{"items", wire::Json::array({event(4)})}}};
+
+  REQUIRE(run_verb(broker, ListEvents{.after = 3, .limit = 10}));
+
+  REQUIRE(broker.asked.size() == 1);
+  CHECK(broker.asked[0].second == wire::Json{{"after", 3}, {"limit", 10}});
+  CHECK(broker.out.str().find("1.500000  lease_state") != std::string::npos);
+  CHECK(broker.out.str().find("lease=1.1") != std::string::npos);
+}
+
+TEST_CASE("brokerctl: following goes on after the last event seen, every 100 ms, until stopped") {
+  FakeBroker broker;
+  broker.waits_left = 2;
+  broker.answers["event.list"] = {wire::Json{{"items", wire::Json::array({event(1), event(2)})}},
+                                  wire::Json{{"items", wire::Json::array()}},
+                                  wire::Json{{"items", wire::Json::array({event(3)})}}};
+
+  REQUIRE(run_verb(broker, ListEvents{.follow = true}, Output::Json));
+
+  REQUIRE(broker.asked.size() == 3);
+  CHECK(broker.asked[0].second.at("after") == 0);
+  CHECK(broker.asked[1].second.at("after") == 2);
+  CHECK(broker.asked[2].second.at("after") == 2);
+  CHECK(broker.waits == std::vector<Duration>(3, std::chrono::milliseconds(100)));
+  std::istringstream lines(broker.out.str());
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(wire::Json::parse(line).at("sequence") == ++count);
+  }
+  CHECK(count == 3);
+}

@@ -1,0 +1,31 @@
+#include "tools/cli/table.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace leasehold::cli;
+
+TEST_CASE("table: words stand left, numbers right, no line ends in blanks") {
+  const Table table{.columns = {{"NAME"}, {"N", true}, {"X"}},
+                    .rows = {{"a", "1", "-"}, {"longer", "100", ""}}};
+
+  CHECK(render(table) ==
+        "NAME      N  X\n"
+        "a         1  -\n"
+        "longer  100\n");
+}
+
+TEST_CASE("table: a micro sign takes one place") {
+  const Table table{.columns = {{"T", true}}, .rows = {{"1.0 µs"}, {"10.0 ms"}}};
+
+  CHECK(render(table) == "      T\n 1.0 µs\n10.0 ms\n");
+}
+
+TEST_CASE("table: bytes and times in the unit a person would choose") {
+  CHECK(bytes_text(0) == "0 B");
+  CHECK(bytes_text(256u << 20) == "256 MiB");
+  CHECK(bytes_text(1536) == "1.5 KiB");
+  CHECK(nanoseconds_text(-1) == "-");
+  CHECK(nanoseconds_text(0) == "0 ns");
+  CHECK(nanoseconds_text(12'340) == "12.3 µs");
+  CHECK(nanoseconds_text(2'000'000'000) == "2.0 s");
+}

@@ -1,0 +1,175 @@
+#include "tests/unit/tools/tenant/fake_world.hpp"
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+
+namespace leasehold::tenant {
+namespace {
+
+constexpr auto kLongTime = std::chrono::seconds(20);
+
+std::filesystem::path fresh_directory() {
+  std::string pattern = std::filesystem::temp_directory_path() / "leasehold-test-XXXXXX";
+  REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+  return pattern;
+}
+
+auto listen(boost::asio::io_context& io, const std::string& path) {
+  auto acceptor = control::listen_on(io, path, 0600);
+  REQUIRE(acceptor);
+  return *std::move(acceptor);
+}
+
+wire::LeaseAcquired lease(std::uint64_t generation, const std::string& address) {
+  return {.lease = {1, generation},
+          .token = "v1:secret",
+          .address = address,
+          .worker = "w",
+          .deadline_boottime_ns = 5'000'000'000,
+          .ttl_ms = 3'000,
+          .blocks = 16};
+}
+
+}  // namespace
+
+std::int32_t token_at(std::uint32_t position) {
+  return static_cast<std::int32_t>(100 + position);
+}
+
+FakeServer::FakeServer(boost::asio::io_context& io, std::string path)
+    : io_(io), path_(std::move(path)), acceptor_(listen(io, path_)) {
+  accept();
+}
+
+void FakeServer::accept() {
+  acceptor_.async_accept([this](const boost::system::error_code& error, control::Socket socket) {
+    if (error) return;
+    control::Peer::Handlers handlers;
+    handlers.on_call = [this](const std::string& method, control::Payload params,
+                              control::Responder respond) {
+      calls_.emplace_back(method, params.body);
+      respond(answer(method, params.body));
+      if (after_answer) after_answer(method, params.body);
+    };
+    peers_.push_back(control::Peer::create(std::move(socket), std::move(handlers)));
+    peers_.back()->start();
+    accept();
+  });
+}
+
+Result<control::Payload> FakeServer::answer(const std::string& method, const wire::Json& params) {
+  auto& prepared = answers[method];
+  if (prepared.empty()) return fail(Errc::UnknownMethod, method);
+  auto reply = prepared.front();
+  if (prepared.size() > 1) prepared.pop_front();
+  if (!reply) return std::unexpected(reply.error());
+  // A worker answers with the id it was asked under.
+  if (reply->contains("request")) (*reply)["request"] = params.at("request_id");
+  return control::Payload{.body = *reply};
+}
+
+std::vector<wire::Json> FakeServer::calls(const std::string& method) const {
+  std::vector<wire::Json> found;
+  for (const auto& [called, params] : calls_) {
+    if (called == method) found.push_back(params);
+  }
+  return found;
+}
+
+void FakeServer::notify(const std::string& method, const wire::Json& params) {
+  REQUIRE_FALSE(peers_.empty());
+  peers_.back()->notify(method, {.body = params});
+}
+
+void FakeServer::drop_connections() {
+  for (const auto& peer : std::exchange(peers_, {})) peer->close();
+}
+
+void FakeServer::vanish() {
+  acceptor_.close();
+  std::filesystem::remove(path_);
+  drop_connections();
+}
+
+World::World()
+    : directory(fresh_directory()),
+      broker(io, directory / "broker.sock"),
+      worker(io, directory / "worker.sock") {
+  for (std::uint64_t generation = 1; generation <= 20; ++generation) {
+    broker.answers["lease.acquire"].push_back(
+        lease(generation, directory / "worker.sock").to_json());
+  }
+  broker.answers["lease.renew"] = {
+      wire::LeaseRenewed{.deadline_boottime_ns = 9'000'000'000}.to_json()};
+  broker.answers["lease.release"] = {wire::Json::object()};
+  worker.answers["generate"] = {wire::Generating{.request = {"any"}, .prompt_tokens = 4}.to_json()};
+  worker.answers["cancel"] = {wire::Json::object()};
+}
+
+World::~World() {
+  session.reset();
+  std::filesystem::remove_all(directory);
+}
+
+std::shared_ptr<TenantSession> World::start(bool rebind) {
+  SessionConfig config{.broker_path = directory / "broker.sock", .tenant = {"A"}, .rebind = rebind};
+  config.request.request_id = {"req-1"};
+  config.request.prompt = "Once";
+  config.request.max_emitted_tokens = 100;
+  session = TenantSession::create(io, timers, std::move(config),
+                                  [this](const SessionEvent& event) { events.push_back(event); });
+  session->start();
+  return session;
+}
+
+void World::run_until(const std::function<bool()>& wanted) {
+  io.restart();
+  while (!wanted()) {
+    // The servers listen, so the loop always has work; silence means that what is wanted never
+    // comes.
+    if (io.run_one_for(kLongTime) == 0) FAIL("nothing happens any more");
+  }
+}
+
+void World::settle() {
+  io.restart();
+  // Unix sockets deliver at once: when nothing is ready any more, all that was sent has arrived.
+  io.poll();
+}
+
+void World::emit(std::uint32_t first_position, int count) {
+  for (int i = 0; i < count; ++i) {
+    const std::uint32_t position = first_position + static_cast<std::uint32_t>(i);
+    worker.notify("token", wire::TokenEmitted{.request = {"req-1"},
+                                              .token = token_at(position),
+                                              .position = position,
+                                              .text = fmt::format("t{} ", position)}
+                               .to_json());
+    sent = position + 1;
+  }
+}
+
+void World::complete(const std::string& reason) {
+  worker.notify(
+      "completed",
+      wire::RequestCompleted{.request = {"req-1"}, .reason = reason, .emitted_tokens = sent}
+          .to_json());
+}
+
+void World::complete_revoked(LeaseId id) {
+  worker.notify("completed", wire::RequestCompleted{.request = {"req-1"},
+                                                    .reason = "Revoked",
+                                                    .emitted_tokens = sent,
+                                                    .lease = id,
+                                                    .scope = "tenant",
+                                                    .revoke_reason = "operator"}
+                                 .to_json());
+}
+
+Ended World::end() {
+  run_until([&] { return !told<Ended>().empty(); });
+  return told<Ended>().front();
+}
+
+}  // namespace leasehold::tenant

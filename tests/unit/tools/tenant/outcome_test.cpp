@@ -1,0 +1,125 @@
+#include "tools/tenant/outcome.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace leasehold;
+using namespace leasehold::tenant;
+using namespace std::chrono_literals;
+
+namespace {
+
+const RetryPolicy kPolicy{};
+
+wire::RequestCompleted ended_with(const std::string& reason) {
+  return {.reason = reason, .emitted_tokens = 3, .lease = LeaseId{1, 1}};
+}
+
+Errc code_of(const Decision& decision) {
+  REQUIRE(std::holds_alternative<GiveUp>(decision));
+  return std::get<GiveUp>(decision).error.code;
+}
+
+TryAgain again_of(const Decision& decision) {
+  REQUIRE(std::holds_alternative<TryAgain>(decision));
+  return std::get<TryAgain>(decision);
+}
+
+}  // namespace
+
+TEST_CASE("outcome: an answer finishes, whatever was asked for") {
+  const auto reason = GENERATE("EndOfSequence", "MaxTokensReached", "StopSequence", "Cancelled");
+  const bool rebind = GENERATE(true, false);
+
+  const auto decision = after_completed(ended_with(reason), {.rebind = rebind}, kPolicy);
+
+  CHECK(std::holds_alternative<Finish>(decision));
+}
+
+TEST_CASE("outcome: without rebind every other end is final and typed") {
+  const auto [reason, code] =
+      GENERATE(table<std::string, Errc>({{"Revoked", Errc::LeaseRevoked},
+                                         {"LeaseFenced", Errc::LeaseFenced},
+                                         {"DeadlineExceeded", Errc::TimedOut},
+                                         {"Preempted", Errc::OutOfBlocks},
+                                         {"EngineError", Errc::EngineDecodeFailed},
+                                         {"QueueFull", Errc::QueueFull},
+                                         {"Nonsense", Errc::MalformedMessage}}));
+
+  CHECK(code_of(after_completed(ended_with(reason), {}, kPolicy)) == code);
+}
+
+TEST_CASE("outcome: a lease taken back is replaced at once") {
+  const auto reason = GENERATE("Revoked", "LeaseFenced");
+
+  const auto again =
+      again_of(after_completed(ended_with(reason), {.rebind = true, .had_lease = true}, kPolicy));
+
+  CHECK(again.delay == 0ns);
+  CHECK(again.fresh_lease);
+}
+
+TEST_CASE("outcome: a lease taken back twice without a token in between has to wait") {
+  const auto again =
+      again_of(after_completed(ended_with("Revoked"), {.rebind = true, .failures = 1}, kPolicy));
+
+  CHECK(again.delay == 100ms);
+}
+
+TEST_CASE("outcome: a deadline that has passed is not tried again") {
+  CHECK(code_of(after_completed(ended_with("DeadlineExceeded"), {.rebind = true}, kPolicy)) ==
+        Errc::TimedOut);
+}
+
+TEST_CASE("outcome: what may pass is tried again only for those who asked for it") {
+  const auto code = GENERATE(Errc::PoolExhausted, Errc::QuotaConcurrent, Errc::ConnectionLost,
+                             Errc::RebindRateLimited, Errc::NoModelLoaded);
+  const Error error{code, ""};
+
+  CHECK(code_of(after_failure(error, Stage::Broker, {}, kPolicy)) == code);
+  CHECK(again_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).delay == 50ms);
+}
+
+TEST_CASE("outcome: what is final is final with rebind as well") {
+  const auto code = GENERATE(Errc::UnknownTenant, Errc::BadRequest, Errc::PermissionDenied,
+                             Errc::PromptTooLong, Errc::QuotaBlocks);
+
+  CHECK(code_of(after_failure({code, ""}, Stage::Worker, {.rebind = true}, kPolicy)) == code);
+}
+
+TEST_CASE("outcome: a broker that was never there is not waited for") {
+  const auto code = GENERATE(Errc::ConnectionRefused, Errc::FileNotFound);
+
+  CHECK(code_of(after_failure({code, ""}, Stage::Broker, {.rebind = true}, kPolicy)) == code);
+  again_of(after_failure({code, ""}, Stage::Broker, {.rebind = true, .had_lease = true}, kPolicy));
+  again_of(after_failure({code, ""}, Stage::Worker, {.rebind = true}, kPolicy));
+}
+
+TEST_CASE("outcome: a refusal for now keeps the lease, a lost worker does not") {
+  const Situation situation{.rebind = true, .had_lease = true};
+
+  CHECK_FALSE(
+      again_of(after_failure({Errc::QuotaConcurrent, ""}, Stage::Worker, situation, kPolicy))
+          .fresh_lease);
+  CHECK(again_of(after_failure({Errc::ConnectionLost, ""}, Stage::Worker, situation, kPolicy))
+            .fresh_lease);
+  CHECK(again_of(after_failure({Errc::QuotaConcurrent, ""}, Stage::Broker, situation, kPolicy))
+            .fresh_lease);
+}
+
+TEST_CASE("outcome: attempts are bounded and the last error is the one told") {
+  const Error error{Errc::PoolExhausted, "0 free"};
+
+  again_of(after_failure(error, Stage::Broker, {.rebind = true, .failures = 7}, kPolicy));
+  const auto last = after_failure(error, Stage::Broker, {.rebind = true, .failures = 8}, kPolicy);
+
+  CHECK(code_of(last) == Errc::PoolExhausted);
+  CHECK(std::get<GiveUp>(last).error.detail.starts_with("0 free"));
+}
+
+TEST_CASE("outcome: delays double up to a cap, and no count overflows them") {
+  CHECK(backoff(kPolicy, 0) == 50ms);
+  CHECK(backoff(kPolicy, 3) == 400ms);
+  CHECK(backoff(kPolicy, 6) == 2s);
+  CHECK(backoff(kPolicy, 1'000'000) == 2s);
+}

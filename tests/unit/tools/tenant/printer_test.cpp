@@ -1,0 +1,43 @@
+#include "tools/tenant/printer.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+using namespace leasehold;
+using namespace leasehold::tenant;
+
+TEST_CASE("tenant printer: each event is one object with its name and a boot-time stamp") {
+  const auto json = to_json(
+      TokenArrived{.lease = {1, 2}, .token = {.token = 7, .position = 3, .text = " fox"}}, {42});
+
+  CHECK(json == wire::Json{{"event", "token"},
+                           {"at_boottime_ns", 42},
+                           {"lease", "1.2"},
+                           {"position", 3},
+                           {"token", 7},
+                           {"text", " fox"}});
+}
+
+TEST_CASE("tenant printer: the names of what happens are the ones other programs wait for") {
+  const wire::RequestCompleted completed{.reason = "Revoked", .lease = LeaseId{1, 1}};
+
+  CHECK(to_json(Acquired{}, {})["event"] == "acquired");
+  CHECK(to_json(Submitted{}, {})["event"] == "submitted");
+  CHECK(to_json(Interrupted{.completed = completed}, {})["event"] == "revoked");
+  CHECK(to_json(Rebound{}, {})["event"] == "rebound");
+  CHECK(to_json(Retrying{}, {})["event"] == "retry");
+  CHECK(to_json(BrokerGone{}, {})["event"] == "broker_lost");
+  CHECK(to_json(Ended{.reason = "EndOfSequence"}, {})["event"] == "completed");
+  CHECK(to_json(Ended{.error = Error{Errc::LeaseRevoked, ""}}, {})["code"] == "LeaseRevoked");
+}
+
+TEST_CASE("tenant printer: partial text stays on stdout, the reason goes to stderr") {
+  std::ostringstream out, notes;
+  print_text(TokenArrived{.token = {.text = "Once"}}, out, notes);
+  print_text(Ended{.error = Error{Errc::LeaseRevoked, "lease 1.1 is over"}, .delivered_tokens = 1},
+             out, notes);
+
+  CHECK(out.str() == "Once\n");
+  CHECK(notes.str().starts_with("leasehold-tenant: lease 1.1 is over (LeaseRevoked); next: "));
+}

@@ -1,0 +1,117 @@
+// A session whose worker or broker goes away in the middle.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/tools/tenant/fake_world.hpp"
+
+using namespace leasehold;
+using namespace leasehold::tenant;
+using namespace std::chrono_literals;
+
+namespace {
+
+void stream(World& world, bool rebind) {
+  world.start(rebind);
+  world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
+  world.emit(0, 2);
+  world.run_until([&] { return world.session->tokens().size() == 2; });
+}
+
+}  // namespace
+
+TEST_CASE("loss: without rebind a lost worker ends the stream with ConnectionLost") {
+  World world;
+  stream(world, false);
+  world.worker.vanish();
+
+  const Ended ended = world.end();
+
+  CHECK(ended.error->code == Errc::ConnectionLost);
+  CHECK(ended.delivered_tokens == 2);
+  CHECK(world.broker.calls("lease.release").size() == 1);
+}
+
+TEST_CASE("loss: with rebind a worker that comes back is given what was delivered") {
+  World world;
+  stream(world, true);
+  world.worker.drop_connections();
+  world.run_until([&] { return world.told<Retrying>().size() == 1; });
+  world.timers.advance(50ms);
+  world.run_until([&] { return world.told<Submitted>().size() == 2; });
+  world.emit(2, 1);
+  world.complete("EndOfSequence");
+
+  CHECK(world.end().delivered_tokens == 3);
+  CHECK(world.told<Retrying>()[0].error.code == Errc::ConnectionLost);
+  CHECK(world.worker.calls("generate").at(1).at("emitted") == wire::Json{100, 101});
+}
+
+TEST_CASE("loss: with rebind a worker that stays away is given up with the last error") {
+  World world;
+  stream(world, true);
+  world.worker.vanish();
+  for (std::size_t retries = 1; retries <= 8; ++retries) {
+    world.run_until([&] { return world.told<Retrying>().size() == retries; });
+    world.timers.advance(world.told<Retrying>().back().delay);
+  }
+
+  const Ended ended = world.end();
+
+  CHECK(ended.error->code == Errc::FileNotFound);
+  CHECK(ended.error->detail.find("given up") != std::string::npos);
+  CHECK(ended.delivered_tokens == 2);
+}
+
+TEST_CASE("loss: without a broker the stream goes on until the worker ends it") {
+  World world;
+  stream(world, false);
+  world.broker.vanish();
+  world.run_until([&] { return world.told<BrokerGone>().size() == 1; });
+  world.emit(2, 2);
+  world.complete("EndOfSequence");
+
+  const Ended ended = world.end();
+
+  CHECK_FALSE(ended.error);
+  CHECK(ended.delivered_tokens == 4);
+  CHECK(world.told<BrokerGone>()[0].error.code == Errc::BrokerLost);
+  CHECK(world.timers.pending() == 0);
+}
+
+TEST_CASE("loss: a broker that comes back is asked for the next lease") {
+  World world;
+  stream(world, true);
+  world.broker.drop_connections();
+  world.run_until([&] { return world.told<BrokerGone>().size() == 1; });
+  world.complete_revoked({1, 1});
+  world.run_until([&] { return world.told<Interrupted>().size() == 1; });
+  world.timers.advance(0ns);
+  world.run_until([&] { return world.told<Submitted>().size() == 2; });
+
+  CHECK(world.told<Rebound>().size() == 1);
+}
+
+TEST_CASE("loss: a broker that dies while a lease is being asked for is an error") {
+  World world;
+  world.broker.answers["lease.acquire"] = {fail(Errc::TimedOut, "unused")};
+  world.broker.after_answer = [](const std::string&, const wire::Json&) {};
+  world.start();
+  world.broker.vanish();
+
+  CHECK(world.end().error->code == Errc::ConnectionLost);
+}
+
+TEST_CASE("loss: a worker that speaks of somebody else's request is not believed") {
+  World world;
+  stream(world, false);
+  world.worker.notify("token", wire::TokenEmitted{.request = {"req-2"}, .position = 2}.to_json());
+
+  CHECK(world.end().error->code == Errc::MalformedMessage);
+}
+
+TEST_CASE("loss: a worker that sends rubbish is not believed") {
+  World world;
+  stream(world, false);
+  world.worker.notify("token", {{"request", 5}});
+
+  CHECK(world.end().error->code == Errc::MalformedMessage);
+}

@@ -1,0 +1,155 @@
+// A session whose lease is taken back and that goes on: no token lost, none twice.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/tools/tenant/fake_world.hpp"
+
+using namespace leasehold;
+using namespace leasehold::tenant;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Streams `count` tokens under the first lease and takes it back.
+void stream_then_revoke(World& world, int count) {
+  world.start(true);
+  world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
+  world.emit(0, count);
+  world.complete_revoked({1, 1});
+  world.run_until([&] { return world.told<Interrupted>().size() == 1; });
+}
+
+/// Lets pending delays pass until the worker has seen so many submissions.
+void run_until_submitted(World& world, std::size_t submissions) {
+  world.timers.advance(0ns);
+  world.run_until([&] { return world.told<Submitted>().size() == submissions; });
+}
+
+}  // namespace
+
+TEST_CASE("rebind: the stream goes on after the last token, under the same request id") {
+  World world;
+  stream_then_revoke(world, 5);
+  run_until_submitted(world, 2);
+  world.emit(5, 3);
+  world.complete("EndOfSequence");
+
+  const Ended ended = world.end();
+
+  CHECK_FALSE(ended.error);
+  std::vector<std::int32_t> expected;
+  for (std::uint32_t i = 0; i < 8; ++i) expected.push_back(token_at(i));
+  CHECK(world.session->tokens() == expected);
+  const auto again = world.worker.calls("generate").at(1);
+  CHECK(again.at("request_id") == "req-1");
+  CHECK(again.at("prompt") == "Once");
+  CHECK(again.at("emitted") == wire::Json{100, 101, 102, 103, 104});
+  CHECK(again.at("rebound_from") == "1.1");
+}
+
+TEST_CASE("rebind: the fresh lease names the one it replaces, and the old one is let go") {
+  World world;
+  stream_then_revoke(world, 1);
+  run_until_submitted(world, 2);
+
+  CHECK(world.broker.calls("lease.acquire").at(1).at("replaces") == "1.1");
+  CHECK(world.broker.calls("lease.acquire")[0].at("request_id") !=
+        world.broker.calls("lease.acquire")[1].at("request_id"));
+  world.run_until([&] { return world.broker.calls("lease.release").size() == 1; });
+  CHECK(world.broker.calls("lease.release")[0].at("lease") == "1.1");
+  REQUIRE(world.told<Rebound>().size() == 1);
+  CHECK(world.told<Rebound>()[0].old_lease == LeaseId{1, 1});
+  CHECK(world.told<Rebound>()[0].new_lease == LeaseId{1, 2});
+}
+
+TEST_CASE("rebind: only the fresh lease is renewed") {
+  World world;
+  stream_then_revoke(world, 1);
+  run_until_submitted(world, 2);
+
+  world.timers.advance(1000ms);
+  world.run_until([&] { return world.broker.calls("lease.renew").size() == 1; });
+
+  CHECK(world.broker.calls("lease.renew")[0].at("lease") == "1.2");
+}
+
+TEST_CASE("rebind: a fenced lease is replaced like a revoked one") {
+  World world;
+  world.worker.answers["generate"].push_front(fail(Errc::LeaseFenced, "lease 1.1 is fenced"));
+  world.start(true);
+  world.run_until([&] { return world.timers.pending() > 1; });
+  run_until_submitted(world, 1);
+
+  CHECK(world.worker.calls("generate").at(1).count("rebound_from") == 0);
+  CHECK(world.broker.calls("lease.acquire").size() == 2);
+}
+
+TEST_CASE("rebind: the second revocation is survived like the first") {
+  World world;
+  stream_then_revoke(world, 2);
+  run_until_submitted(world, 2);
+  world.emit(2, 2);
+  world.complete_revoked({1, 2});
+  world.run_until([&] { return world.told<Interrupted>().size() == 2; });
+  run_until_submitted(world, 3);
+  world.emit(4, 1);
+  world.complete("EndOfSequence");
+
+  CHECK(world.end().delivered_tokens == 5);
+  CHECK(world.worker.calls("generate").at(2).at("rebound_from") == "1.2");
+}
+
+TEST_CASE("rebind: a full pool is asked again, each time a little later, then given up") {
+  World world;
+  world.broker.answers["lease.acquire"].resize(1);
+  world.broker.answers["lease.acquire"].push_back(fail(Errc::PoolExhausted, "0 of 8 free"));
+  stream_then_revoke(world, 2);
+
+  world.timers.advance(0ns);
+  std::vector<std::int64_t> delays_ms;
+  for (std::size_t retries = 1; retries <= 7; ++retries) {
+    world.run_until([&] { return world.told<Retrying>().size() == retries; });
+    delays_ms.push_back(world.told<Retrying>().back().delay / 1ms);
+    world.timers.advance(world.told<Retrying>().back().delay);
+  }
+  const Ended ended = world.end();
+
+  CHECK(delays_ms == std::vector<std::int64_t>{100, 200, 400, 800, 1600, 2000, 2000});
+  CHECK(ended.error->code == Errc::PoolExhausted);
+  CHECK(ended.error->detail.find("given up after 9 attempts") != std::string::npos);
+  CHECK(ended.delivered_tokens == 2);
+}
+
+TEST_CASE("rebind: a quota that is full for the moment is asked again under the same lease") {
+  World world;
+  world.worker.answers["generate"].push_front(fail(Errc::QuotaConcurrent, "1 of 1 running"));
+  world.start(true);
+  world.run_until([&] { return world.told<Retrying>().size() == 1; });
+  world.timers.advance(50ms);
+  world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
+
+  CHECK(world.broker.calls("lease.acquire").size() == 1);
+  CHECK(world.worker.calls("generate").size() == 2);
+}
+
+TEST_CASE("rebind: a last token that got out makes the request complete, not revoked") {
+  World world;
+  world.start(true);
+  world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
+  world.emit(0, 100);
+  world.complete_revoked({1, 1});
+
+  const Ended ended = world.end();
+
+  CHECK_FALSE(ended.error);
+  CHECK(ended.reason == "MaxTokensReached");
+  CHECK(world.broker.calls("lease.acquire").size() == 1);
+}
+
+TEST_CASE("rebind: cancelling between two leases ends it") {
+  World world;
+  stream_then_revoke(world, 2);
+  world.session->cancel();
+
+  CHECK(world.end().reason == "Cancelled");
+  CHECK(world.broker.calls("lease.acquire").size() == 1);
+}

@@ -1,0 +1,195 @@
+// A session from start to end: tokens in order, renewals in time, refusals as they are.
+#include "tools/tenant/session.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/tools/tenant/fake_world.hpp"
+
+using namespace leasehold;
+using namespace leasehold::tenant;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Runs until the worker has accepted the request.
+void stream(World& world) {
+  world.start();
+  world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
+}
+
+}  // namespace
+
+TEST_CASE("tenant session: acquires, streams every token, gives the lease back") {
+  World world;
+  stream(world);
+  world.emit(0, 3);
+  world.complete("EndOfSequence");
+
+  const Ended ended = world.end();
+
+  CHECK_FALSE(ended.error);
+  CHECK(ended.reason == "EndOfSequence");
+  CHECK(ended.delivered_tokens == 3);
+  CHECK(world.session->tokens() == std::vector<std::int32_t>{100, 101, 102});
+  CHECK(world.session->state() == TenantSession::State::Done);
+  REQUIRE(world.broker.calls("lease.release").size() == 1);
+  CHECK(world.broker.calls("lease.release")[0].at("lease") == "1.1");
+}
+
+TEST_CASE("tenant session: the worker sees the broker's token and the tenant's prompt") {
+  World world;
+  stream(world);
+
+  const auto generate = world.worker.calls("generate").at(0);
+
+  CHECK(generate.at("token") == "v1:secret");
+  CHECK(generate.at("prompt") == "Once");
+  CHECK(generate.at("request_id") == "req-1");
+}
+
+TEST_CASE("tenant session: the lease is renewed at a third of its time, again and again") {
+  World world;
+  stream(world);
+
+  world.timers.advance(999ms);
+  world.settle();
+  CHECK(world.broker.calls("lease.renew").empty());
+  for (std::size_t renewals = 1; renewals <= 3; ++renewals) {
+    world.timers.advance(renewals == 1 ? 1ms : 1000ms);
+    world.run_until([&] { return world.broker.calls("lease.renew").size() == renewals; });
+  }
+
+  CHECK(world.broker.calls("lease.renew")[0].at("lease") == "1.1");
+  CHECK(world.broker.calls("lease.renew")[0].at("request_id") !=
+        world.broker.calls("lease.renew")[1].at("request_id"));
+}
+
+TEST_CASE("tenant session: a renewal refused for good is not repeated") {
+  World world;
+  world.broker.answers["lease.renew"] = {fail(Errc::LeaseRevoked, "lease 1.1 is over")};
+  stream(world);
+  world.timers.advance(1000ms);
+  world.run_until([&] { return world.timers.pending() == 0; });
+
+  world.complete_revoked({1, 1});
+
+  CHECK(world.end().error->code == Errc::LeaseRevoked);
+  CHECK(world.broker.calls("lease.renew").size() == 1);
+}
+
+TEST_CASE("tenant session: what the broker refuses ends it with the broker's own code") {
+  const auto code = GENERATE(Errc::UnknownTenant, Errc::PermissionDenied, Errc::QuotaConcurrent,
+                             Errc::QuotaBlocks, Errc::PoolExhausted, Errc::UnknownWorker,
+                             Errc::NoModelLoaded, Errc::RequestIdConflict);
+  World world;
+  world.broker.answers["lease.acquire"] = {fail(code, "because 7 > 5")};
+  world.start();
+
+  const Ended ended = world.end();
+
+  CHECK(ended.error == Error{code, "because 7 > 5"});
+  CHECK(world.broker.calls("lease.acquire").size() == 1);
+}
+
+TEST_CASE("tenant session: a prompt the worker refuses is shown as the worker said it") {
+  World world;
+  world.worker.answers["generate"] = {fail(Errc::BadRequest, "prompt: must not be empty")};
+  world.start();
+
+  CHECK(world.end().error == Error{Errc::BadRequest, "prompt: must not be empty"});
+  CHECK(world.broker.calls("lease.release").size() == 1);
+}
+
+TEST_CASE("tenant session: no broker at all is said at once, even with rebind") {
+  World world;
+  world.broker.vanish();
+  world.start(true);
+
+  CHECK(world.end().error->code == Errc::FileNotFound);
+}
+
+TEST_CASE("tenant session: a revocation says which lease, scope, reason, and how far it came") {
+  World world;
+  stream(world);
+  world.emit(0, 5);
+  world.complete_revoked({1, 1});
+
+  const Ended ended = world.end();
+
+  REQUIRE(ended.error);
+  CHECK(ended.error->code == Errc::LeaseRevoked);
+  for (const char* word : {"1.1", "tenant scope", "operator", "5 tokens"}) {
+    CHECK(ended.error->detail.find(word) != std::string::npos);
+  }
+  CHECK(ended.delivered_tokens == 5);
+  CHECK(world.told<TokenArrived>().size() == 5);
+}
+
+TEST_CASE("tenant session: a repeated position is an error, not a second delivery") {
+  World world;
+  stream(world);
+  world.emit(0, 2);
+  world.emit(1, 1);
+
+  const Ended ended = world.end();
+
+  CHECK(ended.error->code == Errc::MalformedMessage);
+  CHECK(ended.error->detail.find("position 1 twice") != std::string::npos);
+  CHECK(ended.delivered_tokens == 2);
+}
+
+TEST_CASE("tenant session: a gap is an error, not a shorter answer") {
+  World world;
+  stream(world);
+  world.emit(0, 1);
+  world.emit(2, 1);
+
+  CHECK(world.end().error->detail.find("position 2 too early, expected 1") != std::string::npos);
+}
+
+TEST_CASE("tenant session: a lost last token is noticed at the end") {
+  World world;
+  stream(world);
+  world.emit(0, 2);
+  world.sent = 3;
+  world.complete("MaxTokensReached");
+
+  CHECK(world.end().error->detail == "the worker counts 3 tokens, only 2 arrived");
+}
+
+TEST_CASE("tenant session: cancelling asks the worker and then gives the lease back") {
+  World world;
+  stream(world);
+  world.emit(0, 2);
+  world.run_until([&] { return world.session->tokens().size() == 2; });
+  world.session->cancel();
+  world.run_until([&] { return world.worker.calls("cancel").size() == 1; });
+  world.complete("Cancelled");
+
+  const Ended ended = world.end();
+
+  CHECK_FALSE(ended.error);
+  CHECK(ended.reason == "Cancelled");
+  CHECK(world.worker.calls("cancel")[0].at("request_id") == "req-1");
+  CHECK(world.broker.calls("lease.release").size() == 1);
+}
+
+TEST_CASE("tenant session: a worker that does not answer a cancel is not waited for") {
+  World world;
+  stream(world);
+  world.session->cancel();
+  world.run_until([&] { return world.worker.calls("cancel").size() == 1; });
+
+  world.timers.advance(2s);
+
+  CHECK(world.end().reason == "Cancelled");
+}
+
+TEST_CASE("tenant session: cancelling before the grant needs no worker") {
+  World world;
+  world.start();
+  world.session->cancel();
+
+  CHECK(world.end().reason == "Cancelled");
+  CHECK(world.worker.calls("generate").empty());
+}
