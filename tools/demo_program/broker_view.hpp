@@ -1,0 +1,39 @@
+/// The broker's truth, asked for over its control socket.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/unique_fd.hpp"
+#include "ipc/control/client.hpp"
+#include "ipc/control/events.hpp"
+#include "ipc/control/messages.hpp"
+
+namespace leasehold::demo {
+
+/// Errors of every call: what the broker answered, ConnectionLost, MalformedMessage.
+/// Threads: one.
+class BrokerView {
+ public:
+  static Result<BrokerView> connect(const std::string& path);
+
+  Result<wire::StatusView> status();
+  Result<std::vector<wire::LeaseView>> leases();
+  Result<std::vector<wire::ExtentView>> extents();
+  Result<std::vector<wire::WorkerView>> workers();
+  /// All events there are, oldest first.
+  Result<std::vector<events::StampedEvent>> events();
+  /// A read-only descriptor of one extent's memory; the broker gives it only with
+  /// --allow-memory-audit.
+  Result<UniqueFd> open_extent(ExtentId extent);
+
+ private:
+  explicit BrokerView(control::Client client) : client_(std::move(client)) {}
+  Result<wire::Json> ask(const std::string& method, wire::Json params = wire::Json::object());
+  template <class View>
+  Result<std::vector<View>> list(const std::string& method);
+
+  control::Client client_;
+};
+
+}  // namespace leasehold::demo

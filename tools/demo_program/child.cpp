@@ -1,0 +1,102 @@
+#include "tools/demo_program/child.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "common/process.hpp"
+
+namespace leasehold::demo {
+namespace {
+
+struct Plumbing {
+  UniqueFd log;
+  UniqueFd null;
+  UniqueFd read_end, write_end;  ///< Of the child's stdout.
+};
+
+Result<UniqueFd> open_file(const char* path, int flags) {
+  const int fd = ::open(path, flags | O_CLOEXEC, 0600);
+  if (fd < 0) return fail_errno(Errc::SystemError, fmt::format("open {}", path), errno);
+  return UniqueFd(fd);
+}
+
+Result<Plumbing> lay_pipes(const ChildConfig& config) {
+  Plumbing plumbing;
+  plumbing.log = TRY(open_file(config.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND));
+  plumbing.null = TRY(open_file("/dev/null", O_RDONLY));
+  if (!config.read_output) return plumbing;
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) < 0) return fail_errno(Errc::SystemError, "pipe2", errno);
+  plumbing.read_end.reset(ends[0]);
+  plumbing.write_end.reset(ends[1]);
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return plumbing;
+}
+
+/// Between fork and exec: only calls that are safe after a fork.
+[[noreturn]] void become(char* const* argv, const Plumbing& plumbing, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);  // The owner died before the line above.
+  ::setpgid(0, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::dup2(plumbing.null.get(), STDIN_FILENO);
+  ::dup2(plumbing.write_end ? plumbing.write_end.get() : plumbing.log.get(), STDOUT_FILENO);
+  ::dup2(plumbing.log.get(), STDERR_FILENO);
+  ::execv(argv[0], argv);
+  ::_exit(127);
+}
+
+}  // namespace
+
+Result<Child> Child::start(const ChildConfig& config) {
+  if (::access(config.argv[0].c_str(), X_OK) < 0) {
+    return fail(Errc::FileNotFound,
+                fmt::format("no program {}; build it, or give --bin-dir", config.argv[0]));
+  }
+  Plumbing plumbing = TRY(lay_pipes(config));
+  std::vector<char*> argv;
+  for (const std::string& word : config.argv) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail_errno(Errc::SystemError, "fork", errno);
+  if (pid == 0) become(argv.data(), plumbing, parent);
+  // Not reaped yet, so the pid is still its own.
+  return Child(pid, TRY(open_pidfd(pid)), std::move(plumbing.read_end));
+}
+
+Child::~Child() {
+  if (!pidfd_ || status_) return;
+  (void)signal(SIGKILL);
+  (void)reap(0);
+}
+
+Result<void> Child::signal(int signal_number) {
+  return signal_pidfd(pidfd_, signal_number);
+}
+
+std::optional<int> Child::status() {
+  return status_ ? status_ : reap(WNOHANG);
+}
+
+std::optional<int> Child::reap(int options) {
+  siginfo_t info{};
+  int rc = 0;
+  do {
+    rc = ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | options);
+  } while (rc < 0 && errno == EINTR);
+  if (rc < 0 || info.si_pid == 0) return std::nullopt;
+  status_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+  return status_;
+}
+
+}  // namespace leasehold::demo

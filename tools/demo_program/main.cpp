@@ -1,0 +1,87 @@
+/// leasehold-demo: four tenants, one revocation in the middle of a token, one death, and the proof
+/// that nobody else noticed.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/explain.hpp"
+#include "tools/demo_program/play.hpp"
+#include "tools/demo_program/report.hpp"
+
+namespace {
+
+using namespace leasehold;
+using namespace leasehold::demo;
+
+constexpr int kNotAllOk = 1;
+
+std::unique_ptr<Screen> make_screen(bool plain) {
+  winsize size{};
+  const bool terminal = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  if (plain || !terminal || size.ws_col < 60) return std::make_unique<LineScreen>(std::cout);
+  return std::make_unique<ColumnScreen>(std::cout, size.ws_col);
+}
+
+Result<void> write_report(const std::string& path, const wire::Json& report) {
+  std::ofstream file(path);
+  file << report.dump(2, ' ', false, wire::Json::error_handler_t::replace) << std::endl;
+  if (file) return {};
+  return fail(Errc::SystemError, "cannot write the report to " + path);
+}
+
+/// True when every promise was kept.
+Result<bool> perform(const Settings& settings) {
+  const Patience patience = TRY(Patience::create());
+  const auto stage = TRY(Stage::set(settings, patience));
+  const auto screen = make_screen(settings.plain);
+  auto seen = play(*stage, *screen, std::cout);
+  const auto checks = seen ? judge(*seen) : std::vector<Check>{};
+  if (!all_ok(checks)) {
+    stage->keep_logs();
+    std::cerr << "Logs: " << stage->directory().string() << "/*.log\n";
+  }
+  if (!seen) return std::unexpected(std::move(seen).error());
+  std::cout << report_text(*seen, checks, settings);
+  if (settings.report_path) {
+    TRY(write_report(*settings.report_path, report_json(*seen, checks, settings)));
+  }
+  return all_ok(checks);
+}
+
+void describe(CLI::App& app, Settings& settings) {
+  app.add_option("--bin-dir", settings.bin_dir, "Where the programs are")->required();
+  app.add_option("--model", settings.model_path, "A GGUF model")->required();
+  app.add_option("--report", settings.report_path, "Write the judgement there, as JSON");
+  app.add_flag("--plain", settings.plain, "Lines instead of columns");
+  app.add_option("--max-tokens", settings.max_tokens, "How long each stream is")
+      ->check(CLI::Range(120, 1 << 20));
+  app.add_option("--slow-motion-us", settings.slow_motion_us,
+                 "Pause after each unit of work, so that people can watch")
+      ->check(CLI::Range(0, 1'000'000));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app{"Shows leases taken back in the middle of a token, and checks every claim.",
+               "leasehold-demo"};
+  describe(app, settings);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
+  }
+  const auto all_kept = perform(settings);
+  if (!all_kept) {
+    std::cerr << cli::explain("leasehold-demo", all_kept.error()) << '\n';
+    return exit_code(all_kept.error().code);
+  }
+  std::cout << (*all_kept ? "\nAll promises kept.\n" : "\nNOT all promises were kept.\n");
+  return *all_kept ? cli::kExitOk : kNotAllOk;
+}
