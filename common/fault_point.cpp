@@ -60,7 +60,9 @@ Result<Plan> parse(std::string_view text) {
   Plan plan;
   if (const auto second = action.find(':'); second != std::string_view::npos) {
     const std::string_view count = action.substr(second + 1);
-    std::from_chars(count.data(), count.data() + count.size(), plan.arrival);
+    const char* end = count.data() + count.size();
+    const auto [rest, error] = std::from_chars(count.data(), end, plan.arrival);
+    if (error != std::errc{} || rest != end) plan.arrival = 0;  // refused below
     action = action.substr(0, second);
   }
   if (action == "kill") plan.signal_number = SIGKILL;

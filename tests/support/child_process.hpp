@@ -1,0 +1,64 @@
+/// Work done in a forked child, for tests of aborts, signals and the environment.
+///
+/// Threads: fork while no other thread of the test runs.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <string>
+
+#include "common/unique_fd.hpp"
+
+namespace leasehold::testing {
+
+/// How a child ended. Exactly one of `exit_code`, `killed_by`, `stopped_by` says something.
+struct ChildEnd {
+  int exit_code = -1;
+  int killed_by = 0;
+  int stopped_by = 0;        ///< It stopped itself; it was ended and reaped afterwards.
+  std::string error_output;  ///< What it wrote to stderr.
+};
+
+inline std::string read_all(const UniqueFd& fd) {
+  std::string text;
+  std::array<char, 4096> part;
+  for (ssize_t n = 0; (n = ::read(fd.get(), part.data(), part.size())) > 0;)
+    text.append(part.data(), static_cast<std::size_t>(n));
+  return text;
+}
+
+/// Runs `work` in a child, whose exit code is what it returns (an int).
+template <class Work>
+ChildEnd run_in_child(Work&& work) {
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) return {};
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    // Catch's own handlers would report the expected death as a failed test.
+    for (const int number : {SIGABRT, SIGSEGV}) std::signal(number, SIG_DFL);
+    ::dup2(write_end.get(), STDERR_FILENO);
+    ::_exit(work());
+  }
+  write_end.reset();
+  ChildEnd end;
+  int status = 0;
+  ::waitpid(pid, &status, WUNTRACED);
+  if (WIFSTOPPED(status)) {
+    end.stopped_by = WSTOPSIG(status);
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, &status, 0);
+  } else if (WIFSIGNALED(status)) {
+    end.killed_by = WTERMSIG(status);
+  } else {
+    end.exit_code = WEXITSTATUS(status);
+  }
+  end.error_output = read_all(read_end);
+  return end;
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,95 @@
+#include "common/process.hpp"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "tests/support/child_process.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+/// A child that waits to be killed.
+class WaitingChild {
+ public:
+  WaitingChild() : pid_(::fork()) {
+    if (pid_ == 0) {
+      while (true) ::pause();
+    }
+  }
+  ~WaitingChild() { reap(); }
+  pid_t pid() const { return pid_; }
+
+  void reap() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(std::exchange(pid_, -1), nullptr, 0);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+void wait_readable(const UniqueFd& pidfd) {
+  pollfd entry{pidfd.get(), POLLIN, 0};
+  ::poll(&entry, 1, -1);
+}
+
+}  // namespace
+
+TEST_CASE("process: a pidfd tells a living process from one that has exited") {
+  const WaitingChild child;
+  const auto pidfd = open_pidfd(child.pid());
+  REQUIRE(pidfd);
+  CHECK_FALSE(has_exited(*pidfd));
+  CHECK(signal_pidfd(*pidfd, SIGKILL));
+  wait_readable(*pidfd);
+  CHECK(has_exited(*pidfd));
+}
+
+TEST_CASE("process: a stopped process has not exited") {
+  const WaitingChild child;
+  const auto pidfd = open_pidfd(child.pid());
+  REQUIRE(pidfd);
+  CHECK(signal_pidfd(*pidfd, SIGSTOP));
+  ::waitpid(child.pid(), nullptr, WUNTRACED);
+  CHECK_FALSE(has_exited(*pidfd));
+}
+
+TEST_CASE("process: signalling one that is already gone is success") {
+  WaitingChild child;
+  const auto pidfd = open_pidfd(child.pid());
+  REQUIRE(pidfd);
+  child.reap();
+  CHECK(signal_pidfd(*pidfd, SIGKILL));
+}
+
+TEST_CASE("process: there is no pidfd of a process that was reaped") {
+  WaitingChild child;
+  const pid_t pid = child.pid();
+  child.reap();
+  const auto pidfd = open_pidfd(pid);
+  REQUIRE_FALSE(pidfd);
+  CHECK(pidfd.error().code == Errc::ConnectionLost);
+}
+
+TEST_CASE("process: a number that is no signal, or no pid, is a system error") {
+  const WaitingChild child;
+  const auto pidfd = open_pidfd(child.pid());
+  REQUIRE(pidfd);
+  CHECK(signal_pidfd(*pidfd, 1000).error().code == Errc::SystemError);
+  CHECK(open_pidfd(-1).error().code == Errc::SystemError);
+}
+
+TEST_CASE("process: forbid_dumping keeps same-user processes out") {
+  const auto end = testing::run_in_child([] {
+    forbid_dumping();
+    return ::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+  });
+  CHECK(end.exit_code == 0);
+}
