@@ -1,0 +1,78 @@
+#include "ipc/lease_word.hpp"
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <set>
+
+using namespace leasehold;
+
+namespace {
+
+constexpr std::uint64_t kLastGeneration = (std::uint64_t{1} << 48) - 1;
+
+}  // namespace
+
+TEST_CASE("lease word: generation, state and reason lie where every process expects them") {
+  CHECK(LeaseWord::make(4, LeaseState::Live).bits == 0x0000'0000'0004'01'00);
+  CHECK(LeaseWord::make(4, LeaseState::Revoked, RevokeReason::Operator).bits ==
+        0x0000'0000'0004'02'02);
+  CHECK(LeaseWord::make(kLastGeneration, LeaseState::Fenced, RevokeReason::MachineRestarted).bits ==
+        0xFFFF'FFFF'FFFF'03'10);
+}
+
+TEST_CASE("lease word: what was put in comes out") {
+  for (const std::uint64_t generation : {std::uint64_t{1}, std::uint64_t{77}, kLastGeneration}) {
+    const auto word = LeaseWord::make(generation, LeaseState::Fenced, RevokeReason::WorkerHung);
+    CHECK(word.generation() == generation);
+    CHECK(word.state() == LeaseState::Fenced);
+    CHECK(word.reason() == RevokeReason::WorkerHung);
+  }
+}
+
+TEST_CASE("lease word: a page of zeros is closed, of no generation") {
+  CHECK(LeaseWord{}.state() == LeaseState::Closed);
+  CHECK(LeaseWord{}.reason() == RevokeReason::None);
+  CHECK(LeaseWord{}.generation() == 0);
+}
+
+TEST_CASE("lease word: any difference makes another word") {
+  const auto granted = LeaseWord::make(4, LeaseState::Live);
+  CHECK(granted == LeaseWord::make(4, LeaseState::Live));
+  for (int bit = 0; bit < 64; ++bit)
+    CHECK_FALSE(granted == LeaseWord{granted.bits ^ std::uint64_t{1} << bit});
+}
+
+TEST_CASE("lease word: states and reasons are called the same on every wire") {
+  constexpr std::array kStates{"Closed", "Live", "Revoked", "Fenced"};
+  for (std::size_t i = 0; i < kStates.size(); ++i)
+    CHECK(name(static_cast<LeaseState>(i)) == kStates[i]);
+  constexpr std::array kReasons{"none",
+                                "released",
+                                "operator",
+                                "ttl_expired",
+                                "holder_gone",
+                                "quota_exceeded",
+                                "preempted_by_priority",
+                                "quota_rebalanced",
+                                "drain_deadline",
+                                "worker_gone",
+                                "worker_hung",
+                                "worker_replaced",
+                                "worker_untrusted",
+                                "device_fault",
+                                "model_unloaded",
+                                "policy_changed",
+                                "machine_restarted"};
+  STATIC_REQUIRE(kReasons.size() == kRevokeReasonCount);
+  for (std::size_t i = 0; i < kReasons.size(); ++i)
+    CHECK(name(static_cast<RevokeReason>(i)) == kReasons[i]);
+}
+
+TEST_CASE("lease word: bytes that are no state or reason have a name too") {
+  for (int byte = 0; byte < 256; ++byte) {
+    CAPTURE(byte);
+    const LeaseWord word{static_cast<std::uint64_t>(byte << 8 | byte)};
+    CHECK((name(word.state()) == "Unknown") == (byte > 3));
+    CHECK((name(word.reason()) == "unknown") == (byte >= kRevokeReasonCount));
+  }
+}
