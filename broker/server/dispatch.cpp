@@ -63,7 +63,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
   using Handler = Result<void> (Dispatch::*)(const std::string&, Incoming&);
   struct Row {
     Role role;
-    Handler handler;  ///< Null: a list.
+    Handler handler;  ///< Null: only looks.
   };
   static const std::map<std::string, Row, std::less<>> kRows = {
       {"tenant.admit", {Role::Operator, &Dispatch::post_call<wire::TenantAdmit>}},
@@ -75,6 +75,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"extent.list", {Role::Operator, nullptr}},
       {"worker.list", {Role::Operator, nullptr}},
       {"event.list", {Role::Operator, nullptr}},
+      {"extent.open", {Role::Operator, nullptr}},
       {"lease.acquire", {Role::Anyone, &Dispatch::post_call<wire::LeaseAcquire>}},
       {"lease.renew", {Role::Anyone, &Dispatch::post_call<wire::LeaseRenew>}},
       {"lease.release", {Role::Anyone, &Dispatch::post_call<wire::LeaseRelease>}},
@@ -94,7 +95,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
     TRY(check_role(row->second.role, incoming.credentials));
     TRY(check_no_descriptors(incoming.params));
     if (row->second.handler != nullptr) return (this->*row->second.handler)(method, incoming);
-    incoming.respond(control::Payload{.body = TRY(hooks_.list(method, incoming.params.body))});
+    incoming.respond(TRY(hooks_.look(method, incoming.params.body)));
     return {};
   };
   if (auto handled = handle(); !handled) incoming.respond(std::unexpected(handled.error()));

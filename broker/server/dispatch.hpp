@@ -21,7 +21,8 @@ struct DispatchHooks {
   std::function<CallId(control::Responder)> wait_for_answer;
   std::function<Result<void>(ConnectionId)> watch_holder;
   std::function<Result<void>(ConnectionId)> prepare_worker;
-  std::function<Result<control::Json>(const std::string& method, const control::Json& params)> list;
+  std::function<Result<control::Payload>(const std::string& method, const control::Json& params)>
+      look;
   std::function<void(Event)> post;
 };
 

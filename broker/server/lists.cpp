@@ -1,6 +1,7 @@
 #include "broker/server/lists.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include "broker/views.hpp"
@@ -71,10 +72,19 @@ Result<Json> event_list(const ListSources& sources, const Json& params) {
   return Json{{"items", std::move(list)}};
 }
 
-}  // namespace
+Result<control::Payload> open_extent(const ListSources& sources, const Json& params) {
+  if (!sources.allow_memory_audit) {
+    return fail(Errc::PermissionDenied,
+                "memory is shown only by a broker that runs with --allow-memory-audit");
+  }
+  const wire::ExtentOpen ask = TRY(wire::ExtentOpen::from_json(params));
+  spdlog::warn("memory opened for audit extent={}", ask.extent.value);
+  control::Payload payload{.body = wire::Empty{}.to_json()};
+  payload.fds.push_back(TRY(sources.memory.open_extent(ask.extent)));
+  return payload;
+}
 
-Result<Json> answer_list(const ListSources& sources, const std::string& method,
-                         const Json& params) {
+Result<Json> list(const ListSources& sources, const std::string& method, const Json& params) {
   if (method == "status") return status(sources);
   if (method == "tenant.list") return items(tenant_views(sources.state));
   if (method == "lease.list") return items(lease_views(sources.state));
@@ -82,6 +92,14 @@ Result<Json> answer_list(const ListSources& sources, const std::string& method,
   if (method == "worker.list") return workers(sources);
   if (method == "event.list") return event_list(sources, params);
   return fail(Errc::UnknownMethod, fmt::format("the broker has no list {}", method));
+}
+
+}  // namespace
+
+Result<control::Payload> answer_look(const ListSources& sources, const std::string& method,
+                                     const Json& params) {
+  if (method == wire::ExtentOpen::kMethod) return open_extent(sources, params);
+  return control::Payload{.body = TRY(list(sources, method, params))};
 }
 
 }  // namespace leasehold

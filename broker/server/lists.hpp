@@ -1,4 +1,4 @@
-/// Answers of the methods that only look: status and lists.
+/// Answers of the methods that only look: status, lists, and one extent's memory.
 #pragma once
 
 #include "broker/event_log.hpp"
@@ -16,10 +16,11 @@ struct ListSources {
   const LeaseTable& table;
   TimePoint started;
   TimePoint now;
+  bool allow_memory_audit;
 };
 
-/// Errors: BadRequest for parameters out of range, UnknownMethod.
-Result<control::Json> answer_list(const ListSources& sources, const std::string& method,
-                                  const control::Json& params);
+/// Errors: BadRequest for parameters out of range, UnknownMethod, those of `extent.open`.
+Result<control::Payload> answer_look(const ListSources& sources, const std::string& method,
+                                     const control::Json& params);
 
 }  // namespace leasehold

@@ -53,6 +53,14 @@ ExtentsVerified MemoryStore::verify(std::span<const ExtentId> extents) {
   return verified;
 }
 
+Result<UniqueFd> MemoryStore::open_extent(ExtentId extent) const {
+  const auto found = extents_.find(extent);
+  if (found == extents_.end()) {
+    return fail(Errc::UnknownLease, fmt::format("extent {} belongs to no lease", extent.value));
+  }
+  return found->second.open_read_only();
+}
+
 std::uint64_t MemoryStore::inode(ExtentId extent) const {
   const auto found = extents_.find(extent);
   if (found == extents_.end()) return 0;

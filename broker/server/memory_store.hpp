@@ -25,6 +25,9 @@ class MemoryStore {
   /// What is allocated in each; empty ones are closed. Unreadable counts as not empty.
   ExtentsVerified verify(std::span<const ExtentId> extents);
 
+  /// A read-only descriptor. Errors: UnknownLease when the extent has no object.
+  Result<UniqueFd> open_extent(ExtentId extent) const;
+
   /// Inode of the extent's object, 0 when it has none.
   std::uint64_t inode(ExtentId extent) const;
 

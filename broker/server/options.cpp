@@ -51,6 +51,8 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   app.add_option("--state-dir", options.state_dir,
                  "Directory for the token key; without it every start makes a new one");
   app.add_option("--worker-uid", worker_uids, "User that may run workers; may be given often");
+  app.add_flag("--allow-memory-audit", options.allow_memory_audit,
+               "Let operators read leased memory (extent.open); for demos and tests");
   app.add_option("--log-level", options.log_level, "trace, debug, info, warn or error")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
   try {

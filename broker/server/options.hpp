@@ -20,6 +20,7 @@ struct BrokerOptions {
   std::chrono::milliseconds fence_patience{2000};
   std::string state_dir;  ///< Empty: nothing is kept.
   std::set<uid_t> worker_uids;
+  bool allow_memory_audit = false;  ///< Operators may look at leased memory.
   std::string log_level = "info";
 };
 

@@ -30,7 +30,7 @@ constexpr auto kStopPatience = std::chrono::milliseconds(1500);
 class Server {
  public:
   Server(asio::io_context& io, const BrokerConfig& config, LeaseTable table,
-         asio::local::stream_protocol::acceptor acceptor, std::set<uid_t> worker_uids);
+         asio::local::stream_protocol::acceptor acceptor, const BrokerOptions& options);
   Result<void> start();
 
  private:
@@ -62,10 +62,11 @@ class Server {
   asio::steady_timer stop_timer_;
   asio::signal_set signals_;
   bool recheck_armed_ = false;
+  bool allow_memory_audit_;
 };
 
 Server::Server(asio::io_context& io, const BrokerConfig& config, LeaseTable table,
-               asio::local::stream_protocol::acceptor acceptor, std::set<uid_t> worker_uids)
+               asio::local::stream_protocol::acceptor acceptor, const BrokerOptions& options)
     : io_(io),
       state_(config),
       table_(std::move(table)),
@@ -75,10 +76,11 @@ Server::Server(asio::io_context& io, const BrokerConfig& config, LeaseTable tabl
                [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
       connections_(io, std::move(acceptor), connection_handlers()),
-      dispatch_(dispatch_hooks(), std::move(worker_uids)),
+      dispatch_(dispatch_hooks(), options.worker_uids),
       quiet_timer_(io),
       stop_timer_(io),
-      signals_(io, SIGTERM, SIGINT) {
+      signals_(io, SIGTERM, SIGINT),
+      allow_memory_audit_(options.allow_memory_audit) {
   loop_.on_settled = [this] { settle(); };
 }
 
@@ -122,10 +124,11 @@ DispatchHooks Server::dispatch_hooks() {
           .watch_holder = [this](ConnectionId id) { return connections_.watch_holder(id); },
           .prepare_worker =
               [this](ConnectionId id) { return links_.prepare(id, connections_.find(id)); },
-          .list =
+          .look =
               [this](const std::string& method, const control::Json& params) {
-                return answer_list({state_, log_, memory_, table_, started_, clock_.now()}, method,
-                                   params);
+                return answer_look(
+                    {state_, log_, memory_, table_, started_, clock_.now(), allow_memory_audit_},
+                    method, params);
               },
           .post = [this](Event event) { loop_.post(std::move(event)); }};
 }
@@ -188,7 +191,7 @@ Result<void> run_broker(const BrokerOptions& options) {
   LeaseTable table = TRY(LeaseTable::create(options.slots));
   make_socket_folder(options);
   auto acceptor = TRY(control::listen_on(io, options.socket, options.socket_mode));
-  Server server(io, config, std::move(table), std::move(acceptor), options.worker_uids);
+  Server server(io, config, std::move(table), std::move(acceptor), options);
   TRY(server.start());
   spdlog::info("broker serves socket={} capacity_bytes={} weights_capacity_bytes={} slots={}",
                options.socket, options.capacity_bytes, options.weights_capacity_bytes,

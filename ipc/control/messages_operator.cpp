@@ -23,6 +23,8 @@ constexpr auto kLeaseDrain = [](auto& m, auto& fields) {
   fields.field("grace_ms", m.grace_ms, kUpToADay_ms);
 };
 
+constexpr auto kExtentOpen = [](auto& m, auto& fields) { fields.field("extent", m.extent); };
+
 constexpr auto kLeasesTouched = [](auto& m, auto& fields) { fields.field("leases", m.leases); };
 
 /// A lease or a tenant: both or none would leave it to luck what is taken back.
@@ -80,6 +82,13 @@ Json LeaseDrain::to_json() const {
 }
 Result<LeaseDrain> LeaseDrain::from_json(const Json& json) {
   return with_one_target(read_fields<LeaseDrain>(json, kLeaseDrain));
+}
+
+Json ExtentOpen::to_json() const {
+  return write_fields(*this, kExtentOpen);
+}
+Result<ExtentOpen> ExtentOpen::from_json(const Json& json) {
+  return read_fields<ExtentOpen>(json, kExtentOpen);
 }
 
 Json LeasesTouched::to_json() const {

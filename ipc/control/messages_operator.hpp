@@ -50,6 +50,16 @@ struct LeaseDrain {
   static Result<LeaseDrain> from_json(const Json& json);
 };
 
+/// `extent.open`: a look at leased memory from outside. Reply: Empty with 1 read-only descriptor.
+/// Errors: PermissionDenied unless the broker runs with --allow-memory-audit; UnknownLease when no
+/// memory object stands behind the extent.
+struct ExtentOpen {
+  static constexpr std::string_view kMethod = "extent.open";
+  ExtentId extent;
+  Json to_json() const;
+  static Result<ExtentOpen> from_json(const Json& json);
+};
+
 struct LeasesTouched {
   std::vector<LeaseId> leases;
   Json to_json() const;
