@@ -1,0 +1,159 @@
+#include "ipc/table/lease_table.hpp"
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "ipc/table/table_reader.hpp"
+#include "tests/support/child_process.hpp"
+#include "tests/support/leased_memory.hpp"
+
+using namespace leasehold;
+using testing::required;
+using Flip = LeaseTable::Flip;
+
+namespace {
+
+constexpr WorkerId kWorker{3};
+constexpr TimePoint kNow{5'000};
+constexpr TimePoint kDeadline{9'000};
+
+LeaseTable new_table(std::uint32_t slots = 8) {
+  return required(LeaseTable::create(slots));
+}
+
+void revoke(LeaseTable& table, LeaseId lease, TimePoint now = kNow) {
+  table.take_away(kWorker, std::array{Flip{lease, LeaseState::Revoked, RevokeReason::Operator}},
+                  now);
+}
+
+void fence(LeaseTable& table, LeaseId lease, TimePoint now = kNow) {
+  table.take_away(kWorker, std::array{Flip{lease, LeaseState::Fenced, RevokeReason::Operator}},
+                  now);
+}
+
+/// What becomes of a process whose table is asked for `deed`. The table is the child's own: a
+/// mapping is not inherited.
+template <class Deed>
+testing::ChildEnd child_asking(Deed deed) {
+  return testing::run_in_child([&] {
+    LeaseTable table = new_table();
+    table.grant({2, 5}, kDeadline);
+    deed(table);
+    return 0;
+  });
+}
+
+void check_aborts(const testing::ChildEnd& end, const char* promise) {
+  CHECK(end.killed_by == SIGABRT);
+  CHECK(end.error_output.find(promise) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("lease table: it starts with every slot closed and every counter at one") {
+  const LeaseTable table = new_table(8);
+  CHECK(table.slot_count() == 8);
+  for (std::uint32_t slot = 0; slot < 8; ++slot) CHECK(table.word(slot) == LeaseWord{});
+  for (std::uint64_t worker = 0; worker < kMaxWorkers; ++worker)
+    CHECK(table.revocations(WorkerId{worker}) == 1);
+}
+
+TEST_CASE("lease table: a grant makes the slot live under its generation and no counter moves") {
+  LeaseTable table = new_table();
+  table.grant({2, 5}, kDeadline);
+  CHECK(table.word(2) == LeaseWord::make(5, LeaseState::Live));
+  CHECK(table.revocations(kWorker) == 1);
+}
+
+TEST_CASE("lease table: a lease goes from live to revoked to fenced and its slot on to the next") {
+  LeaseTable table = new_table();
+  table.grant({2, 5}, kDeadline);
+  revoke(table, {2, 5});
+  CHECK(table.word(2) == LeaseWord::make(5, LeaseState::Revoked, RevokeReason::Operator));
+  fence(table, {2, 5});
+  CHECK(table.word(2) == LeaseWord::make(5, LeaseState::Fenced, RevokeReason::Operator));
+  table.grant({2, 6}, kDeadline);
+  CHECK(table.word(2) == LeaseWord::make(6, LeaseState::Live));
+}
+
+TEST_CASE("lease table: taking a thousand words away moves the worker's counter once") {
+  constexpr std::uint32_t kLeases = 1'000;
+  LeaseTable table = new_table(kLeases);
+  std::vector<Flip> flips;
+  for (std::uint32_t slot = 0; slot < kLeases; ++slot) {
+    table.grant({slot, slot + 1}, kDeadline);
+    flips.push_back({{slot, slot + 1}, LeaseState::Revoked, RevokeReason::WorkerGone});
+  }
+
+  table.take_away(kWorker, flips, kNow);
+
+  CHECK(table.revocations(kWorker) == 2);
+  CHECK(table.revocations(WorkerId{kWorker.value + 1}) == 1);
+  for (std::uint32_t slot = 0; slot < kLeases; ++slot)
+    REQUIRE(table.word(slot) ==
+            LeaseWord::make(slot + 1, LeaseState::Revoked, RevokeReason::WorkerGone));
+}
+
+TEST_CASE("lease table: the flip is stamped when the word leaves live, and only then") {
+  LeaseTable table = new_table();
+  const auto reader = required(TableReader::attach(required(table.reader_fd())));
+  table.grant({2, 5}, kDeadline);
+  CHECK(reader.flipped_at({2, 5}) == TimePoint{0});
+  revoke(table, {2, 5}, TimePoint{7'000});
+  fence(table, {2, 5}, TimePoint{8'000});
+  CHECK(reader.flipped_at({2, 5}) == TimePoint{7'000});
+}
+
+TEST_CASE("lease table: a new grant forgets the drain and the flip of the lease before it") {
+  LeaseTable table = new_table();
+  const auto reader = required(TableReader::attach(required(table.reader_fd())));
+  table.grant({2, 5}, kDeadline);
+  table.set_drain_deadline({2, 5}, TimePoint{6'000});
+  CHECK(reader.drain_deadline({2, 5}) == TimePoint{6'000});
+  fence(table, {2, 5});
+  table.grant({2, 6}, TimePoint{12'000});
+  CHECK(reader.deadline({2, 6}) == TimePoint{12'000});
+  CHECK(reader.drain_deadline({2, 6}) == TimePoint{0});
+  CHECK(reader.flipped_at({2, 6}) == TimePoint{0});
+}
+
+TEST_CASE("lease table: a renewal moves the deadline and nothing else") {
+  LeaseTable table = new_table();
+  const auto reader = required(TableReader::attach(required(table.reader_fd())));
+  table.grant({2, 5}, kDeadline);
+  table.set_deadline({2, 5}, TimePoint{11'000});
+  CHECK(reader.deadline({2, 5}) == TimePoint{11'000});
+  CHECK(table.word(2) == LeaseWord::make(5, LeaseState::Live));
+  CHECK(table.revocations(kWorker) == 1);
+}
+
+TEST_CASE("lease table: generations only grow; anything else is our own broken promise") {
+  constexpr auto* kPromise = "generations only grow";
+  check_aborts(child_asking([](LeaseTable& t) { t.grant({2, 5}, kDeadline); }), kPromise);
+  check_aborts(child_asking([](LeaseTable& t) { t.grant({2, 4}, kDeadline); }), kPromise);
+  check_aborts(child_asking([](LeaseTable& t) { t.grant({3, 0}, kDeadline); }), kPromise);
+  CHECK(child_asking([](LeaseTable& t) { t.grant({3, 1}, kDeadline); }).exit_code == 0);
+}
+
+TEST_CASE("lease table: a word only moves forward, within its own generation") {
+  constexpr auto* kPromise = "a word only moves forward within its generation";
+  const auto flip_to = [](LeaseId lease, LeaseState state) {
+    return [=](LeaseTable& table) {
+      table.take_away(kWorker, std::array{Flip{lease, state, RevokeReason::Operator}}, kNow);
+    };
+  };
+  const auto twice = [&](LeaseState first, LeaseState then) {
+    return [=](LeaseTable& table) {
+      flip_to({2, 5}, first)(table);
+      flip_to({2, 5}, then)(table);
+    };
+  };
+  check_aborts(child_asking(flip_to({2, 5}, LeaseState::Live)), kPromise);
+  check_aborts(child_asking(flip_to({2, 5}, LeaseState::Closed)), kPromise);
+  check_aborts(child_asking(flip_to({2, 4}, LeaseState::Revoked)), kPromise);
+  check_aborts(child_asking(flip_to({2, 6}, LeaseState::Revoked)), kPromise);
+  check_aborts(child_asking(twice(LeaseState::Revoked, LeaseState::Revoked)), kPromise);
+  check_aborts(child_asking(twice(LeaseState::Fenced, LeaseState::Revoked)), kPromise);
+  CHECK(child_asking(twice(LeaseState::Revoked, LeaseState::Fenced)).exit_code == 0);
+}

@@ -1,0 +1,127 @@
+#include "ipc/table/worker_line.hpp"
+
+#include <sys/mman.h>
+
+#include <catch2/catch.hpp>
+#include <optional>
+#include <vector>
+
+#include "tests/support/child_process.hpp"
+#include "tests/support/leased_memory.hpp"
+
+using namespace leasehold;
+using testing::required;
+
+namespace {
+
+/// Both ends of one line, and a shorthand for what a thread announces.
+struct Line {
+  LineReader reader = required(LineReader::create());
+  LineWriter writer = required(LineWriter::attach(required(reader.writer_fd())));
+
+  void announce(std::uint32_t thread, std::uint64_t seq, Touches touches) {
+    writer.announce(thread).store(announcement(seq, touches));
+  }
+  bool is_quiet(const LineReader::Snapshot& seen, Touches scope) const {
+    return reader.is_quiet_since(seen, scope);
+  }
+};
+
+constexpr Touches kTenantScope = Touches::TenantMemory;
+constexpr Touches kEngineScope = Touches::WeightsAndScratch;
+
+}  // namespace
+
+TEST_CASE("worker line: threads that never ran are quiet for every scope") {
+  const Line line;
+  const auto seen = line.reader.snapshot();
+  CHECK(line.is_quiet(seen, kTenantScope));
+  CHECK(line.is_quiet(seen, kEngineScope));
+}
+
+TEST_CASE("worker line: a thread between units is quiet") {
+  Line line;
+  line.announce(5, 9, Touches::Nothing);
+  const auto seen = line.reader.snapshot();
+  CHECK(line.is_quiet(seen, kTenantScope));
+  CHECK(line.is_quiet(seen, kEngineScope));
+}
+
+TEST_CASE("worker line: a unit on tenant memory is waited for by both scopes") {
+  Line line;
+  line.announce(5, 9, Touches::TenantMemory);
+  const auto seen = line.reader.snapshot();
+  CHECK_FALSE(line.is_quiet(seen, kTenantScope));
+  CHECK_FALSE(line.is_quiet(seen, kEngineScope));
+}
+
+TEST_CASE("worker line: a unit on weights and scratch is waited for by the engine scope alone") {
+  Line line;
+  line.announce(5, 9, Touches::WeightsAndScratch);
+  const auto seen = line.reader.snapshot();
+  CHECK(line.is_quiet(seen, kTenantScope));
+  CHECK_FALSE(line.is_quiet(seen, kEngineScope));
+}
+
+TEST_CASE("worker line: a changed announcement is quiet, even when it is busy again") {
+  Line line;
+  line.announce(5, 9, Touches::TenantMemory);
+  const auto seen = line.reader.snapshot();
+  line.announce(5, 10, Touches::TenantMemory);
+  CHECK(line.is_quiet(seen, kTenantScope));
+}
+
+TEST_CASE("worker line: one thread still in its unit is enough to wait") {
+  Line line;
+  line.announce(0, 4, Touches::TenantMemory);
+  line.announce(kMaxGateThreads - 1, 7, Touches::TenantMemory);
+  const auto seen = line.reader.snapshot();
+  line.announce(0, 4, Touches::Nothing);
+  CHECK_FALSE(line.is_quiet(seen, kTenantScope));
+  line.announce(kMaxGateThreads - 1, 7, Touches::Nothing);
+  CHECK(line.is_quiet(seen, kTenantScope));
+}
+
+TEST_CASE("worker line: a unit begun after the snapshot is not waited for") {
+  Line line;
+  const auto seen = line.reader.snapshot();
+  line.announce(5, 1, Touches::TenantMemory);
+  CHECK(line.is_quiet(seen, kTenantScope));
+}
+
+TEST_CASE("worker line: a value no gate writes is waited for and breaks nothing") {
+  Line line;
+  line.writer.announce(5).store(~std::uint64_t{0});
+  const auto seen = line.reader.snapshot();
+  CHECK_FALSE(line.is_quiet(seen, kTenantScope));
+  line.writer.announce(5).store(0);
+  CHECK(line.is_quiet(seen, kTenantScope));
+}
+
+TEST_CASE("worker line: a worker attaches to nothing but a worker line") {
+  const auto check_refused = [](UniqueFd fd) {
+    const auto writer = LineWriter::attach(std::move(fd));
+    REQUIRE_FALSE(writer);
+    CHECK(writer.error().code == Errc::UntrustedSegment);
+  };
+  const auto object_of = [](std::size_t size_bytes) {
+    const auto object = required(MemoryObject::create({.name = "test", .size_bytes = size_bytes}));
+    return required(object.fd().duplicate());
+  };
+  check_refused(UniqueFd());
+  check_refused(UniqueFd(::memfd_create("unsealed", MFD_CLOEXEC)));
+  check_refused(object_of(line_size_bytes() - 64));
+  check_refused(object_of(line_size_bytes() + 64));
+  check_refused(object_of(line_size_bytes()));  // right size, no magic, no version
+}
+
+TEST_CASE("worker line: a thread beyond the line is our own broken promise") {
+  const LineReader reader = required(LineReader::create());
+  const UniqueFd fd = required(reader.writer_fd());
+  const auto end = testing::run_in_child([&] {
+    const auto writer = required(LineWriter::attach(required(fd.duplicate())));
+    writer.announce(kMaxGateThreads).store(1);
+    return 0;
+  });
+  CHECK(end.killed_by == SIGABRT);
+}
