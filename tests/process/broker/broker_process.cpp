@@ -1,0 +1,123 @@
+#include "tests/process/broker/broker_process.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+namespace leasehold {
+namespace {
+
+pid_t spawn(const std::vector<std::string>& arguments) {
+  static const std::string program = std::string(LEASEHOLD_BIN_DIR) + "/leasehold-broker";
+  std::vector<char*> argv{const_cast<char*>(program.c_str())};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::execv(program.c_str(), argv.data());
+  ::_exit(127);
+}
+
+int exit_of(pid_t pid) {
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+template <class View>
+std::vector<View> list(control::Client& client, const std::string& method) {
+  const auto listed = client.call(method, {}).value();
+  std::vector<View> views;
+  for (const auto& item : listed.body.at("items")) views.push_back(View::from_json(item).value());
+  return views;
+}
+
+}  // namespace
+
+BrokerProcess::BrokerProcess(std::vector<std::string> more_arguments) {
+  std::string pattern = std::filesystem::temp_directory_path() / "leasehold-XXXXXX";
+  folder_ = ::mkdtemp(pattern.data());
+  std::filesystem::permissions(folder_, std::filesystem::perms(0755));
+  socket_ = folder_ + "/broker.sock";
+  std::vector<std::string> arguments{"--socket",    socket_, "--capacity",    "64MiB",
+                                     "--log-level", "error", "--socket-mode", "0666"};
+  if (more_arguments.empty()) more_arguments = {"--fence-patience-ms", "3600000"};
+  arguments.insert(arguments.end(), more_arguments.begin(), more_arguments.end());
+  pid_ = spawn(arguments);
+  const bool serves = eventually([this] { return control::Client::connect(socket_).has_value(); });
+  if (!serves) throw std::runtime_error("the broker does not serve");
+}
+
+BrokerProcess::~BrokerProcess() {
+  if (pid_ > 0) {
+    signal(SIGKILL);
+    wait();
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void BrokerProcess::signal(int signal_number) const {
+  ::kill(pid_, signal_number);
+}
+
+int BrokerProcess::wait() {
+  return exit_of(std::exchange(pid_, -1));
+}
+
+control::Client BrokerProcess::connect() const {
+  return control::Client::connect(socket_).value();
+}
+
+void BrokerProcess::admit(control::Client& client, const std::string& tenant) const {
+  const wire::TenantAdmit admit{
+      .tenant = {tenant}, .ttl_ms = 3'600'000, .request_id = next_request_id()};
+  client.call("tenant.admit", {admit.to_json(), {}}).value();
+}
+
+Result<wire::LeaseAcquired> BrokerProcess::acquire(control::Client& client,
+                                                   const std::string& tenant) const {
+  const wire::LeaseAcquire acquire{.tenant = {tenant}, .request_id = next_request_id()};
+  const control::Payload reply = TRY(client.call("lease.acquire", {acquire.to_json(), {}}));
+  return wire::LeaseAcquired::from_json(reply.body);
+}
+
+Result<control::Payload> BrokerProcess::revoke(control::Client& client, LeaseId lease) const {
+  const wire::LeaseRevoke revoke{.lease = lease, .request_id = next_request_id()};
+  return client.call("lease.revoke", {revoke.to_json(), {}});
+}
+
+wire::LeaseView BrokerProcess::view(control::Client& client, LeaseId lease) const {
+  for (const wire::LeaseView& view : list<wire::LeaseView>(client, "lease.list")) {
+    if (view.lease == lease) return view;
+  }
+  throw std::runtime_error("no such lease");
+}
+
+wire::StatusView BrokerProcess::status(control::Client& client) const {
+  return wire::StatusView::from_json(client.call("status", {}).value().body).value();
+}
+
+int run_broker_once(const std::vector<std::string>& arguments) {
+  return exit_of(spawn(arguments));
+}
+
+bool eventually(const std::function<bool()>& holds) {
+  for (int tries = 0; tries < 2000; ++tries) {
+    if (holds()) return true;
+    ::poll(nullptr, 0, 5);
+  }
+  return false;
+}
+
+RequestId next_request_id() {
+  static int number = 0;
+  return {"test-" + std::to_string(::getpid()) + "-" + std::to_string(++number)};
+}
+
+}  // namespace leasehold

@@ -1,0 +1,50 @@
+/// A real leasehold-broker on a socket of its own, and the words to ask it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ipc/control/client.hpp"
+#include "ipc/control/messages.hpp"
+
+namespace leasehold {
+
+class BrokerProcess {
+ public:
+  /// Starts it and waits until it serves. Patience is long unless the arguments say otherwise, so
+  /// that a slow machine kills no worker.
+  explicit BrokerProcess(std::vector<std::string> more_arguments = {});
+  ~BrokerProcess();
+  BrokerProcess(const BrokerProcess&) = delete;
+  BrokerProcess& operator=(const BrokerProcess&) = delete;
+
+  const std::string& socket() const { return socket_; }
+  void signal(int signal_number) const;
+  /// Waits for its end; the exit code, or minus the signal.
+  int wait();
+
+  control::Client connect() const;
+  void admit(control::Client& client, const std::string& tenant) const;
+  Result<wire::LeaseAcquired> acquire(control::Client& client, const std::string& tenant) const;
+  Result<control::Payload> revoke(control::Client& client, LeaseId lease) const;
+  wire::LeaseView view(control::Client& client, LeaseId lease) const;
+  wire::StatusView status(control::Client& client) const;
+
+ private:
+  std::string folder_;
+  std::string socket_;
+  pid_t pid_ = -1;
+};
+
+/// Runs the program with these arguments to its end and returns the exit code.
+int run_broker_once(const std::vector<std::string>& arguments);
+
+/// Asks again until the predicate holds; false after ten seconds. Never asserts on time.
+bool eventually(const std::function<bool()>& holds);
+
+RequestId next_request_id();
+
+}  // namespace leasehold

@@ -1,0 +1,238 @@
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "ipc/region/mapping.hpp"
+#include "ipc/region/memory_object.hpp"
+#include "tests/process/broker/broker_process.hpp"
+#include "tests/process/broker/fake_worker.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+/// A worker in a process of its own, in the middle of a unit that never ends.
+pid_t start_stuck_worker(const BrokerProcess& broker) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a failing test leaves nothing behind
+  FakeWorker worker(broker.socket(), "stuck");
+  worker.begin_unit();
+  for (;;) ::pause();
+}
+
+void wait_until_ready(const BrokerProcess& broker, control::Client& client) {
+  REQUIRE(eventually([&] {
+    const auto workers = client.call("worker.list", {}).value().body.at("items");
+    return !workers.empty() && workers.at(0).at("state") == "ready";
+  }));
+}
+
+bool is_zero(const Mapping& mapping) {
+  return std::all_of(mapping.data(), mapping.data() + mapping.size_bytes(),
+                     [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+}  // namespace
+
+TEST_CASE("broker: a revoked lease is fenced when the announced unit is over, and zero after") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const auto acquired = broker.acquire(client, "a").value();
+  const MemoryObject kept = MemoryObject::adopt(worker.keep_extent(acquired.lease)).value();
+  {
+    const auto mapping = Mapping::map(kept.fd(), kept.size_bytes(), MapAccess::ReadWrite).value();
+    std::fill_n(mapping.data(), mapping.size_bytes(), std::byte{0x5a});
+  }
+  worker.begin_unit();
+
+  broker.revoke(client, acquired.lease).value();
+
+  CHECK(worker.word_of(acquired.lease).state() == LeaseState::Revoked);
+  for (int asked = 0; asked < 20; ++asked) {
+    REQUIRE(broker.view(client, acquired.lease).state == LeaseState::Revoked);
+  }
+  CHECK(kept.allocated_bytes().value() == kept.size_bytes());
+  worker.end_unit();
+  worker.ring_bell();
+  REQUIRE(eventually([&] { return broker.status(client).free_bytes == 64u << 20; }));
+  const wire::LeaseView view = broker.view(client, acquired.lease);
+  CHECK(view.state == LeaseState::Fenced);
+  CHECK(view.proof == "LaunchQuiet");
+  CHECK(view.clocks.quiet_ns >= 0);
+  CHECK(view.clocks.reuse_ns >= view.clocks.quiet_ns);
+  CHECK(kept.allocated_bytes().value() == 0);
+  CHECK(is_zero(Mapping::map(kept.fd(), kept.size_bytes(), MapAccess::ReadOnly).value()));
+}
+
+TEST_CASE("broker: a token is good for the worker it names") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  FakeWorker other(broker.socket(), "w1");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+
+  const auto acquired = broker.acquire(client, "a").value();
+
+  const bool first = acquired.worker == "w0";
+  CHECK(verify_token(first ? worker.token_key() : other.token_key(), acquired.token).has_value());
+  CHECK_FALSE(
+      verify_token(first ? other.token_key() : worker.token_key(), acquired.token).has_value());
+}
+
+TEST_CASE("broker: memory touched after its fence is never lent again") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
+  worker.touch_before_unmap();
+
+  broker.revoke(client, lease).value();
+
+  REQUIRE(eventually([&] { return broker.status(client).quarantined_bytes == 2u << 20; }));
+  CHECK(broker.status(client).free_bytes == 62u << 20);
+}
+
+TEST_CASE("broker: a killed worker is proof by its exit, in the middle of a unit") {
+  BrokerProcess broker;
+  const pid_t worker = start_stuck_worker(broker);
+  control::Client client = broker.connect();
+  wait_until_ready(broker, client);
+  broker.admit(client, "a");
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
+  broker.revoke(client, lease).value();
+  REQUIRE(broker.view(client, lease).state == LeaseState::Revoked);
+
+  ::kill(worker, SIGKILL);
+  ::waitpid(worker, nullptr, 0);
+
+  REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
+  CHECK(broker.view(client, lease).proof == "ProcessExit");
+  CHECK(broker.status(client).free_bytes == 64u << 20);
+}
+
+TEST_CASE("broker: a worker that owes proof too long is killed") {
+  BrokerProcess broker({"--fence-patience-ms", "50"});
+  const pid_t worker = start_stuck_worker(broker);
+  control::Client client = broker.connect();
+  wait_until_ready(broker, client);
+  broker.admit(client, "a");
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
+
+  broker.revoke(client, lease).value();
+
+  int status = 0;
+  REQUIRE(::waitpid(worker, &status, 0) == worker);
+  CHECK(WTERMSIG(status) == SIGKILL);
+  CHECK(eventually([&] { return broker.view(client, lease).proof == "ProcessExit"; }));
+}
+
+TEST_CASE("broker: a worker that shuts its socket and keeps decoding is not proof") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
+  worker.begin_unit();
+
+  worker.hang_up();
+
+  REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Revoked; }));
+  for (int asked = 0; asked < 20; ++asked) {
+    REQUIRE(broker.view(client, lease).state == LeaseState::Revoked);
+  }
+  CHECK(broker.view(client, lease).reason == RevokeReason::WorkerGone);
+  worker.end_unit();
+  REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
+  CHECK(broker.view(client, lease).proof == "LaunchQuiet");
+  CHECK(broker.status(client).scrubbing_bytes > 0);  // it may map the memory still
+}
+
+TEST_CASE("broker: a holder that is gone loses its lease") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client operator_client = broker.connect();
+  broker.admit(operator_client, "a");
+  LeaseId lease;
+  {
+    control::Client holder = broker.connect();
+    lease = broker.acquire(holder, "a").value().lease;
+  }
+  REQUIRE(
+      eventually([&] { return broker.view(operator_client, lease).state == LeaseState::Fenced; }));
+  CHECK(broker.view(operator_client, lease).reason == RevokeReason::HolderGone);
+}
+
+TEST_CASE("broker: killed, its callers hear ConnectionLost") {
+  BrokerProcess broker;
+  control::Client client = broker.connect();
+  broker.signal(SIGKILL);
+  CHECK(broker.wait() == -SIGKILL);
+  const auto answer = client.call("status", {});
+  REQUIRE_FALSE(answer);
+  CHECK(answer.error().code == Errc::ConnectionLost);
+}
+
+TEST_CASE("broker: asked to stop, it takes everything back and exits with 0") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
+
+  broker.signal(SIGTERM);
+
+  CHECK(broker.wait() == 0);
+  CHECK(worker.word_of(lease).state() == LeaseState::Fenced);
+  CHECK(worker.word_of(lease).reason() == RevokeReason::Operator);
+}
+
+TEST_CASE("broker: what it cannot do it says, and serves on") {
+  BrokerProcess broker;
+  control::Client client = broker.connect();
+  CHECK(client.call("lease.conjure", {}).error().code == Errc::UnknownMethod);
+  CHECK(client.call("lease.renew", {}).error().code == Errc::BadRequest);
+  CHECK(broker.acquire(client, "nobody").error().code == Errc::UnknownTenant);
+  const wire::WeightsOpen open{.file_size_bytes = 1,
+                               .layout_digest = std::string(64, 'a'),
+                               .size_bytes = 1,
+                               .request_id = next_request_id()};
+  CHECK(client.call("weights.open", {open.to_json(), {}}).error().code == Errc::PermissionDenied);
+  CHECK(broker.status(client).isolation == "no-worker");
+}
+
+TEST_CASE("broker: another user is neither operator nor worker") {
+  if (::geteuid() != 0) {
+    WARN("needs root to become another user; nothing was checked");
+    return;
+  }
+  BrokerProcess broker;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) != 0) ::_exit(1);
+    auto client = control::Client::connect(broker.socket());
+    if (!client) ::_exit(2);
+    const auto status = client->call("status", {});
+    const wire::WorkerAttach attach{.worker = "w", .request_id = {"r"}};
+    const auto attached = client->call("worker.attach", {attach.to_json(), {}});
+    const bool refused = !status && status.error().code == Errc::PermissionDenied && !attached &&
+                         attached.error().code == Errc::PermissionDenied;
+    ::_exit(refused ? 0 : 3);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("broker: a wrong command line ends with 2") {
+  CHECK(run_broker_once({"--capacity", "plenty"}) == 2);
+  CHECK(run_broker_once({"--no-such-option"}) == 2);
+}

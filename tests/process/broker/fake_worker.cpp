@@ -1,0 +1,102 @@
+#include "tests/process/broker/fake_worker.hpp"
+
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <future>
+#include <stdexcept>
+
+#include "common/random.hpp"
+#include "ipc/launch_gate.hpp"
+
+namespace leasehold {
+
+namespace {
+
+void write_one_byte(const UniqueFd& extent) {
+  const auto mapping = Mapping::map(extent, 4096, MapAccess::ReadWrite).value();
+  mapping.data()[0] = std::byte{1};
+}
+
+}  // namespace
+
+FakeWorker::FakeWorker(const std::string& socket, const std::string& name) {
+  peer_ = control::Peer::create(
+      control::connect_to(io_, socket).value(),
+      {.on_call =
+           [this](const std::string& method, control::Payload params, control::Responder respond) {
+             answer(method, std::move(params), std::move(respond));
+           },
+       .on_notification = nullptr,
+       .on_closed = nullptr});
+  peer_->start();
+  thread_ = std::jthread([this] {
+    const auto keep_running = boost::asio::make_work_guard(io_);
+    io_.run();
+  });
+  const wire::WorkerAttach attach{.worker = name, .request_id = {mint_request_id()}};
+  control::Payload attached = call("worker.attach", attach.to_json());
+  table_ = TableReader::attach(std::move(attached.fds.at(0))).value();
+  line_ = LineWriter::attach(std::move(attached.fds.at(1))).value();
+  bell_ = std::move(attached.fds.at(2));
+  const auto reply = wire::WorkerAttached::from_json(attached.body).value();
+  token_key_ = token_key_from_hex(reply.token_key).value();
+  const wire::WorkerReady ready{.address = "/nowhere",
+                                .model = "none",
+                                .kv_block_size_bytes = 256 * 1024,
+                                .request_id = {mint_request_id()}};
+  call("worker.ready", ready.to_json());
+}
+
+FakeWorker::~FakeWorker() {
+  io_.stop();
+}
+
+control::Payload FakeWorker::call(const std::string& method, control::Json params) {
+  std::promise<Result<control::Payload>> replied;
+  boost::asio::post(io_, [&] {
+    peer_->call(method, {std::move(params), {}},
+                [&replied](auto reply) { replied.set_value(std::move(reply)); });
+  });
+  auto reply = replied.get_future().get();
+  if (!reply) throw std::runtime_error(method + ": " + reply.error().detail);
+  return *std::move(reply);
+}
+
+void FakeWorker::answer(const std::string& method, control::Payload params,
+                        control::Responder respond) {
+  const std::lock_guard lock(mutex_);
+  if (method == "lease.grant") {
+    const auto grant = wire::LeaseGrant::from_json(params.body).value();
+    granted_[grant.lease] = std::move(params.fds);
+  } else if (method == "lease.unmap") {
+    const LeaseId lease = wire::LeaseUnmap::from_json(params.body).value().lease;
+    if (touches_late_) write_one_byte(granted_.at(lease).at(0));
+    granted_.erase(lease);
+  }
+  respond(control::Payload{});
+}
+
+void FakeWorker::begin_unit() {
+  line_->announce(0).store(announcement(++seq_, Touches::TenantMemory));
+}
+
+void FakeWorker::end_unit() {
+  line_->announce(0).store(announcement(seq_, Touches::Nothing));
+}
+
+void FakeWorker::ring_bell() {
+  const std::uint64_t one = 1;
+  (void)!::write(bell_.get(), &one, sizeof one);
+}
+
+UniqueFd FakeWorker::keep_extent(LeaseId lease) {
+  const std::lock_guard lock(mutex_);
+  return granted_.at(lease).at(0).duplicate().value();
+}
+
+void FakeWorker::hang_up() {
+  boost::asio::post(io_, [this] { peer_->close(); });
+}
+
+}  // namespace leasehold

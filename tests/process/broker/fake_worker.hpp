@@ -1,0 +1,60 @@
+/// A worker without a model: attaches, maps what it is granted, announces what the test wants.
+///
+/// Its connection runs on a thread of its own, as in a real worker.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "ipc/control/lease_token.hpp"
+#include "ipc/control/messages.hpp"
+#include "ipc/control/peer.hpp"
+#include "ipc/table/table_reader.hpp"
+#include "ipc/table/worker_line.hpp"
+
+namespace leasehold {
+
+class FakeWorker {
+ public:
+  FakeWorker(const std::string& socket, const std::string& name);
+  ~FakeWorker();
+  FakeWorker(const FakeWorker&) = delete;
+  FakeWorker& operator=(const FakeWorker&) = delete;
+
+  /// Thread 0 begins a unit that can reach tenant memory, or ends it.
+  void begin_unit();
+  void end_unit();
+  void ring_bell();
+
+  /// A second descriptor of the lease's first extent, as a careless worker would keep.
+  UniqueFd keep_extent(LeaseId lease);
+  LeaseWord word_of(LeaseId lease) const { return table_->word_of(lease); }
+  TokenKey token_key() const { return token_key_; }
+
+  /// From now on writes into what it must unmap, once it was told to.
+  void touch_before_unmap() { touches_late_ = true; }
+
+  /// Closes the connection; the process and its line live on.
+  void hang_up();
+
+ private:
+  control::Payload call(const std::string& method, control::Json params);
+  void answer(const std::string& method, control::Payload params, control::Responder respond);
+
+  boost::asio::io_context io_;
+  std::shared_ptr<control::Peer> peer_;
+  std::mutex mutex_;
+  std::map<LeaseId, std::vector<UniqueFd>> granted_;
+  std::optional<TableReader> table_;
+  std::optional<LineWriter> line_;
+  UniqueFd bell_;
+  TokenKey token_key_{};
+  std::uint64_t seq_ = 0;
+  std::atomic<bool> touches_late_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,74 @@
+#include "broker/extents.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+constexpr LeaseId kLease{.slot = 1, .generation = 1};
+
+}  // namespace
+
+TEST_CASE("extents: eight blocks fit, or one when blocks are large, and 1024 extents are enough") {
+  CHECK(choose_extent_size(256 * kMiB, 1) == 2 * kMiB);
+  CHECK(choose_extent_size(256 * kMiB, 256 * 1024) == 2 * kMiB);
+  CHECK(choose_extent_size(256 * kMiB, 257 * 1024) == 4 * kMiB);
+  CHECK(choose_extent_size(1024 * kMiB, 32 * kMiB) == 256 * kMiB);
+  CHECK(choose_extent_size(1024 * kMiB, 33 * kMiB) == 64 * kMiB);
+  CHECK(choose_extent_size(64 * 1024 * kMiB, 1) == 64 * kMiB);
+}
+
+TEST_CASE("extents: every byte is in exactly one state") {
+  ExtentPool pool(33 * kMiB);
+  pool.choose_size(kTestBlockBytes);
+  CHECK(pool.free_extents() == 16);  // the last MiB is too small for one and stays free
+
+  const auto taken = pool.take(3, kLease);
+  pool.move(taken[0], ExtentState::Draining);
+  pool.move(taken[0], ExtentState::Scrubbing);
+  pool.move(taken[1], ExtentState::Scrubbing);
+  pool.move(taken[1], ExtentState::Free);
+
+  pool.check_conservation();
+  const auto bytes = pool.bytes_by_state();
+  CHECK(bytes[static_cast<unsigned>(ExtentState::Owned)] == 2 * kMiB);
+  CHECK(bytes[static_cast<unsigned>(ExtentState::Scrubbing)] == 2 * kMiB);
+  CHECK(bytes[static_cast<unsigned>(ExtentState::Free)] == 29 * kMiB);
+  CHECK(pool.find(taken[1]) == nullptr);
+}
+
+TEST_CASE("extents: an id names one object and is not used again") {
+  ExtentPool pool(4 * kMiB);
+  pool.choose_size(kTestBlockBytes);
+  const ExtentId first = pool.take(1, kLease).front();
+  pool.move(first, ExtentState::Scrubbing);
+  pool.move(first, ExtentState::Free);
+  CHECK(pool.take(1, kLease).front() != first);
+}
+
+TEST_CASE("extents: nothing becomes free without being scrubbed") {
+  for (int from = 0; from < kExtentStateCount; ++from) {
+    const auto state = static_cast<ExtentState>(from);
+    CHECK(may_become(state, ExtentState::Free) == (state == ExtentState::Scrubbing));
+  }
+  CHECK_FALSE(may_become(ExtentState::Quarantined, ExtentState::Owned));
+}
+
+TEST_CASE("blocks: the last extent is charged only as far as the quota goes") {
+  const auto allowed =
+      allow_blocks({.max_blocks = 20, .charged_others = 8, .wanted = 12, .blocks_per_extent = 8});
+  REQUIRE(allowed);
+  CHECK(allowed->extents == 2);
+  CHECK(allowed->charged == 12);
+  CHECK(allowed->ceiling == 12);
+}
+
+TEST_CASE("blocks: asking for one more than the quota is refused") {
+  const auto allowed =
+      allow_blocks({.max_blocks = 20, .charged_others = 8, .wanted = 13, .blocks_per_extent = 8});
+  REQUIRE_FALSE(allowed);
+  CHECK(allowed.error().code == Errc::QuotaBlocks);
+}

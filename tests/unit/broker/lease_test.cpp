@@ -1,0 +1,84 @@
+#include "broker/lease.hpp"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "common/process.hpp"
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+// Evidence cannot be made up: no proof has a constructor that a stranger may call.
+static_assert(!std::is_constructible_v<LaunchQuiet, LeaseId>);
+static_assert(!std::is_constructible_v<WorkerAck, LeaseId>);
+static_assert(!std::is_constructible_v<ProcessExit, AttachmentId>);
+static_assert(!std::is_constructible_v<NeverMapped, LeaseId>);
+static_assert(!std::is_default_constructible_v<MachineRestart>);
+static_assert(!std::is_default_constructible_v<FenceProof>);
+
+// Patience is no proof, and a lease cannot be fenced with nothing.
+template <class L, class P>
+concept FencedWith = requires(L lease, P proof) { fence(std::move(lease), proof, TimePoint{}); };
+static_assert(!FencedWith<Lease<Revoked>, Duration>);
+static_assert(FencedWith<Lease<Revoked>, ProcessExit>);
+
+constexpr LeaseId kLease{.slot = 3, .generation = 7};
+constexpr AttachmentId kWorker{5};
+
+}  // namespace
+
+TEST_CASE("lease: fencing asks for proof, not for patience") {
+  Lease<Live> live = open_lease(kLease, kWorker);
+  Lease<Revoked> revoked = revoke(std::move(live), RevokeReason::Operator, TimePoint{10});
+  const Lease<Fenced> fenced = fence(std::move(revoked), exit_of(kWorker), TimePoint{20});
+
+  CHECK(fenced.id() == kLease);
+  CHECK(fenced.state().reason == RevokeReason::Operator);
+  CHECK(fenced.state().revoked_at == TimePoint{10});
+  CHECK(fenced.state().at == TimePoint{20});
+  CHECK(name(fenced.state().proof) == "ProcessExit");
+}
+
+TEST_CASE("lease: a proof covers the lease or worker it was seen for and no other") {
+  const FenceProof proof = exit_of(kWorker);
+
+  CHECK(covers(proof, kLease, kWorker));
+  CHECK_FALSE(covers(proof, kLease, AttachmentId{6}));
+}
+
+TEST_CASE("lease: quiet proves nothing about the next generation of a slot") {
+  QuietObserver observer;
+  const LineReader line = LineReader::create().value();
+  observer.watch(line, {kWorker, Touches::TenantMemory, {kLease}});
+
+  const FenceProof proof = observer.observe().at(0);
+
+  CHECK(covers(proof, kLease, kWorker));
+  CHECK_FALSE(covers(proof, LeaseId{.slot = 3, .generation = 8}, kWorker));
+}
+
+TEST_CASE("quiet: a unit that stood at the flip must be over, one that cannot reach may run on") {
+  const LineReader line = LineReader::create().value();
+  const LineWriter writer = LineWriter::attach(line.writer_fd().value()).value();
+  QuietObserver observer;
+  const auto units_touch = GENERATE(Touches::WeightsAndScratch, Touches::TenantMemory);
+  const auto scope = GENERATE(Touches::WeightsAndScratch, Touches::TenantMemory);
+  writer.announce(9).store(announcement(1, units_touch));
+
+  observer.watch(line, {kWorker, scope, {kLease}});
+
+  const bool reaches = units_touch >= scope;
+  CHECK(observer.observe().empty() == reaches);
+  writer.announce(9).store(announcement(2, units_touch));  // the next unit saw the flip
+  CHECK(observer.observe().size() == (reaches ? 1u : 0u));
+  CHECK_FALSE(observer.is_waiting());
+}
+
+TEST_CASE("exit: a process that runs is no evidence") {
+  const pid_t self = ::getpid();
+  const UniqueFd pidfd = std::move(open_pidfd(self)).value();
+  CHECK_FALSE(ExitObserver::observe(kWorker, pidfd).has_value());
+}

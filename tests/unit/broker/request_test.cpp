@@ -1,0 +1,91 @@
+#include <catch2/catch.hpp>
+
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+struct OneWorker : World {
+  AttachmentId worker = attach_worker("w0", ConnectionId{10});
+  OneWorker() { admit_tenant("a"); }
+  wire::LeaseAcquire asking(std::uint32_t blocks) {
+    return {.tenant = {"a"}, .blocks = blocks, .request_id = {"req-1"}};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("request id: the same call gets the same lease, not a second one") {
+  OneWorker world;
+  const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
+  const auto second = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
+  CHECK(first.lease == second.lease);
+  CHECK(first.token == second.token);
+  CHECK(world.state.extents.records().size() == 1);
+}
+
+TEST_CASE("request id: with other parameters it is a conflict") {
+  OneWorker world;
+  world.call(kHolder, world.asking(8));
+  CHECK(world.refusal(world.call(kHolder, world.asking(16))) == Errc::RequestIdConflict);
+}
+
+TEST_CASE("request id: repeated while the first is worked on, both hear the one answer") {
+  OneWorker world;
+  world.workers_answer = false;
+  const CallId first = world.call(kHolder, world.asking(8));
+  const CallId second = world.call(kHolder, world.asking(8));
+  CHECK(world.grants.size() == 1);
+  world.answer_grant();
+  CHECK(world.answer<wire::LeaseAcquired>(first).lease ==
+        world.answer<wire::LeaseAcquired>(second).lease);
+}
+
+TEST_CASE("request id: another user's is another one") {
+  OneWorker world;
+  const auto mine = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8), 1));
+  const auto hers = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8), 2));
+  CHECK(mine.lease != hers.lease);
+}
+
+TEST_CASE("request id: a refusal that may pass is not remembered, a final one is") {
+  OneWorker world;
+  const auto all = world.acquired("a", 128);
+  CHECK(world.refusal(world.call(kHolder, world.asking(8))) == Errc::PoolExhausted);
+  world.revoke(all);
+  CHECK(world.answers.at(world.call(kHolder, world.asking(8))).has_value());
+
+  wire::LeaseAcquire unknown{.tenant = {"b"}, .blocks = 8, .request_id = {"req-2"}};
+  world.call(kHolder, unknown);
+  world.admit_tenant("b");
+  CHECK(world.refusal(world.call(kHolder, unknown)) == Errc::UnknownTenant);
+}
+
+TEST_CASE("request id: the newest 4096 are remembered, and no call that is still waited for goes") {
+  RequestBook book;
+  const auto caller = [](std::uint64_t number) {
+    return Caller{
+        .call = CallId{number}, .request_id = {"r" + std::to_string(number)}, .fingerprint = "f"};
+  };
+  book.begin(caller(1));  // never answered
+  for (std::uint64_t i = 2; i <= RequestBook::kRemembered + 2; ++i) {
+    book.begin(caller(i));
+    book.finish(CallId{i}, Answer{});
+  }
+  CHECK(std::holds_alternative<RequestBook::Joined>(book.begin(caller(1))));
+  CHECK(std::holds_alternative<RequestBook::New>(book.begin(caller(2))));
+  CHECK(std::holds_alternative<RequestBook::Replayed>(book.begin(caller(4000))));
+}
+
+TEST_CASE("events: the newest are kept, numbered from one") {
+  EventLog log(3);
+  for (std::uint64_t step = 1; step <= 5; ++step) {
+    log.append(events::BatchedDecodeStep{.step = step}, TimePoint{1});
+  }
+  CHECK(log.after(0, 10).size() == 3);
+  CHECK(log.after(0, 10).front().sequence == 3);
+  CHECK(log.after(4, 10).size() == 1);
+  CHECK(log.after(3, 1).front().sequence == 4);
+  CHECK(log.after(9, 10).empty());
+}

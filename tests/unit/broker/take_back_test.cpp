@@ -1,0 +1,215 @@
+#include <catch2/catch.hpp>
+
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr ConnectionId kWorkerSocket{10};
+
+struct OneLease : World {
+  AttachmentId worker = attach_worker("w0", kWorkerSocket);
+  LeaseId lease;
+  explicit OneLease(const BrokerConfig& config = small_config()) : World(config) {
+    admit_tenant("a");
+    lease = acquired("a");
+    forget_effects();
+  }
+  ExtentState extent_state() { return state.extents.find(record(lease).extents.at(0))->state; }
+};
+
+}  // namespace
+
+TEST_CASE("revoke: word and counter come before everything else") {
+  OneLease world;
+  world.revoke(world.lease);
+  REQUIRE(std::holds_alternative<effect::TakeAway>(world.effects.at(0)));
+  CHECK(std::holds_alternative<effect::BeginQuietWatch>(world.effects.at(1)));
+}
+
+TEST_CASE("revoke: fenced only when the unit that stood at the flip is over") {
+  OneLease world;
+  world.begin_unit(world.worker, Touches::TenantMemory);
+
+  world.revoke(world.lease);
+  world.advance(1s);
+
+  CHECK(world.record(world.lease).is(LeaseState::Revoked));
+  CHECK(world.extent_state() == ExtentState::Draining);
+  CHECK(world.performed<effect::PunchExtents>().empty());
+  world.end_unit(world.worker);
+  CHECK(world.proof_of(world.lease) == "LaunchQuiet");
+  CHECK(world.record(world.lease).clocks.quiet_ns == 1'000'000'000);
+}
+
+TEST_CASE("revoke: a unit that touches weights only holds up no tenant's fence") {
+  OneLease world;
+  world.begin_unit(world.worker, Touches::WeightsAndScratch);
+  world.revoke(world.lease);
+  CHECK(world.proof_of(world.lease) == "LaunchQuiet");
+}
+
+TEST_CASE("fence: memory is punched at once and free when the worker has unmapped it") {
+  OneLease world;
+  world.workers_answer = false;
+
+  world.revoke(world.lease);
+
+  CHECK(world.extent_state() == ExtentState::Scrubbing);
+  CHECK(world.performed<effect::PunchExtents>().size() == 1);
+  CHECK(world.performed<effect::VerifyExtents>().empty());
+  world.clock.advance(3ms);
+  world.answer_unmap();
+  CHECK(world.state.extents.records().empty());
+  CHECK(world.objects.empty());
+  CHECK(world.record(world.lease).clocks.reuse_ns == 3'000'000);
+}
+
+TEST_CASE("fence: memory that is not zero after its fence is quarantined, not lent again") {
+  OneLease world;
+  const ExtentId extent = world.record(world.lease).extents.at(0);
+  world.touched.insert(extent);
+
+  world.revoke(world.lease);
+
+  CHECK(world.state.extents.find(extent)->state == ExtentState::Quarantined);
+  CHECK(world.state.extents.free_extents() == 15);
+  CHECK(world.warnings.size() == 1);
+}
+
+TEST_CASE("fence: a grant that was still on its way is punched once more after its unmap") {
+  OneLease world;
+  world.workers_answer = false;
+  world.acquire("a");
+  const LeaseId late = world.grants.front().grant.lease;
+  world.revoke(late);  // fenced before the worker looked at the grant
+  CHECK(world.proof_of(late) == "LaunchQuiet");
+  world.answer_grant();
+  world.forget_effects();
+  world.answer_unmap();
+  CHECK(std::holds_alternative<effect::PunchExtents>(world.effects.at(0)));
+  CHECK(world.state.extents.records().size() == 1);  // the other lease's
+}
+
+TEST_CASE("revoke: again is no effect, after the fence final, of an old generation stale") {
+  OneLease world;
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.revoke(world.lease);
+  const auto counter = world.table.revocations(WorkerId{0});
+  CHECK(world.answers.at(world.revoke(world.lease)).has_value());
+  CHECK(world.table.revocations(WorkerId{0}) == counter);
+  world.end_unit(world.worker);
+  CHECK(world.refusal(world.revoke(world.lease)) == Errc::LeaseFenced);
+  CHECK(world.refusal(world.revoke(LeaseId{50, 1})) == Errc::UnknownLease);
+  CHECK(world.refusal(world.revoke(LeaseId{5000, 1})) == Errc::UnknownLease);
+
+  for (int i = 0; i < 64; ++i) world.revoke(world.acquired("a"));  // every slot moved on
+  CHECK(world.refusal(world.revoke(world.lease)) == Errc::StaleGeneration);
+}
+
+TEST_CASE("revoke: a thousand leases of one worker move its counter once") {
+  BrokerConfig config = small_config();
+  config.slot_count = 1024;
+  config.capacity_bytes = 2048 * kMiB;
+  OneLease world(config);
+  world.admit_tenant("a", 1 << 20);
+  for (int i = 1; i < 1000; ++i) world.acquired("a", 1);
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  const auto before = world.table.revocations(WorkerId{0});
+  world.forget_effects();
+
+  world.call(kOperator, wire::LeaseRevoke{.tenant = TenantId{"a"}});
+
+  const auto taken = world.performed<effect::TakeAway>();
+  REQUIRE(taken.size() == 1);
+  CHECK(taken.at(0).flips.size() == 1000);
+  CHECK(world.performed<effect::BeginQuietWatch>().size() == 1);  // and share one snapshot
+  CHECK(world.table.revocations(WorkerId{0}) == before + 1);
+}
+
+TEST_CASE("ttl: a lease that is not renewed expires at its deadline, a renewed one does not") {
+  OneLease world;
+  world.advance(6s);
+  world.call(kHolder, wire::LeaseRenew{.lease = world.lease});
+  world.advance(6s);
+  CHECK(world.record(world.lease).is(LeaseState::Live));
+  world.advance(4s);
+  CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::TtlExpired);
+  CHECK(world.refusal(world.call(kHolder, wire::LeaseRenew{.lease = world.lease})) ==
+        Errc::LeaseFenced);
+}
+
+TEST_CASE("ttl: a renewal that comes after the deadline finds the lease expired, timer or not") {
+  OneLease world;
+  world.clock.advance(10s);
+  const CallId late = world.call(kHolder, wire::LeaseRenew{.lease = world.lease});
+  CHECK(world.refusal(late) == Errc::LeaseRevoked);
+}
+
+TEST_CASE("ttl: nobody but the holder renews or releases") {
+  OneLease world;
+  const ConnectionId stranger{77};
+  CHECK(world.refusal(world.call(stranger, wire::LeaseRenew{.lease = world.lease})) ==
+        Errc::PermissionDenied);
+  CHECK(world.refusal(world.call(stranger, wire::LeaseRelease{.lease = world.lease})) ==
+        Errc::PermissionDenied);
+}
+
+TEST_CASE("release: the holder gives the lease back") {
+  OneLease world;
+  CHECK(world.answers.at(world.call(kHolder, wire::LeaseRelease{.lease = world.lease})));
+  CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::Released);
+}
+
+TEST_CASE("holder: its socket or its process gone, its leases go too") {
+  OneLease world;
+  const bool by_socket = GENERATE(true, false);
+  if (by_socket) world.post(ConnectionClosed{kHolder});
+  if (!by_socket) world.post(HolderExited{kHolder});
+  CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::HolderGone);
+  CHECK(world.record(world.lease).is(LeaseState::Fenced));
+}
+
+TEST_CASE("drain: no new work now, revoked when the grace is over") {
+  OneLease world;
+  const TimePoint until = world.clock.now() + 5s;
+  world.call(kOperator, wire::LeaseDrain{.lease = world.lease, .grace_ms = 5000});
+  CHECK(world.performed<effect::SetDrainDeadline>().at(0).deadline == until);
+  CHECK(world.refusal(world.call(kHolder, wire::LeaseGrow{.lease = world.lease})) ==
+        Errc::Draining);
+  world.advance(4s);
+  world.call(kHolder, wire::LeaseRenew{.lease = world.lease});
+  CHECK(world.record(world.lease).is(LeaseState::Live));
+  world.advance(1s);
+  CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::DrainDeadline);
+}
+
+TEST_CASE("ladder: a worker that owes proof too long is killed, its exit is the proof") {
+  OneLease world;
+  const LeaseId other = world.acquired("a");
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.revoke(world.lease);
+  world.advance(1999ms);
+  CHECK(world.performed<effect::KillWorker>().empty());
+
+  world.advance(1ms);
+
+  CHECK(world.performed<effect::KillWorker>().size() == 1);
+  CHECK(reason_of(world.record(other).lease) == RevokeReason::WorkerHung);
+  CHECK(world.record(world.lease).is(LeaseState::Revoked));  // being killed is not being gone
+  world.advance(10s);
+  CHECK(world.performed<effect::KillWorker>().size() == 1);
+  CHECK_FALSE(next_deadline(world.state).has_value());
+  world.post(WorkerExited{exit_of(world.worker)});
+  CHECK(world.proof_of(world.lease) == "ProcessExit");
+  CHECK(world.state.extents.records().empty());
+}
+
+TEST_CASE("shutdown: every lease is taken back and nothing is granted any more") {
+  OneLease world;
+  world.post(Shutdown{});
+  CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::Operator);
+  CHECK(world.refusal(world.acquire("a")) == Errc::Draining);
+}

@@ -1,0 +1,116 @@
+#include <catch2/catch.hpp>
+
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr ConnectionId kFirst{10};
+constexpr ConnectionId kSecond{11};
+
+wire::WeightsOpen weights(std::uint64_t inode, std::uint64_t size_bytes = 40 * kMiB) {
+  return {.model = "m", .file_inode = inode, .layout_digest = "d", .size_bytes = size_bytes};
+}
+
+struct TwoWorkers : World {
+  AttachmentId first = attach_worker("w0", kFirst);
+  AttachmentId second = attach_worker("w1", kSecond);
+
+  wire::WeightsOpened open(ConnectionId worker, std::uint64_t inode) {
+    return answer<wire::WeightsOpened>(call(worker, weights(inode)));
+  }
+  wire::WeightsOpened load(ConnectionId worker, std::uint64_t inode) {
+    const auto opened = open(worker, inode);
+    call(worker, wire::WeightsPublish{.region = opened.region});
+    return opened;
+  }
+  RegionState region_state(RegionId region) { return state.weights.find(region)->state; }
+};
+
+}  // namespace
+
+TEST_CASE("weights: the loader writes, everybody else waits and then shares read-only") {
+  TwoWorkers world;
+  const CallId loading = world.call(kFirst, weights(1));
+  const RegionId region = world.answer<wire::WeightsOpened>(loading).region;
+  CHECK(std::get<RegionDescriptor>(world.answers.at(loading)->descriptors).writable);
+  CHECK(world.refusal(world.call(kSecond, weights(1))) == Errc::WeightsLoading);
+
+  world.call(kFirst, wire::WeightsPublish{.region = region});
+  const CallId sharing = world.call(kSecond, weights(1));
+
+  const auto shared = world.answer<wire::WeightsOpened>(sharing);
+  CHECK(shared.published);
+  CHECK(shared.region == region);
+  CHECK_FALSE(std::get<RegionDescriptor>(world.answers.at(sharing)->descriptors).writable);
+  CHECK(world.state.weights.free_bytes() == 24 * kMiB);  // one copy
+}
+
+TEST_CASE("weights: a region somebody can still write is not published; a retry may succeed") {
+  TwoWorkers world;
+  const RegionId region = world.open(kFirst, 1).region;
+  const wire::WeightsPublish publish{.region = region, .request_id = {"same"}};
+  world.seal_fails = true;
+  CHECK(world.refusal(world.call(kFirst, publish)) == Errc::StillWritable);
+  CHECK(world.region_state(region) == RegionState::Loading);
+  world.seal_fails = false;
+  CHECK(world.answers.at(world.call(kFirst, publish)).has_value());
+  CHECK(world.region_state(region) == RegionState::Published);
+}
+
+TEST_CASE("weights: a loader that dies while loading leaves nothing behind") {
+  TwoWorkers world;
+  const auto opened = world.open(kFirst, 1);
+  world.post(WorkerExited{exit_of(world.first)});
+  CHECK(world.proof_of(opened.lease) == "ProcessExit");
+  CHECK(world.state.weights.free_bytes() == 64 * kMiB);
+  CHECK_FALSE(world.open(kSecond, 1).published);
+}
+
+TEST_CASE("weights: published ones outlive their workers until room is needed") {
+  TwoWorkers world;
+  const auto opened = world.load(kFirst, 1);
+  world.post(WorkerExited{exit_of(world.first)});
+  CHECK(world.region_state(opened.region) == RegionState::Retained);
+
+  SECTION("the next worker gets the same bytes") {
+    const auto again = world.open(kSecond, 1);
+    CHECK(again.published);
+    CHECK(again.region == opened.region);
+    CHECK(again.lease != opened.lease);
+    CHECK(world.region_state(opened.region) == RegionState::Published);
+  }
+  SECTION("other weights push them out") {
+    world.open(kSecond, 2);
+    CHECK(world.state.weights.find(opened.region) == nullptr);
+  }
+}
+
+TEST_CASE("weights: what is in use is not pushed out") {
+  TwoWorkers world;
+  world.load(kFirst, 1);
+  CHECK(world.refusal(world.call(kSecond, weights(2))) == Errc::PoolExhausted);
+}
+
+TEST_CASE("weights: an engine lease waits for every unit, tenant memory or not") {
+  TwoWorkers world;
+  const auto opened = world.load(kFirst, 1);
+  world.begin_unit(world.first, Touches::WeightsAndScratch);
+  world.revoke(opened.lease);
+  CHECK(world.record(opened.lease).is(LeaseState::Revoked));
+  world.end_unit(world.first);
+  CHECK(world.proof_of(opened.lease) == "LaunchQuiet");
+  CHECK(world.region_state(opened.region) == RegionState::Retained);
+}
+
+TEST_CASE("weights: an engine lease has no deadline and another's revocation leaves it alone") {
+  TwoWorkers world;
+  const auto mine = world.load(kFirst, 1);
+  const auto other = world.open(kSecond, 1);
+  world.revoke(mine.lease);
+  world.advance(std::chrono::hours(100));
+  CHECK(world.record(other.lease).is(LeaseState::Live));
+  CHECK(world.region_state(mine.region) == RegionState::Published);
+}

@@ -1,0 +1,136 @@
+#include <catch2/catch.hpp>
+
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr ConnectionId kWorkerSocket{10};
+
+struct BusyWorker : World {
+  AttachmentId worker = attach_worker("w0", kWorkerSocket);
+  LeaseId lease;
+  BusyWorker() {
+    admit_tenant("a");
+    lease = acquired("a");
+    begin_unit(worker, Touches::TenantMemory);
+    forget_effects();
+  }
+  void report(events::Event event, TimePoint at) {
+    post(WorkerReported{kWorkerSocket, {std::move(event), at}});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("worker: a closed socket revokes and proves nothing") {
+  BusyWorker world;
+
+  world.post(ConnectionClosed{kWorkerSocket});
+  world.advance(1s);
+
+  CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::WorkerGone);
+  CHECK(world.record(world.lease).is(LeaseState::Revoked));
+  CHECK(world.refusal(world.acquire("a")) == Errc::NoModelLoaded);
+  world.end_unit(world.worker);
+  CHECK(world.proof_of(world.lease) == "LaunchQuiet");
+  CHECK(world.performed<effect::SendUnmap>().empty());
+  CHECK_FALSE(world.state.extents.records().empty());  // it may map them still
+  world.post(WorkerExited{exit_of(world.worker)});
+  CHECK(world.state.extents.records().empty());
+}
+
+TEST_CASE("worker: its exit fences all it held and frees the memory without an ack") {
+  BusyWorker world;
+  world.post(WorkerExited{exit_of(world.worker)});
+  CHECK(world.proof_of(world.lease) == "ProcessExit");
+  CHECK(world.table.word(0) == LeaseWord::make(1, LeaseState::Fenced, RevokeReason::WorkerGone));
+  CHECK(world.performed<effect::SendUnmap>().empty());
+  CHECK(world.state.extents.records().empty());
+}
+
+TEST_CASE("worker: one that was killed for nothing but a slow unmap is gone all the same") {
+  BusyWorker world;
+  world.workers_answer = false;
+  world.end_unit(world.worker);
+  world.revoke(world.lease);
+  CHECK(world.record(world.lease).is(LeaseState::Fenced));
+  world.advance(9999ms);
+  CHECK(world.performed<effect::KillWorker>().empty());
+  world.advance(1ms);
+  CHECK(world.performed<effect::KillWorker>().size() == 1);
+}
+
+TEST_CASE("worker: the next one of that name gets another key and its own counter") {
+  BusyWorker world;
+  const CallId twice = world.call(ConnectionId{11}, wire::WorkerAttach{.worker = "w0"});
+  CHECK(world.refusal(twice) == Errc::BadRequest);
+  world.post(WorkerExited{exit_of(world.worker)});
+  const AttachmentId next = world.attach_worker("w0", ConnectionId{12});
+  CHECK(next != world.worker);
+  CHECK(world.state.workers.find(next)->token_key !=
+        world.state.workers.find(world.worker)->token_key);
+}
+
+TEST_CASE("worker: attaching twice on one connection is one attach") {
+  World world;
+  const wire::WorkerAttach attach{.worker = "w0"};
+  const auto first = world.answer<wire::WorkerAttached>(world.call(kWorkerSocket, attach));
+  const auto second = world.answer<wire::WorkerAttached>(world.call(kWorkerSocket, attach));
+  CHECK(first.token_key == second.token_key);
+  CHECK(world.performed<effect::BindWorker>().size() == 1);
+}
+
+TEST_CASE("worker: the first chooses the extent size, later blocks must fit it") {
+  World world;
+  world.attach_worker("w0", kWorkerSocket);
+  world.call(ConnectionId{11}, wire::WorkerAttach{.worker = "w1"});
+  const auto ready = [&world](std::uint64_t block_bytes) {
+    return world.call(ConnectionId{11},
+                      wire::WorkerReady{.address = "/x", .kv_block_size_bytes = block_bytes});
+  };
+  CHECK(world.refusal(ready(3 * kMiB)) == Errc::BadRequest);
+  CHECK(world.refusal(ready(0)) == Errc::BadRequest);
+  CHECK(world.answer<wire::ExtentShape>(ready(kMiB)).blocks_per_extent == 2);
+}
+
+TEST_CASE("reports: the clocks of a revocation come from the worker, within reason") {
+  BusyWorker world;
+  const TimePoint flip = world.clock.now();
+  world.revoke(world.lease);
+  world.clock.advance(1ms);
+  const events::ForwardRevoked too_long{.lease = world.lease, .since_flip_ns = 2'000'000};
+  const events::ForwardRevoked negative{.lease = world.lease, .since_flip_ns = -5};
+  const events::ForwardRevoked seen{.lease = world.lease, .since_flip_ns = 7000};
+  const events::RequestEnded early{.lease = world.lease};
+  const events::RequestEnded ended{.lease = world.lease};
+
+  world.report(too_long, world.clock.now());
+  world.report(negative, world.clock.now());
+  world.report(seen, world.clock.now());
+  world.report(early, flip - 1ms);
+  world.report(ended, flip + 20us);
+  world.report(ended, flip + 90us);
+
+  CHECK(world.record(world.lease).clocks.refuse_ns == 7000);
+  CHECK(world.record(world.lease).clocks.error_ns == 20'000);
+}
+
+TEST_CASE("reports: a worker speaks neither for others nor for the broker") {
+  BusyWorker world;
+  world.attach_worker("w1", ConnectionId{11});
+  world.revoke(world.lease);
+  world.clock.advance(1ms);
+  const auto events_before = world.log.after(0, 1000).size();
+
+  world.post(WorkerReported{
+      ConnectionId{11},
+      {events::ForwardRevoked{.lease = world.lease, .since_flip_ns = 1}, world.clock.now()}});
+  world.report(events::LeaseStateChanged{.lease = world.lease}, world.clock.now());
+
+  CHECK(world.record(world.lease).clocks.refuse_ns == -1);
+  CHECK(world.log.after(0, 1000).size() == events_before);
+  CHECK(world.warnings.size() == 2);
+}

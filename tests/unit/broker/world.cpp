@@ -1,0 +1,261 @@
+#include "tests/unit/broker/world.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/process.hpp"
+
+namespace leasehold {
+namespace {
+
+/// A child that has exited and is not waited for: its pidfd stays readable.
+const UniqueFd& exited_process() {
+  static const UniqueFd pidfd = [] {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    UniqueFd fd = std::move(open_pidfd(child)).value();
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+    return fd;
+  }();
+  return pidfd;
+}
+
+}  // namespace
+
+template <class Message>
+std::string fingerprint(const Message& message) {
+  return std::string(Message::kMethod) + message.to_json().dump();
+}
+template std::string fingerprint(const wire::TenantAdmit&);
+template std::string fingerprint(const wire::LeaseRevoke&);
+template std::string fingerprint(const wire::LeaseDrain&);
+template std::string fingerprint(const wire::LeaseAcquire&);
+template std::string fingerprint(const wire::LeaseRenew&);
+template std::string fingerprint(const wire::LeaseRelease&);
+template std::string fingerprint(const wire::LeaseGrow&);
+template std::string fingerprint(const wire::LeaseShrink&);
+template std::string fingerprint(const wire::WorkerReady&);
+template std::string fingerprint(const wire::WeightsOpen&);
+template std::string fingerprint(const wire::WeightsPublish&);
+
+BrokerConfig small_config() {
+  return {.slot_count = 64,
+          .capacity_bytes = 32 * kMiB,
+          .weights_capacity_bytes = 64 * kMiB,
+          .fence_patience = std::chrono::seconds(2)};
+}
+
+ProcessExit exit_of(AttachmentId worker) {
+  return ExitObserver::observe(worker, exited_process()).value();
+}
+
+World::World(const BrokerConfig& config)
+    : state(config), table(LeaseTable::create(config.slot_count).value()) {}
+
+void World::post(Event event) {
+  queue_.push_back(std::move(event));
+  settle();
+  if (!quiet.is_waiting()) return;
+  auto proofs = quiet.observe();
+  if (!proofs.empty()) post(QuietObserved{std::move(proofs)});
+}
+
+void World::settle() {
+  while (!queue_.empty()) {
+    const Event event = std::move(queue_.front());
+    queue_.pop_front();
+    perform_all(decide(state, event, clock.now()), *this);
+  }
+}
+
+void World::advance(Duration by) {
+  clock.advance(by);
+  post(Tick{});
+}
+
+Errc World::refusal(CallId call) const {
+  const Result<Answer>& found = answers.at(call);
+  if (found) throw std::runtime_error("the call was granted");
+  return found.error().code;
+}
+
+AttachmentId World::attach_worker(const std::string& name, ConnectionId connection,
+                                  std::uint64_t block_bytes) {
+  const CallId attach = call(connection, wire::WorkerAttach{.worker = name});
+  call(connection,
+       wire::WorkerReady{
+           .address = "/run/" + name, .model = "model", .kv_block_size_bytes = block_bytes});
+  return std::get<WorkerDescriptors>(answers.at(attach)->descriptors).worker;
+}
+
+void World::admit_tenant(const std::string& name, std::uint32_t max_blocks) {
+  call(kOperator, wire::TenantAdmit{.tenant = {name}, .max_blocks = max_blocks});
+}
+
+CallId World::acquire(const std::string& tenant, std::uint32_t blocks, ConnectionId holder) {
+  return call(holder, wire::LeaseAcquire{.tenant = {tenant}, .blocks = blocks});
+}
+
+LeaseId World::acquired(const std::string& tenant, std::uint32_t blocks, ConnectionId holder) {
+  return answer<wire::LeaseAcquired>(acquire(tenant, blocks, holder)).lease;
+}
+
+CallId World::revoke(LeaseId lease) {
+  return call(kOperator, wire::LeaseRevoke{.lease = lease});
+}
+
+void World::begin_unit(AttachmentId worker, Touches touches, std::uint32_t thread) {
+  Line& line = *lines_.at(worker);
+  line.writer.announce(thread).store(announcement(++line.seq, touches));
+}
+
+void World::end_unit(AttachmentId worker, std::uint32_t thread) {
+  Line& line = *lines_.at(worker);
+  line.writer.announce(thread).store(announcement(++line.seq, Touches::Nothing));
+  post(Tick{});
+}
+
+void World::answer_grant(bool mapped) {
+  const effect::SendGrant sent = grants.front();
+  grants.pop_front();
+  std::optional<Error> refused;
+  if (!mapped) refused = Error{Errc::OutOfMemory, "cannot map"};
+  post(GrantAnswered{sent.grant.lease, sent.grant.extents, refused});
+}
+
+void World::answer_unmap() {
+  const effect::SendUnmap sent = unmaps.front();
+  unmaps.pop_front();
+  post(UnmapAnswered{sent.lease, std::nullopt});
+}
+
+std::string World::proof_of(LeaseId lease) {
+  const auto* fenced = std::get_if<Lease<Fenced>>(&record(lease).lease);
+  return fenced ? std::string(name(fenced->state().proof)) : "";
+}
+
+void World::perform(const effect::PublishGrant& effect) {
+  effects.push_back(effect);
+  table.grant(effect.lease, effect.deadline);
+}
+
+void World::perform(const effect::TakeAway& effect) {
+  effects.push_back(effect);
+  std::vector<LeaseTable::Flip> flips;
+  for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
+  table.take_away(effect.worker, flips, effect.at);
+}
+
+void World::perform(const effect::SetDeadline& effect) {
+  effects.push_back(effect);
+  table.set_deadline(effect.lease, effect.deadline);
+}
+
+void World::perform(const effect::SetDrainDeadline& effect) {
+  effects.push_back(effect);
+  table.set_drain_deadline(effect.lease, effect.deadline);
+}
+
+void World::perform(const effect::BindWorker& effect) {
+  effects.push_back(effect);
+  LineReader reader = LineReader::create().value();
+  LineWriter writer = LineWriter::attach(reader.writer_fd().value()).value();
+  lines_[effect.worker] = std::make_unique<Line>(Line{std::move(reader), std::move(writer)});
+}
+
+void World::perform(const effect::ForgetWorker& effect) {
+  effects.push_back(effect);
+  quiet.forget(effect.worker);
+}
+
+void World::perform(const effect::SendGrant& effect) {
+  effects.push_back(effect);
+  const wire::LeaseGrant& grant = effect.grant;
+  if (memory_fails) {
+    const Error why{Errc::OutOfMemory, "no memory"};
+    queue_.push_back(GrantAnswered{grant.lease, grant.extents, why, false});
+    return;
+  }
+  objects.insert(grant.extents.begin(), grant.extents.end());
+  if (!workers_answer) return grants.push_back(effect);
+  queue_.push_back(GrantAnswered{grant.lease, grant.extents, std::nullopt});
+}
+
+void World::perform(const effect::SendUnmap& effect) {
+  effects.push_back(effect);
+  if (!workers_answer) return unmaps.push_back(effect);
+  queue_.push_back(UnmapAnswered{effect.lease, std::nullopt});
+}
+
+void World::perform(const effect::SendReclaim& effect) {
+  effects.push_back(effect);
+  reclaims.push_back(effect);
+}
+
+void World::perform(const effect::BeginQuietWatch& effect) {
+  effects.push_back(effect);
+  quiet.watch(lines_.at(effect.worker)->reader, {effect.worker, effect.scope, effect.leases});
+}
+
+void World::perform(const effect::PunchExtents& effect) {
+  effects.push_back(effect);
+}
+
+void World::perform(const effect::VerifyExtents& effect) {
+  effects.push_back(effect);
+  ExtentsVerified verified;
+  for (const ExtentId extent : effect.extents) {
+    const bool dirty = touched.contains(extent);
+    verified.entries.push_back({extent, dirty ? 4096u : 0u});
+    if (!dirty) objects.erase(extent);
+  }
+  queue_.push_back(std::move(verified));
+}
+
+void World::perform(const effect::CreateRegion& effect) {
+  effects.push_back(effect);
+  std::optional<Error> refused;
+  if (memory_fails) refused = Error{Errc::OutOfMemory, "no memory"};
+  queue_.push_back(RegionCreated{effect.region, refused});
+}
+
+void World::perform(const effect::SealRegion& effect) {
+  effects.push_back(effect);
+  std::optional<Error> refused;
+  if (seal_fails) refused = Error{Errc::StillWritable, "mapped"};
+  queue_.push_back(RegionSealed{effect.region, refused});
+}
+
+void World::perform(const effect::ScrubRegion& effect) {
+  effects.push_back(effect);
+  queue_.push_back(RegionScrubbed{effect.region, 0});
+}
+
+void World::perform(const effect::CloseRegion& effect) {
+  effects.push_back(effect);
+}
+
+void World::perform(const effect::KillWorker& effect) {
+  effects.push_back(effect);
+}
+
+void World::perform(const effect::Reply& effect) {
+  effects.push_back(effect);
+  const bool first = answers.emplace(effect.call, effect.answer).second;
+  if (!first) throw std::logic_error("a call was answered twice");
+}
+
+void World::perform(const effect::AppendEvent& effect) {
+  effects.push_back(effect);
+  log.append(effect.event, effect.at);
+}
+
+void World::perform(const effect::Warn& effect) {
+  effects.push_back(effect);
+  warnings.push_back(effect.line);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,162 @@
+/// The world around the broker's core, made by hand: real words, real worker lines, real proofs,
+/// no sockets and no clock of its own.
+///
+/// Effects are recorded and, where the outside would answer by itself (memory), answered. Workers
+/// answer when the test says so, or at once with `workers_answer`.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "broker/core.hpp"
+#include "broker/event_log.hpp"
+#include "broker/supervise/exit_observer.hpp"
+#include "broker/supervise/quiet_observer.hpp"
+#include "ipc/table/lease_table.hpp"
+
+namespace leasehold {
+
+inline constexpr std::uint64_t kMiB = 1ull << 20;
+/// Blocks of 256 KiB: an extent is 2 MiB and holds 8.
+inline constexpr std::uint64_t kTestBlockBytes = 256 * 1024;
+inline constexpr ConnectionId kOperator{1};
+inline constexpr ConnectionId kHolder{2};
+
+BrokerConfig small_config();
+
+/// Method and parameters as text; instantiated in world.cpp, so that tests need no JSON.
+template <class Message>
+std::string fingerprint(const Message& message);
+
+/// Evidence needs a process that has exited; this is one.
+ProcessExit exit_of(AttachmentId worker);
+
+class World : public EffectPerformer {
+ public:
+  explicit World(const BrokerConfig& config = small_config());
+
+  State state;
+  ManualClock clock;
+  LeaseTable table;
+  QuietObserver quiet;
+  EventLog log;
+
+  bool workers_answer = true;  ///< Grants are mapped, fenced leases unmapped, at once.
+  bool memory_fails = false;   ///< No memory object can be made.
+  bool seal_fails = false;
+  std::set<ExtentId> touched;  ///< Extents that somebody wrote to after their punch.
+
+  std::vector<Effect> effects;           ///< Performed since the last `forget_effects`.
+  std::deque<effect::SendGrant> grants;  ///< Not answered yet, as the two below.
+  std::deque<effect::SendUnmap> unmaps;
+  std::deque<effect::SendReclaim> reclaims;
+  std::map<CallId, Result<Answer>> answers;
+  std::set<ExtentId> objects;  ///< Extents that have memory now.
+  std::vector<std::string> warnings;
+
+  /// Decides the event and what follows from it, then looks for quiet.
+  void post(Event event);
+  void advance(Duration by);
+  void forget_effects() { effects.clear(); }
+
+  template <class Message>
+  CallId call(ConnectionId connection, Message message, std::uint32_t uid = 0);
+
+  /// The answer's body, as the type the test expects; fails the test otherwise.
+  template <class Body>
+  Body answer(CallId call) const;
+  Errc refusal(CallId call) const;
+
+  // The usual beginnings.
+  AttachmentId attach_worker(const std::string& name, ConnectionId connection,
+                             std::uint64_t block_bytes = kTestBlockBytes);
+  void admit_tenant(const std::string& name, std::uint32_t max_blocks = 1024);
+  CallId acquire(const std::string& tenant, std::uint32_t blocks = 8,
+                 ConnectionId holder = kHolder);
+  LeaseId acquired(const std::string& tenant, std::uint32_t blocks = 8,
+                   ConnectionId holder = kHolder);
+  CallId revoke(LeaseId lease);
+
+  // What worker threads do.
+  void begin_unit(AttachmentId worker, Touches touches, std::uint32_t thread = 0);
+  void end_unit(AttachmentId worker, std::uint32_t thread = 0);
+
+  // What workers answer.
+  void answer_grant(bool mapped = true);
+  void answer_unmap();
+
+  LeaseRecord& record(LeaseId lease) { return **state.leases.find(lease); }
+  std::string proof_of(LeaseId lease);
+
+  template <class Wanted>
+  std::vector<Wanted> performed() const;
+
+  void perform(const effect::PublishGrant& effect) override;
+  void perform(const effect::TakeAway& effect) override;
+  void perform(const effect::SetDeadline& effect) override;
+  void perform(const effect::SetDrainDeadline& effect) override;
+  void perform(const effect::BindWorker& effect) override;
+  void perform(const effect::ForgetWorker& effect) override;
+  void perform(const effect::SendGrant& effect) override;
+  void perform(const effect::SendUnmap& effect) override;
+  void perform(const effect::SendReclaim& effect) override;
+  void perform(const effect::BeginQuietWatch& effect) override;
+  void perform(const effect::PunchExtents& effect) override;
+  void perform(const effect::VerifyExtents& effect) override;
+  void perform(const effect::CreateRegion& effect) override;
+  void perform(const effect::SealRegion& effect) override;
+  void perform(const effect::ScrubRegion& effect) override;
+  void perform(const effect::CloseRegion& effect) override;
+  void perform(const effect::KillWorker& effect) override;
+  void perform(const effect::Reply& effect) override;
+  void perform(const effect::AppendEvent& effect) override;
+  void perform(const effect::Warn& effect) override;
+
+ private:
+  struct Line {
+    LineReader reader;
+    LineWriter writer;
+    std::uint64_t seq = 0;
+  };
+  void settle();
+
+  std::map<AttachmentId, std::unique_ptr<Line>> lines_;
+  std::deque<Event> queue_;
+  std::uint64_t next_call_ = 1;
+  std::uint64_t next_request_ = 1;
+};
+
+template <class Message>
+CallId World::call(ConnectionId connection, Message message, std::uint32_t uid) {
+  const CallId id{next_call_++};
+  Caller caller{.call = id, .connection = connection, .pid = 1000, .uid = uid};
+  if constexpr (requires { message.request_id; } && !std::is_same_v<Message, wire::WorkerAttach>) {
+    if (message.request_id.value.empty()) {
+      message.request_id.value = "request-" + std::to_string(next_request_++);
+    }
+    caller.request_id = message.request_id;
+    caller.fingerprint = fingerprint(message);
+  }
+  post(Call<Message>{std::move(caller), std::move(message)});
+  return id;
+}
+
+template <class Body>
+Body World::answer(CallId call) const {
+  const Result<Answer>& found = answers.at(call);
+  if (!found) throw std::runtime_error("refused: " + found.error().detail);
+  return std::get<Body>(found->body);
+}
+
+template <class Wanted>
+std::vector<Wanted> World::performed() const {
+  std::vector<Wanted> found;
+  for (const Effect& effect : effects) {
+    if (const auto* wanted = std::get_if<Wanted>(&effect)) found.push_back(*wanted);
+  }
+  return found;
+}
+
+}  // namespace leasehold
