@@ -1,0 +1,181 @@
+// Each rule is shown violations it must find, and the allowed neighbour it must leave alone.
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/tidy/rules.hpp"
+
+using namespace leasehold::tidy;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Rule = Findings (*)(const Sources&);
+
+bool finds(Rule rule, const std::string& path, const std::string& text) {
+  return !rule({make_source(path, text)}).empty();
+}
+
+/// A source tree of its own, removed with it.
+class ScratchTree {
+ public:
+  ScratchTree() {
+    std::string pattern = fs::temp_directory_path() / "leasehold-tidy-XXXXXX";
+    root_ = ::mkdtemp(pattern.data());
+  }
+  ~ScratchTree() { fs::remove_all(root_); }
+  ScratchTree(const ScratchTree&) = delete;
+  ScratchTree& operator=(const ScratchTree&) = delete;
+
+  void write(const fs::path& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  const fs::path& root() const { return root_; }
+
+ private:
+  fs::path root_;
+};
+
+}  // namespace
+
+TEST_CASE("planted: a violation in a file on disk is found where it stands") {
+  const ScratchTree tree;
+  tree.write("worker/engine/hasty.cpp", "// fine\nvoid f() {\n  cudaMemcpyAsync(a, b, n);\n}\n");
+  tree.write("worker/engine/notes.txt", "cudaMemcpy\n");
+  tree.write("build/generated.cpp", "cudaMemcpy\n");
+  const Findings findings = device_calls_outside_the_door(read_sources(tree.root()));
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].path == "worker/engine/hasty.cpp");
+  CHECK(findings[0].line == 3);
+  CHECK(findings[0].what == "  cudaMemcpyAsync(a, b, n);");
+}
+
+TEST_CASE("planted: device calls behind the door's back") {
+  for (const char* call : {"cudaLaunchKernel(f);", "cudaMemcpy(a, b, n, k);", "cudaMemsetAsync(p);",
+                           "cuLaunchKernel(f);", "cuMemcpyDtoH(a, b, n);", "cuMemsetD8(p);",
+                           "cudaGraphLaunch(g, s);", "kernel<<<grid, block>>>(x);"}) {
+    CAPTURE(call);
+    CHECK(finds(device_calls_outside_the_door, "kernels/cuda/attention.cu", call));
+    CHECK(finds(device_calls_outside_the_door, "worker/engine/engine.cpp", call));
+    CHECK(finds(device_calls_outside_the_door, "tests/gpu/odd_test.cu", call));
+    CHECK_FALSE(finds(device_calls_outside_the_door, "kernels/cuda/launcher.cu", call));
+  }
+  CHECK_FALSE(finds(device_calls_outside_the_door, "worker/a.cpp", "// never cudaMemcpy here"));
+  CHECK_FALSE(finds(device_calls_outside_the_door, "worker/a.cpp", "/* no\n cudaMemcpy\n here */"));
+  CHECK(finds(device_calls_outside_the_door, "worker/a.cpp", "/* now */ cudaMemcpy(a, b, n);"));
+}
+
+TEST_CASE("planted: handles opened without a permit") {
+  CHECK(finds(handles_opened_outside_the_gate, "worker/kv/swap.cpp", "auto* p = h.address_;"));
+  CHECK(finds(handles_opened_outside_the_gate, "kernels/cpu/fast.cpp", "return h->address_ + 1;"));
+  CHECK_FALSE(finds(handles_opened_outside_the_gate, "worker/a.cpp", "x.address_of(path);"));
+  CHECK_FALSE(
+      finds(handles_opened_outside_the_gate, "ipc/thread_gate.hpp", "return handle.address_;"));
+}
+
+TEST_CASE("planted: permits in places where no unit runs") {
+  for (const char* line : {"void f(const LaunchPermit& permit);", "permit.open(handle);"}) {
+    CHECK(finds(permits_outside_units, "worker/serve/tenant_server.cpp", line));
+    CHECK(finds(permits_outside_units, "broker/core.cpp", line));
+    CHECK(finds(permits_outside_units, "tools/tenant/main.cpp", line));
+    CHECK_FALSE(finds(permits_outside_units, "kernels/cpu/launcher.hpp", line));
+    CHECK_FALSE(finds(permits_outside_units, "worker/kv/sequence_record.cpp", line));
+    CHECK_FALSE(finds(permits_outside_units, "worker/engine/engine.cpp", line));
+  }
+}
+
+TEST_CASE("planted: a plain mapping of what may be leased") {
+  CHECK(finds(plain_mappings_outside_ipc, "worker/kv/swap.cpp", "Mapping::map(fd, n, access)"));
+  CHECK(finds(plain_mappings_outside_ipc, "broker/server/peek.cpp", "::mmap(nullptr, n, 1, 1)"));
+  CHECK_FALSE(finds(plain_mappings_outside_ipc, "worker/kv/a.cpp", "LeasedMapping::map(fd, n, a)"));
+  CHECK_FALSE(finds(plain_mappings_outside_ipc, "ipc/table/a.cpp", "Mapping::map(fd, n, access)"));
+}
+
+TEST_CASE("planted: includes that climb") {
+  const auto climbs = [](const char* path, const char* included) {
+    return finds(includes_against_the_layers, path, "#include \"" + std::string(included) + "\"\n");
+  };
+  CHECK(climbs("common/a.hpp", "ipc/lease_word.hpp"));
+  CHECK(climbs("ipc/gate_set.hpp", "ipc/region/mapping.hpp"));
+  CHECK(climbs("ipc/control/peer.hpp", "ipc/table/lease_table.hpp"));
+  CHECK(climbs("ipc/table/a.cpp", "ipc/control/peer.hpp"));
+  CHECK(climbs("kernels/cpu/a.cpp", "ipc/control/peer.hpp"));
+  CHECK(climbs("kernels/cpu/a.cpp", "ipc/region/mapping.hpp"));
+  CHECK(climbs("kernels/a.hpp", "worker/engine/engine.hpp"));
+  CHECK(climbs("worker/a.cpp", "broker/core.hpp"));
+  CHECK(climbs("broker/a.cpp", "kernels/backend.hpp"));
+  CHECK(climbs("broker/a.cpp", "worker/options.hpp"));
+  CHECK(climbs("tools/a.cpp", "tests/support/fake_table.hpp"));
+  CHECK(climbs("worker/engine/a.cpp", "engine.hpp"));  // not from the root
+}
+
+TEST_CASE("planted: includes that go down are left alone") {
+  const auto climbs = [](const char* path, const char* included) {
+    return finds(includes_against_the_layers, path, "#include \"" + std::string(included) + "\"\n");
+  };
+  CHECK_FALSE(climbs("kernels/a.hpp", "ipc/thread_gate.hpp"));
+  CHECK_FALSE(climbs("worker/a.cpp", "ipc/control/peer.hpp"));
+  CHECK_FALSE(climbs("worker/a.cpp", "kernels/backend.hpp"));
+  CHECK_FALSE(climbs("broker/a.cpp", "ipc/table/lease_table.hpp"));
+  CHECK_FALSE(climbs("tools/a.cpp", "worker/options.hpp"));
+  CHECK_FALSE(climbs("tests/a.cpp", "tests/support/fake_table.hpp"));
+}
+
+TEST_CASE("planted: a file of 401 lines, and one of 400") {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "\n";
+  CHECK_FALSE(finds(files_too_long, "worker/a.cpp", text));
+  CHECK(finds(files_too_long, "worker/a.cpp", text + "\n"));
+}
+
+TEST_CASE("planted: marks of unfinished work, in code or comment") {
+  for (const char* mark : {"TODO", "FIXME", "XXX", "HACK"})
+    CHECK(finds(unfinished_marks, "worker/a.cpp", std::string("int x;  // ") + mark + ": later"));
+  CHECK_FALSE(finds(unfinished_marks, "worker/a.cpp", "mkdtemp(\"a-XXXXXX\"); // HACKNEY TODOS"));
+}
+
+TEST_CASE("planted: a fault point nobody reaches") {
+  const auto missing = [](const char* path, const char* call) {
+    return fault_sites_never_reached(
+        {make_source("common/fault_point.hpp", "enum class FaultSite : int {\n  One,\n  Two,\n};"),
+         make_source("broker/a.cpp", "fault_point(FaultSite::One);"), make_source(path, call)});
+  };
+  CHECK(missing("broker/b.cpp", "fault_point(FaultSite::Two);").empty());
+  CHECK(missing("broker/b.cpp", "// fault_point(FaultSite::Two);").size() == 1);
+  CHECK(missing("broker/b.cpp", "fault_point(FaultSite::TwoMore);").size() == 1);
+  CHECK(missing("broker/b.cpp", "name(FaultSite::Two);").size() == 1);
+  const Findings only_tested = missing("tests/b.cpp", "fault_point(FaultSite::Two);");
+  REQUIRE(only_tested.size() == 1);
+  CHECK(only_tested[0].line == 3);
+}
+
+TEST_CASE("planted: a launch site no backend or engine names") {
+  const auto missing = [](const char* path, const char* use) {
+    return launch_sites_never_used(
+               {make_source("ipc/launch_site.hpp", "enum class LaunchSite : int {\n  A, B,\n};"),
+                make_source("kernels/a.cpp", "run(LaunchSite::A);"), make_source(path, use)})
+        .size();
+  };
+  CHECK(missing("worker/engine/b.cpp", "run(LaunchSite::B)") == 0);
+  CHECK(missing("worker/engine/b.cpp", "run(LaunchSite::Both)") == 1);
+  CHECK(missing("broker/b.cpp", "name(LaunchSite::B)") == 1);
+}
+
+TEST_CASE("planted: a macro, however it is spaced") {
+  for (const char* macro : {"#define LIMIT 3", "#  define LIMIT 3", "  #define TRYING(x) x"})
+    CHECK(finds(macros_other_than_try, "worker/a.hpp", macro));
+  CHECK_FALSE(finds(macros_other_than_try, "common/result.hpp", "#define TRY(expression) \\"));
+  CHECK_FALSE(finds(macros_other_than_try, "worker/a.hpp", "// #define LIMIT 3"));
+}
+
+TEST_CASE("planted: a test that sleeps") {
+  for (const char* sleep : {"std::this_thread::sleep_for(1ms);", "this_thread::sleep_until(t);",
+                            "::usleep(10);", "sleep(1);", "nanosleep(&t, nullptr);"}) {
+    CHECK(finds(sleeps_in_tests, "tests/unit/a_test.cpp", sleep));
+    CHECK_FALSE(finds(sleeps_in_tests, "worker/a.cpp", sleep));
+  }
+}

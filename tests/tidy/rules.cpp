@@ -1,0 +1,267 @@
+#include "tests/tidy/rules.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+
+namespace leasehold::tidy {
+namespace {
+
+constexpr std::size_t kMaxLines = 400;
+
+using PathTest = std::function<bool(std::string_view)>;
+
+bool is_word_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
+
+/// A piece of text to look for. It begins where a word begins; it ends there too if `whole`.
+struct Needle {
+  std::string_view text;
+  bool whole = false;
+};
+
+bool contains(std::string_view line, const Needle& needle) {
+  for (auto at = line.find(needle.text); at != std::string_view::npos;
+       at = line.find(needle.text, at + 1)) {
+    const std::size_t end = at + needle.text.size();
+    const bool begins =
+        !is_word_character(needle.text.front()) || at == 0 || !is_word_character(line[at - 1]);
+    const bool ends = !needle.whole || end == line.size() || !is_word_character(line[end]);
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
+bool starts_with_any(std::string_view path, std::span<const std::string_view> prefixes) {
+  return std::ranges::any_of(prefixes, [&](auto prefix) { return path.starts_with(prefix); });
+}
+
+bool is_test(std::string_view path) {
+  return path.starts_with("tests/");
+}
+
+/// The rules and their planted violations name what they forbid.
+bool is_this_room(std::string_view path) {
+  return path.starts_with("tests/tidy/");
+}
+
+/// Lines that hold a needle, in the files that are looked at.
+Findings lines_with(const Sources& sources, std::span<const Needle> needles,
+                    std::vector<std::string> SourceFile::* text, const PathTest& look_at) {
+  Findings findings;
+  for (const SourceFile& file : sources) {
+    if (!look_at(file.path)) continue;
+    const auto& lines = file.*text;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const bool found =
+          std::ranges::any_of(needles, [&](const Needle& n) { return contains(lines[i], n); });
+      if (found) findings.push_back({file.path, i + 1, file.lines[i]});
+    }
+  }
+  return findings;
+}
+
+Findings code_with(const Sources& sources, std::span<const Needle> needles,
+                   const PathTest& look_at) {
+  return lines_with(sources, needles, &SourceFile::code, look_at);
+}
+
+/// The text between the quotes of `#include "…"`, or nothing.
+std::string_view included_path(std::string_view line) {
+  constexpr std::string_view kInclude = "#include \"";
+  if (!line.starts_with(kInclude)) return {};
+  line.remove_prefix(kInclude.size());
+  return line.substr(0, line.find('"'));
+}
+
+/// ipc/ is three rooms: what kernels may see, what maps memory, what talks.
+std::string room_of(std::string_view path) {
+  if (path.starts_with("ipc/control/")) return "ipc_control";
+  if (path.starts_with("ipc/region/") || path.starts_with("ipc/table/")) return "ipc_mapping";
+  if (path.starts_with("ipc/")) return "ipc_segment";
+  return std::string(path.substr(0, path.find('/')));
+}
+
+const std::map<std::string, std::set<std::string>>& rooms_below() {
+  static const std::map<std::string, std::set<std::string>> kBelow{
+      {"common", {}},
+      {"ipc_segment", {"common"}},
+      {"ipc_mapping", {"common", "ipc_segment"}},
+      {"ipc_control", {"common", "ipc_segment"}},
+      {"kernels", {"common", "ipc_segment"}},
+      {"worker", {"common", "ipc_segment", "ipc_mapping", "ipc_control", "kernels"}},
+      {"broker", {"common", "ipc_segment", "ipc_mapping", "ipc_control"}},
+      {"tools",
+       {"common", "ipc_segment", "ipc_mapping", "ipc_control", "kernels", "worker", "broker"}},
+  };
+  return kBelow;
+}
+
+bool may_include(const std::string& room, const std::string& included) {
+  if (room == "tests" || room == included) return true;
+  const auto below = rooms_below().find(room);
+  return below != rooms_below().end() && below->second.contains(included);
+}
+
+struct Enumerator {
+  std::string name;
+  std::size_t line;
+};
+
+/// The enumerators of `enum class <name>` in one file.
+std::vector<Enumerator> enumerators(const SourceFile& file, const std::string& name) {
+  std::vector<Enumerator> found;
+  bool inside = false;
+  for (std::size_t i = 0; i < file.code.size(); ++i) {
+    const std::string& line = file.code[i];
+    if (!inside) {
+      inside = line.starts_with("enum class " + name + " ");
+      continue;
+    }
+    if (line.starts_with("};")) break;
+    std::string word;
+    for (const char c : line + ' ') {
+      if (is_word_character(c))
+        word += c;
+      else if (!word.empty())
+        found.push_back({std::exchange(word, {}), i + 1});
+    }
+  }
+  return found;
+}
+
+/// Enumerators of `header` for which no file that is looked at has the text `use(name)`.
+Findings enumerators_without(const Sources& sources, std::string_view header,
+                             const std::string& enum_name,
+                             const std::function<std::string(const std::string&)>& use,
+                             const PathTest& look_at) {
+  Findings findings;
+  for (const SourceFile& file : sources) {
+    if (file.path != header) continue;
+    for (const Enumerator& enumerator : enumerators(file, enum_name)) {
+      const std::string text = use(enumerator.name);
+      if (code_with(sources, std::array{Needle{text, true}}, look_at).empty())
+        findings.push_back({file.path, enumerator.line, "nowhere: " + text});
+    }
+  }
+  return findings;
+}
+
+}  // namespace
+
+Findings device_calls_outside_the_door(const Sources& sources) {
+  constexpr std::array<Needle, 8> kCalls{{{"cudaLaunch"},
+                                          {"cudaMemcpy"},
+                                          {"cudaMemset"},
+                                          {"cuLaunch"},
+                                          {"cuMemcpy"},
+                                          {"cuMemset"},
+                                          {"cudaGraphLaunch"},
+                                          {"<<<"}}};
+  return code_with(sources, kCalls, [](std::string_view path) {
+    return !path.starts_with("kernels/cuda/launcher") && !is_this_room(path);
+  });
+}
+
+Findings handles_opened_outside_the_gate(const Sources& sources) {
+  constexpr std::array<std::string_view, 3> kAllowed{"ipc/leased.hpp", "ipc/thread_gate.hpp",
+                                                     "ipc/region/mapping.hpp"};
+  constexpr std::array<Needle, 2> kOpenings{{{".address_", true}, {"->address_", true}}};
+  return code_with(sources, kOpenings, [&](std::string_view path) {
+    return !starts_with_any(path, kAllowed) && !is_this_room(path) &&
+           path != "tests/unit/ipc/segment/leased_test.cpp";  // asks whether it compiles: no
+  });
+}
+
+Findings permits_outside_units(const Sources& sources) {
+  constexpr std::array<std::string_view, 5> kAllowed{
+      "kernels/", "ipc/", "tests/", "worker/kv/sequence_record.", "worker/engine/engine.cpp"};
+  constexpr std::array<Needle, 2> kHolding{{{"permit.open("}, {"LaunchPermit", true}}};
+  return code_with(sources, kHolding,
+                   [&](std::string_view path) { return !starts_with_any(path, kAllowed); });
+}
+
+Findings plain_mappings_outside_ipc(const Sources& sources) {
+  constexpr std::array<Needle, 2> kMapping{{{"Mapping::map("}, {"mmap("}}};
+  return code_with(sources, kMapping, [](std::string_view path) {
+    return (path.starts_with("worker/") || path.starts_with("broker/")) &&
+           !path.starts_with("worker/model/");  // maps files of weights, not leased memory
+  });
+}
+
+Findings includes_against_the_layers(const Sources& sources) {
+  Findings findings;
+  for (const SourceFile& file : sources) {
+    const std::string room = room_of(file.path);
+    for (std::size_t i = 0; i < file.code.size(); ++i) {
+      const std::string_view included = included_path(file.code[i]);
+      if (!included.empty() && !may_include(room, room_of(included)))
+        findings.push_back({file.path, i + 1, file.lines[i]});
+    }
+  }
+  return findings;
+}
+
+Findings files_too_long(const Sources& sources) {
+  Findings findings;
+  for (const SourceFile& file : sources) {
+    if (file.lines.size() > kMaxLines)
+      findings.push_back({file.path, kMaxLines + 1, std::to_string(file.lines.size()) + " lines"});
+  }
+  return findings;
+}
+
+Findings unfinished_marks(const Sources& sources) {
+  constexpr std::array<Needle, 4> kMarks{
+      {{"TODO", true}, {"FIXME", true}, {"XXX", true}, {"HACK", true}}};
+  return lines_with(sources, kMarks, &SourceFile::lines,
+                    [](std::string_view path) { return !is_this_room(path); });
+}
+
+Findings fault_sites_never_reached(const Sources& sources) {
+  return enumerators_without(
+      sources, "common/fault_point.hpp", "FaultSite",
+      [](const std::string& site) { return "fault_point(FaultSite::" + site; },
+      [](std::string_view path) { return !is_test(path); });
+}
+
+Findings launch_sites_never_used(const Sources& sources) {
+  return enumerators_without(
+      sources, "ipc/launch_site.hpp", "LaunchSite",
+      [](const std::string& site) { return "LaunchSite::" + site; },
+      [](std::string_view path) {
+        return path.starts_with("kernels/") || path.starts_with("worker/");
+      });
+}
+
+Findings macros_other_than_try(const Sources& sources) {
+  Findings findings;
+  for (const SourceFile& file : sources) {
+    for (std::size_t i = 0; i < file.code.size(); ++i) {
+      std::string line = file.code[i];
+      std::erase(line, ' ');
+      if (line.starts_with("#define") && !line.starts_with("#defineTRY("))
+        findings.push_back({file.path, i + 1, file.lines[i]});
+    }
+  }
+  return findings;
+}
+
+Findings sleeps_in_tests(const Sources& sources) {
+  constexpr std::array<Needle, 6> kSleeps{{{"sleep_for("},
+                                           {"sleep_until("},
+                                           {"usleep("},
+                                           {"nanosleep("},
+                                           {"sleep("},
+                                           {"clock_nanosleep("}}};
+  return code_with(sources, kSleeps,
+                   [](std::string_view path) { return is_test(path) && !is_this_room(path); });
+}
+
+}  // namespace leasehold::tidy

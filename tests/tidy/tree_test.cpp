@@ -1,0 +1,77 @@
+// The rules, held against this very tree.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "tests/tidy/rules.hpp"
+
+using namespace leasehold::tidy;
+
+namespace {
+
+const Sources& tree() {
+  static const Sources sources = read_sources(LEASEHOLD_SOURCE_DIR);
+  return sources;
+}
+
+void check_none(const Findings& findings) {
+  for (const Finding& finding : findings)
+    FAIL_CHECK(finding.path << ":" << finding.line << ": " << finding.what);
+  CHECK(findings.empty());
+}
+
+bool tree_has(std::string_view path) {
+  return std::ranges::any_of(tree(), [&](const SourceFile& file) { return file.path == path; });
+}
+
+}  // namespace
+
+TEST_CASE("tidy: the tree was read") {
+  CHECK(tree().size() > 100);
+  for (const char* path : {"common/fault_point.hpp", "ipc/launch_site.hpp", "ipc/thread_gate.hpp",
+                           "kernels/backend.hpp", "tests/tidy/rules.cpp"})
+    CHECK(tree_has(path));
+}
+
+TEST_CASE("tidy: no kernel and no copy outside the door") {
+  check_none(device_calls_outside_the_door(tree()));
+}
+
+TEST_CASE("tidy: only a permit opens a handle to leased memory") {
+  check_none(handles_opened_outside_the_gate(tree()));
+}
+
+TEST_CASE("tidy: permits are held only where units run") {
+  check_none(permits_outside_units(tree()));
+}
+
+TEST_CASE("tidy: broker and worker map nothing that could show leased bytes") {
+  check_none(plain_mappings_outside_ipc(tree()));
+}
+
+TEST_CASE("tidy: includes follow the layers, from the root") {
+  check_none(includes_against_the_layers(tree()));
+}
+
+TEST_CASE("tidy: no file is longer than 400 lines") {
+  check_none(files_too_long(tree()));
+}
+
+TEST_CASE("tidy: nothing is marked as unfinished") {
+  check_none(unfinished_marks(tree()));
+}
+
+TEST_CASE("tidy: every fault point is reached by some program") {
+  check_none(fault_sites_never_reached(tree()));
+}
+
+TEST_CASE("tidy: every launch site is used by a backend or the engine") {
+  check_none(launch_sites_never_used(tree()));
+}
+
+TEST_CASE("tidy: TRY is the one macro") {
+  check_none(macros_other_than_try(tree()));
+}
+
+TEST_CASE("tidy: no test sleeps") {
+  check_none(sleeps_in_tests(tree()));
+}
