@@ -1,0 +1,71 @@
+/// A program of ours, run to its end by a test.
+#pragma once
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tools/demo_program/child.hpp"
+
+namespace leasehold {
+
+struct ProgramRun {
+  std::string errors_path =
+      std::filesystem::temp_directory_path() / ("leasehold-run-" + std::to_string(::getpid()));
+  demo::Child child;
+  std::string output;
+
+  ProgramRun(const std::string& program, std::vector<std::string> arguments)
+      : child(start(program, std::move(arguments))) {}
+  ~ProgramRun() { std::filesystem::remove(errors_path); }
+
+  /// Calls `meanwhile` until the program ends; its exit code. Fails the test after `patience`.
+  int finish(const std::function<void()>& meanwhile,
+             std::chrono::seconds patience = std::chrono::seconds(20)) {
+    const auto give_up = std::chrono::steady_clock::now() + patience;
+    std::optional<int> status;
+    while (!status) {
+      status = child.status();
+      read_output();
+      meanwhile();
+      pollfd entry{child.pidfd().get(), POLLIN, 0};
+      if (!status) ::poll(&entry, 1, 5);
+      if (std::chrono::steady_clock::now() > give_up) FAIL("the program does not end: " << output);
+    }
+    return *status;
+  }
+
+  std::string errors() const {
+    std::ifstream file(errors_path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+ private:
+  demo::Child start(const std::string& program, std::vector<std::string> arguments) {
+    std::filesystem::remove(errors_path);
+    arguments.insert(arguments.begin(), std::string(LEASEHOLD_BIN_DIR) + "/" + program);
+    auto started = demo::Child::start(
+        {.argv = std::move(arguments), .log_path = errors_path, .read_output = true});
+    INFO((started ? "" : started.error().detail));
+    REQUIRE(started);
+    return *std::move(started);
+  }
+
+  void read_output() {
+    char bytes[4096];
+    for (ssize_t got = 1; got > 0;) {
+      got = ::read(child.output().get(), bytes, sizeof(bytes));
+      if (got > 0) output.append(bytes, static_cast<std::size_t>(got));
+    }
+  }
+};
+
+}  // namespace leasehold

@@ -1,0 +1,83 @@
+#include "tools/demo_program/child.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "common/process.hpp"
+
+using namespace leasehold;
+using namespace leasehold::demo;
+
+namespace {
+
+/// Long enough that only a bug is slower.
+constexpr int kLong_ms = 20'000;
+
+struct Log {
+  std::string path = (std::filesystem::temp_directory_path() /
+                      ("leasehold-child-" + std::to_string(::getpid()) + ".log"));
+  ~Log() { std::filesystem::remove(path); }
+};
+
+int wait_for(Child& child) {
+  pollfd entry{child.pidfd().get(), POLLIN, 0};
+  REQUIRE(::poll(&entry, 1, kLong_ms) == 1);
+  const auto status = child.status();
+  REQUIRE(status);
+  return *status;
+}
+
+}  // namespace
+
+TEST_CASE("child: tells its exit code, or the signal that ended it") {
+  const Log log;
+  auto fails = Child::start({.argv = {"/bin/sh", "-c", "exit 7"}, .log_path = log.path});
+  auto dies = Child::start({.argv = {"/bin/sh", "-c", "kill -9 $$"}, .log_path = log.path});
+
+  REQUIRE(fails);
+  REQUIRE(dies);
+  CHECK(wait_for(*fails) == 7);
+  CHECK(wait_for(*dies) == 128 + SIGKILL);
+}
+
+TEST_CASE("child: does not outlive the object that owns it") {
+  const Log log;
+  UniqueFd kept;
+  {
+    auto child = Child::start({.argv = {"/bin/sleep", "1000"}, .log_path = log.path});
+    REQUIRE(child);
+    CHECK_FALSE(child->status());
+    kept = *child->pidfd().duplicate();
+  }
+
+  CHECK(has_exited(kept));
+}
+
+TEST_CASE("child: its output can be read, its complaints are in the log") {
+  const Log log;
+  auto child = Child::start({.argv = {"/bin/sh", "-c", "echo out; echo err >&2"},
+                             .log_path = log.path,
+                             .read_output = true});
+  REQUIRE(child);
+  CHECK(wait_for(*child) == 0);
+
+  char bytes[16];
+  CHECK(::read(child->output().get(), bytes, sizeof(bytes)) == 4);
+  std::string text;
+  std::getline(std::ifstream(log.path) >> std::ws, text);
+  CHECK(text == "err");
+}
+
+TEST_CASE("child: a program that is not there is an error that names it") {
+  const Log log;
+  const auto child = Child::start({.argv = {"/nowhere/leasehold-broker"}, .log_path = log.path});
+
+  REQUIRE_FALSE(child);
+  CHECK(child.error().code == Errc::FileNotFound);
+  CHECK(child.error().detail.find("/nowhere/leasehold-broker") != std::string::npos);
+}
