@@ -73,12 +73,12 @@ TEST_CASE("acquire: a tenant that belongs to a user is nobody else's") {
 TEST_CASE("quota: leases that are not fenced count, a declared replacement counts once") {
   OneWorker world;
   const LeaseId first = world.acquired("a", 40);
-  CHECK(world.refusal(world.acquire("a", 40)) == Errc::QuotaBlocks);
+  CHECK(world.refusal(world.acquire("a", 32)) == Errc::QuotaBlocks);
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(first);  // Revoked, and held so by the running unit
-  CHECK(world.refusal(world.acquire("a", 40)) == Errc::QuotaBlocks);
+  CHECK(world.refusal(world.acquire("a", 32)) == Errc::QuotaBlocks);
 
-  const wire::LeaseAcquire replacing{.tenant = {"a"}, .blocks = 40, .replaces = first};
+  const wire::LeaseAcquire replacing{.tenant = {"a"}, .blocks = 32, .replaces = first};
   const CallId call = world.call(kHolder, replacing);
 
   CHECK(world.record(first).replaced_by == world.answer<wire::LeaseAcquired>(call).lease);

@@ -189,6 +189,8 @@ TEST_CASE("drain: no new work now, revoked when the grace is over") {
 TEST_CASE("ladder: a worker that owes proof too long is killed, its exit is the proof") {
   OneLease world;
   const LeaseId other = world.acquired("a");
+  world.attach_worker("w1", ConnectionId{11});
+  world.acquired("a");  // its deadline comes while the killed worker's exit is awaited
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease);
   world.advance(1999ms);
