@@ -33,12 +33,13 @@ class LaunchPermit {
   SequenceMask live_;
 };
 
-/// Watches units from inside, for tests and for slow motion. Called between poll and run.
-/// Threads: from any gate thread.
+/// Watches units from inside, for tests and for slow motion. Called between poll and run; `live` is
+/// what the permit will say. Threads: from any gate thread.
 class GateProbe {
  public:
   virtual ~GateProbe() = default;
-  virtual void unit_polled(std::uint32_t thread, LaunchSite site, std::uint16_t layer) = 0;
+  virtual void unit_polled(std::uint32_t thread, LaunchSite site, std::uint16_t layer,
+                           SequenceMask live) = 0;
 };
 
 /// What a unit is about: where it stands in the model and what it can reach.
@@ -76,7 +77,7 @@ class ThreadGate {
       refused = recheck(set, label);
     if (live_ != 0) {
       if (probe_ != nullptr) [[unlikely]]
-        probe_->unit_polled(thread_, label.site, label.layer);
+        probe_->unit_polled(thread_, label.site, label.layer, live_);
       ++units_run_;
       std::forward<Unit>(unit)(LaunchPermit(live_));
     }

@@ -1,5 +1,6 @@
 #include "tests/support/engine_rig.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
@@ -96,25 +97,27 @@ void EngineRig::load_model() {
                     .observer = this,
                     .clock = &clock_,
                     .is_end = [this](TokenId token) { return tokenizer_->is_end(token); }});
-  bind_weights();
+  engine_->bind_weights(map_weights());
 }
 
-void EngineRig::bind_weights() {
+Weights EngineRig::map_weights() const {
   LeasedMapping mapping = must(LeasedMapping::map(must(weights_memory_->open_read_only()),
                                                   layout_.size_bytes, MapAccess::ReadOnly));
-  engine_->bind_weights(must(Weights::bind(std::move(mapping), layout_, config_,
-                                           must(reader_.dependency(engine_lease_)))));
+  return must(
+      Weights::bind(std::move(mapping), layout_, config_, must(reader_.dependency(engine_lease_))));
 }
 
 LeaseId EngineRig::next_lease() {
-  const LeaseId lease{next_slot_++ % kSlots, 1 + next_slot_ / kSlots};
+  if (engine_ != nullptr && next_slot_ % kSlots == engine_lease_.slot) ++next_slot_;
+  const std::uint32_t slot = next_slot_++ % kSlots;
+  const LeaseId lease{slot, table_.word(slot).generation() + 1};
   table_.grant(lease, TimePoint{});
   return lease;
 }
 
 void EngineRig::rebind_engine() {
   engine_lease_ = next_lease();
-  bind_weights();
+  engine_->bind_weights(map_weights());
 }
 
 LeaseId EngineRig::grant(const std::string& tenant, std::uint32_t extents,
@@ -131,10 +134,12 @@ LeaseId EngineRig::grant(const std::string& tenant, std::uint32_t extents,
 void EngineRig::grow(LeaseId lease, std::uint32_t extents) {
   for (std::uint32_t i = 0; i < extents; ++i) {
     MemoryObject object =
-        must(MemoryObject::create({.name = "rig-extent", .size_bytes = kExtentBytes}));
-    engine_->add_extent(lease, ExtentId{next_extent_++},
-                        must(LeasedMapping::map(object.fd(), kExtentBytes, MapAccess::ReadWrite)));
-    extents_[lease].push_back(std::move(object));
+        must(MemoryObject::create({.name = "rig-extent", .size_bytes = options_.extent_bytes}));
+    const ExtentId id{next_extent_++};
+    engine_->add_extent(
+        lease, id,
+        must(LeasedMapping::map(object.fd(), options_.extent_bytes, MapAccess::ReadWrite)));
+    extents_[lease].push_back({id, std::move(object)});
   }
 }
 
@@ -148,6 +153,49 @@ void EngineRig::fence(LeaseId lease) {
   table_.take_away(kWorker, {&flip, 1}, clock_.now());
 }
 
+void EngineRig::drop(LeaseId lease) {
+  if (table_.word(lease.slot).state() != LeaseState::Fenced) fence(lease);
+  engine_->drop_lease(lease);
+  extents_.erase(lease);
+}
+
+std::vector<std::byte> EngineRig::bytes_of(LeaseId lease, std::span<const BlockId> blocks) {
+  const std::uint64_t block_size = engine_->kv_block_size_bytes();
+  std::vector<std::byte> bytes;
+  for (const BlockId block : blocks) {
+    const auto extent = std::ranges::find(extents_.at(lease), block.extent, &KeptExtent::id);
+    if (extent == extents_.at(lease).end()) throw std::runtime_error("not this lease's extent");
+    const Mapping mapping =
+        must(Mapping::map(extent->object.fd(), options_.extent_bytes, MapAccess::ReadOnly));
+    const std::byte* from = mapping.data() + block.index * block_size;
+    bytes.insert(bytes.end(), from, from + block_size);
+  }
+  return bytes;
+}
+
+std::vector<TokenId> EngineRig::encode(const std::string& text) const {
+  return must(tokenizer_->encode(text));
+}
+
+const Sequence* EngineRig::sequence(const std::string& id) const {
+  for (const auto& sequence : engine_->scheduler().running()) {
+    if (sequence->request.request.value == id) return sequence.get();
+  }
+  return nullptr;
+}
+
+std::uint64_t EngineRig::units_run() const {
+  std::uint64_t units = 0;
+  for (const std::uint64_t of_thread : backend_->units_run()) units += of_thread;
+  return units;
+}
+
+void EngineRig::forget_outcomes() {
+  const std::scoped_lock lock(mutex_);
+  outcomes_.clear();
+  early_ends_.clear();
+}
+
 PromptRequest EngineRig::request(const std::string& tenant, LeaseId lease, const std::string& id,
                                  std::vector<TokenId> prompt, std::uint32_t max_tokens) const {
   return {.tenant = TenantId{tenant},
@@ -159,11 +207,29 @@ PromptRequest EngineRig::request(const std::string& tenant, LeaseId lease, const
 }
 
 Result<StepReport> EngineRig::step() {
+  in_step_ = true;
   Result<StepReport> report = engine_->step();
+  in_step_ = false;
+  check_conservation();
   if (report) {
     for (const SchedulerEvent& event : report->events) file(event);
   }
   return report;
+}
+
+void EngineRig::check_conservation() const {
+  std::map<LeaseId, std::size_t> used;
+  for (const auto& sequence : engine_->scheduler().running()) {
+    used[sequence->request.lease] +=
+        sequence->blocks.blocks().size() + sequence->blocks.record_blocks().size();
+  }
+  for (const auto& [lease, tenancy] : engine_->scheduler().tenancies()) {
+    const BlockPool& pool = tenancy.pool;
+    if (pool.free_blocks() + pool.held_blocks() != pool.total_blocks() ||
+        pool.held_blocks() != used[lease]) {
+      throw std::logic_error("KV blocks of lease " + to_string(lease) + " are not conserved");
+    }
+  }
 }
 
 void EngineRig::run(std::uint32_t max_steps) {
@@ -180,13 +246,17 @@ void EngineRig::file(const SchedulerEvent& event) {
     outcomes_[token->request.value].positions.push_back(token->position);
   } else if (const auto* completed = std::get_if<Completed>(&event)) {
     outcomes_[completed->request.value].completions.push_back(*completed);
+  } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
+    outcomes_[rejected->request.value].rejections.push_back(*rejected);
+  } else if (const auto* rebound = std::get_if<Rebound>(&event)) {
+    outcomes_[rebound->request.value].rebounds.push_back(*rebound);
   }
 }
 
 void EngineRig::completed_early(const Completed& completed, const events::ForwardRevoked& what,
                                 TimePoint) noexcept {
   const std::scoped_lock lock(mutex_);
-  early_ends_.push_back({completed, what});
+  early_ends_.push_back({completed, what, in_step_});
   outcomes_[completed.request.value].completions.push_back(completed);
 }
 

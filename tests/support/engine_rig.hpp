@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct Outcome {
   std::vector<TokenId> tokens;
   std::vector<std::uint32_t> positions;
   std::vector<Completed> completions;  ///< Exactly one, if all is well.
+  std::vector<AdmissionRejected> rejections;
+  std::vector<Rebound> rebounds;
 };
 
 struct RigOptions {
@@ -36,6 +39,7 @@ struct RigOptions {
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   SchedulerLimits limits = {};
+  std::size_t extent_bytes = 2u << 20;
   GateProbe* probe = nullptr;
 };
 
@@ -43,12 +47,17 @@ struct RigOptions {
 struct EarlyEnd {
   Completed completed;
   events::ForwardRevoked what;
+  bool in_step = false;  ///< Told before `step` returned.
+};
+
+/// One extent as the broker keeps it.
+struct KeptExtent {
+  ExtentId id;
+  MemoryObject object;
 };
 
 class EngineRig : public RevocationObserver {
  public:
-  static constexpr std::size_t kExtentBytes = 2 << 20;
-
   explicit EngineRig(RigOptions options = {});
   ~EngineRig() override;
 
@@ -59,18 +68,33 @@ class EngineRig : public RevocationObserver {
   /// Flips the word as the broker does, and nothing else.
   void revoke(LeaseId lease, RevokeReason reason = RevokeReason::Operator);
   void fence(LeaseId lease);
+  /// Fences a lease, unmaps it and lets its memory go.
+  void drop(LeaseId lease);
+  void set_deadline(LeaseId lease, TimePoint deadline) { table_.set_deadline(lease, deadline); }
+  void set_drain_deadline(LeaseId lease, TimePoint deadline) {
+    table_.set_drain_deadline(lease, deadline);
+  }
   LeaseId engine_lease() const { return engine_lease_; }
   /// A fresh engine lease on the same weights, bound to the engine.
   void rebind_engine();
+  /// The rig's weights under its engine lease, for a forward pass beside the engine.
+  Weights map_weights() const;
 
-  /// The extents of a lease as the broker keeps them, for looking in from outside.
-  const std::vector<MemoryObject>& extents(LeaseId lease) { return extents_[lease]; }
+  /// The extents of a lease, for looking in from outside.
+  const std::vector<KeptExtent>& extents(LeaseId lease) { return extents_[lease]; }
+  /// What stands in some blocks of a lease, one after the other, read through a mapping of the
+  /// broker's.
+  std::vector<std::byte> bytes_of(LeaseId lease, std::span<const BlockId> blocks);
 
   PromptRequest request(const std::string& tenant, LeaseId lease, const std::string& id,
                         std::vector<TokenId> prompt, std::uint32_t max_tokens) const;
   Result<void> submit(const PromptRequest& request) { return engine_->submit(request); }
+  std::vector<TokenId> encode(const std::string& text) const;
+  /// The running sequence of a request, or null.
+  const Sequence* sequence(const std::string& id) const;
 
-  /// One step; tokens and completions are filed under their request.
+  /// One step; events are filed under their request. Throws when KV blocks are not conserved: free
+  /// and held are all there are, and held is what running sequences hold.
   Result<StepReport> step();
   /// Steps until nothing is left to run, at most `max_steps`.
   void run(std::uint32_t max_steps = 10'000);
@@ -80,9 +104,13 @@ class EngineRig : public RevocationObserver {
   ManualClock& clock() { return clock_; }
   RunningBoard& board() { return board_; }
   const LineReader& line() const { return line_; }
+  const TableReader& table() const { return reader_; }
+  /// Of all of the backend's threads.
+  std::uint64_t units_run() const;
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const ModelConfig& config() const { return config_; }
   Outcome& outcome(const std::string& id) { return outcomes_[id]; }
+  void forget_outcomes();
   std::vector<EarlyEnd> early_ends() const;
   int engine_refusals() const { return engine_refusals_; }
   int quiet_rings() const { return quiet_rings_; }
@@ -95,7 +123,7 @@ class EngineRig : public RevocationObserver {
  private:
   LeaseId next_lease();
   void load_model();
-  void bind_weights();
+  void check_conservation() const;
   void file(const SchedulerEvent& event);
 
   RigOptions options_;
@@ -115,10 +143,11 @@ class EngineRig : public RevocationObserver {
   LeaseId engine_lease_;
   std::uint32_t next_slot_ = 0;
   std::uint64_t next_extent_ = 1;
-  std::map<LeaseId, std::vector<MemoryObject>> extents_;
+  std::map<LeaseId, std::vector<KeptExtent>> extents_;
   std::map<std::string, Outcome> outcomes_;
   mutable std::mutex mutex_;
   std::vector<EarlyEnd> early_ends_;
+  std::atomic<bool> in_step_{false};
   std::atomic<int> engine_refusals_{0};
   std::atomic<int> quiet_rings_{0};
 };

@@ -52,6 +52,7 @@ Result<void> Engine::check_weights() const {
 }
 
 void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
+  if (memory_.has(lease, extent)) return;
   const auto blocks = static_cast<std::uint32_t>(mapping.size_bytes() / memory_.block_size_bytes());
   memory_.add(lease, extent, std::move(mapping));
   scheduler_.add_extent(lease, extent, blocks);
@@ -60,6 +61,7 @@ void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
 void Engine::drop_lease(LeaseId lease) {
   const LeaseWord word = parts_.table->word_of(lease);
   scheduler_.end_lease(lease, {.lease = lease, .reason = word.reason()}, CompletionReason::Revoked);
+  forget_scratch();
   memory_.drop(lease);
   const auto granted = LeaseWord::make(lease.generation, LeaseState::Live);
   const bool is_own =
@@ -131,13 +133,15 @@ Result<StepReport> Engine::step() {
   sample_all(plan, batch, status.live);
   const SequenceMask live = status.live & decide(plan, batch);
   if (batch.gates().engine_refused()) {
+    end_refused(plan, refusals);
     return fail(Errc::EngineDecodeFailed,
                 fmt::format("step {} stopped: the engine's lease was taken back; no sequence moved",
                             step_));
   }
-  commit(plan, refusals, live);
-  StepReport report{.ran = true, .events = scheduler_.take_events()};
+  StepReport report{.ran = true};
   report.summary = {.step = step_, .n_seqs = static_cast<std::uint32_t>(plan.parts.size())};
+  report.summary.per_seq_kv_positions = commit(plan, refusals, live);
+  report.events = scheduler_.take_events();
   for (const SchedulerEvent& event : report.events) {
     if (std::holds_alternative<Token>(event)) ++report.summary.emitted_tokens;
   }
@@ -147,8 +151,10 @@ Result<StepReport> Engine::step() {
 void Engine::end_revoked_leases() {
   for (const LeaseId lease : scheduler_.leases()) {
     const std::optional<LeaseVerdict> verdict = refusal_of(lease);
+    if (!verdict) continue;
     // The memory stays mapped until the broker asks for it back: nothing touches it meanwhile.
-    if (verdict) scheduler_.end_lease(lease, *verdict, CompletionReason::Revoked);
+    scheduler_.end_lease(lease, *verdict, CompletionReason::Revoked);
+    forget_scratch();
   }
 }
 
@@ -168,7 +174,8 @@ void Engine::publish_occupants() {
   RunningBoard::Places places;
   for (const auto& sequence : scheduler_.running()) {
     const PromptRequest& request = sequence->request;
-    places[sequence->place] = Occupant{request.request, request.lease, request.deadline};
+    places[sequence->place] =
+        Occupant{request.request, request.lease, sequence->admission, request.deadline};
   }
   parts_.board->occupy(places);
 }
@@ -218,18 +225,30 @@ SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
   return decided;
 }
 
-void Engine::commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live) {
-  bool somebody_died = false;
+std::vector<std::uint32_t> Engine::commit(const StepPlan& plan, const StepRefusals& refusals,
+                                          SequenceMask live) {
+  std::vector<std::uint32_t> positions;
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
-    if ((live >> i & 1) != 0) {
-      commit_part(plan.parts[i], i);
-      continue;
-    }
-    somebody_died = true;
-    last_logits_.erase(plan.parts[i].sequence->request.request);
-    scheduler_.end_sequence(*plan.parts[i].sequence, refusals.completion(i), true);
+    if ((live >> i & 1) == 0) continue;
+    positions.push_back(plan.parts[i].sequence->blocks.committed() + plan.parts[i].n_rows);
+    commit_part(plan.parts[i], i);
   }
-  if (somebody_died) transformer_.scrub();
+  end_refused(plan, refusals);
+  return positions;
+}
+
+/// Whoever was refused on his own account has been told so already, whatever became of the step.
+void Engine::end_refused(const StepPlan& plan, const StepRefusals& refusals) {
+  for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
+    if (!refusals.completion(i)) continue;
+    scheduler_.end_sequence(*plan.parts[i].sequence, *refusals.completion(i), true);
+    forget_scratch();
+  }
+}
+
+void Engine::forget_scratch() {
+  transformer_.scrub();
+  last_logits_.clear();
 }
 
 void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {

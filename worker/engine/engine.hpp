@@ -2,12 +2,10 @@
 ///
 /// What a revocation does, by scope:
 ///   tenant   the sequences of that lease end with Revoked at the unit that saw it, told through
-///   the
-///            RevocationObserver at that moment; every other sequence of the step is committed
+///            the RevocationObserver at that moment; every other sequence of the step is committed
 ///   engine   the step fails whole with EngineDecodeFailed and nothing moves; from then on every
-///   step
-///            is refused with MissingWeight before any unit starts, until `bind_weights` brings
-///            weights under a fresh lease; sequences are still there and go on
+///            step is refused with MissingWeight before any unit starts, until `bind_weights`
+///            brings weights under a fresh lease; sequences are still there and go on
 ///
 /// The read of the lease words in the Commit unit is the point of decision for every token: a flip
 /// before it discards the token, a flip after it lets exactly that token out.
@@ -93,7 +91,8 @@ class Engine {
   std::vector<SchedulerEvent> take_events() { return scheduler_.take_events(); }
   std::vector<GrowthWish> take_growth_wishes() { return scheduler_.take_growth_wishes(); }
   const Scheduler& scheduler() const { return scheduler_; }
-  /// Logits of `request` in the step just run. Empty when it had none, or died in it.
+  /// Logits of `request` in the step just run. Empty when it had none, and after a step in which
+  /// anybody died: then all scratch is forgotten.
   std::span<const float> last_logits(const RequestId& request) const;
 
  private:
@@ -105,7 +104,11 @@ class Engine {
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
   std::optional<TokenId> next_token(std::uint32_t part) const;
   SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
-  void commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live);
+  /// Returns the positions each committed sequence has in its cache now.
+  std::vector<std::uint32_t> commit(const StepPlan& plan, const StepRefusals& refusals,
+                                    SequenceMask live);
+  void end_refused(const StepPlan& plan, const StepRefusals& refusals);
+  void forget_scratch();
   void commit_part(const PlannedRows& part, std::uint32_t index);
   std::optional<LeaseVerdict> refusal_of(LeaseId lease) const;
 

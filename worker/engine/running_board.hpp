@@ -21,6 +21,8 @@ namespace leasehold {
 struct Occupant {
   RequestId request;
   LeaseId lease;
+  /// Tells a request from an earlier one that had the same id, lease and place.
+  std::uint64_t admission = 0;
   std::optional<TimePoint> deadline;
   bool operator==(const Occupant&) const = default;
 };

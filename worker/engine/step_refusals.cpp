@@ -57,8 +57,8 @@ void StepRefusals::refused(const Refusal& refusal) noexcept {
 void StepRefusals::sequence_refused(const Refusal& refusal) {
   const TimePoint now = clock_->now();
   const Sequence& sequence = *plan_->parts[refusal.sequence].sequence;
-  Completed& completion = completions_[refusal.sequence];
-  completion = completion_of(sequence, refusal.seen, refusal.local);
+  const Completed& completion =
+      completions_[refusal.sequence].emplace(completion_of(sequence, refusal.seen, refusal.local));
   observer_->completed_early(completion, describe(refusal, now), now);
 }
 

@@ -1,7 +1,7 @@
 /// Turns a refusal, on the thread that saw it, into the request's typed end.
 #pragma once
 
-#include <atomic>
+#include <optional>
 #include <vector>
 
 #include "ipc/control/events.hpp"
@@ -38,8 +38,10 @@ class StepRefusals final : public RefusalListener {
   void refused(const Refusal& refusal) noexcept override;
   void quiet_progress() noexcept override { observer_->quiet_progress(); }
 
-  /// How sequence `index` ended; only for one that was refused.
-  const Completed& completion(std::uint32_t index) const { return completions_[index]; }
+  /// How sequence `index` ended and was told; nothing when it was not refused.
+  const std::optional<Completed>& completion(std::uint32_t index) const {
+    return completions_[index];
+  }
 
  private:
   void sequence_refused(const Refusal& refusal);
@@ -49,7 +51,8 @@ class StepRefusals final : public RefusalListener {
   const TableReader* table_;
   const Clock* clock_;
   RevocationObserver* observer_;
-  std::vector<Completed> completions_;  // [parts]; each written by the one thread that reports it
+  // [parts]; each written by the one thread that reports it
+  std::vector<std::optional<Completed>> completions_;
 };
 
 /// How a request ends whose lease's word reads `seen`, or that was stopped by this process.

@@ -19,7 +19,7 @@ std::vector<ThreadGate> make_gates(const GateWiring& wiring, std::uint32_t first
   return gates;
 }
 
-void UnitProbe::unit_polled(std::uint32_t, LaunchSite site, std::uint16_t) {
+void UnitProbe::unit_polled(std::uint32_t, LaunchSite site, std::uint16_t, SequenceMask) {
   fault_point(FaultSite::WorkerUnitPolled);
   const bool watched = site != LaunchSite::WeightLoad;
   if (watched && slow_motion_.count() > 0) std::this_thread::sleep_for(slow_motion_);

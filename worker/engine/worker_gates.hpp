@@ -29,7 +29,8 @@ std::vector<ThreadGate> make_gates(const GateWiring& wiring, std::uint32_t first
 class UnitProbe final : public GateProbe {
  public:
   explicit UnitProbe(std::chrono::microseconds slow_motion) : slow_motion_(slow_motion) {}
-  void unit_polled(std::uint32_t thread, LaunchSite site, std::uint16_t layer) override;
+  void unit_polled(std::uint32_t thread, LaunchSite site, std::uint16_t layer,
+                   SequenceMask live) override;
 
  private:
   std::chrono::microseconds slow_motion_;

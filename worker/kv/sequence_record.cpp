@@ -23,7 +23,7 @@ struct RecordHead {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t max_context;
-  char request[64];
+  char request[136];  // tenant, slash, id; zero-filled
   std::uint64_t seed;
   float temperature;
   std::uint32_t ignore_eos;
@@ -34,7 +34,9 @@ struct RecordHead {
 static_assert(sizeof(RecordHead) <= kSlotsOffset && std::is_trivially_copyable_v<RecordHead>);
 
 struct RecordSlot {
-  std::uint64_t checksum;  // over number and counts
+  std::uint64_t checksum;  // over number, counts and the two below
+  std::uint64_t tokens_checksum;
+  std::uint64_t blocks_checksum;
   std::uint32_t committed;
   std::uint32_t tokens;
   std::uint32_t blocks;
@@ -51,21 +53,14 @@ std::uint32_t max_blocks(std::uint32_t max_context) {
   return (max_context + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
 }
 
-/// FNV-1a, 64 bit (Fowler, Noll, Vo). Finds torn writes; it is no defence against an enemy.
-std::uint64_t checksum(const void* data, std::size_t size_bytes) {
-  std::uint64_t hash = 0xCBF2'9CE4'8422'2325ull;
-  const auto* bytes = static_cast<const unsigned char*>(data);
-  for (std::size_t i = 0; i < size_bytes; ++i) hash = (hash ^ bytes[i]) * 0x0000'0100'0000'01B3ull;
-  return hash;
-}
-
 std::uint64_t slot_checksum(const RecordSlot& slot) {
-  const std::uint64_t fields[] = {slot.number, slot.committed, slot.tokens, slot.blocks};
-  return checksum(fields, sizeof(fields));
+  const std::uint64_t fields[] = {slot.number, slot.committed,       slot.tokens,
+                                  slot.blocks, slot.tokens_checksum, slot.blocks_checksum};
+  return Checksum::of(fields, sizeof(fields));
 }
 
 std::uint64_t head_checksum(const RecordHead& head) {
-  return checksum(&head, offsetof(RecordHead, checksum));
+  return Checksum::of(&head, offsetof(RecordHead, checksum));
 }
 
 /// The address of `offset` within a record that spans blocks.
@@ -118,6 +113,7 @@ void append(const LaunchPermit& permit, const RecordMemory& memory, std::uint32_
     const std::uint32_t i = sequence.recorded_tokens;
     std::memcpy(at(permit, memory, kTokensOffset + i * sizeof(TokenId)), &sequence.tokens[i],
                 sizeof(TokenId));
+    sequence.tokens_checksum.add(&sequence.tokens[i], sizeof(TokenId));
   }
   const std::span<const BlockId> blocks = sequence.blocks.blocks();
   for (; sequence.recorded_blocks < blocks.size(); ++sequence.recorded_blocks) {
@@ -125,6 +121,7 @@ void append(const LaunchPermit& permit, const RecordMemory& memory, std::uint32_
     std::memcpy(
         at(permit, memory, blocks_offset(max_context) + sequence.recorded_blocks * sizeof(block)),
         &block, sizeof(block));
+    sequence.blocks_checksum.add(&block, sizeof(block));
   }
 }
 
@@ -136,11 +133,15 @@ void commit_record(const LaunchPermit& permit, const RecordMemory& memory,
   if (sequence.record_number == 0) open_record(permit, memory, sequence, max_context);
   append(permit, memory, max_context, sequence);
   const auto known = static_cast<std::uint32_t>(sequence.tokens.size());
+  Checksum tokens_checksum = sequence.tokens_checksum;
   if (next && known < max_context) {
     std::memcpy(at(permit, memory, kTokensOffset + known * sizeof(TokenId)), &*next,
                 sizeof(TokenId));
+    tokens_checksum.add(&*next, sizeof(TokenId));
   }
   RecordSlot slot{.checksum = 0,
+                  .tokens_checksum = tokens_checksum.value,
+                  .blocks_checksum = sequence.blocks_checksum.value,
                   .committed = sequence.blocks.committed() + n_rows,
                   .tokens = known + (next && known < max_context ? 1 : 0),
                   .blocks = sequence.recorded_blocks,
@@ -170,12 +171,27 @@ Result<RecordHead> read_head(std::span<const std::byte> bytes, std::uint32_t max
   return head;
 }
 
-bool is_valid(const RecordSlot& slot, const RecordHead& head) {
+bool has_plausible_counts(const RecordSlot& slot, const RecordHead& head) {
   return slot.number > 0 && slot.checksum == slot_checksum(slot) &&
          slot.tokens <= head.max_context && slot.committed <= slot.tokens &&
          head.prompt_tokens > 0 && head.prompt_tokens <= slot.tokens &&
          slot.blocks <= max_blocks(head.max_context) &&
          slot.committed <= slot.blocks * KvLayout::kBlockTokens;
+}
+
+bool is_valid(const RecordSlot& slot, const RecordHead& head, std::span<const std::byte> bytes) {
+  if (!has_plausible_counts(slot, head)) return false;
+  const std::byte* tokens = bytes.data() + kTokensOffset;
+  const std::byte* blocks = bytes.data() + blocks_offset(head.max_context);
+  return slot.tokens_checksum == Checksum::of(tokens, slot.tokens * sizeof(TokenId)) &&
+         slot.blocks_checksum == Checksum::of(blocks, slot.blocks * sizeof(std::uint64_t));
+}
+
+/// The engine's name of a request (worker/serve/request_key.hpp): both halves are names.
+bool is_request_name(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return RequestId::parse(text).has_value();
+  return TenantId::parse(text.substr(0, slash)) && RequestId::parse(text.substr(slash + 1));
 }
 
 std::optional<RecordSlot> newest_slot(std::span<const std::byte> bytes, const RecordHead& head) {
@@ -184,7 +200,7 @@ std::optional<RecordSlot> newest_slot(std::span<const std::byte> bytes, const Re
     RecordSlot slot{};
     std::memcpy(&slot, bytes.data() + kSlotsOffset + i * kCacheLineBytes, sizeof(slot));
     const bool newer = !newest || slot.number > newest->number;
-    if (is_valid(slot, head) && newer) newest = slot;
+    if (newer && is_valid(slot, head, bytes)) newest = slot;
   }
   return newest;
 }
@@ -209,7 +225,10 @@ Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32
   const std::optional<RecordSlot> slot = newest_slot(bytes, head);
   if (!slot) return fail(Errc::FileCorrupt, "no commit of this sequence record is whole");
   const std::string_view request(head.request, strnlen(head.request, sizeof(head.request)));
-  SequenceRecord record{.request = TRY(RequestId::parse(request)),
+  if (!is_request_name(request)) {
+    return fail(Errc::FileCorrupt, "a sequence record names no request");
+  }
+  SequenceRecord record{.request = {std::string(request)},
                         .sampling = {.temperature = head.temperature,
                                      .seed = head.seed,
                                      .ignore_eos = head.ignore_eos != 0},

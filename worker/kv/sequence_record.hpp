@@ -9,10 +9,10 @@
 ///   384  u32 tokens[max_context]                       append-only
 ///   …    u64 blocks[ceil(max_context / 16)]            append-only, extent << 24 | index
 ///
-/// A commit appends tokens and blocks, then fills the older slot: checksum and counts first, the
-/// number last (release). A reader takes the valid slot with the higher number; a torn slot has a
-/// wrong checksum or still its old number, and the other one is good. Counts say how much of the
-/// append-only arrays is meant.
+/// A commit appends tokens and blocks, then fills the older slot: checksums and counts first, the
+/// number last (release). Counts say how much of the append-only arrays is meant, checksums what
+/// stands there. A reader takes the valid slot with the higher number; a torn slot has a wrong
+/// checksum or still its old number, and the other one, a commit older, is good.
 ///
 /// Readers treat every byte as input. Units: tokens, positions, blocks.
 #pragma once
@@ -42,7 +42,7 @@ struct RecordMemory {
 
 /// Everything a record says, after checking.
 struct SequenceRecord {
-  RequestId request;
+  RequestId request;  ///< As the engine knows it: "<id>" or "<tenant>/<id>".
   SamplingParams sampling;
   std::uint32_t max_emitted_tokens = 0;
   std::uint32_t prompt_tokens = 0;
@@ -57,7 +57,8 @@ void commit_record(const LaunchPermit& permit, const RecordMemory& memory,
                    std::uint32_t max_context, Sequence& sequence, std::uint32_t n_rows,
                    std::optional<TokenId> next);
 
-/// Reads a record that lies in one piece. Errors: FileCorrupt, naming what is wrong.
+/// Reads a record that lies in one piece. That tokens are of the vocabulary and blocks of the lease
+/// is for the caller to check. Errors: FileCorrupt, naming what is wrong.
 Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32_t max_context);
 
 }  // namespace leasehold

@@ -50,9 +50,11 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
 }
 
 void Scheduler::end_starved() {
+  // Least lost work first: its blocks may be all the others of its lease need.
+  std::ranges::stable_sort(starved_, {}, [](const Sequence* s) { return s->emitted(); });
   for (Sequence* sequence : starved_) {
-    const Tenancy& tenancy = tenancy_of(*sequence);
-    if (!tenancy.growth_denied) continue;
+    Tenancy& tenancy = tenancy_of(*sequence);
+    if (!std::exchange(tenancy.growth_denied, false)) continue;
     const auto detail = fmt::format(
         "no free KV block in lease {} ({} held) and the broker lends no more; retry later or "
         "ask for a larger quota",
@@ -149,6 +151,7 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
   auto sequence = std::make_unique<Sequence>(tenancy.waiting.front(), limits_.tokens_per_block);
   if (!reserve_first_blocks(*sequence, tenancy)) return false;
   sequence->place = free_place();
+  sequence->admission = ++admissions_;
   tenancy.waiting.pop_front();
   ++tenancy.running;
   const PromptRequest& request = sequence->request;
@@ -177,6 +180,7 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
         needed, to_string(tenancy.config.lease), free);
     rejected_.push_back({sequence.request.request, Error{Errc::PoolExhausted, detail}});
     tenancy.waiting.pop_front();
+    tenancy.growth_denied = false;
     return false;
   }
   wish(tenancy, needed - free);

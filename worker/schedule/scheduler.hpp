@@ -3,13 +3,15 @@
 /// Pure: no clock, no chance, no memory access; time is an argument. One scheduler per engine.
 ///
 /// A tick is `plan` → (the engine runs the forward pass) → `commit` or `abandon`. Decode rows come
-/// first, one per running sequence; prefill rows fill the rest of the token budget in chunks. A
-/// sequence that lacks a block waits without holding up the others; when the broker has refused to
-/// lend more, it ends with OutOfBlocks and nobody else notices.
+/// first, one per running sequence; prefill rows fill the rest of the token budget in chunks, in
+/// order of admission. A sequence that lacks a block waits without holding up the others; when the
+/// broker has refused to lend more, the one of its lease with the least to lose ends with
+/// OutOfBlocks and nobody else notices.
 ///
-/// Bound on waiting: with at most `max_batch_size` running sequences, every runnable sequence gets
-/// a row in every tick; waiting requests of different leases are admitted in turn (round robin), so
-/// a lease with a free place is passed over by at most one admission of every other lease.
+/// Bound on waiting: with a token budget of at least `max_batch_size`, every decoding sequence that
+/// has its block gets a row in every tick; waiting requests of different leases are admitted in
+/// turn (round robin), so a lease with a free place is passed over by at most one admission of
+/// every other lease.
 ///
 /// Threads: one (the engine's). Errors are typed; nothing a tenant asks for can abort.
 #pragma once
@@ -62,7 +64,8 @@ class Scheduler {
   /// Precondition: the lease is not known yet.
   void add_lease(TenancyConfig config);
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
-  /// The broker's answer to a GrowthWish was no. Those who need more end at the next plan.
+  /// The broker's answer to a GrowthWish was no. At the next plan one running sequence that lacks a
+  /// block ends, or the first waiting request is rejected when nothing of the lease runs.
   void deny_growth(LeaseId lease);
   std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count);
   /// Ends everything of the lease with `verdict` and forgets it.
@@ -125,6 +128,7 @@ class Scheduler {
   std::map<LeaseId, Tenancy> tenancies_;
   std::vector<std::unique_ptr<Sequence>> running_;
   LeaseId last_admitted_;  // the turn goes on after it
+  std::uint64_t admissions_ = 0;
   std::vector<Sequence*> starved_;
   std::vector<Completed> completed_;
   std::vector<AdmissionRejected> rejected_;

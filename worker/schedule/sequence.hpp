@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "worker/kv/block_table.hpp"
+#include "worker/kv/checksum.hpp"
 #include "worker/schedule/request.hpp"
 
 namespace leasehold {
@@ -13,12 +14,15 @@ struct Sequence {
   PromptRequest request;
   std::vector<TokenId> tokens;  ///< Prompt, then everything emitted.
   BlockTable blocks;
-  std::uint32_t place = 0;  ///< On the stop board, its own while it runs.
+  std::uint32_t place = 0;      ///< On the stop board, its own while it runs.
+  std::uint64_t admission = 0;  ///< Counts admissions of this scheduler; never the same twice.
 
   // How much of it the sequence record has (worker/kv/sequence_record.hpp).
   std::uint64_t record_number = 0;  ///< Of the last commit; 0: no record yet.
   std::uint32_t recorded_tokens = 0;
   std::uint32_t recorded_blocks = 0;
+  Checksum tokens_checksum;  ///< Over the recorded ones.
+  Checksum blocks_checksum;
 
   Sequence(PromptRequest from, std::uint32_t tokens_per_block)
       : request(std::move(from)), tokens(request.prompt), blocks(tokens_per_block) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <boost/asio/post.hpp>
 
 #include "worker/serve/request_key.hpp"
@@ -112,6 +114,11 @@ Result<PromptRequest> TenantServer::read_request(const wire::Generate& ask,
                                      .ignore_eos = ask.ignore_eos},
                         .max_emitted_tokens = ask.max_emitted_tokens};
   if (ask.prompt && ask.prompt->empty()) return fail(Errc::BadRequest, "the prompt is empty");
+  const auto is_unknown = [this](TokenId token) { return !parts_.tokenizer->contains(token); };
+  if (std::ranges::any_of(ask.emitted, is_unknown)) {
+    return fail(Errc::BadRequest,
+                fmt::format("token ids go from 0 to {}", parts_.tokenizer->n_vocab() - 1));
+  }
   request.prompt = ask.prompt ? TRY(parts_.tokenizer->encode(*ask.prompt)) : *ask.prompt_tokens;
   if (ask.deadline_ms) {
     request.deadline = parts_.clock->now() + std::chrono::milliseconds(*ask.deadline_ms);

@@ -131,7 +131,7 @@ class ActAtUnit final : public GateProbe {
  public:
   ActAtUnit(int unit, std::function<void()> act) : unit_(unit), act_(std::move(act)) {}
 
-  void unit_polled(std::uint32_t thread, LaunchSite, std::uint16_t) override {
+  void unit_polled(std::uint32_t thread, LaunchSite, std::uint16_t, SequenceMask) override {
     if (acted_.load()) after_[thread].fetch_add(1);
     if (polled_.fetch_add(1) != unit_) return;
     act_();
@@ -201,7 +201,7 @@ TEST_CASE("backend: a lease taken between two units of a launch is not touched b
   class TakeThenForbid final : public GateProbe {
    public:
     TakeThenForbid(SmallStep& s, FakeTable*& t) : step_(s), table_(t) {}
-    void unit_polled(std::uint32_t, LaunchSite, std::uint16_t) override {
+    void unit_polled(std::uint32_t, LaunchSite, std::uint16_t, SequenceMask) override {
       if (unit_ == 3) table_->revoke(FakeTable::slot_of(kDead));
       if (unit_ == 4) step_.kv.forbid(kDead);
       ++unit_;
@@ -261,7 +261,8 @@ TEST_CASE("backend: every unit announces what it can reach") {
   const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
   class Watch final : public GateProbe {
    public:
-    void unit_polled(std::uint32_t thread, LaunchSite site, std::uint16_t layer) override {
+    void unit_polled(std::uint32_t thread, LaunchSite site, std::uint16_t layer,
+                     SequenceMask) override {
       const Touches touches = touches_of(table->announcement_of(thread));
       const std::scoped_lock lock(mutex_);
       seen[site] = touches;

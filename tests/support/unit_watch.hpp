@@ -1,0 +1,82 @@
+/// Watches every unit of an engine and acts at a chosen one.
+///
+/// `act` runs between poll and run of its unit, under the watch's lock: units noted afterwards are
+/// noted after the act. A unit of another thread noted then may have polled before it, but the next
+/// one of that thread polled after it.
+///
+/// Threads: `start` and readers while no step runs.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "ipc/thread_gate.hpp"
+
+namespace leasehold::testing {
+
+struct WatchedUnit {
+  std::uint32_t thread = 0;
+  LaunchSite site = LaunchSite::Commit;
+  std::uint16_t layer = 0;
+  SequenceMask live = 0;
+};
+
+class UnitWatch final : public GateProbe {
+ public:
+  static constexpr std::size_t kNever = ~std::size_t{0};
+
+  /// Forgets what was seen; `act` comes at unit `at` from here on, counted from 0.
+  void start(std::size_t at = kNever, std::function<void()> act = {}) {
+    const std::scoped_lock lock(mutex_);
+    units_.clear();
+    at_ = at;
+    act_ = std::move(act);
+    second_at_ = kNever;
+    watching_ = true;
+  }
+  void stop() {
+    const std::scoped_lock lock(mutex_);
+    watching_ = false;
+  }
+
+  void unit_polled(std::uint32_t thread, LaunchSite site, std::uint16_t layer,
+                   SequenceMask live) override {
+    const std::scoped_lock lock(mutex_);
+    if (!watching_) return;
+    units_.push_back({thread, site, layer, live});
+    if (units_.size() - 1 == at_) act_();
+    if (units_.size() - 1 == second_at_) second_act_();
+  }
+  /// From within `act`: another one at a later unit.
+  void act_again(std::size_t at, std::function<void()> act) {
+    second_at_ = at;
+    second_act_ = std::move(act);
+  }
+
+  const std::vector<WatchedUnit>& units() const { return units_; }
+  std::size_t at() const { return at_; }
+  bool acted() const { return units_.size() > at_; }
+
+  /// How many units of each thread were noted after the act with one of `mask` live. The unit of
+  /// the act itself is not among them.
+  std::map<std::uint32_t, int> units_after_act(SequenceMask mask) const {
+    std::map<std::uint32_t, int> after;
+    for (std::size_t i = at_ + 1; acted() && i < units_.size(); ++i) {
+      if ((units_[i].live & mask) != 0) ++after[units_[i].thread];
+    }
+    return after;
+  }
+
+ private:
+  std::mutex mutex_;
+  bool watching_ = false;
+  std::vector<WatchedUnit> units_;
+  std::size_t at_ = kNever;
+  std::function<void()> act_;
+  std::size_t second_at_ = kNever;
+  std::function<void()> second_act_;
+};
+
+}  // namespace leasehold::testing
