@@ -1,0 +1,202 @@
+/// Whatever comes in, the answer is typed and everything else goes on.
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "common/random.hpp"
+#include "ipc/control/client.hpp"
+#include "tests/process/system/system.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using control::Client;
+using control::Json;
+
+Errc code_of(const Result<control::Payload>& reply) {
+  REQUIRE_FALSE(reply.has_value());
+  return reply.error().code;
+}
+
+/// A lease, and the connection that holds it.
+struct Holder {
+  Client broker;
+  wire::LeaseAcquired lease;
+  Client worker;
+};
+
+Holder hold(const System& system, const std::string& tenant) {
+  Client broker = Client::connect(system.broker_socket()).value();
+  const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
+  const auto lease = wire::LeaseAcquired::from_json(
+      broker.call("lease.acquire", {.body = ask.to_json()}).value().body);
+  Client worker = Client::connect(lease->address).value();
+  return {std::move(broker), *lease, std::move(worker)};
+}
+
+Json generate(const Holder& holder) {
+  return wire::Generate{.token = holder.lease.token,
+                        .request_id = {mint_request_id()},
+                        .prompt = "Once upon a time",
+                        .max_emitted_tokens = 4}
+      .to_json();
+}
+
+/// Sends raw bytes and reads one answer line, or nothing when the other end hangs up.
+std::string ask_raw(const std::string& socket_path, const std::string& bytes) {
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  socket_path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  for (std::size_t sent = 0; sent < bytes.size();) {
+    const ssize_t n = ::send(fd.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (n <= 0) break;
+    sent += static_cast<std::size_t>(n);
+  }
+  std::string answer;
+  char byte = 0;
+  while (::read(fd.get(), &byte, 1) == 1 && byte != '\n') answer += byte;
+  return answer;
+}
+
+std::string raw_code(const std::string& answer) {
+  const Json json = Json::parse(answer, nullptr, false);
+  return json.is_object() ? json["error"]["data"]["code"].get<std::string>() : answer;
+}
+
+void check_still_serves(System& system) {
+  CHECK(system.undisturbed({.tenant = "ann", .max_tokens = 8}).size() == 8);
+}
+
+}  // namespace
+
+TEST_CASE("bad input: lines that are no calls get a typed answer from broker and worker") {
+  System system;
+  system.admit("ann");
+  for (const std::string& socket : {system.broker_socket(), system.worker_socket("w1")}) {
+    CAPTURE(socket);
+    CHECK(raw_code(ask_raw(socket, "this is no JSON\n")) == "MalformedMessage");
+    CHECK(raw_code(ask_raw(socket, std::string(20'000, '[') + "\n")) == "MalformedMessage");
+    CHECK(raw_code(ask_raw(socket, std::string(10 << 20, 'x') + "\n")) == "MessageTooLarge");
+    CHECK(raw_code(ask_raw(socket, R"({"jsonrpc":"2.0","id":1,"method":"no.such"})"
+                                   "\n")) == "UnknownMethod");
+  }
+  check_still_serves(system);
+}
+
+TEST_CASE("bad input: requests a worker cannot serve are refused, each with its reason") {
+  System system;
+  system.admit("ann");
+  Holder holder = hold(system, "ann");
+  const auto ask = [&](const char* field, const Json& value) {
+    Json body = generate(holder);
+    body[field] = value;
+    return code_of(holder.worker.call("generate", {.body = body}));
+  };
+  CHECK(ask("prompt", "") == Errc::BadRequest);
+  std::string endless;
+  for (int i = 0; i < 2000; ++i) endless += "once upon a time ";
+  CHECK(ask("prompt", endless) == Errc::PromptTooLong);
+  CHECK(ask("token", holder.lease.token + "0") == Errc::BadToken);
+  CHECK(ask("token", "v1:1.1:ann:00") == Errc::BadToken);
+  CHECK(ask("max_emitted_tokens", 0) == Errc::BadRequest);
+  CHECK(ask("sampling", {{"temperature", "nan"}, {"seed", 0}}) == Errc::BadRequest);
+  CHECK(ask("sampling", {{"temperature", -1.0}, {"seed", 0}}) == Errc::BadRequest);
+  CHECK(ask("sampling", {{"temperature", nullptr}, {"seed", 0}}) == Errc::BadRequest);
+  CHECK(ask("emitted", Json::array({99'999})) == Errc::BadRequest);
+  Json both = generate(holder);
+  both["prompt_tokens"] = Json::array({1, 2});
+  CHECK(code_of(holder.worker.call("generate", {.body = both})) == Errc::BadRequest);
+  Json nan = generate(holder);
+  const std::string line = R"({"jsonrpc":"2.0","id":1,"method":"generate","params":)" + nan.dump();
+  CHECK(raw_code(ask_raw(system.worker_socket("w1"), line.substr(0, line.size() - 1) +
+                                                         R"(,"sampling":{"temperature":NaN}}})"
+                                                         "\n")) == "MalformedMessage");
+  CHECK(holder.worker.call("generate", {.body = generate(holder)}));
+  check_still_serves(system);
+}
+
+TEST_CASE("bad input: leases that are gone, old or somebody else's") {
+  System system;
+  system.admit("ann");
+  system.admit("small", {"--max-blocks", "102"});
+  Holder holder = hold(system, "ann");
+  const std::string lease = to_string(holder.lease.lease);
+  CHECK(system.brokerctl({"revoke", lease}) == 0);
+  REQUIRE(system.becomes_fenced(holder.lease.lease));
+  CHECK(system.brokerctl({"revoke", lease}) == exit_code(Errc::LeaseFenced));
+  const Errc later = code_of(holder.worker.call("generate", {.body = generate(holder)}));
+  CHECK(later == Errc::LeaseFenced);
+  const Errc renewed = code_of(holder.broker.call(
+      "lease.renew",
+      {.body =
+           wire::LeaseRenew{.lease = holder.lease.lease, .request_id = {"renew-1"}}.to_json()}));
+  CHECK(renewed == Errc::LeaseFenced);
+  const LeaseId older{holder.lease.lease.slot, holder.lease.lease.generation};
+  CHECK(system.brokerctl({"revoke", "4000.1"}) == exit_code(Errc::UnknownLease));
+  CHECK(system.brokerctl({"revoke", "nonsense"}) != 0);
+  // The slot is used again: the old generation is known to be old.
+  for (int i = 0; i < 8; ++i) {
+    Holder again = hold(system, "ann");
+    if (again.lease.lease.slot != older.slot) continue;
+    CHECK(system.brokerctl({"revoke", to_string(older)}) == exit_code(Errc::StaleGeneration));
+    break;
+  }
+  Holder small = hold(system, "small");
+  const wire::LeaseGrow grow{
+      .lease = small.lease.lease, .extents = 4, .request_id = {mint_request_id()}};
+  CHECK(code_of(small.broker.call("lease.grow", {.body = grow.to_json()})) == Errc::QuotaBlocks);
+  const wire::LeaseAcquire stranger{.tenant = {"nobody"}, .request_id = {mint_request_id()}};
+  CHECK(code_of(small.broker.call("lease.acquire", {.body = stranger.to_json()})) ==
+        Errc::UnknownTenant);
+  check_still_serves(system);
+}
+
+TEST_CASE("bad input: the same request id gives the same answer, with other wishes a conflict") {
+  System system;
+  system.admit("ann");
+  Client broker = Client::connect(system.broker_socket()).value();
+  wire::LeaseAcquire ask{.tenant = {"ann"}, .request_id = {"twice"}};
+  const auto first = broker.call("lease.acquire", {.body = ask.to_json()});
+  const auto second = broker.call("lease.acquire", {.body = ask.to_json()});
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(first->body == second->body);
+  CHECK(system.leases_of("ann").size() == 1);
+  ask.blocks = 7;
+  CHECK(code_of(broker.call("lease.acquire", {.body = ask.to_json()})) == Errc::RequestIdConflict);
+}
+
+TEST_CASE("bad input: a socket in use, a model that is none, a broker that is not there") {
+  System system;
+  const auto run = [&](std::vector<std::string> argv) {
+    argv.front() = std::string(LEASEHOLD_BIN_DIR) + "/" + argv.front();
+    auto child =
+        demo::Child::start({.argv = argv, .log_path = (system.directory() / "extra.log").string()});
+    REQUIRE(child);
+    std::optional<int> status;
+    eventually([&] { return (status = child->status()).has_value(); });
+    return status.value_or(-1);
+  };
+  const std::string own_source = LEASEHOLD_SOURCE_DIR "/CMakeLists.txt";
+  const std::string nowhere = system.directory() / "none.sock";
+  CHECK(run({"leasehold-broker", "--socket", system.broker_socket()}) ==
+        exit_code(Errc::SocketInUse));
+  CHECK(run({"leasehold-worker", "--broker", system.broker_socket(), "--model", own_source,
+             "--listen", nowhere}) == exit_code(Errc::FileCorrupt));
+  CHECK(run({"leasehold-worker", "--broker", system.broker_socket(), "--model", "/none.gguf",
+             "--listen", nowhere}) == exit_code(Errc::FileNotFound));
+  CHECK(run({"leasehold-tenant", "--socket", nowhere, "--tenant", "ann", "--prompt", "x"}) ==
+        exit_code(Errc::FileNotFound));
+  CHECK(run({"leasehold-broker", "--capacity", "none"}) == 2);
+  CHECK(run({"leasehold-worker"}) == 2);
+  CHECK(run({"brokerctl", "--socket", nowhere, "status"}) == exit_code(Errc::FileNotFound));
+  system.admit("ann");
+  check_still_serves(system);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,227 @@
+/// What happens when one of the processes dies or stops.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "common/process.hpp"
+#include "tests/process/system/system.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole) {
+  return part.size() <= whole.size() && std::equal(part.begin(), part.end(), whole.begin());
+}
+
+/// Stopped by a signal, as the kernel tells it.
+bool is_stopped(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  const auto state = stat.rfind(") ");
+  return state != std::string::npos && stat[state + 2] == 'T';
+}
+
+const TenantSpec kAnn{.tenant = "ann", .prompt = "Once upon a time"};
+const TenantSpec kBob{.tenant = "bob", .prompt = "The little fox"};
+const TenantSpec kCat{.tenant = "cat", .prompt = "One morning", .max_tokens = 400};
+
+void admit_all(System& system) {
+  for (const char* tenant : {"ann", "bob", "cat"}) system.admit(tenant);
+}
+
+}  // namespace
+
+TEST_CASE("a tenant killed mid-decode is revoked, fenced and freed; survivors unchanged") {
+  System system;
+  admit_all(system);
+  const auto ann_alone = system.undisturbed(kAnn);
+  const auto bob_alone = system.undisturbed(kBob);
+  const auto cat = system.start_tenant(kCat);
+  const auto ann = system.start_tenant(kAnn);
+  const auto bob = system.start_tenant(kBob);
+  REQUIRE(cat->read_tokens(20));
+  const LeaseId lease = cat->record().leases.back();
+  const auto kept = demo::keep_extents(system.view(), lease);
+  REQUIRE(kept);
+  REQUIRE(demo::sum({kept->front().before}).nonzero_bytes > 0);
+
+  REQUIRE(cat->child().signal(SIGKILL));
+
+  REQUIRE(system.becomes_fenced(lease));
+  CHECK(system.lease(lease).reason == RevokeReason::HolderGone);
+  CHECK(system.lease(lease).proof == "LaunchQuiet");
+  CHECK(eventually([&] { return all_zero_and_free(*kept); }));
+  CHECK(ann->finish() == 0);
+  CHECK(bob->finish() == 0);
+  CHECK((ann->record().tokens == ann_alone));
+  CHECK((bob->record().tokens == bob_alone));
+  CHECK(system.pool_is_whole());
+}
+
+TEST_CASE("a worker killed mid-decode leaves no lease live and no byte lost") {
+  System system;
+  admit_all(system);
+  const auto ann_alone = system.undisturbed(kAnn);
+  const auto cat = system.start_tenant(kCat);
+  const auto bob = system.start_tenant(kBob);
+  REQUIRE(cat->read_tokens(20));
+  REQUIRE(bob->read_tokens(5));
+  const LeaseId lease = cat->record().leases.back();
+  const auto kept = demo::keep_extents(system.view(), lease);
+  REQUIRE(kept);
+
+  REQUIRE(system.worker().signal(SIGKILL));
+
+  REQUIRE(system.becomes_fenced(lease));
+  // Its holder sees the worker's socket close and lets go; whoever is first gives the reason.
+  const RevokeReason reason = system.lease(lease).reason;
+  CHECK((reason == RevokeReason::WorkerGone || reason == RevokeReason::Released));
+  CHECK(eventually([&] { return system.status().leases_live == 0; }));
+  CHECK(eventually([&] { return all_zero_and_free(*kept); }));
+  CHECK(cat->finish() != 0);
+  CHECK(bob->finish() != 0);
+  CHECK(system.pool_is_whole());
+
+  system.start_worker("w2");
+  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+  CHECK(system.undisturbed(kAnn) == ann_alone);
+}
+
+TEST_CASE("a tenant that rebinds goes on on another worker when its own is killed") {
+  System system;
+  admit_all(system);
+  const auto alone = system.undisturbed(kCat);
+  system.start_worker("w2");
+  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+  TenantSpec spec = kCat;
+  spec.rebind = true;
+  spec.more = {"--worker", "w1"};
+  const auto held = system.start_tenant(spec);
+  REQUIRE(held->read_tokens(20));
+
+  // Fenced by the broker's operator, the tenant asks for w1 again and gets it.
+  REQUIRE(system.brokerctl({"revoke", "--tenant", "cat"}) == 0);
+
+  CHECK(held->finish() == 0);
+  CHECK((held->record().tokens == alone));
+  CHECK(held->record().leases.size() == 2);
+}
+
+TEST_CASE("a worker stopped between poll and launch, continued after the fence, starts nothing") {
+  // The stop falls on consecutive units, so that some can reach tenant memory and some cannot.
+  bool fenced_while_stopped = false;
+  bool waited_for_the_unit = false;
+  std::vector<std::int32_t> alone;
+  {
+    System calm;
+    admit_all(calm);
+    alone = calm.undisturbed(kCat);
+  }
+  for (int unit = 3000; unit < 3400; unit += 13) {
+    if (fenced_while_stopped && waited_for_the_unit) break;
+    CAPTURE(unit);
+    System system({.worker_arguments = {"--threads", "1"},
+                   .worker_fault = "worker.unit.polled:stop:" + std::to_string(unit)});
+    admit_all(system);
+    const auto cat = system.start_tenant(kCat);
+    const pid_t worker = system.worker().pid();
+    REQUIRE(eventually([&] { return is_stopped(worker); }));
+    REQUIRE(cat->read_until([](const auto& record) { return !record.leases.empty(); }));
+    const LeaseId lease = cat->record().leases.back();
+    const auto kept = demo::keep_extents(system.view(), lease);
+    REQUIRE(kept);
+    REQUIRE(is_stopped(worker));
+
+    REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0);
+
+    // Quiet is proven by what the threads announced; a unit that could touch the lease is not over
+    // before the worker runs again, so the answer cannot change while it stands.
+    const auto first_look = system.lease(lease).state;
+    const bool fenced =
+        first_look == LeaseState::Fenced ||
+        (first_look == LeaseState::Revoked && system.lease(lease).state == LeaseState::Fenced);
+    (fenced ? fenced_while_stopped : waited_for_the_unit) = true;
+    if (fenced) CHECK(all_zero_and_free(*kept));
+    REQUIRE(system.worker().signal(SIGCONT));
+
+    REQUIRE(system.becomes_fenced(lease));
+    CHECK(system.lease(lease).proof == "LaunchQuiet");
+    CHECK(cat->finish() == exit_code(Errc::LeaseRevoked));
+    CHECK(is_prefix(cat->record().tokens, alone));
+    CHECK(system.pool_is_whole());
+    CHECK(all_zero_and_free(*kept));
+  }
+  CHECK(fenced_while_stopped);
+  CHECK(waited_for_the_unit);
+}
+
+TEST_CASE("a worker that stays stopped is killed, and everything it held is fenced") {
+  System system({.broker_arguments = {"--fence-patience-ms", "300"}});
+  admit_all(system);
+  const auto cat = system.start_tenant(kCat);
+  REQUIRE(cat->read_tokens(10));
+  const LeaseId lease = cat->record().leases.back();
+  REQUIRE(system.worker().signal(SIGSTOP));
+  const pid_t worker = system.worker().pid();
+  REQUIRE(eventually([&] { return is_stopped(worker); }));
+
+  REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0);
+
+  CHECK(eventually([&] {
+    return system.status().leases_live == 0 || system.lease(lease).proof == "LaunchQuiet";
+  }));
+  REQUIRE(system.becomes_fenced(lease));
+  REQUIRE(system.worker().signal(SIGCONT));
+  CHECK(system.pool_is_whole());
+}
+
+TEST_CASE("without a broker a lease runs to its deadline and no further") {
+  System system;
+  system.admit("cat", {"--ttl-ms", "1500"});
+  const auto alone = system.undisturbed(kCat);
+  REQUIRE(alone.size() == 400);
+  TenantSpec endless = kCat;
+  endless.max_tokens = 480;
+  System slow({.worker_arguments = {"--slow-motion-us", "300"}});
+  slow.admit("cat", {"--ttl-ms", "1500"});
+  const auto cat = slow.start_tenant(endless);
+  REQUIRE(cat->read_tokens(3));
+
+  REQUIRE(slow.broker().signal(SIGKILL));
+
+  CHECK(cat->finish() != 0);
+  CHECK(cat->record().tokens.size() < alone.size());
+  CHECK(is_prefix(cat->record().tokens, alone));
+  // With its last lease over, the worker ends and says why.
+  std::optional<int> status;
+  CHECK(eventually([&] { return (status = slow.worker().status()).has_value(); }));
+  CHECK(status == exit_code(Errc::BrokerLost));
+}
+
+TEST_CASE("a kill at any named point of a worker leaks nothing") {
+  for (const char* fault :
+       {"worker.attached:kill", "worker.weights.filled:kill", "worker.extents.mapped:kill",
+        "worker.unit.polled:kill:4000", "worker.commit.before_record:kill:7",
+        "worker.commit.after_record:kill:7", "worker.extents.unmapped:kill"}) {
+    CAPTURE(fault);
+    System system({.worker_arguments = {}, .start_worker = false});
+    admit_all(system);
+    system.start_worker("w1", fault);
+    std::unique_ptr<Tenant> cat;
+    const bool ready =
+        eventually([&] { return system.worker_is_ready() || has_exited(system.worker().pidfd()); });
+    REQUIRE(ready);
+    if (!has_exited(system.worker().pidfd())) cat = system.start_tenant(kCat);
+    if (cat) cat->finish();
+    REQUIRE(eventually([&] { return has_exited(system.worker().pidfd()); }));
+
+    CHECK(eventually([&] { return system.status().leases_live == 0; }));
+    CHECK(system.pool_is_whole());
+    system.start_worker("w2");
+    REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+    CHECK(system.undisturbed(kAnn).size() == kAnn.max_tokens);
+  }
+}
+
+}  // namespace leasehold::testing

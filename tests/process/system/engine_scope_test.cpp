@@ -1,0 +1,151 @@
+/// Leases that change while requests run: weights taken back, memory grown and given back, TTL.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+
+#include "common/process.hpp"
+#include "common/random.hpp"
+#include "ipc/control/client.hpp"
+#include "tests/process/system/system.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+control::Client connect(const System& system) {
+  return control::Client::connect(system.broker_socket()).value();
+}
+
+RequestId fresh_id() {
+  return {mint_request_id()};
+}
+
+}  // namespace
+
+TEST_CASE("weights taken back mid-decode come back under a fresh lease; every text is unchanged") {
+  System system;
+  for (const char* tenant : {"ann", "bob"}) system.admit(tenant);
+  const TenantSpec ann_spec{.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 300};
+  const TenantSpec bob_spec{.tenant = "bob", .prompt = "The little fox", .max_tokens = 300};
+  const auto ann_alone = system.undisturbed(ann_spec);
+  const auto bob_alone = system.undisturbed(bob_spec);
+  const auto ann = system.start_tenant(ann_spec);
+  const auto bob = system.start_tenant(bob_spec);
+  REQUIRE(ann->read_tokens(20));
+  REQUIRE(bob->read_tokens(20));
+  const auto engine = system.engine_leases();
+  REQUIRE(engine.size() == 1);
+
+  REQUIRE(system.brokerctl({"revoke", to_string(engine.front().lease)}) == 0);
+
+  REQUIRE(system.becomes_fenced(engine.front().lease));
+  CHECK(ann->finish() == 0);
+  CHECK(bob->finish() == 0);
+  CHECK((ann->record().tokens == ann_alone));
+  CHECK((bob->record().tokens == bob_alone));
+  const auto now = system.engine_leases();
+  REQUIRE(now.size() == 2);
+  CHECK(now.back().state == LeaseState::Live);
+  CHECK_FALSE(has_exited(system.worker().pidfd()));
+}
+
+TEST_CASE("a second worker shares the published weights") {
+  System system;
+  system.start_worker("w2");
+  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+  const auto engine = system.engine_leases();
+  REQUIRE(engine.size() == 2);
+  int regions = 0;
+  const auto seen = system.view().events();
+  REQUIRE(seen);
+  for (const auto& stamped : *seen) {
+    const auto* change = std::get_if<events::RegionStateChanged>(&stamped.event);
+    const bool loaded =
+        change != nullptr && change->kind == "weights" && change->state == "Loading";
+    regions += loaded ? 1 : 0;
+  }
+  CHECK(regions == 1);
+}
+
+TEST_CASE("a lease grows when its requests need more than it holds, and gives extents back") {
+  System system({.worker_arguments = {}});
+  system.admit("ann", {"--ttl-ms", "600000"});
+  // One extent holds 102 blocks; each of these requests needs more than 30.
+  const TenantSpec spec{.tenant = "ann", .prompt = "In the garden", .max_tokens = 490};
+  const auto alone = system.undisturbed(spec);
+  auto client = connect(system);
+  const auto acquired = wire::LeaseAcquired::from_json(
+      client
+          .call("lease.acquire",
+                {.body = wire::LeaseAcquire{.tenant = {"ann"}, .request_id = fresh_id()}.to_json()})
+          .value()
+          .body);
+  REQUIRE(acquired);
+  auto worker = control::Client::connect(acquired->address).value();
+  for (int i = 0; i < 5; ++i) {
+    const wire::Generate ask{.token = acquired->token,
+                             .request_id = {"r" + std::to_string(i)},
+                             .prompt = spec.prompt,
+                             .max_emitted_tokens = spec.max_tokens,
+                             .ignore_eos = true};
+    REQUIRE(worker.call("generate", {.body = ask.to_json()}));
+  }
+  std::map<std::string, std::vector<std::int32_t>> texts;
+  int completed = 0;
+  while (completed < 5) {
+    const auto told = worker.next_notification(std::chrono::seconds(60));
+    REQUIRE(told);
+    if (told->method == "completed") {
+      ++completed;
+      const auto end = wire::RequestCompleted::from_json(told->params.body).value();
+      CHECK(end.reason == "MaxTokensReached");
+    } else {
+      const auto token = wire::TokenEmitted::from_json(told->params.body).value();
+      texts[token.request.value].push_back(token.token);
+    }
+  }
+  for (const auto& [request, tokens] : texts) CHECK((tokens == alone));
+  CHECK(system.lease(acquired->lease).extents >= 2);
+
+  const wire::LeaseShrink shrink{.lease = acquired->lease, .extents = 8, .request_id = fresh_id()};
+  const auto resized = wire::LeaseResized::from_json(
+      client.call("lease.shrink", {.body = shrink.to_json()}).value().body);
+  REQUIRE(resized);
+  CHECK(resized->extents < 2);
+  CHECK(eventually([&] {
+    const auto status = system.status();
+    return status.free_bytes + status.owned_bytes == status.capacity_bytes;
+  }));
+}
+
+TEST_CASE("a holder that does not renew loses its lease at the deadline; one that does keeps it") {
+  System system;
+  system.admit("ann", {"--ttl-ms", "300"});
+  auto client = connect(system);
+  const wire::LeaseAcquire ask{.tenant = {"ann"}, .request_id = fresh_id()};
+  const auto acquired = wire::LeaseAcquired::from_json(
+      client.call("lease.acquire", {.body = ask.to_json()}).value().body);
+  REQUIRE(acquired);
+  // leasehold-tenant renews: its text takes longer than the TTL and ends well all the same.
+  const auto kept = system.start_tenant({.tenant = "ann", .max_tokens = 400});
+  CHECK(kept->finish() == 0);
+
+  REQUIRE(system.becomes_fenced(acquired->lease));
+  CHECK(system.lease(acquired->lease).reason == RevokeReason::TtlExpired);
+  CHECK(system.lease(kept->record().leases.front()).reason == RevokeReason::Released);
+}
+
+TEST_CASE("a draining lease takes no new work and is taken back at its deadline") {
+  System system;
+  system.admit("ann");
+  const auto ann = system.start_tenant({.tenant = "ann", .max_tokens = 480});
+  REQUIRE(ann->read_tokens(5));
+  const LeaseId lease = ann->record().leases.front();
+
+  REQUIRE(system.brokerctl({"drain", to_string(lease), "--grace-ms", "200"}) == 0);
+
+  REQUIRE(system.becomes_fenced(lease));
+  CHECK(system.lease(lease).reason == RevokeReason::DrainDeadline);
+  ann->finish();
+}
+
+}  // namespace leasehold::testing

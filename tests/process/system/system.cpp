@@ -1,0 +1,222 @@
+#include "tests/process/system/system.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace leasehold::testing {
+namespace {
+
+constexpr int kPatience_ms = 60'000;
+constexpr int kAskAgain_ms = 5;
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().detail);
+  return *std::move(result);
+}
+
+/// Waits for a readable descriptor; with none, just for a moment.
+void wait(int fd, int at_most_ms) {
+  pollfd entry{fd, POLLIN, 0};
+  ::poll(&entry, fd < 0 ? 0 : 1, at_most_ms);
+}
+
+std::filesystem::path fresh_directory() {
+  std::string pattern = std::filesystem::temp_directory_path() / "leasehold-test-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
+  return pattern;
+}
+
+}  // namespace
+
+bool eventually(const std::function<bool()>& holds) {
+  for (int waited_ms = 0; waited_ms < kPatience_ms; waited_ms += kAskAgain_ms) {
+    if (holds()) return true;
+    wait(-1, kAskAgain_ms);
+  }
+  return false;
+}
+
+// ----------------------------------------------------------------------------------------- Tenant
+
+bool Tenant::read() {
+  char bytes[4096];
+  while (true) {
+    const ssize_t n = ::read(child_.output().get(), bytes, sizeof(bytes));
+    if (n == 0) return true;
+    if (n < 0) return false;
+    lines_.append({bytes, static_cast<std::size_t>(n)});
+    while (const auto line = lines_.next()) {
+      const Result<void> noted = demo::note(record_, *line);
+      if (!noted) throw std::runtime_error(noted.error().detail);
+    }
+  }
+}
+
+bool Tenant::read_until(const std::function<bool(const demo::TenantRecord&)>& holds) {
+  for (int rounds = 0; rounds < kPatience_ms / 100; ++rounds) {
+    const bool over = read();
+    if (holds(record_)) return true;
+    if (over) return false;
+    wait(child_.output().get(), 100);
+  }
+  return false;
+}
+
+bool Tenant::read_tokens(std::size_t count) {
+  return read_until([count](const auto& record) { return record.tokens.size() >= count; });
+}
+
+int Tenant::finish() {
+  while (!read()) wait(child_.output().get(), 100);
+  std::optional<int> status;
+  eventually([&] { return (status = child_.status()).has_value(); });
+  return status.value_or(-1);
+}
+
+// ----------------------------------------------------------------------------------------- System
+
+System::System(SystemSpec spec) : spec_(std::move(spec)), directory_(fresh_directory()) {
+  std::vector<std::string> arguments{"--socket", broker_socket(), "--capacity", "64MiB",
+                                     "--allow-memory-audit"};
+  const auto& more = spec_.broker_arguments;
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const bool patient = std::ranges::find(more, "--fence-patience-ms") == more.end();
+  if (patient) arguments.insert(arguments.end(), {"--fence-patience-ms", "600000"});
+  broker_.emplace(start("leasehold-broker", arguments, {}, false));
+  const bool listens = eventually([this] {
+    auto connected = demo::BrokerView::connect(broker_socket());
+    if (connected) view_.emplace(*std::move(connected));
+    return connected.has_value();
+  });
+  if (!listens) throw std::runtime_error("the broker does not listen");
+  if (!spec_.start_worker) return;
+  start_worker("w1", spec_.worker_fault);
+  if (!eventually([this] { return worker_is_ready(); })) {
+    throw std::runtime_error("the worker is not ready");
+  }
+}
+
+System::~System() {
+  workers_.clear();
+  broker_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+demo::Child System::start(const std::string& program, std::vector<std::string> arguments,
+                          const std::string& fault, bool read_output) {
+  std::vector<std::string> argv;
+  if (!fault.empty()) argv = {"/usr/bin/env", "LEASEHOLD_FAULT=" + fault};
+  argv.push_back(std::string(LEASEHOLD_BIN_DIR) + "/" + program);
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  const std::string log = directory_ / (program + "-" + std::to_string(++programs_) + ".log");
+  return must(
+      demo::Child::start({.argv = std::move(argv), .log_path = log, .read_output = read_output}));
+}
+
+void System::start_worker(const std::string& name, const std::string& fault) {
+  std::vector<std::string> arguments{
+      "--broker", broker_socket(),
+      "--name",   name,
+      "--model",  std::string(LEASEHOLD_SOURCE_DIR) + "/tools/models/leasehold-stories-q8_0.gguf",
+      "--listen", worker_socket(name)};
+  arguments.insert(arguments.end(), spec_.worker_arguments.begin(), spec_.worker_arguments.end());
+  workers_.erase(name);
+  workers_.emplace(name, start("leasehold-worker", arguments, fault, false));
+}
+
+bool System::worker_is_ready(const std::string& name) {
+  const auto workers = must(view_->workers());
+  return std::ranges::any_of(workers, [&](const wire::WorkerView& worker) {
+    return worker.worker == name && worker.state == "ready";
+  });
+}
+
+void System::remove_worker(const std::string& name) {
+  workers_.erase(name);
+}
+
+void System::admit(const std::string& tenant, std::vector<std::string> more) {
+  std::vector<std::string> arguments{"admit", tenant, "--max-concurrent", "8"};
+  if (std::ranges::find(more, "--max-blocks") == more.end()) {
+    more.insert(more.end(), {"--max-blocks", "2000"});
+  }
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  if (brokerctl(arguments) != 0) throw std::runtime_error("admit failed");
+}
+
+std::unique_ptr<Tenant> System::start_tenant(const TenantSpec& spec) {
+  std::vector<std::string> arguments{"--socket",     broker_socket(),
+                                     "--tenant",     spec.tenant,
+                                     "--prompt",     spec.prompt,
+                                     "--max-tokens", std::to_string(spec.max_tokens),
+                                     "--ignore-eos", "-o",
+                                     "json"};
+  if (spec.rebind) arguments.push_back("--rebind");
+  arguments.insert(arguments.end(), spec.more.begin(), spec.more.end());
+  return std::make_unique<Tenant>(start("leasehold-tenant", arguments, {}, true));
+}
+
+std::vector<std::int32_t> System::undisturbed(const TenantSpec& spec) {
+  const auto tenant = start_tenant(spec);
+  if (tenant->finish() != 0) throw std::runtime_error("the undisturbed run failed");
+  return tenant->record().tokens;
+}
+
+int System::brokerctl(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"--socket", broker_socket()});
+  demo::Child child = start("brokerctl", arguments, {}, false);
+  std::optional<int> status;
+  eventually([&] { return (status = child.status()).has_value(); });
+  return status.value_or(-1);
+}
+
+wire::StatusView System::status() {
+  return must(view_->status());
+}
+
+wire::LeaseView System::lease(LeaseId lease) {
+  for (wire::LeaseView& view : must(view_->leases())) {
+    if (view.lease == lease) return view;
+  }
+  throw std::runtime_error("no lease " + to_string(lease));
+}
+
+std::vector<wire::LeaseView> System::leases_of(const std::string& tenant) {
+  auto leases = must(view_->leases());
+  std::erase_if(leases, [&](const wire::LeaseView& lease) { return lease.tenant != tenant; });
+  return leases;
+}
+
+std::vector<wire::LeaseView> System::engine_leases() {
+  auto leases = must(view_->leases());
+  std::erase_if(
+      leases, [](const wire::LeaseView& lease) { return lease.scope != wire::LeaseScope::Engine; });
+  return leases;
+}
+
+bool System::becomes_fenced(LeaseId id) {
+  return eventually([&] { return lease(id).state == LeaseState::Fenced; });
+}
+
+bool System::pool_is_whole() {
+  return eventually([this] {
+    const wire::StatusView now = status();
+    return now.free_bytes == now.capacity_bytes;
+  });
+}
+
+bool all_zero_and_free(const std::vector<demo::KeptExtent>& extents) {
+  for (const demo::KeptExtent& extent : extents) {
+    const demo::MemoryReading now = must(demo::read_memory(extent.object));
+    if (now.allocated_bytes != 0 || now.nonzero_bytes != 0) return false;
+  }
+  return !extents.empty();
+}
+
+}  // namespace leasehold::testing

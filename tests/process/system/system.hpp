@@ -1,0 +1,108 @@
+/// A real broker, real workers and real tenants, each a process, in a directory of their own.
+///
+/// Waiting is bounded and by condition; no test asserts on how long anything took.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/demo_program/broker_view.hpp"
+#include "tools/demo_program/child.hpp"
+#include "tools/demo_program/memory_audit.hpp"
+#include "tools/demo_program/tenant_record.hpp"
+
+namespace leasehold::testing {
+
+/// Asks again until it holds; false after a minute.
+bool eventually(const std::function<bool()>& holds);
+
+/// One leasehold-tenant, and what it told so far.
+class Tenant {
+ public:
+  explicit Tenant(demo::Child child) : child_(std::move(child)) {}
+
+  /// Reads what is there; true once its output has ended.
+  bool read();
+  /// Reads until `holds`; false when the output ends or a minute passes first.
+  bool read_until(const std::function<bool(const demo::TenantRecord&)>& holds);
+  bool read_tokens(std::size_t count);
+  /// Reads to the end and reaps. Its exit code, or 128 + signal.
+  int finish();
+  const demo::TenantRecord& record() const { return record_; }
+  demo::Child& child() { return child_; }
+
+ private:
+  demo::Child child_;
+  demo::LineBuffer lines_;
+  demo::TenantRecord record_;
+};
+
+struct TenantSpec {
+  std::string tenant;
+  std::string prompt = "Once upon a time";
+  std::uint32_t max_tokens = 120;
+  bool rebind = false;
+  std::vector<std::string> more;
+};
+
+struct SystemSpec {
+  std::vector<std::string> broker_arguments;
+  std::vector<std::string> worker_arguments = {"--slow-motion-us", "30"};
+  std::string worker_fault;  ///< LEASEHOLD_FAULT of the first worker; empty for none.
+  bool start_worker = true;
+};
+
+class System {
+ public:
+  explicit System(SystemSpec spec = {});
+  ~System();
+  System(const System&) = delete;
+  System& operator=(const System&) = delete;
+
+  std::string broker_socket() const { return directory_ / "broker.sock"; }
+  std::string worker_socket(const std::string& name) const { return directory_ / (name + ".sock"); }
+  const std::filesystem::path& directory() const { return directory_; }
+
+  demo::Child& broker() { return *broker_; }
+  demo::Child& worker(const std::string& name = "w1") { return workers_.at(name); }
+  void start_worker(const std::string& name, const std::string& fault = {});
+  bool worker_is_ready(const std::string& name = "w1");
+  /// Kills it and forgets it.
+  void remove_worker(const std::string& name);
+
+  void admit(const std::string& tenant, std::vector<std::string> more = {});
+  std::unique_ptr<Tenant> start_tenant(const TenantSpec& spec);
+  /// What the tenant says when nobody disturbs it.
+  std::vector<std::int32_t> undisturbed(const TenantSpec& spec);
+  /// Exit code of brokerctl with these arguments.
+  int brokerctl(std::vector<std::string> arguments);
+
+  demo::BrokerView& view() { return *view_; }
+  wire::StatusView status();
+  wire::LeaseView lease(LeaseId lease);
+  std::vector<wire::LeaseView> leases_of(const std::string& tenant);
+  std::vector<wire::LeaseView> engine_leases();
+  bool becomes_fenced(LeaseId lease);
+  /// All KV memory is free again, and no byte is missing.
+  bool pool_is_whole();
+
+ private:
+  demo::Child start(const std::string& program, std::vector<std::string> arguments,
+                    const std::string& fault, bool read_output);
+
+  SystemSpec spec_;
+  std::filesystem::path directory_;
+  int programs_ = 0;
+  std::map<std::string, demo::Child> workers_;
+  std::optional<demo::Child> broker_;
+  std::optional<demo::BrokerView> view_;
+};
+
+/// Every kept extent reads as zero and has no memory behind it.
+bool all_zero_and_free(const std::vector<demo::KeptExtent>& extents);
+
+}  // namespace leasehold::testing
