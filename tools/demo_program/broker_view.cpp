@@ -67,8 +67,8 @@ Result<std::vector<events::StampedEvent>> BrokerView::events() {
 }
 
 Result<UniqueFd> BrokerView::open_extent(ExtentId extent) {
-  auto reply =
-      TRY(client_.call("extent.open", {.body = {{"extent", std::to_string(extent.value)}}}));
+  auto reply = TRY(client_.call(std::string(wire::ExtentOpen::kMethod),
+                                {.body = wire::ExtentOpen{.extent = extent}.to_json()}));
   if (reply.fds.size() == 1) return std::move(reply.fds.front());
   return fail(Errc::MalformedMessage, "extent.open must answer with one descriptor");
 }

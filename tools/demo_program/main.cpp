@@ -19,6 +19,7 @@ using namespace leasehold;
 using namespace leasehold::demo;
 
 constexpr int kNotAllOk = 1;
+constexpr int kInterrupted = 130;  // As a shell calls the end by SIGINT.
 
 std::unique_ptr<Screen> make_screen(bool plain) {
   winsize size{};
@@ -35,13 +36,12 @@ Result<void> write_report(const std::string& path, const wire::Json& report) {
 }
 
 /// True when every promise was kept.
-Result<bool> perform(const Settings& settings) {
-  const Patience patience = TRY(Patience::create());
+Result<bool> perform(const Settings& settings, const Patience& patience) {
   const auto stage = TRY(Stage::set(settings, patience));
   const auto screen = make_screen(settings.plain);
   auto seen = play(*stage, *screen, std::cout);
   const auto checks = seen ? judge(*seen) : std::vector<Check>{};
-  if (!all_ok(checks)) {
+  if (!all_ok(checks) && !patience.interrupted()) {
     stage->keep_logs();
     std::cerr << "Logs: " << stage->directory().string() << "/*.log\n";
   }
@@ -51,6 +51,11 @@ Result<bool> perform(const Settings& settings) {
     TRY(write_report(*settings.report_path, report_json(*seen, checks, settings)));
   }
   return all_ok(checks);
+}
+
+int end_with(const Error& error) {
+  std::cerr << cli::explain("leasehold-demo", error) << '\n';
+  return exit_code(error.code);
 }
 
 void describe(CLI::App& app, Settings& settings) {
@@ -77,11 +82,14 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
   }
-  const auto all_kept = perform(settings);
-  if (!all_kept) {
-    std::cerr << cli::explain("leasehold-demo", all_kept.error()) << '\n';
-    return exit_code(all_kept.error().code);
+  const auto patience = Patience::create();
+  if (!patience) return end_with(patience.error());
+  const auto all_kept = perform(settings, *patience);
+  if (patience->interrupted()) {
+    std::cerr << "leasehold-demo: interrupted; everything it started has ended\n";
+    return kInterrupted;
   }
+  if (!all_kept) return end_with(all_kept.error());
   std::cout << (*all_kept ? "\nAll promises kept.\n" : "\nNOT all promises were kept.\n");
   return *all_kept ? cli::kExitOk : kNotAllOk;
 }

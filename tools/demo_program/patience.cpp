@@ -27,7 +27,8 @@ Result<std::vector<int>> Patience::wait(std::span<const int> descriptors, Durati
   if (::poll(entries.data(), entries.size(), timeout_ms) < 0 && errno != EINTR) {
     return fail_errno(Errc::SystemError, "poll", errno);
   }
-  if (entries.back().revents != 0) return fail(Errc::TimedOut, "interrupted");
+  interrupted_ = interrupted_ || entries.back().revents != 0;
+  if (interrupted_) return fail(Errc::TimedOut, "interrupted");
   entries.pop_back();
   std::vector<int> ready;
   for (const pollfd& entry : entries) {

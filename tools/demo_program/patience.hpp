@@ -16,12 +16,15 @@ class Patience {
   static Result<Patience> create();
 
   /// The descriptors that became readable (or were closed) within `at_most`; none when none did.
-  /// Errors: TimedOut with "interrupted" after a signal.
+  /// Errors: TimedOut after a signal; `interrupted` is true from then on.
   Result<std::vector<int>> wait(std::span<const int> descriptors, Duration at_most) const;
+
+  bool interrupted() const { return interrupted_; }
 
  private:
   explicit Patience(UniqueFd signals) : signals_(std::move(signals)) {}
   UniqueFd signals_;
+  mutable bool interrupted_ = false;
 };
 
 }  // namespace leasehold::demo

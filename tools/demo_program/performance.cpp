@@ -45,7 +45,7 @@ Result<void> Player::read() {
   const ssize_t got = ::read(child_.output().get(), bytes.data(), bytes.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
   if (got < 0) return fail_errno(Errc::SystemError, "read", errno);
-  if (got == 0) over_ = true;
+  if (got == 0) record_.gone = true;
   lines_.append({bytes.data(), static_cast<std::size_t>(got)});
   while (const auto line = lines_.next()) TRY(note(record_, *line));
   return {};

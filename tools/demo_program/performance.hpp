@@ -20,7 +20,7 @@ class Player {
   const Actor& actor() const { return actor_; }
   const TenantRecord& record() const { return record_; }
   /// Its output has ended: it exited or was killed.
-  bool is_over() const { return over_; }
+  bool is_over() const { return record_.gone; }
   int output() const { return child_.output().get(); }
 
   /// Takes in what can be read now. Errors: MalformedMessage.
@@ -37,7 +37,6 @@ class Player {
   Child child_;
   LineBuffer lines_;
   TenantRecord record_;
-  bool over_ = false;
 };
 
 using Players = std::vector<std::unique_ptr<Player>>;

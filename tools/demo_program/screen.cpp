@@ -25,14 +25,17 @@ std::string fit(std::string text, std::size_t width) {
   return text + std::string(width - cli::display_width(text), ' ');
 }
 
+std::string_view state(const TenantRecord& record) {
+  if (record.failed) return "failed";
+  if (record.completed) return "done";
+  if (record.gone) return "gone";
+  if (record.leases.empty()) return "waits";
+  return record.revocations.size() < record.leases.size() ? "streams" : "rebinds";
+}
+
 std::string heading(const TenantRecord& record) {
   const std::string lease = record.leases.empty() ? "-" : to_string(record.leases.back());
-  const char* state = record.failed                                      ? "failed"
-                      : record.completed                                 ? "done"
-                      : record.revocations.size() < record.leases.size() ? "streams"
-                      : record.revocations.empty()                       ? "waits"
-                                                                         : "rebinds";
-  return fmt::format("{} lease {} {} {}", record.name, lease, record.tokens.size(), state);
+  return fmt::format("{} lease {} {} {}", record.name, lease, record.tokens.size(), state(record));
 }
 
 }  // namespace

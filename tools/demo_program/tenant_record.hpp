@@ -25,6 +25,7 @@ struct TenantRecord {
   std::vector<Revocation> revocations;
   std::optional<std::string> completed;  ///< The reason it ended with.
   std::optional<std::string> failed;     ///< Code and detail.
+  bool gone = false;                     ///< Its output has ended.
 };
 
 /// One line of JSON. Errors: MalformedMessage, also for a position that is not the next one.

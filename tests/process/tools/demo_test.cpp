@@ -1,7 +1,10 @@
 // The demo with the real broker, worker, tenants and operator.
-#include <filesystem>
+#include <signal.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
 
 #include "tests/process/tools/program_run.hpp"
 
@@ -12,6 +15,25 @@ namespace {
 const std::string kModel =
     std::string(LEASEHOLD_SOURCE_DIR) + "/tools/models/leasehold-stories-q8_0.gguf";
 constexpr auto kPatience = std::chrono::seconds(240);
+
+/// Programs started while it stands make their temporary files in a directory that goes with it.
+struct TemporaryFiles {
+  std::filesystem::path directory = std::filesystem::temp_directory_path() /
+                                    ("leasehold-demo-test-" + std::to_string(::getpid()));
+  TemporaryFiles() {
+    std::filesystem::create_directory(directory);
+    ::setenv("TMPDIR", directory.c_str(), 1);
+  }
+  ~TemporaryFiles() {
+    ::unsetenv("TMPDIR");
+    std::filesystem::remove_all(directory);
+  }
+  /// Directories the demo made and did not take away.
+  auto left_behind() const {
+    return std::ranges::count_if(std::filesystem::directory_iterator(directory),
+                                 [](const auto& entry) { return entry.is_directory(); });
+  }
+};
 
 }  // namespace
 
@@ -28,10 +50,28 @@ TEST_CASE("demo: every promise is kept") {
 }
 
 TEST_CASE("demo: a worker that cannot start is named, with the end of its log") {
+  const TemporaryFiles files;
   ProgramRun run("leasehold-demo",
                  {"--bin-dir", LEASEHOLD_BIN_DIR, "--model", "/nowhere/model.gguf", "--plain"});
 
   CHECK(run.finish([] {}, kPatience) == exit_code(Errc::ConnectionLost));
   CHECK(run.errors().find("the worker ended") != std::string::npos);
   CHECK(run.errors().find("/nowhere/model.gguf") != std::string::npos);
+  CHECK(files.left_behind() == 1);
+}
+
+TEST_CASE("demo: Ctrl-C ends everything it started and leaves nothing behind") {
+  const TemporaryFiles files;
+  ProgramRun run("leasehold-demo", {"--bin-dir", LEASEHOLD_BIN_DIR, "--model", kModel, "--plain"});
+  bool asked = false;
+
+  const int code = run.finish(
+      [&] {
+        const bool plays = run.output.find("Side by side") != std::string::npos;
+        if (plays && !asked) asked = run.child.signal(SIGINT).has_value();
+      },
+      kPatience);
+
+  CHECK(code == 130);
+  CHECK(files.left_behind() == 0);
 }
