@@ -96,6 +96,7 @@ TEST_CASE("table reader: what is no memory object at all is refused") {
 TEST_CASE("table reader: memory too small for a header is refused before it is read") {
   check_untrusted({.real_size_bytes = table_size_bytes(0) - 1});
   check_untrusted({.real_size_bytes = 32});
+  check_untrusted({.real_size_bytes = 0});
 }
 
 TEST_CASE("table reader: another magic, version or size is final") {

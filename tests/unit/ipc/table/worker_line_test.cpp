@@ -1,10 +1,9 @@
 #include "ipc/table/worker_line.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <optional>
-#include <vector>
 
 #include "tests/support/child_process.hpp"
 #include "tests/support/leased_memory.hpp"
@@ -26,6 +25,21 @@ struct Line {
     return reader.is_quiet_since(seen, scope);
   }
 };
+
+struct ForgedLine {
+  std::size_t size_bytes = line_size_bytes();
+  std::uint64_t magic = kLineMagic;
+  std::uint64_t abi_version = kSegmentAbiVersion;
+};
+
+/// The descriptor of a line whose every number can be a lie.
+UniqueFd forged_line(const ForgedLine& line) {
+  const auto object =
+      required(MemoryObject::create({.name = "test", .size_bytes = line.size_bytes}));
+  const std::uint64_t header[] = {line.magic, line.size_bytes, line.abi_version};
+  REQUIRE(::pwrite(object.fd().get(), header, sizeof(header), 0) == sizeof(header));
+  return required(object.fd().duplicate());
+}
 
 constexpr Touches kTenantScope = Touches::TenantMemory;
 constexpr Touches kEngineScope = Touches::WeightsAndScratch;
@@ -104,15 +118,14 @@ TEST_CASE("worker line: a worker attaches to nothing but a worker line") {
     REQUIRE_FALSE(writer);
     CHECK(writer.error().code == Errc::UntrustedSegment);
   };
-  const auto object_of = [](std::size_t size_bytes) {
-    const auto object = required(MemoryObject::create({.name = "test", .size_bytes = size_bytes}));
-    return required(object.fd().duplicate());
-  };
   check_refused(UniqueFd());
   check_refused(UniqueFd(::memfd_create("unsealed", MFD_CLOEXEC)));
-  check_refused(object_of(line_size_bytes() - 64));
-  check_refused(object_of(line_size_bytes() + 64));
-  check_refused(object_of(line_size_bytes()));  // right size, no magic, no version
+  check_refused(forged_line({.size_bytes = line_size_bytes() - 64}));
+  check_refused(forged_line({.size_bytes = line_size_bytes() + 64}));
+  check_refused(forged_line({.magic = kTableMagic}));
+  check_refused(forged_line({.abi_version = kSegmentAbiVersion + 1}));
+  check_refused(forged_line({.abi_version = 0}));
+  CHECK(LineWriter::attach(forged_line({})));
 }
 
 TEST_CASE("worker line: a thread beyond the line is our own broken promise") {

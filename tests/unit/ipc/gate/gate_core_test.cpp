@@ -1,0 +1,141 @@
+// The protocol itself, over atomics that write down what was asked of them.
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "ipc/launch_gate.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+enum class Order : std::uint8_t { SeqCst, Release };
+enum class Deed : std::uint8_t { Load, Store };
+
+struct Access {
+  Deed deed;
+  const void* where;
+  Order order;
+  std::uint64_t value;
+  bool operator==(const Access&) const = default;
+};
+
+std::vector<Access> log_of_accesses;
+
+/// The machine's atomics, with a witness.
+struct WitnessedMemory {
+  template <class T>
+  struct Atomic {
+    T value{};
+
+    T load(Order order) const {
+      log_of_accesses.push_back({Deed::Load, this, order, value});
+      return value;
+    }
+    void store(T next, Order order) {
+      value = next;
+      log_of_accesses.push_back({Deed::Store, this, order, next});
+    }
+  };
+  static constexpr Order seq_cst = Order::SeqCst;
+  static constexpr Order release = Order::Release;
+};
+
+struct Bench {
+  Bench() { log_of_accesses.clear(); }
+
+  WitnessedMemory::Atomic<std::uint64_t> announce{};
+  WitnessedMemory::Atomic<std::uint64_t> revocations{1};
+  WitnessedMemory::Atomic<std::uint64_t> stops{1};
+  GateCore<WitnessedMemory> gate{announce, revocations, stops};
+
+  /// As after a recheck.
+  void adopt_now() {
+    gate.adopt_baseline(gate.read_baseline());
+    log_of_accesses.clear();
+  }
+};
+
+constexpr std::uint64_t busy(std::uint64_t seq) {
+  return announcement(seq, Touches::TenantMemory);
+}
+
+}  // namespace
+
+TEST_CASE("gate core: the announcement is stored before either counter is read, all seq_cst") {
+  Bench bench;
+  bench.adopt_now();
+  CHECK(bench.gate.begin_unit(Touches::TenantMemory));
+  CHECK(log_of_accesses == std::vector<Access>{
+                               {Deed::Store, &bench.announce, Order::SeqCst, busy(1)},
+                               {Deed::Load, &bench.revocations, Order::SeqCst, 1},
+                               {Deed::Load, &bench.stops, Order::SeqCst, 1},
+                           });
+}
+
+TEST_CASE("gate core: the end of a unit is a release that keeps the number and says idle") {
+  Bench bench;
+  bench.gate.begin_unit(Touches::TenantMemory);
+  log_of_accesses.clear();
+  bench.gate.end_unit();
+  CHECK(log_of_accesses ==
+        std::vector<Access>{{Deed::Store, &bench.announce, Order::Release, 1 << 2}});
+}
+
+TEST_CASE("gate core: the first unit rechecks, whatever the counters say") {
+  for (const std::uint64_t counter : {1ull, 2ull, 77ull}) {
+    Bench bench;
+    bench.revocations.value = counter;
+    CHECK_FALSE(bench.gate.begin_unit(Touches::WeightsAndScratch));
+  }
+}
+
+TEST_CASE("gate core: either counter moving asks for a recheck, until it was made") {
+  Bench bench;
+  bench.adopt_now();
+  bench.revocations.value = 2;
+  CHECK_FALSE(bench.gate.begin_unit(Touches::TenantMemory));
+  CHECK_FALSE(bench.gate.begin_unit(Touches::TenantMemory));
+  bench.adopt_now();
+  CHECK(bench.gate.begin_unit(Touches::TenantMemory));
+  bench.stops.value = 2;
+  CHECK_FALSE(bench.gate.begin_unit(Touches::TenantMemory));
+}
+
+TEST_CASE(
+    "gate core: a counter that moved between its reading and its adoption is seen next time") {
+  Bench bench;
+  const auto baseline = bench.gate.read_baseline();
+  bench.revocations.value = 2;
+  bench.gate.adopt_baseline(baseline);
+  CHECK_FALSE(bench.gate.begin_unit(Touches::TenantMemory));
+}
+
+TEST_CASE("gate core: a lost broker's zero is a change too") {
+  Bench bench;
+  bench.adopt_now();
+  bench.revocations.value = 0;
+  CHECK_FALSE(bench.gate.begin_unit(Touches::TenantMemory));
+}
+
+TEST_CASE("gate core: no two units of a thread announce alike") {
+  Bench bench;
+  std::vector<std::uint64_t> seen;
+  for (int unit = 0; unit < 3; ++unit) {
+    bench.gate.begin_unit(Touches::TenantMemory);
+    seen.push_back(bench.announce.value);
+    bench.gate.end_unit();
+  }
+  CHECK(seen == std::vector{busy(1), busy(2), busy(3)});
+  CHECK(bench.gate.units_announced() == 3);
+}
+
+TEST_CASE("quiet: a unit that cannot reach the scope, or has moved on, is not waited for") {
+  constexpr auto kScratch = announcement(3, Touches::WeightsAndScratch);
+  constexpr auto kIdle = announcement(3, Touches::Nothing);
+  STATIC_REQUIRE(is_quiet(kIdle, kIdle, Touches::WeightsAndScratch));
+  STATIC_REQUIRE(is_quiet(kScratch, kScratch, Touches::TenantMemory));
+  STATIC_REQUIRE_FALSE(is_quiet(kScratch, kScratch, Touches::WeightsAndScratch));
+  STATIC_REQUIRE_FALSE(is_quiet(busy(3), busy(3), Touches::TenantMemory));
+  STATIC_REQUIRE(is_quiet(busy(3), kIdle, Touches::TenantMemory));
+  STATIC_REQUIRE(is_quiet(busy(3), busy(4), Touches::TenantMemory));
+}
