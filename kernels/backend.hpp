@@ -49,6 +49,9 @@ class Backend {
   virtual LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) = 0;
   virtual LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) = 0;
 
+  /// Forgets what launches left in the backend's own scratch, for when a tenant died in the step.
+  virtual void scrub_scratch() = 0;
+
   /// Units run since creation, per gate thread; for tests that count what happened after a flip.
   virtual std::vector<std::uint64_t> units_run() const = 0;
 };

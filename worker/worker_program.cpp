@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <future>
 #include <thread>
 
 #include "common/random.hpp"
@@ -56,6 +58,12 @@ Result<std::unique_ptr<Backend>> make_backend(const WorkerOptions& options,
   return std::make_unique<ReferenceBackend>(limits, make_gates(wiring, 0, 1).front());
 }
 
+/// One line a step, for those who asked for it.
+void log_step(const events::BatchedDecodeStep& step, TimePoint now) {
+  if (!spdlog::should_log(spdlog::level::debug)) return;
+  spdlog::debug("step committed event={}", events::to_json(step, now).dump());
+}
+
 BackendLimits limits_of(const ModelConfig& model) {
   const std::uint32_t heads_width = model.n_heads * model.head_dim;
   return {.max_rows = SchedulerLimits{}.token_budget,
@@ -82,7 +90,9 @@ class WorkerProgram final : public RevocationObserver {
  private:
   Result<void> connect();
   Result<void> build_engine();
+  Result<void> open_doors();
   Result<void> announce_ready();
+  Result<void> on_io_thread(const std::function<Result<void>()>& work);
   Result<void> bind_weights(Engine& engine);
   EngineLoop::Hooks loop_hooks();
   void start_io();
@@ -172,7 +182,7 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
   return {.on_report =
               [this](StepReport report) {
                 if (report.ran) {
-                  SPDLOG_DEBUG("step {}", events::to_json(report.summary, clock_.now()).dump());
+                  log_step(report.summary, clock_.now());
                 }
                 server_->deliver(std::move(report.events));
               },
@@ -190,7 +200,8 @@ Result<void> WorkerProgram::bind_weights(Engine& engine) {
   return {};
 }
 
-Result<void> WorkerProgram::announce_ready() {
+/// On the I/O thread, which alone looks at these from now on; the engine only posts to them.
+Result<void> WorkerProgram::open_doors() {
   leases_ = std::make_unique<LeaseService>(
       LeaseService::Parts{.io = &io_, .loop = loop_.get(), .clock = &clock_});
   leases_->set_broker(broker_.get());
@@ -202,7 +213,11 @@ Result<void> WorkerProgram::announce_ready() {
                                                          .broker = broker_.get(),
                                                          .clock = &clock_,
                                                          .token_key = attachment_->token_key});
-  TRY(server_->listen(options_.listen_path));
+  return server_->listen(options_.listen_path);
+}
+
+Result<void> WorkerProgram::announce_ready() {
+  TRY(on_io_thread([this] { return open_doors(); }));
   watcher_ = std::make_unique<DeadlineWatcher>(board_, attachment_->table, clock_);
   const wire::WorkerReady ready{.address = options_.listen_path,
                                 .model = model_.config.name,
@@ -230,6 +245,12 @@ Result<void> WorkerProgram::run() {
               "worker again once a broker is there");
 }
 
+Result<void> WorkerProgram::on_io_thread(const std::function<Result<void>()>& work) {
+  std::promise<Result<void>> promise;
+  boost::asio::post(io_, [&] { promise.set_value(work()); });
+  return promise.get_future().get();
+}
+
 void WorkerProgram::start_io() {
   watch_signals();
   io_thread_ = std::thread([this] { io_.run(); });
@@ -244,7 +265,7 @@ void WorkerProgram::watch_signals() {
   signals_.async_wait([this](const boost::system::error_code& error, int number) {
     if (error) return;
     spdlog::info("stopping signal={}", number);
-    if (loop_ && server_) return loop_->stop();
+    if (server_) return loop_->stop();
     std::_Exit(128 + number);  // still loading: nothing is served, the broker sees the process end
   });
 }

@@ -179,4 +179,8 @@ LaunchStatus CpuBackend::copy_in(const LaunchContext& context, const CopyInArgs&
                        });
 }
 
+void CpuBackend::scrub_scratch() {
+  std::ranges::fill(partials_, 0.0F);
+}
+
 }  // namespace leasehold

@@ -29,6 +29,7 @@ class CpuBackend final : public Backend {
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
+  void scrub_scratch() override;
   std::vector<std::uint64_t> units_run() const override { return launcher_.units_run(); }
 
  private:

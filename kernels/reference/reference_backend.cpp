@@ -219,4 +219,9 @@ LaunchStatus ReferenceBackend::copy_in(const LaunchContext& context, const CopyI
   return each_unit(context, label(context, args.site, touches_of(args)), units, copy);
 }
 
+void ReferenceBackend::scrub_scratch() {
+  std::ranges::fill(row_, 0.0F);
+  std::ranges::fill(partials_, 0.0F);
+}
+
 }  // namespace leasehold

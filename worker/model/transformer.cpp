@@ -178,6 +178,7 @@ void Transformer::scrub() {
         &scratch_.gate, &scratch_.up, &scratch_.logits}) {
     std::ranges::fill(*buffer, 0.0f);
   }
+  backend_->scrub_scratch();
 }
 
 }  // namespace leasehold
