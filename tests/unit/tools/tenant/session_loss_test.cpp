@@ -92,8 +92,6 @@ TEST_CASE("loss: a broker that comes back is asked for the next lease") {
 
 TEST_CASE("loss: a broker that dies while a lease is being asked for is an error") {
   World world;
-  world.broker.answers["lease.acquire"] = {fail(Errc::TimedOut, "unused")};
-  world.broker.after_answer = [](const std::string&, const wire::Json&) {};
   world.start();
   world.broker.vanish();
 
