@@ -1,0 +1,228 @@
+/// The pin: what else is in a batch changes no bit of a sequence's logits.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <set>
+
+#include "tests/property/four_tenants.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using Logits = std::vector<float>;
+using Run = std::vector<Logits>;  // one entry per emitted token
+
+bool same_bits(const Logits& a, const Logits& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+bool same_bits(const Run& a, const Run& b) {
+  return std::ranges::equal(a, b, [](const Logits& x, const Logits& y) { return same_bits(x, y); });
+}
+
+constexpr std::uint32_t kSequences = 16;
+constexpr std::uint32_t kTenants = 4;
+constexpr std::uint32_t kTokens = 6;
+constexpr std::uint32_t kBudget = 24;            // the longer prompts come in chunks
+constexpr std::size_t kExtentBytes = 144 << 10;  // few blocks, so that sequences cross extents
+
+RigOptions small_extents(RigOptions options) {
+  options.limits = {.max_batch_size = kSequences, .token_budget = kBudget};
+  options.extent_bytes = kExtentBytes;
+  return options;
+}
+
+/// Sixteen texts of sixteen lengths.
+std::string text(std::uint32_t i) {
+  std::string all = prompts()[i % prompts().size()];
+  for (std::uint32_t more = 0; more < i / 3; ++more) all += " and " + prompts()[(i + more) % 8];
+  return all;
+}
+
+std::string id_of(std::uint32_t i) {
+  return "r" + std::to_string(i);
+}
+
+/// Runs these sequences together; extents come one by one, when the scheduler wishes for them.
+class Batch {
+ public:
+  Batch(RigOptions options, std::vector<std::uint32_t> members)
+      : rig_(small_extents(std::move(options))), members_(std::move(members)) {
+    std::vector<LeaseId> leases;
+    for (std::uint32_t t = 0; t < kTenants; ++t) leases.push_back(rig_.grant(tenant(t)));
+    for (const std::uint32_t i : members_) {
+      const std::uint32_t t = i % kTenants;
+      REQUIRE(
+          rig_.submit(rig_.request(tenant(t), leases[t], id_of(i), rig_.encode(text(i)), kTokens)));
+    }
+  }
+
+  std::map<std::uint32_t, Run> run() {
+    std::map<std::uint32_t, Run> runs;
+    while (rig_.engine().scheduler().has_work()) {
+      REQUIRE(rig_.step());
+      for (const std::uint32_t i : members_) {
+        const auto logits = rig_.engine().last_logits(RequestId{id_of(i)});
+        if (!logits.empty()) runs[i].emplace_back(logits.begin(), logits.end());
+        note_extents(i);
+      }
+      for (const GrowthWish& wish : rig_.engine().take_growth_wishes()) rig_.grow(wish.lease);
+    }
+    return runs;
+  }
+
+  /// Sequences whose keys and values lay in more than one extent.
+  std::size_t crossed() const { return crossed_.size(); }
+
+ private:
+  static std::string tenant(std::uint32_t t) { return "t" + std::to_string(t); }
+
+  void note_extents(std::uint32_t i) {
+    const Sequence* sequence = rig_.sequence(id_of(i));
+    if (sequence == nullptr) return;
+    std::set<ExtentId> extents;
+    for (const BlockId block : sequence->blocks.blocks()) extents.insert(block.extent);
+    if (extents.size() > 1) crossed_.insert(i);
+  }
+
+  EngineRig rig_;
+  std::vector<std::uint32_t> members_;
+  std::set<std::uint32_t> crossed_;
+};
+
+std::vector<std::uint32_t> first(std::uint32_t count) {
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t i = 0; i < count; ++i) all.push_back(i * 7 % kSequences);  // mixed lengths
+  return all;
+}
+
+std::vector<Run> serial_runs(KvType kv_type) {
+  std::vector<Run> runs;
+  for (std::uint32_t i = 0; i < kSequences; ++i) {
+    runs.push_back(Batch({.kv_type = kv_type}, {i}).run().at(i));
+    REQUIRE(runs.back().size() == kTokens);
+  }
+  return runs;
+}
+
+/// A forward pass outside the engine, whose block tables a test may spoil.
+class BarePass {
+ public:
+  BarePass()
+      : memory_(*MemoryObject::create({.name = "bare", .size_bytes = 2 << 20})),
+        mapping_(*LeasedMapping::map(memory_.fd(), 2 << 20, MapAccess::ReadWrite)),
+        model_(rig_.config(), KvType::F16, {}, rig_.backend()),
+        weights_(rig_.map_weights()),
+        lease_(rig_.grant("bare")) {}
+
+  /// Blocks of sequence s; eight each.
+  std::vector<Leased<std::byte>> table(std::uint32_t s) const {
+    const auto size = static_cast<std::ptrdiff_t>(model_.kv_layout().block_size_bytes());
+    std::vector<Leased<std::byte>> blocks;
+    for (std::ptrdiff_t b = 0; b < 8; ++b)
+      blocks.push_back(mapping_.writable_base() + (s * 8 + b) * size);
+    return blocks;
+  }
+
+  /// One pass over rows `from` … of two sequences with these tables; the last rows' logits.
+  std::vector<Logits> forward(const std::array<std::vector<TokenId>, 2>& tokens,
+                              std::uint32_t n_rows,
+                              const std::array<std::vector<Leased<std::byte>>, 2>& tables) {
+    GateSet gates(++step_, rig_.board().stops(), nobody_);
+    const LeaseDependency lease = *rig_.table().dependency(lease_);
+    std::vector<RowRef> rows;
+    std::vector<TokenId> row_tokens;
+    std::vector<std::uint32_t> last;
+    for (std::uint32_t s = 0; s < 2; ++s) {
+      gates.add_sequence({&lease, 1}, s);
+      const auto size = static_cast<std::uint32_t>(tokens[s].size());
+      for (std::uint32_t p = size - std::min(size, n_rows); p < size; ++p) {
+        rows.push_back({s, p});
+        row_tokens.push_back(tokens[s][p]);
+      }
+      last.push_back(static_cast<std::uint32_t>(rows.size() - 1));
+    }
+    const std::array<BlockTableView, 2> views{tables[0], tables[1]};
+    model_.forward(weights_, {.gates = &gates,
+                              .rows = rows,
+                              .tokens = row_tokens,
+                              .block_tables = views,
+                              .logit_rows = last});
+    return {logits(0), logits(1)};
+  }
+
+  Logits logits(std::uint32_t i) const {
+    return {model_.logits(i).begin(), model_.logits(i).end()};
+  }
+  Transformer& model() { return model_; }
+  std::vector<TokenId> encode(const std::string& words) const { return rig_.encode(words); }
+
+ private:
+  class Nobody final : public RefusalListener {
+   public:
+    void refused(const Refusal&) noexcept override {}
+    void quiet_progress() noexcept override {}
+  };
+
+  EngineRig rig_;
+  Nobody nobody_;
+  MemoryObject memory_;
+  LeasedMapping mapping_;
+  Transformer model_;
+  Weights weights_;
+  LeaseId lease_;
+  std::uint64_t step_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("batched decode equals serial decode") {
+  const KvType kv_type = GENERATE(KvType::F32, KvType::F16);
+  const std::vector<Run> serial = serial_runs(kv_type);
+  for (std::uint32_t i = 1; i < kSequences; ++i) {
+    CAPTURE(i);
+    REQUIRE_FALSE(same_bits(serial[i], serial[i - 1]));  // or the comparison would show nothing
+  }
+  for (const BackendUnderTest backend : {BackendUnderTest{1}, {2}, {0}}) {
+    for (const std::uint32_t count : {1u, 2u, 3u, 4u, 8u, 16u}) {
+      Batch batch(backend.options(kv_type), first(count));
+      for (const auto& [i, run] : batch.run()) {
+        CAPTURE(backend, count, i);
+        REQUIRE(same_bits(run, serial[i]));
+      }
+      if (count == kSequences) REQUIRE(batch.crossed() > 0);
+    }
+  }
+}
+
+TEST_CASE("batched decode: a swapped block table and a neighbour's block would be seen") {
+  BarePass pass;
+  std::array<std::vector<TokenId>, 2> tokens{pass.encode(text(3)), pass.encode(prompts()[5])};
+  REQUIRE(tokens[0].size() > 16);  // so that its last row is not written to its first block
+  const std::array tables{pass.table(0), pass.table(1)};
+  pass.forward(tokens, ~0u, tables);
+  for (std::vector<TokenId>& known : tokens) known.push_back(known.front());
+  const std::vector<Logits> right = pass.forward(tokens, 1, tables);
+  REQUIRE(same_bits(pass.forward(tokens, 1, tables), right));
+  REQUIRE_FALSE(same_bits(right[0], right[1]));
+
+  const std::vector<Logits> swapped = pass.forward(tokens, 1, {tables[1], tables[0]});
+  REQUIRE_FALSE(same_bits(swapped[0], right[0]));
+  REQUIRE_FALSE(same_bits(swapped[1], right[1]));
+
+  pass.forward(tokens, ~0u, tables);  // the swap overwrote keys
+  auto strayed = tables;
+  strayed[0][0] = tables[1][0];
+  const std::vector<Logits> neighbour = pass.forward(tokens, 1, strayed);
+  REQUIRE_FALSE(same_bits(neighbour[0], right[0]));
+  REQUIRE(same_bits(neighbour[1], right[1]));
+}
+
+TEST_CASE("transformer: scrubbing forgets the logits") {
+  BarePass pass;
+  const std::array<std::vector<TokenId>, 2> tokens{pass.encode(text(0)), pass.encode(text(1))};
+  const auto logits = pass.forward(tokens, ~0u, {pass.table(0), pass.table(1)});
+  REQUIRE_FALSE(logits[0] == Logits(logits[0].size()));
+  pass.model().scrub();
+  REQUIRE(pass.logits(0) == Logits(logits[0].size()));
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,102 @@
+/// The pin: a lease that is over answers with a typed error, and nothing runs to find that out.
+#include <catch2/catch.hpp>
+
+#include "tests/property/four_tenants.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+std::vector<TokenId> alone(const std::string& text) {
+  EngineRig rig;
+  const LeaseId lease = rig.grant("t");
+  REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(text), 6)));
+  rig.run();
+  return rig.outcome("r").tokens;
+}
+
+void check_fenced_engine() {
+  EngineRig rig;
+  const LeaseId lease = rig.grant("t");
+  const PromptRequest first = rig.request("t", lease, "r", rig.encode(prompts()[0]), 6);
+  const PromptRequest second = rig.request("t", lease, "s", rig.encode(prompts()[1]), 6);
+  REQUIRE(rig.submit(first));
+  REQUIRE(rig.step());
+  REQUIRE_FALSE(rig.engine().is_fenced());
+
+  rig.revoke(rig.engine_lease(), RevokeReason::ModelUnloaded);
+  const std::uint64_t units = rig.units_run();
+  for (const bool fenced : {false, true}) {
+    if (fenced) rig.fence(rig.engine_lease());
+    CAPTURE(fenced);
+    REQUIRE(rig.engine().is_fenced());
+    REQUIRE(rig.step().error().code == Errc::MissingWeight);
+    REQUIRE(rig.submit(second).error().code == Errc::MissingWeight);
+    REQUIRE(rig.units_run() == units);
+  }
+
+  rig.rebind_engine();
+  REQUIRE_FALSE(rig.engine().is_fenced());
+  REQUIRE(rig.submit(second));
+  rig.run();
+  REQUIRE(rig.outcome("r").tokens == alone(prompts()[0]));
+  REQUIRE(rig.outcome("s").tokens == alone(prompts()[1]));
+}
+
+void check_fenced_tenant() {
+  UnitWatch watch;
+  EngineRig rig({.probe = &watch});
+  const LeaseId dead = rig.grant("t");
+  const LeaseId other = rig.grant("u");
+  REQUIRE(rig.submit(rig.request("t", dead, "r", rig.encode(prompts()[0]), 6)));
+  REQUIRE(rig.submit(rig.request("u", other, "s", rig.encode(prompts()[1]), 6)));
+  REQUIRE(rig.step());
+
+  const PromptRequest late = rig.request("t", dead, "late", rig.encode(prompts()[2]), 6);
+  rig.revoke(dead);
+  REQUIRE(rig.submit(late).error().code == Errc::LeaseRevoked);
+  rig.fence(dead);
+  REQUIRE(rig.submit(late).error().code == Errc::LeaseFenced);
+
+  watch.start();
+  REQUIRE(rig.step());
+  for (const WatchedUnit& unit : watch.units()) REQUIRE(unit.live == 1);  // the other one, alone
+  rig.run();
+  REQUIRE(rig.submit(late).error().code == Errc::LeaseFenced);
+  REQUIRE(rig.outcome("r").tokens.size() == 1);
+  REQUIRE(rig.outcome("r").completions.size() == 1);
+  REQUIRE(rig.outcome("r").completions[0].reason == CompletionReason::Revoked);
+  REQUIRE(rig.outcome("r").completions[0].verdict->lease == dead);
+  REQUIRE(rig.outcome("s").tokens == alone(prompts()[1]));
+
+  PromptRequest again = late;
+  again.lease = rig.grant("t");
+  REQUIRE(rig.submit(again));
+  rig.run();
+  REQUIRE(rig.outcome("late").tokens == alone(prompts()[2]));
+}
+
+}  // namespace
+
+TEST_CASE("a fenced lease answers MissingWeight or LeaseFenced, and no kernel runs") {
+  SECTION("the engine's") {
+    check_fenced_engine();
+  }
+  SECTION("a tenant's") {
+    check_fenced_tenant();
+  }
+  SECTION("a tenant's, with nobody else there: not one unit") {
+    EngineRig rig;
+    const LeaseId lease = rig.grant("t");
+    REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(prompts()[0]), 6)));
+    REQUIRE(rig.step());
+    const std::uint64_t units = rig.units_run();
+    rig.revoke(lease);
+    const Result<StepReport> report = rig.step();
+    REQUIRE(report);
+    REQUIRE_FALSE(report->ran);
+    REQUIRE(rig.units_run() == units);
+    REQUIRE(rig.outcome("r").completions.size() == 1);
+  }
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,54 @@
+/// Four tenants in one engine, stopped before a step that mixes decode and prefill rows.
+#pragma once
+
+#include <array>
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/support/engine_rig.hpp"
+#include "tests/support/unit_watch.hpp"
+
+namespace leasehold::testing {
+
+/// The backends every promise is tried on. `threads` 0 is the reference backend.
+struct BackendUnderTest {
+  std::uint32_t threads = 1;
+  RigOptions options(KvType kv_type = KvType::F16) const {
+    return {.reference = threads == 0, .threads = std::max(threads, 1u), .kv_type = kv_type};
+  }
+};
+inline std::ostream& operator<<(std::ostream& to, const BackendUnderTest& backend) {
+  return backend.threads == 0 ? to << "reference" : to << "cpu, threads " << backend.threads;
+}
+
+/// Texts of different lengths in the model's own words.
+const std::vector<std::string>& prompts();
+
+class FourTenants {
+ public:
+  static constexpr std::uint32_t kTenants = 4;
+  static constexpr std::uint32_t kLate = 3;  ///< Whose prompt is read in the mixed step.
+
+  explicit FourTenants(RigOptions options);
+
+  /// Fresh leases; tenants 0 to 2 have emitted two tokens, tenant 3 is about to be admitted.
+  void begin();
+  /// Lets go of everything, so that `begin` can come again.
+  void end();
+
+  static std::string request_id(std::uint32_t tenant) { return "r" + std::to_string(tenant); }
+  LeaseId lease(std::uint32_t tenant) const { return leases_[tenant]; }
+  PromptRequest request(std::uint32_t tenant) const;
+  Outcome& outcome(std::uint32_t tenant) { return rig.outcome(request_id(tenant)); }
+  std::array<std::vector<TokenId>, kTenants> tokens();
+
+  UnitWatch watch;
+  EngineRig rig;
+
+ private:
+  std::array<LeaseId, kTenants> leases_;
+};
+
+}  // namespace leasehold::testing

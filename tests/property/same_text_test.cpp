@@ -1,0 +1,124 @@
+/// Whatever happens around a request, its text is the one it has alone and undisturbed.
+#include <catch2/catch.hpp>
+
+#include "tests/property/four_tenants.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::uint32_t kTokens = 10;
+
+struct Asked {
+  std::string text;
+  SamplingParams sampling{.ignore_eos = true};
+};
+
+PromptRequest ask(const EngineRig& rig, const Asked& asked, LeaseId lease, const std::string& id) {
+  PromptRequest request = rig.request("t", lease, id, rig.encode(asked.text), kTokens);
+  request.sampling = asked.sampling;
+  return request;
+}
+
+std::vector<TokenId> alone(const Asked& asked, RigOptions options = {}) {
+  EngineRig rig(std::move(options));
+  REQUIRE(rig.submit(ask(rig, asked, rig.grant("t"), "r")));
+  rig.run();
+  REQUIRE(rig.outcome("r").tokens.size() == kTokens);
+  return rig.outcome("r").tokens;
+}
+
+Asked warm(const std::string& text, std::uint64_t seed) {
+  return {.text = text, .sampling = {.temperature = 1.0f, .seed = seed, .ignore_eos = true}};
+}
+
+}  // namespace
+
+TEST_CASE("a prompt read in chunks gives the text of a prompt read whole") {
+  const Asked asked{.text = prompts()[5]};
+  const std::vector<TokenId> whole = alone(asked);
+  for (const std::uint32_t budget : {1u, 7u, 16u, 256u}) {
+    CAPTURE(budget);
+    REQUIRE(alone(asked, {.limits = {.token_budget = budget}}) == whole);
+    REQUIRE(alone(asked, {.threads = 2, .limits = {.token_budget = budget}}) == whole);
+  }
+}
+
+TEST_CASE("a request rebound after any token goes on as if nothing had happened") {
+  const Asked asked = GENERATE(Asked{prompts()[3]}, warm(prompts()[0], 11));
+  const std::vector<TokenId> undisturbed = alone(asked);
+  EngineRig rig;
+  for (std::uint32_t cut = 0; cut < kTokens; ++cut) {
+    CAPTURE(cut, asked.text);
+    rig.forget_outcomes();
+    const LeaseId first = rig.grant("t");
+    REQUIRE(rig.submit(ask(rig, asked, first, "r")));
+    for (std::uint32_t i = 0; i < cut; ++i) REQUIRE(rig.step());
+    rig.revoke(first);
+    REQUIRE(rig.step());
+    REQUIRE(rig.outcome("r").completions.size() == 1);
+
+    PromptRequest again = ask(rig, asked, rig.grant("t"), "r");
+    again.emitted = rig.outcome("r").tokens;
+    again.rebound_from = first;
+    REQUIRE(again.emitted.size() == cut);
+    REQUIRE(rig.submit(again));
+    rig.run();
+    REQUIRE(rig.outcome("r").tokens == undisturbed);
+    for (std::uint32_t i = 0; i < kTokens; ++i) REQUIRE(rig.outcome("r").positions[i] == i);
+    rig.drop(first);
+    rig.drop(again.lease);
+  }
+}
+
+TEST_CASE("a request's place in the batch does not change its text") {
+  const std::vector<Asked> all{{prompts()[0]},
+                               warm(prompts()[1], 1),
+                               {prompts()[3]},
+                               warm(prompts()[1], 2),
+                               warm(prompts()[6], 3)};
+  std::vector<std::vector<TokenId>> expected;
+  for (const Asked& asked : all) expected.push_back(alone(asked));
+  REQUIRE(expected[1] != expected[3]);  // the seed matters
+  for (std::size_t shift = 0; shift < all.size(); ++shift) {
+    EngineRig rig({.threads = 2});
+    const LeaseId lease = rig.grant("t");
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::size_t which = (i + shift) % all.size();
+      REQUIRE(rig.submit(ask(rig, all[which], lease, "r" + std::to_string(which))));
+      REQUIRE(rig.step());  // and everybody is somewhere else in the text
+    }
+    rig.run();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      CAPTURE(shift, i);
+      REQUIRE(rig.outcome("r" + std::to_string(i)).tokens == expected[i]);
+    }
+  }
+}
+
+TEST_CASE("the record in the tenant's own memory says what the sequence is after every commit") {
+  EngineRig rig({.limits = {.token_budget = 8}});
+  const LeaseId lease = rig.grant("t");
+  PromptRequest request = ask(rig, warm(prompts()[3], 5), lease, "r");
+  request.request = {"t/r"};  // as the tenant server names it
+  REQUIRE(rig.submit(request));
+  int commits = 0;
+  for (; rig.engine().scheduler().has_work(); ++commits) {
+    REQUIRE(rig.step());
+    const Sequence* sequence = rig.sequence("t/r");
+    if (sequence == nullptr) continue;
+    const auto bytes = rig.bytes_of(lease, sequence->blocks.record_blocks());
+    const Result<SequenceRecord> record = read_record(bytes, rig.config().n_context);
+    REQUIRE(record);
+    REQUIRE(record->request == request.request);
+    REQUIRE(record->sampling.seed == 5);
+    REQUIRE(record->sampling.temperature == 1.0f);
+    REQUIRE(record->prompt_tokens == request.prompt.size());
+    REQUIRE(record->max_emitted_tokens == kTokens);
+    REQUIRE(record->committed == sequence->blocks.committed());
+    REQUIRE(record->tokens == sequence->tokens);
+    REQUIRE(std::ranges::equal(record->blocks, sequence->blocks.blocks()));
+  }
+  REQUIRE(commits > static_cast<int>(kTokens));
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,204 @@
+/// Every way a request can end early ends that request, with its type, within one unit.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/property/four_tenants.hpp"
+#include "worker/lease/deadline_watcher.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using Tokens = std::array<std::vector<TokenId>, FourTenants::kTenants>;
+constexpr std::uint32_t kVictim = 1;
+constexpr SequenceMask kVictimBit = SequenceMask{1} << kVictim;
+
+/// One way to stop the victim, and the end it must come to.
+struct Stop {
+  std::string what;
+  std::function<void(FourTenants&)> act;
+  CompletionReason reason;
+  std::optional<RevokeReason> verdict;
+};
+
+/// What the deadline watcher does when its time has come.
+void look_at_deadlines(FourTenants& scene) {
+  scene.rig.clock().advance(std::chrono::seconds(10));
+  scene.rig.board().stop_due([&](const Occupant& occupant) {
+    return due_stop(occupant, scene.rig.table().deadline(occupant.lease), scene.rig.clock().now());
+  });
+}
+
+std::vector<Stop> every_stop() {
+  return {
+      {"cancel",
+       [](FourTenants& scene) { scene.rig.board().stop(RequestId{"r1"}, LocalStop::Cancelled); },
+       CompletionReason::Cancelled, std::nullopt},
+      {"the request's deadline",
+       [](FourTenants& scene) {
+         scene.rig.board().stop(RequestId{"r1"}, LocalStop::DeadlineExceeded);
+       },
+       CompletionReason::DeadlineExceeded, std::nullopt},
+      {"the lease's deadline in the table",
+       [](FourTenants& scene) {
+         scene.rig.set_deadline(scene.lease(kVictim),
+                                scene.rig.clock().now() + std::chrono::seconds(5));
+         look_at_deadlines(scene);
+       },
+       CompletionReason::Revoked, RevokeReason::TtlExpired},
+      {"the broker",
+       [](FourTenants& scene) {
+         scene.rig.revoke(scene.lease(kVictim), RevokeReason::QuotaExceeded);
+       },
+       CompletionReason::Revoked, RevokeReason::QuotaExceeded}};
+}
+
+void check_stop(FourTenants& scene, const Stop& stop, std::size_t k) {
+  scene.begin();
+  const std::vector<TokenId> before = scene.outcome(kVictim).tokens;
+  scene.watch.start(k, [&] { stop.act(scene); });
+  REQUIRE(scene.rig.step());
+  scene.watch.stop();
+  REQUIRE(scene.watch.units_after_act(kVictimBit).empty());
+  const Outcome& outcome = scene.outcome(kVictim);
+  REQUIRE(outcome.tokens == before);
+  REQUIRE(outcome.completions.size() == 1);
+  REQUIRE(outcome.completions[0].reason == stop.reason);
+  REQUIRE(outcome.completions[0].emitted_tokens == before.size());
+  REQUIRE(outcome.completions[0].verdict.has_value() == stop.verdict.has_value());
+  if (stop.verdict) REQUIRE(outcome.completions[0].verdict->reason == *stop.verdict);
+  REQUIRE(scene.rig.early_ends().size() == 1);
+  scene.rig.run();
+  REQUIRE(outcome.completions.size() == 1);
+  scene.end();
+}
+
+std::size_t units_of_mixed_step(FourTenants& scene) {
+  scene.begin();
+  scene.watch.start();
+  REQUIRE(scene.rig.step());
+  scene.watch.stop();
+  scene.end();
+  return scene.watch.units().size();
+}
+
+/// A copy of the tree's model whose embedding of `token` is no number.
+std::string model_with_nan_embedding(TokenId token) {
+  const GgufFile file = *GgufFile::open(own_model_path());
+  const GgufTensor* table = file.find("token_embd.weight");
+  std::ifstream in(own_model_path(), std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const auto* start = reinterpret_cast<const char*>(file.data(*table).data());
+  const std::size_t rows = read_config(file)->n_vocab;
+  const std::size_t row_bytes = file.data(*table).size() / rows;
+  const std::size_t offset =
+      bytes.find(std::string(start, file.data(*table).size())) + token * row_bytes;
+  const std::uint16_t nan = 0x7E00;  // the scale of the row's first Q8_0 block, in binary16
+  std::memcpy(bytes.data() + offset, &nan, sizeof(nan));
+  const auto path = std::filesystem::temp_directory_path() / "leasehold-nan-embedding.gguf";
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path.string();
+}
+
+}  // namespace
+
+TEST_CASE("a stop in the middle of a step acts before the next unit and ends with its own reason") {
+  FourTenants scene({.threads = 1});
+  const std::size_t units = units_of_mixed_step(scene);
+  for (const Stop& stop : every_stop()) {
+    for (std::size_t k = 0; k + 1 < units; k += 37) {
+      CAPTURE(stop.what, k, units);
+      check_stop(scene, stop, k);
+    }
+  }
+}
+
+TEST_CASE("commit decides: a flip in the last unit before it discards the token, in it, too late") {
+  FourTenants scene({.threads = 1});
+  const std::size_t units = units_of_mixed_step(scene);
+  for (const bool in_commit : {false, true}) {
+    CAPTURE(in_commit);
+    scene.begin();
+    scene.watch.start(units - (in_commit ? 1 : 2), [&] { scene.rig.revoke(scene.lease(kVictim)); });
+    REQUIRE(scene.rig.step());
+    scene.watch.stop();
+    REQUIRE(scene.watch.units()[units - 2].site == LaunchSite::LmHead);
+    REQUIRE(scene.outcome(kVictim).tokens.size() == (in_commit ? 3 : 2));
+    REQUIRE(scene.rig.early_ends().size() == (in_commit ? 0 : 1));
+    scene.rig.run();
+    REQUIRE(scene.outcome(kVictim).completions.size() == 1);
+    REQUIRE(scene.outcome(kVictim).completions[0].emitted_tokens == (in_commit ? 3 : 2));
+    scene.end();
+  }
+}
+
+TEST_CASE("after a death in a step no logits are left to read") {
+  FourTenants scene({.threads = 1});
+  scene.begin();
+  scene.watch.start(5, [&] { scene.rig.revoke(scene.lease(kVictim)); });
+  REQUIRE(scene.rig.step());
+  scene.watch.stop();
+  for (std::uint32_t t = 0; t < FourTenants::kTenants; ++t)
+    REQUIRE(scene.rig.engine().last_logits(RequestId{scene.request_id(t)}).empty());
+  REQUIRE(scene.rig.step());
+  REQUIRE_FALSE(scene.rig.engine().last_logits(RequestId{"r0"}).empty());
+  scene.rig.revoke(scene.lease(0));
+  REQUIRE(scene.rig.step());
+  REQUIRE(scene.rig.engine().last_logits(RequestId{"r0"}).empty());
+}
+
+TEST_CASE("a NaN in one request's forward pass ends that request and nothing else") {
+  EngineRig sound;
+  const std::vector<TokenId> prompt = sound.encode(prompts()[0]);
+  const LeaseId calm = sound.grant("t");
+  REQUIRE(sound.submit(sound.request("t", calm, "good", prompt, 6)));
+  sound.run();
+  const std::vector<TokenId> expected = sound.outcome("good").tokens;
+
+  const auto used = [&](TokenId token) {
+    return std::ranges::count(prompt, token) + std::ranges::count(expected, token) > 0;
+  };
+  TokenId poisoned = 300;
+  while (used(poisoned)) ++poisoned;
+  EngineRig rig({.model_path = model_with_nan_embedding(poisoned)});
+  REQUIRE_FALSE(rig.config().tied_embeddings);
+  const LeaseId good = rig.grant("t");
+  const LeaseId bad = rig.grant("u");
+  REQUIRE(rig.submit(rig.request("t", good, "good", prompt, 6)));
+  REQUIRE(rig.submit(rig.request("u", bad, "bad", {prompt[0], poisoned}, 6)));
+  rig.run();
+  REQUIRE(rig.outcome("good").tokens == expected);
+  REQUIRE(rig.outcome("bad").tokens.empty());
+  REQUIRE(rig.outcome("bad").completions.size() == 1);
+  REQUIRE(rig.outcome("bad").completions[0].reason == CompletionReason::EngineError);
+  REQUIRE(rig.outcome("bad").completions[0].error->code == Errc::NumericFault);
+}
+
+TEST_CASE("a request that takes the id, lease and place of a cancelled one is not cancelled") {
+  EngineRig rig;
+  const LeaseId lease = rig.grant("t");
+  const PromptRequest request = rig.request("t", lease, "r", rig.encode(prompts()[0]), 3);
+  REQUIRE(rig.submit(request));
+  REQUIRE(rig.step());
+  REQUIRE(rig.board().stop(request.request, LocalStop::Cancelled));
+  REQUIRE(rig.engine().cancel(request.request));
+  REQUIRE(rig.submit(request));
+  rig.run();
+  REQUIRE(rig.outcome("r").completions.size() == 2);
+  REQUIRE(rig.outcome("r").completions[0].reason == CompletionReason::Cancelled);
+  REQUIRE(rig.outcome("r").completions[1].reason == CompletionReason::MaxTokensReached);
+}
+
+TEST_CASE("an extent that arrives twice is one extent") {
+  EngineRig rig;
+  const LeaseId lease = rig.grant("t");
+  const KeptExtent& kept = rig.extents(lease).front();
+  const auto blocks = rig.engine().scheduler().tenancies().at(lease).pool.total_blocks();
+  rig.engine().add_extent(
+      lease, kept.id,
+      *LeasedMapping::map(kept.object.fd(), kept.object.size_bytes(), MapAccess::ReadWrite));
+  REQUIRE(rig.engine().scheduler().tenancies().at(lease).pool.total_blocks() == blocks);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,99 @@
+#include "worker/engine/engine_loop.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/engine_rig.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+/// A loop on the test's own thread that stops itself once `request` has ended.
+struct LoopBench {
+  explicit LoopBench(std::function<Result<void>(Engine&)> on_weights_lost)
+      : loop(rig.engine(), {.on_report = [this](const StepReport& report) { note(report); },
+                            .on_growth = [](const std::vector<GrowthWish>&) {},
+                            .on_weights_lost = std::move(on_weights_lost)}) {}
+
+  void note(const StepReport& report) {
+    for (const SchedulerEvent& event : report.events) {
+      if (std::holds_alternative<Token>(event)) ++tokens;
+      if (const auto* end = std::get_if<Completed>(&event)) ends.push_back(*end);
+    }
+    if (on_note) on_note();
+    if (!ends.empty()) loop.stop();
+  }
+
+  PromptRequest request(std::uint32_t tokens_wanted) {
+    return rig.request("t", rig.grant("t"), "r", rig.encode("Once upon a time"), tokens_wanted);
+  }
+
+  EngineRig rig;
+  EngineLoop loop;
+  int tokens = 0;
+  std::vector<Completed> ends;
+  std::function<void()> on_note;
+};
+
+Result<void> never(Engine&) {
+  return fail(Errc::BrokerLost, "nobody to ask");
+}
+
+}  // namespace
+
+TEST_CASE("engine loop: commands run between steps, in order") {
+  LoopBench bench(never);
+  std::vector<int> order;
+  bench.loop.post([&, request = bench.request(5)](Engine& engine) {
+    order.push_back(1);
+    REQUIRE(engine.submit(request));
+  });
+  bench.loop.post([&](Engine&) { order.push_back(2); });
+  bench.on_note = [&] {
+    if (bench.tokens != 2) return;
+    bench.loop.post([&](Engine& engine) {
+      order.push_back(3);
+      REQUIRE(engine.scheduler().running().front()->emitted() == 2);
+    });
+  };
+  bench.loop.run();
+  REQUIRE(order == std::vector{1, 2, 3});
+  REQUIRE(bench.tokens == 5);
+}
+
+TEST_CASE("engine loop: weights that are lost are bound again and the request goes on") {
+  int asked = 0;
+  LoopBench* self = nullptr;
+  LoopBench bench([&](Engine&) -> Result<void> {
+    ++asked;
+    self->rig.rebind_engine();
+    return {};
+  });
+  self = &bench;
+  REQUIRE(bench.rig.submit(bench.request(5)));
+  bench.on_note = [&] {
+    if (bench.tokens == 2 && asked == 0 && !bench.rig.engine().is_fenced())
+      bench.rig.revoke(bench.rig.engine_lease());
+  };
+  bench.loop.post([](Engine&) {});
+  bench.loop.run();
+  REQUIRE(asked == 1);
+  REQUIRE(bench.tokens == 5);
+  REQUIRE(bench.ends[0].reason == CompletionReason::MaxTokensReached);
+}
+
+TEST_CASE("engine loop: when no weights can be had every request ends with the reason") {
+  LoopBench bench(never);
+  REQUIRE(bench.rig.submit(bench.request(5)));
+  bench.on_note = [&] {
+    if (bench.tokens == 2 && bench.ends.empty() && !bench.rig.engine().is_fenced())
+      bench.rig.revoke(bench.rig.engine_lease());
+  };
+  bench.loop.post([](Engine&) {});
+  bench.loop.run();
+  REQUIRE(bench.ends.size() == 1);
+  REQUIRE(bench.ends[0].reason == CompletionReason::EngineError);
+  REQUIRE(bench.ends[0].error->code == Errc::BrokerLost);
+  REQUIRE(bench.ends[0].emitted_tokens == 2);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,59 @@
+#include "worker/engine/running_board.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace leasehold {
+namespace {
+
+RunningBoard::Places places_of(std::uint32_t place, const Occupant& occupant) {
+  RunningBoard::Places places;
+  places[place] = occupant;
+  return places;
+}
+
+Occupant occupant(std::uint64_t admission = 1) {
+  return {.request = RequestId{"r"}, .lease = {1, 1}, .admission = admission, .deadline = {}};
+}
+
+}  // namespace
+
+TEST_CASE("running board: a running request can be stopped, any other not") {
+  RunningBoard board;
+  board.occupy(places_of(3, occupant()));
+  REQUIRE_FALSE(board.stop(RequestId{"s"}, LocalStop::Cancelled));
+  REQUIRE(board.stop(RequestId{"r"}, LocalStop::Cancelled));
+  REQUIRE(board.stops().read(3) == LocalStop::Cancelled);
+  REQUIRE(board.stop(RequestId{"r"}, LocalStop::LeaseExpired));
+  REQUIRE(board.stops().read(3) == LocalStop::Cancelled);  // the first reason stays
+}
+
+TEST_CASE("running board: a stop lasts as long as its occupant") {
+  RunningBoard board;
+  board.occupy(places_of(3, occupant()));
+  board.stop(RequestId{"r"}, LocalStop::Cancelled);
+  board.occupy(places_of(3, occupant()));
+  REQUIRE(board.stops().read(3) == LocalStop::Cancelled);
+  board.occupy(places_of(3, occupant(2)));  // the same id, admitted again
+  REQUIRE(board.stops().read(3) == LocalStop::None);
+  board.occupy({});
+  REQUIRE_FALSE(board.stop(RequestId{"r"}, LocalStop::Cancelled));
+}
+
+TEST_CASE("running board: only what is due is stopped, and gates can tell that something was") {
+  RunningBoard board;
+  RunningBoard::Places places = places_of(0, occupant());
+  places[9] =
+      Occupant{.request = RequestId{"late"}, .lease = {2, 1}, .admission = 2, .deadline = {}};
+  board.occupy(places);
+  const std::uint64_t before = board.stops().changes();
+  board.stop_due([](const Occupant&) { return LocalStop::None; });
+  REQUIRE(board.stops().changes() == before);
+  board.stop_due([](const Occupant& one) {
+    return one.request.value == "late" ? LocalStop::DeadlineExceeded : LocalStop::None;
+  });
+  REQUIRE(board.stops().read(0) == LocalStop::None);
+  REQUIRE(board.stops().read(9) == LocalStop::DeadlineExceeded);
+  REQUIRE(board.stops().changes() > before);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,55 @@
+#include "worker/kv/block_table.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace leasehold {
+namespace {
+
+BlockPool pool_of(std::uint32_t blocks) {
+  BlockPool pool;
+  pool.add_extent(ExtentId{1}, blocks);
+  return pool;
+}
+
+}  // namespace
+
+TEST_CASE("block table: it takes a block per sixteen positions and no sooner") {
+  BlockPool pool = pool_of(8);
+  BlockTable table(16);
+  for (const auto& [positions, blocks] : {std::pair{1u, 1u}, {16u, 1u}, {17u, 2u}, {33u, 3u}}) {
+    CAPTURE(positions);
+    REQUIRE(table.reserve(positions, pool));
+    REQUIRE(table.blocks().size() == blocks);
+  }
+  REQUIRE(table.reserve(5, pool));
+  REQUIRE(table.blocks().size() == 3);
+}
+
+TEST_CASE("block table: reserving takes all it needs or nothing, and says how many are missing") {
+  BlockPool pool = pool_of(3);
+  BlockTable table(16);
+  REQUIRE(table.reserve(16, pool));
+  const Result<void> reserved = table.reserve(64, pool);
+  REQUIRE(reserved.error().code == Errc::OutOfBlocks);
+  REQUIRE(reserved.error().detail == "3 more KV blocks needed, 2 of 3 are free");
+  REQUIRE(table.blocks().size() == 1);
+  REQUIRE(pool.free_blocks() == 2);
+}
+
+TEST_CASE("block table: the record has blocks of its own, and all go back together") {
+  BlockPool pool = pool_of(4);
+  BlockTable table(16);
+  REQUIRE(table.reserve_record(2, pool));
+  REQUIRE(table.reserve(20, pool));
+  REQUIRE(table.record_blocks().size() == 2);
+  REQUIRE(table.state() == KvState::Allocated);
+  table.commit(20);
+  REQUIRE(table.state() == KvState::Active);
+  REQUIRE(table.committed() == 20);
+  REQUIRE(pool.free_blocks() == 0);
+  table.free(pool);
+  REQUIRE(table.state() == KvState::Freed);
+  REQUIRE(pool.free_blocks() == 4);
+}
+
+}  // namespace leasehold

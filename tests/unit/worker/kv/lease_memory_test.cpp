@@ -1,0 +1,52 @@
+#include "worker/kv/lease_memory.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "ipc/region/memory_object.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::size_t kBlock = 4096;
+constexpr LeaseId kMine{1, 1};
+constexpr LeaseId kTheirs{2, 1};
+
+LeasedMapping extent_of(std::size_t blocks) {
+  const MemoryObject object =
+      *MemoryObject::create({.name = "test-extent", .size_bytes = blocks * kBlock});
+  return *LeasedMapping::map(object.fd(), blocks * kBlock, MapAccess::ReadWrite);
+}
+
+Errc refusal(const LeaseMemory& memory, LeaseId lease, BlockId block) {
+  const auto address = memory.address(lease, block);
+  REQUIRE_FALSE(address.has_value());
+  return address.error().code;
+}
+
+}  // namespace
+
+TEST_CASE("lease memory: a block of the lease's own extent has its address") {
+  LeaseMemory memory(kBlock);
+  memory.add(kMine, ExtentId{7}, extent_of(3));
+  const auto first = memory.address(kMine, {ExtentId{7}, 0});
+  const auto last = memory.address(kMine, {ExtentId{7}, 2});
+  REQUIRE(first.has_value());
+  REQUIRE(*last == *first + 2 * kBlock);
+}
+
+TEST_CASE("lease memory: a block that is not the lease's is LeaseFenced, never an address") {
+  LeaseMemory memory(kBlock);
+  memory.add(kMine, ExtentId{7}, extent_of(3));
+  memory.add(kTheirs, ExtentId{8}, extent_of(3));
+  REQUIRE(refusal(memory, kMine, {ExtentId{8}, 0}) == Errc::LeaseFenced);
+  REQUIRE(refusal(memory, {1, 2}, {ExtentId{7}, 0}) == Errc::LeaseFenced);  // a later generation
+  REQUIRE(refusal(memory, kMine, {ExtentId{7}, 3}) == Errc::LeaseFenced);   // beyond its end
+  REQUIRE(refusal(memory, kMine, {ExtentId{7}, ~0u}) == Errc::LeaseFenced);
+  memory.remove(kTheirs, std::array{ExtentId{8}});
+  REQUIRE(refusal(memory, kTheirs, {ExtentId{8}, 0}) == Errc::LeaseFenced);
+  REQUIRE_FALSE(memory.has(kTheirs, ExtentId{8}));
+  memory.drop(kMine);
+  REQUIRE(refusal(memory, kMine, {ExtentId{7}, 0}) == Errc::LeaseFenced);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,167 @@
+#include "worker/kv/sequence_record.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "tests/support/leased_memory.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::uint32_t kContext = 128;
+constexpr std::size_t kSlots = 256;
+constexpr std::size_t kNumberInSlot = 40;
+
+PromptRequest request() {
+  return {.tenant = TenantId{"acme"},
+          .lease = {3, 1},
+          .request = RequestId{"acme/" + std::string(64, 'r')},
+          .prompt = {5, 6, 7},
+          .sampling = {.temperature = 0.5f, .seed = 99, .ignore_eos = true},
+          .max_emitted_tokens = 40};
+}
+
+/// A sequence that writes its record into blocks of `block_bytes`, as commits of an engine would.
+struct Recorded {
+  explicit Recorded(std::size_t block_bytes = 4096)
+      : sequence(request(), 16), memory(blocks(block_bytes) * block_bytes) {
+    pool.add_extent(ExtentId{42}, 64);
+    parts.block_size_bytes = block_bytes;
+    for (std::size_t i = 0; i < blocks(block_bytes); ++i) {
+      parts.blocks.push_back(memory.at(i * block_bytes));
+    }
+  }
+  static std::size_t blocks(std::size_t block_bytes) {
+    return record_block_count(kContext, block_bytes);
+  }
+
+  void commit(std::uint32_t n_rows, std::optional<TokenId> next) {
+    REQUIRE(sequence.blocks.reserve(sequence.blocks.committed() + n_rows, pool));
+    FakeTable open;
+    const auto set = open.step(1);
+    open.gate().run(*set, {LaunchSite::Commit, 0, Touches::TenantMemory},
+                    [&](const LaunchPermit& permit) {
+                      commit_record(permit, parts, kContext, sequence, n_rows, next);
+                    });
+    sequence.blocks.commit(sequence.blocks.committed() + n_rows);
+    if (next) sequence.tokens.push_back(*next);
+  }
+
+  std::vector<std::byte> bytes() const {
+    const std::byte* from = memory.bytes();
+    return {from, from + parts.blocks.size() * parts.block_size_bytes};
+  }
+
+  BlockPool pool;
+  Sequence sequence;
+  LeasedMemory memory;
+  RecordMemory parts;
+};
+
+/// Three commits: the prompt, then two tokens.
+Recorded three_commits(std::size_t block_bytes = 4096) {
+  Recorded recorded(block_bytes);
+  recorded.commit(3, 10);
+  recorded.commit(1, 11);
+  recorded.commit(1, 12);
+  return recorded;
+}
+
+bool same(const SequenceRecord& a, const SequenceRecord& b) {
+  return a.request == b.request && a.sampling.seed == b.sampling.seed &&
+         a.sampling.temperature == b.sampling.temperature &&
+         a.sampling.ignore_eos == b.sampling.ignore_eos &&
+         a.max_emitted_tokens == b.max_emitted_tokens && a.prompt_tokens == b.prompt_tokens &&
+         a.committed == b.committed && a.tokens == b.tokens && a.blocks == b.blocks;
+}
+
+}  // namespace
+
+TEST_CASE("sequence record: what was written is what is read") {
+  const Recorded recorded = three_commits();
+  const Result<SequenceRecord> record = read_record(recorded.bytes(), kContext);
+  REQUIRE(record);
+  REQUIRE(record->request == request().request);
+  REQUIRE(record->sampling.temperature == 0.5f);
+  REQUIRE(record->sampling.seed == 99);
+  REQUIRE(record->sampling.ignore_eos);
+  REQUIRE(record->max_emitted_tokens == 40);
+  REQUIRE(record->prompt_tokens == 3);
+  REQUIRE(record->committed == 5);
+  REQUIRE(record->tokens == std::vector<TokenId>{5, 6, 7, 10, 11, 12});
+  REQUIRE(record->blocks == std::vector{BlockId{ExtentId{42}, 0}});
+}
+
+TEST_CASE("sequence record: it may lie in many small blocks") {
+  const Recorded recorded = three_commits(64);
+  REQUIRE(recorded.parts.blocks.size() > 10);
+  const Result<SequenceRecord> in_pieces = read_record(recorded.bytes(), kContext);
+  REQUIRE(in_pieces);
+  REQUIRE(same(*in_pieces, *read_record(three_commits().bytes(), kContext)));
+}
+
+TEST_CASE("sequence record: a commit torn anywhere leaves the one before it") {
+  Recorded recorded(4096);
+  recorded.commit(3, 10);
+  recorded.commit(1, 11);
+  const std::vector<std::byte> before = recorded.bytes();
+  recorded.commit(1, 12);
+  const std::vector<std::byte> after = recorded.bytes();
+  const SequenceRecord older = *read_record(before, kContext);
+  const SequenceRecord newer = *read_record(after, kContext);
+  const std::size_t slot = kSlots + 3 % 2 * 64;
+  // Arrays first, then the slot byte by byte, its number last.
+  for (std::size_t written = 0; written <= kNumberInSlot + 8; ++written) {
+    std::vector<std::byte> torn = after;
+    std::copy_n(before.begin() + static_cast<long>(slot + written), static_cast<long>(64 - written),
+                torn.begin() + static_cast<long>(slot + written));
+    const Result<SequenceRecord> record = read_record(torn, kContext);
+    CAPTURE(written);
+    REQUIRE(record);
+    REQUIRE((same(*record, older) || same(*record, newer)));
+    if (written < kNumberInSlot) REQUIRE(same(*record, older));
+  }
+}
+
+TEST_CASE("sequence record: every changed byte is noticed or harmless") {
+  const Recorded recorded = three_commits();
+  const std::vector<std::byte> whole = recorded.bytes();
+  const SequenceRecord newest = *read_record(whole, kContext);
+  int refused = 0;
+  int fell_back = 0;
+  for (std::size_t at = 0; at < record_size_bytes(kContext); ++at) {
+    for (const int bit : {0, 7}) {
+      std::vector<std::byte> damaged = whole;
+      damaged[at] ^= std::byte{static_cast<unsigned char>(1 << bit)};
+      const Result<SequenceRecord> record = read_record(damaged, kContext);
+      CAPTURE(at, bit);
+      if (!record) REQUIRE(record.error().code == Errc::FileCorrupt);
+      if (!record) ++refused;
+      if (!record || same(*record, newest)) continue;
+      ++fell_back;  // to the commit before, whole
+      REQUIRE(record->committed == 4);
+      REQUIRE(record->tokens == std::vector<TokenId>{5, 6, 7, 10, 11});
+    }
+  }
+  REQUIRE(refused > 100);
+  REQUIRE(fell_back > 20);
+}
+
+TEST_CASE("sequence record: a head of another model, a short record and zeros are FileCorrupt") {
+  const std::vector<std::byte> whole = three_commits().bytes();
+  REQUIRE(read_record(whole, kContext + 16).error().code == Errc::FileCorrupt);
+  REQUIRE(read_record(std::span(whole).first(400), kContext).error().code == Errc::FileCorrupt);
+  const std::vector<std::byte> zeros(whole.size());
+  REQUIRE(read_record(zeros, kContext).error().code == Errc::FileCorrupt);
+}
+
+TEST_CASE("sequence record: an earlier record's commits do not speak for a new head") {
+  Recorded recorded = three_commits();
+  recorded.sequence = Sequence(request(), 16);
+  recorded.commit(3, 77);
+  const Result<SequenceRecord> record = read_record(recorded.bytes(), kContext);
+  REQUIRE(record);
+  REQUIRE(record->tokens == std::vector<TokenId>{5, 6, 7, 77});
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,67 @@
+/// A scheduler with a pretended engine: every planned row succeeds, tokens count up.
+#pragma once
+
+#include "worker/schedule/scheduler.hpp"
+
+namespace leasehold::testing {
+
+inline constexpr TimePoint kNow{1'000};
+
+class SchedulerBench {
+ public:
+  explicit SchedulerBench(SchedulerLimits limits = {}) : scheduler(filled_in(limits)) {}
+
+  LeaseId lease(std::uint32_t slot, std::uint32_t blocks, std::uint32_t max_concurrent = 8) {
+    const LeaseId id{slot, 1};
+    scheduler.add_lease({.lease = id,
+                         .tenant = TenantId{"t" + std::to_string(slot)},
+                         .max_concurrent = max_concurrent,
+                         .max_blocks = 100});
+    if (blocks > 0) scheduler.add_extent(id, ExtentId{next_extent_++}, blocks);
+    return id;
+  }
+  void grow(LeaseId id, std::uint32_t blocks) {
+    scheduler.add_extent(id, ExtentId{next_extent_++}, blocks);
+  }
+
+  PromptRequest request(LeaseId id, const std::string& name, std::uint32_t prompt = 4,
+                        std::uint32_t tokens = 3) const {
+    return {.tenant = TenantId{"t" + std::to_string(id.slot)},
+            .lease = id,
+            .request = RequestId{name},
+            .prompt = std::vector<TokenId>(prompt, 1),
+            .max_emitted_tokens = tokens};
+  }
+
+  /// One tick; returns what it told.
+  std::vector<SchedulerEvent> tick(TimePoint now = kNow) {
+    plan = scheduler.plan(now);
+    for (const PlannedRows& part : plan.parts) {
+      const bool wants = part.wants_token;
+      scheduler.commit(part, wants ? std::optional<TokenId>(2) : std::nullopt, false);
+    }
+    return scheduler.take_events();
+  }
+
+  Scheduler scheduler;
+  StepPlan plan;  ///< Of the last tick; its sequences may have ended.
+
+ private:
+  static SchedulerLimits filled_in(SchedulerLimits limits) {
+    if (limits.max_context == 0) limits.max_context = 256;
+    if (limits.record_blocks == 0) limits.record_blocks = 1;
+    return limits;
+  }
+  std::uint64_t next_extent_ = 1;
+};
+
+template <class Event>
+std::vector<Event> only(const std::vector<SchedulerEvent>& events) {
+  std::vector<Event> some;
+  for (const SchedulerEvent& event : events) {
+    if (const auto* one = std::get_if<Event>(&event)) some.push_back(*one);
+  }
+  return some;
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,156 @@
+/// A seeded walk through everything a scheduler can meet, judged by what must hold at every tick.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "common/random.hpp"
+#include "tests/unit/worker/schedule/scheduler_bench.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+std::uint64_t test_seed() {
+  const char* seed = std::getenv("SEED");
+  return seed == nullptr ? 7 : std::strtoull(seed, nullptr, 10);
+}
+
+class Walk {
+ public:
+  explicit Walk(std::uint64_t seed) : random_(seed), bench_({.max_batch_size = 6}) {
+    for (std::uint32_t slot = 1; slot <= 4; ++slot) open(slot);
+  }
+
+  void step() {
+    const std::uint64_t what = random_.below(10);
+    if (what < 4) submit();
+    if (what == 4) cancel();
+    if (what == 5) answer_wishes();
+    if (what == 6 && random_.below(20) == 0) reopen();
+    note(bench_.tick(kNow + Duration(static_cast<std::int64_t>(++now_))));
+    check();
+  }
+
+  void finish() {
+    for (int i = 0; i < 2000 && bench_.scheduler.has_work(); ++i) {
+      answer_wishes();
+      note(bench_.tick(kNow + Duration(static_cast<std::int64_t>(++now_))));
+      check();
+    }
+    REQUIRE_FALSE(bench_.scheduler.has_work());
+    REQUIRE(open_.empty());
+    for (const auto& [lease, tenancy] : bench_.scheduler.tenancies())
+      REQUIRE(tenancy.pool.held_blocks() == 0);
+  }
+
+  std::set<CompletionReason> ends;
+  int rejections = 0;
+
+ private:
+  void open(std::uint32_t slot) {
+    const LeaseId lease{slot, ++generation_};
+    max_concurrent_[lease] = 1 + static_cast<std::uint32_t>(random_.below(3));
+    bench_.scheduler.add_lease({.lease = lease,
+                                .tenant = TenantId{"t" + std::to_string(slot)},
+                                .max_concurrent = max_concurrent_[lease],
+                                .max_blocks = 12});
+    bench_.grow(lease, 4);
+    leases_[slot] = lease;
+  }
+
+  void reopen() {
+    const auto slot = static_cast<std::uint32_t>(1 + random_.below(4));
+    bench_.scheduler.end_lease(leases_[slot], {.lease = leases_[slot]}, CompletionReason::Revoked);
+    note(bench_.scheduler.take_events());
+    open(slot);
+  }
+
+  void submit() {
+    const auto slot = static_cast<std::uint32_t>(1 + random_.below(4));
+    const std::string id = "r" + std::to_string(++ids_);
+    PromptRequest request =
+        bench_.request(leases_[slot], id, static_cast<std::uint32_t>(1 + random_.below(60)),
+                       static_cast<std::uint32_t>(1 + random_.below(40)));
+    if (random_.below(4) == 0)
+      request.deadline = kNow + Duration(static_cast<std::int64_t>(now_) + 3);
+    if (bench_.scheduler.submit(request)) open_[id] = 0;
+  }
+
+  void cancel() {
+    if (open_.empty()) return;
+    const auto which = std::next(open_.begin(), static_cast<long>(random_.below(open_.size())));
+    REQUIRE(bench_.scheduler.cancel(RequestId{which->first}));
+  }
+
+  void answer_wishes() {
+    for (const GrowthWish& wish : bench_.scheduler.take_growth_wishes()) {
+      if (random_.below(2) == 0) {
+        bench_.scheduler.deny_growth(wish.lease);
+      } else {
+        bench_.grow(wish.lease, 3);
+      }
+    }
+  }
+
+  void note(const std::vector<SchedulerEvent>& events) {
+    for (const SchedulerEvent& event : events) {
+      if (const auto* token = std::get_if<Token>(&event)) {
+        REQUIRE(open_.at(token->request.value)++ == token->position);  // no gap, no repeat
+      } else if (const auto* end = std::get_if<Completed>(&event)) {
+        REQUIRE(open_.at(end->request.value) == end->emitted_tokens);
+        REQUIRE(open_.erase(end->request.value) == 1);  // one end, and nothing after it
+        ends.insert(end->reason);
+      } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
+        REQUIRE(open_.erase(rejected->request.value) == 1);
+        ++rejections;
+      }
+    }
+  }
+
+  void check() {
+    const Scheduler& scheduler = bench_.scheduler;
+    std::map<LeaseId, std::uint32_t> running;
+    std::map<LeaseId, std::size_t> held;
+    std::set<std::uint32_t> places;
+    for (const auto& sequence : scheduler.running()) {
+      const LeaseId lease = sequence->request.lease;
+      ++running[lease];
+      held[lease] += sequence->blocks.blocks().size() + sequence->blocks.record_blocks().size();
+      REQUIRE(places.insert(sequence->place).second);
+    }
+    REQUIRE(scheduler.running_count() <= 6);
+    for (const auto& [lease, tenancy] : scheduler.tenancies()) {
+      REQUIRE(running[lease] == tenancy.running);
+      REQUIRE(running[lease] <= max_concurrent_.at(lease));
+      REQUIRE(held[lease] == tenancy.pool.held_blocks());
+    }
+    REQUIRE(scheduler.running_count() + scheduler.waiting_count() == open_.size());
+  }
+
+  SeededRandom random_;
+  SchedulerBench bench_;
+  std::map<std::uint32_t, LeaseId> leases_;
+  std::map<LeaseId, std::uint32_t> max_concurrent_;
+  std::map<std::string, std::uint32_t> open_;  // tokens told so far
+  std::uint64_t generation_ = 0;
+  std::uint64_t now_ = 0;
+  std::uint64_t ids_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("scheduler: quotas, places and blocks hold at every tick, and each request ends once") {
+  const std::uint64_t seed = test_seed();
+  CAPTURE(seed);
+  Walk walk(seed);
+  for (int i = 0; i < 4000; ++i) walk.step();
+  walk.finish();
+  for (const CompletionReason reason :
+       {CompletionReason::MaxTokensReached, CompletionReason::Cancelled, CompletionReason::Revoked,
+        CompletionReason::DeadlineExceeded, CompletionReason::EngineError}) {
+    CAPTURE(name(reason));
+    REQUIRE(walk.ends.contains(reason));  // or the walk showed less than it says
+  }
+}
+
+}  // namespace leasehold::testing
