@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "tools/demo_program/child.hpp"
+#include "common/child_process.hpp"
 #include "tools/demo_program/observation.hpp"
 #include "tools/demo_program/stage.hpp"
 

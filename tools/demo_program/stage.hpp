@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "tools/demo_program/broker_view.hpp"
-#include "tools/demo_program/child.hpp"
+#include "common/child_process.hpp"
 #include "tools/demo_program/patience.hpp"
 #include "tools/demo_program/settings.hpp"
 

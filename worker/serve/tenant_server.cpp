@@ -189,9 +189,7 @@ void TenantServer::deliver_here(std::vector<SchedulerEvent> events) {
     } else if (const auto* completed = std::get_if<Completed>(&event)) {
       finish(*completed);
     } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
-      finish({.request = rejected->request,
-              .reason = CompletionReason::EngineError,
-              .error = rejected->reason});
+      reject(*rejected);
     } else if (const auto* rebound = std::get_if<Rebound>(&event)) {
       report_rebound(*rebound);
     }
@@ -199,18 +197,30 @@ void TenantServer::deliver_here(std::vector<SchedulerEvent> events) {
 }
 
 void TenantServer::finish(const Completed& completed) {
-  const auto stream = streams_.find(completed.request);
+  end_stream(completed.request, name(completed.reason), completed.emitted_tokens,
+             [&](TextStream& text) { text.send_completed(completed); });
+}
+
+void TenantServer::reject(const AdmissionRejected& rejected) {
+  end_stream(rejected.request, name(rejected.reason.code), 0,
+             [&](TextStream& text) { text.send_rejected(rejected.reason); });
+}
+
+void TenantServer::end_stream(const RequestId& request, std::string_view reason,
+                              std::uint32_t emitted_tokens,
+                              const std::function<void(TextStream&)>& say_so) {
+  const auto stream = streams_.find(request);
   if (stream == streams_.end()) return;
   const TimePoint now = parts_.clock->now();
-  stream->second.text.send_completed(completed);
-  parts_.broker->report(events::RequestEnded{.request = outer_id(completed.request),
-                                             .tenant = tenant_of(completed.request).value,
+  say_so(stream->second.text);
+  parts_.broker->report(events::RequestEnded{.request = outer_id(request),
+                                             .tenant = tenant_of(request).value,
                                              .lease = stream->second.lease,
-                                             .reason = std::string(name(completed.reason)),
-                                             .emitted_tokens = completed.emitted_tokens},
+                                             .reason = std::string(reason),
+                                             .emitted_tokens = emitted_tokens},
                         now);
   streams_.erase(stream);
-  for (const auto& client : clients_) client->requests.erase(completed.request);
+  for (const auto& client : clients_) client->requests.erase(request);
 }
 
 void TenantServer::report_rebound(const Rebound& rebound) {

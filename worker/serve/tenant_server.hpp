@@ -64,6 +64,9 @@ class TenantServer {
   void client_gone(Client& client);
   void deliver_here(std::vector<SchedulerEvent> events);
   void finish(const Completed& completed);
+  void reject(const AdmissionRejected& rejected);
+  void end_stream(const RequestId& request, std::string_view reason, std::uint32_t emitted_tokens,
+                  const std::function<void(TextStream&)>& say_so);
   void report_rebound(const Rebound& rebound);
 
   Parts parts_;

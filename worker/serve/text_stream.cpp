@@ -33,6 +33,12 @@ void TextStream::send_completed(const Completed& completed) {
   notify(wire::RequestCompleted::kMethod, message.to_json());
 }
 
+void TextStream::send_rejected(const Error& reason) {
+  const wire::RequestCompleted message{
+      .request = request_, .reason = std::string(name(reason.code)), .detail = reason.detail};
+  notify(wire::RequestCompleted::kMethod, message.to_json());
+}
+
 void TextStream::notify(std::string_view method, control::Json body) {
   if (const auto peer = peer_.lock()) peer->notify(std::string(method), {.body = std::move(body)});
 }

@@ -22,6 +22,8 @@ class TextStream {
   /// `last`: nothing follows but the completion, so held-back bytes go out too.
   void send_token(const Token& token, bool last);
   void send_completed(const Completed& completed);
+  /// Queued, but never admitted: the reason on the wire is the error's own name.
+  void send_rejected(const Error& reason);
 
  private:
   void notify(std::string_view method, control::Json body);

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,21 +11,15 @@
 namespace leasehold {
 namespace {
 
-pid_t spawn(const std::vector<std::string>& arguments) {
-  static const std::string program = std::string(LEASEHOLD_BIN_DIR) + "/leasehold-broker";
-  std::vector<char*> argv{const_cast<char*>(program.c_str())};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  const pid_t pid = ::fork();
-  if (pid != 0) return pid;
-  ::execv(program.c_str(), argv.data());
-  ::_exit(127);
+Child spawn(std::vector<std::string> arguments, const std::string& log_path) {
+  arguments.insert(arguments.begin(), std::string(LEASEHOLD_BIN_DIR) + "/leasehold-broker");
+  return Child::start({.argv = std::move(arguments), .log_path = log_path}).value();
 }
 
-int exit_of(pid_t pid) {
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+int exit_of(Child& child) {
+  std::optional<int> status;
+  eventually([&] { return (status = child.status()).has_value(); });
+  return status.value_or(-1);
 }
 
 template <class View>
@@ -48,26 +41,23 @@ BrokerProcess::BrokerProcess(std::vector<std::string> more_arguments) {
                                      "--log-level", "error", "--socket-mode", "0666"};
   if (more_arguments.empty()) more_arguments = {"--fence-patience-ms", "3600000"};
   arguments.insert(arguments.end(), more_arguments.begin(), more_arguments.end());
-  pid_ = spawn(arguments);
+  child_.emplace(spawn(arguments, folder_ + "/broker.log"));
   const bool serves = eventually([this] { return control::Client::connect(socket_).has_value(); });
   if (!serves) throw std::runtime_error("the broker does not serve");
 }
 
 BrokerProcess::~BrokerProcess() {
-  if (pid_ > 0) {
-    signal(SIGKILL);
-    wait();
-  }
+  child_.reset();
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
 }
 
-void BrokerProcess::signal(int signal_number) const {
-  ::kill(pid_, signal_number);
+void BrokerProcess::signal(int signal_number) {
+  child_->signal(signal_number).value();
 }
 
 int BrokerProcess::wait() {
-  return exit_of(std::exchange(pid_, -1));
+  return exit_of(*child_);
 }
 
 control::Client BrokerProcess::connect() const {
@@ -104,7 +94,8 @@ wire::StatusView BrokerProcess::status(control::Client& client) const {
 }
 
 int run_broker_once(const std::vector<std::string>& arguments) {
-  return exit_of(spawn(arguments));
+  Child child = spawn(arguments, "/dev/null");
+  return exit_of(child);
 }
 
 bool eventually(const std::function<bool()>& holds) {

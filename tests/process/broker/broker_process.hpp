@@ -1,12 +1,12 @@
 /// A real leasehold-broker on a socket of its own, and the words to ask it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/child_process.hpp"
 #include "ipc/control/client.hpp"
 #include "ipc/control/messages.hpp"
 
@@ -22,8 +22,8 @@ class BrokerProcess {
   BrokerProcess& operator=(const BrokerProcess&) = delete;
 
   const std::string& socket() const { return socket_; }
-  void signal(int signal_number) const;
-  /// Waits for its end; the exit code, or minus the signal.
+  void signal(int signal_number);
+  /// Waits for its end; the exit code, or 128 + signal.
   int wait();
 
   control::Client connect() const;
@@ -36,7 +36,7 @@ class BrokerProcess {
  private:
   std::string folder_;
   std::string socket_;
-  pid_t pid_ = -1;
+  std::optional<Child> child_;
 };
 
 /// Runs the program with these arguments to its end and returns the exit code.

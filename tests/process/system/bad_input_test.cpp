@@ -176,7 +176,7 @@ TEST_CASE("bad input: a socket in use, a model that is none, a broker that is no
   const auto run = [&](std::vector<std::string> argv) {
     argv.front() = std::string(LEASEHOLD_BIN_DIR) + "/" + argv.front();
     auto child =
-        demo::Child::start({.argv = argv, .log_path = (system.directory() / "extra.log").string()});
+        Child::start({.argv = argv, .log_path = (system.directory() / "extra.log").string()});
     REQUIRE(child);
     std::optional<int> status;
     eventually([&] { return (status = child->status()).has_value(); });

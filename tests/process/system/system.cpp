@@ -108,15 +108,14 @@ System::~System() {
   std::filesystem::remove_all(directory_, ignored);
 }
 
-demo::Child System::start(const std::string& program, std::vector<std::string> arguments,
-                          const std::string& fault, bool read_output) {
+Child System::start(const std::string& program, std::vector<std::string> arguments,
+                    const std::string& fault, bool read_output) {
   std::vector<std::string> argv;
   if (!fault.empty()) argv = {"/usr/bin/env", "LEASEHOLD_FAULT=" + fault};
   argv.push_back(std::string(LEASEHOLD_BIN_DIR) + "/" + program);
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   const std::string log = directory_ / (program + "-" + std::to_string(++programs_) + ".log");
-  return must(
-      demo::Child::start({.argv = std::move(argv), .log_path = log, .read_output = read_output}));
+  return must(Child::start({.argv = std::move(argv), .log_path = log, .read_output = read_output}));
 }
 
 void System::start_worker(const std::string& name, const std::string& fault) {
@@ -170,7 +169,7 @@ std::vector<std::int32_t> System::undisturbed(const TenantSpec& spec) {
 
 int System::brokerctl(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"--socket", broker_socket()});
-  demo::Child child = start("brokerctl", arguments, {}, false);
+  Child child = start("brokerctl", arguments, {}, false);
   std::optional<int> status;
   eventually([&] { return (status = child.status()).has_value(); });
   return status.value_or(-1);

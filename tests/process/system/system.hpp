@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "common/child_process.hpp"
 #include "tools/demo_program/broker_view.hpp"
-#include "tools/demo_program/child.hpp"
 #include "tools/demo_program/memory_audit.hpp"
 #include "tools/demo_program/tenant_record.hpp"
 
@@ -23,7 +23,7 @@ bool eventually(const std::function<bool()>& holds);
 /// One leasehold-tenant, and what it told so far.
 class Tenant {
  public:
-  explicit Tenant(demo::Child child) : child_(std::move(child)) {}
+  explicit Tenant(Child child) : child_(std::move(child)) {}
 
   /// Reads what is there; true once its output has ended.
   bool read();
@@ -33,10 +33,10 @@ class Tenant {
   /// Reads to the end and reaps. Its exit code, or 128 + signal.
   int finish();
   const demo::TenantRecord& record() const { return record_; }
-  demo::Child& child() { return child_; }
+  Child& child() { return child_; }
 
  private:
-  demo::Child child_;
+  Child child_;
   demo::LineBuffer lines_;
   demo::TenantRecord record_;
 };
@@ -67,8 +67,8 @@ class System {
   std::string worker_socket(const std::string& name) const { return directory_ / (name + ".sock"); }
   const std::filesystem::path& directory() const { return directory_; }
 
-  demo::Child& broker() { return *broker_; }
-  demo::Child& worker(const std::string& name = "w1") { return workers_.at(name); }
+  Child& broker() { return *broker_; }
+  Child& worker(const std::string& name = "w1") { return workers_.at(name); }
   void start_worker(const std::string& name, const std::string& fault = {});
   bool worker_is_ready(const std::string& name = "w1");
   /// Kills it and forgets it.
@@ -91,14 +91,14 @@ class System {
   bool pool_is_whole();
 
  private:
-  demo::Child start(const std::string& program, std::vector<std::string> arguments,
-                    const std::string& fault, bool read_output);
+  Child start(const std::string& program, std::vector<std::string> arguments,
+              const std::string& fault, bool read_output);
 
   SystemSpec spec_;
   std::filesystem::path directory_;
   int programs_ = 0;
-  std::map<std::string, demo::Child> workers_;
-  std::optional<demo::Child> broker_;
+  std::map<std::string, Child> workers_;
+  std::optional<Child> broker_;
   std::optional<demo::BrokerView> view_;
 };
 

@@ -13,14 +13,14 @@
 #include <string>
 #include <vector>
 
-#include "tools/demo_program/child.hpp"
+#include "common/child_process.hpp"
 
 namespace leasehold {
 
 struct ProgramRun {
   std::string errors_path =
       std::filesystem::temp_directory_path() / ("leasehold-run-" + std::to_string(::getpid()));
-  demo::Child child;
+  Child child;
   std::string output;
 
   ProgramRun(const std::string& program, std::vector<std::string> arguments)
@@ -49,11 +49,11 @@ struct ProgramRun {
   }
 
  private:
-  demo::Child start(const std::string& program, std::vector<std::string> arguments) {
+  Child start(const std::string& program, std::vector<std::string> arguments) {
     std::filesystem::remove(errors_path);
     arguments.insert(arguments.begin(), std::string(LEASEHOLD_BIN_DIR) + "/" + program);
-    auto started = demo::Child::start(
-        {.argv = std::move(arguments), .log_path = errors_path, .read_output = true});
+    auto started =
+        Child::start({.argv = std::move(arguments), .log_path = errors_path, .read_output = true});
     INFO((started ? "" : started.error().detail));
     REQUIRE(started);
     return *std::move(started);

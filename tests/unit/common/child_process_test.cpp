@@ -1,4 +1,4 @@
-#include "tools/demo_program/child.hpp"
+#include "common/child_process.hpp"
 
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +11,6 @@
 #include "common/process.hpp"
 
 using namespace leasehold;
-using namespace leasehold::demo;
 
 namespace {
 

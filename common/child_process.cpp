@@ -1,4 +1,4 @@
-#include "tools/demo_program/child.hpp"
+#include "common/child_process.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 #include "common/process.hpp"
 
-namespace leasehold::demo {
+namespace leasehold {
 namespace {
 
 struct Plumbing {
@@ -99,4 +99,4 @@ std::optional<int> Child::reap(int options) {
   return status_;
 }
 
-}  // namespace leasehold::demo
+}  // namespace leasehold

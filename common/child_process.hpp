@@ -10,7 +10,7 @@
 
 #include "common/unique_fd.hpp"
 
-namespace leasehold::demo {
+namespace leasehold {
 
 struct ChildConfig {
   std::vector<std::string> argv;  ///< argv[0] is the program's path.
@@ -49,4 +49,4 @@ class Child {
   std::optional<int> status_;
 };
 
-}  // namespace leasehold::demo
+}  // namespace leasehold
