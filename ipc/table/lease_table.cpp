@@ -29,7 +29,11 @@ LeaseTable::LeaseTable(MemoryObject object, Mapping mapping, std::uint32_t slot_
 
 void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
   LeaseSlot& slot = view().slot(lease.slot);
-  expects(lease.generation > word(lease.slot).generation(), "generations only grow");
+  expects(lease.slot < slot_count_ && lease.generation > word(lease.slot).generation(),
+          "a grant names a slot of the table, and generations only grow");
+  const LeaseState before = word(lease.slot).state();
+  expects(before == LeaseState::Closed || before == LeaseState::Fenced,
+          "a slot is granted again only after its fence");
   slot.deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
   slot.drain_deadline_boottime_ns.store(0, std::memory_order_relaxed);
   slot.flipped_boottime_ns.store(0, std::memory_order_relaxed);

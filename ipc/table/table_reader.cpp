@@ -76,16 +76,21 @@ LeaseWord TableReader::word_of(LeaseId lease) const {
   return LeaseWord::make(lease.generation, LeaseState::Fenced);
 }
 
+TimePoint TableReader::time_of(LeaseId lease, std::atomic<std::int64_t> LeaseSlot::* field) const {
+  if (lease.slot >= slot_count_) return TimePoint{};
+  return {(view().slot(lease.slot).*field).load(std::memory_order_relaxed)};
+}
+
 TimePoint TableReader::deadline(LeaseId lease) const {
-  return {view().slot(lease.slot).deadline_boottime_ns.load(std::memory_order_relaxed)};
+  return time_of(lease, &LeaseSlot::deadline_boottime_ns);
 }
 
 TimePoint TableReader::drain_deadline(LeaseId lease) const {
-  return {view().slot(lease.slot).drain_deadline_boottime_ns.load(std::memory_order_relaxed)};
+  return time_of(lease, &LeaseSlot::drain_deadline_boottime_ns);
 }
 
 TimePoint TableReader::flipped_at(LeaseId lease) const {
-  return {view().slot(lease.slot).flipped_boottime_ns.load(std::memory_order_relaxed)};
+  return time_of(lease, &LeaseSlot::flipped_boottime_ns);
 }
 
 }  // namespace leasehold

@@ -32,6 +32,7 @@ class TableReader {
   /// Live, Revoked or Fenced; a slot that has moved on to another generation is Fenced.
   LeaseWord word_of(LeaseId lease) const;
 
+  // Zero for a slot beyond the table.
   TimePoint deadline(LeaseId lease) const;
   /// Zero when the lease is not draining.
   TimePoint drain_deadline(LeaseId lease) const;
@@ -41,6 +42,7 @@ class TableReader {
   TableReader(Mapping mapping, std::uint32_t slot_count)
       : mapping_(std::move(mapping)), slot_count_(slot_count) {}
   TableView<const std::byte> view() const { return {mapping_.data()}; }
+  TimePoint time_of(LeaseId lease, std::atomic<std::int64_t> LeaseSlot::* field) const;
 
   Mapping mapping_;
   std::uint32_t slot_count_;

@@ -24,8 +24,8 @@ RequestId fresh_id() {
 TEST_CASE("weights taken back mid-decode come back under a fresh lease; every text is unchanged") {
   System system;
   for (const char* tenant : {"ann", "bob"}) system.admit(tenant);
-  const TenantSpec ann_spec{.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 300};
-  const TenantSpec bob_spec{.tenant = "bob", .prompt = "The little fox", .max_tokens = 300};
+  const TenantSpec ann_spec{.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 100};
+  const TenantSpec bob_spec{.tenant = "bob", .prompt = "The little fox", .max_tokens = 100};
   const auto ann_alone = system.undisturbed(ann_spec);
   const auto bob_alone = system.undisturbed(bob_spec);
   const auto ann = system.start_tenant(ann_spec);
@@ -126,7 +126,7 @@ TEST_CASE("a holder that does not renew loses its lease at the deadline; one tha
       client.call("lease.acquire", {.body = ask.to_json()}).value().body);
   REQUIRE(acquired);
   // leasehold-tenant renews: its text takes longer than the TTL and ends well all the same.
-  const auto kept = system.start_tenant({.tenant = "ann", .max_tokens = 400});
+  const auto kept = system.start_tenant({.tenant = "ann", .max_tokens = 120});
   CHECK(kept->finish() == 0);
 
   REQUIRE(system.becomes_fenced(acquired->lease));

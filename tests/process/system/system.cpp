@@ -90,8 +90,9 @@ System::System(SystemSpec spec) : spec_(std::move(spec)), directory_(fresh_direc
   broker_.emplace(start("leasehold-broker", arguments, {}, false));
   const bool listens = eventually([this] {
     auto connected = demo::BrokerView::connect(broker_socket());
-    if (connected) view_.emplace(*std::move(connected));
-    return connected.has_value();
+    if (!connected) return false;
+    view_.emplace(*std::move(connected));
+    return true;
   });
   if (!listens) throw std::runtime_error("the broker does not listen");
   if (!spec_.start_worker) return;
