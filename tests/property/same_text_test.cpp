@@ -103,9 +103,11 @@ TEST_CASE("the record in the tenant's own memory says what the sequence is after
   REQUIRE(rig.submit(request));
   int commits = 0;
   for (; rig.engine().scheduler().has_work(); ++commits) {
-    REQUIRE(rig.step());
+    const Result<StepReport> report = rig.step();
+    REQUIRE(report);
     const Sequence* sequence = rig.sequence("t/r");
     if (sequence == nullptr) continue;
+    REQUIRE(report->summary.per_seq_kv_positions == std::vector{sequence->blocks.committed()});
     const auto bytes = rig.bytes_of(lease, sequence->blocks.record_blocks());
     const Result<SequenceRecord> record = read_record(bytes, rig.config().n_context);
     REQUIRE(record);

@@ -1,4 +1,6 @@
 /// Every way a request can end early ends that request, with its type, within one unit.
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
@@ -96,7 +98,8 @@ std::string model_with_nan_embedding(TokenId token) {
       bytes.find(std::string(start, file.data(*table).size())) + token * row_bytes;
   const std::uint16_t nan = 0x7E00;  // the scale of the row's first Q8_0 block, in binary16
   std::memcpy(bytes.data() + offset, &nan, sizeof(nan));
-  const auto path = std::filesystem::temp_directory_path() / "leasehold-nan-embedding.gguf";
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("leasehold-nan-" + std::to_string(::getpid()) + ".gguf");
   std::ofstream(path, std::ios::binary) << bytes;
   return path.string();
 }
@@ -161,7 +164,9 @@ TEST_CASE("a NaN in one request's forward pass ends that request and nothing els
   };
   TokenId poisoned = 300;
   while (used(poisoned)) ++poisoned;
-  EngineRig rig({.model_path = model_with_nan_embedding(poisoned)});
+  const std::string model = model_with_nan_embedding(poisoned);
+  EngineRig rig({.model_path = model});
+  std::filesystem::remove(model);
   REQUIRE_FALSE(rig.config().tied_embeddings);
   const LeaseId good = rig.grant("t");
   const LeaseId bad = rig.grant("u");
@@ -188,6 +193,44 @@ TEST_CASE("a request that takes the id, lease and place of a cancelled one is no
   REQUIRE(rig.outcome("r").completions.size() == 2);
   REQUIRE(rig.outcome("r").completions[0].reason == CompletionReason::Cancelled);
   REQUIRE(rig.outcome("r").completions[1].reason == CompletionReason::MaxTokensReached);
+}
+
+TEST_CASE("a lease past its deadline is over here, even when no broker is there to say so") {
+  EngineRig rig;
+  const LeaseId lease = rig.grant("t");
+  const PromptRequest request = rig.request("t", lease, "r", rig.encode(prompts()[0]), 9);
+  REQUIRE(rig.submit(request));
+  rig.set_deadline(lease, rig.clock().now() + std::chrono::seconds(1));
+  REQUIRE(rig.step());
+  rig.clock().advance(std::chrono::seconds(1));
+  REQUIRE(rig.step());
+  REQUIRE(rig.outcome("r").tokens.size() == 1);
+  REQUIRE(rig.outcome("r").completions.size() == 1);
+  REQUIRE(rig.outcome("r").completions[0].verdict->reason == RevokeReason::TtlExpired);
+  REQUIRE(rig.submit(request).error().code == Errc::LeaseRevoked);
+}
+
+TEST_CASE("a draining lease takes no new request and finishes the ones it has") {
+  EngineRig rig;
+  const LeaseId lease = rig.grant("t");
+  REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(prompts()[0]), 4)));
+  rig.set_drain_deadline(lease, rig.clock().now() + std::chrono::seconds(60));
+  const PromptRequest late = rig.request("t", lease, "late", rig.encode(prompts()[0]), 4);
+  REQUIRE(rig.submit(late).error().code == Errc::Draining);
+  rig.run();
+  REQUIRE(rig.outcome("r").completions[0].reason == CompletionReason::MaxTokensReached);
+}
+
+TEST_CASE("a token that is not of the vocabulary is refused before it reaches the model") {
+  EngineRig rig;
+  const LeaseId lease = rig.grant("t");
+  for (const TokenId bad : {-1, static_cast<TokenId>(rig.config().n_vocab)}) {
+    PromptRequest request = rig.request("t", lease, "r", {1, bad}, 4);
+    REQUIRE(rig.submit(request).error().code == Errc::BadRequest);
+    request.prompt = {1};
+    request.emitted = {bad};
+    REQUIRE(rig.submit(request).error().code == Errc::BadRequest);
+  }
 }
 
 TEST_CASE("an extent that arrives twice is one extent") {
