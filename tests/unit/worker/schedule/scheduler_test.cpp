@@ -149,6 +149,23 @@ TEST_CASE("scheduler: leases with a free place are admitted in turn") {
   REQUIRE(order == std::vector<std::string>{"a0", "b0", "a1", "b1", "a2", "b2", "a3"});
 }
 
+TEST_CASE("scheduler: with one place in the batch no lease waits for another's whole queue") {
+  SchedulerBench bench({.max_batch_size = 1});
+  const LeaseId first = bench.lease(1, 50);
+  const LeaseId second = bench.lease(2, 50);
+  for (const char* id : {"a0", "a1", "a2"}) {
+    REQUIRE(bench.scheduler.submit(bench.request(first, id, 4, 1)));
+  }
+  for (const char* id : {"b0", "b1"}) {
+    REQUIRE(bench.scheduler.submit(bench.request(second, id, 4, 1)));
+  }
+  std::vector<std::string> order;
+  for (int tick = 0; tick < 5; ++tick) {
+    for (const Token& token : only<Token>(bench.tick())) order.push_back(token.request.value);
+  }
+  REQUIRE(order == std::vector<std::string>{"a0", "b0", "a1", "b1", "a2"});
+}
+
 TEST_CASE("scheduler: a sequence without a block waits for the broker and then goes on") {
   SchedulerBench bench;
   const LeaseId lease = bench.lease(1, 2);  // a record and sixteen positions
