@@ -116,6 +116,7 @@ LeaseId EngineRig::next_lease() {
 }
 
 void EngineRig::rebind_engine() {
+  if (table_.word(engine_lease_.slot).state() != LeaseState::Fenced) fence(engine_lease_);
   engine_lease_ = next_lease();
   engine_->bind_weights(map_weights());
 }

@@ -75,7 +75,7 @@ class EngineRig : public RevocationObserver {
     table_.set_drain_deadline(lease, deadline);
   }
   LeaseId engine_lease() const { return engine_lease_; }
-  /// A fresh engine lease on the same weights, bound to the engine.
+  /// Fences the engine's lease and binds the same weights under a fresh one.
   void rebind_engine();
   /// The rig's weights under its engine lease, for a forward pass beside the engine.
   Weights map_weights() const;
