@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "tools/demo_program/broker_view.hpp"
 #include "common/child_process.hpp"
+#include "tools/demo_program/broker_view.hpp"
 #include "tools/demo_program/patience.hpp"
 #include "tools/demo_program/settings.hpp"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/expects.hpp"
 #include "kernels/numerics/rope.hpp"
@@ -164,6 +165,8 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
   expects(input.rows.size() <= limits_.max_rows && input.tokens.size() == input.rows.size() &&
               input.logit_rows.size() <= limits_.max_logit_rows,
           "a step fits the scratch it was sized for");
+  used_rows_ = std::max(used_rows_, input.rows.size());
+  used_logit_rows_ = std::max(used_logit_rows_, input.logit_rows.size());
   fill_rope_cos_sin(input.rows, rope_frequencies_, scratch_.cos_sin.data());
   return Pass(*this, weights, input).run();
 }
@@ -173,11 +176,15 @@ std::span<const float> Transformer::logits(std::uint32_t i) const {
 }
 
 void Transformer::scrub() {
+  const std::size_t rows = std::exchange(used_rows_, 0);
+  const std::size_t logit_rows = std::exchange(used_logit_rows_, 0);
   for (std::vector<float>* buffer :
        {&scratch_.x, &scratch_.normed, &scratch_.q, &scratch_.k, &scratch_.v, &scratch_.attention,
-        &scratch_.gate, &scratch_.up, &scratch_.logits}) {
-    std::ranges::fill(*buffer, 0.0f);
+        &scratch_.gate, &scratch_.up}) {
+    const std::size_t width = buffer->size() / limits_.max_rows;
+    std::fill_n(buffer->begin(), rows * width, 0.0f);
   }
+  std::fill_n(scratch_.logits.begin(), logit_rows * config_.n_vocab, 0.0f);
   backend_->scrub_scratch();
 }
 

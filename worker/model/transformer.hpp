@@ -39,7 +39,7 @@ class Transformer {
   /// Of the i-th row in `logit_rows`.
   std::span<const float> logits(std::uint32_t i) const;  // [n_vocab]
 
-  /// Forgets every intermediate value, for when one of the step's sequences died.
+  /// Forgets every intermediate value since the last scrub, for when a sequence died.
   void scrub();
 
  private:
@@ -63,6 +63,8 @@ class Transformer {
   Backend* backend_;
   std::vector<double> rope_frequencies_;
   Scratch scratch_;
+  std::size_t used_rows_ = 0;  // rows of the scratch written since the last scrub
+  std::size_t used_logit_rows_ = 0;
 };
 
 }  // namespace leasehold
