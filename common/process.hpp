@@ -17,6 +17,9 @@ Result<void> signal_pidfd(const UniqueFd& pidfd, int signal_number);
 /// True once the process behind the pidfd has exited.
 bool has_exited(const UniqueFd& pidfd);
 
+/// Raises the soft limit of open descriptors to the hard one: an extent is a descriptor.
+void raise_descriptor_limit();
+
 /// Keeps other processes of the same user from reading this one's memory or descriptors.
 void forbid_dumping();
 
