@@ -1,12 +1,26 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <exception>
+
 #include "common/fault_point.hpp"
 #include "common/log.hpp"
 #include "common/process.hpp"
 #include "worker/worker_program.hpp"
 
 namespace {
+
+int explain(const leasehold::Error& error);
+
+/// A model can ask for more scratch than there is memory.
+int run(const leasehold::WorkerOptions& options) try {
+  const auto done = leasehold::run_worker(options);
+  return done ? 0 : explain(done.error());
+} catch (const std::exception& error) {  // bad_alloc, length_error
+  return explain(
+      {leasehold::Errc::OutOfMemory,
+       fmt::format("{}: the model needs more memory than this machine has free", error.what())});
+}
 
 int explain(const leasehold::Error& error) {
   fmt::print(stderr, "leasehold-worker: {}: {}\n", leasehold::name(error.code), error.detail);
@@ -21,10 +35,10 @@ int main(int argc, char** argv) {
   if (!options) return exit_code;
   leasehold::set_up_log("leasehold-worker", options->log_level);
   leasehold::forbid_dumping();
+  leasehold::raise_descriptor_limit();
   ::signal(SIGPIPE, SIG_IGN);
   if (const auto armed = leasehold::arm_fault_points_from_environment(); !armed) {
     return explain(armed.error());
   }
-  const auto done = leasehold::run_worker(*options);
-  return done ? 0 : explain(done.error());
+  return run(*options);
 }

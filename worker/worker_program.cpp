@@ -17,6 +17,7 @@
 #include "kernels/reference/reference_backend.hpp"
 #include "worker/engine/engine_loop.hpp"
 #include "worker/engine/worker_gates.hpp"
+#include "worker/kv/sequence_record.hpp"
 #include "worker/lease/attachment.hpp"
 #include "worker/lease/deadline_watcher.hpp"
 #include "worker/lease/lease_service.hpp"
@@ -42,6 +43,9 @@ struct Model {
     const ModelConfig config = TRY(read_config(file));
     WeightsLayout layout = TRY(plan_weights(file, config));
     Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
+    TRY(check_record_block_size(KvLayout{
+        .n_layers = config.n_layers, .n_kv_heads = config.n_kv_heads, .head_dim = config.head_dim}
+                                    .block_size_bytes()));
     return Model{std::move(file), config, std::move(layout), std::move(tokenizer)};
   }
 };
@@ -85,6 +89,7 @@ class WorkerProgram final : public RevocationObserver {
   void completed_early(const Completed& completed, const events::ForwardRevoked& what,
                        TimePoint at) noexcept override;
   void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept override;
+  void lease_found_down(const events::ForwardRevoked& what, TimePoint at) noexcept override;
   void quiet_progress() noexcept override;
 
  private:
@@ -172,7 +177,6 @@ Result<void> WorkerProgram::build_engine() {
       WeightsSource::Parts{.broker = broker_.get(),
                            .table = &attachment_->table,
                            .backend = backend_.get(),
-                           .stops = &board_.stops(),
                            .progress = load_progress_on_terminal()});
   loop_ = std::make_unique<EngineLoop>(*engine_, loop_hooks());
   return {};
@@ -202,8 +206,11 @@ Result<void> WorkerProgram::bind_weights(Engine& engine) {
 
 /// On the I/O thread, which alone looks at these from now on; the engine only posts to them.
 Result<void> WorkerProgram::open_doors() {
-  leases_ = std::make_unique<LeaseService>(
-      LeaseService::Parts{.io = &io_, .loop = loop_.get(), .clock = &clock_});
+  leases_ = std::make_unique<LeaseService>(LeaseService::Parts{.io = &io_,
+                                                               .loop = loop_.get(),
+                                                               .engine = engine_.get(),
+                                                               .table = &attachment_->table,
+                                                               .clock = &clock_});
   leases_->set_broker(broker_.get());
   server_ =
       std::make_unique<TenantServer>(TenantServer::Parts{.io = &io_,
@@ -212,7 +219,8 @@ Result<void> WorkerProgram::open_doors() {
                                                          .tokenizer = &model_.tokenizer,
                                                          .broker = broker_.get(),
                                                          .clock = &clock_,
-                                                         .token_key = attachment_->token_key});
+                                                         .token_key = attachment_->token_key,
+                                                         .max_context = model_.config.n_context});
   return server_->listen(options_.listen_path);
 }
 
@@ -298,6 +306,10 @@ void WorkerProgram::completed_early(const Completed& completed, const events::Fo
 }
 
 void WorkerProgram::engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept {
+  broker_->report(what, at);
+}
+
+void WorkerProgram::lease_found_down(const events::ForwardRevoked& what, TimePoint at) noexcept {
   broker_->report(what, at);
 }
 

@@ -37,10 +37,19 @@ bool spin_until(Done&& done) {
 ThreadPool::ThreadPool(std::uint32_t threads) : word_(kClosed) {
   expects(threads >= 1 && threads <= kMaxGateThreads, "a pool has 1 to kMaxGateThreads threads");
   workers_.reserve(threads - 1);
-  for (std::uint32_t t = 1; t < threads; ++t) workers_.emplace_back([this, t] { serve(t); });
+  try {
+    for (std::uint32_t t = 1; t < threads; ++t) workers_.emplace_back([this, t] { serve(t); });
+  } catch (...) {
+    stop();  // those that did start, before the exception goes on
+    throw;
+  }
 }
 
 ThreadPool::~ThreadPool() {
+  stop();
+}
+
+void ThreadPool::stop() {
   stopping_.store(true, std::memory_order_relaxed);
   // release: a worker that sees the new launch number sees `stopping_` too.
   word_.store(launch_of(word_.load(std::memory_order_relaxed)) + kLaunchStep + kClosed,

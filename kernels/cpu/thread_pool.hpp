@@ -44,6 +44,7 @@ class ThreadPool {
   }
 
  private:
+  void stop();
   struct Job {
     bool (*call)(void* target, std::uint32_t thread, std::uint32_t tile) = nullptr;
     void* target = nullptr;

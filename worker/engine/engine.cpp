@@ -153,9 +153,19 @@ void Engine::end_revoked_leases() {
     const std::optional<LeaseVerdict> verdict = refusal_of(lease);
     if (!verdict) continue;
     // The memory stays mapped until the broker asks for it back: nothing touches it meanwhile.
+    report_found_down(lease);
     scheduler_.end_lease(lease, *verdict, CompletionReason::Revoked);
     forget_scratch();
   }
+}
+
+void Engine::report_found_down(LeaseId lease) {
+  const TimePoint flipped = parts_.table->flipped_at(lease);
+  if (flipped.boottime_ns == 0) return;  // run out, not taken back
+  const TimePoint now = parts_.clock->now();
+  parts_.observer->lease_found_down(
+      {.lease = lease, .kernel_site = LaunchSite::Commit, .since_flip_ns = (now - flipped).count()},
+      now);
 }
 
 void Engine::end_stopped_sequences() {

@@ -67,6 +67,12 @@ class Engine {
 
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
   void add_lease(TenancyConfig config) { scheduler_.add_lease(std::move(config)); }
+  void set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks) {
+    scheduler_.set_quota(lease, max_concurrent, max_blocks);
+  }
+  /// Unmaps a fenced tenant lease at once; any thread, also during a step: after the fence no unit
+  /// touches that memory. False when nothing of it is mapped. `drop_lease` follows between steps.
+  bool unmap_fenced(LeaseId lease) { return memory_.drop(lease); }
   /// An extent that is there already is left as it is.
   void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping);
   /// Ends what still runs under the lease and unmaps it; a tenant's or the engine's own.
@@ -98,6 +104,7 @@ class Engine {
  private:
   Result<void> check_weights() const;
   void end_revoked_leases();
+  void report_found_down(LeaseId lease);
   void end_stopped_sequences();
   void publish_occupants();
   void add_parts(StepPlan& plan, StepBatch& batch);

@@ -45,8 +45,9 @@ void RunningBoard::stop_due(const Due& due) {
 
 void RunningBoard::each(const std::function<void(const Occupant&)>& visit) const {
   const std::scoped_lock lock(mutex_);
-  for (const std::optional<Occupant>& occupant : places_) {
-    if (occupant) visit(*occupant);
+  for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
+    const bool goes_on = stops_.read(place) == LocalStop::None;
+    if (places_[place] && goes_on) visit(*places_[place]);
   }
 }
 

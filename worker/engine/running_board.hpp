@@ -43,7 +43,7 @@ class RunningBoard {
   using Due = std::function<LocalStop(const Occupant&)>;
   void stop_due(const Due& due);
 
-  /// Calls `visit` for every occupant, under the lock.
+  /// Calls `visit` for every occupant that has not been stopped, under the lock.
   void each(const std::function<void(const Occupant&)>& visit) const;
 
   /// Returns when occupants changed since the last return, after `at_most`, or on `stop`.

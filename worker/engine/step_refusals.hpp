@@ -22,6 +22,9 @@ class RevocationObserver {
                                TimePoint at) noexcept = 0;
   /// The engine's own lease was refused.
   virtual void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
+  /// A tenant's lease was found taken back between two steps; its requests end with the next
+  /// report.
+  virtual void lease_found_down(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
   /// A unit that refused something is over: the broker may look again.
   virtual void quiet_progress() noexcept = 0;
 };

@@ -5,21 +5,30 @@
 namespace leasehold {
 
 void LeaseMemory::add(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
+  const std::scoped_lock lock(mutex_);
   leases_[lease].insert_or_assign(extent, std::move(mapping));
 }
 
 bool LeaseMemory::has(LeaseId lease, ExtentId extent) const {
+  const std::scoped_lock lock(mutex_);
   const auto found = leases_.find(lease);
   return found != leases_.end() && found->second.contains(extent);
 }
 
+bool LeaseMemory::drop(LeaseId lease) {
+  const std::scoped_lock lock(mutex_);
+  return leases_.erase(lease) > 0;
+}
+
 void LeaseMemory::remove(LeaseId lease, std::span<const ExtentId> extents) {
+  const std::scoped_lock lock(mutex_);
   const auto found = leases_.find(lease);
   if (found == leases_.end()) return;
   for (const ExtentId extent : extents) found->second.erase(extent);
 }
 
 Result<Leased<std::byte>> LeaseMemory::address(LeaseId lease, BlockId block) const {
+  const std::scoped_lock lock(mutex_);
   const auto of_lease = leases_.find(lease);
   if (of_lease != leases_.end()) {
     const auto extent = of_lease->second.find(block.extent);

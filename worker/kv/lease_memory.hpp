@@ -3,11 +3,12 @@
 /// Every address a step uses comes from `address`, which refuses a block that is not of the asking
 /// lease: whatever a block table says, one tenant's step never reaches another tenant's extent.
 ///
-/// Lifetime: an address is good until its lease is dropped; drop only between steps.
-/// Threads: one (the engine's).
+/// Lifetime: an address is good until its lease is dropped: between steps, or once it is fenced.
+/// Threads: any.
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <span>
 
 #include "ipc/region/mapping.hpp"
@@ -28,8 +29,8 @@ class LeaseMemory {
   /// Unmaps these extents of the lease.
   void remove(LeaseId lease, std::span<const ExtentId> extents);
 
-  /// Unmaps all of the lease.
-  void drop(LeaseId lease) { leases_.erase(lease); }
+  /// Unmaps all of the lease. False when there was nothing.
+  bool drop(LeaseId lease);
 
   /// Errors: LeaseFenced when the block's extent is not mapped for this lease, or the block does
   /// not lie inside it.
@@ -37,6 +38,7 @@ class LeaseMemory {
 
  private:
   std::uint64_t block_size_bytes_;
+  mutable std::mutex mutex_;
   std::map<LeaseId, std::map<ExtentId, LeasedMapping>> leases_;
 };
 

@@ -81,6 +81,15 @@ std::uint64_t record_size_bytes(std::uint32_t max_context) {
          std::uint64_t{max_blocks(max_context)} * sizeof(std::uint64_t);
 }
 
+Result<void> check_record_block_size(std::uint64_t block_size_bytes) {
+  if (block_size_bytes >= kTokensOffset && block_size_bytes % kCacheLineBytes == 0) return {};
+  return fail(
+      Errc::UnsupportedModel,
+      fmt::format("a KV block of {} bytes is too small: it takes at least {} and a multiple "
+                  "of {}",
+                  block_size_bytes, kTokensOffset, kCacheLineBytes));
+}
+
 std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes) {
   return static_cast<std::uint32_t>((record_size_bytes(max_context) + block_size_bytes - 1) /
                                     block_size_bytes);

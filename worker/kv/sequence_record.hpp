@@ -31,6 +31,9 @@ namespace leasehold {
 /// Bytes a record needs for sequences of up to `max_context` positions.
 std::uint64_t record_size_bytes(std::uint32_t max_context);
 
+/// UnsupportedModel for blocks too small, or too odd in size, to hold the parts of a record whole.
+Result<void> check_record_block_size(std::uint64_t block_size_bytes);
+
 /// Blocks that hold it.
 std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes);
 

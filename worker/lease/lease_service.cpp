@@ -65,6 +65,7 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
   const wire::LeaseGrant grant = TRY(wire::LeaseGrant::from_json(params.body));
   auto mapped = TRY(map_all(grant, std::move(params.fds)));
   fault_point(FaultSite::WorkerExtentsMapped);
+  ++grants_on_the_way_[grant.lease];
   parts_.loop->post([this, grant, mapped = std::move(mapped),
                      respond = std::move(respond)](Engine& engine) mutable {
     if (!engine.scheduler().knows(grant.lease)) {
@@ -73,16 +74,39 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
                         .max_concurrent = grant.max_concurrent,
                         .max_blocks = grant.max_blocks});
     }
+    engine.set_quota(grant.lease, grant.max_concurrent, grant.max_blocks);
     for (MappedExtent& extent : mapped) {
       engine.add_extent(grant.lease, extent.id, std::move(extent.mapping));
     }
+    boost::asio::post(*parts_.io, [this, lease = grant.lease] { grant_arrived(lease); });
     answer(std::move(respond), empty_payload());
   });
   return {};
 }
 
+void LeaseService::grant_arrived(LeaseId lease) {
+  const auto found = grants_on_the_way_.find(lease);
+  if (--found->second == 0) grants_on_the_way_.erase(found);
+}
+
 Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
   const wire::LeaseUnmap ask = TRY(wire::LeaseUnmap::from_json(body));
+  if (parts_.table->word_of(ask.lease).state() != LeaseState::Fenced) {
+    return fail(Errc::IllegalTransition, fmt::format("lease {} is not fenced; its memory stays "
+                                                     "mapped",
+                                                     to_string(ask.lease)));
+  }
+  forget_growth(ask.lease);
+  // At once, whatever step is running: the fence says that no unit touches this memory. Only what
+  // is still on its way to the engine, or is the engine's own, waits for the step to end.
+  const bool at_once =
+      !grants_on_the_way_.contains(ask.lease) && parts_.engine->unmap_fenced(ask.lease);
+  if (at_once) {
+    fault_point(FaultSite::WorkerExtentsUnmapped);
+    respond(empty_payload());
+    parts_.loop->post([lease = ask.lease](Engine& engine) { engine.drop_lease(lease); });
+    return {};
+  }
   parts_.loop->post(
       [this, lease = ask.lease, respond = std::move(respond)](Engine& engine) mutable {
         engine.drop_lease(lease);
@@ -114,6 +138,11 @@ bool LeaseService::may_ask(LeaseId lease) {
   if (parts_.clock->now() < entry->second) return false;
   entry->second = kNever;
   return true;
+}
+
+void LeaseService::forget_growth(LeaseId lease) {
+  const std::scoped_lock lock(mutex_);
+  not_before_.erase(lease);
 }
 
 void LeaseService::answered(LeaseId lease, bool granted) {

@@ -1,7 +1,7 @@
 /// What the broker asks of a worker: map a grant, unmap a fenced lease, give extents back.
 ///
-/// Mapping and prefaulting happen on the I/O thread, never inside a step; the engine learns of the
-/// result between two steps.
+/// Mapping, prefaulting and unmapping happen on the I/O thread, never inside a step; the engine
+/// learns of the result between two steps.
 ///
 /// Threads: `on_call` on the I/O thread; `grow` from any. Lifetime: everything in Parts outlives
 /// it.
@@ -20,6 +20,8 @@ class LeaseService {
   struct Parts {
     boost::asio::io_context* io = nullptr;
     EngineLoop* loop = nullptr;
+    Engine* engine = nullptr;  ///< For what may be done beside a step.
+    const TableReader* table = nullptr;
     const Clock* clock = nullptr;
     std::uint32_t blocks_per_extent = 1;
   };
@@ -39,11 +41,14 @@ class LeaseService {
   Result<void> unmap(const control::Json& body, control::Responder& respond);
   Result<void> reclaim(const control::Json& body, control::Responder& respond);
   void answer(control::Responder respond, control::Payload reply);
+  void grant_arrived(LeaseId lease);
+  void forget_growth(LeaseId lease);
   bool may_ask(LeaseId lease);
   void answered(LeaseId lease, bool granted);
 
   Parts parts_;
   BrokerLink* broker_ = nullptr;
+  std::map<LeaseId, int> grants_on_the_way_;  // mapped, but not with the engine yet; I/O thread
   std::mutex mutex_;
   std::map<LeaseId, TimePoint> not_before_;  // leases with a call under way, or lately refused
 };

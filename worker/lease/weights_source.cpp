@@ -87,9 +87,9 @@ Result<void> WeightsSource::fill(LeaseDependency lease, UniqueFd writable) {
   const LeasedMapping region =
       TRY(LeasedMapping::map(object.fd(), object.size_bytes(), MapAccess::ReadWrite));
   SilentListener listener;
-  GateSet gates(kFirstLoad + ++loads_, *parts_.stops, listener);
+  GateSet gates(kFirstLoad + ++loads_, never_stopped_, listener);
   gates.add_engine_lease(lease);
-  gates.add_sequence({}, kMaxStepSequences - 1);
+  gates.add_sequence({});
   return fill_weights(*file_, *layout_, region, gates, *parts_.backend, parts_.progress);
 }
 

@@ -20,7 +20,6 @@ class WeightsSource {
     BrokerLink* broker = nullptr;
     const TableReader* table = nullptr;
     Backend* backend = nullptr;
-    const StopBoard* stops = nullptr;
     LoadProgress progress;
   };
   WeightsSource(const GgufFile& file, const ModelConfig& config, const WeightsLayout& layout,
@@ -40,6 +39,7 @@ class WeightsSource {
   const ModelConfig* config_;
   const WeightsLayout* layout_;
   Parts parts_;
+  StopBoard never_stopped_;  // no cancel of a request reaches a load
   std::uint64_t loads_ = 0;  // gate sets of loads are numbered apart from steps
 };
 

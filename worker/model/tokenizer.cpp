@@ -117,6 +117,7 @@ Result<void> Tokenizer::index_token(const GgufFile& file, TokenId token, Kind ki
       return {};
   }
   pieces_[token] = replaced(text, kSpaceMark, " ");
+  longest_piece_bytes_ = std::max(longest_piece_bytes_, pieces_[token].size());
   return {};
 }
 

@@ -55,6 +55,9 @@ class Tokenizer {
   /// True for the tokens with which a model says that it is done.
   bool is_end(TokenId token) const;
 
+  /// No token stands for more bytes of text than this.
+  std::size_t longest_piece_bytes() const { return longest_piece_bytes_; }
+
   std::optional<TokenId> bos() const { return bos_; }
   bool adds_space_prefix() const { return adds_space_prefix_; }
 
@@ -69,6 +72,7 @@ class Tokenizer {
 
   std::vector<std::string> texts_;   ///< As in the vocabulary, with U+2581 for spaces.
   std::vector<std::string> pieces_;  ///< What they stand for.
+  std::size_t longest_piece_bytes_ = 1;
   std::vector<float> scores_;
   std::unordered_map<std::string_view, TokenId> by_text_;  ///< Normal tokens.
   std::vector<TokenId> user_defined_;                      ///< Longest first.

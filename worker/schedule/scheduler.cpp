@@ -40,11 +40,16 @@ StepPlan Scheduler::plan(TimePoint now) {
 bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   Tenancy& tenancy = tenancy_of(sequence);
   const std::uint32_t positions = sequence.blocks.committed() + n_rows;
-  const bool ok = sequence.blocks.reserve(positions, tenancy.pool).has_value();
+  const std::uint32_t more =
+      blocks_for(positions) - std::min(blocks_for(positions), blocks_held(sequence));
+  const bool over_quota = more > 0 && tenancy.pool.held_blocks() + more > tenancy.config.max_blocks;
+  const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
+  if (over_quota) tenancy.growth_denied = true;  // nobody could lend it more
   // Ask one block ahead, so that the broker's answer is there when it is needed.
   const std::uint32_t ahead = blocks_for(positions + limits_.tokens_per_block);
-  const auto held = static_cast<std::uint32_t>(sequence.blocks.blocks().size());
-  if (ahead > held && tenancy.pool.free_blocks() == 0) wish(tenancy, ahead - held);
+  const std::uint32_t held = blocks_held(sequence);
+  const bool wants_more = ahead > held && tenancy.pool.free_blocks() == 0;
+  if (wants_more && !over_quota) wish(tenancy, ahead - held);
   if (!ok) starved_.push_back(&sequence);
   return ok;
 }
@@ -147,7 +152,8 @@ void Scheduler::admit_in_turn() {
 }
 
 bool Scheduler::admit_one(Tenancy& tenancy) {
-  if (tenancy.waiting.empty() || tenancy.running >= tenancy.config.max_concurrent) return false;
+  if (tenancy.waiting.empty()) return false;
+  if (running_of(tenancy.config.tenant) >= tenancy.config.max_concurrent) return false;
   auto sequence = std::make_unique<Sequence>(tenancy.waiting.front(), limits_.tokens_per_block);
   if (!reserve_first_blocks(*sequence, tenancy)) return false;
   sequence->place = free_place();
@@ -167,6 +173,7 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
   const std::uint32_t needed = blocks_for(positions) + limits_.record_blocks;
   const std::uint32_t free = tenancy.pool.free_blocks();
+  if (tenancy.pool.held_blocks() + needed > tenancy.config.max_blocks) return false;
   if (free >= needed) {
     const bool ok = sequence.blocks.reserve_record(limits_.record_blocks, tenancy.pool) &&
                     sequence.blocks.reserve(positions, tenancy.pool);
@@ -305,6 +312,13 @@ void Scheduler::add_lease(TenancyConfig config) {
   tenancies_[lease].config = std::move(config);
 }
 
+void Scheduler::set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks) {
+  const auto found = tenancies_.find(lease);
+  if (found == tenancies_.end()) return;
+  found->second.config.max_concurrent = max_concurrent;
+  found->second.config.max_blocks = max_blocks;
+}
+
 void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
   expects(knows(lease), "extents belong to a known lease");
   tenancies_.at(lease).pool.add_extent(extent, blocks);
@@ -366,6 +380,18 @@ std::uint32_t Scheduler::waiting_count() const {
   std::size_t waiting = 0;
   for (const auto& [lease, tenancy] : tenancies_) waiting += tenancy.waiting.size();
   return static_cast<std::uint32_t>(waiting);
+}
+
+std::uint32_t Scheduler::running_of(const TenantId& tenant) const {
+  std::uint32_t running = 0;
+  for (const auto& [lease, tenancy] : tenancies_) {
+    if (tenancy.config.tenant == tenant) running += tenancy.running;
+  }
+  return running;
+}
+
+std::uint32_t Scheduler::blocks_held(const Sequence& sequence) {
+  return static_cast<std::uint32_t>(sequence.blocks.blocks().size());
 }
 
 std::uint32_t Scheduler::free_place() const {

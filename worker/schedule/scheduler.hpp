@@ -63,6 +63,8 @@ class Scheduler {
 
   /// Precondition: the lease is not known yet.
   void add_lease(TenancyConfig config);
+  /// The tenant's quota as it is now; admits nothing until under it, ends nothing.
+  void set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks);
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
   /// The broker's answer to a GrowthWish was no. At the next plan one running sequence that lacks a
   /// block ends, or the first waiting request is rejected when nothing of the lease runs.
@@ -120,6 +122,8 @@ class Scheduler {
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   void wish(Tenancy& tenancy, std::uint32_t missing);
   void end_starved();
+  std::uint32_t running_of(const TenantId& tenant) const;
+  static std::uint32_t blocks_held(const Sequence& sequence);
   std::uint32_t free_place() const;
   std::uint32_t blocks_for(std::uint32_t n_positions) const;
   Tenancy& tenancy_of(const Sequence& sequence);

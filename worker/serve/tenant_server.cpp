@@ -16,6 +16,12 @@ using control::Payload;
 using control::Responder;
 
 constexpr mode_t kSocketMode = 0666;  // a valid token, not the file mode, lets a tenant in
+constexpr std::size_t kMaxClients = 512;
+constexpr std::size_t kMaxRequestsPerClient = 256;
+constexpr std::size_t kMaxRequests = 4096;
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+/// No method of a worker takes descriptors from a tenant.
+constexpr control::Limits kClientLimits{.max_fds = 0};
 
 }  // namespace
 
@@ -36,8 +42,17 @@ Result<void> TenantServer::listen(const std::string& path) {
 void TenantServer::accept_next() {
   acceptor_->async_accept([this](const boost::system::error_code& error, control::Socket socket) {
     if (error == boost::asio::error::operation_aborted) return;
-    if (!error) add_client(std::move(socket));
+    if (error) return accept_later();
+    if (clients_.size() < kMaxClients) add_client(std::move(socket));
     accept_next();
+  });
+}
+
+/// Out of descriptors, most likely: at once it would fail again, and again.
+void TenantServer::accept_later() {
+  accept_timer_.expires_after(kAcceptPause);
+  accept_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) accept_next();
   });
 }
 
@@ -54,7 +69,8 @@ void TenantServer::add_client(control::Socket socket) {
     if (const auto here = weak.lock()) client_gone(*here);
   };
   client->peer = control::Peer::create(
-      std::move(socket), {.on_call = on_call_here, .on_notification = {}, .on_closed = on_closed});
+      std::move(socket), {.on_call = on_call_here, .on_notification = {}, .on_closed = on_closed},
+      kClientLimits);
   clients_.insert(client);
   client->peer->start();
 }
@@ -92,6 +108,7 @@ void TenantServer::generate(const std::shared_ptr<Client>& client, const Json& b
     if (broker_lost_) {
       return fail(Errc::BrokerLost, "the broker is gone; acquire a fresh lease once it is back");
     }
+    TRY(check_room(*client));
     return read_request(ask, claim);
   }();
   if (!request) return respond(std::unexpected(request.error()));
@@ -100,6 +117,19 @@ void TenantServer::generate(const std::shared_ptr<Client>& client, const Json& b
                                                       outer_id(request->request).value)));
   }
   submit(client, *request, std::move(respond));
+}
+
+/// What waits for the engine is bounded here, whatever the engine is doing meanwhile.
+Result<void> TenantServer::check_room(const Client& client) const {
+  if (client.requests.size() >= kMaxRequestsPerClient) {
+    return fail(Errc::QuotaConcurrent,
+                fmt::format("{} requests of this connection are running or waiting; retry when "
+                            "one ends",
+                            client.requests.size()));
+  }
+  if (streams_.size() < kMaxRequests) return {};
+  return fail(Errc::QueueFull,
+              fmt::format("{} requests are running or waiting; retry later", streams_.size()));
 }
 
 Result<PromptRequest> TenantServer::read_request(const wire::Generate& ask,
@@ -119,7 +149,19 @@ Result<PromptRequest> TenantServer::read_request(const wire::Generate& ask,
     return fail(Errc::BadRequest,
                 fmt::format("token ids go from 0 to {}", parts_.tokenizer->n_vocab() - 1));
   }
+  // A text that cannot fit is refused before it is cut into tokens.
+  const std::size_t most_bytes =
+      std::size_t{parts_.max_context} * parts_.tokenizer->longest_piece_bytes();
+  if (ask.prompt && ask.prompt->size() > most_bytes) {
+    return fail(Errc::PromptTooLong, fmt::format("{} bytes, the model's context holds {} tokens",
+                                                 ask.prompt->size(), parts_.max_context));
+  }
   request.prompt = ask.prompt ? TRY(parts_.tokenizer->encode(*ask.prompt)) : *ask.prompt_tokens;
+  if (request.prompt.size() + request.emitted.size() >= parts_.max_context) {
+    return fail(Errc::PromptTooLong,
+                fmt::format("{} tokens, the model's context holds {}",
+                            request.prompt.size() + request.emitted.size(), parts_.max_context));
+  }
   if (ask.deadline_ms) {
     request.deadline = parts_.clock->now() + std::chrono::milliseconds(*ask.deadline_ms);
   }
@@ -152,6 +194,8 @@ Result<void> TenantServer::cancel(const Client& client, const Json& body) {
   const wire::Cancel ask = TRY(wire::Cancel::from_json(body));
   for (const RequestId& inner : client.requests) {
     if (outer_id(inner) != ask.request_id) continue;
+    const auto stream = streams_.find(inner);
+    if (stream == streams_.end() || std::exchange(stream->second.cancelled, true)) return {};
     parts_.board->stop(inner, LocalStop::Cancelled);
     parts_.loop->post([inner](Engine& engine) { (void)engine.cancel(inner); });
     return {};

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <memory>
 #include <set>
@@ -30,8 +31,9 @@ class TenantServer {
     BrokerLink* broker = nullptr;
     const Clock* clock = nullptr;
     TokenKey token_key{};
+    std::uint32_t max_context = 0;  ///< Of the model, in tokens.
   };
-  explicit TenantServer(Parts parts) : parts_(std::move(parts)) {}
+  explicit TenantServer(Parts parts) : parts_(std::move(parts)), accept_timer_(*parts_.io) {}
 
   /// Errors: those of control::listen_on.
   Result<void> listen(const std::string& path);
@@ -49,14 +51,17 @@ class TenantServer {
   struct Stream {
     TextStream text;
     LeaseId lease;
+    bool cancelled = false;  ///< Said once; saying it again changes nothing.
   };
 
   void accept_next();
+  void accept_later();
   void add_client(control::Socket socket);
   void on_call(const std::shared_ptr<Client>& client, const std::string& method,
                control::Payload params, control::Responder respond);
   void generate(const std::shared_ptr<Client>& client, const control::Json& body,
                 control::Responder respond);
+  Result<void> check_room(const Client& client) const;
   Result<PromptRequest> read_request(const wire::Generate& ask, const LeaseClaim& claim) const;
   Result<void> cancel(const Client& client, const control::Json& body);
   void submit(const std::shared_ptr<Client>& client, PromptRequest request,
@@ -70,6 +75,7 @@ class TenantServer {
   void report_rebound(const Rebound& rebound);
 
   Parts parts_;
+  boost::asio::steady_timer accept_timer_;
   bool broker_lost_ = false;
   std::unique_ptr<boost::asio::local::stream_protocol::acceptor> acceptor_;
   std::set<std::shared_ptr<Client>> clients_;
