@@ -51,19 +51,24 @@ Answer opened(const WeightsRegion& region, LeaseRecord& record) {
       RegionDescriptor{region.id, !published}};
 }
 
-/// Shares what is published already; Loading means that somebody else is at it.
+/// A call about it waits for its answer.
+bool is_busy(const WeightsRegion& region) {
+  return region.open_call || region.publish_call;
+}
+
+/// Shares what is published already; Loading means that its loader is at it.
 Outcome open_existing(Decision& decision, const Worker& worker, WeightsRegion& region,
                       const wire::WeightsOpen& open) {
   if (region.size_bytes != open.size_bytes) {
     return fail(Errc::BadRequest, fmt::format("these weights lie in {} bytes, not {}",
                                               region.size_bytes, open.size_bytes));
   }
-  if (region.state == RegionState::Loading) {
-    return fail(Errc::WeightsLoading, "another worker fills this region; retry");
+  LeaseRecord* held = engine_lease_on(decision.state, worker, region.id);
+  if (region.state == RegionState::Loading && (held == nullptr || is_busy(region))) {
+    return fail(Errc::WeightsLoading, "this region is being filled; retry");
   }
-  if (LeaseRecord* held = engine_lease_on(decision.state, worker, region.id)) {
-    return opened(region, *held);
-  }
+  // A loader that asks again lost the first answer, or failed and starts over: nobody else can.
+  if (held != nullptr) return opened(region, *held);
   if (region.state == RegionState::Retained) {
     region.state = RegionState::Published;
     record_region(decision, region, name(region.state));

@@ -48,6 +48,20 @@ TEST_CASE("weights: the loader writes, everybody else waits and then shares read
   CHECK(world.state.weights.free_bytes() == 24 * kMiB);  // one copy
 }
 
+TEST_CASE("weights: a loader that asks again goes on under the lease it holds") {
+  TwoWorkers world;
+  const auto first = world.open(kFirst, 1);
+
+  const CallId again = world.call(kFirst, weights(1));
+
+  const auto opened = world.answer<wire::WeightsOpened>(again);
+  CHECK(opened.region == first.region);
+  CHECK(opened.lease == first.lease);
+  CHECK_FALSE(opened.published);
+  CHECK(std::get<RegionDescriptor>(world.answers.at(again)->descriptors).writable);
+  CHECK(world.refusal(world.call(kSecond, weights(1))) == Errc::WeightsLoading);
+}
+
 TEST_CASE("weights: a region somebody can still write is not published; a retry may succeed") {
   TwoWorkers world;
   const RegionId region = world.open(kFirst, 1).region;
