@@ -34,7 +34,8 @@ struct LeaseRecord {
   std::vector<PendingGrant> grants;  ///< The first may be the acquire itself.
   bool acquired = false;             ///< The holder was told of the lease.
   std::vector<CallId> shrinks;
-  std::optional<LeaseId> replaced_by;
+  std::optional<LeaseId> replaced_by;  ///< Blocks were set apart for that one, once.
+  std::optional<LeaseId> replaces;     ///< The other end of it.
 
   // Engine scope.
   RegionId region;

@@ -110,11 +110,10 @@ Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcqui
   return old.id();
 }
 
-void note_replacement(State& state, const wire::LeaseAcquire& acquire, LeaseId by) {
-  if (!acquire.replaces) return;
-  if (auto old = state.leases.find(*acquire.replaces); old && !(*old)->replaced_by) {
-    (*old)->replaced_by = by;
-  }
+void note_replacement(State& state, std::optional<LeaseId> old, LeaseRecord& by) {
+  if (!old) return;
+  state.leases.at(*old).replaced_by = by.id();
+  by.replaces = old;
 }
 
 LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
@@ -181,19 +180,25 @@ PendingGrant* find_pending(LeaseRecord& record, const GrantAnswered& answered) {
   return nullptr;
 }
 
-/// True when the worker itself said no. A lost connection says nothing about what is mapped.
+bool refused_with(const GrantAnswered& answered, Errc code) {
+  return answered.sent && answered.refused && answered.refused->code == code;
+}
+
+/// True when the worker itself said no. A lost connection or silence says nothing about what is
+/// mapped.
 bool worker_said_no(const GrantAnswered& answered) {
-  return !answered.sent || (answered.refused->code != Errc::ConnectionLost &&
-                            answered.refused->code != Errc::TimedOut);
+  return answered.refused && !refused_with(answered, Errc::ConnectionLost) &&
+         !refused_with(answered, Errc::TimedOut);
 }
 
 void settle(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
   PendingGrant* pending = find_pending(record, answered);
   if (pending == nullptr) return;  // delivered again by lease.attach, or answered already
-  if (answered.refused && worker_said_no(answered)) {
-    if (!record.acquired) return abandon_acquire(decision, record, *answered.refused);
-    refuse_growth(decision, record, answered);
+  const bool closed = refused_with(answered, Errc::ConnectionLost);
+  if (answered.refused && !record.acquired && !closed) {
+    return abandon_acquire(decision, record, *answered.refused);
   }
+  if (worker_said_no(answered)) refuse_growth(decision, record, answered);
   if (answered.refused) pending->refused = answered.refused;
   for (const ExtentId extent : answered.extents) pending->waiting.erase(extent);
   if (!pending->waiting.empty()) return;
@@ -245,7 +250,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseA
   }
   LeaseRecord& record = open_tenant_lease(decision, caller, acquire, *worker);
   record.charged_blocks = allowed.charged;
-  note_replacement(state, acquire, record.id());
+  note_replacement(state, apart, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});
   record_lease(decision, record);
   take_extents(decision, record,
@@ -273,7 +278,9 @@ void decide_event(Decision& decision, const GrantAnswered& answered) {
   const auto found = decision.state.leases.find(answered.lease);
   if (!found) return;  // the slot has moved on
   LeaseRecord& record = **found;
-  if (record.grants_in_flight > 0) --record.grants_in_flight;
+  // After silence it is still on its way: a worker that wakes up maps it.
+  const bool arrived = !refused_with(answered, Errc::TimedOut);
+  if (arrived && record.grants_in_flight > 0) --record.grants_in_flight;
   record.reached_worker = record.reached_worker || answered.sent;
   if (record.is(LeaseState::Live)) settle(decision, record, answered);
 }

@@ -45,6 +45,12 @@ void answer_pending_calls(Decision& decision, LeaseRecord& record) {
   record.shrinks.clear();
 }
 
+/// An acquire that came to nothing replaced nothing: the next one may.
+void forget_replacement(Decision& decision, const LeaseRecord& record) {
+  if (record.acquired || !record.replaces) return;
+  if (const auto old = decision.state.leases.find(*record.replaces)) (*old)->replaced_by.reset();
+}
+
 void drain_extents(Decision& decision, const LeaseRecord& record) {
   for (const ExtentId extent : record.extents) {
     if (decision.state.extents.find(extent)->state != ExtentState::Owned) continue;
@@ -111,6 +117,7 @@ std::vector<LeaseId> take_back(Decision& decision, std::span<const LeaseId> leas
     record_lease(decision, record);
     drain_extents(decision, record);
     answer_pending_calls(decision, record);
+    forget_replacement(decision, record);
   }
   return revoked;
 }

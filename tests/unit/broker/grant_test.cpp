@@ -87,6 +87,36 @@ TEST_CASE("quota: leases that are not fenced count, a declared replacement count
   CHECK(world.proof_of(first) == "LaunchQuiet");
 }
 
+TEST_CASE("quota: a live lease is replaced by nobody") {
+  OneWorker world;
+  const LeaseId first = world.acquired("a", 16);
+
+  const wire::LeaseAcquire replacing{.tenant = {"a"}, .blocks = 16, .replaces = first};
+  world.call(kHolder, replacing);
+
+  CHECK_FALSE(world.record(first).replaced_by);
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.revoke(first);
+  const auto next = world.answer<wire::LeaseAcquired>(world.call(kHolder, replacing));
+  CHECK(world.record(first).replaced_by == next.lease);
+}
+
+TEST_CASE("quota: a replacement that came to nothing leaves the next one its turn") {
+  OneWorker world;
+  const LeaseId first = world.acquired("a", 40);
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.revoke(first);
+  const wire::LeaseAcquire replacing{.tenant = {"a"}, .blocks = 24, .replaces = first};
+  world.memory_fails = true;
+  CHECK(world.refusal(world.call(kHolder, replacing)) == Errc::OutOfMemory);
+  CHECK_FALSE(world.record(first).replaced_by);
+  world.memory_fails = false;
+
+  const auto next = world.answer<wire::LeaseAcquired>(world.call(kHolder, replacing));
+
+  CHECK(world.record(first).replaced_by == next.lease);
+}
+
 TEST_CASE("quota: lowered under use it admits nothing and revokes nothing") {
   OneWorker world;
   const LeaseId lease = world.acquired("a", 40);
@@ -108,6 +138,24 @@ TEST_CASE("grant: refused by the worker it ends quiet, never unmapped by assumpt
   CHECK(world.record(lease).is(LeaseState::Revoked));  // the descriptors were in its hands
   world.end_unit(world.worker);
   CHECK(world.proof_of(lease) == "LaunchQuiet");
+}
+
+TEST_CASE("grant: a worker that says nothing keeps no holder waiting and no memory") {
+  OneWorker world;
+  world.workers_answer = false;
+  const CallId call = world.acquire("a");
+  const auto sent = world.grants.front().grant;
+  world.forget_effects();
+
+  world.post(GrantAnswered{sent.lease, sent.extents, Error{Errc::TimedOut, "silence"}});
+
+  CHECK(world.refusal(call) == Errc::TimedOut);
+  CHECK(world.proof_of(sent.lease) == "LaunchQuiet");
+  REQUIRE(world.unmaps.size() == 1);  // awake again it maps, then unmaps
+  CHECK(world.performed<effect::PunchExtents>().size() == 1);
+  world.answer_unmap();
+  CHECK(world.performed<effect::PunchExtents>().size() == 2);
+  CHECK(world.state.extents.free_extents() == 16);
 }
 
 TEST_CASE("grant: one that never left the broker is fenced as never mapped") {
