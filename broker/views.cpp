@@ -53,11 +53,17 @@ std::uint32_t open_on(const State& state, AttachmentId worker) {
 
 }  // namespace
 
-std::vector<wire::LeaseView> lease_views(const State& state) {
-  std::vector<wire::LeaseView> views;
-  state.leases.for_each(
-      [&](const LeaseRecord& record) { views.push_back(view_of(state, record)); });
-  return views;
+LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit) {
+  LeasePage page;
+  state.leases.for_each([&](const LeaseRecord& record) {
+    if (record.id().slot < first) return;
+    if (page.items.size() == limit) {
+      page.more = true;
+    } else {
+      page.items.push_back(view_of(state, record));
+    }
+  });
+  return page;
 }
 
 std::vector<wire::ExtentView> extent_views(const State& state) {

@@ -8,7 +8,12 @@
 
 namespace leasehold {
 
-std::vector<wire::LeaseView> lease_views(const State& state);
+struct LeasePage {
+  std::vector<wire::LeaseView> items;  ///< In the order of slots.
+  bool more = false;                   ///< Others follow in later slots.
+};
+/// At most `limit` leases from slot `first` on.
+LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit);
 std::vector<wire::ExtentView> extent_views(const State& state);  ///< Without `inode`.
 std::vector<wire::WorkerView> worker_views(const State& state);  ///< Without `revocations`.
 std::vector<wire::TenantView> tenant_views(const State& state);

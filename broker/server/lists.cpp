@@ -11,7 +11,7 @@ namespace {
 
 using control::Json;
 
-constexpr std::uint64_t kMaxEvents = 1000;
+constexpr std::uint64_t kMaxItems = 1000;  ///< In one answer, so that it fits into a line.
 
 template <class View>
 Json items(const std::vector<View>& views) {
@@ -62,7 +62,7 @@ Result<std::uint64_t> number(const Json& params, const char* field, std::uint64_
 
 Result<Json> event_list(const ListSources& sources, const Json& params) {
   const std::uint64_t after = TRY(number(params, "after", 0, ~std::uint64_t{0}));
-  const std::uint64_t limit = TRY(number(params, "limit", kMaxEvents, kMaxEvents));
+  const std::uint64_t limit = TRY(number(params, "limit", kMaxItems, kMaxItems));
   Json list = Json::array();
   for (const NumberedEvent& event : sources.log.after(after, limit)) {
     Json item = events::to_json(event.stamped.event, event.stamped.at);
@@ -70,6 +70,18 @@ Result<Json> event_list(const ListSources& sources, const Json& params) {
     list.push_back(std::move(item));
   }
   return Json{{"items", std::move(list)}};
+}
+
+/// In the order of slots. A lease never changes its slot, so whoever asks page after page meets
+/// each one that stays open meanwhile.
+Result<Json> lease_list(const ListSources& sources, const Json& params) {
+  const bool continues = params.contains("after");
+  const std::uint64_t after = TRY(number(params, "after", 0, ~std::uint32_t{0}));
+  const std::uint64_t limit = TRY(number(params, "limit", kMaxItems, kMaxItems));
+  const LeasePage page = lease_page(sources.state, continues ? after + 1 : 0, limit);
+  Json reply = items(page.items);
+  reply["more"] = page.more;
+  return reply;
 }
 
 Result<control::Payload> open_extent(const ListSources& sources, const Json& params) {
@@ -87,7 +99,7 @@ Result<control::Payload> open_extent(const ListSources& sources, const Json& par
 Result<Json> list(const ListSources& sources, const std::string& method, const Json& params) {
   if (method == "status") return status(sources);
   if (method == "tenant.list") return items(tenant_views(sources.state));
-  if (method == "lease.list") return items(lease_views(sources.state));
+  if (method == "lease.list") return lease_list(sources, params);
   if (method == "extent.list") return extents(sources);
   if (method == "worker.list") return workers(sources);
   if (method == "event.list") return event_list(sources, params);

@@ -66,8 +66,8 @@ struct LeasesTouched {
   static Result<LeasesTouched> from_json(const Json& json);
 };
 
-// Lists: `status`, `tenant.list`, `lease.list`, `extent.list`, `worker.list` take no parameters and
-// answer `{"items": [...]}` (`status`: one object) of the views at the end of this file.
-// `event.list` takes {"after": <sequence>, "limit": <n ≤ 1000>} and answers {"items": [event, …]}.
+// Lists: `status`, `{tenant,extent,worker}.list` take no parameters and answer {"items": [view, …]}
+// (`status`: one object). `lease.list` and `event.list` take {"after": <slot or sequence>, "limit":
+// <n ≤ 1000>} and answer {"items": [view or event, …]}; `lease.list` also "more": others follow.
 
 }  // namespace leasehold::wire

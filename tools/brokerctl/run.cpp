@@ -6,6 +6,7 @@
 
 #include "tools/brokerctl/views.hpp"
 #include "tools/brokerctl/wait_fenced.hpp"
+#include "tools/cli/all_leases.hpp"
 #include "tools/cli/answer.hpp"
 #include "tools/cli/table.hpp"
 
@@ -35,8 +36,7 @@ class Runner {
   }
 
   Result<void> operator()(const ListLeases& wanted) {
-    const Json reply = TRY(around_.call("lease.list", Json::object()));
-    auto leases = TRY(items_of<wire::LeaseView>(reply));
+    auto leases = TRY(cli::all_leases(around_.call));
     std::erase_if(leases, [&](const wire::LeaseView& lease) {
       return (wanted.tenant && lease.tenant != wanted.tenant->value) ||
              (wanted.state && lease.state != *wanted.state);

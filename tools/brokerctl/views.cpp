@@ -41,7 +41,6 @@ Result<std::vector<View>> items_of(const wire::Json& reply) {
 }
 
 template Result<std::vector<wire::TenantView>> items_of(const wire::Json&);
-template Result<std::vector<wire::LeaseView>> items_of(const wire::Json&);
 template Result<std::vector<wire::ExtentView>> items_of(const wire::Json&);
 template Result<std::vector<wire::WorkerView>> items_of(const wire::Json&);
 

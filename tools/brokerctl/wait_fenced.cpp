@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/brokerctl/views.hpp"
+#include "tools/cli/all_leases.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -15,8 +15,7 @@ constexpr Duration kReuseGrace = std::chrono::milliseconds(500);
 
 Result<std::vector<wire::LeaseView>> look(const std::vector<LeaseId>& leases,
                                           const Surroundings& around) {
-  const wire::Json reply = TRY(around.call("lease.list", wire::Json::object()));
-  const auto all = TRY(items_of<wire::LeaseView>(reply));
+  const auto all = TRY(cli::all_leases(around.call));
   std::vector<wire::LeaseView> found;
   for (const LeaseId lease : leases) {
     const auto view = std::ranges::find(all, lease, &wire::LeaseView::lease);

@@ -1,5 +1,6 @@
 #include "tools/demo_program/broker_view.hpp"
 
+#include "tools/cli/all_leases.hpp"
 #include "tools/cli/answer.hpp"
 
 namespace leasehold::demo {
@@ -39,7 +40,8 @@ Result<wire::StatusView> BrokerView::status() {
 }
 
 Result<std::vector<wire::LeaseView>> BrokerView::leases() {
-  return list<wire::LeaseView>("lease.list");
+  return cli::all_leases(
+      [this](const std::string& method, const wire::Json& params) { return ask(method, params); });
 }
 
 Result<std::vector<wire::ExtentView>> BrokerView::extents() {

@@ -22,14 +22,6 @@ int exit_of(Child& child) {
   return status.value_or(-1);
 }
 
-template <class View>
-std::vector<View> list(control::Client& client, const std::string& method) {
-  const auto listed = client.call(method, {}).value();
-  std::vector<View> views;
-  for (const auto& item : listed.body.at("items")) views.push_back(View::from_json(item).value());
-  return views;
-}
-
 }  // namespace
 
 BrokerProcess::BrokerProcess(std::vector<std::string> more_arguments) {
@@ -83,10 +75,12 @@ Result<control::Payload> BrokerProcess::revoke(control::Client& client, LeaseId 
 }
 
 wire::LeaseView BrokerProcess::view(control::Client& client, LeaseId lease) const {
-  for (const wire::LeaseView& view : list<wire::LeaseView>(client, "lease.list")) {
-    if (view.lease == lease) return view;
-  }
-  throw std::runtime_error("no such lease");
+  control::Json params{{"limit", 1}};
+  if (lease.slot > 0) params["after"] = lease.slot - 1;
+  const auto listed = client.call("lease.list", {std::move(params), {}}).value();
+  const auto view = wire::LeaseView::from_json(listed.body.at("items").at(0)).value();
+  if (view.lease != lease) throw std::runtime_error("no such lease");
+  return view;
 }
 
 wire::StatusView BrokerProcess::status(control::Client& client) const {

@@ -45,6 +45,22 @@ TEST_CASE("brokerctl: json is one document that can be read back") {
   CHECK(wire::LeaseView::from_json(document.at("items").at(0))->lease == LeaseId{1, 1});
 }
 
+TEST_CASE(
+    "brokerctl: all pages of leases are one list, and a list that does not get on is refused") {
+  FakeBroker broker;
+  wire::Json first = items({lease_view({1, 1}, LeaseState::Live)});
+  first["more"] = true;
+  broker.answers["lease.list"] = {first, items({lease_view({7, 3}, LeaseState::Live)})};
+
+  REQUIRE(run_verb(broker, ListLeases{}));
+
+  CHECK(broker.out.str().find("1.1") != std::string::npos);
+  CHECK(broker.out.str().find("7.3") != std::string::npos);
+  CHECK(broker.asked.at(1).second == wire::Json{{"after", 1}});
+  broker.answers["lease.list"] = {first};
+  CHECK(run_verb(broker, ListLeases{}).error().code == Errc::MalformedMessage);
+}
+
 TEST_CASE("brokerctl: leases are narrowed down by tenant and state") {
   FakeBroker broker;
   broker.answers["lease.list"] = {
