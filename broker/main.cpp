@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& options = std::get<BrokerOptions>(parsed);
   forbid_dumping();
+  raise_descriptor_limit();
   set_up_log("leasehold-broker", options.log_level);
   if (const auto armed = arm_fault_points_from_environment(); !armed) {
     return complain(armed.error());

@@ -1,7 +1,9 @@
 #include "broker/server/connections.hpp"
 
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 
 #include "broker/server/worker_links.hpp"
@@ -14,11 +16,20 @@ using Watch = boost::asio::posix::stream_descriptor;
 /// Out of descriptors: somebody must hang up first.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
+/// The broker hands descriptors out and takes none: whoever sends some is hung up on, and they
+/// never use up what the broker may open.
+constexpr control::Limits kTakesNoDescriptors{.max_fds = 0};
+
 }  // namespace
 
 Connections::Connections(boost::asio::io_context& io,
-                         boost::asio::local::stream_protocol::acceptor acceptor, Handlers handlers)
-    : io_(io), acceptor_(std::move(acceptor)), pause_(io), handlers_(std::move(handlers)) {}
+                         boost::asio::local::stream_protocol::acceptor acceptor, Handlers handlers,
+                         std::set<uid_t> worker_uids)
+    : io_(io),
+      acceptor_(std::move(acceptor)),
+      pause_(io),
+      handlers_(std::move(handlers)),
+      worker_uids_(std::move(worker_uids)) {}
 
 void Connections::stop_accepting() {
   boost::system::error_code ignored;
@@ -43,28 +54,41 @@ void Connections::accept_later() {
   });
 }
 
+bool Connections::has_room_for(uid_t uid) const {
+  const bool is_operator = uid == 0 || uid == ::geteuid();
+  const bool may_use_reserve = is_operator || worker_uids_.contains(uid);
+  if (connections_.size() >= (may_use_reserve ? kMax : kMax - kReserved)) return false;
+  const auto held = std::ranges::count_if(connections_, [uid](const auto& entry) {
+    return entry.second.peer->credentials().uid == uid;
+  });
+  return is_operator || static_cast<std::size_t>(held) < kMaxOfOneUser;
+}
+
 void Connections::add(control::Socket socket) {
-  if (connections_.size() >= kMax) {
-    spdlog::warn("too many connections, hung up on a newcomer limit={}", kMax);
-    return;
-  }
   const ConnectionId id{next_++};
   auto peer = control::Peer::create(
-      std::move(socket), {.on_call =
-                              [this, id](const std::string& method, control::Payload params,
-                                         control::Responder respond) {
-                                handlers_.on_call(id, method, std::move(params),
-                                                  std::move(respond));
-                              },
-                          .on_notification =
-                              [this, id](const std::string& method, control::Payload params) {
-                                handlers_.on_notification(id, method, std::move(params));
-                              },
-                          .on_closed =
-                              [this, id](const Error&) {
-                                connections_.erase(id);
-                                handlers_.on_closed(id);
-                              }});
+      std::move(socket),
+      {.on_call =
+           [this, id](const std::string& method, control::Payload params,
+                      control::Responder respond) {
+             handlers_.on_call(id, method, std::move(params), std::move(respond));
+           },
+       .on_notification =
+           [this, id](const std::string& method, control::Payload params) {
+             handlers_.on_notification(id, method, std::move(params));
+           },
+       .on_closed =
+           [this, id](const Error&) {
+             connections_.erase(id);
+             handlers_.on_closed(id);
+           }},
+      kTakesNoDescriptors);
+  const uid_t uid = peer->credentials().uid;
+  if (!has_room_for(uid)) {
+    spdlog::warn("too many connections, hung up on a newcomer uid={} connections={}", uid,
+                 connections_.size());
+    return;
+  }
   connections_[id].peer = peer;
   peer->start();
 }

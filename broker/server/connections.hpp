@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "broker/ids.hpp"
 #include "ipc/control/peer.hpp"
@@ -17,8 +18,11 @@ namespace leasehold {
 
 class Connections {
  public:
-  /// Beyond this a newcomer is hung up on: descriptors are needed for memory, too.
+  /// Beyond these a newcomer is hung up on: descriptors are needed for memory, too. The last
+  /// kReserved are for operators and workers, so that no tenant shuts them out.
   static constexpr std::size_t kMax = 1024;
+  static constexpr std::size_t kReserved = 64;
+  static constexpr std::size_t kMaxOfOneUser = 256;  ///< Operators excepted.
 
   struct Handlers {
     std::function<void(ConnectionId, const std::string& method, control::Payload,
@@ -30,7 +34,7 @@ class Connections {
   };
 
   Connections(boost::asio::io_context& io, boost::asio::local::stream_protocol::acceptor acceptor,
-              Handlers handlers);
+              Handlers handlers, std::set<uid_t> worker_uids);
 
   void start() { accept_next(); }
   void stop_accepting();
@@ -50,11 +54,13 @@ class Connections {
   void accept_next();
   void accept_later();
   void add(control::Socket socket);
+  bool has_room_for(uid_t uid) const;
 
   boost::asio::io_context& io_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
   boost::asio::steady_timer pause_;
   Handlers handlers_;
+  std::set<uid_t> worker_uids_;
   std::uint64_t next_ = 1;
   std::map<ConnectionId, Connection> connections_;
 };

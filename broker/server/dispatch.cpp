@@ -11,11 +11,6 @@ namespace {
 
 constexpr std::size_t kMaxReportedEvents = 1024;
 
-Result<void> check_no_descriptors(const control::Payload& params) {
-  if (params.fds.empty()) return {};
-  return fail(Errc::BadRequest, "no method of the broker takes descriptors");
-}
-
 }  // namespace
 
 Dispatch::Dispatch(DispatchHooks hooks, std::set<uid_t> worker_uids)
@@ -93,7 +88,6 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       return fail(Errc::UnknownMethod, fmt::format("the broker has no method {}", method));
     }
     TRY(check_role(row->second.role, incoming.credentials));
-    TRY(check_no_descriptors(incoming.params));
     if (row->second.handler != nullptr) return (this->*row->second.handler)(method, incoming);
     incoming.respond(TRY(hooks_.look(method, incoming.params.body)));
     return {};

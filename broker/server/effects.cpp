@@ -156,7 +156,10 @@ void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
                                 control::Payload payload, control::Peer::ReplyHandler on_reply) {
   WorkerLink* link = parts_.links.find(worker);
   if (link == nullptr) return;  // its exit is on the way and settles everything
-  link->peer->call(std::string(method), std::move(payload), std::move(on_reply));
+  // Unmaps need no timeout, their ladder ends the worker; but a holder waits for these.
+  const bool unmap = method == wire::LeaseUnmap::kMethod;
+  link->peer->call(std::string(method), std::move(payload), std::move(on_reply),
+                   unmap ? Duration::zero() : parts_.call_patience);
 }
 
 }  // namespace leasehold

@@ -23,6 +23,7 @@ struct Parts {
   QuietObserver& quiet;
   Replies& replies;
   EventLog& log;
+  Duration call_patience;  ///< For a worker's answer that a caller waits for.
 };
 
 class ServerEffects final : public EffectPerformer {

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstring>
 #include <filesystem>
 
 #include "broker/fd_keeper.hpp"
@@ -26,6 +27,8 @@ namespace asio = boost::asio;
 constexpr auto kQuietInterval = std::chrono::microseconds(200);
 /// How long a stopping broker waits for its fences.
 constexpr auto kStopPatience = std::chrono::milliseconds(1500);
+/// A worker's answer may take as many times the patience for a fence.
+constexpr int kCallPatience = 5;
 
 class Server {
  public:
@@ -72,10 +75,11 @@ Server::Server(asio::io_context& io, const BrokerConfig& config, LeaseTable tabl
       table_(std::move(table)),
       links_(io, worker_handlers()),
       replies_(table_, memory_, links_),
-      effects_({table_, memory_, links_, quiet_, replies_, log_},
-               [this](Event event) { loop_.post(std::move(event)); }),
+      effects_(
+          {table_, memory_, links_, quiet_, replies_, log_, kCallPatience * config.fence_patience},
+          [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
-      connections_(io, std::move(acceptor), connection_handlers()),
+      connections_(io, std::move(acceptor), connection_handlers(), options.worker_uids),
       dispatch_(dispatch_hooks(), options.worker_uids),
       quiet_timer_(io),
       stop_timer_(io),
@@ -167,9 +171,19 @@ void Server::stop(int signal_number) {
   loop_.post(Shutdown{});
 }
 
+std::uint64_t random_nonce() {
+  const TokenKey random = random_token_key();
+  std::uint64_t nonce = 0;
+  std::memcpy(&nonce, random.data(), sizeof nonce);
+  return nonce;
+}
+
+/// The stored key is the same at every start, but attachments and generations begin at 1 again: an
+/// old token would name a new lease and fit. So each start has a key of its own.
 Result<TokenKey> token_key(const BrokerOptions& options) {
   if (options.state_dir.empty()) return random_token_key();
-  return load_or_create_token_key(options.state_dir);
+  const TokenKey stored = TRY(load_or_create_token_key(options.state_dir));
+  return derive_worker_key(stored, WorkerId{0}, random_nonce());
 }
 
 /// The default place may be new; a place somebody chose is theirs to make.

@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr int kLastReads = 64;
+/// What an ordinary receiver takes; one that takes fewer itself may still send them.
+constexpr std::size_t kMaxSentFds = Limits{}.max_fds;
 /// How long a closing connection waits for the other end to take what is queued.
 constexpr auto kLinger = std::chrono::seconds(2);
 
@@ -275,14 +277,14 @@ void SocketPeer::notify(const std::string& method, Payload params) {
 // ---------------------------------------------------------------- out
 
 bool SocketPeer::fits(const std::string& line, const Payload& payload) const {
-  return line.size() <= limits_.max_line_bytes && payload.fds.size() <= limits_.max_fds;
+  return line.size() <= limits_.max_line_bytes && payload.fds.size() <= kMaxSentFds;
 }
 
 Error SocketPeer::too_large(const std::string& line, const Payload& payload) const {
   return {Errc::MessageTooLarge,
           fmt::format("a message of {} bytes and {} descriptors; {} bytes and {} descriptors may "
                       "be sent at once",
-                      line.size(), payload.fds.size(), limits_.max_line_bytes, limits_.max_fds)};
+                      line.size(), payload.fds.size(), limits_.max_line_bytes, kMaxSentFds)};
 }
 
 void SocketPeer::send(std::string line, std::vector<UniqueFd> fds) {

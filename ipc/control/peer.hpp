@@ -36,7 +36,7 @@ using Socket = boost::asio::local::stream_protocol::socket;
 struct Limits {
   std::size_t max_line_bytes = 1 << 20;
   std::size_t max_depth = 32;
-  std::size_t max_fds = 64;
+  std::size_t max_fds = 64;  ///< In one message that arrives; 0: takes none, may still send some.
   std::size_t max_queued_bytes = 8 << 20;  ///< Unsent output; a peer that does not read is dropped.
 };
 

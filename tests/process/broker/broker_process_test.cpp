@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "ipc/region/mapping.hpp"
 #include "ipc/region/memory_object.hpp"
@@ -134,6 +136,73 @@ TEST_CASE("broker: a worker that owes proof too long is killed") {
   CHECK(eventually([&] { return broker.view(client, lease).proof == "ProcessExit"; }));
 }
 
+TEST_CASE("broker: a stopped worker keeps no acquire waiting") {
+  BrokerProcess broker({"--fence-patience-ms", "50"});
+  const pid_t worker = start_stuck_worker(broker);
+  control::Client client = broker.connect();
+  wait_until_ready(client);
+  broker.admit(client, "a");
+  ::kill(worker, SIGSTOP);
+
+  const auto acquired = broker.acquire(client, "a");
+
+  REQUIRE_FALSE(acquired);
+  CHECK(acquired.error().code == Errc::TimedOut);
+  int status = 0;
+  REQUIRE(::waitpid(worker, &status, 0) == worker);
+  CHECK(WTERMSIG(status) == SIGKILL);
+  CHECK(eventually([&] { return broker.status(client).free_bytes == 64u << 20; }));
+}
+
+TEST_CASE("broker: leases are listed page after page, none left out") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  for (int i = 0; i < 3; ++i) broker.acquire(client, "a").value();
+
+  const auto page = [&](control::Json params) {
+    return client.call("lease.list", {std::move(params), {}}).value().body;
+  };
+  const control::Json first = page({{"limit", 2}});
+  const control::Json second = page({{"after", 1}, {"limit", 2}});
+
+  CHECK(first.at("items").size() == 2);
+  CHECK(first.at("more") == true);
+  REQUIRE(second.at("items").size() == 1);
+  CHECK(second.at("items").at(0).at("lease") == "2.1");
+  CHECK(second.at("more") == false);
+  CHECK(page(control::Json::object()).at("items").size() == 3);
+  const auto refused = client.call("lease.list", {{{"limit", 1001}}, {}});
+  CHECK(refused.error().code == Errc::BadRequest);
+}
+
+TEST_CASE("broker: the stored key makes other tokens at each start") {
+  const auto key_of_worker = [](const std::string& state_dir) {
+    BrokerProcess broker({"--state-dir", state_dir});
+    return FakeWorker(broker.socket(), "w0").token_key();
+  };
+  std::string state_dir = std::filesystem::temp_directory_path() / "leasehold-state-XXXXXX";
+  REQUIRE(::mkdtemp(state_dir.data()) != nullptr);
+  const TokenKey first = key_of_worker(state_dir);
+  CHECK(key_of_worker(state_dir) != first);
+  std::filesystem::remove_all(state_dir);
+}
+
+TEST_CASE("broker: who sends descriptors is hung up on, and nobody else") {
+  BrokerProcess broker;
+  control::Client client = broker.connect();
+  control::Client sender = broker.connect();
+  control::Payload payload;
+  payload.fds.emplace_back(::dup(STDIN_FILENO));
+
+  const auto answer = sender.call("status", std::move(payload));
+
+  REQUIRE_FALSE(answer);
+  CHECK(sender.call("status", {}).error().code == Errc::ConnectionLost);
+  CHECK(broker.status(client).isolation == "no-worker");
+}
+
 TEST_CASE("broker: a worker that shuts its socket and keeps decoding is not proof") {
   BrokerProcess broker;
   FakeWorker worker(broker.socket(), "w0");
@@ -225,6 +294,33 @@ TEST_CASE("broker: another user is neither operator nor worker") {
     const bool refused = !status && status.error().code == Errc::PermissionDenied && !attached &&
                          attached.error().code == Errc::PermissionDenied;
     ::_exit(refused ? 0 : 3);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("broker: one user cannot take every connection") {
+  if (::geteuid() != 0) {
+    WARN("needs root to become another user; nothing was checked");
+    return;
+  }
+  BrokerProcess broker;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) != 0) ::_exit(1);
+    boost::asio::io_context io;
+    std::vector<control::Socket> held;
+    for (int i = 0; i < 255; ++i) held.push_back(control::connect_to(io, broker.socket()).value());
+    auto last = control::Client::connect(broker.socket());
+    auto beyond = control::Client::connect(broker.socket());
+    if (!last || !beyond) ::_exit(2);
+    const auto served = last->call("status", {});
+    const auto refused = beyond->call("status", {});
+    const bool right = !served && served.error().code == Errc::PermissionDenied && !refused &&
+                       refused.error().code == Errc::ConnectionLost;
+    ::_exit(right ? 0 : 3);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
