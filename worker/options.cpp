@@ -1,6 +1,7 @@
 #include "worker/options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <map>
 #include <thread>
 
@@ -15,6 +16,7 @@ std::uint32_t default_threads() {
   return cores <= 4 ? std::max(1u, cores - 1) : std::min(cores, kMaxGateThreads - 1);
 }
 
+// Checked as words, so that help and errors show words.
 const std::map<std::string, BackendChoice> kBackends{{"auto", BackendChoice::Auto},
                                                      {"cpu", BackendChoice::Cpu},
                                                      {"reference", BackendChoice::Reference}};
@@ -26,22 +28,27 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   WorkerOptions options;
   options.threads = default_threads();
   std::int64_t slow_motion_us = 0;
+  std::string backend = "auto";
+  std::string kv_type = "f16";
   CLI::App app("Serves one model to many tenants under leases that a broker can take back.");
   app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")->required();
   app.add_option("--model", options.model_path, "GGUF model file")->required();
   app.add_option("--listen", options.listen_path, "Unix socket for tenants; made here")->required();
   app.add_option("--name", options.name, "name of this worker")->capture_default_str();
-  app.add_option("--backend", options.backend, "auto, cpu (AVX2) or reference")
-      ->transform(CLI::CheckedTransformer(kBackends));
+  app.add_option("--backend", backend, "cpu needs AVX2; auto takes it where it can")
+      ->check(CLI::IsMember({"auto", "cpu", "reference"}))
+      ->capture_default_str();
   app.add_option("--threads", options.threads, "compute threads; default: cores, or one less of 4")
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
-  app.add_option("--kv-type", options.kv_type, "how keys and values are kept: f16 or f32")
-      ->transform(CLI::CheckedTransformer(kKvTypes));
+  app.add_option("--kv-type", kv_type, "how keys and values are kept")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
   app.add_option("--slow-motion-us", slow_motion_us,
                  "pause every unit of work this long, so that people can watch")
       ->check(CLI::Range(0, 1'000'000));
-  app.add_option("--log-level", options.log_level, "trace, debug, info, warn or error")
+  app.add_option("--log-level", options.log_level, "how much is logged")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
       ->capture_default_str();
   try {
     app.parse(argc, argv);
@@ -50,6 +57,12 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
     return std::nullopt;
   }
   options.slow_motion = std::chrono::microseconds(slow_motion_us);
+  options.backend = kBackends.at(backend);
+  options.kv_type = kKvTypes.at(kv_type);
+  // Tenants are told this path, wherever they stand.
+  if (!options.listen_path.empty()) {
+    options.listen_path = std::filesystem::absolute(options.listen_path).string();
+  }
   return options;
 }
 

@@ -81,7 +81,7 @@ class WorkerProgram final : public RevocationObserver {
  public:
   WorkerProgram(const WorkerOptions& options, Model model)
       : options_(options), model_(std::move(model)), probe_(options.slow_motion) {}
-  ~WorkerProgram() override { stop_io(); }
+  ~WorkerProgram() override;
 
   Result<void> start();
   Result<void> run();
@@ -116,6 +116,7 @@ class WorkerProgram final : public RevocationObserver {
       io_.get_executor()};
   boost::asio::signal_set signals_{io_, SIGTERM, SIGINT};
   boost::asio::steady_timer lost_timer_{io_};
+  std::optional<TenantServer::Acceptor> acceptor_;  // until the doors open
   std::optional<Attachment> attachment_;
   std::unique_ptr<BrokerLink> broker_;
   std::unique_ptr<Backend> backend_;
@@ -130,9 +131,17 @@ class WorkerProgram final : public RevocationObserver {
   std::thread io_thread_;
 };
 
+WorkerProgram::~WorkerProgram() {
+  stop_io();
+  const bool listened = acceptor_ || server_;
+  if (listened) ::unlink(options_.listen_path.c_str());
+}
+
 // ---------------------------------------------------------------------------------------- start-up
 
 Result<void> WorkerProgram::start() {
+  // First what costs nothing: a bad path is better known before the weights are loaded.
+  acceptor_.emplace(TRY(TenantServer::listen(io_, options_.listen_path)));
   start_io();
   TRY(connect());
   TRY(build_engine());
@@ -221,7 +230,9 @@ Result<void> WorkerProgram::open_doors() {
                                                          .clock = &clock_,
                                                          .token_key = attachment_->token_key,
                                                          .max_context = model_.config.n_context});
-  return server_->listen(options_.listen_path);
+  server_->serve(std::move(*acceptor_));
+  acceptor_.reset();
+  return {};
 }
 
 Result<void> WorkerProgram::announce_ready() {

@@ -113,11 +113,15 @@ class EngineRig : public RevocationObserver {
   void forget_outcomes();
   std::vector<EarlyEnd> early_ends() const;
   int engine_refusals() const { return engine_refusals_; }
+  int found_down() const { return found_down_; }
   int quiet_rings() const { return quiet_rings_; }
 
   void completed_early(const Completed& completed, const events::ForwardRevoked& what,
                        TimePoint at) noexcept override;
   void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept override;
+  void lease_found_down(const events::ForwardRevoked&, TimePoint) noexcept override {
+    found_down_.fetch_add(1);
+  }
   void quiet_progress() noexcept override { quiet_rings_.fetch_add(1); }
 
  private:
@@ -150,6 +154,7 @@ class EngineRig : public RevocationObserver {
   std::atomic<bool> in_step_{false};
   std::atomic<int> engine_refusals_{0};
   std::atomic<int> quiet_rings_{0};
+  std::atomic<int> found_down_{0};
 };
 
 }  // namespace leasehold::testing

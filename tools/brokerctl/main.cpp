@@ -59,5 +59,10 @@ int main(int argc, char** argv) {
     std::cerr << cli::explain("brokerctl", done.error()) << '\n';
     return exit_code(done.error().code);
   }
+  if (!std::cout.flush()) {
+    const Error error{Errc::DiskFull, "the answer could not be written to stdout"};
+    std::cerr << cli::explain("brokerctl", error) << '\n';
+    return exit_code(error.code);
+  }
   return cli::kExitOk;
 }

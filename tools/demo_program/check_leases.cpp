@@ -34,7 +34,9 @@ std::string clocks_text(const wire::RevokeClocks& clocks) {
 /// Nobody is left to hand an error to when the holder is dead, so t_error is asked for only of a
 /// living one.
 Check clocks(const wire::LeaseView* lease, bool holder_lives, const std::string& whose) {
-  Check check{.promise = fmt::format("the clocks of {} were all stopped, reuse last", whose),
+  const std::string_view which =
+      holder_lives ? "all four clocks" : "the clocks for quiet and reuse";
+  Check check{.promise = fmt::format("{} of {} were stopped, reuse last", which, whose),
               .seen = history(lease)};
   if (lease == nullptr) return check;
   const wire::RevokeClocks& at = lease->clocks;

@@ -56,6 +56,12 @@ PartialFile::~PartialFile() {
 }
 
 Result<PartialFile> PartialFile::create(std::string path, std::uint64_t size_bytes) {
+  std::error_code ignored;
+  const auto target = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(target) && !std::filesystem::is_regular_file(target)) {
+    // The rename at the end would put a file in the place of a device.
+    return fail(Errc::BadRequest, path + " exists and is no regular file; name another");
+  }
   const std::string partial = path + ".partial";
   UniqueFd fd(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd) return failed("opening", partial, errno);

@@ -57,6 +57,9 @@ int run(tenant::Arguments arguments) {
   });
   session->start();
   io.run();
+  if (!std::cout.flush()) {
+    return end_with({Errc::DiskFull, "the text could not be written to stdout"});
+  }
   return status;
 }
 

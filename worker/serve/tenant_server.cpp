@@ -32,11 +32,14 @@ struct TenantServer::Client {
 
 // ------------------------------------------------------------------------------------ connections
 
-Result<void> TenantServer::listen(const std::string& path) {
-  auto acceptor = TRY(control::listen_on(*parts_.io, path, kSocketMode));
-  acceptor_ = std::make_unique<boost::asio::local::stream_protocol::acceptor>(std::move(acceptor));
+Result<TenantServer::Acceptor> TenantServer::listen(boost::asio::io_context& io,
+                                                    const std::string& path) {
+  return control::listen_on(io, path, kSocketMode);
+}
+
+void TenantServer::serve(Acceptor acceptor) {
+  acceptor_.emplace(std::move(acceptor));
   accept_next();
-  return {};
 }
 
 void TenantServer::accept_next() {

@@ -11,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -35,8 +36,12 @@ class TenantServer {
   };
   explicit TenantServer(Parts parts) : parts_(std::move(parts)), accept_timer_(*parts_.io) {}
 
+  using Acceptor = boost::asio::local::stream_protocol::acceptor;
+  /// A socket any tenant can reach; nobody is answered before `serve`.
   /// Errors: those of control::listen_on.
-  Result<void> listen(const std::string& path);
+  static Result<Acceptor> listen(boost::asio::io_context& io, const std::string& path);
+
+  void serve(Acceptor acceptor);
 
   /// From now on every new request is refused with BrokerLost.
   void broker_lost() { broker_lost_ = true; }
@@ -77,7 +82,7 @@ class TenantServer {
   Parts parts_;
   boost::asio::steady_timer accept_timer_;
   bool broker_lost_ = false;
-  std::unique_ptr<boost::asio::local::stream_protocol::acceptor> acceptor_;
+  std::optional<Acceptor> acceptor_;
   std::set<std::shared_ptr<Client>> clients_;
   std::unordered_map<RequestId, Stream> streams_;  // by inner id
 };
