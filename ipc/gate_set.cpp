@@ -25,11 +25,8 @@ bool GateSet::sequence_refused(std::uint32_t index, Refusal& refusal) const {
 }
 
 SequenceMask GateSet::recheck(SequenceMask live, LaunchSite site, std::uint16_t layer) const {
-  Refusal engine{.site = site, .layer = layer};
-  if (first_refusal(engine_, engine)) {
-    if (!engine_reported_.exchange(true)) listener_->refused(engine);
-    return 0;
-  }
+  // Sequences first: a tenant whose own lease went down together with the engine's hears of his
+  // own.
   SequenceMask remaining = live;
   for (SequenceMask todo = live; todo != 0; todo &= todo - 1) {
     const auto index = static_cast<std::uint32_t>(std::countr_zero(todo));
@@ -39,7 +36,10 @@ SequenceMask GateSet::recheck(SequenceMask live, LaunchSite site, std::uint16_t 
     remaining &= ~bit;
     if ((reported_.fetch_or(bit) & bit) == 0) listener_->refused(refusal);
   }
-  return remaining;
+  Refusal engine{.site = site, .layer = layer};
+  if (!first_refusal(engine_, engine)) return remaining;
+  if (!engine_reported_.exchange(true)) listener_->refused(engine);
+  return 0;
 }
 
 }  // namespace leasehold

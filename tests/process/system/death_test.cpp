@@ -202,6 +202,23 @@ TEST_CASE("without a broker a lease runs to its deadline and no further") {
   CHECK(status == exit_code(Errc::BrokerLost));
 }
 
+TEST_CASE("a broker that is asked to stop takes leases back, and every tenant hears it") {
+  System system;
+  admit_all(system);
+  const auto cat = system.start_tenant(kCat);
+  const auto bob = system.start_tenant(kBob);
+  REQUIRE(cat->read_tokens(10));
+  REQUIRE(bob->read_tokens(3));
+
+  REQUIRE(system.broker().signal(SIGTERM));
+
+  CHECK(cat->finish() == exit_code(Errc::LeaseRevoked));
+  CHECK(bob->finish() == exit_code(Errc::LeaseRevoked));
+  std::optional<int> status;
+  CHECK(eventually([&] { return (status = system.broker().status()).has_value(); }));
+  CHECK(status == 0);
+}
+
 TEST_CASE("a kill at any named point of a worker leaks nothing") {
   for (const char* fault :
        {"worker.attached:kill", "worker.weights.filled:kill", "worker.extents.mapped:kill",
