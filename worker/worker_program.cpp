@@ -29,6 +29,8 @@ namespace leasehold {
 namespace {
 
 constexpr Duration kReadyTimeout = std::chrono::seconds(10);
+constexpr auto kGoodbyePause = std::chrono::milliseconds(5);
+constexpr int kGoodbyeLooks = 200;
 constexpr auto kBrokerLostLook = std::chrono::milliseconds(100);
 
 /// What the file says, before any broker is asked.
@@ -97,6 +99,7 @@ class WorkerProgram final : public RevocationObserver {
   Result<void> build_engine();
   Result<void> open_doors();
   Result<void> announce_ready();
+  void say_goodbye();
   Result<void> on_io_thread(const std::function<Result<void>()>& work);
   Result<void> bind_weights(Engine& engine);
   EngineLoop::Hooks loop_hooks();
@@ -257,11 +260,30 @@ Result<void> WorkerProgram::run() {
   loop_->run();
   watcher_.reset();
   const bool lost = broker_is_lost_;
+  say_goodbye();
   stop_io();
   if (!lost) return {};
   return fail(Errc::BrokerLost,
               "the broker went away and every lease has run out; start this "
               "worker again once a broker is there");
+}
+
+/// Every request ends with a reason, and the reasons are on their way before the sockets close.
+void WorkerProgram::say_goodbye() {
+  engine_->end_all({Errc::Draining, "this worker is stopping; acquire a lease on another"});
+  server_->deliver(engine_->take_events());
+  (void)on_io_thread([this]() -> Result<void> {
+    server_->close();
+    return {};
+  });
+  bool closed = false;
+  for (int look = 0; look < kGoodbyeLooks && !closed; ++look) {
+    if (look > 0) std::this_thread::sleep_for(kGoodbyePause);
+    (void)on_io_thread([&]() -> Result<void> {
+      closed = server_->is_closed();
+      return {};
+    });
+  }
 }
 
 Result<void> WorkerProgram::on_io_thread(const std::function<Result<void>()>& work) {

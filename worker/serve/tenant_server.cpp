@@ -42,6 +42,11 @@ void TenantServer::serve(Acceptor acceptor) {
   accept_next();
 }
 
+void TenantServer::close() {
+  acceptor_.reset();
+  for (const auto& client : clients_) client->peer->close();
+}
+
 void TenantServer::accept_next() {
   acceptor_->async_accept([this](const boost::system::error_code& error, control::Socket socket) {
     if (error == boost::asio::error::operation_aborted) return;

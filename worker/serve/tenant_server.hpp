@@ -43,6 +43,10 @@ class TenantServer {
 
   void serve(Acceptor acceptor);
 
+  /// Takes nobody new and hangs up on each client once what is queued for it has been sent.
+  void close();
+  bool is_closed() const { return clients_.empty(); }
+
   /// From now on every new request is refused with BrokerLost.
   void broker_lost() { broker_lost_ = true; }
 

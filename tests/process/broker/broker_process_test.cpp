@@ -1,9 +1,11 @@
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -17,13 +19,23 @@ using namespace leasehold;
 
 namespace {
 
-/// A worker in a process of its own, in the middle of a unit that never ends.
+/// A worker in a process of its own; in the middle of a unit that never ends, once this returns.
 pid_t start_stuck_worker(const BrokerProcess& broker) {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+  const UniqueFd has_begun(ends[0]);
+  UniqueFd tell(ends[1]);
   const pid_t child = ::fork();
-  if (child != 0) return child;
+  if (child != 0) {
+    tell.reset();
+    char byte = 0;
+    REQUIRE(::read(has_begun.get(), &byte, 1) == 1);
+    return child;
+  }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a failing test leaves nothing behind
   FakeWorker worker(broker.socket(), "stuck");
   worker.begin_unit();
+  if (::write(tell.get(), "b", 1) != 1) ::_exit(1);
   for (;;) ::pause();
 }
 
