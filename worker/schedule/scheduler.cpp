@@ -304,7 +304,7 @@ Result<void> Scheduler::cancel(const RequestId& request) {
               fmt::format("no request {} is waiting or running", request.value));
 }
 
-// -------------------------------------------------------------------------------------- helpers
+// ----------------------------------------------------------------------------------- looking up
 
 bool Scheduler::has_work() const {
   return !running_.empty() || waiting_count() > 0;
