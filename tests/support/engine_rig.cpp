@@ -30,17 +30,6 @@ class Nobody final : public RefusalListener {
 
 }  // namespace
 
-std::string own_model_path() {
-  return LEASEHOLD_SOURCE_DIR "/tools/models/leasehold-stories-q8_0.gguf";
-}
-
-std::string test_data_path(const std::string& relative) {
-  const char* root = std::getenv("LEASEHOLD_TEST_DATA");
-  const std::filesystem::path base = root != nullptr ? root : LEASEHOLD_SOURCE_DIR "/../shared";
-  const std::filesystem::path path = base / relative;
-  return std::filesystem::exists(path) ? path.string() : std::string();
-}
-
 EngineRig::EngineRig(RigOptions options)
     : options_(std::move(options)),
       table_(must(LeaseTable::create(kSlots))),

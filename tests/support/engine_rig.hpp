@@ -14,15 +14,10 @@
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/worker_line.hpp"
 #include "kernels/backend.hpp"
+#include "tests/support/places.hpp"
 #include "worker/engine/engine.hpp"
 
 namespace leasehold::testing {
-
-/// The model in the tree.
-std::string own_model_path();
-
-/// A file of the shared test data, or empty when it is not there.
-std::string test_data_path(const std::string& relative);
 
 /// What one request came to.
 struct Outcome {

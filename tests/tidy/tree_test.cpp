@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "tests/support/places.hpp"
 #include "tests/tidy/rules.hpp"
 
 using namespace leasehold::tidy;
@@ -9,7 +10,7 @@ using namespace leasehold::tidy;
 namespace {
 
 const Sources& tree() {
-  static const Sources sources = read_sources(LEASEHOLD_SOURCE_DIR);
+  static const Sources sources = read_sources(leasehold::source_dir());
   return sources;
 }
 

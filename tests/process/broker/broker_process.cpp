@@ -1,6 +1,5 @@
 #include "tests/process/broker/broker_process.hpp"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,7 +11,7 @@ namespace leasehold {
 namespace {
 
 Child spawn(std::vector<std::string> arguments, const std::string& log_path) {
-  arguments.insert(arguments.begin(), std::string(LEASEHOLD_BIN_DIR) + "/leasehold-broker");
+  arguments.insert(arguments.begin(), program_path("leasehold-broker"));
   return Child::start({.argv = std::move(arguments), .log_path = log_path}).value();
 }
 
@@ -90,14 +89,6 @@ wire::StatusView BrokerProcess::status(control::Client& client) const {
 int run_broker_once(const std::vector<std::string>& arguments) {
   Child child = spawn(arguments, "/dev/null");
   return exit_of(child);
-}
-
-bool eventually(const std::function<bool()>& holds) {
-  for (int tries = 0; tries < 2000; ++tries) {
-    if (holds()) return true;
-    ::poll(nullptr, 0, 5);
-  }
-  return false;
 }
 
 RequestId next_request_id() {

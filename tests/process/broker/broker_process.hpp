@@ -9,6 +9,7 @@
 #include "common/child_process.hpp"
 #include "ipc/control/client.hpp"
 #include "ipc/control/messages.hpp"
+#include "tests/support/places.hpp"
 
 namespace leasehold {
 
@@ -41,9 +42,6 @@ class BrokerProcess {
 
 /// Runs the program with these arguments to its end and returns the exit code.
 int run_broker_once(const std::vector<std::string>& arguments);
-
-/// Asks again until the predicate holds; false after ten seconds. Never asserts on time.
-bool eventually(const std::function<bool()>& holds);
 
 RequestId next_request_id();
 

@@ -174,7 +174,7 @@ TEST_CASE("bad input: the same request id gives the same answer, with other wish
 TEST_CASE("bad input: a socket in use, a model that is none, a broker that is not there") {
   System system;
   const auto run = [&](std::vector<std::string> argv) {
-    argv.front() = std::string(LEASEHOLD_BIN_DIR) + "/" + argv.front();
+    argv.front() = program_path(argv.front());
     auto child =
         Child::start({.argv = argv, .log_path = (system.directory() / "extra.log").string()});
     REQUIRE(child);
@@ -182,7 +182,7 @@ TEST_CASE("bad input: a socket in use, a model that is none, a broker that is no
     eventually([&] { return (status = child->status()).has_value(); });
     return status.value_or(-1);
   };
-  const std::string own_source = LEASEHOLD_SOURCE_DIR "/CMakeLists.txt";
+  const std::string own_source = source_dir() + "/CMakeLists.txt";
   const std::string nowhere = system.directory() / "none.sock";
   CHECK(run({"leasehold-broker", "--socket", system.broker_socket()}) ==
         exit_code(Errc::SocketInUse));

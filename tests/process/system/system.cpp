@@ -11,7 +11,6 @@ namespace leasehold::testing {
 namespace {
 
 constexpr int kPatience_ms = 60'000;
-constexpr int kAskAgain_ms = 5;
 
 template <class T>
 T must(Result<T> result) {
@@ -32,14 +31,6 @@ std::filesystem::path fresh_directory() {
 }
 
 }  // namespace
-
-bool eventually(const std::function<bool()>& holds) {
-  for (int waited_ms = 0; waited_ms < kPatience_ms; waited_ms += kAskAgain_ms) {
-    if (holds()) return true;
-    wait(-1, kAskAgain_ms);
-  }
-  return false;
-}
 
 // ----------------------------------------------------------------------------------------- Tenant
 
@@ -113,18 +104,15 @@ Child System::start(const std::string& program, std::vector<std::string> argumen
                     const std::string& fault, bool read_output) {
   std::vector<std::string> argv;
   if (!fault.empty()) argv = {"/usr/bin/env", "LEASEHOLD_FAULT=" + fault};
-  argv.push_back(std::string(LEASEHOLD_BIN_DIR) + "/" + program);
+  argv.push_back(program_path(program));
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   const std::string log = directory_ / (program + "-" + std::to_string(++programs_) + ".log");
   return must(Child::start({.argv = std::move(argv), .log_path = log, .read_output = read_output}));
 }
 
 void System::start_worker(const std::string& name, const std::string& fault) {
-  std::vector<std::string> arguments{
-      "--broker", broker_socket(),
-      "--name",   name,
-      "--model",  std::string(LEASEHOLD_SOURCE_DIR) + "/tools/models/leasehold-stories-q8_0.gguf",
-      "--listen", worker_socket(name)};
+  std::vector<std::string> arguments{"--broker", broker_socket(),  "--name",   name,
+                                     "--model",  own_model_path(), "--listen", worker_socket(name)};
   arguments.insert(arguments.end(), spec_.worker_arguments.begin(), spec_.worker_arguments.end());
   workers_.erase(name);
   workers_.emplace(name, start("leasehold-worker", arguments, fault, false));

@@ -11,14 +11,12 @@
 #include <vector>
 
 #include "common/child_process.hpp"
+#include "tests/support/places.hpp"
 #include "tools/demo_program/broker_view.hpp"
 #include "tools/demo_program/memory_audit.hpp"
 #include "tools/demo_program/tenant_record.hpp"
 
 namespace leasehold::testing {
-
-/// Asks again until it holds; false after a minute.
-bool eventually(const std::function<bool()>& holds);
 
 /// One leasehold-tenant, and what it told so far.
 class Tenant {

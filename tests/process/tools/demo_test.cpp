@@ -7,13 +7,13 @@
 #include <filesystem>
 
 #include "tests/process/tools/program_run.hpp"
+#include "tests/support/places.hpp"
 
 using namespace leasehold;
 
 namespace {
 
-const std::string kModel =
-    std::string(LEASEHOLD_SOURCE_DIR) + "/tools/models/leasehold-stories-q8_0.gguf";
+const std::string kModel = own_model_path();
 constexpr auto kPatience = std::chrono::seconds(240);
 
 /// Programs started while it stands make their temporary files in a directory that goes with it.
@@ -38,7 +38,7 @@ struct TemporaryFiles {
 }  // namespace
 
 TEST_CASE("demo: every promise is kept") {
-  ProgramRun run("leasehold-demo", {"--bin-dir", LEASEHOLD_BIN_DIR, "--model", kModel, "--plain",
+  ProgramRun run("leasehold-demo", {"--bin-dir", program_dir(), "--model", kModel, "--plain",
                                     "--max-tokens", "120", "--slow-motion-us", "50"});
 
   const int code = run.finish([] {}, kPatience);
@@ -52,7 +52,7 @@ TEST_CASE("demo: every promise is kept") {
 TEST_CASE("demo: a worker that cannot start is named, with the end of its log") {
   const TemporaryFiles files;
   ProgramRun run("leasehold-demo",
-                 {"--bin-dir", LEASEHOLD_BIN_DIR, "--model", "/nowhere/model.gguf", "--plain"});
+                 {"--bin-dir", program_dir(), "--model", "/nowhere/model.gguf", "--plain"});
 
   CHECK(run.finish([] {}, kPatience) == exit_code(Errc::ConnectionLost));
   CHECK(run.errors().find("the worker ended") != std::string::npos);
@@ -62,7 +62,7 @@ TEST_CASE("demo: a worker that cannot start is named, with the end of its log") 
 
 TEST_CASE("demo: Ctrl-C ends everything it started and leaves nothing behind") {
   const TemporaryFiles files;
-  ProgramRun run("leasehold-demo", {"--bin-dir", LEASEHOLD_BIN_DIR, "--model", kModel, "--plain"});
+  ProgramRun run("leasehold-demo", {"--bin-dir", program_dir(), "--model", kModel, "--plain"});
   bool asked = false;
 
   const int code = run.finish(

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/child_process.hpp"
+#include "tests/support/places.hpp"
 
 namespace leasehold {
 
@@ -51,7 +52,7 @@ struct ProgramRun {
  private:
   Child start(const std::string& program, std::vector<std::string> arguments) {
     std::filesystem::remove(errors_path);
-    arguments.insert(arguments.begin(), std::string(LEASEHOLD_BIN_DIR) + "/" + program);
+    arguments.insert(arguments.begin(), program_path(program));
     auto started =
         Child::start({.argv = std::move(arguments), .log_path = errors_path, .read_output = true});
     INFO((started ? "" : started.error().detail));

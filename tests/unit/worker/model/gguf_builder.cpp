@@ -1,4 +1,5 @@
 #include "tests/unit/worker/model/gguf_builder.hpp"
+#include "tests/support/places.hpp"
 
 #include <unistd.h>
 
@@ -203,12 +204,11 @@ void TemporaryFile::overwrite(std::string_view content) const {
 }
 
 std::string test_data(const std::string& relative_path) {
-  const char* root = std::getenv("LEASEHOLD_TEST_DATA");
-  const auto path =
-      std::filesystem::path(root ? root : LEASEHOLD_SOURCE_DIR "/../shared") / relative_path;
-  if (std::filesystem::exists(path)) return path.string();
-  WARN("not checked: there is no " << path << "; LEASEHOLD_TEST_DATA names the directory");
-  return {};
+  std::string path = test_data_path(relative_path);
+  if (path.empty()) {
+    WARN("not checked: there is no " << relative_path << "; LEASEHOLD_TEST_DATA names its place");
+  }
+  return path;
 }
 
 }  // namespace leasehold::testing

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/quant/tensor_type.hpp"
+#include "tests/support/places.hpp"
 #include "worker/model/gguf_directory.hpp"
 
 namespace leasehold::testing {

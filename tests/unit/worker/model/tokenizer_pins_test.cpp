@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "common/random.hpp"
+#include "tests/support/places.hpp"
 #include "tests/unit/worker/model/gguf_builder.hpp"
 #include "worker/model/stream_decoder.hpp"
 #include "worker/model/tokenizer.hpp"
@@ -136,7 +137,7 @@ TEST_CASE("tokenizer: random text comes back from the small real model") {
 }
 
 TEST_CASE("tokenizer: random text comes back from the tree's own model") {
-  const std::string path = LEASEHOLD_SOURCE_DIR "/tools/models/leasehold-stories-q8_0.gguf";
+  const std::string path = own_model_path();
   if (std::filesystem::exists(path))
     check_round_trips(tokenizer_at(path), 500);
   else
