@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 
 #include "common/process.hpp"
 
@@ -40,8 +42,60 @@ Result<Plumbing> lay_pipes(const ChildConfig& config) {
   return plumbing;
 }
 
+constexpr int kFirstHandedOver = 3;
+constexpr std::string_view kListenPid = "LISTEN_PID=";
+constexpr std::size_t kPidDigits = 20;
+
+/// Everything the child needs, made before the fork: between fork and exec nothing is allocated.
+struct Becoming {
+  std::vector<char*> argv;
+  std::vector<std::string> words;  ///< What `envp` points to, beyond what this process has.
+  std::vector<char*> envp;
+  char* listen_pid = nullptr;  ///< Digits go here; null when nothing is handed over.
+  std::vector<int> fds;
+
+  explicit Becoming(const ChildConfig& config);
+};
+
+bool overrides(const std::vector<std::string>& words, std::string_view entry) {
+  const std::string_view name = entry.substr(0, entry.find('=') + 1);
+  return std::ranges::any_of(words, [&](const auto& word) { return word.starts_with(name); });
+}
+
+std::vector<std::string> environment_of(const ChildConfig& config) {
+  std::vector<std::string> words = config.environment;
+  if (config.handed_over.empty()) return words;
+  std::string names;
+  for (const HandedOver& each : config.handed_over) names += ":" + each.name;
+  words.push_back(fmt::format("LISTEN_FDS={}", config.handed_over.size()));
+  words.push_back("LISTEN_FDNAMES=" + names.substr(1));
+  words.push_back(std::string(kListenPid) + std::string(kPidDigits, '\0'));
+  return words;
+}
+
+Becoming::Becoming(const ChildConfig& config) : words(environment_of(config)) {
+  for (const std::string& word : config.argv) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!overrides(words, *entry)) envp.push_back(*entry);
+  }
+  for (std::string& word : words) envp.push_back(word.data());
+  envp.push_back(nullptr);
+  for (const HandedOver& each : config.handed_over) fds.push_back(each.fd);
+  if (!fds.empty()) listen_pid = words.back().data() + kListenPid.size();
+}
+
+/// First all out of the way, then each to its place: a source may lie where another one goes.
+void place_descriptors(std::vector<int>& fds) {
+  const int beyond = kFirstHandedOver + static_cast<int>(fds.size());
+  for (int& fd : fds) fd = ::fcntl(fd, F_DUPFD_CLOEXEC, beyond);
+  for (std::size_t i = 0; i < fds.size(); ++i) {
+    ::dup2(fds[i], kFirstHandedOver + static_cast<int>(i));
+  }
+}
+
 /// Between fork and exec: only calls that are safe after a fork.
-[[noreturn]] void become(char* const* argv, const Plumbing& plumbing, pid_t parent) {
+[[noreturn]] void become(Becoming& child, const Plumbing& plumbing, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // The owner died before the line above.
   ::setpgid(0, 0);
@@ -51,7 +105,11 @@ Result<Plumbing> lay_pipes(const ChildConfig& config) {
   ::dup2(plumbing.null.get(), STDIN_FILENO);
   ::dup2(plumbing.write_end ? plumbing.write_end.get() : plumbing.log.get(), STDOUT_FILENO);
   ::dup2(plumbing.log.get(), STDERR_FILENO);
-  ::execv(argv[0], argv);
+  place_descriptors(child.fds);
+  if (child.listen_pid != nullptr) {
+    std::to_chars(child.listen_pid, child.listen_pid + kPidDigits, ::getpid());
+  }
+  ::execve(child.argv[0], child.argv.data(), child.envp.data());
   ::_exit(127);
 }
 
@@ -63,13 +121,11 @@ Result<Child> Child::start(const ChildConfig& config) {
                 fmt::format("no program {}; build it, or give --bin-dir", config.argv[0]));
   }
   Plumbing plumbing = TRY(lay_pipes(config));
-  std::vector<char*> argv;
-  for (const std::string& word : config.argv) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
+  Becoming child(config);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno(Errc::SystemError, "fork", errno);
-  if (pid == 0) become(argv.data(), plumbing, parent);
+  if (pid == 0) become(child, plumbing, parent);
   // Not reaped yet, so the pid is still its own.
   return Child(pid, TRY(open_pidfd(pid)), std::move(plumbing.read_end));
 }

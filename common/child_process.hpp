@@ -12,10 +12,18 @@
 
 namespace leasehold {
 
+/// A descriptor the child finds at its start, numbered from 3 in order (sd_listen_fds(3)).
+struct HandedOver {
+  std::string name;
+  int fd = -1;  ///< Stays the parent's.
+};
+
 struct ChildConfig {
   std::vector<std::string> argv;  ///< argv[0] is the program's path.
   std::string log_path;           ///< Its stderr goes here, and its stdout unless `read_output`.
   bool read_output = false;
+  std::vector<std::string> environment;  ///< NAME=value, over what this process has.
+  std::vector<HandedOver> handed_over;   ///< With LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES.
 };
 
 /// Threads: one.

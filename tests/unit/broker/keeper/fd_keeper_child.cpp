@@ -1,0 +1,48 @@
+// One start of a program with a service manager: says what it was given, then does what the words
+// of its command line ask: `keep NAME` (a fresh file holding NAME), `let-go NAME`, `ready`.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "broker/fd_keeper.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+void keep(FdKeeper& keeper, const char* name) {
+  const UniqueFd file(::memfd_create(name, MFD_CLOEXEC));
+  if (::dprintf(file.get(), "%s", name) < 0 || !keeper.keep(name, file)) std::exit(3);
+}
+
+void tell(KeptDescriptors& given) {
+  for (const std::string& name : given.names()) {
+    const UniqueFd fd = given.take(name);
+    char text[64] = {};
+    if (::pread(fd.get(), text, sizeof(text) - 1, 0) < 0) std::exit(4);
+    std::printf("%s=%s;", name.c_str(), text);
+  }
+  std::printf(std::getenv("LISTEN_FDS") == nullptr ? "taken\n" : "left\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto given = KeptDescriptors::from_service_manager();
+  if (!given) {
+    std::printf("%s\n", given.error().detail.c_str());
+    return exit_code(given.error().code);
+  }
+  tell(*given);
+  const auto keeper = make_fd_keeper();
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view verb = argv[i];
+    if (verb == "keep") keep(*keeper, argv[++i]);
+    if (verb == "let-go") keeper->let_go(argv[++i]);
+    if (verb == "ready") tell_service_manager("READY=1");
+  }
+  return 0;
+}

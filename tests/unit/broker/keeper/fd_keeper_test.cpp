@@ -1,0 +1,119 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "broker/fd_keeper.hpp"
+#include "tests/support/fd_store.hpp"
+#include "tests/support/places.hpp"
+
+using namespace leasehold;
+using testing::FdStore;
+
+namespace {
+
+struct Run {
+  int status = -1;
+  std::string said;
+};
+
+Run run(FdStore& store, std::vector<std::string> words, std::vector<std::string> environment = {}) {
+  words.insert(words.begin(), program_path("fd_keeper_child"));
+  Child child = store
+                    .start({.argv = std::move(words),
+                            .log_path = "/dev/null",
+                            .read_output = true,
+                            .environment = std::move(environment)})
+                    .value();
+  Run run;
+  eventually([&] {
+    const auto status = child.status();
+    run.status = status.value_or(-1);
+    return status.has_value();
+  });
+  char bytes[512];
+  const ssize_t size = ::read(child.output().get(), bytes, sizeof(bytes));
+  if (size > 0) run.said.assign(bytes, static_cast<std::size_t>(size));
+  return run;
+}
+
+UniqueFd file_holding(const char* text) {
+  UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
+  REQUIRE(::dprintf(file.get(), "%s", text) > 0);
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("fd keeper: what is kept comes back by name at the next start, and the one after") {
+  FdStore store;
+  CHECK(run(store, {"keep", "table", "keep", "line-7"}).said == "taken\n");
+
+  const Run second = run(store, {});
+  const Run third = run(store, {});
+
+  CHECK(second.said == "line-7=line-7;table=table;taken\n");
+  CHECK(third.said == second.said);
+}
+
+TEST_CASE("fd keeper: what was let go does not come back") {
+  FdStore store;
+  run(store, {"keep", "table", "keep", "line-7"});
+
+  run(store, {"let-go", "line-7"});
+
+  CHECK(run(store, {}).said == "table=table;taken\n");
+}
+
+TEST_CASE("fd keeper: a name that came twice names nothing") {
+  FdStore store;
+  store.put("table", file_holding("one"));
+  store.put("table", file_holding("two"));
+  store.put("socket", file_holding("s"));
+
+  CHECK(run(store, {}).said == "socket=s;taken\n");
+}
+
+TEST_CASE("fd keeper: descriptors meant for another process are not taken") {
+  FdStore store;
+  CHECK(run(store, {}, {"LISTEN_PID=1", "LISTEN_FDS=1", "LISTEN_FDNAMES=table"}).said == "taken\n");
+}
+
+TEST_CASE("fd keeper: damaged variables are an error, not a crash") {
+  FdStore store;
+  store.put("table", file_holding("one"));
+  const Run damaged = run(store, {}, {"LISTEN_FDS=-3"});
+  CHECK(damaged.status == exit_code(Errc::SystemError));
+}
+
+TEST_CASE("fd keeper: without a service manager nothing is kept and nothing fails") {
+  ::unsetenv("NOTIFY_SOCKET");
+  const auto keeper = make_fd_keeper();
+  CHECK(keeper->keep("table", file_holding("x")));
+  keeper->let_go("table");
+  CHECK(dynamic_cast<NoFdKeeper*>(keeper.get()) != nullptr);
+}
+
+TEST_CASE("fd keeper: a service manager that went away is an error to run on with") {
+  ::setenv("NOTIFY_SOCKET", "/nowhere/notify", 1);
+  const auto keeper = make_fd_keeper();
+  const auto kept = keeper->keep("table", file_holding("x"));
+  ::unsetenv("NOTIFY_SOCKET");
+  REQUIRE_FALSE(kept);
+  CHECK(kept.error().code == Errc::SystemError);
+}
+
+TEST_CASE("fd keeper: readiness reaches the service manager") {
+  FdStore store;
+  run(store, {});
+  CHECK_FALSE(store.is_ready());
+  run(store, {"ready"});
+  CHECK(store.is_ready());
+}
+
+TEST_CASE("fd keeper: names are made in one place") {
+  CHECK(kept::line(3) == "line-3");
+  CHECK(kept::bell(3) == "bell-3");
+  CHECK(kept::pidfd(3) == "pidfd-3");
+  CHECK(kept::weights(4) == "weights-4");
+}
