@@ -13,12 +13,13 @@
 ///     … run …                                           snapshot announce[i]            (seq_cst)
 ///     announce = seq<<2                (release)        quiet when each has changed     (acquire)
 ///
-/// `GateCore` is that protocol and nothing else, over any atomics, so that a model checker can run
-/// the very code. C++20-clean.
+/// `GateCore` and `RevokeCore` are that protocol and nothing else, over any atomics, so that a
+/// model checker runs the very code (tests/relacy). C++20-clean.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "ipc/launch_site.hpp"
 
@@ -29,6 +30,7 @@ struct StdMemory {
   template <class T>
   using Atomic = std::atomic<T>;
   static constexpr auto seq_cst = std::memory_order_seq_cst;
+  static constexpr auto acquire = std::memory_order_acquire;
   static constexpr auto release = std::memory_order_release;
 };
 
@@ -50,29 +52,26 @@ class GateCore {
   GateCore(Word& announce, const Word& revocations, const Word& local_stops)
       : announce_(&announce), revocations_(&revocations), local_stops_(&local_stops) {}
 
-  /// Announces a unit and polls. True when nothing changed since `adopt_baseline`; otherwise the
+  /// Announces a unit and polls. True when nothing changed since the last `recheck`; otherwise the
   /// caller must recheck before it runs anything. Always followed by `end_unit`.
   bool begin_unit(Touches touches) {
-    // seq_cst store before seq_cst load: pairs with LeaseTable::take_away, which stores the word
-    // and the counter before it reads this line.
+    // seq_cst store before seq_cst load: pairs with RevokeCore, which stores the word and the
+    // counter before it reads this line.
     announce_->store(announcement(++seq_, touches), Memory::seq_cst);
     return revocations_->load(Memory::seq_cst) == baseline_ &&
            local_stops_->load(Memory::seq_cst) == local_baseline_;
   }
 
-  /// First half of a recheck: what the counters are *before* the words are compared.
-  struct Baseline {
-    std::uint64_t revocations;
-    std::uint64_t local_stops;
-  };
-  Baseline read_baseline() const {
-    return {revocations_->load(Memory::seq_cst), local_stops_->load(Memory::seq_cst)};
-  }
-
-  /// Second half: keep the values read first, so a flip during the comparison is seen next time.
-  void adopt_baseline(Baseline baseline) {
-    baseline_ = baseline.revocations;
-    local_baseline_ = baseline.local_stops;
+  /// Compares the words after a poll that saw a change. The counters are read *before* `compare`
+  /// looks at the words and kept after it, so a flip during the comparison is seen next time.
+  template <class Compare>
+  auto recheck(Compare&& compare) {
+    const std::uint64_t revocations = revocations_->load(Memory::seq_cst);
+    const std::uint64_t local_stops = local_stops_->load(Memory::seq_cst);
+    const auto remaining = std::forward<Compare>(compare)();
+    baseline_ = revocations;
+    local_baseline_ = local_stops;
+    return remaining;
   }
 
   /// The unit is over: every store it made is visible to a broker that sees this.
@@ -89,12 +88,44 @@ class GateCore {
   std::uint64_t local_baseline_ = 0;
 };
 
-/// The broker's half: has the thread behind this line got past the unit it was in?
+/// Has the thread behind this line got past the unit it was in?
 ///
 /// `seen` was read after the flip. A unit that cannot reach the scope does not matter; any other
 /// must have moved on. The value comes from the worker: a lie harms only that worker's tenants.
 constexpr bool is_quiet(std::uint64_t seen, std::uint64_t now, Touches scope) {
   return touches_of(seen) < scope || now != seen;
 }
+
+/// The broker's half. Threads: one broker, any number of gates.
+template <class Memory = StdMemory>
+struct RevokeCore {
+  using Word = typename Memory::template Atomic<std::uint64_t>;
+
+  /// A word and what it becomes.
+  struct Lowering {
+    Word* word;
+    std::uint64_t bits;
+  };
+
+  /// Lowers one worker's words, `lowering_of` each flip in turn, then moves that worker's counter.
+  template <class Flips, class LoweringOf>
+  static void take_away(const Flips& flips, LoweringOf lowering_of, Word& revocations) {
+    for (const auto& flip : flips) {
+      const Lowering lowering = lowering_of(flip);
+      lowering.word->store(lowering.bits, Memory::seq_cst);
+    }
+    // After the words: whoever sees the new count compares words that are already down.
+    // Pairs with GateCore::begin_unit and recheck.
+    revocations.fetch_add(1, Memory::seq_cst);
+  }
+
+  /// What a thread announces, read after a flip. seq_cst: pairs with GateCore::begin_unit.
+  static std::uint64_t snapshot(const Word& announce) { return announce.load(Memory::seq_cst); }
+
+  /// acquire: pairs with GateCore::end_unit, so the unit's stores are over too.
+  static bool is_quiet_since(std::uint64_t seen, const Word& announce, Touches scope) {
+    return is_quiet(seen, announce.load(Memory::acquire), scope);
+  }
+};
 
 }  // namespace leasehold

@@ -92,11 +92,9 @@ class ThreadGate {
  private:
   // True when something that was live is not any more.
   bool recheck(const GateSet& set, UnitLabel label) {
-    const auto baseline = core_.read_baseline();  // first the counters, then the words
     const SequenceMask from = step_ == set.step() ? live_ : set.all();
     step_ = set.step();
-    live_ = set.recheck(from, label.site, label.layer);
-    core_.adopt_baseline(baseline);
+    live_ = core_.recheck([&] { return set.recheck(from, label.site, label.layer); });
     return live_ != from;
   }
 

@@ -1,6 +1,7 @@
 #include "ipc/table/lease_table.hpp"
 
 #include "common/expects.hpp"
+#include "ipc/launch_gate.hpp"
 
 namespace leasehold {
 
@@ -42,22 +43,18 @@ void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
 }
 
 void LeaseTable::take_away(WorkerId worker, std::span<const Flip> flips, TimePoint now) {
-  for (const Flip& flip : flips) {
+  const auto lowering_of = [&](const Flip& flip) -> RevokeCore<>::Lowering {
     LeaseSlot& slot = view().slot(flip.lease.slot);
-    expects(word(flip.lease.slot).generation() == flip.lease.generation &&
-                word(flip.lease.slot).state() < flip.to,
+    const LeaseWord before = word(flip.lease.slot);
+    expects(before.generation() == flip.lease.generation && before.state() < flip.to,
             "a word only moves forward within its generation");
-    if (word(flip.lease.slot).state() == LeaseState::Live) {
+    if (before.state() == LeaseState::Live) {
       slot.flipped_boottime_ns.store(now.boottime_ns, std::memory_order_relaxed);
     }
-    slot.word.store(LeaseWord::make(flip.lease.generation, flip.to, flip.reason).bits,
-                    std::memory_order_seq_cst);
-  }
-  // After the words: whoever sees the new count compares words that are already down.
-  // Pairs with GateCore::begin_unit and read_baseline.
-  view()
-      .counter(static_cast<std::uint32_t>(worker.value))
-      .revocations.fetch_add(1, std::memory_order_seq_cst);
+    return {&slot.word, LeaseWord::make(flip.lease.generation, flip.to, flip.reason).bits};
+  };
+  RevokeCore<>::take_away(flips, lowering_of,
+                          view().counter(static_cast<std::uint32_t>(worker.value)).revocations);
 }
 
 void LeaseTable::set_deadline(LeaseId lease, TimePoint deadline) {

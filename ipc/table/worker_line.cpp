@@ -21,16 +21,15 @@ Result<LineReader> LineReader::create() {
 LineReader::Snapshot LineReader::snapshot() const {
   Snapshot seen{};
   for (std::uint32_t thread = 0; thread < kMaxGateThreads; ++thread) {
-    seen[thread] = view().thread(thread).announce.load(std::memory_order_seq_cst);
+    seen[thread] = RevokeCore<>::snapshot(view().thread(thread).announce);
   }
   return seen;
 }
 
 bool LineReader::is_quiet_since(const Snapshot& seen, Touches scope) const {
   for (std::uint32_t thread = 0; thread < kMaxGateThreads; ++thread) {
-    // acquire: pairs with GateCore::end_unit, so the unit's stores are over too.
-    const std::uint64_t now = view().thread(thread).announce.load(std::memory_order_acquire);
-    if (!is_quiet(seen[thread], now, scope)) return false;
+    const std::atomic<std::uint64_t>& announce = view().thread(thread).announce;
+    if (!RevokeCore<>::is_quiet_since(seen[thread], announce, scope)) return false;
   }
   return true;
 }

@@ -1,0 +1,166 @@
+/// The gate's protocol under the model checker: the code of ipc/launch_gate.hpp over relacy's
+/// atomics, which return every value the C++ memory model allows.
+///
+/// The house: one broker takes a lease away, waits for quiet and scrubs; one gate runs units on the
+/// lease's memory as long as it may. Violations: a unit that finds the memory scrubbed, or touches
+/// it unordered with the scrub (relacy reports the data race).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "ipc/launch_gate.hpp"
+#include "ipc/lease_word.hpp"
+
+// Last: it redefines `new`, `delete` and the memory orders.
+#include <relacy/relacy.hpp>
+
+namespace leasehold::model {
+
+struct RelacyMemory {
+  static constexpr auto seq_cst = rl::mo_seq_cst;
+  static constexpr auto acquire = rl::mo_acquire;
+  static constexpr auto release = rl::mo_release;
+
+  /// `weak` makes seq_cst stores of this word relaxed: a planted violation.
+  template <class T>
+  class Atomic {
+   public:
+    T load(rl::memory_order order) const { return value_.load(order, RL_INFO); }
+    void store(T next, rl::memory_order order) {
+      const bool weaken = weak && order == seq_cst;
+      value_.store(next, weaken ? rl::mo_relaxed : order, RL_INFO);
+    }
+    T fetch_add(T more, rl::memory_order order) { return value_.fetch_add(more, order, RL_INFO); }
+
+    bool weak = false;
+
+   private:
+    rl::atomic<T> value_;
+  };
+};
+
+using Word = RelacyMemory::Atomic<std::uint64_t>;
+using Gate = GateCore<RelacyMemory>;
+using Revoke = RevokeCore<RelacyMemory>;
+
+/// What the tree does. Variants below replace one part each, and must be found out.
+struct AsWritten {
+  static void prepare(Word&) {}
+  template <class Compare>
+  static bool recheck(Gate& gate, Compare compare) {
+    return gate.recheck(compare);
+  }
+  static void take_away(Word& word, std::uint64_t bits, Word& revocations) {
+    const std::array flips{Revoke::Lowering{&word, bits}};
+    Revoke::take_away(flips, [](const Revoke::Lowering& flip) { return flip; }, revocations);
+  }
+  static std::uint64_t snapshot(const Word& announce) { return Revoke::snapshot(announce); }
+};
+
+/// The announcement is stored relaxed: it may stay behind while the poll goes ahead.
+struct RelaxedAnnounce : AsWritten {
+  static void prepare(Word& announce) { announce.weak = true; }
+};
+
+/// The worker is told to look before there is anything to see.
+struct CounterBeforeWord : AsWritten {
+  static void take_away(Word& word, std::uint64_t bits, Word& revocations) {
+    revocations.fetch_add(1, rl::mo_seq_cst);
+    word.store(bits, rl::mo_seq_cst);
+  }
+};
+
+/// A flip between the comparison and the reading of the counter is taken for seen.
+struct BaselineAfterCompare : AsWritten {
+  template <class Compare>
+  static bool recheck(Gate& gate, Compare compare) {
+    const bool live = compare();
+    gate.recheck([] { return true; });
+    return live;
+  }
+};
+
+/// The broker looks at the announcement before it flips the word.
+struct SnapshotBeforeFlip : AsWritten {
+  static constexpr bool kSnapshotFirst = true;
+};
+
+template <class Variant>
+concept SnapshotFirst = requires { Variant::kSnapshotFirst; };
+
+/// Thread 0 is the broker; the others are gates of one worker, each with its own line and its own
+/// part of the memory.
+template <class Variant, int gates, int units>
+class House : public rl::test_suite<House<Variant, gates, units>, 1 + gates> {
+ public:
+  void before() {
+    word_.store(kLive, rl::mo_seq_cst);
+    revocations_.store(1, rl::mo_seq_cst);
+    local_stops_.store(1, rl::mo_seq_cst);
+    for (Line& line : lines_) {
+      line.announce.store(0, rl::mo_seq_cst);
+      line.memory(RL_INFO) = 0;
+      Variant::prepare(line.announce);
+    }
+  }
+
+  void thread(unsigned index) { index == 0 ? take_back() : work(lines_[index - 1]); }
+
+ private:
+  static constexpr std::uint64_t kLive = LeaseWord::make(1, LeaseState::Live).bits;
+  static constexpr std::uint64_t kRevoked =
+      LeaseWord::make(1, LeaseState::Revoked, RevokeReason::Operator).bits;
+  static constexpr int kScrubbed = -1;
+
+  struct Line {
+    Word announce;
+    rl::var<int> memory;
+  };
+  using Snapshot = std::array<std::uint64_t, gates>;
+
+  Snapshot snapshot() const {
+    Snapshot seen{};
+    for (int i = 0; i < gates; ++i) seen[i] = Variant::snapshot(lines_[i].announce);
+    return seen;
+  }
+
+  void take_back() {
+    Snapshot seen{};
+    if constexpr (SnapshotFirst<Variant>) seen = snapshot();
+    Variant::take_away(word_, kRevoked, revocations_);
+    if constexpr (!SnapshotFirst<Variant>) seen = snapshot();
+    for (int i = 0; i < gates; ++i) {
+      rl::backoff backoff;
+      while (!Revoke::is_quiet_since(seen[i], lines_[i].announce, Touches::TenantMemory)) {
+        backoff.yield(RL_INFO);
+      }
+    }
+    for (Line& line : lines_) line.memory(RL_INFO) = kScrubbed;
+  }
+
+  void work(Line& line) {
+    Gate gate(line.announce, revocations_, local_stops_);
+    bool live = true;
+    for (int unit = 1; unit <= units; ++unit) {
+      if (!gate.begin_unit(Touches::TenantMemory)) {
+        live = Variant::recheck(gate, [&] { return word_.load(rl::mo_seq_cst) == kLive; });
+      }
+      if (live) touch(line, unit);
+      gate.end_unit();
+    }
+  }
+
+  static void touch(Line& line, int unit) {
+    RL_ASSERT(line.memory(RL_INFO) != kScrubbed);
+    line.memory(RL_INFO) = unit;
+  }
+
+  Word word_;
+  Word revocations_;
+  Word local_stops_;
+  std::array<Line, gates> lines_;
+};
+
+}  // namespace leasehold::model
