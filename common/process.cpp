@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 
 namespace leasehold {
 
@@ -31,6 +34,39 @@ Result<void> signal_pidfd(const UniqueFd& pidfd, int signal_number) {
 bool has_exited(const UniqueFd& pidfd) {
   pollfd entry{pidfd.get(), POLLIN, 0};
   return ::poll(&entry, 1, 0) == 1 && (entry.revents & POLLIN) != 0;
+}
+
+Result<std::uint64_t> start_ticks_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::size_t name_end = text.rfind(')');  // the name itself may hold anything
+  if (name_end == std::string::npos) {
+    return fail(Errc::ConnectionLost, fmt::format("there is no process {}", pid));
+  }
+  constexpr int kFieldsBetween = 19;  // from the state, field 3, to the start time, field 22
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int i = 0; i < kFieldsBetween; ++i) fields >> skipped;
+  std::uint64_t ticks = 0;
+  if (!(fields >> ticks)) return fail(Errc::SystemError, fmt::format("/proc/{}/stat", pid));
+  return ticks;
+}
+
+Result<UniqueFd> open_pidfd(const ProcessIdentity& process) {
+  const auto pid = static_cast<pid_t>(process.pid);
+  UniqueFd pidfd = TRY(open_pidfd(pid));
+  // Asked behind the pidfd: the pid cannot have changed hands between the two.
+  if (TRY(start_ticks_of(pid)) != process.start_ticks || has_exited(pidfd)) {
+    return fail(Errc::ConnectionLost, fmt::format("process {} of then has exited", pid));
+  }
+  return pidfd;
+}
+
+Result<std::string> boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  if (!(file >> id)) return fail(Errc::SystemError, "/proc/sys/kernel/random/boot_id");
+  return id;
 }
 
 void raise_descriptor_limit() {

@@ -3,6 +3,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <string>
+
 #include "common/unique_fd.hpp"
 
 namespace leasehold {
@@ -16,6 +19,22 @@ Result<void> signal_pidfd(const UniqueFd& pidfd, int signal_number);
 
 /// True once the process behind the pidfd has exited.
 bool has_exited(const UniqueFd& pidfd);
+
+/// Names one process of this boot for ever: a pid is used again, a pid with its start time is not.
+struct ProcessIdentity {
+  std::int64_t pid = 0;
+  std::uint64_t start_ticks = 0;  ///< Clock ticks after boot. Source: proc(5), stat field 22.
+  auto operator<=>(const ProcessIdentity&) const = default;
+};
+
+/// When the process started. Errors: ConnectionLost when there is no such process, SystemError.
+Result<std::uint64_t> start_ticks_of(pid_t pid);
+
+/// A pidfd of exactly that process. Errors: ConnectionLost when it is gone, SystemError.
+Result<UniqueFd> open_pidfd(const ProcessIdentity& process);
+
+/// Changes with every start of the machine. Source: proc(5), random/boot_id.
+Result<std::string> boot_id();
 
 /// Raises the soft limit of open descriptors to the hard one: an extent is a descriptor.
 void raise_descriptor_limit();

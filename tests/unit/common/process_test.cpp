@@ -97,3 +97,31 @@ TEST_CASE("process: forbid_dumping keeps same-user processes out") {
   });
   CHECK(end.exit_code == 0);
 }
+
+TEST_CASE("process: a pid with its start time names one process only") {
+  WaitingChild child;
+  const ProcessIdentity itself{child.pid(), start_ticks_of(child.pid()).value()};
+  CHECK(itself.start_ticks >= start_ticks_of(::getpid()).value());
+  CHECK(open_pidfd(itself).has_value());
+
+  const ProcessIdentity another{itself.pid, itself.start_ticks + 1};
+  CHECK(open_pidfd(another).error().code == Errc::ConnectionLost);
+
+  child.reap();
+  CHECK(open_pidfd(itself).error().code == Errc::ConnectionLost);
+  CHECK(start_ticks_of(static_cast<pid_t>(itself.pid)).error().code == Errc::ConnectionLost);
+}
+
+TEST_CASE("process: a process that has exited but was not waited for counts as gone") {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t info{};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
+  const ProcessIdentity itself{child, start_ticks_of(child).value()};
+  CHECK(open_pidfd(itself).error().code == Errc::ConnectionLost);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST_CASE("process: the boot has a name") {
+  CHECK(boot_id().value().size() == 36);
+}

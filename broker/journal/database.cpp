@@ -1,0 +1,143 @@
+#include "broker/journal/database.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "common/unique_fd.hpp"
+
+namespace leasehold::journal {
+namespace {
+
+Errc code_of(int result) {
+  switch (result & 0xFF) {
+    case SQLITE_FULL:
+      return Errc::DiskFull;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return Errc::FileCorrupt;
+    case SQLITE_NOMEM:
+      return Errc::OutOfMemory;
+    default:
+      return Errc::SystemError;
+  }
+}
+
+std::unexpected<Error> refuse(sqlite3* handle, int result) {
+  // SQLite says "full" only when there is no space; a quota or a limit shows as a failed write.
+  const Errc code = result == SQLITE_IOERR_WRITE ? Errc::DiskFull : code_of(result);
+  const std::string what = sqlite3_errmsg(handle);
+  if (code == Errc::DiskFull) {
+    return fail(
+        code, fmt::format("the journal cannot grow ({}); make room in the state directory", what));
+  }
+  if (code == Errc::FileCorrupt) {
+    return fail(code,
+                fmt::format("the journal is damaged ({}); move it away to start without it", what));
+  }
+  return fail(code, fmt::format("journal: {} (SQLite code {})", what, result));
+}
+
+}  // namespace
+
+void Statement::destroy(sqlite3_stmt* statement) {
+  sqlite3_finalize(statement);
+}
+
+void Statement::bind_number(std::int64_t value) {
+  sqlite3_bind_int64(statement_.get(), ++bound_, value);
+}
+
+void Statement::bind_text(std::string_view value) {
+  // Static: bound values outlive the run, which ends before its caller's arguments do.
+  sqlite3_bind_text64(statement_.get(), ++bound_, value.data(), value.size(), SQLITE_STATIC,
+                      SQLITE_UTF8);
+}
+
+Result<void> Statement::finish() {
+  int result = SQLITE_ROW;
+  while (result == SQLITE_ROW) result = sqlite3_step(statement_.get());
+  Result<void> outcome;
+  if (result != SQLITE_DONE) outcome = refuse(sqlite3_db_handle(statement_.get()), result);
+  sqlite3_reset(statement_.get());
+  return outcome;
+}
+
+Result<bool> Statement::next() {
+  column_ = 0;
+  const int result = sqlite3_step(statement_.get());
+  if (result == SQLITE_ROW) return true;
+  if (result == SQLITE_DONE) return false;
+  return refuse(sqlite3_db_handle(statement_.get()), result);
+}
+
+std::int64_t Statement::next_number() {
+  return sqlite3_column_int64(statement_.get(), column_++);
+}
+
+std::string Statement::next_text() {
+  const int column = column_++;
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  const int size = sqlite3_column_bytes(statement_.get(), column);
+  return text == nullptr ? std::string() : std::string(text, static_cast<std::size_t>(size));
+}
+
+Database::Database(sqlite3* handle) : handle_(handle, &destroy) {
+  const auto note = [](void* pages, sqlite3*, const char*, int count) {
+    *static_cast<std::uint64_t*>(pages) = static_cast<std::uint64_t>(count);
+    return SQLITE_OK;
+  };
+  // Takes the place of SQLite's own checkpoints inside a commit.
+  if (handle != nullptr) sqlite3_wal_hook(handle, note, log_pages_.get());
+}
+
+void Database::checkpoint(bool restart) {
+  const int mode = restart ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE;
+  (void)sqlite3_wal_checkpoint_v2(handle_.get(), nullptr, mode, nullptr, nullptr);
+}
+
+void Database::destroy(sqlite3* handle) {
+  sqlite3_close_v2(handle);
+}
+
+Result<Database> Database::open(const std::string& path) {
+  // Made by us first: SQLite would ask the umask about the mode. Its other files copy this one's.
+  const UniqueFd made(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!made) {
+    const Errc code = errno == ENOENT ? Errc::FileNotFound : Errc::PermissionDenied;
+    return fail_errno(code, "open the journal " + path, errno);
+  }
+  sqlite3* handle = nullptr;
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+  const int result = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
+  Database database(handle);
+  if (result != SQLITE_OK) return refuse(handle, result);
+  sqlite3_extended_result_codes(handle, 1);
+  return database;
+}
+
+Result<void> Database::execute(const std::string& sql) {
+  const int result = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
+  if (result != SQLITE_OK) return refuse(handle_.get(), result);
+  return {};
+}
+
+Result<Statement> Database::prepare(std::string_view sql) {
+  sqlite3_stmt* statement = nullptr;
+  const int result = sqlite3_prepare_v3(handle_.get(), sql.data(), static_cast<int>(sql.size()),
+                                        SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+  if (result != SQLITE_OK) return refuse(handle_.get(), result);
+  return Statement(statement);
+}
+
+Result<std::int64_t> Database::number(std::string_view sql) {
+  Statement query = TRY(prepare(sql));
+  std::int64_t value = 0;
+  if (TRY(query.next())) query.read(value);
+  return value;
+}
+
+}  // namespace leasehold::journal

@@ -1,0 +1,100 @@
+/// SQLite with our errors: an open database and its prepared statements.
+///
+/// Ownership: statements must not outlive their database. Threads: one.
+/// Errors: DiskFull, FileCorrupt (damaged, or no database at all), SystemError with SQLite's words.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/ids.hpp"
+#include "common/result.hpp"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace leasehold::journal {
+
+class Statement {
+ public:
+  /// Binds the values in order, runs to the end, and is ready for the next run.
+  template <class... Values>
+  Result<void> run(const Values&... values) {
+    bound_ = 0;
+    (bind(values), ...);
+    return finish();
+  }
+
+  /// The next row of a query; false at its end.
+  Result<bool> next();
+
+  /// Column by column, from the left, of the row `next` found.
+  template <class Value>
+  void read(Value& value);
+
+ private:
+  friend class Database;
+  explicit Statement(sqlite3_stmt* statement) : statement_(statement, &destroy) {}
+  static void destroy(sqlite3_stmt* statement);
+
+  void bind_number(std::int64_t value);
+  void bind_text(std::string_view value);
+  void bind(const std::string& value) { bind_text(value); }
+  void bind(const char* value) { bind_text(value); }
+  template <std::integral Number>
+  void bind(Number value) {
+    bind_number(static_cast<std::int64_t>(value));
+  }
+  template <class Tag>
+  void bind(StrongId<Tag> id) {
+    bind_number(static_cast<std::int64_t>(id.value));
+  }
+  Result<void> finish();
+  std::int64_t next_number();
+  std::string next_text();
+
+  std::unique_ptr<sqlite3_stmt, void (*)(sqlite3_stmt*)> statement_;
+  int bound_ = 0;
+  int column_ = 0;
+};
+
+template <class Value>
+void Statement::read(Value& value) {
+  if constexpr (std::same_as<Value, std::string>) {
+    value = next_text();
+  } else if constexpr (requires { Value{}.value; }) {
+    read(value.value);
+  } else {
+    value = static_cast<Value>(next_number());
+  }
+}
+
+class Database {
+ public:
+  /// Opens or creates, mode 0600.
+  static Result<Database> open(const std::string& path);
+
+  /// Any number of statements; for schemas and pragmas.
+  Result<void> execute(const std::string& sql);
+  Result<Statement> prepare(std::string_view sql);
+  /// Moves the log into the database as far as that goes; `restart` waits for whoever is at it, so
+  /// that the next transaction begins the log anew. A failure leaves the log as it is, only longer.
+  void checkpoint(bool restart);
+  /// Pages of the log after the last commit of this connection.
+  std::uint64_t log_pages() const { return *log_pages_; }
+
+  /// The one number a query answers, 0 when it answers nothing.
+  Result<std::int64_t> number(std::string_view sql);
+
+ private:
+  explicit Database(sqlite3* handle);
+  static void destroy(sqlite3* handle);
+
+  std::unique_ptr<std::uint64_t> log_pages_ = std::make_unique<std::uint64_t>(0);
+  std::unique_ptr<sqlite3, void (*)(sqlite3*)> handle_;
+};
+
+}  // namespace leasehold::journal

@@ -1,0 +1,38 @@
+/// Where decisions are written down, so that a broker that starts again knows what it had decided.
+///
+/// The performer of effects calls it; deciders only say which rows (effect::Journal). Threads: one.
+#pragma once
+
+#include <vector>
+
+#include "broker/journal/rows.hpp"
+#include "common/result.hpp"
+
+namespace leasehold::journal {
+
+/// The rows of one decision: one transaction.
+struct Batch {
+  std::vector<Row> rows;
+  bool grants = false;   ///< Something is lent: without these rows on disk it may not be.
+  bool durable = false;  ///< Numbers are reserved, an operator spoke: must outlive a power cut.
+};
+
+class Journal {
+ public:
+  virtual ~Journal() = default;
+
+  /// Writes the batch. After an error nothing is lost: the rows wait in memory and go with the next
+  /// write, so callers may carry on wherever carrying on is safe (a fence), and must undo where it
+  /// is not (a grant).
+  /// Errors: DiskFull, SystemError. Only a batch that grants is refused for want of space while
+  /// the reserve lasts.
+  virtual Result<void> write(const Batch& batch) = 0;
+};
+
+/// For a broker without a state directory: nothing is kept.
+class NullJournal final : public Journal {
+ public:
+  Result<void> write(const Batch&) override { return {}; }
+};
+
+}  // namespace leasehold::journal

@@ -1,0 +1,158 @@
+#include "broker/journal/load_image.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ipc/segment_layout.hpp"
+
+namespace leasehold::journal {
+namespace {
+
+std::unexpected<Error> corrupt(std::string_view what, std::uint64_t id) {
+  return fail(Errc::FileCorrupt,
+              fmt::format("the journal's {} {} has a value out of range; move the journal away to "
+                          "start without it",
+                          what, id));
+}
+
+/// An enumerator read from a column; false when there is none of that number.
+template <class Enum>
+bool read_enum(Statement& row, Enum& value, Enum last) {
+  std::int64_t number = 0;
+  row.read(number);
+  value = static_cast<Enum>(number);
+  return number >= 0 && number <= static_cast<std::int64_t>(last);
+}
+
+template <class... Values>
+void read_all(Statement& row, Values&... values) {
+  (row.read(values), ...);
+}
+
+Result<void> load_meta(Database& database, Image& image) {
+  Statement rows = TRY(database.prepare("SELECT name, value FROM meta"));
+  while (TRY(rows.next())) {
+    std::string name;
+    rows.read(name);
+    if (name == "boot_id") rows.read(image.boot_id);
+    if (name == "generations_reserved") rows.read(image.reserved.generations);
+    if (name == "attachments_reserved") rows.read(image.reserved.attachments);
+    if (name == "extents_reserved") rows.read(image.reserved.extents);
+    if (name == "regions_reserved") rows.read(image.reserved.regions);
+    if (name == "extent_size_bytes") rows.read(image.extent_size_bytes);
+  }
+  return {};
+}
+
+Result<void> load_tenants(Database& database, Image& image) {
+  Statement rows = TRY(database.prepare("SELECT tenant, policy FROM tenant"));
+  while (TRY(rows.next())) {
+    std::string name;
+    std::string policy;
+    read_all(rows, name, policy);
+    const auto json = wire::Json::parse(policy, nullptr, false);
+    auto read = wire::TenantAdmit::from_json(json);
+    if (!read || read->tenant.value != name) {
+      return fail(Errc::FileCorrupt,
+                  fmt::format("the journal's policy of tenant {} cannot be read; move the journal "
+                              "away to start without it",
+                              name));
+    }
+    read->request_id = RequestId{};
+    image.tenants[{name}] = {*std::move(read)};
+  }
+  return {};
+}
+
+Result<void> load_workers(Database& database, Image& image) {
+  Statement rows = TRY(
+      database.prepare("SELECT attachment, counter, name, pid, start_ticks, uid, model, address,"
+                       " blocks_per_extent, state FROM worker"));
+  while (TRY(rows.next())) {
+    WorkerRow row;
+    read_all(rows, row.id, row.index, row.name, row.process.pid, row.process.start_ticks, row.uid,
+             row.model, row.address, row.blocks_per_extent);
+    const bool state = read_enum(rows, row.state, WorkerState::Gone);
+    if (!state || row.index.value >= kMaxWorkers) return corrupt("worker", row.id.value);
+    image.workers[row.id] = std::move(row);
+  }
+  return {};
+}
+
+Result<void> load_leases(Database& database, Image& image) {
+  Statement rows = TRY(database.prepare(
+      "SELECT slot, generation, attachment, revoked_ns, fenced_ns, proof, tenant, holder_pid,"
+      " holder_start_ticks, request_uid, request_id, request_digest, ttl_ns, deadline_ns,"
+      " drain_deadline_ns, charged_blocks, region, replaces_slot, replaces_generation,"
+      " replaced_by_slot, replaced_by_generation, scope, state, reason FROM lease"));
+  while (TRY(rows.next())) {
+    LeaseRow row;
+    read_all(rows, row.id.slot, row.id.generation, row.worker, row.revoked_ns, row.fenced_ns,
+             row.proof, row.tenant, row.holder.pid, row.holder.start_ticks, row.request.uid,
+             row.request.request_id, row.request.digest, row.ttl_ns, row.deadline_ns,
+             row.drain_deadline_ns, row.charged_blocks, row.region, row.replaces.slot,
+             row.replaces.generation, row.replaced_by.slot, row.replaced_by.generation);
+    const bool enums = read_enum(rows, row.scope, wire::LeaseScope::Tenant) &&
+                       read_enum(rows, row.state, LeaseState::Fenced) &&
+                       read_enum(rows, row.reason, RevokeReason::MachineRestarted);
+    const bool live = row.state == LeaseState::Live;
+    if (!enums || row.state == LeaseState::Closed || live != (row.reason == RevokeReason::None) ||
+        row.id.generation == 0 || !image.workers.contains(row.worker)) {
+      return corrupt("lease in slot", row.id.slot);
+    }
+    image.leases[row.id] = std::move(row);
+  }
+  return {};
+}
+
+Result<void> load_extents(Database& database, Image& image) {
+  Statement rows = TRY(database.prepare(
+      "SELECT extent, slot, generation, size_bytes, device, inode, state FROM extent"));
+  while (TRY(rows.next())) {
+    ExtentRow row;
+    read_all(rows, row.id, row.lease.slot, row.lease.generation, row.size_bytes, row.device,
+             row.inode);
+    const bool state = read_enum(rows, row.state, ExtentState::Quarantined);
+    const bool quarantined = row.state == ExtentState::Quarantined;
+    const bool sized = row.size_bytes != 0 && row.size_bytes == image.extent_size_bytes;
+    if (!state || row.state == ExtentState::Free || !sized ||
+        (!quarantined && !image.leases.contains(row.lease))) {
+      return corrupt("extent", row.id.value);
+    }
+    image.extents[row.id] = row;
+  }
+  return {};
+}
+
+Result<void> load_regions(Database& database, Image& image) {
+  Statement rows = TRY(database.prepare(
+      "SELECT region, size_bytes, loader, file_device, file_inode, file_size_bytes, file_mtime_ns,"
+      " layout_digest, layout_version, state FROM region"));
+  while (TRY(rows.next())) {
+    RegionRow row;
+    WeightsKey& key = row.key;
+    read_all(rows, row.id, row.size_bytes, row.loader, key.file_device, key.file_inode,
+             key.file_size_bytes, key.file_mtime_ns, key.layout_digest, key.layout_version);
+    if (!read_enum(rows, row.state, RegionState::Quarantined)) {
+      return corrupt("region", row.id.value);
+    }
+    image.regions[row.id] = std::move(row);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Image> load_image(Database& database) {
+  Image image;
+  TRY(load_meta(database, image));
+  TRY(load_tenants(database, image));
+  TRY(load_workers(database, image));
+  TRY(load_leases(database, image));
+  TRY(load_extents(database, image));
+  TRY(load_regions(database, image));
+  return image;
+}
+
+}  // namespace leasehold::journal

@@ -1,0 +1,12 @@
+/// What a journal says, read back. The file is input: every value is checked.
+#pragma once
+
+#include "broker/journal/database.hpp"
+#include "broker/journal/rows.hpp"
+
+namespace leasehold::journal {
+
+/// Errors: FileCorrupt naming the row whose value is out of range; those of Database.
+Result<Image> load_image(Database& database);
+
+}  // namespace leasehold::journal

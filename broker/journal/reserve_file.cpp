@@ -1,0 +1,42 @@
+#include "broker/journal/reserve_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace leasehold::journal {
+namespace {
+
+constexpr std::uint64_t kStepBytes = 1u << 20;
+
+}  // namespace
+
+Result<ReserveFile> ReserveFile::open(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return fail_errno(Errc::SystemError, path, errno);
+  return ReserveFile(std::move(fd), 0);
+}
+
+Result<void> ReserveFile::hold(std::uint64_t size_bytes) {
+  if (size_bytes <= size_bytes_) return {};
+  const std::uint64_t wanted = (size_bytes + kStepBytes - 1) / kStepBytes * kStepBytes;
+  const int error_number = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(wanted));
+  if (error_number != 0) {
+    (void)!::ftruncate(fd_.get(), static_cast<off_t>(size_bytes_));
+    return fail(Errc::DiskFull,
+                fmt::format("{} bytes for the journal's reserve cannot be had (errno {}); make "
+                            "room in the state directory and retry",
+                            wanted, error_number));
+  }
+  size_bytes_ = wanted;
+  return {};
+}
+
+void ReserveFile::give_up() {
+  (void)!::ftruncate(fd_.get(), 0);  // a failure shows in the write that follows
+  size_bytes_ = 0;
+}
+
+}  // namespace leasehold::journal

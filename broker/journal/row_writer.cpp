@@ -1,0 +1,90 @@
+#include "broker/journal/row_writer.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace leasehold::journal {
+namespace {
+
+constexpr const char* kPutLease =
+    "REPLACE INTO lease (slot, generation, attachment, scope, state, reason, revoked_ns, fenced_ns,"
+    " proof, tenant, holder_pid, holder_start_ticks, request_uid, request_id, request_digest,"
+    " ttl_ns, deadline_ns, drain_deadline_ns, charged_blocks, region, replaces_slot,"
+    " replaces_generation, replaced_by_slot, replaced_by_generation)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+constexpr const char* kPutWorker =
+    "REPLACE INTO worker (attachment, counter, name, pid, start_ticks, uid, state, model, address,"
+    " blocks_per_extent) VALUES (?,?,?,?,?,?,?,?,?,?)";
+constexpr const char* kPutExtent =
+    "REPLACE INTO extent (extent, slot, generation, state, size_bytes, device, inode)"
+    " VALUES (?,?,?,?,?,?,?)";
+constexpr const char* kPutRegion =
+    "REPLACE INTO region (region, state, size_bytes, loader, file_device, file_inode,"
+    " file_size_bytes, file_mtime_ns, layout_digest, layout_version)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?)";
+
+}  // namespace
+
+Result<RowWriter> RowWriter::create(Database& database) {
+  return RowWriter(Statements{
+      .meta = TRY(database.prepare("REPLACE INTO meta (name, value) VALUES (?,?)")),
+      .tenant = TRY(database.prepare("REPLACE INTO tenant (tenant, policy) VALUES (?,?)")),
+      .worker = TRY(database.prepare(kPutWorker)),
+      .lease = TRY(database.prepare(kPutLease)),
+      .extent = TRY(database.prepare(kPutExtent)),
+      .region = TRY(database.prepare(kPutRegion)),
+      .worker_gone = TRY(database.prepare("DELETE FROM worker WHERE attachment=?")),
+      .lease_gone = TRY(database.prepare("DELETE FROM lease WHERE slot=? AND generation=?")),
+      .extent_gone = TRY(database.prepare("DELETE FROM extent WHERE extent=?")),
+      .region_gone = TRY(database.prepare("DELETE FROM region WHERE region=?"))});
+}
+
+Result<void> RowWriter::write(const Row& row) {
+  return std::visit([this](const auto& each) { return put(each); }, row);
+}
+
+Result<void> RowWriter::put(const TenantRow& row) {
+  wire::TenantAdmit policy = row.policy;
+  policy.request_id = {"journal"};  // the message's form wants one; a policy has none
+  return to_.tenant.run(row.policy.tenant.value, policy.to_json().dump());
+}
+
+Result<void> RowWriter::put(const WorkerRow& row) {
+  return to_.worker.run(row.id, row.index, row.name, row.process.pid, row.process.start_ticks,
+                        row.uid, static_cast<int>(row.state), row.model, row.address,
+                        row.blocks_per_extent);
+}
+
+Result<void> RowWriter::put(const LeaseRow& row) {
+  return to_.lease.run(row.id.slot, row.id.generation, row.worker, static_cast<int>(row.scope),
+                       static_cast<int>(row.state), static_cast<int>(row.reason), row.revoked_ns,
+                       row.fenced_ns, row.proof, row.tenant.value, row.holder.pid,
+                       row.holder.start_ticks, row.request.uid, row.request.request_id,
+                       row.request.digest, row.ttl_ns, row.deadline_ns, row.drain_deadline_ns,
+                       row.charged_blocks, row.region, row.replaces.slot, row.replaces.generation,
+                       row.replaced_by.slot, row.replaced_by.generation);
+}
+
+Result<void> RowWriter::put(const ExtentRow& row) {
+  return to_.extent.run(row.id, row.lease.slot, row.lease.generation, static_cast<int>(row.state),
+                        row.size_bytes, row.device, row.inode);
+}
+
+Result<void> RowWriter::put(const RegionRow& row) {
+  const WeightsKey& key = row.key;
+  return to_.region.run(row.id, static_cast<int>(row.state), row.size_bytes, row.loader,
+                        key.file_device, key.file_inode, key.file_size_bytes, key.file_mtime_ns,
+                        key.layout_digest, key.layout_version);
+}
+
+Result<void> RowWriter::put(const Reserved& row) {
+  TRY(to_.meta.run("generations_reserved", row.generations));
+  TRY(to_.meta.run("attachments_reserved", row.attachments));
+  TRY(to_.meta.run("extents_reserved", row.extents));
+  return to_.meta.run("regions_reserved", row.regions);
+}
+
+Result<void> RowWriter::put(const ShapeRow& row) {
+  return to_.meta.run("extent_size_bytes", row.extent_size_bytes);
+}
+
+}  // namespace leasehold::journal

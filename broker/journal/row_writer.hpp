@@ -1,0 +1,50 @@
+/// Rows on their way into the database: one prepared statement per kind of row.
+#pragma once
+
+#include "broker/journal/database.hpp"
+#include "broker/journal/rows.hpp"
+
+namespace leasehold::journal {
+
+/// Lifetime: the database outlives it. Threads: one.
+class RowWriter {
+ public:
+  /// Errors: those of Database (a table that is not as it should be).
+  static Result<RowWriter> create(Database& database);
+
+  /// Inside the caller's transaction.
+  Result<void> write(const Row& row);
+
+ private:
+  struct Statements {
+    Statement meta;
+    Statement tenant;
+    Statement worker;
+    Statement lease;
+    Statement extent;
+    Statement region;
+    Statement worker_gone;
+    Statement lease_gone;
+    Statement extent_gone;
+    Statement region_gone;
+  };
+  explicit RowWriter(Statements statements) : to_(std::move(statements)) {}
+
+  Result<void> put(const TenantRow& row);
+  Result<void> put(const WorkerRow& row);
+  Result<void> put(const LeaseRow& row);
+  Result<void> put(const ExtentRow& row);
+  Result<void> put(const RegionRow& row);
+  Result<void> put(const Reserved& row);
+  Result<void> put(const ShapeRow& row);
+  Result<void> put(const WorkerGone& row) { return to_.worker_gone.run(row.id); }
+  Result<void> put(const LeaseGone& row) {
+    return to_.lease_gone.run(row.id.slot, row.id.generation);
+  }
+  Result<void> put(const ExtentGone& row) { return to_.extent_gone.run(row.id); }
+  Result<void> put(const RegionGone& row) { return to_.region_gone.run(row.id); }
+
+  Statements to_;
+};
+
+}  // namespace leasehold::journal

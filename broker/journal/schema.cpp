@@ -1,0 +1,80 @@
+#include "broker/journal/schema.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace leasehold::journal {
+namespace {
+
+constexpr std::int64_t kApplicationId = 0x4c53'484a;  // "LSHJ"
+
+/// What brings a file of version n to version n + 1.
+constexpr std::array<const char*, kSchemaVersion> kSteps{
+    R"sql(
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE tenant (tenant TEXT PRIMARY KEY, policy TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE worker (
+  attachment INTEGER PRIMARY KEY, counter INTEGER NOT NULL, name TEXT NOT NULL,
+  pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL, uid INTEGER NOT NULL,
+  state INTEGER NOT NULL, model TEXT NOT NULL, address TEXT NOT NULL,
+  blocks_per_extent INTEGER NOT NULL);
+CREATE TABLE lease (
+  slot INTEGER PRIMARY KEY, generation INTEGER NOT NULL, attachment INTEGER NOT NULL,
+  scope INTEGER NOT NULL, state INTEGER NOT NULL, reason INTEGER NOT NULL,
+  revoked_ns INTEGER NOT NULL, fenced_ns INTEGER NOT NULL, proof TEXT NOT NULL,
+  tenant TEXT NOT NULL, holder_pid INTEGER NOT NULL, holder_start_ticks INTEGER NOT NULL,
+  request_uid INTEGER NOT NULL, request_id TEXT NOT NULL, request_digest INTEGER NOT NULL,
+  ttl_ns INTEGER NOT NULL, deadline_ns INTEGER NOT NULL, drain_deadline_ns INTEGER NOT NULL,
+  charged_blocks INTEGER NOT NULL, region INTEGER NOT NULL);
+CREATE TABLE extent (
+  extent INTEGER PRIMARY KEY, slot INTEGER NOT NULL, generation INTEGER NOT NULL,
+  state INTEGER NOT NULL, size_bytes INTEGER NOT NULL, device INTEGER NOT NULL,
+  inode INTEGER NOT NULL);
+CREATE TABLE region (
+  region INTEGER PRIMARY KEY, state INTEGER NOT NULL, size_bytes INTEGER NOT NULL,
+  loader INTEGER NOT NULL, file_device INTEGER NOT NULL, file_inode INTEGER NOT NULL,
+  file_size_bytes INTEGER NOT NULL, file_mtime_ns INTEGER NOT NULL,
+  layout_digest TEXT NOT NULL, layout_version INTEGER NOT NULL);
+)sql",
+    // Which lease took over from which: blocks of a replaced lease are charged once.
+    R"sql(
+ALTER TABLE lease ADD COLUMN replaces_slot INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE lease ADD COLUMN replaces_generation INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE lease ADD COLUMN replaced_by_slot INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE lease ADD COLUMN replaced_by_generation INTEGER NOT NULL DEFAULT 0;
+)sql"};
+
+Result<void> check_ours(Database& database, std::int64_t version) {
+  const std::int64_t application = TRY(database.number("PRAGMA application_id"));
+  const std::int64_t tables = TRY(database.number("SELECT count(*) FROM sqlite_schema"));
+  const bool fresh = application == 0 && version == 0 && tables == 0;
+  if (!fresh && application != kApplicationId) {
+    return fail(Errc::FileCorrupt,
+                "the file is somebody else's database; move it away or choose another --state-dir");
+  }
+  if (version > kSchemaVersion) {
+    return fail(Errc::FileCorrupt,
+                fmt::format("the journal has schema {}, this broker knows up to {}; start the "
+                            "newer broker, or move the journal away",
+                            version, kSchemaVersion));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> prepare_schema(Database& database) {
+  const std::int64_t version = TRY(database.number("PRAGMA user_version"));
+  TRY(check_ours(database, version));
+  if (version == kSchemaVersion) return {};
+  std::string sql = "BEGIN IMMEDIATE;";
+  for (std::int64_t step = version; step < kSchemaVersion; ++step) {
+    sql += kSteps[static_cast<std::size_t>(step)];
+  }
+  sql += fmt::format("PRAGMA application_id={}; PRAGMA user_version={}; COMMIT;", kApplicationId,
+                     kSchemaVersion);
+  return database.execute(sql);
+}
+
+}  // namespace leasehold::journal

@@ -1,0 +1,75 @@
+/// The journal as a SQLite file in write-ahead mode: `<state_dir>/journal.db`, mode 0600.
+///
+/// One transaction per batch. NORMAL: it outlives the broker's death, not a power cut; FULL for
+/// batches that must. A reserve file beside it holds room for the fence of every open lease, so
+/// that a full disk stops new grants and nothing else.
+/// Lifetime: the caller holds the lock of the state directory. Threads: one.
+/// Source: https://sqlite.org/wal.html, https://sqlite.org/pragma.html#pragma_synchronous
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <unordered_set>
+
+#include "broker/journal/checkpointer.hpp"
+#include "broker/journal/journal.hpp"
+#include "broker/journal/load_image.hpp"
+#include "broker/journal/reserve_file.hpp"
+#include "broker/journal/row_writer.hpp"
+
+namespace leasehold::journal {
+
+class SqliteJournal final : public Journal {
+ public:
+  /// Opens or creates, migrates, checks.
+  /// Errors: FileCorrupt, FileNotFound, PermissionDenied, DiskFull, SystemError.
+  static Result<std::unique_ptr<SqliteJournal>> open(const std::string& state_dir);
+
+  /// What was written before this start.
+  Result<Image> load() { return load_image(parts_.database); }
+
+  /// From now on the rows belong to this boot. Durable.
+  Result<void> adopt(const std::string& boot_id);
+
+  Result<void> write(const Batch& batch) override;
+
+  /// Rows that wait for room.
+  std::size_t waiting() const { return waiting_.size(); }
+  std::uint64_t reserve_bytes() const { return parts_.reserve.size_bytes(); }
+
+ private:
+  struct Statements {
+    Statement begin;
+    Statement commit;
+    Statement rollback;
+    Statement sync_full;
+    Statement sync_normal;
+  };
+  struct Parts {
+    Database database;  // before the statements: they end first
+    RowWriter writer;
+    Statements statements;
+    ReserveFile reserve;
+    std::unique_ptr<Checkpointer> checkpointer;
+  };
+  explicit SqliteJournal(Parts parts) : parts_(std::move(parts)) {}
+
+  Result<void> commit(const Batch& batch);
+  Result<void> write_rows(const Batch& batch);
+  void shorten_log();
+  void keep_waiting(const Batch& batch);
+  void count_leases(const Batch& batch);
+  std::uint64_t reserve_wanted() const;
+
+  /// One per object: a newer row takes the place of the older. Kind, name or two numbers.
+  using RowKey = std::tuple<int, std::string, std::uint64_t, std::uint64_t>;
+  struct KeyOf;
+
+  Parts parts_;
+  std::unordered_set<LeaseId> not_fenced_;
+  std::map<RowKey, Row> waiting_;
+  bool waiting_is_durable_ = false;
+};
+
+}  // namespace leasehold::journal

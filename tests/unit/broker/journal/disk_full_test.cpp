@@ -1,0 +1,82 @@
+/// A full disk, made by a limit on how large this process may make a file: the kernel refuses the
+/// write as it does when there is no space.
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/broker/journal/state_dir.hpp"
+
+using namespace leasehold;
+using namespace leasehold::journal;
+
+namespace {
+
+/// While it lives no file grows beyond `size_bytes`.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(std::uintmax_t size_bytes) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{size_bytes, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+struct GrantedLeases {
+  StateDir dir;
+  std::unique_ptr<SqliteJournal> journal = SqliteJournal::open(dir.path()).value();
+  GrantedLeases() {
+    journal->write({.rows = {worker_row(1), lease_row(0), lease_row(1)}, .grants = true}).value();
+  }
+  std::uintmax_t log_bytes() const {
+    return std::filesystem::file_size(dir.file("journal.db-wal"));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("journal: a grant holds room for its fence") {
+  GrantedLeases world;
+  CHECK(world.journal->reserve_bytes() >= 2 * 8192);
+  CHECK(std::filesystem::file_size(world.dir.file("journal.reserve")) ==
+        world.journal->reserve_bytes());
+}
+
+TEST_CASE("journal: on a full disk a grant is refused and says what to do") {
+  GrantedLeases world;
+  const FileSizeLimit limit(world.log_bytes());
+
+  const auto written = world.journal->write({.rows = {lease_row(2)}, .grants = true});
+
+  REQUIRE_FALSE(written.has_value());
+  CHECK(written.error().code == Errc::DiskFull);
+  CHECK(written.error().detail.find("make room") != std::string::npos);
+  CHECK(world.journal->load().value().leases.size() == 2);
+}
+
+TEST_CASE("journal: what could not be written is written once there is room, newest first kept") {
+  GrantedLeases world;
+  {
+    const FileSizeLimit limit(world.log_bytes());
+    CHECK_FALSE(world.journal->write({.rows = {lease_row(0, LeaseState::Revoked)}}));
+    CHECK_FALSE(world.journal->write({.rows = {lease_row(0, LeaseState::Fenced)}}));
+    CHECK_FALSE(world.journal->write({.rows = {LeaseGone{{1, 3}}}}));
+    CHECK(world.journal->waiting() == 2);
+    CHECK(world.journal->reserve_bytes() == 0);  // was given up for the fence
+  }
+  REQUIRE(world.journal->write({.rows = {lease_row(7)}, .grants = true}).has_value());
+
+  const Image image = world.journal->load().value();
+  CHECK(world.journal->waiting() == 0);
+  CHECK(image.leases.at({0, 3}).state == LeaseState::Fenced);
+  CHECK_FALSE(image.leases.contains({1, 3}));
+  CHECK(image.leases.contains({7, 3}));
+  CHECK(world.journal->reserve_bytes() != 0);
+}

@@ -1,0 +1,174 @@
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "broker/journal/lock_file.hpp"
+#include "tests/unit/broker/journal/state_dir.hpp"
+
+using namespace leasehold;
+using namespace leasehold::journal;
+
+namespace {
+
+void run_sql(const std::string& path, const char* sql) {
+  sqlite3* handle = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &handle) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(handle, sql, nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(handle);
+}
+
+Errc refused(const StateDir& dir) {
+  const auto opened = SqliteJournal::open(dir.path());
+  if (opened) return opened.value()->load().error().code;
+  CHECK_FALSE(opened.error().detail.empty());
+  return opened.error().code;
+}
+
+/// Copies the files of a journal that is open, as a power cut would leave them.
+void crash_copy(const StateDir& from, const StateDir& to) {
+  for (const char* name : {"journal.db", "journal.db-wal"}) {
+    std::filesystem::copy_file(from.file(name), to.file(name));
+  }
+}
+
+/// The first version, as far as a test needs it: a lease without the columns that came later.
+constexpr const char* kVersionOne = R"sql(
+PRAGMA application_id=1280526410; PRAGMA user_version=1;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE tenant (tenant TEXT PRIMARY KEY, policy TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE worker (attachment INTEGER PRIMARY KEY, counter INTEGER NOT NULL, name TEXT NOT NULL,
+  pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL, uid INTEGER NOT NULL,
+  state INTEGER NOT NULL, model TEXT NOT NULL, address TEXT NOT NULL,
+  blocks_per_extent INTEGER NOT NULL);
+CREATE TABLE lease (slot INTEGER PRIMARY KEY, generation INTEGER NOT NULL,
+  attachment INTEGER NOT NULL, scope INTEGER NOT NULL, state INTEGER NOT NULL,
+  reason INTEGER NOT NULL, revoked_ns INTEGER NOT NULL, fenced_ns INTEGER NOT NULL,
+  proof TEXT NOT NULL, tenant TEXT NOT NULL, holder_pid INTEGER NOT NULL,
+  holder_start_ticks INTEGER NOT NULL, request_uid INTEGER NOT NULL, request_id TEXT NOT NULL,
+  request_digest INTEGER NOT NULL, ttl_ns INTEGER NOT NULL, deadline_ns INTEGER NOT NULL,
+  drain_deadline_ns INTEGER NOT NULL, charged_blocks INTEGER NOT NULL, region INTEGER NOT NULL);
+CREATE TABLE extent (extent INTEGER PRIMARY KEY, slot INTEGER NOT NULL,
+  generation INTEGER NOT NULL, state INTEGER NOT NULL, size_bytes INTEGER NOT NULL,
+  device INTEGER NOT NULL, inode INTEGER NOT NULL);
+CREATE TABLE region (region INTEGER PRIMARY KEY, state INTEGER NOT NULL,
+  size_bytes INTEGER NOT NULL, loader INTEGER NOT NULL, file_device INTEGER NOT NULL,
+  file_inode INTEGER NOT NULL, file_size_bytes INTEGER NOT NULL, file_mtime_ns INTEGER NOT NULL,
+  layout_digest TEXT NOT NULL, layout_version INTEGER NOT NULL);
+INSERT INTO worker VALUES (1, 0, 'w', 10, 20, 0, 1, '', '', 8);
+INSERT INTO lease VALUES (4, 3, 1, 1, 1, 0, 0, 0, '', 'a', 1, 2, 0, 'r', 5, 6, 7, 0, 8, 0);
+)sql";
+
+}  // namespace
+
+TEST_CASE("journal: a file of the first version is brought up to date and loses nothing") {
+  const StateDir dir;
+  run_sql(dir.file("journal.db"), kVersionOne);
+
+  auto journal = SqliteJournal::open(dir.path()).value();
+
+  const Image image = journal->load().value();
+  CHECK(image.leases.at({4, 3}).charged_blocks == 8);
+  CHECK(image.leases.at({4, 3}).replaces == LeaseId{});
+  CHECK(journal->write({.rows = {lease_row(5)}}).has_value());
+}
+
+TEST_CASE("journal: what is no journal, or a newer one, is refused and left alone") {
+  const StateDir dir;
+  SECTION("text") {
+    std::ofstream(dir.file("journal.db")) << std::string(5000, 'x');
+  }
+  SECTION("somebody else's database") {
+    run_sql(dir.file("journal.db"), "CREATE TABLE theirs (x)");
+  }
+  SECTION("a journal of a newer broker") {
+    SqliteJournal::open(dir.path()).value();
+    run_sql(dir.file("journal.db"), "PRAGMA user_version=99");
+  }
+  const auto before = std::filesystem::file_size(dir.file("journal.db"));
+  CHECK(refused(dir) == Errc::FileCorrupt);
+  CHECK(std::filesystem::file_size(dir.file("journal.db")) == before);
+}
+
+TEST_CASE("journal: a value out of range is refused, whatever wrote it") {
+  const StateDir dir;
+  SqliteJournal::open(dir.path()).value()->write({.rows = {worker_row(1), lease_row(4)}}).value();
+  const char* damage = GENERATE("UPDATE lease SET state=9", "UPDATE lease SET reason=-1",
+                                "UPDATE lease SET generation=0", "UPDATE lease SET attachment=2",
+                                "UPDATE worker SET counter=64", "UPDATE worker SET state=7",
+                                "INSERT INTO extent VALUES (1, 4, 3, 1, 4096, 0, 0)",
+                                "INSERT INTO region VALUES (1, 9, 0, 0, 0, 0, 0, 0, '', 0)",
+                                "INSERT INTO tenant VALUES ('a', '{}')");
+  CAPTURE(damage);
+  run_sql(dir.file("journal.db"), damage);
+  CHECK(refused(dir) == Errc::FileCorrupt);
+}
+
+TEST_CASE("journal: damaged pages are found before anything is believed") {
+  const StateDir dir;
+  {
+    auto journal = SqliteJournal::open(dir.path()).value();
+    Batch batch{.rows = {worker_row(1)}};
+    for (std::uint32_t slot = 0; slot < 500; ++slot) batch.rows.push_back(lease_row(slot));
+    journal->write(batch).value();
+  }
+  std::fstream file(dir.file("journal.db"), std::ios::in | std::ios::out | std::ios::binary);
+  const auto size = std::filesystem::file_size(dir.file("journal.db"));
+  for (std::size_t at = 4096 + 100; at < size; at += 512) {
+    file.seekp(static_cast<std::streamoff>(at));
+    file.write("\xff\xff\xff\xff\xff\xff\xff\xff", 8);
+  }
+  file.close();
+  CHECK(refused(dir) == Errc::FileCorrupt);
+}
+
+TEST_CASE("journal: a log torn anywhere holds the batches before the tear, each whole or not") {
+  const StateDir dir;
+  auto journal = SqliteJournal::open(dir.path()).value();
+  journal->write({.rows = {worker_row(1)}}).value();
+  for (std::uint32_t pair = 0; pair < 6; ++pair) {
+    journal->write({.rows = {lease_row(2 * pair), lease_row(2 * pair + 1)}}).value();
+  }
+  const auto whole = std::filesystem::file_size(dir.file("journal.db-wal"));
+  std::size_t most = 0;
+  for (std::uintmax_t cut = whole; cut > 40'000; cut -= 997) {
+    const StateDir torn;
+    crash_copy(dir, torn);
+    std::filesystem::resize_file(torn.file("journal.db-wal"), cut);
+    const auto opened = SqliteJournal::open(torn.path());
+    REQUIRE(opened.has_value());
+    const Image image = opened.value()->load().value();
+    CHECK(image.leases.size() % 2 == 0);
+    for (const auto& [id, lease] : image.leases) CHECK(image.leases.contains({id.slot ^ 1, 3}));
+    most = std::max(most, image.leases.size());
+  }
+  CHECK(most == 12);
+}
+
+TEST_CASE("journal: its files are for their owner alone, and no link is followed") {
+  const StateDir dir;
+  const auto journal = SqliteJournal::open(dir.path()).value();
+  journal->write({.rows = {worker_row(1)}}).value();
+  for (const char* name : {"journal.db", "journal.db-wal", "journal.reserve"}) {
+    struct stat status{};
+    REQUIRE(::stat(dir.file(name).c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777) == 0600);
+  }
+  const StateDir other;
+  std::filesystem::create_symlink(dir.file("journal.db"), other.file("journal.db"));
+  CHECK_FALSE(SqliteJournal::open(other.path()).has_value());
+}
+
+TEST_CASE("journal: a directory has one broker, until that one is gone") {
+  const StateDir dir;
+  auto first = lock_state_dir(dir.path());
+  REQUIRE(first.has_value());
+
+  CHECK(lock_state_dir(dir.path()).error().code == Errc::SocketInUse);
+
+  first->reset();
+  CHECK(lock_state_dir(dir.path()).has_value());
+  CHECK(lock_state_dir(dir.file("missing")).error().code == Errc::FileNotFound);
+}

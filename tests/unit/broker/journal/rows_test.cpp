@@ -1,0 +1,106 @@
+#include <catch2/catch.hpp>
+
+#include "tests/unit/broker/journal/state_dir.hpp"
+
+using namespace leasehold;
+using namespace leasehold::journal;
+
+namespace {
+
+/// Written, closed, opened again.
+Image reopened(const StateDir& dir, const Batch& batch) {
+  SqliteJournal::open(dir.path()).value()->write(batch).value();
+  return SqliteJournal::open(dir.path()).value()->load().value();
+}
+
+}  // namespace
+
+TEST_CASE("journal: a lease comes back as it was written") {
+  const StateDir dir;
+  const Image image = reopened(dir, {.rows = {worker_row(1), lease_row(4, LeaseState::Fenced)}});
+
+  const LeaseRow& lease = image.leases.at({4, 3});
+  CHECK(lease.worker == AttachmentId{1});
+  CHECK(lease.scope == wire::LeaseScope::Tenant);
+  CHECK(lease.state == LeaseState::Fenced);
+  CHECK(lease.reason == RevokeReason::Operator);
+  CHECK(lease.revoked_ns == 11);
+  CHECK(lease.fenced_ns == 12);
+  CHECK(lease.proof == "LaunchQuiet");
+  CHECK(lease.tenant.value == "a");
+  CHECK(lease.holder == ProcessIdentity{2000, 88});
+  CHECK(lease.request == RequestKey{6, "r", ~0ull});
+  CHECK(lease.ttl_ns == 10);
+  CHECK(lease.deadline_ns == 20);
+  CHECK(lease.drain_deadline_ns == 30);
+  CHECK(lease.charged_blocks == 8);
+  CHECK(lease.replaces == LeaseId{9, 1});
+  CHECK(lease.replaced_by == LeaseId{10, 2});
+}
+
+TEST_CASE("journal: workers, tenants, extents, regions and numbers come back, too") {
+  const StateDir dir;
+  const wire::TenantAdmit policy{
+      .tenant = {"a"}, .max_blocks = 77, .ttl_ms = 500, .uid = 9, .request_id = {"once"}};
+  const RegionRow region{.id = {2},
+                         .key = {1, 2, 3, -4, "digest", 5},
+                         .size_bytes = 4096,
+                         .state = RegionState::Published,
+                         .loader = {1}};
+  const Image image =
+      reopened(dir, {.rows = {TenantRow{policy}, worker_row(1), ShapeRow{2u << 20}, lease_row(4),
+                              ExtentRow{{7}, {4, 3}, ExtentState::Scrubbing, 2u << 20, 8, 9},
+                              region, Reserved{1024, 2048, 3072, 4096}},
+                     .durable = true});
+
+  CHECK(image.tenants.at({"a"}).policy.max_blocks == 77);
+  CHECK(image.tenants.at({"a"}).policy.uid == 9u);
+  CHECK(image.tenants.at({"a"}).policy.request_id.value.empty());
+  CHECK(image.workers.at({1}).name == "w1");
+  CHECK(image.workers.at({1}).process == ProcessIdentity{1000, 77});
+  CHECK(image.workers.at({1}).state == WorkerState::Ready);
+  CHECK(image.workers.at({1}).blocks_per_extent == 8);
+  CHECK(image.extents.at({7}).state == ExtentState::Scrubbing);
+  CHECK(image.extents.at({7}).lease == LeaseId{4, 3});
+  CHECK(image.extents.at({7}).inode == 9);
+  CHECK(image.regions.at({2}).key == region.key);
+  CHECK(image.regions.at({2}).state == RegionState::Published);
+  CHECK(image.reserved == Reserved{1024, 2048, 3072, 4096});
+  CHECK(image.extent_size_bytes == 2u << 20);
+}
+
+TEST_CASE("journal: a newer row replaces the older one, and what is gone is gone") {
+  const StateDir dir;
+  auto journal = SqliteJournal::open(dir.path()).value();
+  journal->write({.rows = {worker_row(1), lease_row(4), lease_row(5)}}).value();
+  journal->write({.rows = {lease_row(4, LeaseState::Revoked), LeaseGone{{5, 3}}}}).value();
+
+  const Image image = journal->load().value();
+
+  CHECK(image.leases.size() == 1);
+  CHECK(image.leases.at({4, 3}).state == LeaseState::Revoked);
+}
+
+TEST_CASE("journal: a slot's next lease is not erased by what is said of the one before") {
+  const StateDir dir;
+  auto journal = SqliteJournal::open(dir.path()).value();
+  journal->write({.rows = {worker_row(1), lease_row(4), LeaseGone{{4, 2}}}}).value();
+  CHECK(journal->load().value().leases.contains({4, 3}));
+}
+
+TEST_CASE("journal: the rows belong to the boot that adopted them") {
+  const StateDir dir;
+  SqliteJournal::open(dir.path()).value()->adopt("boot-1").value();
+  CHECK(SqliteJournal::open(dir.path()).value()->load().value().boot_id == "boot-1");
+}
+
+TEST_CASE("journal: an image takes rows as the file does") {
+  Image image;
+  for (const Row& row : std::vector<Row>{worker_row(1), lease_row(4), LeaseGone{{4, 2}},
+                                         lease_row(5), LeaseGone{{5, 3}}, WorkerGone{{1}}}) {
+    apply(image, row);
+  }
+  CHECK(image.workers.empty());
+  CHECK(image.leases.size() == 1);
+  CHECK(image.leases.contains({4, 3}));
+}

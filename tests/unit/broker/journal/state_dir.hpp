@@ -1,0 +1,65 @@
+/// A directory of its own for a test, and rows to put into a journal.
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "broker/journal/sqlite_journal.hpp"
+
+namespace leasehold::journal {
+
+class StateDir {
+ public:
+  StateDir() {
+    std::string pattern = std::filesystem::temp_directory_path() / "leasehold-journal-XXXXXX";
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~StateDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  StateDir(const StateDir&) = delete;
+  StateDir& operator=(const StateDir&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+inline WorkerRow worker_row(std::uint64_t id) {
+  return {.id = {id},
+          .index = {id % 64},
+          .name = "w" + std::to_string(id),
+          .process = {.pid = 1000, .start_ticks = 77},
+          .uid = 5,
+          .state = WorkerState::Ready,
+          .model = "m",
+          .address = "/run/w",
+          .blocks_per_extent = 8};
+}
+
+inline LeaseRow lease_row(std::uint32_t slot, LeaseState state = LeaseState::Live) {
+  const bool live = state == LeaseState::Live;
+  return {.id = {slot, 3},
+          .worker = {1},
+          .state = state,
+          .reason = live ? RevokeReason::None : RevokeReason::Operator,
+          .revoked_ns = live ? 0 : 11,
+          .fenced_ns = state == LeaseState::Fenced ? 12 : 0,
+          .proof = state == LeaseState::Fenced ? "LaunchQuiet" : "",
+          .tenant = {"a"},
+          .holder = {.pid = 2000, .start_ticks = 88},
+          .request = {.uid = 6, .request_id = "r", .digest = ~0ull},
+          .ttl_ns = 10,
+          .deadline_ns = 20,
+          .drain_deadline_ns = 30,
+          .charged_blocks = 8,
+          .replaces = {9, 1},
+          .replaced_by = {10, 2}};
+}
+
+}  // namespace leasehold::journal
