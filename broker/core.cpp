@@ -1,6 +1,7 @@
 #include "broker/core.hpp"
 
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/write_down.hpp"
 #include "common/expects.hpp"
 
 namespace leasehold {
@@ -59,6 +60,7 @@ std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   state.extents.check_conservation();
   state.weights.check_conservation();
   check_ownership(state);
+  write_down(decision);
   return decision.take_effects();
 }
 

@@ -10,10 +10,19 @@
 #include <vector>
 
 #include "broker/answers.hpp"
+#include "broker/journal/journal.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/launch_site.hpp"
 
 namespace leasehold::effect {
+
+/// Writes one transaction. Stands before the words and answers that need it, after words that fall.
+/// Extents that are lent get their memory first, so that their rows can name it. When the batch
+/// grants and cannot be written, whatever would leave the broker under it is refused instead, as if
+/// there were no memory. → GrantAnswered, RegionCreated
+struct Journal {
+  journal::Batch batch;
+};
 
 /// Stores a Live word with its deadline (zero: none).
 struct PublishGrant {
@@ -137,7 +146,7 @@ struct Warn {
 namespace leasehold {
 
 using Effect =
-    std::variant<effect::PublishGrant, effect::TakeAway, effect::SetDeadline,
+    std::variant<effect::Journal, effect::PublishGrant, effect::TakeAway, effect::SetDeadline,
                  effect::SetDrainDeadline, effect::BindWorker, effect::ForgetWorker,
                  effect::SendGrant, effect::SendUnmap, effect::SendReclaim, effect::BeginQuietWatch,
                  effect::PunchExtents, effect::VerifyExtents, effect::CreateRegion,
@@ -149,6 +158,7 @@ using Effect =
 class EffectPerformer {
  public:
   virtual ~EffectPerformer() = default;
+  virtual void perform(const effect::Journal& effect) = 0;
   virtual void perform(const effect::PublishGrant& effect) = 0;
   virtual void perform(const effect::TakeAway& effect) = 0;
   virtual void perform(const effect::SetDeadline& effect) = 0;

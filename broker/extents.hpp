@@ -67,6 +67,7 @@ class ExtentPool {
 
   const ExtentRecord* find(ExtentId extent) const;
   const std::map<ExtentId, ExtentRecord>& records() const { return records_; }
+  std::uint64_t highest_id() const { return next_id_ - 1; }
 
   /// Bytes per state, indexed by ExtentState. A remainder smaller than an extent is Free.
   std::array<std::uint64_t, kExtentStateCount> bytes_by_state() const;

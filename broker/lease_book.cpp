@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/expects.hpp"
 
 namespace leasehold {
@@ -24,6 +26,7 @@ LeaseRecord& LeaseBook::open(AttachmentId worker, wire::LeaseScope scope) {
   const LeaseId id{.slot = index, .generation = ++slot.generation};
   slot.record.emplace(LeaseRecord{.lease = open_lease(id, worker), .scope = scope});
   open_.insert(id);
+  highest_generation_ = std::max(highest_generation_, id.generation);
   return *slot.record;
 }
 
@@ -38,7 +41,14 @@ Result<LeaseRecord*> LeaseBook::find(LeaseId id) {
                 fmt::format("lease {} is long over; its slot is at generation {}", to_string(id),
                             slot.generation));
   }
+  if (!slot.record) {  // closed before the broker was started again
+    return fail(Errc::StaleGeneration, fmt::format("lease {} is long over", to_string(id)));
+  }
   return &*slot.record;
+}
+
+const LeaseRecord* LeaseBook::find_open(LeaseId id) const {
+  return open_.contains(id) ? &*slots_[id.slot].record : nullptr;
 }
 
 void LeaseBook::close(LeaseRecord& record) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "broker/journal/rows.hpp"
 #include "broker/lease.hpp"
 #include "ipc/control/messages.hpp"
 
@@ -28,6 +29,8 @@ struct LeaseRecord {
   // Tenant scope.
   TenantId tenant;
   ConnectionId holder;
+  ProcessIdentity holder_process;  ///< What the holder is over a restart.
+  journal::RequestKey request;     ///< The acquire it answers.
   Duration ttl{};
   std::vector<ExtentId> extents;  ///< Not free yet.
   std::uint32_t charged_blocks = 0;
@@ -68,6 +71,9 @@ class LeaseBook {
   /// UnknownLease (never granted), StaleGeneration (the slot has moved on).
   Result<LeaseRecord*> find(LeaseId id);
 
+  /// Null when the lease is closed or was never granted.
+  const LeaseRecord* find_open(LeaseId id) const;
+
   /// The lease is fenced and its memory is back: the slot may be used again.
   void close(LeaseRecord& record);
 
@@ -92,6 +98,8 @@ class LeaseBook {
   }
 
   std::uint64_t generation(std::uint32_t slot) const { return slots_[slot].generation; }
+  /// Of any slot, ever.
+  std::uint64_t highest_generation() const { return highest_generation_; }
   std::uint32_t slot_count() const { return static_cast<std::uint32_t>(slots_.size()); }
 
  private:
@@ -103,6 +111,7 @@ class LeaseBook {
   std::vector<Slot> slots_;
   std::deque<std::uint32_t> free_slots_;
   std::set<LeaseId> open_;
+  std::uint64_t highest_generation_ = 0;
 };
 
 }  // namespace leasehold

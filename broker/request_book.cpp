@@ -7,16 +7,25 @@ RequestBook::Outcome RequestBook::begin(const Caller& caller) {
   const Key key{caller.uid, caller.request_id};
   if (const auto found = entries_.find(key); found != entries_.end()) {
     Entry& entry = found->second;
-    if (entry.fingerprint != caller.fingerprint) return Conflict{};
+    if (entry.digest != journal::digest(caller.fingerprint)) return Conflict{};
     if (entry.answer) return Replayed{*entry.answer};
     entry.waiting.push_back(caller.call);
     return Joined{};
   }
-  entries_.emplace(key, Entry{.fingerprint = caller.fingerprint, .waiting = {caller.call}});
+  entries_.emplace(key,
+                   Entry{.digest = journal::digest(caller.fingerprint), .waiting = {caller.call}});
   in_flight_.emplace(caller.call, key);
   order_.push_back(key);
   forget_oldest();
   return New{};
+}
+
+void RequestBook::restore(const journal::RequestKey& key, Answer answer) {
+  const Key id{key.uid, RequestId{key.request_id}};
+  const bool added =
+      entries_.emplace(id, Entry{.digest = key.digest, .answer = std::move(answer)}).second;
+  if (added) order_.push_back(id);
+  forget_oldest();
 }
 
 std::vector<CallId> RequestBook::finish(CallId call, const Result<Answer>& answer) {

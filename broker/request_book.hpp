@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "broker/answers.hpp"
+#include "broker/journal/rows.hpp"
 
 namespace leasehold {
 
@@ -21,8 +22,9 @@ struct Caller {
   ConnectionId connection;
   std::int64_t pid = 0;
   std::uint32_t uid = 0;
-  RequestId request_id;     ///< Empty: the call changes nothing or cannot be repeated.
-  std::string fingerprint;  ///< Method and parameters.
+  std::uint64_t start_ticks = 0;  ///< Of the process; 0 where nobody asks.
+  RequestId request_id;           ///< Empty: the call changes nothing or cannot be repeated.
+  std::string fingerprint;        ///< Method and parameters.
 };
 
 class RequestBook {
@@ -39,6 +41,9 @@ class RequestBook {
 
   Outcome begin(const Caller& caller);
 
+  /// Remembers an answer that was given before a restart.
+  void restore(const journal::RequestKey& key, Answer answer);
+
   /// Records the answer and names everybody who waits for it. A call that is not in the book is
   /// named alone.
   std::vector<CallId> finish(CallId call, const Result<Answer>& answer);
@@ -46,7 +51,7 @@ class RequestBook {
  private:
   using Key = std::pair<std::uint32_t, RequestId>;
   struct Entry {
-    std::string fingerprint;
+    std::uint64_t digest = 0;  ///< Of the call's fingerprint.
     std::vector<CallId> waiting;
     std::optional<Result<Answer>> answer;
   };

@@ -38,8 +38,21 @@ struct State {
   ExtentPool extents;
   WeightsStore weights;
   RequestBook requests;
+  journal::Reserved reserved;       ///< Numbers that may be used without asking the journal.
   std::uint64_t leases_fenced = 0;  ///< Ever.
   bool stopping = false;
+};
+
+/// What a decision changed and the journal must hear of; how it stands in the end is looked up when
+/// the decision is complete.
+struct Touched {
+  std::vector<LeaseId> leases;
+  std::vector<ExtentId> extents;
+  std::vector<AttachmentId> workers;
+  std::vector<RegionId> regions;
+  std::vector<TenantId> tenants;
+  bool shape = false;
+  bool durable = false;  ///< An operator spoke.
 };
 
 /// One decision in the making: the state it changes and the effects it asks for.
@@ -49,6 +62,13 @@ class Decision {
 
   State& state;
   const TimePoint now;
+
+  Touched touched;
+
+  void touch(LeaseId lease) { touched.leases.push_back(lease); }
+  void touch(ExtentId extent) { touched.extents.push_back(extent); }
+  void touch(AttachmentId worker) { touched.workers.push_back(worker); }
+  void touch(RegionId region) { touched.regions.push_back(region); }
 
   void add(Effect effect) { effects_.push_back(std::move(effect)); }
   void record(events::Event event) { add(effect::AppendEvent{std::move(event), now}); }
@@ -61,6 +81,7 @@ class Decision {
     }
   }
 
+  std::vector<Effect>& effects() { return effects_; }
   std::vector<Effect> take_effects() { return std::move(effects_); }
 
  private:

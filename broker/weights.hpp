@@ -64,6 +64,7 @@ class WeightsStore {
   std::uint64_t free_bytes() const { return free_bytes_; }
 
   WeightsRegion* find(RegionId id);
+  std::uint64_t highest_id() const { return next_id_ - 1; }
   /// The region under this key that somebody can still get: Loading, Published or Retained.
   WeightsRegion* find_usable(const WeightsKey& key);
   const std::map<RegionId, WeightsRegion>& regions() const { return regions_; }

@@ -26,6 +26,7 @@ struct Worker {
   std::string name;
   ConnectionId connection;
   std::int64_t pid = 0;
+  std::uint64_t start_ticks = 0;  ///< With the pid it names the process over a restart.
   std::uint32_t uid = 0;
   TokenKey token_key{};
   WorkerState state = WorkerState::Attached;
@@ -48,6 +49,7 @@ class Workers {
   /// Not Gone and not Lost.
   Worker* find_serving(std::string_view worker_name);
   const std::map<AttachmentId, Worker>& all() const { return workers_; }
+  std::uint64_t highest_id() const { return next_id_ - 1; }
 
  private:
   std::optional<WorkerId> free_index();

@@ -110,9 +110,10 @@ Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcqui
   return old.id();
 }
 
-void note_replacement(State& state, std::optional<LeaseId> old, LeaseRecord& by) {
+void note_replacement(Decision& decision, std::optional<LeaseId> old, LeaseRecord& by) {
   if (!old) return;
-  state.leases.at(*old).replaced_by = by.id();
+  decision.state.leases.at(*old).replaced_by = by.id();
+  decision.touch(*old);
   by.replaces = old;
 }
 
@@ -123,6 +124,8 @@ LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
   LeaseRecord& record = decision.state.leases.open(worker.id, wire::LeaseScope::Tenant);
   record.tenant = acquire.tenant;
   record.holder = caller.connection;
+  record.holder_process = {caller.pid, caller.start_ticks};
+  record.request = {caller.uid, caller.request_id.value, journal::digest(caller.fingerprint)};
   record.ttl = std::chrono::milliseconds(ttl_ms);
   record.deadline = decision.now + record.ttl;
   return record;
@@ -166,7 +169,7 @@ void finish_grant(Decision& decision, LeaseRecord& record, const PendingGrant& g
     record.acquired = true;
     return decision.reply(grant.call, acquired(decision.state, record));
   }
-  recharge(decision.state, record);
+  recharge(decision, record);
   if (grant.refused) return decision.reply(grant.call, std::unexpected(*grant.refused));
   decision.reply(grant.call, resized(decision.state, record));
 }
@@ -220,11 +223,13 @@ std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& recor
   return owned;
 }
 
-void recharge(State& state, LeaseRecord& record) {
+void recharge(Decision& decision, LeaseRecord& record) {
+  const State& state = decision.state;
   const std::uint64_t per_extent = state.workers.find(record.worker())->blocks_per_extent;
   const std::uint64_t held = owned_extents(state, record).size() * per_extent;
   record.charged_blocks =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(record.charged_blocks, held));
+  decision.touch(record.id());
 }
 
 Answer resized(const State& state, const LeaseRecord& record) {
@@ -250,7 +255,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseA
   }
   LeaseRecord& record = open_tenant_lease(decision, caller, acquire, *worker);
   record.charged_blocks = allowed.charged;
-  note_replacement(state, apart, record);
+  note_replacement(decision, apart, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});
   record_lease(decision, record);
   take_extents(decision, record,

@@ -33,7 +33,7 @@ void fence_if_never_mapped(Decision& decision, const LeaseRecord& record);
 std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& record);
 
 /// Lowers the charge to what the owned extents hold.
-void recharge(State& state, LeaseRecord& record);
+void recharge(Decision& decision, LeaseRecord& record);
 
 /// What the lease holds now, as the answer to a grow or a shrink.
 Answer resized(const State& state, const LeaseRecord& record);

@@ -28,6 +28,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseR
   LeaseRecord& record = *TRY(find_held(decision.state, caller, renew.lease));
   TRY(require_live(record));
   record.deadline = decision.now + record.ttl;
+  decision.touch(record.id());
   decision.add(effect::SetDeadline{record.id(), record.deadline});
   return Answer{wire::LeaseRenewed{.deadline_boottime_ns = record.deadline.boottime_ns}};
 }

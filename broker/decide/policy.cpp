@@ -30,6 +30,7 @@ Result<std::vector<LeaseId>> named_leases(State& state, const std::optional<Leas
 void start_drain(Decision& decision, LeaseRecord& record, TimePoint until) {
   if (!record.is(LeaseState::Live)) return;
   record.drain_deadline = until;
+  decision.touch(record.id());
   decision.add(effect::SetDrainDeadline{record.id(), until});
 }
 
@@ -37,6 +38,8 @@ void start_drain(Decision& decision, LeaseRecord& record, TimePoint until) {
 
 Outcome decide_call(Decision& decision, const Caller&, const wire::TenantAdmit& admit) {
   TRY(decision.state.tenants.admit(admit));
+  decision.touched.tenants.push_back(admit.tenant);
+  decision.touched.durable = true;
   return Answer{};
 }
 

@@ -65,6 +65,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseG
   }
   record.charged_blocks = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(record.charged_blocks + more + per_extent, ceiling));
+  decision.touch(record.id());
   take_extents(decision, record,
                {.call = caller.call, .extents = grow.extents, .ceiling = ceiling});
   return std::nullopt;
@@ -91,7 +92,7 @@ void decide_event(Decision& decision, const ReclaimAnswered& answered) {
                     to_string(record.id()), answered.extents->size(), given.size()));
   }
   scrub_given_back(decision, record, given);
-  recharge(decision.state, record);
+  recharge(decision, record);
   decision.reply(answered.call, resized(decision.state, record));
 }
 

@@ -48,7 +48,10 @@ void answer_pending_calls(Decision& decision, LeaseRecord& record) {
 /// An acquire that came to nothing replaced nothing: the next one may.
 void forget_replacement(Decision& decision, const LeaseRecord& record) {
   if (record.acquired || !record.replaces) return;
-  if (const auto old = decision.state.leases.find(*record.replaces)) (*old)->replaced_by.reset();
+  const auto old = decision.state.leases.find(*record.replaces);
+  if (!old) return;
+  (*old)->replaced_by.reset();
+  decision.touch((*old)->id());
 }
 
 void drain_extents(Decision& decision, const LeaseRecord& record) {
@@ -173,9 +176,15 @@ void close_if_returned(Decision& decision, LeaseRecord& record) {
   if (!record.is(LeaseState::Fenced) || !record.extents.empty() || record.memory_returned) return;
   record.clocks.reuse_ns = (decision.now - record.revoked_at()).count();
   decision.state.leases.close(record);
+  decision.touch(record.id());
+  const Worker* worker = decision.state.workers.find(record.worker());
+  if (worker == nullptr || worker->state == WorkerState::Gone) {
+    decision.touch(record.worker());  // its row goes with its last lease
+  }
 }
 
 void record_lease(Decision& decision, const LeaseRecord& record) {
+  decision.touch(record.id());
   const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease);
   decision.record(events::LeaseStateChanged{
       .lease = record.id(),
@@ -186,6 +195,7 @@ void record_lease(Decision& decision, const LeaseRecord& record) {
 }
 
 void record_extent(Decision& decision, ExtentId extent, const LeaseRecord* owner) {
+  decision.touch(extent);
   const ExtentRecord* found = decision.state.extents.find(extent);
   const ExtentState state = found ? found->state : ExtentState::Free;
   decision.record(events::RegionStateChanged{.region = extent.value,
@@ -195,6 +205,7 @@ void record_extent(Decision& decision, ExtentId extent, const LeaseRecord* owner
 }
 
 void record_region(Decision& decision, const WeightsRegion& region, std::string_view state) {
+  decision.touch(region.id);
   decision.record(events::RegionStateChanged{
       .region = region.id.value, .kind = "weights", .state = std::string(state), .lease = ""});
 }

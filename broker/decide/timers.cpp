@@ -47,6 +47,7 @@ void kill_worker(Decision& decision, Worker& worker) {
                             worker.name, worker.pid,
                             decision.state.config.fence_patience / std::chrono::milliseconds(1)));
   worker.state = WorkerState::Lost;
+  decision.touch(worker.id);
   const auto held = open_leases_where(
       decision.state, [&](const LeaseRecord& record) { return record.worker() == worker.id; });
   take_back(decision, held, RevokeReason::WorkerHung);

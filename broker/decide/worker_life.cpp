@@ -94,7 +94,9 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
   worker->name = attach.worker;
   worker->connection = caller.connection;
   worker->pid = caller.pid;
+  worker->start_ticks = caller.start_ticks;
   worker->uid = caller.uid;
+  decision.touch(worker->id);
   worker->token_key = derive_worker_key(state.config.token_key, worker->index, worker->id.value);
   decision.add(effect::BindWorker{worker->id, caller.connection});
   return attached(state, *worker);
@@ -107,9 +109,13 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
     return fail(Errc::PermissionDenied, "worker.attach comes first");
   }
   TRY(check_block_size(state, ready.kv_block_size_bytes));
-  if (state.extents.extent_size_bytes() == 0) state.extents.choose_size(ready.kv_block_size_bytes);
+  if (state.extents.extent_size_bytes() == 0) {
+    state.extents.choose_size(ready.kv_block_size_bytes);
+    decision.touched.shape = true;
+  }
   const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
   worker->state = WorkerState::Ready;
+  decision.touch(worker->id);
   worker->model = ready.model;
   worker->address = ready.address;
   worker->blocks_per_extent = static_cast<std::uint32_t>(
@@ -123,6 +129,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
 void lose_worker(Decision& decision, Worker& worker) {
   worker.socket_open = false;
   worker.state = WorkerState::Lost;
+  decision.touch(worker.id);
   take_back(decision, leases_on(decision.state, worker.id), RevokeReason::WorkerGone);
 }
 
@@ -130,6 +137,7 @@ void decide_event(Decision& decision, const WorkerExited& exited) {
   Worker* worker = decision.state.workers.find(exited.proof.worker());
   if (worker == nullptr || worker->state == WorkerState::Gone) return;
   worker->state = WorkerState::Gone;
+  decision.touch(worker->id);
   worker->socket_open = false;
   const std::vector<LeaseId> leases = leases_on(decision.state, worker->id);
   take_back(decision, leases, RevokeReason::WorkerGone);

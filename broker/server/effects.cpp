@@ -30,6 +30,46 @@ struct LogLine {
 
 }  // namespace
 
+/// Their rows name the objects. One that cannot be made now is refused when it is to be sent.
+void ServerEffects::make_memory(journal::Batch& batch) {
+  for (journal::Row& row : batch.rows) {
+    auto* extent = std::get_if<journal::ExtentRow>(&row);
+    if (extent == nullptr || extent->state != ExtentState::Owned) continue;
+    const auto identity = parts_.memory.make_extent(extent->id, extent->size_bytes);
+    if (!identity) continue;
+    extent->device = identity->device;
+    extent->inode = identity->inode;
+  }
+}
+
+void ServerEffects::note_refused(const journal::Batch& batch, const Error& why) {
+  for (const journal::Row& row : batch.rows) {
+    const auto* extent = std::get_if<journal::ExtentRow>(&row);
+    if (extent && extent->state == ExtentState::Owned) unwritten_extents_.emplace(extent->id, why);
+    const auto* region = std::get_if<journal::RegionRow>(&row);
+    if (region && region->state == RegionState::Loading)
+      unwritten_regions_.emplace(region->id, why);
+  }
+}
+
+template <class Id>
+std::optional<Error> ServerEffects::take_refusal(std::map<Id, Error>& refused, Id id) {
+  const auto node = refused.extract(id);
+  return node.empty() ? std::nullopt : std::optional(node.mapped());
+}
+
+void ServerEffects::perform(const effect::Journal& effect) {
+  journal::Batch batch = effect.batch;
+  if (batch.grants) make_memory(batch);
+  const auto written = parts_.journal.write(batch);
+  fault_point(FaultSite::BrokerJournalWritten);
+  if (written) return;
+  spdlog::error("a decision was not written down rows={} grants={} error={} detail=\"{}\"",
+                batch.rows.size(), batch.grants, name(written.error().code),
+                written.error().detail);
+  if (batch.grants) note_refused(batch, written.error());
+}
+
 void ServerEffects::perform(const effect::PublishGrant& effect) {
   fault_point(FaultSite::BrokerGrantDecided);
   parts_.table.grant(effect.lease, effect.deadline);
@@ -66,6 +106,11 @@ void ServerEffects::perform(const effect::ForgetWorker& effect) {
 
 void ServerEffects::perform(const effect::SendGrant& effect) {
   const wire::LeaseGrant& grant = effect.grant;
+  std::optional<Error> unwritten;
+  for (const ExtentId extent : grant.extents) {
+    if (auto refusal = take_refusal(unwritten_extents_, extent)) unwritten = std::move(refusal);
+  }
+  if (unwritten) return post_(GrantAnswered{grant.lease, grant.extents, unwritten, false});
   auto fds = parts_.memory.extents_for_worker(grant.extents, grant.extent_size_bytes);
   if (!fds) {
     return post_(GrantAnswered{grant.lease, grant.extents, std::move(fds).error(), false});
@@ -114,6 +159,9 @@ void ServerEffects::perform(const effect::VerifyExtents& effect) {
 }
 
 void ServerEffects::perform(const effect::CreateRegion& effect) {
+  if (auto unwritten = take_refusal(unwritten_regions_, effect.region)) {
+    return post_(RegionCreated{effect.region, std::move(unwritten)});
+  }
   post_(RegionCreated{effect.region,
                       error_of(parts_.memory.create_region(effect.region, effect.size_bytes))});
 }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
 
 #include "broker/core.hpp"
 #include "broker/event_log.hpp"
@@ -23,6 +25,7 @@ struct Parts {
   QuietObserver& quiet;
   Replies& replies;
   EventLog& log;
+  journal::Journal& journal;
   Duration call_patience;  ///< For a worker's answer that a caller waits for.
 };
 
@@ -31,6 +34,7 @@ class ServerEffects final : public EffectPerformer {
   ServerEffects(Parts parts, std::function<void(Event)> post)
       : parts_(parts), post_(std::move(post)) {}
 
+  void perform(const effect::Journal& effect) override;
   void perform(const effect::PublishGrant& effect) override;
   void perform(const effect::TakeAway& effect) override;
   void perform(const effect::SetDeadline& effect) override;
@@ -53,11 +57,18 @@ class ServerEffects final : public EffectPerformer {
   void perform(const effect::Warn& effect) override;
 
  private:
+  void make_memory(journal::Batch& batch);
+  void note_refused(const journal::Batch& batch, const Error& why);
+  /// The error under which nothing of this may leave the broker; asked once.
+  template <class Id>
+  std::optional<Error> take_refusal(std::map<Id, Error>& refused, Id id);
   void call_worker(AttachmentId worker, std::string_view method, control::Payload payload,
                    control::Peer::ReplyHandler on_reply);
 
   Parts parts_;
   std::function<void(Event)> post_;
+  std::map<ExtentId, Error> unwritten_extents_;  ///< Lent by a decision that could not be written.
+  std::map<RegionId, Error> unwritten_regions_;
 };
 
 }  // namespace leasehold

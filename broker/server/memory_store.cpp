@@ -7,6 +7,11 @@ namespace {
 
 constexpr std::uint64_t kUnknownBytes = ~std::uint64_t{0};
 
+Result<MemoryObject> new_extent(ExtentId id, std::size_t size_bytes) {
+  const std::string name = fmt::format("leasehold-extent-{}", id.value);
+  return MemoryObject::create({.name = name.c_str(), .size_bytes = size_bytes});
+}
+
 std::uint64_t allocated(const MemoryObject& object) {
   const auto bytes = object.allocated_bytes();
   return bytes ? *bytes : kUnknownBytes;
@@ -21,15 +26,20 @@ Result<std::vector<UniqueFd>> MemoryStore::extents_for_worker(std::span<const Ex
   for (const ExtentId id : extents) {
     auto found = extents_.find(id);
     if (found == extents_.end()) {
-      const std::string name = fmt::format("leasehold-extent-{}", id.value);
-      MemoryObject object =
-          TRY(MemoryObject::create({.name = name.c_str(), .size_bytes = size_bytes}));
-      found = made.emplace(id, std::move(object)).first;
+      found = made.emplace(id, TRY(new_extent(id, size_bytes))).first;
     }
     fds.push_back(TRY(found->second.fd().duplicate()));
   }
   extents_.merge(made);
   return fds;
+}
+
+Result<MemoryIdentity> MemoryStore::make_extent(ExtentId extent, std::size_t size_bytes) {
+  auto found = extents_.find(extent);
+  if (found == extents_.end()) {
+    found = extents_.emplace(extent, TRY(new_extent(extent, size_bytes))).first;
+  }
+  return found->second.identity();
 }
 
 Result<void> MemoryStore::punch(std::span<const ExtentId> extents) {

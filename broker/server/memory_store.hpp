@@ -19,6 +19,9 @@ class MemoryStore {
   Result<std::vector<UniqueFd>> extents_for_worker(std::span<const ExtentId> extents,
                                                    std::size_t size_bytes);
 
+  /// The extent's object, made if there is none yet. Errors: OutOfMemory, SystemError.
+  Result<MemoryIdentity> make_extent(ExtentId extent, std::size_t size_bytes);
+
   /// Gives the pages back. Extents that were never made are passed over.
   Result<void> punch(std::span<const ExtentId> extents);
 

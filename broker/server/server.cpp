@@ -52,6 +52,7 @@ class Server {
   LeaseTable table_;
   MemoryStore memory_;
   EventLog log_;
+  journal::NullJournal journal_;
   NoFdKeeper keeper_;
   QuietObserver quiet_;
   WorkerLinks links_;
@@ -76,7 +77,8 @@ Server::Server(asio::io_context& io, const BrokerConfig& config, LeaseTable tabl
       links_(io, worker_handlers()),
       replies_(table_, memory_, links_),
       effects_(
-          {table_, memory_, links_, quiet_, replies_, log_, kCallPatience * config.fence_patience},
+          {table_, memory_, links_, quiet_, replies_, log_, journal_,
+           kCallPatience * config.fence_patience},
           [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
       connections_(io, std::move(acceptor), connection_handlers(), options.worker_uids),

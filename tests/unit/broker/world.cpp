@@ -137,6 +137,13 @@ std::string World::proof_of(LeaseId lease) {
   return fenced ? std::string(name(fenced->state().proof)) : "";
 }
 
+void World::perform(const effect::Journal& effect) {
+  effects.push_back(effect);
+  grant_unwritten_ = disk_full && effect.batch.grants;
+  if (grant_unwritten_) return;  // what follows from it replaces these rows
+  for (const journal::Row& row : effect.batch.rows) apply(journal, row);
+}
+
 void World::perform(const effect::PublishGrant& effect) {
   effects.push_back(effect);
   table.grant(effect.lease, effect.deadline);
@@ -174,8 +181,8 @@ void World::perform(const effect::ForgetWorker& effect) {
 void World::perform(const effect::SendGrant& effect) {
   effects.push_back(effect);
   const wire::LeaseGrant& grant = effect.grant;
-  if (memory_fails) {
-    const Error why{Errc::OutOfMemory, "no memory"};
+  if (memory_fails || grant_unwritten_) {
+    const Error why{memory_fails ? Errc::OutOfMemory : Errc::DiskFull, "no room"};
     queue_.push_back(GrantAnswered{grant.lease, grant.extents, why, false});
     return;
   }
@@ -219,6 +226,7 @@ void World::perform(const effect::CreateRegion& effect) {
   effects.push_back(effect);
   std::optional<Error> refused;
   if (memory_fails) refused = Error{Errc::OutOfMemory, "no memory"};
+  if (grant_unwritten_) refused = Error{Errc::DiskFull, "no room"};
   queue_.push_back(RegionCreated{effect.region, refused});
 }
 

@@ -46,6 +46,7 @@ class World : public EffectPerformer {
   bool workers_answer = true;  ///< Grants are mapped, fenced leases unmapped, at once.
   bool memory_fails = false;   ///< No memory object can be made.
   bool seal_fails = false;
+  bool disk_full = false;      ///< The journal takes no grant.
   std::set<ExtentId> touched;  ///< Extents that somebody wrote to after their punch.
 
   std::vector<Effect> effects;           ///< Performed since the last `forget_effects`.
@@ -53,6 +54,7 @@ class World : public EffectPerformer {
   std::deque<effect::SendUnmap> unmaps;
   std::deque<effect::SendReclaim> reclaims;
   std::map<CallId, Result<Answer>> answers;
+  journal::Image journal;      ///< What a broker would start from now.
   std::set<ExtentId> objects;  ///< Extents that have memory now.
   std::vector<std::string> warnings;
 
@@ -93,6 +95,7 @@ class World : public EffectPerformer {
   template <class Wanted>
   std::vector<Wanted> performed() const;
 
+  void perform(const effect::Journal& effect) override;
   void perform(const effect::PublishGrant& effect) override;
   void perform(const effect::TakeAway& effect) override;
   void perform(const effect::SetDeadline& effect) override;
@@ -124,6 +127,7 @@ class World : public EffectPerformer {
 
   std::map<AttachmentId, std::unique_ptr<Line>> lines_;
   std::deque<Event> queue_;
+  bool grant_unwritten_ = false;
   std::uint64_t next_call_ = 1;
   std::uint64_t next_request_ = 1;
 };

@@ -1,0 +1,184 @@
+#include "broker/decide/write_down.hpp"
+
+#include <algorithm>
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint64_t kNumbersAtOnce = 1024;
+constexpr std::uint64_t kExtentNumbersAtOnce = 65'536;  // every grant takes some
+
+template <class Id>
+std::vector<Id> each_once(std::vector<Id>& touched) {
+  std::ranges::sort(touched);
+  const auto repeated = std::ranges::unique(touched);
+  touched.erase(repeated.begin(), repeated.end());
+  return std::move(touched);
+}
+
+journal::LeaseRow row_of(const LeaseRecord& record) {
+  journal::LeaseRow row{.id = record.id(),
+                        .worker = record.worker(),
+                        .scope = record.scope,
+                        .state = record.state(),
+                        .reason = reason_of(record.lease),
+                        .tenant = record.tenant,
+                        .holder = record.holder_process,
+                        .request = record.request,
+                        .ttl_ns = record.ttl.count(),
+                        .deadline_ns = record.deadline.boottime_ns,
+                        .drain_deadline_ns = record.drain_deadline.boottime_ns,
+                        .charged_blocks = record.charged_blocks,
+                        .region = record.region,
+                        .replaces = record.replaces.value_or(LeaseId{}),
+                        .replaced_by = record.replaced_by.value_or(LeaseId{})};
+  if (!record.is(LeaseState::Live)) row.revoked_ns = record.revoked_at().boottime_ns;
+  if (const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease)) {
+    row.fenced_ns = fenced->state().at.boottime_ns;
+    row.proof = name(fenced->state().proof);
+  }
+  return row;
+}
+
+/// True when the extent's state follows from its lease's.
+bool is_implied(const State& state, const ExtentRecord& extent) {
+  if (extent.state == ExtentState::Draining) return true;
+  if (extent.state != ExtentState::Scrubbing) return false;
+  const LeaseRecord* lease = state.leases.find_open(extent.lease);
+  return lease != nullptr && lease->is(LeaseState::Fenced);
+}
+
+bool has_open_lease(const State& state, AttachmentId worker) {
+  bool found = false;
+  state.leases.for_each_open(
+      [&](const LeaseRecord& record) { found = found || record.worker() == worker; });
+  return found;
+}
+
+/// Raises the marks a decision has passed. True when there was one.
+bool reserve_numbers(State& state) {
+  const auto raise = [](std::uint64_t& mark, std::uint64_t used, std::uint64_t at_once) {
+    if (used <= mark) return false;
+    mark = (used + at_once - 1) / at_once * at_once;
+    return true;
+  };
+  journal::Reserved& marks = state.reserved;
+  const bool generations =
+      raise(marks.generations, state.leases.highest_generation(), kNumbersAtOnce);
+  const bool attachments = raise(marks.attachments, state.workers.highest_id(), kNumbersAtOnce);
+  const bool extents = raise(marks.extents, state.extents.highest_id(), kExtentNumbersAtOnce);
+  const bool regions = raise(marks.regions, state.weights.highest_id(), kNumbersAtOnce);
+  return generations || attachments || extents || regions;
+}
+
+class RowsOf {
+ public:
+  explicit RowsOf(Decision& decision) : state_(decision.state) {
+    Touched& touched = decision.touched;
+    batch_.durable = touched.durable;
+    if (reserve_numbers(decision.state)) {
+      batch_.rows.push_back(state_.reserved);
+      batch_.durable = true;
+    }
+    if (touched.shape) {
+      batch_.rows.push_back(journal::ShapeRow{state_.extents.extent_size_bytes()});
+    }
+    for (const TenantId& id : touched.tenants) {
+      batch_.rows.push_back(journal::TenantRow{state_.tenants.find(id)->policy});
+    }
+    for (const AttachmentId id : each_once(touched.workers)) add(id);
+    for (const LeaseId id : each_once(touched.leases)) add(id);
+    for (const ExtentId id : each_once(touched.extents)) add(id);
+    for (const RegionId id : each_once(touched.regions)) add(id);
+  }
+
+  journal::Batch take() { return std::move(batch_); }
+
+ private:
+  void add(AttachmentId id) {
+    const Worker* worker = state_.workers.find(id);
+    const bool gone = worker == nullptr || worker->state == WorkerState::Gone;
+    if (gone && !has_open_lease(state_, id)) {
+      batch_.rows.push_back(journal::WorkerGone{id});
+      return;
+    }
+    batch_.rows.push_back(journal::WorkerRow{.id = id,
+                                             .index = worker->index,
+                                             .name = worker->name,
+                                             .process = {worker->pid, worker->start_ticks},
+                                             .uid = worker->uid,
+                                             .state = worker->state,
+                                             .model = worker->model,
+                                             .address = worker->address,
+                                             .blocks_per_extent = worker->blocks_per_extent});
+  }
+
+  void add(LeaseId id) {
+    const LeaseRecord* record = state_.leases.find_open(id);
+    if (record == nullptr) {
+      batch_.rows.push_back(journal::LeaseGone{id});
+      return;
+    }
+    batch_.rows.push_back(row_of(*record));
+  }
+
+  void add(ExtentId id) {
+    const ExtentRecord* extent = state_.extents.find(id);
+    if (extent == nullptr) {
+      batch_.rows.push_back(journal::ExtentGone{id});
+    } else if (!is_implied(state_, *extent)) {
+      batch_.rows.push_back(journal::ExtentRow{.id = id,
+                                               .lease = extent->lease,
+                                               .state = extent->state,
+                                               .size_bytes = state_.extents.extent_size_bytes()});
+    }
+  }
+
+  void add(RegionId id) {
+    const auto found = state_.weights.regions().find(id);
+    if (found == state_.weights.regions().end()) {
+      batch_.rows.push_back(journal::RegionGone{id});
+      return;
+    }
+    const WeightsRegion& region = found->second;
+    batch_.rows.push_back(journal::RegionRow{.id = id,
+                                             .key = region.key,
+                                             .size_bytes = region.size_bytes,
+                                             .state = region.state,
+                                             .loader = region.loader});
+  }
+
+  const State& state_;
+  journal::Batch batch_;
+};
+
+bool lowers_to(const Effect& effect, LeaseState state) {
+  const auto* taken = std::get_if<effect::TakeAway>(&effect);
+  return taken != nullptr && taken->flips.front().to == state;
+}
+
+bool lends(const Effect& effect) {
+  return std::holds_alternative<effect::PublishGrant>(effect) ||
+         std::holds_alternative<effect::SendGrant>(effect);
+}
+
+bool must_follow(const Effect& effect, bool revokes) {
+  if (lends(effect) || lowers_to(effect, LeaseState::Fenced)) return true;
+  return !revokes && std::holds_alternative<effect::Reply>(effect);
+}
+
+}  // namespace
+
+void write_down(Decision& decision) {
+  journal::Batch batch = RowsOf(decision).take();
+  if (batch.rows.empty()) return;
+  std::vector<Effect>& effects = decision.effects();
+  batch.grants = std::ranges::any_of(effects, lends);
+  const bool revokes = std::ranges::any_of(
+      effects, [](const Effect& each) { return lowers_to(each, LeaseState::Revoked); });
+  const auto place = std::ranges::find_if(
+      effects, [revokes](const Effect& each) { return must_follow(each, revokes); });
+  effects.insert(place, effect::Journal{std::move(batch)});
+}
+
+}  // namespace leasehold

@@ -1,0 +1,195 @@
+#include <catch2/catch.hpp>
+
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr ConnectionId kWorkerSocket{10};
+
+struct Serving : World {
+  AttachmentId worker = attach_worker("w0", kWorkerSocket);
+  Serving() {
+    admit_tenant("a");
+    forget_effects();
+  }
+  std::size_t place_of(auto matches) const {
+    const auto found = std::find_if(effects.begin(), effects.end(), matches);
+    return static_cast<std::size_t>(found - effects.begin());
+  }
+  template <class Wanted>
+  std::size_t first() const {
+    return place_of([](const Effect& each) { return std::holds_alternative<Wanted>(each); });
+  }
+  std::size_t first_flip(LeaseState to) const {
+    return place_of([to](const Effect& each) {
+      const auto* taken = std::get_if<effect::TakeAway>(&each);
+      return taken != nullptr && taken->flips.front().to == to;
+    });
+  }
+  /// Of the journal effects, the one that says this of the lease.
+  std::size_t written(LeaseId lease, LeaseState wanted) const {
+    return place_of([&](const Effect& each) {
+      const auto* entry = std::get_if<effect::Journal>(&each);
+      if (entry == nullptr) return false;
+      return std::any_of(entry->batch.rows.begin(), entry->batch.rows.end(), [&](auto& row) {
+        const auto* said = std::get_if<journal::LeaseRow>(&row);
+        return said != nullptr && said->id == lease && said->state == wanted;
+      });
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("journal: a grant is written before its word, its descriptors and its answer") {
+  Serving world;
+  const LeaseId lease = world.acquired("a");
+  const std::size_t written = world.written(lease, LeaseState::Live);
+  CHECK(written < world.first<effect::PublishGrant>());
+  CHECK(written < world.first<effect::SendGrant>());
+  CHECK(world.performed<effect::Journal>().size() == 1);
+}
+
+TEST_CASE("journal: a revocation waits for no disk, a fence does") {
+  Serving world;
+  const LeaseId lease = world.acquired("a");
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.forget_effects();
+
+  world.revoke(lease);
+  const std::size_t revoked = world.written(lease, LeaseState::Revoked);
+  CHECK(world.first_flip(LeaseState::Revoked) < revoked);
+  CHECK(world.first<effect::BeginQuietWatch>() < revoked);
+  CHECK(world.first<effect::Reply>() < revoked);
+
+  world.end_unit(world.worker);
+  CHECK(world.written(lease, LeaseState::Fenced) < world.first_flip(LeaseState::Fenced));
+}
+
+TEST_CASE("journal: an admission, an attach and a ready are written before they are answered") {
+  World world;
+  world.admit_tenant("a");
+  world.attach_worker("w0", kWorkerSocket);
+  std::size_t waiting = 0;
+  for (const Effect& effect : world.effects) {
+    if (std::holds_alternative<effect::Journal>(effect)) waiting = 1;
+    if (!std::holds_alternative<effect::Reply>(effect)) continue;
+    CHECK(waiting == 1);
+    waiting = 0;
+  }
+  CHECK(world.journal.tenants.contains({"a"}));
+  CHECK(world.journal.workers.at({1}).state == WorkerState::Ready);
+  CHECK(world.journal.extent_size_bytes == 2 * kMiB);
+}
+
+TEST_CASE("journal: the image knows a lease, who asked, its extents, and forgets all in the end") {
+  Serving world;
+  const LeaseId lease = world.acquired("a", 16);
+
+  const journal::LeaseRow& row = world.journal.leases.at(lease);
+  CHECK(row.holder.pid == 1000);
+  CHECK_FALSE(row.request.request_id.empty());
+  CHECK(row.charged_blocks == 16);
+  CHECK(row.deadline_ns > 0);
+  CHECK(world.journal.extents.size() == 2);
+
+  world.revoke(lease);
+  CHECK(world.journal.leases.empty());
+  CHECK(world.journal.extents.empty());
+  CHECK(world.journal.workers.size() == 1);
+  world.post(WorkerExited{exit_of(world.worker)});
+  CHECK(world.journal.workers.empty());
+}
+
+TEST_CASE("journal: a renewal, a drain and a changed size are known, too") {
+  Serving world;
+  const LeaseId lease = world.acquired("a", 8);
+  const auto before = world.journal.leases.at(lease);
+  world.advance(1s);
+
+  world.call(kHolder, wire::LeaseRenew{.lease = lease});
+  CHECK(world.journal.leases.at(lease).deadline_ns == before.deadline_ns + 1'000'000'000);
+
+  world.call(kHolder, wire::LeaseGrow{.lease = lease, .extents = 1});
+  CHECK(world.journal.leases.at(lease).charged_blocks == 16);
+  CHECK(world.journal.extents.size() == 2);
+
+  world.call(kOperator, wire::LeaseDrain{.lease = lease, .grace_ms = 5000});
+  CHECK(world.journal.leases.at(lease).drain_deadline_ns != 0);
+}
+
+TEST_CASE("journal: an extent given back by a live lease is known to be dirty until verified") {
+  Serving world;
+  const LeaseId lease = world.acquired("a", 16);
+  const ExtentId given = world.record(lease).extents.back();
+  world.touched.insert(given);
+
+  world.call(kHolder, wire::LeaseShrink{.lease = lease});
+  const auto asked = world.reclaims.front();
+  world.post(ReclaimAnswered{lease, asked.call, std::vector{given}});
+
+  CHECK(world.journal.extents.at(given).state == ExtentState::Quarantined);
+  CHECK(world.journal.leases.at(lease).charged_blocks == 8);
+}
+
+TEST_CASE("journal: numbers are reserved, durably, before the first beyond the mark is used") {
+  Serving world;
+  CHECK(world.journal.reserved.attachments == 1024);
+  CHECK(world.journal.reserved.generations == 0);
+
+  world.acquired("a");
+
+  CHECK(world.journal.reserved.generations == 1024);
+  CHECK(world.journal.reserved.extents == 65'536);
+  CHECK(world.performed<effect::Journal>().front().batch.durable);
+  world.forget_effects();
+  world.acquired("a");
+  CHECK_FALSE(world.performed<effect::Journal>().front().batch.durable);
+}
+
+TEST_CASE("journal: on a full disk nothing is lent, and nothing else changes") {
+  Serving world;
+  const LeaseId before = world.acquired("a");
+  world.disk_full = true;
+
+  CHECK(world.refusal(world.acquire("a")) == Errc::DiskFull);
+  CHECK(world.performed<effect::SendGrant>().size() == 2);  // the second never left
+  CHECK(world.state.extents.records().size() == 1);
+  CHECK(world.record(before).is(LeaseState::Live));
+
+  world.revoke(before);
+  CHECK(world.state.extents.records().empty());
+  CHECK(world.journal.leases.empty());
+  world.disk_full = false;
+  CHECK(world.acquired("a").generation > 0);
+}
+
+TEST_CASE("journal: a region appears with its loader and goes when its room is needed") {
+  World world;
+  world.attach_worker("w0", kWorkerSocket);
+  const wire::WeightsOpen open{
+      .model = "m", .file_inode = 1, .file_size_bytes = 9, .size_bytes = 40 * kMiB};
+
+  const CallId opened = world.call(kWorkerSocket, open);
+  const RegionId region = world.answer<wire::WeightsOpened>(opened).region;
+  CHECK(world.journal.regions.at(region).state == RegionState::Loading);
+  CHECK(world.journal.leases.size() == 1);
+
+  world.call(kWorkerSocket, wire::WeightsPublish{.region = region});
+  CHECK(world.journal.regions.at(region).state == RegionState::Published);
+  world.post(WorkerExited{exit_of({1})});
+  CHECK(world.journal.regions.at(region).state == RegionState::Retained);
+  CHECK(world.journal.leases.empty());
+}
+
+TEST_CASE("journal: on a full disk no weights are opened") {
+  World world;
+  world.attach_worker("w0", kWorkerSocket);
+  world.disk_full = true;
+  const wire::WeightsOpen open{.model = "m", .file_size_bytes = 9, .size_bytes = 40 * kMiB};
+  CHECK(world.refusal(world.call(kWorkerSocket, open)) == Errc::DiskFull);
+  CHECK(world.state.weights.regions().empty());
+}
