@@ -5,6 +5,12 @@
 namespace leasehold {
 
 void EventLog::append(events::Event event, TimePoint at) {
+  if (file_) {
+    if (auto written = file_->append(event, at); !written) {
+      lost_file_ = std::move(written).error();
+      file_.reset();
+    }
+  }
   events_.push_back({next_++, {std::move(event), at}});
   if (events_.size() > capacity_) events_.pop_front();
 }

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "ipc/control/events.hpp"
+#include "ipc/control/event_file.hpp"
 
 namespace leasehold {
 
@@ -20,6 +22,11 @@ class EventLog {
 
   explicit EventLog(std::size_t capacity = kCapacity) : capacity_(capacity) {}
 
+  /// Every later event also goes there. Until a write fails: then nothing more does, and
+  /// `lost_file` says why, once.
+  void also_write_to(events::EventFile file) { file_.emplace(std::move(file)); }
+  std::optional<Error> lost_file() { return std::exchange(lost_file_, std::nullopt); }
+
   void append(events::Event event, TimePoint at);
 
   /// Up to `limit` events with a sequence above `after`, oldest first.
@@ -29,6 +36,8 @@ class EventLog {
   std::size_t capacity_;
   std::uint64_t next_ = 1;
   std::deque<NumberedEvent> events_;
+  std::optional<events::EventFile> file_;
+  std::optional<Error> lost_file_;
 };
 
 }  // namespace leasehold

@@ -50,6 +50,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   app.add_option("--log-level", options.log_level, "how much is logged")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
       ->capture_default_str();
+  app.add_option("--event-log", options.event_log, "append every committed step to this file");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

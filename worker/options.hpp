@@ -21,6 +21,7 @@ struct WorkerOptions {
   KvType kv_type = KvType::F16;
   std::chrono::microseconds slow_motion{0};
   std::string log_level = "info";
+  std::string event_log;  ///< Empty: none.
 };
 
 /// Nothing when the program should end now with `exit_code` (help, wrong usage).

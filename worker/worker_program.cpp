@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "common/random.hpp"
+#include "ipc/control/event_file.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
 #include "worker/engine/engine_loop.hpp"
@@ -65,9 +66,12 @@ Result<std::unique_ptr<Backend>> make_backend(const WorkerOptions& options,
 }
 
 /// One line a step, for those who asked for it.
-void log_step(const events::BatchedDecodeStep& step, TimePoint now) {
-  if (!spdlog::should_log(spdlog::level::debug)) return;
-  spdlog::debug("step committed event={}", events::to_json(step, now).dump());
+void log_step(std::optional<events::EventFile>& file, const StepReport& report) {
+  if (!file || !report.ran) return;
+  const auto written = file->append(report.summary, report.decided_at);
+  if (written) return;
+  spdlog::error("no more steps go into the event log reason=\"{}\"", written.error().detail);
+  file.reset();
 }
 
 BackendLimits limits_of(const ModelConfig& model) {
@@ -121,6 +125,7 @@ class WorkerProgram final : public RevocationObserver {
   boost::asio::steady_timer lost_timer_{io_};
   std::optional<TenantServer::Acceptor> acceptor_;  // until the doors open
   std::optional<Attachment> attachment_;
+  std::optional<events::EventFile> event_file_;  // the engine's thread alone writes
   std::unique_ptr<BrokerLink> broker_;
   std::unique_ptr<Backend> backend_;
   std::optional<ThreadGate> commit_gate_;
@@ -146,6 +151,9 @@ Result<void> WorkerProgram::start() {
   // First what costs nothing: a bad path is better known before the weights are loaded.
   acceptor_.emplace(TRY(TenantServer::listen(io_, options_.listen_path)));
   start_io();
+  if (!options_.event_log.empty()) {
+    event_file_.emplace(TRY(events::EventFile::open(options_.event_log)));
+  }
   TRY(connect());
   TRY(build_engine());
   TRY(bind_weights(*engine_));
@@ -197,9 +205,7 @@ Result<void> WorkerProgram::build_engine() {
 EngineLoop::Hooks WorkerProgram::loop_hooks() {
   return {.on_report =
               [this](StepReport report) {
-                if (report.ran) {
-                  log_step(report.summary, clock_.now());
-                }
+                log_step(event_file_, report);
                 server_->deliver(std::move(report.events));
               },
           .on_growth = [this](const std::vector<GrowthWish>& wishes) { leases_->grow(wishes); },

@@ -194,6 +194,9 @@ void ServerEffects::perform(const effect::Reply& effect) {
 void ServerEffects::perform(const effect::AppendEvent& effect) {
   std::visit(LogLine{}, effect.event);
   parts_.log.append(effect.event, effect.at);
+  if (const auto lost = parts_.log.lost_file()) {
+    spdlog::error("no more events go into the event log reason=\"{}\"", lost->detail);
+  }
 }
 
 void ServerEffects::perform(const effect::Warn& effect) {

@@ -55,6 +55,8 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
                "Let operators read leased memory (extent.open); for demos and tests");
   app.add_option("--log-level", options.log_level, "trace, debug, info, warn or error")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
+  app.add_option("--event-log", options.event_log,
+                 "Append every event to this file, one JSON object per line");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -22,6 +22,7 @@ struct BrokerOptions {
   std::set<uid_t> worker_uids;
   bool allow_memory_audit = false;  ///< Operators may look at leased memory.
   std::string log_level = "info";
+  std::string event_log;  ///< Empty: none.
 };
 
 /// The options, or the exit code of a program that has said everything already: 0 after --help,

@@ -35,6 +35,7 @@ class Server {
   Server(asio::io_context& io, const BrokerConfig& config, LeaseTable table,
          asio::local::stream_protocol::acceptor acceptor, const BrokerOptions& options);
   Result<void> start();
+  void write_events_to(events::EventFile file) { log_.also_write_to(std::move(file)); }
 
  private:
   Connections::Handlers connection_handlers();
@@ -208,6 +209,9 @@ Result<void> run_broker(const BrokerOptions& options) {
   make_socket_folder(options);
   auto acceptor = TRY(control::listen_on(io, options.socket, options.socket_mode));
   Server server(io, config, std::move(table), std::move(acceptor), options);
+  if (!options.event_log.empty()) {
+    server.write_events_to(TRY(events::EventFile::open(options.event_log)));
+  }
   TRY(server.start());
   spdlog::info("broker serves socket={} capacity_bytes={} weights_capacity_bytes={} slots={}",
                options.socket, options.capacity_bytes, options.weights_capacity_bytes,

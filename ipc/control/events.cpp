@@ -42,6 +42,7 @@ void describe(auto& e, auto& fields, const BatchedDecodeStep*) {
   fields.field("n_seqs", e.n_seqs);
   fields.field("emitted_tokens", e.emitted_tokens);
   fields.field("per_seq_kv_positions", e.per_seq_kv_positions);
+  fields.field("per_seq_leases", e.per_seq_leases);
 }
 
 void describe(auto& e, auto& fields, const Rebind*) {

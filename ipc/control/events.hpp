@@ -43,12 +43,14 @@ struct ForwardRevoked {
   std::int64_t since_flip_ns = 0;
 };
 
-/// `batched_decode_step`: one committed step.
+/// `batched_decode_step`: one committed step. Its stamp is from before the words were read for the
+/// commit, so a lease that was fenced earlier than that can have no row in it.
 struct BatchedDecodeStep {
   std::uint64_t step = 0;
   std::uint32_t n_seqs = 0;
   std::uint32_t emitted_tokens = 0;
   std::vector<std::uint32_t> per_seq_kv_positions;
+  std::vector<LeaseId> per_seq_leases;  ///< Under which each of these moved.
 };
 
 /// `rebind`: a request goes on under another lease.

@@ -131,6 +131,7 @@ Result<StepReport> Engine::step() {
 
   const LaunchStatus status = transformer_.forward(*weights_, batch.input());
   sample_all(plan, batch, status.live);
+  const TimePoint decided_at = parts_.clock->now();
   const SequenceMask live = status.live & decide(plan, batch);
   if (batch.gates().engine_refused()) {
     end_refused(plan, refusals);
@@ -138,9 +139,9 @@ Result<StepReport> Engine::step() {
                 fmt::format("step {} stopped: the engine's lease was taken back; no sequence moved",
                             step_));
   }
-  StepReport report{.ran = true};
+  StepReport report{.ran = true, .decided_at = decided_at};
   report.summary = {.step = step_, .n_seqs = static_cast<std::uint32_t>(plan.parts.size())};
-  report.summary.per_seq_kv_positions = commit(plan, refusals, live);
+  commit(plan, refusals, live, report.summary);
   report.events = scheduler_.take_events();
   for (const SchedulerEvent& event : report.events) {
     if (std::holds_alternative<Token>(event)) ++report.summary.emitted_tokens;
@@ -235,16 +236,16 @@ SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
   return decided;
 }
 
-std::vector<std::uint32_t> Engine::commit(const StepPlan& plan, const StepRefusals& refusals,
-                                          SequenceMask live) {
-  std::vector<std::uint32_t> positions;
+void Engine::commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live,
+                    events::BatchedDecodeStep& summary) {
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
     if ((live >> i & 1) == 0) continue;
-    positions.push_back(plan.parts[i].sequence->blocks.committed() + plan.parts[i].n_rows);
+    const Sequence& sequence = *plan.parts[i].sequence;
+    summary.per_seq_kv_positions.push_back(sequence.blocks.committed() + plan.parts[i].n_rows);
+    summary.per_seq_leases.push_back(sequence.request.lease);
     commit_part(plan.parts[i], i);
   }
   end_refused(plan, refusals);
-  return positions;
 }
 
 /// Whoever was refused on his own account has been told so already, whatever became of the step.

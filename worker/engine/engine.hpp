@@ -42,6 +42,7 @@ struct StepReport {
   bool ran = false;  ///< False: nothing to run; wait for an event.
   std::vector<SchedulerEvent> events;
   events::BatchedDecodeStep summary;  ///< When `ran`.
+  TimePoint decided_at;               ///< When `ran`: just before the words were read once more.
 };
 
 class Engine {
@@ -112,8 +113,8 @@ class Engine {
   std::optional<TokenId> next_token(std::uint32_t part) const;
   SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
   /// Returns the positions each committed sequence has in its cache now.
-  std::vector<std::uint32_t> commit(const StepPlan& plan, const StepRefusals& refusals,
-                                    SequenceMask live);
+  void commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live,
+              events::BatchedDecodeStep& summary);
   void end_refused(const StepPlan& plan, const StepRefusals& refusals);
   void forget_scratch();
   void commit_part(const PlannedRows& part, std::uint32_t index);

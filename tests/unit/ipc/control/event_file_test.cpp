@@ -1,0 +1,62 @@
+#include "ipc/control/event_file.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
+
+using namespace leasehold;
+
+namespace {
+
+/// A file of its own for each case, gone afterwards.
+struct Place {
+  std::string path;
+  explicit Place(const std::string& name)
+      : path(std::filesystem::temp_directory_path() /
+             ("leasehold-" + name + std::to_string(::getpid()) + ".jsonl")) {
+    std::filesystem::remove(path);
+  }
+  ~Place() { std::filesystem::remove(path); }
+};
+
+void append(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::app) << text;
+}
+
+}  // namespace
+
+TEST_CASE("event file: what was appended is read back in order, over two openings") {
+  const Place place("two-openings");
+  for (const std::uint64_t step : {1u, 2u}) {
+    auto file = events::EventFile::open(place.path).value();
+    REQUIRE(file.append(events::BatchedDecodeStep{.step = step, .per_seq_leases = {{5, 1}}},
+                        TimePoint{static_cast<std::int64_t>(10 * step)}));
+  }
+  const auto read = events::read_event_file(place.path);
+  REQUIRE(read);
+  REQUIRE(read->size() == 2);
+  CHECK(read->at(0).at == TimePoint{10});
+  const auto& second = std::get<events::BatchedDecodeStep>(read->at(1).event);
+  CHECK(second.step == 2);
+  CHECK(second.per_seq_leases == std::vector{LeaseId{5, 1}});
+}
+
+TEST_CASE("event file: a line torn by a death is left out, but only at the end") {
+  const Place place("torn");
+  auto file = events::EventFile::open(place.path).value();
+  REQUIRE(file.append(events::LeaseStateChanged{.lease = {5, 1}}, TimePoint{1}));
+  append(place.path, R"({"event":"lease_st)");
+  CHECK(events::read_event_file(place.path).value().size() == 1);
+  append(place.path, "\n");
+  const auto torn_inside = events::read_event_file(place.path);
+  REQUIRE_FALSE(torn_inside);
+  CHECK(torn_inside.error().code == Errc::BadRequest);
+  CHECK(torn_inside.error().detail.find(":2 ") != std::string::npos);
+}
+
+TEST_CASE("event file: no file, no events, and an error that says so") {
+  CHECK(events::read_event_file("/nowhere/at/all").error().code == Errc::FileNotFound);
+  CHECK(events::EventFile::open("/nowhere/at/all").error().code == Errc::SystemError);
+}
