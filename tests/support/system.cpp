@@ -1,10 +1,11 @@
-#include "tests/process/system/system.hpp"
+#include "tests/support/system.hpp"
 
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <stdexcept>
 
 namespace leasehold::testing {
@@ -63,7 +64,9 @@ bool Tenant::read_tokens(std::size_t count) {
 }
 
 int Tenant::finish() {
-  while (!read()) wait(child_.output().get(), 100);
+  if (read_until([](const auto&) { return false; }); !read()) {
+    throw std::runtime_error("a tenant does not end");
+  }
   std::optional<int> status;
   eventually([&] { return (status = child_.status()).has_value(); });
   return status.value_or(-1);
@@ -72,25 +75,33 @@ int Tenant::finish() {
 // ----------------------------------------------------------------------------------------- System
 
 System::System(SystemSpec spec) : spec_(std::move(spec)), directory_(fresh_directory()) {
-  std::vector<std::string> arguments{"--socket", broker_socket(), "--capacity", "64MiB",
-                                     "--allow-memory-audit"};
-  const auto& more = spec_.broker_arguments;
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  const bool patient = std::ranges::find(more, "--fence-patience-ms") == more.end();
-  if (patient) arguments.insert(arguments.end(), {"--fence-patience-ms", "600000"});
-  broker_.emplace(start("leasehold-broker", arguments, {}, false));
-  const bool listens = eventually([this] {
-    auto connected = demo::BrokerView::connect(broker_socket());
-    if (!connected) return false;
-    view_.emplace(*std::move(connected));
-    return true;
-  });
-  if (!listens) throw std::runtime_error("the broker does not listen");
+  if (!start_broker(spec_.broker_fault)) throw std::runtime_error("the broker does not listen");
   if (!spec_.start_worker) return;
   start_worker("w1", spec_.worker_fault);
   if (!eventually([this] { return worker_is_ready(); })) {
     throw std::runtime_error("the worker is not ready");
   }
+}
+
+bool System::start_broker(const std::string& fault) {
+  view_.reset();
+  broker_.reset();
+  std::vector<std::string> arguments{"--socket", broker_socket(), "--capacity", "64MiB",
+                                     "--allow-memory-audit"};
+  ++brokers_;
+  const auto history = event_log_arguments("broker");
+  arguments.insert(arguments.end(), history.begin(), history.end());
+  const auto& more = spec_.broker_arguments;
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const bool patient = std::ranges::find(more, "--fence-patience-ms") == more.end();
+  if (patient) arguments.insert(arguments.end(), {"--fence-patience-ms", "600000"});
+  broker_.emplace(start("leasehold-broker", arguments, fault, false));
+  return eventually([this] {
+    auto connected = demo::BrokerView::connect(broker_socket());
+    if (!connected) return false;
+    view_.emplace(*std::move(connected));
+    return true;
+  });
 }
 
 System::~System() {
@@ -106,16 +117,32 @@ Child System::start(const std::string& program, std::vector<std::string> argumen
   if (!fault.empty()) argv = {"/usr/bin/env", "LEASEHOLD_FAULT=" + fault};
   argv.push_back(program_path(program));
   argv.insert(argv.end(), arguments.begin(), arguments.end());
-  const std::string log = directory_ / (program + "-" + std::to_string(++programs_) + ".log");
-  return must(Child::start({.argv = std::move(argv), .log_path = log, .read_output = read_output}));
+  last_log_ = directory_ / (program + "-" + std::to_string(++programs_) + ".log");
+  return must(
+      Child::start({.argv = std::move(argv), .log_path = last_log_, .read_output = read_output}));
+}
+
+std::vector<std::string> System::event_log_arguments(const std::string& name) {
+  const std::string file = name + "-" + std::to_string(event_logs_.size()) + ".jsonl";
+  event_logs_.push_back({name, brokers_ - 1, directory_ / file});
+  return {"--event-log", event_logs_.back().path};
 }
 
 void System::start_worker(const std::string& name, const std::string& fault) {
   std::vector<std::string> arguments{"--broker", broker_socket(),  "--name",   name,
                                      "--model",  own_model_path(), "--listen", worker_socket(name)};
   arguments.insert(arguments.end(), spec_.worker_arguments.begin(), spec_.worker_arguments.end());
+  const auto history = event_log_arguments(name);
+  arguments.insert(arguments.end(), history.begin(), history.end());
   workers_.erase(name);
   workers_.emplace(name, start("leasehold-worker", arguments, fault, false));
+  worker_logs_[name] = last_log_;
+}
+
+bool System::worker_says_ready(const std::string& name) const {
+  std::ifstream file(worker_logs_.at(name));
+  const std::string log{std::istreambuf_iterator<char>(file), {}};
+  return log.find("ready name=" + name) != std::string::npos;
 }
 
 bool System::worker_is_ready(const std::string& name) {
@@ -147,7 +174,7 @@ std::unique_ptr<Tenant> System::start_tenant(const TenantSpec& spec) {
                                      "json"};
   if (spec.rebind) arguments.push_back("--rebind");
   arguments.insert(arguments.end(), spec.more.begin(), spec.more.end());
-  return std::make_unique<Tenant>(start("leasehold-tenant", arguments, {}, true));
+  return std::make_unique<Tenant>(start("leasehold-tenant", arguments, spec.fault, true));
 }
 
 std::vector<std::int32_t> System::undisturbed(const TenantSpec& spec) {
@@ -156,9 +183,13 @@ std::vector<std::int32_t> System::undisturbed(const TenantSpec& spec) {
   return tenant->record().tokens;
 }
 
-int System::brokerctl(std::vector<std::string> arguments) {
+Child System::start_brokerctl(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"--socket", broker_socket()});
-  Child child = start("brokerctl", arguments, {}, false);
+  return start("brokerctl", arguments, {}, false);
+}
+
+int System::brokerctl(std::vector<std::string> arguments) {
+  Child child = start_brokerctl(std::move(arguments));
   std::optional<int> status;
   eventually([&] { return (status = child.status()).has_value(); });
   return status.value_or(-1);
@@ -197,6 +228,17 @@ bool System::pool_is_whole() {
     const wire::StatusView now = status();
     return now.free_bytes == now.capacity_bytes;
   });
+}
+
+bool is_stopped(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  const auto state = stat.rfind(") ");
+  return state != std::string::npos && stat[state + 2] == 'T';
+}
+
+bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole) {
+  return part.size() <= whole.size() && std::equal(part.begin(), part.end(), whole.begin());
 }
 
 bool all_zero_and_free(const std::vector<demo::KeptExtent>& extents) {

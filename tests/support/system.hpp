@@ -45,13 +45,22 @@ struct TenantSpec {
   std::uint32_t max_tokens = 120;
   bool rebind = false;
   std::vector<std::string> more;
+  std::string fault;  ///< LEASEHOLD_FAULT of its process; empty for none.
 };
 
 struct SystemSpec {
   std::vector<std::string> broker_arguments;
   std::vector<std::string> worker_arguments = {"--slow-motion-us", "30"};
+  std::string broker_fault;  ///< LEASEHOLD_FAULT of the first broker; empty for none.
   std::string worker_fault;  ///< LEASEHOLD_FAULT of the first worker; empty for none.
   bool start_worker = true;
+};
+
+/// Where a program wrote what happened (--event-log), and which broker that was under.
+struct EventLogFile {
+  std::string name;  ///< Of the worker; "broker" for the broker's own.
+  std::size_t broker = 0;
+  std::string path;
 };
 
 class System {
@@ -66,9 +75,13 @@ class System {
   const std::filesystem::path& directory() const { return directory_; }
 
   Child& broker() { return *broker_; }
+  /// Takes the place of one that has ended, or ends it first. False when it does not listen.
+  bool start_broker(const std::string& fault = {});
   Child& worker(const std::string& name = "w1") { return workers_.at(name); }
   void start_worker(const std::string& name, const std::string& fault = {});
   bool worker_is_ready(const std::string& name = "w1");
+  /// As it says itself: for when the broker cannot be asked.
+  bool worker_says_ready(const std::string& name = "w1") const;
   /// Kills it and forgets it.
   void remove_worker(const std::string& name);
 
@@ -78,6 +91,9 @@ class System {
   std::vector<std::int32_t> undisturbed(const TenantSpec& spec);
   /// Exit code of brokerctl with these arguments.
   int brokerctl(std::vector<std::string> arguments);
+  Child start_brokerctl(std::vector<std::string> arguments);
+  /// Of every broker and worker that was started, in that order.
+  const std::vector<EventLogFile>& event_logs() const { return event_logs_; }
 
   demo::BrokerView& view() { return *view_; }
   wire::StatusView status();
@@ -91,14 +107,25 @@ class System {
  private:
   Child start(const std::string& program, std::vector<std::string> arguments,
               const std::string& fault, bool read_output);
+  std::vector<std::string> event_log_arguments(const std::string& name);
 
   SystemSpec spec_;
   std::filesystem::path directory_;
   int programs_ = 0;
+  std::string last_log_;
+  std::size_t brokers_ = 0;
+  std::vector<EventLogFile> event_logs_;
   std::map<std::string, Child> workers_;
+  std::map<std::string, std::string> worker_logs_;
   std::optional<Child> broker_;
   std::optional<demo::BrokerView> view_;
 };
+
+/// Stopped by a signal, as the kernel tells it.
+bool is_stopped(pid_t pid);
+
+/// What was told is the beginning of what would have been told.
+bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole);
 
 /// Every kept extent reads as zero and has no memory behind it.
 bool all_zero_and_free(const std::vector<demo::KeptExtent>& extents);

@@ -2,25 +2,12 @@
 #include <signal.h>
 
 #include <catch2/catch.hpp>
-#include <fstream>
 
 #include "common/process.hpp"
-#include "tests/process/system/system.hpp"
+#include "tests/support/system.hpp"
 
 namespace leasehold::testing {
 namespace {
-
-bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole) {
-  return part.size() <= whole.size() && std::equal(part.begin(), part.end(), whole.begin());
-}
-
-/// Stopped by a signal, as the kernel tells it.
-bool is_stopped(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string stat{std::istreambuf_iterator<char>(file), {}};
-  const auto state = stat.rfind(") ");
-  return state != std::string::npos && stat[state + 2] == 'T';
-}
 
 const TenantSpec kAnn{.tenant = "ann", .prompt = "Once upon a time"};
 const TenantSpec kBob{.tenant = "bob", .prompt = "The little fox"};

@@ -6,7 +6,7 @@
 #include "common/process.hpp"
 #include "common/random.hpp"
 #include "ipc/control/client.hpp"
-#include "tests/process/system/system.hpp"
+#include "tests/support/system.hpp"
 
 namespace leasehold::testing {
 namespace {
