@@ -20,6 +20,10 @@ Result<BrokerView> BrokerView::connect(const std::string& path) {
   return BrokerView(TRY(control::Client::connect(path)));
 }
 
+Result<wire::Json> BrokerView::ask(const std::string& method) {
+  return ask(method, wire::Json::object());
+}
+
 Result<wire::Json> BrokerView::ask(const std::string& method, wire::Json params) {
   return TRY(client_.call(method, {.body = std::move(params)})).body;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/random.hpp"
 #include "common/unique_fd.hpp"
 #include "ipc/control/client.hpp"
 #include "ipc/control/events.hpp"
@@ -26,10 +27,18 @@ class BrokerView {
   /// A read-only descriptor of one extent's memory; the broker gives it only with
   /// --allow-memory-audit.
   Result<UniqueFd> open_extent(ExtentId extent);
+  /// An operator's deed: tenant.admit, lease.revoke, lease.drain; the request id is minted.
+  template <class Message>
+  Result<void> command(Message message) {
+    message.request_id = {mint_request_id()};
+    TRY(ask(std::string(Message::kMethod), message.to_json()));
+    return {};
+  }
 
  private:
   explicit BrokerView(control::Client client) : client_(std::move(client)) {}
-  Result<wire::Json> ask(const std::string& method, wire::Json params = wire::Json::object());
+  Result<wire::Json> ask(const std::string& method);
+  Result<wire::Json> ask(const std::string& method, wire::Json params);
   template <class View>
   Result<std::vector<View>> list(const std::string& method);
 

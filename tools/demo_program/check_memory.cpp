@@ -29,11 +29,6 @@ Check scrubbed(const Observation& seen, LeaseId lease, const std::string& whose)
                               bytes_text(is.allocated_bytes), held ? "still held" : "not held")};
 }
 
-std::uint64_t sum_of_states(const wire::StatusView& status) {
-  return status.free_bytes + status.owned_bytes + status.draining_bytes + status.scrubbing_bytes +
-         status.retained_bytes + status.quarantined_bytes;
-}
-
 Check conserved(const Observation& seen) {
   const auto off = std::ranges::find_if(seen.samples, [](const wire::StatusView& status) {
     return sum_of_states(status) != status.capacity_bytes;
@@ -47,6 +42,11 @@ Check conserved(const Observation& seen) {
 }
 
 }  // namespace
+
+std::uint64_t sum_of_states(const wire::StatusView& status) {
+  return status.free_bytes + status.owned_bytes + status.draining_bytes + status.scrubbing_bytes +
+         status.retained_bytes + status.quarantined_bytes;
+}
 
 void check_memory(const Observation& seen, std::vector<Check>& checks) {
   const auto& revoked = seen.story(seen.revoked).told.leases;

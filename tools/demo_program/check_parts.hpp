@@ -17,4 +17,7 @@ void check_events(const Observation& seen, std::vector<Check>& checks);
 /// Bytes: zero where a lease was, and none lost or won in the pool.
 void check_memory(const Observation& seen, std::vector<Check>& checks);
 
+/// Every byte of the pool is in one of these states.
+std::uint64_t sum_of_states(const wire::StatusView& status);
+
 }  // namespace leasehold::demo

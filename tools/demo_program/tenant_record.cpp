@@ -20,9 +20,19 @@ Result<void> note_token(TenantRecord& record, const Json& line) {
   return {};
 }
 
+Result<void> note_told(TenantRecord& record, const Json& line) {
+  Told told{.event = line.at("event").get<std::string>(),
+            .at = TimePoint{line.value("at_boottime_ns", std::int64_t{0})},
+            .why = line.value("code", line.value("reason", std::string()))};
+  if (line.contains("lease")) told.lease = TRY(LeaseId::parse(line["lease"].get<std::string>()));
+  record.told.push_back(std::move(told));
+  return {};
+}
+
 Result<void> note_event(TenantRecord& record, const Json& line) {
   const auto event = line.at("event").get<std::string>();
   if (event == "token") return note_token(record, line);
+  TRY(note_told(record, line));
   if (event == "acquired") {
     record.leases.push_back(TRY(LeaseId::parse(line.at("lease").get<std::string>())));
   } else if (event == "revoked") {

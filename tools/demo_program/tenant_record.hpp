@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/clock.hpp"
 #include "common/ids.hpp"
 
 namespace leasehold::demo {
@@ -17,8 +18,17 @@ struct Revocation {
   std::uint32_t after_tokens = 0;
 };
 
+/// One line that is not a token.
+struct Told {
+  std::string event;  ///< "acquired", "submitted", "revoked", "retry", "completed" …
+  TimePoint at;
+  std::optional<LeaseId> lease;
+  std::string why;  ///< Reason or error code.
+};
+
 struct TenantRecord {
   std::string name;
+  std::vector<Told> told;
   std::vector<LeaseId> leases;  ///< In the order they were acquired.
   std::vector<std::int32_t> tokens;
   std::string text;
