@@ -1,0 +1,52 @@
+// SIGKILL and SIGSTOP at every named point of broker, worker and tenant, judged from outside.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "tests/fault/story.hpp"
+
+using namespace leasehold;
+using namespace leasehold::testing;
+
+namespace {
+
+void each(Program program, Action action, void (*run)(const Fault&)) {
+  for (const Fault& fault : faults(program, action)) {
+    INFO("LEASEHOLD_FAULT=" << text(fault));
+    run(fault);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("faults: every fault point has a case") {
+  for (int i = 0; i < kFaultSiteCount; ++i) {
+    const auto site = static_cast<FaultSite>(i);
+    INFO(name(site));
+    CHECK(std::ranges::count(fault_cases(), site, &FaultCase::site) == 1);
+  }
+}
+
+TEST_CASE("faults: a broker killed at any point leaves tenants their deadlines, and comes back") {
+  each(Program::Broker, Action::Kill, broker_fails);
+}
+
+TEST_CASE("faults: a broker that stands at any point lets leases run out, and no further") {
+  each(Program::Broker, Action::Stop, broker_fails);
+}
+
+TEST_CASE(
+    "faults: a worker killed at any point is fenced by its exit, and everybody else goes on") {
+  each(Program::Worker, Action::Kill, worker_fails);
+}
+
+TEST_CASE("faults: a worker that stands at any point is killed once something is wanted back") {
+  each(Program::Worker, Action::Stop, worker_fails);
+}
+
+TEST_CASE("faults: a tenant killed at any point is revoked and scrubbed, and nobody else notices") {
+  each(Program::Tenant, Action::Kill, tenant_fails);
+}
+
+TEST_CASE("faults: a tenant that stands at any point keeps its lease to the deadline only") {
+  each(Program::Tenant, Action::Stop, tenant_fails);
+}

@@ -1,0 +1,130 @@
+#include "tests/fault/story.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "common/process.hpp"
+#include "ipc/control/event_file.hpp"
+
+namespace leasehold::testing {
+
+TenantSpec ann() {
+  return {.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 80};
+}
+
+TenantSpec bob() {
+  return {.tenant = "bob", .prompt = "The little fox", .max_tokens = 80, .rebind = true};
+}
+
+TenantSpec cat() {
+  return {.tenant = "cat", .prompt = "One morning", .max_tokens = 240};
+}
+
+const std::vector<std::int32_t>& undisturbed(const TenantSpec& spec) {
+  static std::map<std::string, std::vector<std::int32_t>> texts;
+  if (texts.empty()) {
+    System calm({.worker_arguments = {}});
+    for (const TenantSpec& each : {ann(), bob(), cat()}) {
+      calm.admit(each.tenant);
+      texts[each.tenant] = calm.undisturbed(each);
+    }
+  }
+  return texts.at(spec.tenant);
+}
+
+// ----------------------------------------------------------------------------------------- Victim
+
+bool Victim::is_down() const {
+  return has_exited(child_->pidfd()) || (action_ == Action::Stop && is_stopped(child_->pid()));
+}
+
+bool Victim::goes_down() const {
+  return eventually([this] { return is_down(); });
+}
+
+bool Victim::ends_by_sigkill() {
+  std::optional<int> status;
+  eventually([&] { return (status = child_->status()).has_value(); });
+  return status == 128 + SIGKILL;
+}
+
+// ------------------------------------------------------------------------------------------ Story
+
+Tenant& Story::start(const TenantSpec& spec) {
+  tenants_.push_back({spec, system_.start_tenant(spec)});
+  return *tenants_.back().process;
+}
+
+void Story::keep_memory(LeaseId lease) {
+  auto kept = demo::keep_extents(system_.view(), lease);
+  if (!kept) return;
+  for (demo::KeptExtent& extent : *kept) kept_.push_back(std::move(extent));
+}
+
+bool Story::kept_memory_is_zero_and_free() {
+  return kept_.empty() || eventually([this] { return all_zero_and_free(kept_); });
+}
+
+std::size_t Story::revoke_all_on(const std::string& worker) {
+  std::size_t revoked = 0;
+  const auto leases = system_.view().leases();
+  REQUIRE(leases);
+  for (const wire::LeaseView& lease : *leases) {
+    if (lease.worker != worker || lease.state != LeaseState::Live) continue;
+    system_.brokerctl({"revoke", to_string(lease.lease)});
+    ++revoked;
+  }
+  return revoked;
+}
+
+void Story::serves_again(const std::string& worker) {
+  for (Started& started : tenants_) started.exit_code = started.process->finish();
+  TenantSpec again = ann();
+  again.more = {"--worker", worker};
+  const int code = start(again).finish();
+  CHECK(code == 0);
+  CHECK(system_.pool_is_whole());
+  look();
+}
+
+void Story::note_new_broker() {
+  samples_before_.push_back(std::exchange(samples_, {}));
+}
+
+soak::History Story::history() {
+  soak::History history;
+  for (const EventLogFile& log : system_.event_logs()) {
+    auto events = events::read_event_file(log.path).value_or(std::vector<events::StampedEvent>{});
+    if (log.name == "broker") {
+      history.brokers.push_back({.events = std::move(events), .samples = {}});
+    } else {
+      history.workers.push_back({log.name, log.broker, std::move(events)});
+    }
+  }
+  for (std::size_t i = 0; i < samples_before_.size(); ++i) {
+    history.brokers.at(i).samples = samples_before_[i];
+    history.brokers.at(i).ended_early = true;
+  }
+  history.brokers.back().samples = samples_;
+  history.last = samples_.back();
+  for (Started& started : tenants_) {
+    const std::optional<int> status = started.process->child().status();
+    history.tenants.push_back({.tenant = started.spec.tenant,
+                               .record = started.process->record(),
+                               .undisturbed = undisturbed(started.spec),
+                               .was_killed = status == 128 + SIGKILL});
+  }
+  return history;
+}
+
+std::vector<std::string> Story::judged() {
+  std::vector<std::string> wrong;
+  for (const demo::Check& check : soak::judge(history())) {
+    if (!check.ok) wrong.push_back(check.promise + ": " + check.seen);
+  }
+  return wrong;
+}
+
+}  // namespace leasehold::testing
