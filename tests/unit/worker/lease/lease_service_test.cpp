@@ -1,0 +1,107 @@
+// What a worker may say about memory, and when. The engine's loop runs only when a test lets it.
+#include "worker/lease/lease_service.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <catch2/catch.hpp>
+
+#include "tests/support/engine_rig.hpp"
+
+namespace leasehold {
+namespace {
+
+using testing::EngineRig;
+
+class Desk {
+ public:
+  void ask(const auto& message, std::vector<UniqueFd> fds = {}) {
+    answer.reset();
+    service_.on_call(std::string(message.kMethod), {message.to_json(), std::move(fds)},
+                     [this](Result<control::Payload> reply) {
+                       answer = reply ? Result<void>{} : std::unexpected(reply.error());
+                     });
+    io_.poll();
+  }
+
+  /// Between two steps: what was posted to the engine happens now.
+  void let_engine_run() {
+    EngineLoop& loop = loop_;
+    loop.post([&loop](Engine&) { loop.stop(); });
+    loop.run();
+    io_.restart();
+    io_.poll();
+  }
+
+  /// A second descriptor of a grant's one extent stays with the test.
+  wire::LeaseGrant grant(LeaseId lease) {
+    wire::LeaseGrant grant{.lease = lease,
+                           .tenant = TenantId{"t"},
+                           .max_blocks = 8,
+                           .extent_size_bytes = 2u << 20,
+                           .extents = {ExtentId{1'000}}};
+    std::vector<UniqueFd> fds;
+    auto object = MemoryObject::create({.name = "granted", .size_bytes = grant.extent_size_bytes});
+    fds.push_back(object->fd().duplicate().value());
+    ask(grant, std::move(fds));
+    return grant;
+  }
+
+  EngineRig rig;
+  std::optional<Result<void>> answer;
+
+ private:
+  boost::asio::io_context io_;
+  EngineLoop loop_{rig.engine(),
+                   {.on_report = [](auto) {},
+                    .on_growth = [](auto) {},
+                    .on_weights_lost = [](Engine&) { return Result<void>{}; }}};
+  LeaseService service_{{.io = &io_,
+                         .loop = &loop_,
+                         .engine = &rig.engine(),
+                         .table = &rig.table(),
+                         .clock = &rig.clock()}};
+};
+
+}  // namespace
+
+TEST_CASE("unmap: the memory of a lease that is revoked but not fenced stays mapped") {
+  Desk desk;
+  const LeaseId lease = desk.rig.grant("t");
+  desk.rig.revoke(lease);
+
+  desk.ask(wire::LeaseUnmap{.lease = lease});
+
+  REQUIRE(desk.answer);
+  REQUIRE_FALSE(desk.answer->has_value());
+  CHECK(desk.answer->error().code == Errc::IllegalTransition);
+  CHECK(desk.rig.engine().unmap_fenced(lease));  // it was there to be let go
+}
+
+TEST_CASE("unmap: a fenced lease's memory is let go at once, whatever the engine does") {
+  Desk desk;
+  const LeaseId lease = desk.rig.grant("t");
+  desk.rig.fence(lease);
+
+  desk.ask(wire::LeaseUnmap{.lease = lease});
+
+  REQUIRE(desk.answer);
+  CHECK(desk.answer->has_value());
+  CHECK_FALSE(desk.rig.engine().unmap_fenced(lease));
+}
+
+TEST_CASE("unmap: memory on its way to the engine is let go before the answer, not after") {
+  Desk desk;
+  const LeaseId lease = desk.rig.grant("t", /*extents=*/0);
+  desk.grant(lease);
+  REQUIRE_FALSE(desk.answer);  // mapped, but the engine has not heard of it
+  desk.rig.fence(lease);
+
+  desk.ask(wire::LeaseUnmap{.lease = lease});
+
+  REQUIRE_FALSE(desk.answer);
+  desk.let_engine_run();
+  REQUIRE(desk.answer);
+  CHECK(desk.answer->has_value());
+  CHECK_FALSE(desk.rig.engine().unmap_fenced(lease));
+}
+
+}  // namespace leasehold
