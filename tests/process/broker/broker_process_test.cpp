@@ -233,7 +233,7 @@ TEST_CASE("broker: a worker that shuts its socket and keeps decoding is not proo
 
   worker.hang_up();
 
-  REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Revoked; }));
+  REQUIRE(eventually([&] { return broker.view(client, lease).state != LeaseState::Live; }));
   for (int asked = 0; asked < 20; ++asked) {
     REQUIRE(broker.view(client, lease).state == LeaseState::Revoked);
   }
