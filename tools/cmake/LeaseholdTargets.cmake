@@ -17,8 +17,9 @@ function(leasehold_settings target)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
   endif()
   if(LEASEHOLD_SANITIZE)
+    # What UBSan finds ends the program: a line on stderr would pass unseen.
     target_compile_options(${target} PRIVATE -fsanitize=${LEASEHOLD_SANITIZE}
-                           -fno-omit-frame-pointer)
+                           -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(${target} PRIVATE -fsanitize=${LEASEHOLD_SANITIZE})
   endif()
 endfunction()

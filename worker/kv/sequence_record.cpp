@@ -7,61 +7,10 @@
 #include <optional>
 
 #include "common/expects.hpp"
-#include "ipc/segment_layout.hpp"
-#include "kernels/op_args.hpp"
+#include "worker/kv/record_layout.hpp"
 
 namespace leasehold {
 namespace {
-
-constexpr std::uint64_t kRecordMagic = 0x4452'4345'5251'4553;
-constexpr std::uint32_t kRecordVersion = 1;
-constexpr std::uint64_t kSlotsOffset = 256;
-constexpr std::uint64_t kTokensOffset = 384;
-constexpr unsigned kBlockIndexBits = 24;
-
-struct RecordHead {
-  std::uint64_t magic;
-  std::uint32_t version;
-  std::uint32_t max_context;
-  char request[136];  // tenant, slash, id; zero-filled
-  std::uint64_t seed;
-  float temperature;
-  std::uint32_t ignore_eos;
-  std::uint32_t prompt_tokens;
-  std::uint32_t max_emitted_tokens;
-  std::uint64_t checksum;  // over everything before it
-};
-static_assert(sizeof(RecordHead) <= kSlotsOffset && std::is_trivially_copyable_v<RecordHead>);
-
-struct RecordSlot {
-  std::uint64_t checksum;  // over number, counts and the two below
-  std::uint64_t tokens_checksum;
-  std::uint64_t blocks_checksum;
-  std::uint32_t committed;
-  std::uint32_t tokens;
-  std::uint32_t blocks;
-  std::uint32_t unused;
-  std::uint64_t number;  // stored last; 0: never written
-};
-static_assert(sizeof(RecordSlot) <= kCacheLineBytes);
-
-std::uint64_t blocks_offset(std::uint32_t max_context) {
-  return (kTokensOffset + std::uint64_t{max_context} * sizeof(std::uint32_t) + 7) / 8 * 8;
-}
-
-std::uint32_t max_blocks(std::uint32_t max_context) {
-  return (max_context + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
-}
-
-std::uint64_t slot_checksum(const RecordSlot& slot) {
-  const std::uint64_t fields[] = {slot.number, slot.committed,       slot.tokens,
-                                  slot.blocks, slot.tokens_checksum, slot.blocks_checksum};
-  return Checksum::of(fields, sizeof(fields));
-}
-
-std::uint64_t head_checksum(const RecordHead& head) {
-  return Checksum::of(&head, offsetof(RecordHead, checksum));
-}
 
 /// The address of `offset` within a record that spans blocks.
 std::byte* at(const LaunchPermit& permit, const RecordMemory& memory, std::uint64_t offset) {
@@ -77,8 +26,8 @@ std::uint64_t packed(BlockId block) {
 }  // namespace
 
 std::uint64_t record_size_bytes(std::uint32_t max_context) {
-  return blocks_offset(max_context) +
-         std::uint64_t{max_blocks(max_context)} * sizeof(std::uint64_t);
+  return record_blocks_offset(max_context) +
+         std::uint64_t{record_max_blocks(max_context)} * sizeof(std::uint64_t);
 }
 
 Result<void> check_record_block_size(std::uint64_t block_size_bytes) {
@@ -127,9 +76,9 @@ void append(const LaunchPermit& permit, const RecordMemory& memory, std::uint32_
   const std::span<const BlockId> blocks = sequence.blocks.blocks();
   for (; sequence.recorded_blocks < blocks.size(); ++sequence.recorded_blocks) {
     const std::uint64_t block = packed(blocks[sequence.recorded_blocks]);
-    std::memcpy(
-        at(permit, memory, blocks_offset(max_context) + sequence.recorded_blocks * sizeof(block)),
-        &block, sizeof(block));
+    std::memcpy(at(permit, memory,
+                   record_blocks_offset(max_context) + sequence.recorded_blocks * sizeof(block)),
+                &block, sizeof(block));
     sequence.blocks_checksum.add(&block, sizeof(block));
   }
 }
@@ -184,14 +133,14 @@ bool has_plausible_counts(const RecordSlot& slot, const RecordHead& head) {
   return slot.number > 0 && slot.checksum == slot_checksum(slot) &&
          slot.tokens <= head.max_context && slot.committed <= slot.tokens &&
          head.prompt_tokens > 0 && head.prompt_tokens <= slot.tokens &&
-         slot.blocks <= max_blocks(head.max_context) &&
+         slot.blocks <= record_max_blocks(head.max_context) &&
          slot.committed <= slot.blocks * KvLayout::kBlockTokens;
 }
 
 bool is_valid(const RecordSlot& slot, const RecordHead& head, std::span<const std::byte> bytes) {
   if (!has_plausible_counts(slot, head)) return false;
   const std::byte* tokens = bytes.data() + kTokensOffset;
-  const std::byte* blocks = bytes.data() + blocks_offset(head.max_context);
+  const std::byte* blocks = bytes.data() + record_blocks_offset(head.max_context);
   return slot.tokens_checksum == Checksum::of(tokens, slot.tokens * sizeof(TokenId)) &&
          slot.blocks_checksum == Checksum::of(blocks, slot.blocks * sizeof(std::uint64_t));
 }
@@ -219,7 +168,7 @@ std::vector<BlockId> read_blocks(std::span<const std::byte> bytes, const RecordH
   std::vector<BlockId> blocks(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     std::uint64_t block = 0;
-    std::memcpy(&block, bytes.data() + blocks_offset(head.max_context) + i * sizeof(block),
+    std::memcpy(&block, bytes.data() + record_blocks_offset(head.max_context) + i * sizeof(block),
                 sizeof(block));
     blocks[i] = {ExtentId{block >> kBlockIndexBits},
                  static_cast<std::uint32_t>(block & ((1u << kBlockIndexBits) - 1))};

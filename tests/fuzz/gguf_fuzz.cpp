@@ -1,0 +1,46 @@
+// Model files: everything a worker does with one before it computes. Input: the file.
+#include "tests/fuzz/memory_file.hpp"
+#include "worker/model/config.hpp"
+#include "worker/model/gguf.hpp"
+#include "worker/model/stream_decoder.hpp"
+#include "worker/model/tokenizer.hpp"
+#include "worker/model/weights_layout.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+Result<void> read_tensors(const GgufFile& file) {
+  const ModelConfig config = TRY(read_config(file));
+  const WeightsLayout layout = TRY(plan_weights(file, config));
+  for (const WeightSlot& slot : layout.slots) {
+    std::vector<std::byte> bytes(slot.size_bytes);
+    TRY(file.read(*file.find(slot.name), bytes));
+  }
+  return {};
+}
+
+Result<void> read_tokenizer(const GgufFile& file) {
+  const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
+  StreamDecoder decoder(tokenizer);
+  for (const TokenId token : TRY(tokenizer.encode("cab ab\xff é"))) decoder.push(token);
+  return {};
+}
+
+bool is_typed(const Error& error) {
+  return error.code == Errc::FileCorrupt || error.code == Errc::UnsupportedModel ||
+         error.code == Errc::MissingWeight;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const UniqueFd fd = fuzz::memory_file({data, size}, 0);
+  const Result<GgufFile> file = GgufFile::open(fuzz::path_of(fd));
+  fuzz::check(file || is_typed(file.error()));
+  if (!file) return 0;
+  const Result<void> tensors = read_tensors(*file);
+  fuzz::check(tensors || is_typed(tensors.error()));
+  (void)read_tokenizer(*file);
+  return 0;
+}

@@ -1,0 +1,98 @@
+// Writes the seeds of the fuzz targets, from what the unit tests use:
+//   build/fuzz/fuzz/make_fuzz_seeds "[seeds]"     into tests/fuzz/corpus
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "ipc/segment_layout.hpp"
+#include "tests/support/places.hpp"
+#include "tests/unit/ipc/control/message_samples.hpp"
+#include "tests/unit/worker/model/gguf_builder.hpp"
+#include "worker/kv/record_layout.hpp"
+#include "worker/kv/sequence_record.hpp"
+
+using namespace leasehold;
+using namespace leasehold::testing;
+
+namespace {
+
+void write_seed(const std::string& target, const std::string& name, std::string_view bytes) {
+  const std::string directory = source_dir() + "/tests/fuzz/corpus/" + target;
+  std::filesystem::create_directories(directory);
+  std::ofstream file(directory + "/" + name, std::ios::binary);
+  file << bytes;
+  REQUIRE(file.good());
+}
+
+template <class T>
+std::string image(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
+void write_lines() {
+  const auto& samples = message_samples();
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const nlohmann::json call = {
+        {"jsonrpc", "2.0"}, {"id", i}, {"method", samples[i].name}, {"params", samples[i].json()}};
+    write_seed("line_fuzz", samples[i].name, static_cast<char>(i) + call.dump() + "\n");
+  }
+  write_seed("line_fuzz", "descriptor",
+             R"( {"jsonrpc":"2.0","method":"m","fds":1})"
+             "\n\x02");
+  write_seed("line_fuzz", "two-deliveries", " {\"jsonrpc\":\x01\"2.0\",\"result\":{}}\n\x01");
+  write_seed("line_fuzz", "error",
+             R"( {"jsonrpc":"2.0","id":"a","error":{"code":-32000,"message":"no",)"
+             R"("data":{"code":"LeaseRevoked","retryable":false}}})"
+             "\n");
+}
+
+void write_models() {
+  write_seed("gguf_fuzz", "tiny-llama", tiny_llama().bytes());
+  GgufBuilder tokenizer;
+  add_tokenizer(tokenizer);
+  write_seed("gguf_fuzz", "tokenizer", tokenizer.bytes());
+  write_seed("gguf_fuzz", "empty", GgufBuilder{}.bytes());
+}
+
+void write_segments() {
+  constexpr std::uint32_t kSlots = 2;
+  std::string table(table_size_bytes(kSlots), '\0');
+  auto& header = *reinterpret_cast<TableHeader*>(table.data());
+  header.magic = kTableMagic;
+  header.size_bytes = table.size();
+  header.slot_count = kSlots;
+  header.worker_count = kMaxWorkers;
+  header.abi_version.store(kSegmentAbiVersion);
+  const std::string read_only_table = image(std::uint8_t{0}) + image(std::uint64_t{1});
+  write_seed("attach_fuzz", "table", read_only_table + table);
+  std::string line(line_size_bytes(), '\0');
+  auto& line_header = *reinterpret_cast<LineHeader*>(line.data());
+  line_header.magic = kLineMagic;
+  line_header.size_bytes = line.size();
+  line_header.abi_version.store(kSegmentAbiVersion);
+  write_seed("attach_fuzz", "line", image(std::uint8_t{0x10}) + image(std::uint64_t{0}) + line);
+}
+
+void write_record() {
+  constexpr std::uint32_t kContext = 64;
+  RecordHead head{.magic = kRecordMagic,
+                  .version = kRecordVersion,
+                  .max_context = kContext,
+                  .request = "acme/r-1",
+                  .prompt_tokens = 3,
+                  .max_emitted_tokens = 9};
+  const RecordSlot slot{.committed = 4, .tokens = 5, .blocks = 1, .number = 2};
+  std::string record(record_size_bytes(kContext), '\0');
+  record.replace(0, sizeof(head), image(head));
+  record.replace(kSlotsOffset, sizeof(slot), image(slot));
+  write_seed("record_fuzz", "two-commits", image(std::uint8_t{1}) + record);  // signed when read
+}
+
+}  // namespace
+
+TEST_CASE("seeds of the fuzz targets", "[.][seeds]") {
+  write_lines();
+  write_models();
+  write_segments();
+  write_record();
+}

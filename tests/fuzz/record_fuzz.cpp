@@ -1,0 +1,54 @@
+// Sequence records in memory that a worker left behind. Input: one byte, then the record; with the
+// byte's lowest bit its checksums are put right first, as a worker that lies would.
+#include <algorithm>
+#include <vector>
+
+#include "tests/fuzz/input.hpp"
+#include "worker/kv/record_layout.hpp"
+#include "worker/kv/sequence_record.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+constexpr std::uint32_t kContext = 64;
+
+template <class T>
+T& at(std::vector<std::byte>& bytes, std::uint64_t offset) {
+  return *reinterpret_cast<T*>(bytes.data() + offset);
+}
+
+void sign(std::vector<std::byte>& bytes) {
+  auto& head = at<RecordHead>(bytes, 0);
+  head.checksum = head_checksum(head);
+  for (const std::uint64_t i : {0, 1}) {
+    auto& slot = at<RecordSlot>(bytes, kSlotsOffset + i * kCacheLineBytes);
+    const std::uint64_t tokens = std::min(slot.tokens, kContext);
+    const std::uint64_t blocks = std::min(slot.blocks, record_max_blocks(kContext));
+    slot.tokens_checksum = Checksum::of(&bytes[kTokensOffset], tokens * sizeof(TokenId));
+    slot.blocks_checksum =
+        Checksum::of(&bytes[record_blocks_offset(kContext)], blocks * sizeof(std::uint64_t));
+    slot.checksum = slot_checksum(slot);
+  }
+}
+
+void check_promises(const SequenceRecord& record) {
+  fuzz::check(record.tokens.size() <= kContext && record.prompt_tokens <= record.tokens.size());
+  fuzz::check(record.committed <= record.tokens.size());
+  fuzz::check(record.committed <= record.blocks.size() * KvLayout::kBlockTokens);
+  fuzz::check(!record.request.value.empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::Input input{{data, size}};
+  const bool with_checksums = (input.byte() & 1) != 0;
+  const auto given = std::as_bytes(input.rest());
+  std::vector<std::byte> bytes(given.begin(), given.end());
+  if (with_checksums && bytes.size() >= record_size_bytes(kContext)) sign(bytes);
+  const Result<SequenceRecord> record = read_record(bytes, kContext);
+  if (record) check_promises(*record);
+  fuzz::check(record || record.error().code == Errc::FileCorrupt);
+  return 0;
+}

@@ -1,0 +1,66 @@
+/// Where the fields of a sequence record lie (worker/kv/sequence_record.hpp has the picture), and
+/// what its checksums cover. For the code that writes and reads records, and for tests that forge
+/// them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "ipc/segment_layout.hpp"
+#include "kernels/op_args.hpp"
+#include "worker/kv/checksum.hpp"
+
+namespace leasehold {
+
+inline constexpr std::uint64_t kRecordMagic = 0x4452'4345'5251'4553;
+inline constexpr std::uint32_t kRecordVersion = 1;
+inline constexpr std::uint64_t kSlotsOffset = 256;
+inline constexpr std::uint64_t kTokensOffset = 384;
+inline constexpr unsigned kBlockIndexBits = 24;
+
+struct RecordHead {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t max_context;
+  char request[136];  // tenant, slash, id; zero-filled
+  std::uint64_t seed;
+  float temperature;
+  std::uint32_t ignore_eos;
+  std::uint32_t prompt_tokens;
+  std::uint32_t max_emitted_tokens;
+  std::uint64_t checksum;  // over everything before it
+};
+static_assert(sizeof(RecordHead) <= kSlotsOffset && std::is_trivially_copyable_v<RecordHead>);
+
+struct RecordSlot {
+  std::uint64_t checksum;  // over number, counts and the two below
+  std::uint64_t tokens_checksum;
+  std::uint64_t blocks_checksum;
+  std::uint32_t committed;
+  std::uint32_t tokens;
+  std::uint32_t blocks;
+  std::uint32_t unused;
+  std::uint64_t number;  // stored last; 0: never written
+};
+static_assert(sizeof(RecordSlot) <= kCacheLineBytes);
+
+inline std::uint64_t record_blocks_offset(std::uint32_t max_context) {
+  return (kTokensOffset + std::uint64_t{max_context} * sizeof(std::uint32_t) + 7) / 8 * 8;
+}
+
+inline std::uint32_t record_max_blocks(std::uint32_t max_context) {
+  return (max_context + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
+}
+
+inline std::uint64_t slot_checksum(const RecordSlot& slot) {
+  const std::uint64_t fields[] = {slot.number, slot.committed,       slot.tokens,
+                                  slot.blocks, slot.tokens_checksum, slot.blocks_checksum};
+  return Checksum::of(fields, sizeof(fields));
+}
+
+inline std::uint64_t head_checksum(const RecordHead& head) {
+  return Checksum::of(&head, offsetof(RecordHead, checksum));
+}
+
+}  // namespace leasehold
