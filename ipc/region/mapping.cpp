@@ -24,6 +24,10 @@ struct Mapping::Region {
   bip::mapped_region mapped;
 };
 
+Mapping Mapping::borrowed() const {
+  return Mapping(nullptr, data_, size_bytes_);
+}
+
 Mapping::Mapping(std::unique_ptr<Region> region, std::byte* data, std::size_t size_bytes)
     : region_(std::move(region)), data_(data), size_bytes_(size_bytes) {}
 Mapping::Mapping(Mapping&&) noexcept = default;

@@ -20,6 +20,9 @@ class Mapping {
   /// Errors: OutOfMemory, SystemError (among them a writable map of a read-only descriptor).
   static Result<Mapping> map(const UniqueFd& fd, std::size_t size_bytes, MapAccess access);
 
+  /// The same addresses once more, for another role in the same process. The lender outlives it.
+  Mapping borrowed() const;
+
   Mapping(Mapping&&) noexcept;
   Mapping& operator=(Mapping&&) noexcept;
   ~Mapping();

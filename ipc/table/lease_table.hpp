@@ -45,6 +45,7 @@ class LeaseTable {
   Result<UniqueFd> reader_fd() const { return object_.open_read_only(); }
 
  private:
+  friend class TableReader;  // for TableReader::beside
   LeaseTable(MemoryObject object, Mapping mapping, std::uint32_t slot_count);
   TableView<std::byte> view() const { return {mapping_.data()}; }
 

@@ -5,6 +5,7 @@
 
 #include "common/expects.hpp"
 #include "ipc/region/memory_object.hpp"
+#include "ipc/table/lease_table.hpp"
 
 namespace leasehold {
 namespace {
@@ -52,6 +53,10 @@ Result<TableReader> TableReader::attach(UniqueFd fd) {
   TRY(mapping.prefault(MapAccess::ReadOnly));
   (void)mapping.lock();  // best effort: without the limit a poll may fault once, never be wrong
   return TableReader(std::move(mapping), slots);
+}
+
+TableReader TableReader::beside(const LeaseTable& table) {
+  return TableReader(table.mapping_.borrowed(), table.slot_count_);
 }
 
 const std::atomic<std::uint64_t>& TableReader::revocations(WorkerId worker) const {

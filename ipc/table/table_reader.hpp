@@ -11,6 +11,8 @@
 
 namespace leasehold {
 
+class LeaseTable;
+
 class TableReader {
  public:
   /// Takes the descriptor the broker sent. Checks, in this order: opened read-only, sealed against
@@ -19,6 +21,10 @@ class TableReader {
   /// Errors: UntrustedSegment names the first check that failed, final; NotYet is retryable
   /// (ConnectionLost): the broker has not stored the version.
   static Result<TableReader> attach(UniqueFd fd);
+
+  /// A reader over the writer's own mapping, for a worker in the broker's process: a sanitizer
+  /// takes two mappings of the same memory for two memories. The table outlives it.
+  static TableReader beside(const LeaseTable& table);
 
   std::uint32_t slot_count() const { return slot_count_; }
 

@@ -51,6 +51,10 @@ Result<LineWriter> LineWriter::attach(UniqueFd fd) {
   return LineWriter(std::move(mapping));
 }
 
+LineWriter LineWriter::beside(const LineReader& reader) {
+  return LineWriter(reader.mapping_.borrowed());
+}
+
 std::atomic<std::uint64_t>& LineWriter::announce(std::uint32_t thread) const {
   expects(thread < kMaxGateThreads, "gate thread within the worker line");
   return LineView<std::byte>{mapping_.data()}.thread(thread).announce;

@@ -27,6 +27,7 @@ class LineReader {
   bool is_quiet_since(const Snapshot& seen, Touches scope) const;
 
  private:
+  friend class LineWriter;  // for LineWriter::beside
   LineReader(MemoryObject object, Mapping mapping)
       : object_(std::move(object)), mapping_(std::move(mapping)) {}
   LineView<const std::byte> view() const { return {mapping_.data()}; }
@@ -40,6 +41,10 @@ class LineWriter {
  public:
   /// Errors: UntrustedSegment, OutOfMemory.
   static Result<LineWriter> attach(UniqueFd fd);
+
+  /// A writer over the reader's own mapping, for a worker in the broker's process (as
+  /// TableReader::beside). The reader outlives it.
+  static LineWriter beside(const LineReader& reader);
 
   /// Precondition: thread < kMaxGateThreads.
   std::atomic<std::uint64_t>& announce(std::uint32_t thread) const;

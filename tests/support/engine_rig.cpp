@@ -33,9 +33,11 @@ class Nobody final : public RefusalListener {
 EngineRig::EngineRig(RigOptions options)
     : options_(std::move(options)),
       table_(must(LeaseTable::create(kSlots))),
-      reader_(must(TableReader::attach(must(table_.reader_fd())))),
+      reader_(options_.one_mapping ? TableReader::beside(table_)
+                                   : must(TableReader::attach(must(table_.reader_fd())))),
       line_(must(LineReader::create())),
-      writer_(must(LineWriter::attach(must(line_.writer_fd())))) {
+      writer_(options_.one_mapping ? LineWriter::beside(line_)
+                                   : must(LineWriter::attach(must(line_.writer_fd())))) {
   load_model();
 }
 

@@ -36,6 +36,7 @@ struct RigOptions {
   SchedulerLimits limits = {};
   std::size_t extent_bytes = 2u << 20;
   GateProbe* probe = nullptr;
+  bool one_mapping = false;  ///< Both roles at the same addresses, as a sanitizer needs it.
 };
 
 /// Refusals as the observer heard them.
@@ -98,6 +99,7 @@ class EngineRig : public RevocationObserver {
   Backend& backend() { return *backend_; }
   ManualClock& clock() { return clock_; }
   RunningBoard& board() { return board_; }
+  LeaseTable& broker_table() { return table_; }
   const LineReader& line() const { return line_; }
   const TableReader& table() const { return reader_; }
   /// Of all of the backend's threads.
