@@ -38,9 +38,9 @@ class HeldUp final : public GateProbe {
   SeededRandom chance_{7};
 };
 
-/// A broker and a worker as threads of one process, so that a sanitizer sees both. Each round is a
-/// lease: granted, used unit after unit, revoked, waited for, and its memory given to somebody
-/// else.
+/// A broker and a worker as threads of one process over one mapping, so that a sanitizer sees both.
+/// Each round is a lease: granted, used unit after unit, revoked, waited for, and its memory given
+/// to somebody else.
 class Rounds {
  public:
   /// How often a unit of a revoked lease was found running on memory already reclaimed.
@@ -111,9 +111,9 @@ class Rounds {
   }
 
   LeaseTable table_ = required(LeaseTable::create(16));
-  TableReader reader_ = required(TableReader::attach(required(table_.reader_fd())));
+  TableReader reader_ = TableReader::beside(table_);
   LineReader line_ = required(LineReader::create());
-  LineWriter writer_ = required(LineWriter::attach(required(line_.writer_fd())));
+  LineWriter writer_ = LineWriter::beside(line_);
   StopBoard stops_;
   testing::RecordingListener listener_;
   HeldUp held_up_;
