@@ -23,7 +23,8 @@ struct RegionDescriptor {
 /// twice.
 struct Answer {
   std::variant<wire::Empty, wire::LeasesTouched, wire::LeaseAcquired, wire::LeaseRenewed,
-               wire::LeaseResized, wire::WorkerAttached, wire::WeightsOpened, wire::ExtentShape>
+               wire::LeaseResized, wire::WorkerAttached, wire::WeightsOpened, wire::ExtentShape,
+               wire::FenceCleared>
       body = wire::Empty{};
   std::variant<std::monostate, WorkerDescriptors, RegionDescriptor> descriptors{};
 };

@@ -98,6 +98,7 @@ struct PunchExtents {
 /// Reads what is allocated, then closes the object where that is nothing. → ExtentsVerified
 struct VerifyExtents {
   std::vector<ExtentId> extents;
+  bool close_anyway = false;  ///< Nobody else maps them: what is allocated goes with the object.
 };
 
 /// → RegionCreated

@@ -12,6 +12,7 @@
 #include "broker/request_book.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/control/messages.hpp"
+#include "ipc/segment_layout.hpp"
 
 namespace leasehold {
 
@@ -84,6 +85,11 @@ struct RegionScrubbed {
   std::uint64_t allocated_bytes = 0;
 };
 
+/// Lines of the lease table that somebody else had changed. They are repaired already.
+struct TableTampered {
+  std::vector<TableLine> lines;
+};
+
 /// A worker's own report, already checked for form.
 struct WorkerReported {
   ConnectionId connection;
@@ -101,8 +107,9 @@ using Event =
                  Call<wire::LeaseAcquire>, Call<wire::LeaseRenew>, Call<wire::LeaseRelease>,
                  Call<wire::LeaseGrow>, Call<wire::LeaseShrink>, Call<wire::WorkerAttach>,
                  Call<wire::WorkerReady>, Call<wire::WeightsOpen>, Call<wire::WeightsPublish>,
-                 Call<wire::LeaseAttach>, ConnectionClosed, HolderExited, WorkerExited,
-                 GrantAnswered, UnmapAnswered, ReclaimAnswered, QuietObserved, ExtentsVerified,
-                 RegionCreated, RegionSealed, RegionScrubbed, WorkerReported, Tick, Shutdown>;
+                 Call<wire::LeaseAttach>, Call<wire::FenceClear>, ConnectionClosed, HolderExited,
+                 WorkerExited, GrantAnswered, UnmapAnswered, ReclaimAnswered, QuietObserved,
+                 ExtentsVerified, RegionCreated, RegionSealed, RegionScrubbed, TableTampered,
+                 WorkerReported, Tick, Shutdown>;
 
 }  // namespace leasehold

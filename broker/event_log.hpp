@@ -32,6 +32,10 @@ class EventLog {
   /// Up to `limit` events with a sequence above `after`, oldest first.
   std::vector<NumberedEvent> after(std::uint64_t after, std::size_t limit) const;
 
+  /// Sequence numbers of the first and last event that are here; newest = oldest - 1 when none is.
+  std::uint64_t oldest() const { return next_ - events_.size(); }
+  std::uint64_t newest() const { return next_ - 1; }
+
  private:
   std::size_t capacity_;
   std::uint64_t next_ = 1;

@@ -76,6 +76,11 @@ void ExtentPool::move(ExtentId extent, ExtentState to) {
   free_bytes_ += extent_size_bytes_;
 }
 
+ExtentRecord* ExtentPool::find(ExtentId extent) {
+  const auto found = records_.find(extent);
+  return found == records_.end() ? nullptr : &found->second;
+}
+
 const ExtentRecord* ExtentPool::find(ExtentId extent) const {
   const auto found = records_.find(extent);
   return found == records_.end() ? nullptr : &found->second;

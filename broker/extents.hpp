@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "broker/ids.hpp"
+#include "broker/quarantine.hpp"
 
 namespace leasehold {
 
@@ -35,7 +36,8 @@ bool may_become(ExtentState from, ExtentState to);
 
 struct ExtentRecord {
   ExtentState state = ExtentState::Owned;
-  LeaseId lease;  ///< Of a quarantined extent: the last one.
+  LeaseId lease;                           ///< Of a quarantined extent: the last one.
+  std::optional<Quarantine> quarantine{};  ///< While Quarantined.
 };
 
 inline constexpr std::uint32_t kMaxExtents = 1024;
@@ -65,6 +67,7 @@ class ExtentPool {
   /// Precondition: the extent exists and the move is in the table. To Free: the record is gone.
   void move(ExtentId extent, ExtentState to);
 
+  ExtentRecord* find(ExtentId extent);
   const ExtentRecord* find(ExtentId extent) const;
   const std::map<ExtentId, ExtentRecord>& records() const { return records_; }
   std::uint64_t highest_id() const { return next_id_ - 1; }

@@ -51,6 +51,11 @@ const LeaseRecord* LeaseBook::find_open(LeaseId id) const {
   return open_.contains(id) ? &*slots_[id.slot].record : nullptr;
 }
 
+const LeaseRecord* LeaseBook::in_slot(std::uint32_t slot) const {
+  const bool known = slot < slots_.size() && slots_[slot].record;
+  return known ? &*slots_[slot].record : nullptr;
+}
+
 void LeaseBook::close(LeaseRecord& record) {
   expects(record.is(LeaseState::Fenced) && record.extents.empty(),
           "a slot is used again only after fence and scrub");

@@ -49,6 +49,8 @@ struct LeaseRecord {
   bool reached_worker = false;         ///< Descriptors of it left the broker.
   bool fenced_during_grant = false;
   bool memory_returned = false;
+  TimePoint granted_at;
+  TimePoint rebound_at;  ///< Zero: no request went on under another lease.
   wire::RevokeClocks clocks;
 
   LeaseId id() const { return id_of(lease); }
@@ -79,6 +81,10 @@ class LeaseBook {
 
   /// Leases that are not closed. The ids are copied, so deciders may close while they walk.
   std::vector<LeaseId> open_leases() const { return {open_.begin(), open_.end()}; }
+
+  /// The lease that stands in this slot, fenced or not; null when none ever did, or for a slot
+  /// beyond the table.
+  const LeaseRecord* in_slot(std::uint32_t slot) const;
 
   /// The record of an id from `open_leases`. Precondition: it is one.
   LeaseRecord& at(LeaseId id);

@@ -40,6 +40,7 @@ struct State {
   RequestBook requests;
   journal::Reserved reserved;       ///< Numbers that may be used without asking the journal.
   std::uint64_t leases_fenced = 0;  ///< Ever.
+  std::uint64_t tampered = 0;       ///< Lines of the lease table found changed by others, ever.
   bool stopping = false;
 };
 

@@ -1,5 +1,9 @@
 #include "broker/views.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 namespace leasehold {
 namespace {
 
@@ -11,6 +15,15 @@ std::string worker_name(const State& state, AttachmentId id) {
 std::uint64_t weights_bytes(const State& state, RegionId region) {
   const auto found = state.weights.regions().find(region);
   return found == state.weights.regions().end() ? 0 : found->second.size_bytes;
+}
+
+wire::LeaseTimes times_of(const LeaseRecord& record) {
+  const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease);
+  const bool live = record.is(LeaseState::Live);
+  return {.granted_boottime_ns = record.granted_at.boottime_ns,
+          .revoked_boottime_ns = live ? 0 : record.revoked_at().boottime_ns,
+          .fenced_boottime_ns = fenced ? fenced->state().at.boottime_ns : 0,
+          .rebound_boottime_ns = record.rebound_at.boottime_ns};
 }
 
 wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
@@ -27,7 +40,8 @@ wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
           .size_bytes = extent_bytes + weights_bytes(state, record.region),
           .deadline_boottime_ns = record.deadline.boottime_ns,
           .replaced_by = record.replaced_by,
-          .clocks = record.clocks};
+          .clocks = record.clocks,
+          .times = times_of(record)};
 }
 
 std::string_view state_name(const Worker& worker) {
@@ -77,6 +91,33 @@ std::vector<wire::ExtentView> extent_views(const State& state) {
   return views;
 }
 
+namespace {
+
+wire::FenceView view_of(const Quarantine& quarantine, std::uint64_t size_bytes) {
+  return {.worker = quarantine.worker_name,
+          .since_boottime_ns = quarantine.since.boottime_ns,
+          .size_bytes = size_bytes,
+          .why = fmt::format("{} bytes were written after it was taken back",
+                             quarantine.allocated_bytes)};
+}
+
+}  // namespace
+
+std::vector<wire::FenceView> fence_views(const State& state) {
+  std::vector<wire::FenceView> views;
+  for (const auto& [id, record] : state.extents.records()) {
+    if (!record.quarantine) continue;
+    auto& view = views.emplace_back(view_of(*record.quarantine, state.extents.extent_size_bytes()));
+    view.extent = id;
+    view.lease = record.lease;
+  }
+  for (const auto& [id, region] : state.weights.regions()) {
+    if (!region.quarantine) continue;
+    views.emplace_back(view_of(*region.quarantine, region.size_bytes)).region = id;
+  }
+  return views;
+}
+
 std::vector<wire::WorkerView> worker_views(const State& state) {
   std::vector<wire::WorkerView> views;
   for (const auto& [id, worker] : state.workers.all()) {
@@ -106,7 +147,19 @@ std::vector<wire::TenantView> tenant_views(const State& state) {
   return views;
 }
 
-wire::StatusView status_view(const State& state) {
+namespace {
+
+/// A revocation that is not over, and how long it has been so.
+void count_revoked(wire::StatusView& view, Duration age, Duration patience) {
+  ++view.leases_revoked;
+  if (age > patience) ++view.leases_stuck;
+  view.oldest_revoked_ms =
+      std::max<std::int64_t>(view.oldest_revoked_ms, age / std::chrono::milliseconds(1));
+}
+
+}  // namespace
+
+wire::StatusView status_view(const State& state, TimePoint now) {
   const auto bytes = state.extents.bytes_by_state();
   const auto of = [&bytes](ExtentState each) { return bytes[static_cast<unsigned>(each)]; };
   wire::StatusView view{.capacity_bytes = state.extents.capacity_bytes(),
@@ -117,10 +170,12 @@ wire::StatusView status_view(const State& state) {
                         .retained_bytes = of(ExtentState::Retained),
                         .quarantined_bytes = of(ExtentState::Quarantined),
                         .leases_fenced = state.leases_fenced,
-                        .tenants = static_cast<std::uint32_t>(state.tenants.all().size())};
-  state.leases.for_each_open([&view](const LeaseRecord& record) {
+                        .tenants = static_cast<std::uint32_t>(state.tenants.all().size()),
+                        .tampered = state.tampered};
+  state.leases.for_each_open([&](const LeaseRecord& record) {
     if (record.is(LeaseState::Live)) ++view.leases_live;
-    if (record.is(LeaseState::Revoked)) ++view.leases_revoked;
+    if (!record.is(LeaseState::Revoked)) return;
+    count_revoked(view, now - record.revoked_at(), state.config.fence_patience);
   });
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.state <= WorkerState::Ready) ++view.workers;

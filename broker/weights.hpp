@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "broker/ids.hpp"
+#include "broker/quarantine.hpp"
 #include "ipc/control/messages.hpp"
 
 namespace leasehold {
@@ -49,10 +50,11 @@ struct WeightsRegion {
   std::uint64_t size_bytes = 0;
   RegionState state = RegionState::Loading;
   AttachmentId loader;
-  std::uint32_t users = 0;             ///< Engine leases whose memory has not come back.
-  std::uint64_t retained_order = 0;    ///< Smaller: retained earlier, evicted earlier.
-  std::optional<CallId> open_call;     ///< Waits for the memory object.
-  std::optional<CallId> publish_call;  ///< Waits for the seal.
+  std::uint32_t users = 0;                 ///< Engine leases whose memory has not come back.
+  std::uint64_t retained_order = 0;        ///< Smaller: retained earlier, evicted earlier.
+  std::optional<CallId> open_call;         ///< Waits for the memory object.
+  std::optional<CallId> publish_call;      ///< Waits for the seal.
+  std::optional<Quarantine> quarantine{};  ///< While Quarantined.
 };
 
 class WeightsStore {

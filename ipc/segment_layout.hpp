@@ -23,6 +23,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 namespace leasehold {
@@ -66,6 +67,21 @@ struct alignas(kCacheLineBytes) GateLine {
 static_assert(sizeof(TableHeader) == kCacheLineBytes && sizeof(WorkerCounter) == kCacheLineBytes);
 static_assert(sizeof(LeaseSlot) == kCacheLineBytes && sizeof(GateLine) == kCacheLineBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// One line of the table, by what it is for.
+enum class TablePart : std::uint8_t { Header, Counter, Slot };
+
+struct TableLine {
+  TablePart part = TablePart::Header;
+  std::uint32_t index = 0;
+  constexpr bool operator==(const TableLine&) const = default;
+};
+
+/// "header", "counter", "slot"
+constexpr std::string_view name(TablePart part) {
+  constexpr std::string_view kNames[] = {"header", "counter", "slot"};
+  return kNames[static_cast<unsigned>(part)];
+}
 
 constexpr std::size_t table_size_bytes(std::uint32_t slot_count) {
   return sizeof(TableHeader) + kMaxWorkers * sizeof(WorkerCounter) +

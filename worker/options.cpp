@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include "common/version.hpp"
 #include "ipc/segment_layout.hpp"
 
 namespace leasehold {
@@ -31,6 +32,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   std::string backend = "auto";
   std::string kv_type = "f16";
   CLI::App app("Serves one model to many tenants under leases that a broker can take back.");
+  app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
   app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")->required();
   app.add_option("--model", options.model_path, "GGUF model file")->required();
   app.add_option("--listen", options.listen_path, "Unix socket for tenants; made here")->required();

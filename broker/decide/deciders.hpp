@@ -48,6 +48,12 @@ void decide_event(Decision& decision, const RegionCreated& created);
 void decide_event(Decision& decision, const RegionSealed& sealed);
 void decide_event(Decision& decision, const RegionScrubbed& scrubbed);
 
+// decide/unfence.cpp
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::FenceClear& clear);
+
+// decide/tamper.cpp
+void decide_event(Decision& decision, const TableTampered& tampered);
+
 // decide/fence.cpp
 void decide_event(Decision& decision, const QuietObserved& observed);
 void decide_event(Decision& decision, const UnmapAnswered& answered);

@@ -2,6 +2,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/take_back.hpp"
+#include "broker/decide/unfence.hpp"
 
 namespace leasehold {
 namespace {
@@ -14,16 +15,17 @@ void note_quiet(LeaseRecord& record, TimePoint now) {
 /// until an operator has looked.
 void settle_extent(Decision& decision, LeaseRecord& record,
                    const ExtentsVerified::Entry& verified) {
-  const bool zero = verified.allocated_bytes == 0;
-  decision.state.extents.move(verified.extent, zero ? ExtentState::Free : ExtentState::Quarantined);
-  record_extent(decision, verified.extent, zero ? nullptr : &record);
   std::erase(record.extents, verified.extent);
-  if (zero) return;
-  const Worker& worker = *decision.state.workers.find(record.worker());
-  decision.warn(fmt::format(
-      "extent was touched after it was taken back, quarantined extent={} "
-      "lease={} worker={} allocated_bytes={} reason=worker_untrusted",
-      verified.extent.value, to_string(record.id()), worker.name, verified.allocated_bytes));
+  if (verified.allocated_bytes == 0) {
+    decision.state.extents.move(verified.extent, ExtentState::Free);
+    return record_extent(decision, verified.extent, nullptr);
+  }
+  quarantine_extent(decision, verified.extent,
+                    {.worker = record.worker(),
+                     .worker_name = decision.state.workers.find(record.worker())->name,
+                     .since = decision.now,
+                     .allocated_bytes = verified.allocated_bytes});
+  record_extent(decision, verified.extent, &record);
 }
 
 }  // namespace
@@ -50,6 +52,8 @@ void decide_event(Decision& decision, const UnmapAnswered& answered) {
 void decide_event(Decision& decision, const ExtentsVerified& verified) {
   for (const ExtentsVerified::Entry& entry : verified.entries) {
     const ExtentRecord* extent = decision.state.extents.find(entry.extent);
+    if (extent != nullptr && extent->quarantine) settle_clearing(decision, entry);
+    extent = decision.state.extents.find(entry.extent);
     if (extent == nullptr || extent->state != ExtentState::Scrubbing) continue;
     LeaseRecord& record = decision.state.leases.at(extent->lease);
     settle_extent(decision, record, entry);

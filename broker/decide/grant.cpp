@@ -126,6 +126,7 @@ LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
   record.holder = caller.connection;
   record.holder_process = {caller.pid, caller.start_ticks};
   record.request = {caller.uid, caller.request_id.value, journal::digest(caller.fingerprint)};
+  record.granted_at = decision.now;
   record.ttl = std::chrono::milliseconds(ttl_ms);
   record.deadline = decision.now + record.ttl;
   return record;

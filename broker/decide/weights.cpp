@@ -5,6 +5,7 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/take_back.hpp"
+#include "broker/decide/unfence.hpp"
 
 namespace leasehold {
 namespace {
@@ -36,6 +37,7 @@ LeaseRecord* engine_lease_on(State& state, const Worker& worker, RegionId region
 Result<LeaseRecord*> open_engine_lease(Decision& decision, const Worker& worker,
                                        WeightsRegion& region) {
   LeaseRecord& record = decision.state.leases.open(worker.id, wire::LeaseScope::Engine);
+  record.granted_at = decision.now;
   record.region = region.id;
   ++region.users;
   decision.add(effect::PublishGrant{record.id(), TimePoint{}});
@@ -169,15 +171,16 @@ void decide_event(Decision& decision, const RegionSealed& sealed) {
 
 void decide_event(Decision& decision, const RegionScrubbed& scrubbed) {
   WeightsRegion* region = decision.state.weights.find(scrubbed.region);
-  if (region == nullptr || region->state != RegionState::Scrubbing) return;
+  if (region == nullptr) return;
+  if (region->quarantine) return settle_clearing(decision, *region, scrubbed.allocated_bytes);
+  if (region->state != RegionState::Scrubbing) return;
   if (scrubbed.allocated_bytes != 0) {
-    region->state = RegionState::Quarantined;
-    record_region(decision, *region, name(region->state));
-    decision.warn(
-        fmt::format("weights region was touched after it was taken back, quarantined "
-                    "region={} allocated_bytes={}",
-                    region->id.value, scrubbed.allocated_bytes));
-    return;
+    const Worker* loader = decision.state.workers.find(region->loader);
+    return quarantine_region(decision, *region,
+                             {.worker = region->loader,
+                              .worker_name = loader != nullptr ? loader->name : "",
+                              .since = decision.now,
+                              .allocated_bytes = scrubbed.allocated_bytes});
   }
   record_region(decision, *region, "Free");
   decision.state.weights.remove(region->id);

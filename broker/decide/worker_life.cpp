@@ -68,12 +68,21 @@ struct TakeReport {
                (now - record->revoked_at()).count());
     return true;
   }
+  /// The old lease may have been on another worker, but never another tenant's.
   bool operator()(const events::Rebind& rebind) const {
-    return find_reported(state, worker, rebind.new_lease) != nullptr;
+    const LeaseRecord* fresh = find_reported(state, worker, rebind.new_lease);
+    if (fresh == nullptr || fresh->tenant.value != rebind.tenant) return false;
+    const auto old = state.leases.find(rebind.old_lease);
+    if (!old) return old.error().code == Errc::StaleGeneration;
+    if ((*old)->scope != wire::LeaseScope::Tenant || (*old)->tenant != fresh->tenant) return false;
+    if ((*old)->rebound_at == TimePoint{}) (*old)->rebound_at = at;
+    return true;
   }
   bool operator()(const events::BatchedDecodeStep&) const { return true; }
   bool operator()(const events::LeaseStateChanged&) const { return false; }
   bool operator()(const events::RegionStateChanged&) const { return false; }
+  bool operator()(const events::OperatorActed&) const { return false; }
+  bool operator()(const events::WorkerUntrusted&) const { return false; }
 };
 
 }  // namespace

@@ -23,6 +23,11 @@ struct LogLine {
     spdlog::debug("region is {} now region={} kind={} state={} lease={}", e.state, e.region, e.kind,
                   e.state, e.lease);
   }
+  void operator()(const events::OperatorActed& e) const {
+    spdlog::warn("operator acted deed={} object={} uid={} done={} reason=\"{}\"", e.deed, e.object,
+                 e.uid, e.done, e.reason);
+  }
+  void operator()(const events::WorkerUntrusted&) const {}  // a warning came with it
   void operator()(const auto& e) const {
     spdlog::debug("worker reported event={}", events::name(events::Event(e)));
   }
@@ -155,7 +160,7 @@ void ServerEffects::perform(const effect::PunchExtents& effect) {
 }
 
 void ServerEffects::perform(const effect::VerifyExtents& effect) {
-  post_(parts_.memory.verify(effect.extents));
+  post_(parts_.memory.verify(effect.extents, effect.close_anyway));
 }
 
 void ServerEffects::perform(const effect::CreateRegion& effect) {

@@ -11,7 +11,8 @@ namespace {
 
 using control::Json;
 
-constexpr std::uint64_t kMaxItems = 1000;  ///< In one answer, so that it fits into a line.
+constexpr std::uint64_t kMaxItems = 1000;       ///< In one answer, so that it fits into a line.
+constexpr std::size_t kMaxItemBytes = 1 << 19;  ///< Of events, which may be long.
 
 template <class View>
 Json items(const std::vector<View>& views) {
@@ -20,19 +21,19 @@ Json items(const std::vector<View>& views) {
   return Json{{"items", std::move(list)}};
 }
 
-/// With one user for both, a worker could reach into the broker; say so.
+/// A worker of the broker's own user, or of root, can open the lease table for writing; say so.
 std::string isolation(const State& state) {
   bool any = false;
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.state > WorkerState::Ready) continue;
-    if (worker.uid == ::geteuid()) return "same-user";
+    if (worker.uid == ::geteuid() || worker.uid == 0) return "same-user";
     any = true;
   }
-  return any ? "separate-user" : "no-worker";
+  return any ? "separate-users" : "no-worker";
 }
 
 Json status(const ListSources& sources) {
-  wire::StatusView view = status_view(sources.state);
+  wire::StatusView view = status_view(sources.state, sources.now);
   view.isolation = isolation(sources.state);
   view.uptime_ms = (sources.now - sources.started) / std::chrono::milliseconds(1);
   return view.to_json();
@@ -64,12 +65,17 @@ Result<Json> event_list(const ListSources& sources, const Json& params) {
   const std::uint64_t after = TRY(number(params, "after", 0, ~std::uint64_t{0}));
   const std::uint64_t limit = TRY(number(params, "limit", kMaxItems, kMaxItems));
   Json list = Json::array();
+  std::size_t size_bytes = 0;
   for (const NumberedEvent& event : sources.log.after(after, limit)) {
     Json item = events::to_json(event.stamped.event, event.stamped.at);
     item["sequence"] = event.sequence;
+    size_bytes += item.dump().size();
+    if (size_bytes > kMaxItemBytes) break;  // the rest comes with the next page
     list.push_back(std::move(item));
   }
-  return Json{{"items", std::move(list)}};
+  return Json{{"items", std::move(list)},
+              {"oldest", sources.log.oldest()},
+              {"newest", sources.log.newest()}};
 }
 
 /// In the order of slots. A lease never changes its slot, so whoever asks page after page meets
@@ -101,6 +107,7 @@ Result<Json> list(const ListSources& sources, const std::string& method, const J
   if (method == "tenant.list") return items(tenant_views(sources.state));
   if (method == "lease.list") return lease_list(sources, params);
   if (method == "extent.list") return extents(sources);
+  if (method == "fence.list") return items(fence_views(sources.state));
   if (method == "worker.list") return workers(sources);
   if (method == "event.list") return event_list(sources, params);
   return fail(Errc::UnknownMethod, fmt::format("the broker has no list {}", method));

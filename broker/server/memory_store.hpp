@@ -25,8 +25,9 @@ class MemoryStore {
   /// Gives the pages back. Extents that were never made are passed over.
   Result<void> punch(std::span<const ExtentId> extents);
 
-  /// What is allocated in each; empty ones are closed. Unreadable counts as not empty.
-  ExtentsVerified verify(std::span<const ExtentId> extents);
+  /// What is allocated in each; empty ones are closed, with `close_anyway` all. Unreadable counts
+  /// as not empty.
+  ExtentsVerified verify(std::span<const ExtentId> extents, bool close_anyway);
 
   /// A read-only descriptor. Errors: UnknownLease when the extent has no object.
   Result<UniqueFd> open_extent(ExtentId extent) const;

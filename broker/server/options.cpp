@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "common/version.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -35,6 +37,7 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   std::int64_t patience_ms = options.fence_patience.count();
   std::vector<uid_t> worker_uids;
   CLI::App app{"Leasehold broker: owns the memory and the truth about every lease"};
+  app.set_version_flag("--version", "leasehold-broker " + std::string(version()));
   app.add_option("--socket", options.socket, "Unix socket to listen on")->capture_default_str();
   app.add_option("--socket-mode", options.socket_mode, "Its mode, octal")->transform(kOctal);
   app.add_option("--capacity", options.capacity_bytes, "KV memory to lend, e.g. 256MiB")

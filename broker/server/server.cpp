@@ -25,6 +25,8 @@ namespace asio = boost::asio;
 
 /// How often worker lines are read again while somebody waits for quiet.
 constexpr auto kQuietInterval = std::chrono::microseconds(200);
+/// How often the lease table is compared with the broker's own copy of it.
+constexpr auto kGuardInterval = std::chrono::milliseconds(50);
 /// How long a stopping broker waits for its fences.
 constexpr auto kStopPatience = std::chrono::milliseconds(1500);
 /// A worker's answer may take as many times the patience for a fence.
@@ -44,6 +46,8 @@ class Server {
   void settle();
   void observe_quiet();
   void recheck_soon();
+  void guard_table();
+  void guard_soon();
   void stop(int signal_number);
 
   asio::io_context& io_;
@@ -64,6 +68,7 @@ class Server {
   Dispatch dispatch_;
   std::unique_ptr<BootTimer> deadline_timer_;
   asio::steady_timer quiet_timer_;
+  asio::steady_timer guard_timer_;
   asio::steady_timer stop_timer_;
   asio::signal_set signals_;
   bool recheck_armed_ = false;
@@ -85,6 +90,7 @@ Server::Server(asio::io_context& io, const BrokerConfig& config, LeaseTable tabl
       connections_(io, std::move(acceptor), connection_handlers(), options.worker_uids),
       dispatch_(dispatch_hooks(), options.worker_uids),
       quiet_timer_(io),
+      guard_timer_(io),
       stop_timer_(io),
       signals_(io, SIGTERM, SIGINT),
       allow_memory_audit_(options.allow_memory_audit) {
@@ -98,6 +104,7 @@ Result<void> Server::start() {
   signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
     if (!error) stop(signal_number);
   });
+  guard_soon();
   connections_.start();
   return {};
 }
@@ -144,6 +151,7 @@ DispatchHooks Server::dispatch_hooks() {
 void Server::settle() {
   deadline_timer_->arm(next_deadline(state_));
   observe_quiet();
+  if (table_.has_met_tampering()) guard_table();
   if (state_.stopping && leases_not_fenced(state_) == 0) io_.stop();
 }
 
@@ -160,6 +168,21 @@ void Server::recheck_soon() {
   quiet_timer_.async_wait([this](const boost::system::error_code& error) {
     recheck_armed_ = false;
     if (!error) observe_quiet();
+  });
+}
+
+/// Repaired first, judged afterwards: the broker's own copy is the truth.
+void Server::guard_table() {
+  auto lines = table_.repair();
+  if (!lines.empty()) loop_.post(TableTampered{std::move(lines)});
+}
+
+void Server::guard_soon() {
+  guard_timer_.expires_after(kGuardInterval);
+  guard_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    guard_table();
+    guard_soon();
   });
 }
 

@@ -11,8 +11,8 @@ constexpr std::string_view kKinds[] = {"extent", "weights"};
 
 // In the order of the variant's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {
-    "lease_state",         "region_state", "forward_revoked",
-    "batched_decode_step", "rebind",       "request_completed"};
+    "lease_state", "region_state",      "forward_revoked", "batched_decode_step",
+    "rebind",      "request_completed", "operator_acted",  "worker_untrusted"};
 
 void describe(auto& e, auto& fields, const LeaseStateChanged*) {
   fields.field("lease", e.lease);
@@ -59,6 +59,21 @@ void describe(auto& e, auto& fields, const RequestEnded*) {
   fields.field("lease", e.lease);
   fields.field("reason", e.reason, TextRule::Filled);
   fields.field("emitted_tokens", e.emitted_tokens);
+}
+
+void describe(auto& e, auto& fields, const OperatorActed*) {
+  fields.field("deed", e.deed, TextRule::Filled);
+  fields.field("object", e.object, TextRule::Filled);
+  fields.field("uid", e.uid);
+  fields.field("reason", e.reason, TextRule::Sentence);
+  fields.field("done", e.done);
+}
+
+void describe(auto& e, auto& fields, const WorkerUntrusted*) {
+  fields.field("what", e.what, TextRule::Filled);
+  fields.field("index", e.index);
+  fields.field("lease", e.lease, TextRule::LeaseOrEmpty);
+  fields.field("worker", e.worker, TextRule::NameOrEmpty);
 }
 
 struct Header {

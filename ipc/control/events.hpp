@@ -71,8 +71,25 @@ struct RequestEnded {
   std::uint32_t emitted_tokens = 0;
 };
 
+/// `operator_acted`: something was done by hand that only a person may decide.
+struct OperatorActed {
+  std::string deed;    ///< "unfence"
+  std::string object;  ///< "extent:5", "region:3"
+  std::uint32_t uid = 0;
+  std::string reason;  ///< In the operator's words.
+  bool done = false;   ///< False: it was refused.
+};
+
+/// `worker_untrusted`: what only the broker may write was changed by somebody else.
+struct WorkerUntrusted {
+  std::string what;  ///< "slot", "counter", "header": which line of the lease table.
+  std::uint64_t index = 0;
+  std::string lease;   ///< Empty unless one stands in that slot.
+  std::string worker;  ///< Whose lease or counter it is; not who did it: that leaves no trace.
+};
+
 using Event = std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep,
-                           Rebind, RequestEnded>;
+                           Rebind, RequestEnded, OperatorActed, WorkerUntrusted>;
 
 std::string_view name(const Event& event);
 

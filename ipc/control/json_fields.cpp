@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kMaxShown = 60;
 constexpr std::size_t kMaxSocketPath = sizeof(sockaddr_un{}.sun_path) - 1;
 constexpr std::size_t kHexKeyDigits = 64;
+constexpr std::size_t kMaxSentence = 200;
 
 /// Short enough for a log line, whatever was sent.
 std::string describe(const nlohmann::json& json) {
@@ -37,6 +38,11 @@ bool is_revoke_reason(std::string_view text) {
   return false;
 }
 
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7F;
+}
+
 bool keeps(TextRule rule, std::string_view text) {
   switch (rule) {
     case TextRule::Any:
@@ -55,6 +61,8 @@ bool keeps(TextRule rule, std::string_view text) {
       return text.size() == kHexKeyDigits && std::ranges::all_of(text, is_hex_digit);
     case TextRule::RevokeReasonOrEmpty:
       return text.empty() || is_revoke_reason(text);
+    case TextRule::Sentence:
+      return !text.empty() && text.size() <= kMaxSentence && std::ranges::none_of(text, is_control);
   }
   std::unreachable();
 }
@@ -77,6 +85,8 @@ std::string wording(TextRule rule) {
       return fmt::format("{} lower-case hex digits", kHexKeyDigits);
     case TextRule::RevokeReasonOrEmpty:
       return "the name of a revoke reason, or empty text";
+    case TextRule::Sentence:
+      return fmt::format("1 to {} bytes on one line", kMaxSentence);
   }
   std::unreachable();
 }

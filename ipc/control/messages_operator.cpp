@@ -25,6 +25,17 @@ constexpr auto kLeaseDrain = [](auto& m, auto& fields) {
 
 constexpr auto kExtentOpen = [](auto& m, auto& fields) { fields.field("extent", m.extent); };
 
+constexpr auto kFenceClear = [](auto& m, auto& fields) {
+  fields.field("extent", m.extent);
+  fields.field("region", m.region);
+  fields.field("reason", m.reason, TextRule::Sentence);
+  fields.field("request_id", m.request_id);
+};
+
+constexpr auto kFenceCleared = [](auto& m, auto& fields) {
+  fields.field("size_bytes", m.size_bytes);
+};
+
 constexpr auto kLeasesTouched = [](auto& m, auto& fields) { fields.field("leases", m.leases); };
 
 /// A lease or a tenant: both or none would leave it to luck what is taken back.
@@ -89,6 +100,24 @@ Json ExtentOpen::to_json() const {
 }
 Result<ExtentOpen> ExtentOpen::from_json(const Json& json) {
   return read_fields<ExtentOpen>(json, kExtentOpen);
+}
+
+Json FenceClear::to_json() const {
+  return write_fields(*this, kFenceClear);
+}
+Result<FenceClear> FenceClear::from_json(const Json& json) {
+  auto message = read_fields<FenceClear>(json, kFenceClear);
+  if (message && message->extent.has_value() == message->region.has_value()) {
+    return fail(Errc::BadRequest, "expected exactly one of 'extent' and 'region'");
+  }
+  return message;
+}
+
+Json FenceCleared::to_json() const {
+  return write_fields(*this, kFenceCleared);
+}
+Result<FenceCleared> FenceCleared::from_json(const Json& json) {
+  return read_fields<FenceCleared>(json, kFenceCleared);
 }
 
 Json LeasesTouched::to_json() const {

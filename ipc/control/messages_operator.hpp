@@ -21,8 +21,9 @@ struct TenantAdmit {
   std::uint32_t max_blocks = 1024;   ///< KV blocks over all its leases, 1 … 2^20.
   std::uint32_t weight = 1;          ///< 1 … 1000.
   Tier tier = Tier::Standard;
-  std::int64_t ttl_ms = 10'000;      ///< 100 … 86 400 000; of a lease without renewal.
-  std::optional<std::uint32_t> uid;  ///< Only this user may act for it; none: any.
+  std::int64_t ttl_ms = 10'000;                 ///< 100 … 86 400 000; of a lease without renewal.
+  std::optional<std::int64_t> max_lifetime_ms;  ///< 100 … 10^12; no renewal past it; none: no end.
+  std::optional<std::uint32_t> uid;             ///< Only this user may act for it; none: any.
   RequestId request_id;
   Json to_json() const;
   static Result<TenantAdmit> from_json(const Json& json);
@@ -60,14 +61,36 @@ struct ExtentOpen {
   static Result<ExtentOpen> from_json(const Json& json);
 };
 
+/// `fence.clear`: gives quarantined memory back. Exactly one of the two. Granted only when the
+/// object is empty after one more punch, or its last worker has exited. Reply: FenceCleared.
+/// Errors: IllegalTransition (not quarantined, or somebody clears it right now), StillWritable (its
+/// worker still writes to it), UnknownLease (no such object).
+struct FenceClear {
+  static constexpr std::string_view kMethod = "fence.clear";
+  std::optional<ExtentId> extent;
+  std::optional<RegionId> region;
+  std::string reason;  ///< For the record; 1 to 200 bytes on one line.
+  RequestId request_id;
+  Json to_json() const;
+  static Result<FenceClear> from_json(const Json& json);
+};
+
+struct FenceCleared {
+  std::uint64_t size_bytes = 0;  ///< Free again.
+  Json to_json() const;
+  static Result<FenceCleared> from_json(const Json& json);
+};
+
 struct LeasesTouched {
   std::vector<LeaseId> leases;
   Json to_json() const;
   static Result<LeasesTouched> from_json(const Json& json);
 };
 
-// Lists: `status`, `{tenant,extent,worker}.list` take no parameters and answer {"items": [view, …]}
-// (`status`: one object). `lease.list` and `event.list` take {"after": <slot or sequence>, "limit":
-// <n ≤ 1000>} and answer {"items": [view or event, …]}; `lease.list` also "more": others follow.
+// Lists: `status`, `{tenant,extent,worker,fence}.list` take no parameters and answer
+// {"items": [view, …]} (`status`: one object). `lease.list` and `event.list` take {"after": <slot
+// or sequence>, "limit": <n ≤ 1000>} and answer {"items": [view or event, …]}; `lease.list` also
+// "more": others follow; `event.list` also "oldest" and "newest": the sequence numbers it still
+// has.
 
 }  // namespace leasehold::wire

@@ -8,7 +8,7 @@ namespace leasehold::wire {
 namespace {
 
 constexpr std::string_view kWorkerStates[] = {"attached", "ready", "gone"};
-constexpr std::string_view kIsolations[] = {"separate-user", "same-user", "no-worker"};
+constexpr std::string_view kIsolations[] = {"separate-users", "same-user", "no-worker"};
 constexpr Between<std::int64_t> kClock_ns{-1, std::numeric_limits<std::int64_t>::max()};
 
 constexpr auto kRevokeClocks = [](auto& m, auto& fields) {
@@ -16,6 +16,13 @@ constexpr auto kRevokeClocks = [](auto& m, auto& fields) {
   fields.field("error_ns", m.error_ns, kClock_ns);
   fields.field("quiet_ns", m.quiet_ns, kClock_ns);
   fields.field("reuse_ns", m.reuse_ns, kClock_ns);
+};
+
+constexpr auto kLeaseTimes = [](auto& m, auto& fields) {
+  fields.field("granted_boottime_ns", m.granted_boottime_ns, kBoottime_ns);
+  fields.field("revoked_boottime_ns", m.revoked_boottime_ns, kBoottime_ns);
+  fields.field("fenced_boottime_ns", m.fenced_boottime_ns, kBoottime_ns);
+  fields.field("rebound_boottime_ns", m.rebound_boottime_ns, kBoottime_ns);
 };
 
 constexpr auto kLeaseView = [](auto& m, auto& fields) {
@@ -31,6 +38,7 @@ constexpr auto kLeaseView = [](auto& m, auto& fields) {
   fields.field("deadline_boottime_ns", m.deadline_boottime_ns);
   fields.field("replaced_by", m.replaced_by);
   fields.object("clocks", m.clocks, kRevokeClocks);
+  fields.object("times", m.times, kLeaseTimes);
 };
 
 constexpr auto kExtentView = [](auto& m, auto& fields) {
@@ -39,6 +47,16 @@ constexpr auto kExtentView = [](auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("size_bytes", m.size_bytes);
   fields.field("inode", m.inode);
+};
+
+constexpr auto kFenceView = [](auto& m, auto& fields) {
+  fields.field("extent", m.extent);
+  fields.field("region", m.region);
+  fields.field("lease", m.lease);
+  fields.field("worker", m.worker, TextRule::NameOrEmpty);
+  fields.field("since_boottime_ns", m.since_boottime_ns, kBoottime_ns);
+  fields.field("size_bytes", m.size_bytes);
+  fields.field("why", m.why, TextRule::Filled);
 };
 
 constexpr auto kWorkerView = [](auto& m, auto& fields) {
@@ -68,10 +86,13 @@ constexpr auto kStatusView = [](auto& m, auto& fields) {
   fields.field("quarantined_bytes", m.quarantined_bytes);
   fields.field("leases_live", m.leases_live);
   fields.field("leases_revoked", m.leases_revoked);
+  fields.field("leases_stuck", m.leases_stuck);
+  fields.field("oldest_revoked_ms", m.oldest_revoked_ms);
   fields.field("leases_fenced", m.leases_fenced);
   fields.field("workers", m.workers);
   fields.field("tenants", m.tenants);
   fields.field("isolation", m.isolation, Choice{kIsolations});
+  fields.field("tampered", m.tampered);
   fields.field("uptime_ms", m.uptime_ms);
 };
 
@@ -82,6 +103,13 @@ Json RevokeClocks::to_json() const {
 }
 Result<RevokeClocks> RevokeClocks::from_json(const Json& json) {
   return read_fields<RevokeClocks>(json, kRevokeClocks);
+}
+
+Json LeaseTimes::to_json() const {
+  return write_fields(*this, kLeaseTimes);
+}
+Result<LeaseTimes> LeaseTimes::from_json(const Json& json) {
+  return read_fields<LeaseTimes>(json, kLeaseTimes);
 }
 
 Json LeaseView::to_json() const {
@@ -96,6 +124,17 @@ Json ExtentView::to_json() const {
 }
 Result<ExtentView> ExtentView::from_json(const Json& json) {
   return read_fields<ExtentView>(json, kExtentView);
+}
+
+Json FenceView::to_json() const {
+  return write_fields(*this, kFenceView);
+}
+Result<FenceView> FenceView::from_json(const Json& json) {
+  auto view = read_fields<FenceView>(json, kFenceView);
+  if (view && view->extent.has_value() == view->region.has_value()) {
+    return fail(Errc::BadRequest, "expected exactly one of 'extent' and 'region'");
+  }
+  return view;
 }
 
 Json WorkerView::to_json() const {

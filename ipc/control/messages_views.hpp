@@ -22,6 +22,16 @@ struct RevokeClocks {
   static Result<RevokeClocks> from_json(const Json& json);
 };
 
+/// When the lease went from one state to the next, in boot-time nanoseconds; 0: not (yet).
+struct LeaseTimes {
+  std::int64_t granted_boottime_ns = 0;
+  std::int64_t revoked_boottime_ns = 0;
+  std::int64_t fenced_boottime_ns = 0;
+  std::int64_t rebound_boottime_ns = 0;  ///< A request of it went on under another lease.
+  Json to_json() const;
+  static Result<LeaseTimes> from_json(const Json& json);
+};
+
 struct LeaseView {
   LeaseId lease;
   LeaseScope scope = LeaseScope::Tenant;
@@ -35,6 +45,7 @@ struct LeaseView {
   std::int64_t deadline_boottime_ns = 0;
   std::optional<LeaseId> replaced_by;
   RevokeClocks clocks;
+  LeaseTimes times;
   Json to_json() const;
   static Result<LeaseView> from_json(const Json& json);
 };
@@ -47,6 +58,19 @@ struct ExtentView {
   std::uint64_t inode = 0;  ///< Names the memory object from outside.
   Json to_json() const;
   static Result<ExtentView> from_json(const Json& json);
+};
+
+/// Memory that nobody gets until an operator has looked: touched after it was taken back.
+struct FenceView {
+  std::optional<ExtentId> extent;  ///< One of the two.
+  std::optional<RegionId> region;
+  std::optional<LeaseId> lease;  ///< Who held it last.
+  std::string worker;            ///< Empty when the broker no longer knows it.
+  std::int64_t since_boottime_ns = 0;
+  std::uint64_t size_bytes = 0;
+  std::string why;
+  Json to_json() const;
+  static Result<FenceView> from_json(const Json& json);
 };
 
 struct WorkerView {
@@ -80,11 +104,14 @@ struct StatusView {
   std::uint64_t retained_bytes = 0;
   std::uint64_t quarantined_bytes = 0;
   std::uint32_t leases_live = 0;
-  std::uint32_t leases_revoked = 0;  ///< Not fenced yet.
-  std::uint64_t leases_fenced = 0;   ///< Ever.
+  std::uint32_t leases_revoked = 0;    ///< Not fenced yet.
+  std::uint32_t leases_stuck = 0;      ///< Of those: for longer than the patience for a fence.
+  std::int64_t oldest_revoked_ms = 0;  ///< Age of the one that waits longest; 0: none.
+  std::uint64_t leases_fenced = 0;     ///< Ever.
   std::uint32_t workers = 0;
   std::uint32_t tenants = 0;
-  std::string isolation;  ///< "separate-user", "same-user" or "no-worker"
+  std::string isolation;       ///< "separate-users", "same-user" or "no-worker"
+  std::uint64_t tampered = 0;  ///< Lines of the lease table found changed by others, ever.
   std::int64_t uptime_ms = 0;
   Json to_json() const;
   static Result<StatusView> from_json(const Json& json);

@@ -1,5 +1,10 @@
 #include "ipc/table/lease_table.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
 #include "common/expects.hpp"
 #include "ipc/launch_gate.hpp"
 
@@ -15,7 +20,10 @@ Result<LeaseTable> LeaseTable::create(std::uint32_t slot_count) {
 }
 
 LeaseTable::LeaseTable(MemoryObject object, Mapping mapping, std::uint32_t slot_count)
-    : object_(std::move(object)), mapping_(std::move(mapping)), slot_count_(slot_count) {
+    : object_(std::move(object)),
+      mapping_(std::move(mapping)),
+      slot_count_(slot_count),
+      book_(object_.size_bytes() / sizeof(Line)) {
   TableHeader& header = view().header();
   header.magic = kTableMagic;
   header.size_bytes = object_.size_bytes();
@@ -26,47 +34,133 @@ LeaseTable::LeaseTable(MemoryObject object, Mapping mapping, std::uint32_t slot_
   }
   // Last: a reader that sees the version sees everything above. Pairs with TableReader::attach.
   header.abi_version.store(kSegmentAbiVersion, std::memory_order_release);
+  std::memcpy(book_.data(), mapping_.data(), object_.size_bytes());
 }
 
 void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
-  LeaseSlot& slot = view().slot(lease.slot);
-  expects(lease.slot < slot_count_ && lease.generation > word(lease.slot).generation(),
+  expects(lease.slot < slot_count_ && lease.generation > booked(lease.slot).generation(),
           "a grant names a slot of the table, and generations only grow");
-  const LeaseState before = word(lease.slot).state();
+  const LeaseState before = booked(lease.slot).state();
   expects(before == LeaseState::Closed || before == LeaseState::Fenced,
           "a slot is granted again only after its fence");
-  slot.deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
-  slot.drain_deadline_boottime_ns.store(0, std::memory_order_relaxed);
-  slot.flipped_boottime_ns.store(0, std::memory_order_relaxed);
-  slot.word.store(LeaseWord::make(lease.generation, LeaseState::Live).bits,
-                  std::memory_order_seq_cst);
+  look_at_slot(lease.slot);
+  used_slots_ = std::max(used_slots_, lease.slot + 1);
+  for (const TableView<std::byte> lines : {book(), view()}) {
+    LeaseSlot& slot = lines.slot(lease.slot);
+    slot.deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
+    slot.drain_deadline_boottime_ns.store(0, std::memory_order_relaxed);
+    slot.flipped_boottime_ns.store(0, std::memory_order_relaxed);
+    slot.word.store(LeaseWord::make(lease.generation, LeaseState::Live).bits,
+                    std::memory_order_seq_cst);
+  }
 }
 
 void LeaseTable::take_away(WorkerId worker, std::span<const Flip> flips, TimePoint now) {
   const auto lowering_of = [&](const Flip& flip) -> RevokeCore<>::Lowering {
-    LeaseSlot& slot = view().slot(flip.lease.slot);
-    const LeaseWord before = word(flip.lease.slot);
+    const LeaseWord before = booked(flip.lease.slot);
     expects(before.generation() == flip.lease.generation && before.state() < flip.to,
             "a word only moves forward within its generation");
-    if (before.state() == LeaseState::Live) {
-      slot.flipped_boottime_ns.store(now.boottime_ns, std::memory_order_relaxed);
+    look_at_slot(flip.lease.slot);
+    const LeaseWord after = LeaseWord::make(flip.lease.generation, flip.to, flip.reason);
+    book().slot(flip.lease.slot).word.store(after.bits, std::memory_order_relaxed);
+    for (const TableView<std::byte> lines : {book(), view()}) {
+      if (before.state() != LeaseState::Live) break;
+      lines.slot(flip.lease.slot)
+          .flipped_boottime_ns.store(now.boottime_ns, std::memory_order_relaxed);
     }
-    return {&slot.word, LeaseWord::make(flip.lease.generation, flip.to, flip.reason).bits};
+    return {&view().slot(flip.lease.slot).word, after.bits};
   };
-  RevokeCore<>::take_away(flips, lowering_of,
-                          view().counter(static_cast<std::uint32_t>(worker.value)).revocations);
+  const auto index = static_cast<std::uint32_t>(worker.value);
+  look_at_counter(index);
+  RevokeCore<>::take_away(flips, lowering_of, view().counter(index).revocations);
+  book().counter(index).revocations.fetch_add(1, std::memory_order_relaxed);
 }
 
 void LeaseTable::set_deadline(LeaseId lease, TimePoint deadline) {
-  view()
-      .slot(lease.slot)
-      .deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
+  look_at_slot(lease.slot);
+  for (const TableView<std::byte> lines : {book(), view()}) {
+    lines.slot(lease.slot)
+        .deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
+  }
 }
 
 void LeaseTable::set_drain_deadline(LeaseId lease, TimePoint deadline) {
-  view()
-      .slot(lease.slot)
-      .drain_deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
+  look_at_slot(lease.slot);
+  for (const TableView<std::byte> lines : {book(), view()}) {
+    lines.slot(lease.slot)
+        .drain_deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
+  }
+}
+
+// ---------------------------------------------------------------- the book
+
+namespace {
+
+std::array<std::uint64_t, 4> contents(const LeaseSlot& slot) {
+  const auto bits = [](const std::atomic<std::int64_t>& field) {
+    return static_cast<std::uint64_t>(field.load(std::memory_order_relaxed));
+  };
+  return {slot.word.load(std::memory_order_seq_cst), bits(slot.deadline_boottime_ns),
+          bits(slot.drain_deadline_boottime_ns), bits(slot.flipped_boottime_ns)};
+}
+
+void copy(const LeaseSlot& from, LeaseSlot& to) {
+  const auto [word, deadline, drain_deadline, flipped] = contents(from);
+  to.deadline_boottime_ns.store(static_cast<std::int64_t>(deadline), std::memory_order_relaxed);
+  to.drain_deadline_boottime_ns.store(static_cast<std::int64_t>(drain_deadline),
+                                      std::memory_order_relaxed);
+  to.flipped_boottime_ns.store(static_cast<std::int64_t>(flipped), std::memory_order_relaxed);
+  to.word.store(word, std::memory_order_seq_cst);
+}
+
+}  // namespace
+
+bool LeaseTable::slot_is_as_booked(std::uint32_t slot) {
+  return contents(view().slot(slot)) == contents(book().slot(slot));
+}
+
+bool LeaseTable::counter_is_as_booked(std::uint32_t worker) {
+  return view().counter(worker).revocations.load(std::memory_order_seq_cst) ==
+         book().counter(worker).revocations.load(std::memory_order_relaxed);
+}
+
+/// A store is about to cover the traces.
+void LeaseTable::look_at_slot(std::uint32_t slot) {
+  if (!slot_is_as_booked(slot)) met_.push_back({TablePart::Slot, slot});
+}
+
+void LeaseTable::look_at_counter(std::uint32_t worker) {
+  if (!counter_is_as_booked(worker)) met_.push_back({TablePart::Counter, worker});
+}
+
+/// By the book, whatever stands in the table. One writer, so a store is as good as an addition.
+void LeaseTable::move_counter(std::uint32_t worker) {
+  std::atomic<std::uint64_t>& count = book().counter(worker).revocations;
+  const std::uint64_t next = count.load(std::memory_order_relaxed) + 1;
+  count.store(next, std::memory_order_relaxed);
+  view().counter(worker).revocations.store(next, std::memory_order_seq_cst);
+}
+
+void LeaseTable::repair_header(std::vector<TableLine>& changed) {
+  if (std::memcmp(&view().header(), &book().header(), sizeof(TableHeader)) == 0) return;
+  std::memcpy(mapping_.data(), book_.data(), sizeof(TableHeader));
+  changed.push_back({TablePart::Header, 0});
+}
+
+std::vector<TableLine> LeaseTable::repair() {
+  std::vector<TableLine> changed = std::exchange(met_, {});
+  repair_header(changed);
+  for (std::uint32_t slot = 0; slot < used_slots_; ++slot) {
+    if (slot_is_as_booked(slot)) continue;
+    copy(book().slot(slot), view().slot(slot));
+    changed.push_back({TablePart::Slot, slot});
+  }
+  for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) {
+    if (!counter_is_as_booked(worker)) changed.push_back({TablePart::Counter, worker});
+  }
+  if (changed.empty()) return changed;
+  for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) move_counter(worker);
+  return changed;
 }
 
 LeaseWord LeaseTable::word(std::uint32_t slot) const {

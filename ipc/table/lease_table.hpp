@@ -1,10 +1,15 @@
 /// The lease table as its only writer, the broker, sees it.
 ///
+/// A process of the broker's own user can open the table for writing all the same. So the broker
+/// never believes what it reads there: it keeps a copy of every line (the book), decides by that,
+/// and compares the two (`repair`).
+///
 /// Ownership: the table owns its memory object. Lifetime: readers' mappings outlive it and keep the
 /// last words. Threads: one writer thread.
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "common/clock.hpp"
 #include "common/ids.hpp"
@@ -38,8 +43,18 @@ class LeaseTable {
   void set_deadline(LeaseId lease, TimePoint deadline);
   void set_drain_deadline(LeaseId lease, TimePoint deadline);
 
+  /// What stands in the table, for whoever may have written it.
   LeaseWord word(std::uint32_t slot) const;
   std::uint64_t revocations(WorkerId worker) const;
+
+  /// Compares header, counters and every slot that was ever granted with the book. What differs is
+  /// written back, then every worker's counter moves once, so that whoever saw a wrong word
+  /// compares again. Names the lines, those included that were found changed when they were next
+  /// stored to.
+  std::vector<TableLine> repair();
+
+  /// A store met a line that had been changed: `repair` has something to tell.
+  bool has_met_tampering() const { return !met_.empty(); }
 
   /// A descriptor that can only be mapped read-only, for a worker.
   Result<UniqueFd> reader_fd() const { return object_.open_read_only(); }
@@ -47,11 +62,25 @@ class LeaseTable {
  private:
   friend class TableReader;  // for TableReader::beside
   LeaseTable(MemoryObject object, Mapping mapping, std::uint32_t slot_count);
+  struct alignas(kCacheLineBytes) Line {
+    std::byte bytes[kCacheLineBytes];
+  };
   TableView<std::byte> view() const { return {mapping_.data()}; }
+  TableView<std::byte> book() { return {book_.front().bytes}; }
+  LeaseWord booked(std::uint32_t slot) { return {book().slot(slot).word.load()}; }
+  void look_at_slot(std::uint32_t slot);
+  void look_at_counter(std::uint32_t worker);
+  bool slot_is_as_booked(std::uint32_t slot);
+  bool counter_is_as_booked(std::uint32_t worker);
+  void move_counter(std::uint32_t worker);
+  void repair_header(std::vector<TableLine>& changed);
 
   MemoryObject object_;
   Mapping mapping_;
   std::uint32_t slot_count_;
+  std::vector<Line> book_;  ///< Private memory, laid out as the table.
+  std::uint32_t used_slots_ = 0;
+  std::vector<TableLine> met_;
 };
 
 }  // namespace leasehold

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "common/random.hpp"
+#include "common/version.hpp"
+#include "tools/cli/suggest.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -14,9 +18,11 @@ namespace {
 /// The words as typed; `understand` turns those of the chosen verb into a Verb.
 struct Typed {
   std::string socket, output = "table", request_id;
-  std::string lease, tenant, state, tier = "standard";
+  std::string lease, tenant, state, tier = "standard", memory, reason;
+  std::uint64_t after = 0;
   wire::TenantAdmit admit;
   std::uint32_t uid = 0;
+  std::int64_t max_lifetime_ms = 0;
   ListEvents events;
   std::int64_t grace_ms = 30'000, timeout_ms = 30'000;
   bool wait = false;
@@ -26,6 +32,8 @@ struct CommandLine {
   CLI::App app{"Shows and steers a Leasehold broker.", "brokerctl"};
   Typed typed;
   CLI::Option* uid = nullptr;
+  CLI::Option* max_lifetime = nullptr;
+  CLI::Option* watch_after = nullptr;
 };
 
 void add_lease_or_tenant(CLI::App* verb, Typed& typed) {
@@ -43,11 +51,24 @@ void add_lists(CommandLine& line) {
   leases->add_option("--tenant", typed.tenant, "Only this tenant's");
   leases->add_option("--state", typed.state, "Only these")
       ->check(CLI::IsMember({"Live", "Revoked", "Fenced"}, CLI::ignore_case));
+  line.app.add_subcommand("fences", "Memory that was touched after it was taken back");
+  auto* timeline = line.app.add_subcommand("timeline", "One revocation, step by step, with clocks");
+  timeline->add_option("lease", typed.lease, "Which lease, e.g. 17.4")->required();
+}
+
+void add_events(CommandLine& line) {
+  Typed& typed = line.typed;
   auto* events = line.app.add_subcommand("events", "What happened, oldest first");
-  events->add_option("--after", typed.events.after, "Only events with a larger sequence number");
-  events->add_option("--limit", typed.events.limit, "At most so many at a time")
-      ->check(CLI::Range(1, 1000));
+  events->add_option("--after", typed.after, "Only events with a larger sequence number");
   events->add_flag("--follow", typed.events.follow, "Go on showing new ones until interrupted");
+  auto* watch = line.app.add_subcommand("watch", "What happens, as it happens, until interrupted");
+  line.watch_after = watch->add_option("--after", typed.after, "Begin after this event, not now");
+  for (auto* verb : {events, watch}) {
+    verb->add_option("--limit", typed.events.limit, "End after so many events")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
+    verb->add_option("--lease", typed.lease, "Only events that name this lease");
+    verb->add_option("--tenant", typed.tenant, "Only events that name this tenant");
+  }
 }
 
 void add_deeds(CommandLine& line) {
@@ -64,6 +85,9 @@ void add_deeds(CommandLine& line) {
       ->check(CLI::IsMember({"guaranteed", "standard", "scavenger"}));
   admit->add_option("--ttl-ms", typed.admit.ttl_ms, "How long a lease lives without renewal")
       ->check(CLI::Range(100, 86'400'000));
+  line.max_lifetime = admit->add_option("--max-lifetime-ms", typed.max_lifetime_ms,
+                                        "No renewal keeps a lease longer; default: no end");
+  line.max_lifetime->check(CLI::Range(std::int64_t{100}, std::int64_t{1'000'000'000'000}));
   line.uid = admit->add_option("--uid", typed.uid, "Only this user may act for it");
 
   auto* revoke = line.app.add_subcommand("revoke", "Take leases back, now");
@@ -77,7 +101,12 @@ void add_deeds(CommandLine& line) {
   drain->add_option("--grace-ms", typed.grace_ms, "How long running work may go on")
       ->check(CLI::Range(0, 86'400'000));
 
-  for (auto* verb : {admit, revoke, drain}) {
+  auto* unfence = line.app.add_subcommand("unfence", "Give quarantined memory back");
+  unfence->add_option("memory", typed.memory, "extent:5 or region:3, see `brokerctl fences`")
+      ->required();
+  unfence->add_option("--reason", typed.reason, "Why, for the record; 1 to 200 bytes")->required();
+
+  for (auto* verb : {admit, revoke, drain, unfence}) {
     verb->add_option("--request-id", typed.request_id,
                      "The same id gives the same answer; minted when not given");
   }
@@ -86,6 +115,7 @@ void add_deeds(CommandLine& line) {
 void add_common(CommandLine& line) {
   line.app.require_subcommand(1);
   line.app.fallthrough();
+  line.app.set_version_flag("--version", "brokerctl " + std::string(version()));
   line.app.add_option("--socket", line.typed.socket,
                       "The broker's socket; default: LEASEHOLD_BROKER, else "
                       "$XDG_RUNTIME_DIR/leasehold/broker.sock, else /run/leasehold/broker.sock");
@@ -132,8 +162,37 @@ Result<wire::TenantAdmit> understand_admit(const CommandLine& line) {
     if (wire::name(tier) == line.typed.tier) admit.tier = tier;
   }
   if (line.uid->count() > 0) admit.uid = line.typed.uid;
+  if (line.max_lifetime->count() > 0) admit.max_lifetime_ms = line.typed.max_lifetime_ms;
   admit.request_id = TRY(request_id(line.typed));
   return admit;
+}
+
+/// "extent:5", "region:3"; a bare number is an extent.
+Result<wire::FenceClear> understand_unfence(const Typed& typed) {
+  const auto colon = typed.memory.find(':');
+  const std::string kind = colon == std::string::npos ? "extent" : typed.memory.substr(0, colon);
+  const std::string digits = typed.memory.substr(colon == std::string::npos ? 0 : colon + 1);
+  std::uint64_t id = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+  const bool whole = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
+  if (!whole || (kind != "extent" && kind != "region")) {
+    return fail(Errc::BadRequest,
+                fmt::format("'{}' names no memory; write extent:5 or region:3", typed.memory));
+  }
+  wire::FenceClear clear{.reason = typed.reason, .request_id = TRY(request_id(typed))};
+  if (kind == "extent") clear.extent = ExtentId{id};
+  if (kind == "region") clear.region = RegionId{id};
+  return wire::FenceClear::from_json(clear.to_json());  // the reason's rule is the message's
+}
+
+Result<ListEvents> understand_events(const CommandLine& line, bool watch) {
+  ListEvents list = line.typed.events;
+  list.after = line.typed.after;
+  if (watch && line.watch_after->count() == 0) list.after.reset();
+  list.follow = list.follow || watch;
+  list.lease = TRY(parse_optional<LeaseId>(line.typed.lease));
+  list.tenant = TRY(parse_optional<TenantId>(line.typed.tenant));
+  return list;
 }
 
 Result<Verb> understand(const CommandLine& line) {
@@ -142,7 +201,10 @@ Result<Verb> understand(const CommandLine& line) {
   if (verb == "tenants") return ListTenants{};
   if (verb == "extents") return ListExtents{};
   if (verb == "workers") return ListWorkers{};
-  if (verb == "events") return line.typed.events;
+  if (verb == "fences") return ListFences{};
+  if (verb == "events" || verb == "watch") return TRY(understand_events(line, verb == "watch"));
+  if (verb == "timeline") return ShowTimeline{TRY(LeaseId::parse(line.typed.lease))};
+  if (verb == "unfence") return TRY(understand_unfence(line.typed));
   if (verb == "leases") return TRY(understand_leases(line.typed));
   if (verb == "admit") return TRY(understand_admit(line));
   if (verb == "drain") {
@@ -153,25 +215,65 @@ Result<Verb> understand(const CommandLine& line) {
                 .timeout_ms = line.typed.timeout_ms};
 }
 
+/// Also when the rest cannot be understood: a program that reads JSON gets JSON.
+Output asked_output(std::span<const std::string> words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool value_follows = words[i] == "-o" || words[i] == "--output";
+    if (value_follows && i + 1 < words.size() && words[i + 1] == "json") return Output::Json;
+    if (words[i] == "-ojson" || words[i] == "--output=json") return Output::Json;
+  }
+  return Output::Table;
+}
+
+/// The first word that stands where a verb should; empty when there is none.
+std::string typed_verb(std::span<const std::string> words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "-o" || words[i] == "--output" || words[i] == "--socket") {
+      ++i;
+    } else if (!words[i].starts_with('-')) {
+      return words[i];
+    }
+  }
+  return "";
+}
+
+/// A verb that does not exist deserves better than "argument not expected".
+std::optional<std::string> unknown_verb(const CLI::App& app, std::span<const std::string> words) {
+  const std::string typed = typed_verb(words);
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  if (typed.empty() || std::ranges::contains(verbs, typed)) return std::nullopt;
+  const std::string near = cli::nearest(typed, verbs);
+  const std::string hint = near.empty() ? "" : fmt::format(" Did you mean '{}'?", near);
+  return fmt::format("There is no verb '{}'.{}\nVerbs: {}.\n", typed, hint, fmt::join(verbs, ", "));
+}
+
 }  // namespace
 
 std::expected<Arguments, Usage> parse_arguments(std::span<const std::string> arguments) {
   CommandLine line;
   add_common(line);
   add_lists(line);
+  add_events(line);
   add_deeds(line);
+  const Output output = asked_output(arguments);
+  if (auto text = unknown_verb(line.app, arguments)) {
+    return std::unexpected(Usage{.text = *std::move(text), .output = output});
+  }
   try {
     // CLI11 takes the words last first.
     line.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
     std::ostringstream text;
     const int code = line.app.exit(error, text, text);
-    return std::unexpected(Usage{.exit_code = code == 0 ? 0 : 2, .text = text.str()});
+    return std::unexpected(
+        Usage{.exit_code = code == 0 ? 0 : 2, .text = text.str(), .output = output});
   }
   auto verb = understand(line);
   if (!verb) {
     return std::unexpected(Usage{
-        .text = fmt::format("{}\nRun with --help for more information.\n", verb.error().detail)});
+        .text = fmt::format("{}\nRun with --help for more information.\n", verb.error().detail),
+        .output = output});
   }
   Arguments parsed{.output = line.typed.output == "json" ? Output::Json : Output::Table,
                    .verb = *std::move(verb)};

@@ -20,10 +20,17 @@ struct ListLeases {
 };
 struct ListExtents {};
 struct ListWorkers {};
+struct ListFences {};
+/// `events`, and with `follow` `watch`.
 struct ListEvents {
-  std::uint64_t after = 0;  ///< Sequence number of the last event already seen.
-  std::uint32_t limit = 1000;
+  std::optional<std::uint64_t> after = 0;  ///< Last event already seen; none: begin with the next.
+  std::uint64_t limit = 0;                 ///< 0: all there are.
   bool follow = false;
+  std::optional<LeaseId> lease{};    ///< Only events that name it,
+  std::optional<TenantId> tenant{};  ///< … or this tenant.
+};
+struct ShowTimeline {
+  LeaseId lease;
 };
 struct Revoke {
   wire::LeaseRevoke message;
@@ -31,8 +38,9 @@ struct Revoke {
   std::int64_t timeout_ms = 30'000;
 };
 
-using Verb = std::variant<ShowStatus, ListTenants, ListLeases, ListExtents, ListWorkers, ListEvents,
-                          Revoke, wire::LeaseDrain, wire::TenantAdmit>;
+using Verb = std::variant<ShowStatus, ListTenants, ListLeases, ListExtents, ListWorkers, ListFences,
+                          ListEvents, ShowTimeline, Revoke, wire::LeaseDrain, wire::TenantAdmit,
+                          wire::FenceClear>;
 
 enum class Output { Table, Json };
 
@@ -46,6 +54,7 @@ struct Arguments {
 struct Usage {
   int exit_code = 2;
   std::string text;
+  Output output = Output::Table;  ///< What was asked for, as far as it could be understood.
 };
 
 /// `arguments` without the program's name. Mints a request id for a verb that changes something

@@ -45,24 +45,36 @@ Result<void> ask_broker(const brokerctl::Arguments& arguments) {
   return brokerctl::run(arguments, around);
 }
 
+int end_with(const Error& error, brokerctl::Output output) {
+  const bool json = output == brokerctl::Output::Json;
+  std::cerr << (json ? cli::explain_json(error) : cli::explain("brokerctl", error)) << '\n';
+  return exit_code(error.code);
+}
+
+int end_with(const brokerctl::Usage& usage) {
+  if (usage.exit_code == cli::kExitOk) {
+    std::cout << usage.text;
+  } else if (usage.output == brokerctl::Output::Json) {
+    std::cerr << cli::usage_json(usage.text) << '\n';
+  } else {
+    std::cerr << usage.text;
+  }
+  return usage.exit_code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const auto arguments = brokerctl::parse_arguments(words);
-  if (!arguments) {
-    (arguments.error().exit_code == cli::kExitOk ? std::cout : std::cerr) << arguments.error().text;
-    return arguments.error().exit_code;
-  }
+  if (!arguments) return end_with(arguments.error());
   stop_on_signal();
   if (const auto done = ask_broker(*arguments); !done) {
-    std::cerr << cli::explain("brokerctl", done.error()) << '\n';
-    return exit_code(done.error().code);
+    return end_with(done.error(), arguments->output);
   }
   if (!std::cout.flush()) {
-    const Error error{Errc::DiskFull, "the answer could not be written to stdout"};
-    std::cerr << cli::explain("brokerctl", error) << '\n';
-    return exit_code(error.code);
+    return end_with({Errc::DiskFull, "the answer could not be written to stdout"},
+                    arguments->output);
   }
   return cli::kExitOk;
 }

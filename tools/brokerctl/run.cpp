@@ -1,9 +1,12 @@
 #include "tools/brokerctl/run.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "tools/brokerctl/event_pages.hpp"
+#include "tools/brokerctl/timeline.hpp"
 #include "tools/brokerctl/views.hpp"
 #include "tools/brokerctl/wait_fenced.hpp"
 #include "tools/cli/all_leases.hpp"
@@ -35,6 +38,10 @@ class Runner {
     return list<wire::WorkerView>("worker.list", workers_table);
   }
 
+  Result<void> operator()(const ListFences&) {
+    return list<wire::FenceView>("fence.list", fences_table);
+  }
+
   Result<void> operator()(const ListLeases& wanted) {
     auto leases = TRY(cli::all_leases(around_.call));
     std::erase_if(leases, [&](const wire::LeaseView& lease) {
@@ -45,14 +52,11 @@ class Runner {
     return {};
   }
 
-  Result<void> operator()(const ListEvents& wanted) {
-    ListEvents next = wanted;
-    do {
-      const Json reply =
-          TRY(around_.call("event.list", {{"after", next.after}, {"limit", next.limit}}));
-      TRY(show_events(reply, wanted.follow));
-      next.after = TRY(last_sequence(reply, next.after));
-    } while (wanted.follow && around_.wait(std::chrono::milliseconds(100)));
+  Result<void> operator()(const ListEvents& wish) { return show_events(wish, output_, around_); }
+  Result<void> operator()(const ShowTimeline& wanted) {
+    const wire::LeaseView lease = TRY(find_lease(wanted.lease));
+    const auto steps = timeline_of(lease);
+    print(timeline_json(lease, steps), timeline_table(steps));
     return {};
   }
 
@@ -67,6 +71,13 @@ class Runner {
   Result<void> operator()(const wire::LeaseDrain& drain) {
     const Json reply = TRY(around_.call(wire::LeaseDrain::kMethod, drain.to_json()));
     return print_touched(reply, TRY(cli::read_answer<wire::LeasesTouched>(reply)));
+  }
+  Result<void> operator()(const wire::FenceClear& clear) {
+    const Json reply = TRY(around_.call(wire::FenceClear::kMethod, clear.to_json()));
+    const auto cleared = TRY(cli::read_answer<wire::FenceCleared>(reply));
+    print(reply,
+          {.columns = {{"FREE AGAIN", true}}, .rows = {{cli::bytes_text(cleared.size_bytes)}}});
+    return {};
   }
   Result<void> operator()(const wire::TenantAdmit& admit) {
     const Json reply = TRY(around_.call(wire::TenantAdmit::kMethod, admit.to_json()));
@@ -104,35 +115,24 @@ class Runner {
     return {};
   }
 
-  Result<void> show_events(const Json& reply, bool follow) {
-    const auto items = reply.find("items");
-    if (items == reply.end() || !items->is_array()) {
-      return fail(Errc::MalformedMessage, "the broker's answer has no list of events");
+  /// A lease never changes its slot, so one entry of the list is enough.
+  Result<wire::LeaseView> find_lease(LeaseId wanted) {
+    Json params{{"limit", 1}};
+    if (wanted.slot > 0) params["after"] = wanted.slot - 1;
+    const Json reply = TRY(around_.call("lease.list", params));
+    const auto found = TRY(items_of<wire::LeaseView>(reply));
+    const bool here = !found.empty() && found.front().lease.slot == wanted.slot;
+    if (!here || found.front().lease.generation < wanted.generation) {
+      return fail(Errc::UnknownLease, fmt::format("lease {} was never granted", to_string(wanted)));
     }
-    if (output_ == Output::Json && !follow) {
-      print(reply, {});
-      return {};
+    if (found.front().lease != wanted) {
+      return fail(
+          Errc::StaleGeneration,
+          fmt::format("lease {} is long over, its slot holds {} now; what is still known of "
+                      "it: brokerctl events --lease {}",
+                      to_string(wanted), to_string(found.front().lease), to_string(wanted)));
     }
-    for (const Json& event : *items) {
-      if (!event.is_object()) return fail(Errc::MalformedMessage, "an event is not an object");
-      *around_.out << (output_ == Output::Json
-                           ? event.dump(-1, ' ', false, Json::error_handler_t::replace)
-                           : event_line(event))
-                   << '\n';
-    }
-    around_.out->flush();
-    return {};
-  }
-
-  static Result<std::uint64_t> last_sequence(const Json& reply, std::uint64_t before) {
-    for (const Json& event : reply.at("items")) {
-      const auto sequence = event.find("sequence");
-      if (sequence == event.end() || !sequence->is_number_unsigned()) {
-        return fail(Errc::MalformedMessage, "an event has no sequence number");
-      }
-      before = std::max(before, sequence->get<std::uint64_t>());
-    }
-    return before;
+    return found.front();
   }
 
   Output output_;

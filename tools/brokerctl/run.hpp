@@ -22,9 +22,9 @@ struct Surroundings {
 };
 
 /// Runs the verb and writes its answer to `out`: a table or lines, or one JSON document
-/// (`events --follow -o json`: one object per line).
+/// (`watch` and `events --follow` with -o json: one object per line).
 /// Errors: those of the call; MalformedMessage for an answer that does not fit; TimedOut and
-/// UnknownLease from `revoke --wait`.
+/// UnknownLease from `revoke --wait`; UnknownLease and StaleGeneration from `timeline`.
 Result<void> run(const Arguments& arguments, const Surroundings& around);
 
 }  // namespace leasehold::brokerctl

@@ -43,6 +43,8 @@ Result<std::vector<View>> items_of(const wire::Json& reply) {
 template Result<std::vector<wire::TenantView>> items_of(const wire::Json&);
 template Result<std::vector<wire::ExtentView>> items_of(const wire::Json&);
 template Result<std::vector<wire::WorkerView>> items_of(const wire::Json&);
+template Result<std::vector<wire::LeaseView>> items_of(const wire::Json&);
+template Result<std::vector<wire::FenceView>> items_of(const wire::Json&);
 
 cli::Table status_table(const wire::StatusView& status) {
   cli::Table table{.columns = {{"WHAT"}, {"VALUE", true}}};
@@ -58,10 +60,14 @@ cli::Table status_table(const wire::StatusView& status) {
   add("  quarantined", bytes_text(status.quarantined_bytes));
   add("leases live", number(status.leases_live));
   add("leases revoked, not fenced yet", number(status.leases_revoked));
+  add("  stuck (longer than the fence patience)", number(status.leases_stuck));
+  add("  age of the oldest",
+      status.leases_revoked == 0 ? "-" : nanoseconds_text(status.oldest_revoked_ms * 1'000'000));
   add("leases fenced ever", number(status.leases_fenced));
   add("workers", number(status.workers));
   add("tenants", number(status.tenants));
   add("isolation", or_dash(printable(status.isolation)));
+  add("table lines changed by others", number(status.tampered));
   add("uptime", nanoseconds_text(status.uptime_ms * 1'000'000));
   return table;
 }
@@ -73,6 +79,7 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
                                {"WEIGHT", true},
                                {"TIER"},
                                {"TTL", true},
+                               {"MAX LIFETIME", true},
                                {"UID", true},
                                {"LIVE LEASES", true},
                                {"BLOCKS HELD", true}}};
@@ -81,8 +88,10 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
     table.rows.push_back(
         {policy.tenant.value, number(policy.max_concurrent), number(policy.max_blocks),
          number(policy.weight), std::string(wire::name(policy.tier)),
-         nanoseconds_text(policy.ttl_ms * 1'000'000), policy.uid ? number(*policy.uid) : "any",
-         number(view.leases_live), number(view.blocks_held)});
+         nanoseconds_text(policy.ttl_ms * 1'000'000),
+         policy.max_lifetime_ms ? nanoseconds_text(*policy.max_lifetime_ms * 1'000'000) : "-",
+         policy.uid ? number(*policy.uid) : "any", number(view.leases_live),
+         number(view.blocks_held)});
   }
   return table;
 }
@@ -120,6 +129,20 @@ cli::Table extents_table(const std::vector<wire::ExtentView>& extents) {
   for (const wire::ExtentView& view : extents) {
     table.rows.push_back({number(view.extent.value), or_dash(printable(view.state)),
                           lease_text(view.lease), bytes_text(view.size_bytes), number(view.inode)});
+  }
+  return table;
+}
+
+cli::Table fences_table(const std::vector<wire::FenceView>& fences) {
+  cli::Table table{
+      .columns = {{"MEMORY"}, {"LEASE"}, {"WORKER"}, {"SINCE", true}, {"SIZE", true}, {"WHY"}}};
+  for (const wire::FenceView& view : fences) {
+    const std::string memory = view.extent ? fmt::format("extent:{}", view.extent->value)
+                                           : fmt::format("region:{}", view.region->value);
+    const double seconds = static_cast<double>(view.since_boottime_ns) / 1e9;
+    table.rows.push_back({memory, lease_text(view.lease), or_dash(printable(view.worker)),
+                          fmt::format("{:.6f}", seconds), bytes_text(view.size_bytes),
+                          or_dash(printable(view.why))});
   }
   return table;
 }

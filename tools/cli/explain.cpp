@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 namespace leasehold::cli {
 
 std::string_view next_step(Errc code) {
@@ -90,6 +92,31 @@ std::string printable(std::string_view text) {
 std::string explain(std::string_view program, const Error& error) {
   return fmt::format("{}: {} ({}); next: {}", program, printable(error.detail), name(error.code),
                      next_step(error.code));
+}
+
+namespace {
+
+std::string error_line(std::string_view code, std::string_view detail, std::string_view next,
+                       int exit_code, bool retryable) {
+  const nlohmann::json line{{"error",
+                             {{"code", code},
+                              {"detail", detail},
+                              {"next", next},
+                              {"exit_code", exit_code},
+                              {"retryable", retryable}}}};
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string explain_json(const Error& error) {
+  return error_line(name(error.code), error.detail, next_step(error.code), exit_code(error.code),
+                    is_retryable(error.code));
+}
+
+std::string usage_json(std::string_view text) {
+  const std::string_view whole = text.substr(0, text.find_last_not_of(" \n") + 1);
+  return error_line(name(Errc::BadRequest), whole, next_step(Errc::BadRequest), kExitUsage, false);
 }
 
 }  // namespace leasehold::cli

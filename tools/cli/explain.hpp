@@ -18,6 +18,12 @@ std::string_view next_step(Errc code);
 /// "brokerctl: no tenant B (UnknownTenant); next: admit it first, see `brokerctl tenants`".
 std::string explain(std::string_view program, const Error& error);
 
+/// The same as one line of JSON: {"error": {"code", "detail", "next", "exit_code", "retryable"}}.
+std::string explain_json(const Error& error);
+
+/// Wrong usage as JSON; exit code 2 belongs to no code of the list, "BadRequest" says what it is.
+std::string usage_json(std::string_view text);
+
 /// The text with control characters replaced, so that another process cannot drive the terminal.
 std::string printable(std::string_view text);
 

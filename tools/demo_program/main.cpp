@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "common/version.hpp"
 #include "tools/cli/explain.hpp"
 #include "tools/demo_program/play.hpp"
 #include "tools/demo_program/report.hpp"
@@ -59,6 +60,7 @@ int end_with(const Error& error) {
 }
 
 void describe(CLI::App& app, Settings& settings) {
+  app.set_version_flag("--version", "leasehold-demo " + std::string(version()));
   app.add_option("--bin-dir", settings.bin_dir, "Where the programs are")->required();
   app.add_option("--model", settings.model_path, "A GGUF model")->required();
   app.add_option("--report", settings.report_path, "Write the judgement there, as JSON");

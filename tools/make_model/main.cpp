@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "common/version.hpp"
 #include "tools/make_model/progress.hpp"
 #include "tools/make_model/write_model.hpp"
 
@@ -30,6 +31,7 @@ struct Options {
 };
 
 void declare(CLI::App& app, Options& options) {
+  app.set_version_flag("--version", "make_model " + std::string(version()));
   app.add_option("--shape", options.shape, "tiny, demo, 0.5b, 1b, 7b or custom")
       ->capture_default_str();
   app.add_option("--type", options.type, "f32, f16, q8_0 or q4_0")->capture_default_str();

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "common/random.hpp"
+#include "common/version.hpp"
 
 namespace leasehold::tenant {
 namespace {
@@ -19,6 +20,7 @@ struct CommandLine {
 };
 
 void describe_lease(CommandLine& line) {
+  line.app.set_version_flag("--version", "leasehold-tenant " + std::string(version()));
   line.app.add_option("--tenant", line.tenant, "Who asks")->required();
   line.app.add_option("--socket", line.socket,
                       "The broker's socket; default: LEASEHOLD_BROKER, else "

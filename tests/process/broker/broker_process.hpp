@@ -23,6 +23,7 @@ class BrokerProcess {
   BrokerProcess& operator=(const BrokerProcess&) = delete;
 
   const std::string& socket() const { return socket_; }
+  pid_t pid() const { return child_->pid(); }
   void signal(int signal_number);
   /// Waits for its end; the exit code, or 128 + signal.
   int wait();

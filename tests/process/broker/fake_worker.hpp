@@ -28,6 +28,8 @@ class FakeWorker {
   void begin_unit();
   void end_unit();
   void ring_bell();
+  /// Any value at all, as a lying worker would store.
+  void announce(std::uint32_t thread, std::uint64_t value) { line_->announce(thread).store(value); }
 
   /// A second descriptor of the lease's first extent, as a careless worker would keep.
   UniqueFd keep_extent(LeaseId lease);

@@ -88,4 +88,7 @@ TEST_CASE("events: the newest are kept, numbered from one") {
   CHECK(log.after(4, 10).size() == 1);
   CHECK(log.after(3, 1).front().sequence == 4);
   CHECK(log.after(9, 10).empty());
+  CHECK(log.oldest() == 3);
+  CHECK(log.newest() == 5);
+  CHECK(EventLog(3).oldest() == EventLog(3).newest() + 1);
 }

@@ -32,6 +32,7 @@ std::string fingerprint(const Message& message) {
 template std::string fingerprint(const wire::TenantAdmit&);
 template std::string fingerprint(const wire::LeaseRevoke&);
 template std::string fingerprint(const wire::LeaseDrain&);
+template std::string fingerprint(const wire::FenceClear&);
 template std::string fingerprint(const wire::LeaseAcquire&);
 template std::string fingerprint(const wire::LeaseRenew&);
 template std::string fingerprint(const wire::LeaseRelease&);
@@ -217,7 +218,7 @@ void World::perform(const effect::VerifyExtents& effect) {
   for (const ExtentId extent : effect.extents) {
     const bool dirty = touched.contains(extent);
     verified.entries.push_back({extent, dirty ? 4096u : 0u});
-    if (!dirty) objects.erase(extent);
+    if (!dirty || effect.close_anyway) objects.erase(extent);
   }
   queue_.push_back(std::move(verified));
 }
@@ -239,7 +240,7 @@ void World::perform(const effect::SealRegion& effect) {
 
 void World::perform(const effect::ScrubRegion& effect) {
   effects.push_back(effect);
-  queue_.push_back(RegionScrubbed{effect.region, 0});
+  queue_.push_back(RegionScrubbed{effect.region, region_bytes});
 }
 
 void World::perform(const effect::CloseRegion& effect) {

@@ -47,7 +47,8 @@ class World : public EffectPerformer {
   bool memory_fails = false;   ///< No memory object can be made.
   bool seal_fails = false;
   bool disk_full = false;      ///< The journal takes no grant.
-  std::set<ExtentId> touched;  ///< Extents that somebody wrote to after their punch.
+  std::set<ExtentId> touched;      ///< Extents that somebody wrote to after their punch.
+  std::uint64_t region_bytes = 0;  ///< What is allocated in a region after it was scrubbed.
 
   std::vector<Effect> effects;           ///< Performed since the last `forget_effects`.
   std::deque<effect::SendGrant> grants;  ///< Not answered yet, as the two below.

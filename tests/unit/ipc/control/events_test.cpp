@@ -21,7 +21,11 @@ const std::vector<std::string> kSamples = {
     R"({"event":"rebind","at_boottime_ns":7,"tenant":"acme","request":"r-1","old_lease":"17.4",
         "new_lease":"18.1","prompt_tokens":30})",
     R"({"event":"request_completed","at_boottime_ns":7,"request":"r-1","tenant":"acme",
-        "lease":"17.4","reason":"Revoked","emitted_tokens":3})"};
+        "lease":"17.4","reason":"Revoked","emitted_tokens":3})",
+    R"({"event":"operator_acted","at_boottime_ns":7,"deed":"unfence","object":"extent:5",
+        "uid":1000,"reason":"the worker was replaced","done":true})",
+    R"({"event":"worker_untrusted","at_boottime_ns":7,"what":"slot","index":17,"lease":"17.4",
+        "worker":"w0"})"};
 
 }  // namespace
 
@@ -60,7 +64,8 @@ TEST_CASE("events: words and numbers outside the closed lists are refused") {
   const std::vector<std::tuple<std::size_t, std::string, json>> cases = {
       {0, "event", "lease_vanished"}, {0, "state", "Gone"},     {0, "reason", "mood"},
       {1, "kind", "scratch"},         {1, "lease", "x"},        {2, "layer", 65536},
-      {2, "kernel_site", "nowhere"},  {3, "n_seqs", 1ll << 32}, {5, "reason", ""}};
+      {2, "kernel_site", "nowhere"},  {3, "n_seqs", 1ll << 32}, {5, "reason", ""},
+      {6, "reason", "two\nlines"},    {6, "uid", -1},           {7, "lease", "x"}};
   for (const auto& [index, field, value] : cases) {
     json wrong = json::parse(kSamples[index]);
     wrong[field] = value;

@@ -1,7 +1,11 @@
 #include "ipc/table/lease_table.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <array>
 #include <catch2/catch.hpp>
+#include <optional>
 #include <vector>
 
 #include "ipc/table/table_reader.hpp"
@@ -156,4 +160,87 @@ TEST_CASE("lease table: a word only moves forward, within its own generation") {
   check_aborts(child_asking(twice(LeaseState::Revoked, LeaseState::Revoked)), kPromise);
   check_aborts(child_asking(twice(LeaseState::Fenced, LeaseState::Revoked)), kPromise);
   CHECK(child_asking(twice(LeaseState::Revoked, LeaseState::Fenced)).exit_code == 0);
+}
+
+// ---------------------------------------------------------------- somebody else writes
+
+namespace {
+
+/// The table as a process of the same user gets at it: opened anew, for writing.
+class Intruder {
+ public:
+  explicit Intruder(const LeaseTable& table) {
+    const UniqueFd reader = required(table.reader_fd());
+    ::fchmod(reader.get(), 0600);
+    const std::string path = "/proc/self/fd/" + std::to_string(reader.get());
+    const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    REQUIRE(fd);
+    mapping_ =
+        required(Mapping::map(fd, table_size_bytes(table.slot_count()), MapAccess::ReadWrite));
+  }
+  LeaseSlot& slot(std::uint32_t index) { return view().slot(index); }
+  TableView<std::byte> view() { return {mapping_->data()}; }
+
+ private:
+  std::optional<Mapping> mapping_;
+};
+
+}  // namespace
+
+TEST_CASE("lease table: an untouched table needs no repair") {
+  LeaseTable table = new_table();
+  table.grant({2, 5}, kDeadline);
+  table.set_deadline({2, 5}, TimePoint{12'000});
+  table.set_drain_deadline({2, 5}, TimePoint{11'000});
+  revoke(table, {2, 5});
+  fence(table, {2, 5});
+
+  CHECK(table.repair().empty());
+  CHECK(table.revocations(kWorker) == 3);
+}
+
+TEST_CASE("lease table: a word that somebody else stored is put back and every counter moves") {
+  LeaseTable table = new_table();
+  table.grant({2, 5}, kDeadline);
+  revoke(table, {2, 5});
+  Intruder intruder(table);
+  intruder.slot(2).word = LeaseWord::make(5, LeaseState::Live).bits;
+
+  CHECK(table.repair() == std::vector{TableLine{TablePart::Slot, 2}});
+
+  CHECK(table.word(2) == LeaseWord::make(5, LeaseState::Revoked, RevokeReason::Operator));
+  CHECK(table.revocations(kWorker) == 3);
+  CHECK(table.revocations(WorkerId{0}) == 2);
+  CHECK(table.repair().empty());
+}
+
+TEST_CASE("lease table: deadlines, counters and header are guarded like the words") {
+  LeaseTable table = new_table();
+  table.grant({2, 5}, kDeadline);
+  Intruder intruder(table);
+  intruder.slot(2).deadline_boottime_ns = INT64_MAX;
+  intruder.view().counter(3).revocations = 0;
+  intruder.view().header().slot_count = 1u << 30;
+
+  const auto changed = table.repair();
+
+  CHECK(changed == std::vector{TableLine{TablePart::Header, 0}, TableLine{TablePart::Slot, 2},
+                               TableLine{TablePart::Counter, 3}});
+  CHECK(intruder.slot(2).deadline_boottime_ns == kDeadline.boottime_ns);
+  CHECK(table.revocations(WorkerId{3}) == 2);
+  CHECK(intruder.view().header().slot_count == 8);
+}
+
+TEST_CASE("lease table: no word in the table ends the broker, and no store covers the traces") {
+  LeaseTable table = new_table();
+  table.grant({2, 5}, kDeadline);
+  Intruder intruder(table);
+  intruder.slot(2).word = ~std::uint64_t{0};
+
+  revoke(table, {2, 5});
+
+  CHECK(table.word(2) == LeaseWord::make(5, LeaseState::Revoked, RevokeReason::Operator));
+  CHECK(table.has_met_tampering());
+  CHECK(table.repair() == std::vector{TableLine{TablePart::Slot, 2}});
+  CHECK_FALSE(table.has_met_tampering());
 }

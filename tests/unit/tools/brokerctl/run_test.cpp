@@ -13,13 +13,6 @@ Result<void> run_verb(FakeBroker& broker, Verb verb, Output output = Output::Tab
   return run({.output = output, .verb = std::move(verb)}, broker.surroundings());
 }
 
-wire::Json event(std::uint64_t sequence) {
-  return {{"sequence", sequence},
-          {"event", "lease_state"},
-          {"at_boottime_ns", 1'500'000'000},
-          {"lease", "1.1"}};
-}
-
 }  // namespace
 
 TEST_CASE("brokerctl: status shows memory in units for people") {
@@ -89,7 +82,7 @@ TEST_CASE("brokerctl: an answer that does not fit is malformed, not the user's f
   FakeBroker broker;
   broker.answers["status"] = {wire::Json{{"capacity_bytes", "much"}}};
   broker.answers["worker.list"] = {wire::Json::array()};
-  broker.answers["event.list"] = {wire::Json{{"items", {1, 2}}}};
+  broker.answers["event.list"] = {wire::Json{{"items", {1, 2}}, {"oldest", 1}, {"newest", 2}}};
 
   CHECK(run_verb(broker, ShowStatus{}).error().code == Errc::MalformedMessage);
   CHECK(run_verb(broker, ListWorkers{}).error().code == Errc::MalformedMessage);
@@ -107,36 +100,30 @@ TEST_CASE("brokerctl: admit sends what was typed") {
   CHECK(broker.asked[0].second.at("request_id") == "r1");
 }
 
-TEST_CASE("brokerctl: events without --follow ask once") {
+TEST_CASE("brokerctl: fences are listed with why nobody gets them") {
   FakeBroker broker;
-  broker.answers["event.list"] = {wire::Json{{"items", wire::Json::array({event(4)})}}};
+  const wire::FenceView fence{.extent = ExtentId{5},
+                              .lease = LeaseId{17, 4},
+                              .worker = "w0",
+                              .since_boottime_ns = 1'500'000'000,
+                              .size_bytes = 2u << 20,
+                              .why = "4096 bytes were written after it was taken back"};
+  broker.answers["fence.list"] = {wire::Json{{"items", wire::Json::array({fence.to_json()})}}};
 
-  REQUIRE(run_verb(broker, ListEvents{.after = 3, .limit = 10}));
+  REQUIRE(run_verb(broker, ListFences{}));
 
-  REQUIRE(broker.asked.size() == 1);
-  CHECK(broker.asked[0].second == wire::Json{{"after", 3}, {"limit", 10}});
-  CHECK(broker.out.str().find("1.500000  lease_state") != std::string::npos);
-  CHECK(broker.out.str().find("lease=1.1") != std::string::npos);
+  for (const char* word : {"extent:5", "17.4", "w0", "1.500000", "2 MiB", "4096 bytes"}) {
+    CHECK(broker.out.str().find(word) != std::string::npos);
+  }
 }
 
-TEST_CASE("brokerctl: following goes on after the last event seen, every 100 ms, until stopped") {
+TEST_CASE("brokerctl: unfence sends the reason and shows what is free again") {
   FakeBroker broker;
-  broker.waits_left = 2;
-  broker.answers["event.list"] = {wire::Json{{"items", wire::Json::array({event(1), event(2)})}},
-                                  wire::Json{{"items", wire::Json::array()}},
-                                  wire::Json{{"items", wire::Json::array({event(3)})}}};
+  broker.answers["fence.clear"] = {wire::FenceCleared{.size_bytes = 2u << 20}.to_json()};
 
-  REQUIRE(run_verb(broker, ListEvents{.follow = true}, Output::Json));
+  REQUIRE(run_verb(
+      broker, wire::FenceClear{.extent = ExtentId{5}, .reason = "looked at", .request_id = {"r"}}));
 
-  REQUIRE(broker.asked.size() == 3);
-  CHECK(broker.asked[0].second.at("after") == 0);
-  CHECK(broker.asked[1].second.at("after") == 2);
-  CHECK(broker.asked[2].second.at("after") == 2);
-  CHECK(broker.waits == std::vector<Duration>(3, std::chrono::milliseconds(100)));
-  std::istringstream lines(broker.out.str());
-  int count = 0;
-  for (std::string line; std::getline(lines, line);) {
-    CHECK(wire::Json::parse(line).at("sequence") == ++count);
-  }
-  CHECK(count == 3);
+  CHECK(broker.asked.at(0).second.at("reason") == "looked at");
+  CHECK(broker.out.str().find("2 MiB") != std::string::npos);
 }

@@ -1,6 +1,7 @@
 #include "tools/cli/explain.hpp"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 using namespace leasehold;
 
@@ -23,4 +24,22 @@ TEST_CASE("explain: another process cannot drive the terminal through an error")
 
   CHECK(line.find('\x1b') == std::string::npos);
   CHECK(line.find('\n') == std::string::npos);
+}
+
+TEST_CASE("explain: an error as JSON carries code, detail, next step and exit code") {
+  const auto line = nlohmann::json::parse(cli::explain_json({Errc::UnknownLease, "lease 9.9 \"gone\""}));
+
+  CHECK(line.at("error").at("code") == "UnknownLease");
+  CHECK(line.at("error").at("detail") == "lease 9.9 \"gone\"");
+  CHECK(line.at("error").at("exit_code") == exit_code(Errc::UnknownLease));
+  CHECK(line.at("error").at("retryable") == false);
+  CHECK_FALSE(line.at("error").at("next").get<std::string>().empty());
+}
+
+TEST_CASE("explain: wrong usage as JSON is one line with exit code 2") {
+  const std::string text = cli::usage_json("no such verb\nVerbs: a, b.\n\n");
+
+  CHECK(text.find('\n') == std::string::npos);
+  CHECK(nlohmann::json::parse(text).at("error").at("exit_code") == 2);
+  CHECK(nlohmann::json::parse(text).at("error").at("detail") == "no such verb\nVerbs: a, b.");
 }

@@ -1,0 +1,143 @@
+#include "broker/decide/unfence.hpp"
+
+#include <fmt/format.h>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/take_back.hpp"
+
+namespace leasehold {
+namespace {
+
+std::string name_of(ExtentId extent) {
+  return fmt::format("extent:{}", extent.value);
+}
+
+std::string name_of(RegionId region) {
+  return fmt::format("region:{}", region.value);
+}
+
+/// With its last worker gone nobody maps it: what is allocated goes with the broker's descriptor.
+bool last_worker_is_gone(const State& state, const Quarantine& quarantine) {
+  const Worker* worker = state.workers.find(quarantine.worker);
+  return worker == nullptr || worker->state == WorkerState::Gone;
+}
+
+void record_deed(Decision& decision, const std::string& object, const Clearing& clearing,
+                 bool done) {
+  decision.record(events::OperatorActed{.deed = "unfence",
+                                        .object = object,
+                                        .uid = clearing.uid,
+                                        .reason = clearing.reason,
+                                        .done = done});
+}
+
+void refuse(Decision& decision, const std::string& object, Quarantine& quarantine,
+            std::uint64_t allocated_bytes) {
+  const Clearing clearing = *std::exchange(quarantine.clearing, std::nullopt);
+  quarantine.allocated_bytes = allocated_bytes;
+  record_deed(decision, object, clearing, false);
+  decision.reply(clearing.call,
+                 fail(Errc::StillWritable,
+                      fmt::format("{} holds {} bytes after another punch: worker {} still writes "
+                                  "to it; end that worker, then unfence again",
+                                  object, allocated_bytes, quarantine.worker_name)));
+}
+
+void grant(Decision& decision, const std::string& object, const Clearing& clearing,
+           std::uint64_t size_bytes) {
+  record_deed(decision, object, clearing, true);
+  decision.reply(clearing.call, Answer{wire::FenceCleared{.size_bytes = size_bytes}});
+}
+
+Error not_quarantined(const std::string& object, std::string_view state) {
+  return {Errc::IllegalTransition,
+          fmt::format("{} is {}, not Quarantined; see `brokerctl fences`", object, state)};
+}
+
+Result<void> begin(Quarantine& quarantine, const Caller& caller, const wire::FenceClear& clear) {
+  if (quarantine.clearing) {
+    return fail(Errc::IllegalTransition, "somebody clears it right now; look again in a moment");
+  }
+  quarantine.clearing = Clearing{.call = caller.call, .uid = caller.uid, .reason = clear.reason};
+  return {};
+}
+
+Outcome clear_extent(Decision& decision, const Caller& caller, const wire::FenceClear& clear) {
+  ExtentRecord* record = decision.state.extents.find(*clear.extent);
+  const std::string object = name_of(*clear.extent);
+  if (record == nullptr) return fail(Errc::UnknownLease, object + " is no memory in use");
+  if (!record->quarantine) return std::unexpected(not_quarantined(object, name(record->state)));
+  TRY(begin(*record->quarantine, caller, clear));
+  decision.add(effect::PunchExtents{{*clear.extent}});
+  decision.add(effect::VerifyExtents{{*clear.extent},
+                                     last_worker_is_gone(decision.state, *record->quarantine)});
+  return std::nullopt;
+}
+
+Outcome clear_region(Decision& decision, const Caller& caller, const wire::FenceClear& clear) {
+  WeightsRegion* region = decision.state.weights.find(*clear.region);
+  const std::string object = name_of(*clear.region);
+  if (region == nullptr) return fail(Errc::UnknownLease, object + " is no memory in use");
+  if (!region->quarantine) return std::unexpected(not_quarantined(object, name(region->state)));
+  TRY(begin(*region->quarantine, caller, clear));
+  decision.add(effect::ScrubRegion{region->id});
+  return std::nullopt;
+}
+
+}  // namespace
+
+void quarantine_extent(Decision& decision, ExtentId extent, const Quarantine& quarantine) {
+  decision.state.extents.move(extent, ExtentState::Quarantined);
+  ExtentRecord& record = *decision.state.extents.find(extent);
+  record.quarantine = quarantine;
+  decision.warn(fmt::format(
+      "extent was touched after it was taken back, quarantined extent={} lease={} worker={} "
+      "allocated_bytes={} reason=worker_untrusted",
+      extent.value, to_string(record.lease), quarantine.worker_name, quarantine.allocated_bytes));
+}
+
+void quarantine_region(Decision& decision, WeightsRegion& region, const Quarantine& quarantine) {
+  region.state = RegionState::Quarantined;
+  region.quarantine = quarantine;
+  record_region(decision, region, name(region.state));
+  decision.warn(fmt::format(
+      "weights region was touched after it was taken back, quarantined region={} worker={} "
+      "allocated_bytes={} reason=worker_untrusted",
+      region.id.value, quarantine.worker_name, quarantine.allocated_bytes));
+}
+
+void settle_clearing(Decision& decision, const ExtentsVerified::Entry& verified) {
+  ExtentPool& extents = decision.state.extents;
+  Quarantine& quarantine = *extents.find(verified.extent)->quarantine;
+  if (!quarantine.clearing) return;
+  const std::string object = name_of(verified.extent);
+  if (verified.allocated_bytes != 0 && !last_worker_is_gone(decision.state, quarantine)) {
+    return refuse(decision, object, quarantine, verified.allocated_bytes);
+  }
+  const Clearing clearing = *quarantine.clearing;
+  extents.move(verified.extent, ExtentState::Scrubbing);
+  extents.move(verified.extent, ExtentState::Free);
+  record_extent(decision, verified.extent, nullptr);
+  grant(decision, object, clearing, extents.extent_size_bytes());
+}
+
+void settle_clearing(Decision& decision, WeightsRegion& region, std::uint64_t allocated_bytes) {
+  if (!region.quarantine->clearing) return;
+  const std::string object = name_of(region.id);
+  if (allocated_bytes != 0 && !last_worker_is_gone(decision.state, *region.quarantine)) {
+    return refuse(decision, object, *region.quarantine, allocated_bytes);
+  }
+  const Clearing clearing = *region.quarantine->clearing;
+  const std::uint64_t size_bytes = region.size_bytes;
+  record_region(decision, region, "Free");
+  decision.add(effect::CloseRegion{region.id});
+  decision.state.weights.remove(region.id);
+  grant(decision, object, clearing, size_bytes);
+}
+
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::FenceClear& clear) {
+  return clear.extent ? clear_extent(decision, caller, clear)
+                      : clear_region(decision, caller, clear);
+}
+
+}  // namespace leasehold

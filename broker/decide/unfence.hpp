@@ -1,0 +1,17 @@
+/// The end of a quarantine: what the second look at the memory leads to.
+#pragma once
+
+#include "broker/event.hpp"
+#include "broker/state.hpp"
+
+namespace leasehold {
+
+/// Into quarantine: an event and a warning say so.
+void quarantine_extent(Decision& decision, ExtentId extent, const Quarantine& quarantine);
+void quarantine_region(Decision& decision, WeightsRegion& region, const Quarantine& quarantine);
+
+/// Precondition: the extent or region is Quarantined. Nothing happens unless somebody clears it.
+void settle_clearing(Decision& decision, const ExtentsVerified::Entry& verified);
+void settle_clearing(Decision& decision, WeightsRegion& region, std::uint64_t allocated_bytes);
+
+}  // namespace leasehold

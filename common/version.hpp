@@ -1,0 +1,11 @@
+/// Which version this is, as every program says with --version.
+#pragma once
+
+#include <string_view>
+
+namespace leasehold {
+
+/// "0.1.0", the project's version in the top CMakeLists.txt.
+std::string_view version();
+
+}  // namespace leasehold

@@ -1,0 +1,113 @@
+// Worker lines that lie. A lie may cost its own worker the life, and nobody else anything.
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <random>
+#include <thread>
+
+#include "ipc/launch_gate.hpp"
+#include "tests/process/broker/broker_process.hpp"
+#include "tests/process/broker/fake_worker.hpp"
+#include "tests/process/security/other_user.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+void wait_for_workers(control::Client& client, std::size_t count) {
+  REQUIRE(eventually([&] {
+    std::size_t ready = 0;
+    for (const auto& worker : client.call("worker.list", {}).value().body.at("items")) {
+      if (worker.at("state") == "ready") ++ready;
+    }
+    return ready == count;
+  }));
+}
+
+LeaseId acquire_on(control::Client& client, const std::string& worker) {
+  const wire::LeaseAcquire ask{.tenant = {"a"}, .worker = worker, .request_id = next_request_id()};
+  const auto reply = client.call("lease.acquire", {ask.to_json(), {}}).value();
+  return wire::LeaseAcquired::from_json(reply.body).value().lease;
+}
+
+/// Everything there is, whatever became of the liar.
+void check_conserved(const wire::StatusView& status) {
+  CHECK(status.capacity_bytes == status.free_bytes + status.owned_bytes + status.draining_bytes +
+                                     status.scrubbing_bytes + status.retained_bytes +
+                                     status.quarantined_bytes);
+}
+
+}  // namespace
+
+TEST_CASE("security: a line that never moves costs its worker the life and no other a lease") {
+  BrokerProcess broker({"--fence-patience-ms", "50"});
+  Lodger liar(::geteuid(), [&] {
+    static FakeWorker worker(broker.socket(), "liar");
+    worker.begin_unit();
+  });
+  FakeWorker honest(broker.socket(), "honest");
+  control::Client client = broker.connect();
+  wait_for_workers(client, 2);
+  broker.admit(client, "a");
+  const LeaseId lost = acquire_on(client, "liar");
+  const LeaseId kept = acquire_on(client, "honest");
+
+  broker.revoke(client, lost).value();
+
+  CHECK(liar.wait() == SIGKILL);
+  REQUIRE(eventually([&] { return broker.view(client, lost).state == LeaseState::Fenced; }));
+  CHECK(broker.view(client, lost).proof == "ProcessExit");
+  CHECK(honest.word_of(kept).state() == LeaseState::Live);
+  check_conserved(broker.status(client));
+}
+
+TEST_CASE("security: announcements of all ones are a unit like any other") {
+  BrokerProcess broker;
+  FakeWorker liar(broker.socket(), "liar");
+  FakeWorker honest(broker.socket(), "honest");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const LeaseId lease = acquire_on(client, "liar");
+  const LeaseId kept = acquire_on(client, "honest");
+  for (std::uint32_t thread = 0; thread < 64; ++thread) liar.announce(thread, ~0ull);
+
+  broker.revoke(client, lease).value();
+
+  for (int asked = 0; asked < 20; ++asked) {
+    REQUIRE(broker.view(client, lease).state == LeaseState::Revoked);
+  }
+  for (std::uint32_t thread = 0; thread < 64; ++thread) liar.announce(thread, 0);
+  liar.ring_bell();
+  REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
+  CHECK(honest.word_of(kept).state() == LeaseState::Live);
+}
+
+TEST_CASE("security: random announcements end in a fence or a wait, never in the broker's end") {
+  BrokerProcess broker;
+  FakeWorker liar(broker.socket(), "liar");
+  FakeWorker honest(broker.socket(), "honest");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const LeaseId kept = acquire_on(client, "honest");
+  std::atomic<bool> stop = false;
+  std::jthread noise([&] {
+    std::mt19937_64 random(7);
+    while (!stop) {
+      for (std::uint32_t thread = 0; thread < 64; ++thread) liar.announce(thread, random());
+      liar.ring_bell();
+      std::this_thread::yield();
+    }
+  });
+
+  for (int i = 0; i < 10; ++i) {
+    const LeaseId lease = acquire_on(client, "liar");
+    broker.revoke(client, lease).value();
+    REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
+  }
+
+  stop = true;
+  CHECK(honest.word_of(kept).state() == LeaseState::Live);
+  check_conserved(broker.status(client));
+}

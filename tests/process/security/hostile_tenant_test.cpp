@@ -1,0 +1,225 @@
+// Tenants that send what no tenant should. Each hears a typed error or is hung up on; a lease that
+// somebody else holds stays live and the broker answers on.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <random>
+
+#include "tests/process/broker/broker_process.hpp"
+#include "tests/process/broker/fake_worker.hpp"
+#include "tests/process/security/other_user.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+constexpr int kPatience_ms = 60'000;
+
+/// A connection without any of our code on this side.
+class RawPeer {
+ public:
+  explicit RawPeer(const std::string& path)
+      : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    connected_ =
+        ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+  bool is_connected() const { return connected_; }
+
+  /// False when the other end takes no more, for now or for ever.
+  bool send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent =
+          ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent <= 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return true;
+  }
+
+  /// The next line; empty when the connection is over.
+  std::string line() {
+    while (true) {
+      const auto end = pending_.find('\n');
+      if (end != std::string::npos) {
+        std::string found = pending_.substr(0, end);
+        pending_.erase(0, end + 1);
+        return found;
+      }
+      pollfd entry{fd_.get(), POLLIN, 0};
+      char bytes[4096];
+      if (::poll(&entry, 1, kPatience_ms) <= 0) return "no answer";
+      const ssize_t got = ::recv(fd_.get(), bytes, sizeof bytes, 0);
+      if (got <= 0) return "";
+      pending_.append(bytes, static_cast<std::size_t>(got));
+    }
+  }
+
+  bool is_hung_up() const {
+    pollfd entry{fd_.get(), 0, 0};
+    return ::poll(&entry, 1, 0) == 1 && (entry.revents & POLLHUP) != 0;
+  }
+
+  std::string code() {
+    const std::string text = line();
+    const auto reply = control::Json::parse(text, nullptr, false);
+    if (!reply.is_object() || !reply.contains("error")) return text;
+    return reply.at("error").at("data").at("code").get<std::string>();
+  }
+
+ private:
+  UniqueFd fd_;
+  bool connected_ = false;
+  std::string pending_;
+};
+
+/// A broker with a tenant that does everything right and must never notice the others.
+struct House {
+  BrokerProcess broker;
+  FakeWorker worker{broker.socket(), "w0"};
+  control::Client holder = broker.connect();
+  LeaseId lease;
+  House() {
+    broker.admit(holder, "a");
+    lease = broker.acquire(holder, "a").value().lease;
+  }
+  void check_unharmed() {
+    CHECK(worker.word_of(lease).state() == LeaseState::Live);
+    CHECK(broker.view(holder, lease).state == LeaseState::Live);
+    CHECK(broker.status(holder).leases_live == 1);
+  }
+};
+
+std::string call_line(const std::string& method, const std::string& params) {
+  return R"({"jsonrpc":"2.0","id":1,"method":")" + method + R"(","params":)" + params + "}\n";
+}
+
+}  // namespace
+
+TEST_CASE("security: garbage is answered with a typed error, line after line") {
+  House house;
+  RawPeer peer(house.broker.socket());
+  const std::vector<std::string> garbage = {
+      "garbage",
+      "{",
+      "[]",
+      "null",
+      "42",
+      "\"text\"",
+      "{}",
+      std::string("\0\0\0", 3),
+      "\xff\xfe\xfd",
+      R"({"jsonrpc":"1.0","id":1,"method":"status"})",
+      R"({"jsonrpc":"2.0","id":{},"method":"status"})",
+      R"({"jsonrpc":"2.0","id":1,"method":7})",
+      R"({"jsonrpc":"2.0","id":1,"method":"status","fds":-1})"};
+  for (const std::string& text : garbage) {
+    INFO(text);
+    REQUIRE(peer.send(text + "\n"));
+    CHECK(errc_from_name(peer.code()).has_value());
+  }
+  std::mt19937 random(11);
+  std::string noise;
+  for (int i = 0; i < 4096; ++i) noise += static_cast<char>(random());
+  std::erase(noise, '\n');
+  REQUIRE(peer.send(noise + "\n"));
+  CHECK(errc_from_name(peer.code()).has_value());
+  REQUIRE(peer.send(call_line("status", "{}")));
+  CHECK(peer.line().find("capacity_bytes") != std::string::npos);
+  house.check_unharmed();
+}
+
+TEST_CASE("security: parameters of every wrong kind are BadRequest") {
+  House house;
+  RawPeer peer(house.broker.socket());
+  const std::vector<std::string> wrong = {
+      "[]",
+      "7",
+      R"({"tenant":7,"request_id":"r"})",
+      R"({"tenant":"a","blocks":-1,"ttl_ms":0,"request_id":"r"})",
+      R"({"tenant":"a","blocks":99999999999999999999,"ttl_ms":0,"request_id":"r"})",
+      R"({"tenant":"a","blocks":1e308,"ttl_ms":0,"request_id":"r"})",
+      R"({"tenant":"../../etc","blocks":1,"ttl_ms":0,"request_id":"r"})",
+      R"({"tenant":"a\u0000b","blocks":1,"ttl_ms":0,"request_id":"r"})",
+      R"({"tenant":"a","blocks":1,"ttl_ms":0,"request_id":""})",
+      R"({"tenant":"a","blocks":1,"ttl_ms":0,"replaces":"1.0","request_id":"r"})"};
+  for (const std::string& params : wrong) {
+    INFO(params);
+    REQUIRE(peer.send(call_line("lease.acquire", params)));
+    const std::string code = peer.code();
+    CHECK((code == "BadRequest" || code == "MalformedMessage"));
+  }
+  house.check_unharmed();
+}
+
+TEST_CASE("security: half a message keeps nobody waiting") {
+  House house;
+  std::vector<RawPeer> slow;
+  for (int i = 0; i < 50; ++i) {
+    slow.emplace_back(house.broker.socket());
+    REQUIRE(slow.back().is_connected());
+    slow.back().send(R"({"jsonrpc":"2.0","id":1,"meth)");
+  }
+  house.check_unharmed();
+  slow.clear();  // and half a message may be the last of it
+  house.check_unharmed();
+}
+
+TEST_CASE("security: a line without end is refused at its limit and hung up on") {
+  House house;
+  RawPeer peer(house.broker.socket());
+  const std::string much(1 << 16, 'x');
+  for (int i = 0; i < 64 && peer.send(much); ++i) {
+  }
+  const std::string code = peer.code();
+  CHECK((code == "MessageTooLarge" || code.empty()));
+  house.check_unharmed();
+}
+
+TEST_CASE("security: JSON nested too deep is refused and the connection goes on") {
+  House house;
+  RawPeer peer(house.broker.socket());
+  const std::string deep = std::string(5'000, '[') + std::string(5'000, ']');
+  REQUIRE(peer.send(call_line("status", R"({"x":)" + deep + "}")));
+  CHECK(errc_from_name(peer.code()).has_value());
+  REQUIRE(peer.send(call_line("status", "{}")));
+  CHECK(peer.line().find("capacity_bytes") != std::string::npos);
+  house.check_unharmed();
+}
+
+TEST_CASE("security: descriptors that nobody asked for end their connection alone") {
+  House house;
+  RawPeer bystander(house.broker.socket());
+  control::Client sender = house.broker.connect();
+  for (int i = 0; i < 3; ++i) {
+    control::Payload payload;
+    payload.fds.emplace_back(::dup(STDIN_FILENO));
+    control::Client other = house.broker.connect();
+    CHECK_FALSE(other.call("lease.renew", std::move(payload)).has_value());
+  }
+  REQUIRE(bystander.send(call_line("status", "{}")));
+  CHECK(bystander.line().find("capacity_bytes") != std::string::npos);
+  house.check_unharmed();
+}
+
+TEST_CASE("security: a tenant that asks without end and reads nothing is dropped") {
+  House house;
+  RawPeer peer(house.broker.socket());
+  const std::string call = call_line("lease.renew", R"({"lease":"1.1","request_id":"r"})");
+  std::string many;
+  for (int i = 0; i < 500; ++i) many += call;
+
+  const bool dropped = eventually([&] {
+    peer.send(many);
+    return peer.is_hung_up();
+  });
+
+  CHECK(dropped);
+  house.check_unharmed();
+}

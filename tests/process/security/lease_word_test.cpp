@@ -1,0 +1,167 @@
+// Who can write a lease word: nobody but the broker, and where the kernel cannot forbid it, the
+// broker notices.
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "ipc/lease_word.hpp"
+#include "ipc/table/lease_table.hpp"
+#include "ipc/table/table_reader.hpp"
+#include "tests/process/broker/broker_process.hpp"
+#include "tests/process/broker/fake_worker.hpp"
+#include "tests/process/security/attacks.hpp"
+#include "tests/process/security/other_user.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+struct Attached {
+  control::Client client;
+  UniqueFd table;
+  std::uint32_t slots = 0;
+};
+
+Attached attach(const std::string& socket, const std::string& name) {
+  auto client = control::Client::connect(socket).value();
+  const wire::WorkerAttach ask{.worker = name, .request_id = {"attach-" + name}};
+  control::Payload reply = client.call("worker.attach", {ask.to_json(), {}}).value();
+  const auto attached = wire::WorkerAttached::from_json(reply.body).value();
+  return {std::move(client), std::move(reply.fds.at(0)), attached.slot_count};
+}
+
+std::map<std::string, int> attack_as_worker(const BrokerProcess& broker, const std::string& name) {
+  const Attached worker = attach(broker.socket(), name);
+  return attack({.table = worker.table.get(),
+                 .size_bytes = table_size_bytes(worker.slots),
+                 .broker = broker.pid()});
+}
+
+/// Writes into the table through a descriptor of its own, as a worker of the broker's user can.
+class Intruder {
+ public:
+  explicit Intruder(const BrokerProcess& broker) : attached_(attach(broker.socket(), "intruder")) {
+    const UniqueFd writable = reopen_for_writing(attached_.table.get());
+    REQUIRE(writable);
+    mapping_ =
+        Mapping::map(writable, table_size_bytes(attached_.slots), MapAccess::ReadWrite).value();
+  }
+  TableView<std::byte> table() const { return {mapping_->data()}; }
+
+ private:
+  Attached attached_;
+  std::optional<Mapping> mapping_;
+};
+
+std::vector<control::Json> events_named(control::Client& client, const std::string& name) {
+  std::vector<control::Json> found;
+  const auto reply = client.call("event.list", {}).value();
+  for (const auto& event : reply.body.at("items")) {
+    if (event.at("event") == name) found.push_back(event);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("security: a worker of another user fails in every way to write a lease word") {
+  if (!may_become_others()) return;
+  BrokerProcess broker({"--worker-uid", std::to_string(kNobody), "--worker-uid", "0",
+                        "--fence-patience-ms", "3600000"});
+  FakeWorker honest(broker.socket(), "honest");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
+
+  const auto outcomes = outcomes_from_text(
+      as_user(kNobody, [&] { return to_text(attack_as_worker(broker, "stranger")); }));
+
+  CHECK(outcomes.size() == 19);
+  for (const auto& [name, error] : outcomes) {
+    INFO(name);
+    CHECK(error != 0);
+  }
+  CHECK(honest.word_of(lease) == LeaseWord::make(lease.generation, LeaseState::Live));
+  CHECK(broker.status(client).tampered == 0);
+  CHECK(broker.view(client, lease).state == LeaseState::Live);
+}
+
+TEST_CASE("security: a broker whose workers are other users says so") {
+  if (!may_become_others()) return;
+  BrokerProcess broker({"--worker-uid", std::to_string(kNobody), "--fence-patience-ms", "3600000"});
+
+  const Lodger worker(kNobody, [&] {
+    static const Attached attached = attach(broker.socket(), "stranger");  // stays attached
+  });
+
+  control::Client client = broker.connect();
+  CHECK(broker.status(client).isolation == "separate-users");
+}
+
+TEST_CASE(
+    "security: what a worker of the same user writes is undone, reported and ends the lease") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const LeaseId revoked = broker.acquire(client, "a").value().lease;
+  const LeaseId live = broker.acquire(client, "a").value().lease;
+  const LeaseId bystander = broker.acquire(client, "a").value().lease;
+  worker.begin_unit();  // keeps it Revoked
+  broker.revoke(client, revoked).value();
+  const Intruder intruder(broker);
+
+  intruder.table().slot(revoked.slot).word =
+      LeaseWord::make(revoked.generation, LeaseState::Live).bits;
+  intruder.table().slot(live.slot).deadline_boottime_ns = INT64_MAX;
+
+  REQUIRE(eventually([&] { return broker.status(client).tampered >= 2; }));
+  CHECK(broker.status(client).isolation == "same-user");
+  CHECK(worker.word_of(revoked).state() == LeaseState::Revoked);
+  CHECK(worker.word_of(revoked).reason() == RevokeReason::Operator);
+  CHECK(broker.view(client, live).reason == RevokeReason::WorkerUntrusted);
+  CHECK(broker.view(client, bystander).state == LeaseState::Live);
+  CHECK(events_named(client, "worker_untrusted").size() == 2);
+  CHECK(events_named(client, "worker_untrusted").at(0).at("worker") == "w0");
+}
+
+TEST_CASE("security: no word, counter or header in the table ends the broker") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
+  const Intruder intruder(broker);
+
+  for (std::uint32_t slot = 0; slot < 8; ++slot) intruder.table().slot(slot).word = ~0ull;
+  intruder.table().counter(0).revocations = 0;
+  intruder.table().header().slot_count = ~0u;
+  broker.revoke(client, lease);  // granted or refused; the broker may have found it out before
+
+  REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
+  REQUIRE(eventually([&] { return broker.status(client).tampered >= 3; }));
+  const LeaseId next = broker.acquire(client, "a").value().lease;
+  CHECK(worker.word_of(next).state() == LeaseState::Live);
+  CHECK(intruder.table().header().slot_count == 4096);
+  CHECK(intruder.table().counter(0).revocations > 1);
+}
+
+TEST_CASE("security: which doors stand open to the same user is known") {
+  BrokerProcess broker;
+
+  const auto outcomes = attack_as_worker(broker, "insider");
+
+  for (const auto& [name, error] : outcomes) {
+    INFO(name);
+    // Root passes by the modes; any user passes by those of what is its own.
+    const bool open_to_owner = name == "fchmod" || name == "fchmod, then reopen";
+    const bool open_to_root = name == "reopen own descriptor" ||
+                              name == "open the broker's descriptors" || name == "pidfd_getfd" ||
+                              name == "open the broker's memory" || name == "process_vm_writev" ||
+                              name == "ptrace";
+    if (open_to_owner) CHECK(error == 0);
+    if (!open_to_owner && !(open_to_root && ::geteuid() == 0)) CHECK(error != 0);
+  }
+  control::Client client = broker.connect();
+  CHECK(broker.status(client).tampered == 0);
+}

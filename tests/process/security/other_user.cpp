@@ -1,0 +1,104 @@
+#include "tests/process/security/other_user.hpp"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <utility>
+
+#include "common/unique_fd.hpp"
+
+namespace leasehold {
+namespace {
+
+void become(uid_t uid) {
+  if (uid != ::geteuid()) {
+    const bool changed = ::setgroups(0, nullptr) == 0 && ::setgid(uid) == 0 && ::setuid(uid) == 0;
+    if (!changed) ::_exit(1);
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a failing test leaves nothing behind
+}
+
+[[noreturn]] void run_child(uid_t uid, int out, const std::function<std::string()>& deed) {
+  become(uid);
+  const std::string told = deed();
+  for (std::size_t sent = 0; sent < told.size();) {
+    const ssize_t more = ::write(out, told.data() + sent, told.size() - sent);
+    if (more <= 0) ::_exit(2);
+    sent += static_cast<std::size_t>(more);
+  }
+  ::_exit(0);
+}
+
+std::string read_all(const UniqueFd& fd) {
+  std::string text;
+  char bytes[4096];
+  for (ssize_t got = 1; got > 0;) {
+    got = ::read(fd.get(), bytes, sizeof bytes);
+    if (got > 0) text.append(bytes, static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+}  // namespace
+
+bool may_become_others() {
+  if (::geteuid() == 0) return true;
+  WARN("needs root to become another user; nothing was checked");
+  return false;
+}
+
+std::string as_user(uid_t uid, const std::function<std::string()>& deed) {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+  const UniqueFd in(ends[0]);
+  UniqueFd out(ends[1]);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) run_child(uid, out.get(), deed);
+  out.reset();
+  std::string told = read_all(in);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  INFO("the child ended with status " << status);
+  REQUIRE(WIFEXITED(status));
+  REQUIRE(WEXITSTATUS(status) == 0);
+  return told;
+}
+
+Lodger::Lodger(uid_t uid, const std::function<void()>& deed) {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+  const UniqueFd done(ends[0]);
+  UniqueFd tell(ends[1]);
+  pid_ = ::fork();
+  REQUIRE(pid_ >= 0);
+  if (pid_ == 0) {
+    become(uid);
+    deed();  // does not return when it is to go on
+    if (::write(tell.get(), "d", 1) != 1) ::_exit(1);
+    for (;;) ::pause();
+  }
+  tell.reset();
+  char byte = 0;
+  REQUIRE(::read(done.get(), &byte, 1) == 1);
+}
+
+int Lodger::wait() {
+  int status = 0;
+  ::waitpid(std::exchange(pid_, 0), &status, 0);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+Lodger::~Lodger() {
+  if (pid_ == 0) return;
+  ::kill(pid_, SIGKILL);
+  wait();
+}
+
+}  // namespace leasehold

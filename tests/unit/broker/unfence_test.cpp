@@ -1,0 +1,179 @@
+#include <catch2/catch.hpp>
+
+#include "broker/views.hpp"
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr ConnectionId kWorkerSocket{10};
+constexpr const char* kReason = "the worker was looked at";
+
+/// A worker wrote to an extent that had been taken from it.
+struct OneQuarantine : World {
+  AttachmentId worker = attach_worker("w0", kWorkerSocket);
+  LeaseId lease;
+  ExtentId extent;
+  OneQuarantine() {
+    admit_tenant("a");
+    lease = acquired("a");
+    extent = record(lease).extents.at(0);
+    clock.advance(1s);
+    touched.insert(extent);
+    revoke(lease);
+  }
+  CallId clear(ExtentId which) {
+    return call(kOperator, wire::FenceClear{.extent = which, .reason = kReason}, 7);
+  }
+  std::optional<events::OperatorActed> last_deed() const {
+    std::optional<events::OperatorActed> found;
+    for (const NumberedEvent& event : log.after(0, 1000)) {
+      if (const auto* deed = std::get_if<events::OperatorActed>(&event.stamped.event))
+        found = *deed;
+    }
+    return found;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("fences: a quarantined extent is listed with lease, worker, time and why") {
+  OneQuarantine world;
+
+  const auto fences = fence_views(world.state);
+
+  REQUIRE(fences.size() == 1);
+  CHECK(fences[0].extent == world.extent);
+  CHECK(fences[0].lease == world.lease);
+  CHECK(fences[0].worker == "w0");
+  CHECK(fences[0].since_boottime_ns == world.clock.now().boottime_ns);
+  CHECK(fences[0].size_bytes == 2 * kMiB);
+  CHECK(fences[0].why.find("4096 bytes") != std::string::npos);
+}
+
+TEST_CASE(
+    "unfence: an extent that is empty after one more punch is free, and the deed is recorded") {
+  OneQuarantine world;
+  world.touched.clear();
+  world.forget_effects();
+
+  const CallId call = world.clear(world.extent);
+
+  CHECK(world.answer<wire::FenceCleared>(call).size_bytes == 2 * kMiB);
+  CHECK(world.performed<effect::PunchExtents>().size() == 1);
+  CHECK(world.state.extents.find(world.extent) == nullptr);
+  CHECK(fence_views(world.state).empty());
+  REQUIRE(world.last_deed());
+  CHECK(world.last_deed()->deed == "unfence");
+  CHECK(world.last_deed()->object == "extent:" + std::to_string(world.extent.value));
+  CHECK(world.last_deed()->uid == 7);
+  CHECK(world.last_deed()->reason == kReason);
+  CHECK(world.last_deed()->done);
+}
+
+TEST_CASE(
+    "unfence: memory its worker still writes to stays quarantined, and that is recorded too") {
+  OneQuarantine world;
+
+  const CallId call = world.clear(world.extent);
+
+  CHECK(world.refusal(call) == Errc::StillWritable);
+  CHECK(world.state.extents.find(world.extent)->state == ExtentState::Quarantined);
+  REQUIRE(world.last_deed());
+  CHECK_FALSE(world.last_deed()->done);
+  const CallId again = world.clear(world.extent);
+  CHECK(world.refusal(again) == Errc::StillWritable);
+}
+
+TEST_CASE("unfence: with its last worker exited an extent is free whatever it holds") {
+  OneQuarantine world;
+  world.post(WorkerExited{exit_of(world.worker)});
+
+  const CallId call = world.clear(world.extent);
+
+  CHECK(world.answer<wire::FenceCleared>(call).size_bytes == 2 * kMiB);
+  CHECK(world.objects.empty());
+}
+
+TEST_CASE("unfence: what is not quarantined is refused with its state") {
+  OneQuarantine world;
+  const LeaseId live = world.acquired("a");
+
+  CHECK(world.refusal(world.clear(world.record(live).extents.at(0))) == Errc::IllegalTransition);
+  CHECK(world.refusal(world.clear(ExtentId{999})) == Errc::UnknownLease);
+  const CallId region =
+      world.call(kOperator, wire::FenceClear{.region = RegionId{9}, .reason = kReason});
+  CHECK(world.refusal(region) == Errc::UnknownLease);
+}
+
+TEST_CASE("unfence: weights that a dead loader had touched come back like extents") {
+  World world;
+  const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
+  world.region_bytes = 4096;
+  const CallId open = world.call(
+      kWorkerSocket, wire::WeightsOpen{.model = "m", .layout_digest = "d", .size_bytes = kMiB});
+  const RegionId region = world.answer<wire::WeightsOpened>(open).region;
+  world.post(WorkerExited{exit_of(worker)});
+  REQUIRE(fence_views(world.state).size() == 1);
+  CHECK(fence_views(world.state)[0].region == region);
+  CHECK(fence_views(world.state)[0].worker == "w0");
+
+  const CallId call = world.call(kOperator, wire::FenceClear{.region = region, .reason = kReason});
+
+  CHECK(world.answer<wire::FenceCleared>(call).size_bytes == kMiB);
+  CHECK(world.state.weights.free_bytes() == 64 * kMiB);
+}
+
+TEST_CASE(
+    "status: revoked leases are counted, with the age of the oldest, and stuck after patience") {
+  World world;
+  const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
+  world.admit_tenant("a");
+  const LeaseId lease = world.acquired("a");
+  world.begin_unit(worker, Touches::TenantMemory);
+  world.revoke(lease);
+
+  world.clock.advance(1500ms);
+
+  const auto early = status_view(world.state, world.clock.now());
+  CHECK(early.leases_revoked == 1);
+  CHECK(early.leases_stuck == 0);
+  CHECK(early.oldest_revoked_ms == 1500);
+  world.clock.advance(1500ms);
+  CHECK(status_view(world.state, world.clock.now()).leases_stuck == 1);
+}
+
+TEST_CASE("leases: their times are seen from grant to rebind") {
+  World world;
+  const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
+  world.admit_tenant("a");
+  world.admit_tenant("b");
+  world.clock.advance(1s);
+  const LeaseId old = world.acquired("a");
+  const LeaseId fresh = world.acquired("a");
+  const LeaseId foreign = world.acquired("b");
+  world.clock.advance(1s);
+  world.begin_unit(worker, Touches::TenantMemory);
+  world.revoke(old);
+  world.clock.advance(1s);
+  world.end_unit(worker);
+  const auto rebind = [&](LeaseId to, const std::string& tenant) {
+    const events::Rebind event{
+        .tenant = tenant, .request = {"r"}, .old_lease = old, .new_lease = to};
+    world.post(WorkerReported{kWorkerSocket, {event, world.clock.now()}});
+  };
+
+  rebind(foreign, "b");
+  const auto before = lease_page(world.state, old.slot, 1).items.at(0).times;
+  world.clock.advance(1s);
+  rebind(fresh, "a");
+
+  const auto times = lease_page(world.state, old.slot, 1).items.at(0).times;
+  CHECK(before.rebound_boottime_ns == 0);  // another tenant's lease rebinds nothing of this one
+  CHECK(world.warnings.size() == 1);
+  CHECK(times.revoked_boottime_ns - times.granted_boottime_ns == 1'000'000'000);
+  CHECK(times.fenced_boottime_ns - times.revoked_boottime_ns == 1'000'000'000);
+  CHECK(times.rebound_boottime_ns - times.fenced_boottime_ns == 1'000'000'000);
+}

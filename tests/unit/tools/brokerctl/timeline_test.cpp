@@ -1,0 +1,104 @@
+#include "tools/brokerctl/timeline.hpp"
+
+#include <catch2/catch.hpp>
+#include <ranges>
+
+#include "tests/unit/tools/brokerctl/fake_broker.hpp"
+
+using namespace leasehold;
+using namespace leasehold::brokerctl;
+
+namespace {
+
+constexpr LeaseId kLease{1, 1};
+constexpr std::int64_t kGranted = 1'000'000'000;
+constexpr std::int64_t kFlipped = 2'000'000'000;
+
+wire::LeaseView whole() {
+  auto lease = lease_view(kLease, LeaseState::Fenced);
+  lease.clocks = {.refuse_ns = 1'000, .error_ns = 2'000, .quiet_ns = 3'000, .reuse_ns = 9'000};
+  lease.times = {.granted_boottime_ns = kGranted,
+                 .revoked_boottime_ns = kFlipped,
+                 .fenced_boottime_ns = kFlipped + 4'000,
+                 .rebound_boottime_ns = kFlipped + 20'000};
+  lease.replaced_by = LeaseId{2, 1};
+  return lease;
+}
+
+const TimelineStep& step(const std::vector<TimelineStep>& steps, const std::string& name) {
+  return *std::ranges::find(steps, name, &TimelineStep::name);
+}
+
+Result<void> show(FakeBroker& broker, LeaseId lease, Output output = Output::Table) {
+  return run({.output = output, .verb = ShowTimeline{lease}}, broker.surroundings());
+}
+
+}  // namespace
+
+TEST_CASE("timeline: the steps of a whole revocation in their order, with both deltas") {
+  FakeBroker broker;
+  broker.answers["lease.list"] = {items({whole()})};
+
+  REQUIRE(show(broker, kLease, Output::Json));
+
+  const auto document = wire::Json::parse(broker.out.str());
+  std::vector<std::string> names;
+  for (const auto& each : document.at("steps")) names.push_back(each.at("step"));
+  CHECK(names == std::vector<std::string>{"granted", "flip", "refused", "error", "quiet", "fenced",
+                                          "reusable", "rebound"});
+  const auto& fenced = document.at("steps").at(5);
+  CHECK(fenced.at("at_boottime_ns") == kFlipped + 4'000);
+  CHECK(fenced.at("since_flip_ns") == 4'000);
+  CHECK(fenced.at("since_previous_ns") == 1'000);
+  CHECK(broker.asked.at(0).second == wire::Json{{"limit", 1}, {"after", 0}});
+}
+
+TEST_CASE("timeline: a table shows the deltas and what each step was") {
+  FakeBroker broker;
+  broker.answers["lease.list"] = {items({whole()})};
+
+  REQUIRE(show(broker, kLease));
+
+  for (const char* word :
+       {"reason=operator", "4.0 µs", "11.0 µs", "2.000003", "LaunchQuiet", "2.1"}) {
+    CHECK(broker.out.str().find(word) != std::string::npos);
+  }
+}
+
+TEST_CASE("timeline: what is missing says why") {
+  auto lease = lease_view(kLease, LeaseState::Fenced);
+  lease.proof = "ProcessExit";
+  lease.times = {.revoked_boottime_ns = kFlipped, .fenced_boottime_ns = kFlipped + 4'000};
+  const auto steps = timeline_of(lease);
+
+  CHECK(step(steps, "refused").note.find("no unit polled it") != std::string::npos);
+  CHECK(step(steps, "error").note.find("no request ran under it") != std::string::npos);
+  CHECK(step(steps, "quiet").note.find("ProcessExit was the proof") != std::string::npos);
+  CHECK(step(steps, "reusable").note.find("not unmapped") != std::string::npos);
+  CHECK(step(steps, "rebound").note.find("no request") != std::string::npos);
+  for (const char* name : {"refused", "error", "quiet", "reusable", "rebound"}) {
+    CHECK_FALSE(step(steps, name).at);
+  }
+}
+
+TEST_CASE("timeline: a live lease has no flip, and a revoked one waits for its unit") {
+  const auto live = timeline_of(lease_view(kLease, LeaseState::Live));
+  for (const auto& each : live | std::views::drop(1)) CHECK(each.note == "not revoked yet");
+
+  auto lease = lease_view(kLease, LeaseState::Revoked);
+  lease.times.revoked_boottime_ns = kFlipped;
+  CHECK(step(timeline_of(lease), "quiet").note.find("is not over") != std::string::npos);
+  CHECK(step(timeline_of(lease), "reusable").note == "not fenced yet");
+}
+
+TEST_CASE("timeline: a slot that moved on and a lease that never was are told apart") {
+  FakeBroker broker;
+  broker.answers["lease.list"] = {items({lease_view({1, 5}, LeaseState::Live)})};
+
+  CHECK(show(broker, {1, 4}).error().code == Errc::StaleGeneration);
+  CHECK(show(broker, {1, 4}).error().detail.find("events --lease 1.4") != std::string::npos);
+  CHECK(show(broker, {1, 6}).error().code == Errc::UnknownLease);
+  CHECK(show(broker, {9, 1}).error().code == Errc::UnknownLease);
+  broker.answers["lease.list"] = {items({})};
+  CHECK(show(broker, {1, 1}).error().code == Errc::UnknownLease);
+}

@@ -1,0 +1,190 @@
+#include "tools/brokerctl/timeline.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/explain.hpp"
+
+namespace leasehold::brokerctl {
+namespace {
+
+using wire::LeaseView;
+
+constexpr const char* kNotRevoked = "not revoked yet";
+
+/// 0 stands for "not (yet)" in times, -1 for "not (yet) known" in clocks.
+std::optional<TimePoint> time(std::int64_t boottime_ns) {
+  if (boottime_ns == 0) return std::nullopt;
+  return TimePoint{boottime_ns};
+}
+
+std::optional<TimePoint> after_flip(const LeaseView& lease, std::int64_t clock_ns) {
+  if (clock_ns < 0 || lease.times.revoked_boottime_ns == 0) return std::nullopt;
+  return TimePoint{lease.times.revoked_boottime_ns + clock_ns};
+}
+
+bool live(const LeaseView& lease) {
+  return lease.state == LeaseState::Live;
+}
+
+bool fenced_by_quiet(const LeaseView& lease) {
+  return lease.proof == "LaunchQuiet";
+}
+
+TimelineStep refused(const LeaseView& lease) {
+  TimelineStep step{.name = "refused", .at = after_flip(lease, lease.clocks.refuse_ns)};
+  if (step.at) {
+    step.note = "the first poll that said no";
+  } else if (live(lease)) {
+    step.note = kNotRevoked;
+  } else if (lease.state == LeaseState::Fenced) {
+    step.note = "no unit polled it after the flip, or its worker ended before it reported one";
+  } else {
+    step.note = "no unit polled it yet, or its worker has not reported it";
+  }
+  return step;
+}
+
+TimelineStep error(const LeaseView& lease) {
+  TimelineStep step{.name = "error", .at = after_flip(lease, lease.clocks.error_ns)};
+  if (step.at) {
+    step.note = "the typed end was handed to the holder's stream";
+  } else if (live(lease)) {
+    step.note = kNotRevoked;
+  } else {
+    step.note = "no request ran under it, or its worker did not report the end";
+  }
+  return step;
+}
+
+TimelineStep quiet(const LeaseView& lease) {
+  TimelineStep step{.name = "quiet", .at = after_flip(lease, lease.clocks.quiet_ns)};
+  if (step.at) {
+    step.note = "the last unit that could touch it was over";
+  } else if (live(lease)) {
+    step.note = kNotRevoked;
+  } else if (lease.state == LeaseState::Revoked) {
+    step.note = "a unit that stood at the flip is not over";
+  } else {
+    step.note = fmt::format("nobody waited for it: {} was the proof", lease.proof);
+  }
+  return step;
+}
+
+TimelineStep fenced(const LeaseView& lease) {
+  TimelineStep step{.name = "fenced", .at = time(lease.times.fenced_boottime_ns)};
+  if (step.at) {
+    step.note = "proof=" + lease.proof;
+  } else {
+    step.note = live(lease) ? kNotRevoked : "no proof yet; see `brokerctl status` for its age";
+  }
+  return step;
+}
+
+TimelineStep reusable(const LeaseView& lease) {
+  TimelineStep step{.name = "reusable", .at = after_flip(lease, lease.clocks.reuse_ns)};
+  if (step.at) {
+    step.note = "its memory was verified empty";
+  } else if (live(lease)) {
+    step.note = kNotRevoked;
+  } else if (lease.state == LeaseState::Revoked) {
+    step.note = "not fenced yet";
+  } else {
+    step.note = fmt::format("its worker has not unmapped {} extents; see `brokerctl fences` too",
+                            lease.extents);
+  }
+  return step;
+}
+
+TimelineStep rebound(const LeaseView& lease) {
+  TimelineStep step{.name = "rebound", .at = time(lease.times.rebound_boottime_ns)};
+  if (step.at) {
+    step.note = "a request of it went on under another lease";
+  } else if (live(lease)) {
+    step.note = kNotRevoked;
+  } else {
+    step.note = "no request of it was submitted again under another lease";
+  }
+  if (lease.replaced_by) step.note += ", replaced_by=" + to_string(*lease.replaced_by);
+  return step;
+}
+
+TimelineStep flip(const LeaseView& lease) {
+  const auto at = time(lease.times.revoked_boottime_ns);
+  return {.name = "flip",
+          .at = at,
+          .note = at ? fmt::format("reason={}", name(lease.reason)) : kNotRevoked};
+}
+
+const TimelineStep* find(const std::vector<TimelineStep>& steps, std::string_view name) {
+  for (const TimelineStep& step : steps) {
+    if (step.name == name && step.at) return &step;
+  }
+  return nullptr;
+}
+
+/// Signed: quiet may be seen before the report of the refusal says when that was.
+std::string signed_text(Duration duration) {
+  const std::int64_t ns = duration.count();
+  return ns < 0 ? "-" + cli::nanoseconds_text(-ns) : cli::nanoseconds_text(ns);
+}
+
+}  // namespace
+
+std::vector<TimelineStep> timeline_of(const LeaseView& lease) {
+  return {{.name = "granted", .at = time(lease.times.granted_boottime_ns), .note = ""},
+          flip(lease),
+          refused(lease),
+          error(lease),
+          quiet(lease),
+          fenced(lease),
+          reusable(lease),
+          rebound(lease)};
+}
+
+cli::Table timeline_table(const std::vector<TimelineStep>& steps) {
+  cli::Table table{
+      .columns = {
+          {"STEP"}, {"AT", true}, {"SINCE FLIP", true}, {"SINCE PREVIOUS", true}, {"NOTE"}}};
+  const TimelineStep* flipped = find(steps, "flip");
+  const TimelineStep* previous = nullptr;
+  for (const TimelineStep& step : steps) {
+    const std::string note = cli::or_dash(cli::printable(step.note));
+    if (!step.at) {
+      table.rows.push_back({step.name, "-", "-", "-", note});
+      continue;
+    }
+    const double seconds = static_cast<double>(step.at->boottime_ns) / 1e9;
+    table.rows.push_back({step.name, fmt::format("{:.6f}", seconds),
+                          flipped ? signed_text(*step.at - *flipped->at) : "-",
+                          previous ? signed_text(*step.at - *previous->at) : "-", note});
+    previous = &step;
+  }
+  return table;
+}
+
+wire::Json timeline_json(const LeaseView& lease, const std::vector<TimelineStep>& steps) {
+  wire::Json list = wire::Json::array();
+  const TimelineStep* flipped = find(steps, "flip");
+  const TimelineStep* previous = nullptr;
+  for (const TimelineStep& step : steps) {
+    if (!step.at) {
+      list.push_back({{"step", step.name}, {"missing", step.note}});
+      continue;
+    }
+    wire::Json entry{
+        {"step", step.name}, {"at_boottime_ns", step.at->boottime_ns}, {"note", step.note}};
+    if (flipped) entry["since_flip_ns"] = (*step.at - *flipped->at).count();
+    if (previous) entry["since_previous_ns"] = (*step.at - *previous->at).count();
+    list.push_back(std::move(entry));
+    previous = &step;
+  }
+  return {{"lease", to_string(lease.lease)},
+          {"tenant", lease.tenant},
+          {"worker", lease.worker},
+          {"state", std::string(name(lease.state))},
+          {"steps", std::move(list)}};
+}
+
+}  // namespace leasehold::brokerctl
