@@ -1,17 +1,35 @@
 #include "broker/core.hpp"
 
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/grant.hpp"
 #include "broker/decide/write_down.hpp"
 #include "common/expects.hpp"
 
 namespace leasehold {
 namespace {
 
+/// Whoever repeats an acquire over another connection can use the lease, or hears why not: an
+/// answer alone would name a lease that somebody else holds.
+template <class Message>
+Result<Answer> answer_again(Decision& decision, const Caller& caller, Result<Answer> answer) {
+  if constexpr (std::is_same_v<Message, wire::LeaseAcquire>) {
+    if (answer) return hand_over(decision, caller, *std::move(answer));
+  }
+  return answer;
+}
+
 /// True when the call is to be decided now; otherwise it was answered, or waits with its twin.
+template <class Message>
 bool admit(Decision& decision, const Caller& caller) {
   RequestBook::Outcome outcome = decision.state.requests.begin(caller);
   if (auto* replayed = std::get_if<RequestBook::Replayed>(&outcome)) {
-    decision.add(effect::Reply{caller.call, std::move(replayed->answer)});
+    decision.add(effect::Reply{
+        caller.call, answer_again<Message>(decision, caller, std::move(replayed->answer))});
+  }
+  if (const auto* joined = std::get_if<RequestBook::Joined>(&outcome)) {
+    if (std::is_same_v<Message, wire::LeaseAcquire>) {
+      hand_over_pending(decision, caller, joined->first);
+    }
   }
   if (std::holds_alternative<RequestBook::Conflict>(outcome)) {
     decision.add(effect::Reply{
@@ -23,7 +41,7 @@ bool admit(Decision& decision, const Caller& caller) {
 
 template <class Message>
 void handle(Decision& decision, const Call<Message>& call) {
-  if (!admit(decision, call.caller)) return;
+  if (!admit<Message>(decision, call.caller)) return;
   const Outcome outcome = decide_call(decision, call.caller, call.message);
   if (!outcome) return decision.reply(call.caller.call, std::unexpected(outcome.error()));
   if (*outcome) decision.reply(call.caller.call, **outcome);

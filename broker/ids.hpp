@@ -17,4 +17,7 @@ using ConnectionId = StrongId<struct ConnectionTag>;
 /// One call that waits for its answer. Counts up, never reused.
 using CallId = StrongId<struct CallTag>;
 
+/// What the broker asks of a worker for its own sake; nobody waits for the answer.
+inline constexpr CallId kNobodysCall{0};
+
 }  // namespace leasehold

@@ -8,6 +8,11 @@
 
 namespace leasehold {
 
+TimePoint LeaseRecord::deadline_after(TimePoint now) const {
+  const TimePoint renewed = now + ttl;
+  return last_deadline == TimePoint{} ? renewed : std::min(renewed, last_deadline);
+}
+
 TimePoint LeaseRecord::revoked_at() const {
   if (const auto* fenced = std::get_if<Lease<Fenced>>(&lease)) return fenced->state().revoked_at;
   expects(std::holds_alternative<Lease<Revoked>>(lease), "a live lease was not revoked");

@@ -37,6 +37,8 @@ struct LeaseRecord {
   std::vector<PendingGrant> grants;  ///< The first may be the acquire itself.
   bool acquired = false;             ///< The holder was told of the lease.
   std::vector<CallId> shrinks;
+  std::vector<CallId> late_shrinks;  ///< Their callers heard TimedOut; the worker may still answer.
+  std::set<ExtentId> unclaimed;      ///< Of a growth whose caller heard TimedOut.
   std::optional<LeaseId> replaced_by;  ///< Blocks were set apart for that one, once.
   std::optional<LeaseId> replaces;     ///< The other end of it.
 
@@ -44,6 +46,7 @@ struct LeaseRecord {
   RegionId region;
 
   TimePoint deadline;                  ///< Zero: none.
+  TimePoint last_deadline;             ///< No renewal goes past it. Zero: no end.
   TimePoint drain_deadline;            ///< Zero: not draining.
   std::uint32_t grants_in_flight = 0;  ///< Sent to the worker, not answered.
   bool reached_worker = false;         ///< Descriptors of it left the broker.
@@ -57,6 +60,8 @@ struct LeaseRecord {
   AttachmentId worker() const { return worker_of(lease); }
   LeaseState state() const { return state_of(lease); }
   bool is(LeaseState wanted) const { return state() == wanted; }
+  /// Of a grant or renewal at `now`: a TTL from then on, and never past the longest life.
+  TimePoint deadline_after(TimePoint now) const;
   /// When the word left Live. Precondition: not Live.
   TimePoint revoked_at() const;
 };

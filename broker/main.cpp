@@ -1,18 +1,19 @@
 /// leasehold-broker: owns the memory and the truth about every lease. broker/README.md
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <cstdio>
 
 #include "broker/server/server.hpp"
 #include "common/fault_point.hpp"
 #include "common/log.hpp"
+#include "common/next_step.hpp"
 #include "common/process.hpp"
 
 namespace {
 
 int complain(const leasehold::Error& error) {
-  std::fprintf(stderr, "leasehold-broker: %s: %s\n", std::string(name(error.code)).c_str(),
-               error.detail.c_str());
+  fmt::print(stderr, "leasehold-broker: {} ({}); next: {}\n", error.detail, name(error.code),
+             next_step(error.code));
   return leasehold::exit_code(error.code);
 }
 

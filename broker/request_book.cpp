@@ -9,8 +9,9 @@ RequestBook::Outcome RequestBook::begin(const Caller& caller) {
     Entry& entry = found->second;
     if (entry.digest != journal::digest(caller.fingerprint)) return Conflict{};
     if (entry.answer) return Replayed{*entry.answer};
+    const CallId first = entry.waiting.front();
     entry.waiting.push_back(caller.call);
-    return Joined{};
+    return Joined{first};
   }
   entries_.emplace(key,
                    Entry{.digest = journal::digest(caller.fingerprint), .waiting = {caller.call}});

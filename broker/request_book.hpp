@@ -32,7 +32,10 @@ class RequestBook {
   static constexpr std::size_t kRemembered = 4096;
 
   struct New {};
-  struct Joined {};  ///< The same call is being worked on; its answer goes to this caller too.
+  /// The same call is being worked on; its answer goes to this caller too.
+  struct Joined {
+    CallId first;
+  };
   struct Replayed {
     Result<Answer> answer;
   };

@@ -68,8 +68,8 @@ static_assert(sizeof(TableHeader) == kCacheLineBytes && sizeof(WorkerCounter) ==
 static_assert(sizeof(LeaseSlot) == kCacheLineBytes && sizeof(GateLine) == kCacheLineBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// One line of the table, by what it is for.
-enum class TablePart : std::uint8_t { Header, Counter, Slot };
+/// One line of the table, by what it is for. A FreeSlot is one no lease stood in.
+enum class TablePart : std::uint8_t { Header, Counter, Slot, FreeSlot };
 
 struct TableLine {
   TablePart part = TablePart::Header;
@@ -77,9 +77,9 @@ struct TableLine {
   constexpr bool operator==(const TableLine&) const = default;
 };
 
-/// "header", "counter", "slot"
+/// "header", "counter", "slot", "free_slot"
 constexpr std::string_view name(TablePart part) {
-  constexpr std::string_view kNames[] = {"header", "counter", "slot"};
+  constexpr std::string_view kNames[] = {"header", "counter", "slot", "free_slot"};
   return kNames[static_cast<unsigned>(part)];
 }
 

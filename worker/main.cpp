@@ -5,6 +5,7 @@
 
 #include "common/fault_point.hpp"
 #include "common/log.hpp"
+#include "common/next_step.hpp"
 #include "common/process.hpp"
 #include "worker/worker_program.hpp"
 
@@ -23,7 +24,8 @@ int run(const leasehold::WorkerOptions& options) try {
 }
 
 int explain(const leasehold::Error& error) {
-  fmt::print(stderr, "leasehold-worker: {}: {}\n", leasehold::name(error.code), error.detail);
+  fmt::print(stderr, "leasehold-worker: {} ({}); next: {}\n", error.detail,
+             leasehold::name(error.code), leasehold::next_step(error.code));
   return leasehold::exit_code(error.code);
 }
 

@@ -1,4 +1,5 @@
 #include "worker/worker_program.hpp"
+#include "ipc/control/socket_file.hpp"
 
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
@@ -124,6 +125,7 @@ class WorkerProgram final : public RevocationObserver {
   boost::asio::signal_set signals_{io_, SIGTERM, SIGINT};
   boost::asio::steady_timer lost_timer_{io_};
   std::optional<TenantServer::Acceptor> acceptor_;  // until the doors open
+  std::optional<control::SocketFile> socket_file_;
   std::optional<Attachment> attachment_;
   std::optional<events::EventFile> event_file_;  // the engine's thread alone writes
   std::unique_ptr<BrokerLink> broker_;
@@ -141,8 +143,7 @@ class WorkerProgram final : public RevocationObserver {
 
 WorkerProgram::~WorkerProgram() {
   stop_io();
-  const bool listened = acceptor_ || server_;
-  if (listened) ::unlink(options_.listen_path.c_str());
+  if (socket_file_) socket_file_->remove();
 }
 
 // ---------------------------------------------------------------------------------------- start-up
@@ -150,6 +151,7 @@ WorkerProgram::~WorkerProgram() {
 Result<void> WorkerProgram::start() {
   // First what costs nothing: a bad path is better known before the weights are loaded.
   acceptor_.emplace(TRY(TenantServer::listen(io_, options_.listen_path)));
+  socket_file_.emplace(options_.listen_path);
   start_io();
   if (!options_.event_log.empty()) {
     event_file_.emplace(TRY(events::EventFile::open(options_.event_log)));

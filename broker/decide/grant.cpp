@@ -64,10 +64,38 @@ void take_extents(Decision& decision, LeaseRecord& record, const ExtentGrant& gr
 }
 
 Result<void> require_free_extents(const State& state, std::uint32_t wanted) {
-  if (wanted <= state.extents.free_extents()) return {};
+  const std::uint32_t free = state.extents.free_extents();
+  if (wanted <= free) return {};
+  const std::uint64_t extent_bytes = std::max<std::uint64_t>(1, state.extents.extent_size_bytes());
+  const std::uint64_t all = state.extents.capacity_bytes() / extent_bytes;
+  const auto quarantined = std::ranges::count_if(state.extents.records(), [](const auto& entry) {
+    return entry.second.quarantine.has_value();
+  });
+  std::string_view hope = "retry when leases end, or ask for less";
+  if (wanted > all) {
+    hope = "this can never fit; ask for less, or start the broker with a larger --capacity";
+  } else if (wanted + static_cast<std::uint64_t>(quarantined) > all) {
+    hope = "it cannot fit before quarantined memory is given back, see `brokerctl fences`";
+  }
   return fail(Errc::PoolExhausted,
-              fmt::format("{} extents wanted, {} are free; retry when leases end, or ask for less",
-                          wanted, state.extents.free_extents()));
+              fmt::format("{} extents wanted, {} of {} are free: {}", wanted, free, all, hope));
+}
+
+Result<Answer> hand_over(Decision& decision, const Caller& caller, Answer answer) {
+  auto& acquired = std::get<wire::LeaseAcquired>(answer.body);
+  LeaseRecord& record = *TRY(decision.state.leases.find(acquired.lease));
+  TRY(require_live(record));
+  record.holder = caller.connection;
+  acquired.deadline_boottime_ns = record.deadline.boottime_ns;
+  return answer;
+}
+
+void hand_over_pending(Decision& decision, const Caller& caller, CallId first) {
+  for (const LeaseId id : decision.state.leases.open_leases()) {
+    LeaseRecord& record = decision.state.leases.at(id);
+    const bool waits = !record.acquired && !record.grants.empty();
+    if (waits && record.grants.front().call == first) record.holder = caller.connection;
+  }
 }
 
 namespace {
@@ -128,7 +156,9 @@ LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
   record.request = {caller.uid, caller.request_id.value, journal::digest(caller.fingerprint)};
   record.granted_at = decision.now;
   record.ttl = std::chrono::milliseconds(ttl_ms);
-  record.deadline = decision.now + record.ttl;
+  const auto& longest_life = decision.state.tenants.find(acquire.tenant)->policy.max_lifetime_ms;
+  if (longest_life) record.last_deadline = decision.now + std::chrono::milliseconds(*longest_life);
+  record.deadline = record.deadline_after(decision.now);
   return record;
 }
 
@@ -195,14 +225,33 @@ bool worker_said_no(const GrantAnswered& answered) {
          !refused_with(answered, Errc::TimedOut);
 }
 
+/// The caller heard TimedOut, and now the worker has woken up: nobody counts on this memory.
+void settle_late(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
+  std::uint32_t late = 0;
+  for (const ExtentId extent : answered.extents) {
+    if (record.unclaimed.erase(extent) != 0) ++late;
+  }
+  if (late == 0) return;  // delivered again by lease.attach, or answered already
+  if (worker_said_no(answered)) {
+    refuse_growth(decision, record, answered);
+    recharge(decision, record);
+  } else if (!answered.refused) {
+    record.late_shrinks.push_back(kNobodysCall);
+    decision.add(effect::SendReclaim{record.worker(), record.id(), kNobodysCall, late});
+  }
+}
+
 void settle(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
   PendingGrant* pending = find_pending(record, answered);
-  if (pending == nullptr) return;  // delivered again by lease.attach, or answered already
+  if (pending == nullptr) return settle_late(decision, record, answered);
   const bool closed = refused_with(answered, Errc::ConnectionLost);
   if (answered.refused && !record.acquired && !closed) {
     return abandon_acquire(decision, record, *answered.refused);
   }
   if (worker_said_no(answered)) refuse_growth(decision, record, answered);
+  if (refused_with(answered, Errc::TimedOut)) {
+    record.unclaimed.insert(answered.extents.begin(), answered.extents.end());
+  }
   if (answered.refused) pending->refused = answered.refused;
   for (const ExtentId extent : answered.extents) pending->waiting.erase(extent);
   if (!pending->waiting.empty()) return;

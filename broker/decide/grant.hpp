@@ -14,7 +14,14 @@ inline constexpr std::size_t kExtentsPerGrant = 60;
 /// Blocks charged to the tenant's leases that are not fenced, one apart.
 std::uint32_t charged_to_others(State& state, const TenantId& tenant, std::optional<LeaseId> apart);
 
+/// PoolExhausted says whether waiting can help: never, after an operator, or when leases end.
 Result<void> require_free_extents(const State& state, std::uint32_t wanted);
+
+/// A grant that is asked for once more, over another connection of the same user: the caller
+/// becomes the lease's holder. Errors: LeaseRevoked, LeaseFenced, StaleGeneration when it is over.
+Result<Answer> hand_over(Decision& decision, const Caller& caller, Answer answer);
+/// The same while the first call `first` still waits for its answer.
+void hand_over_pending(Decision& decision, const Caller& caller, CallId first);
 
 struct ExtentGrant {
   CallId call;

@@ -27,7 +27,7 @@ void lose_holder(Decision& decision, ConnectionId connection) {
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew) {
   LeaseRecord& record = *TRY(find_held(decision.state, caller, renew.lease));
   TRY(require_live(record));
-  record.deadline = decision.now + record.ttl;
+  record.deadline = record.deadline_after(decision.now);
   decision.touch(record.id());
   decision.add(effect::SetDeadline{record.id(), record.deadline});
   return Answer{wire::LeaseRenewed{.deadline_boottime_ns = record.deadline.boottime_ns}};

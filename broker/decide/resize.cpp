@@ -82,9 +82,15 @@ void decide_event(Decision& decision, const ReclaimAnswered& answered) {
   const auto found = decision.state.leases.find(answered.lease);
   if (!found || !(*found)->is(LeaseState::Live)) return;  // taken back as a whole meanwhile
   LeaseRecord& record = **found;
-  if (std::erase(record.shrinks, answered.call) == 0) return;
-  if (!answered.extents)
+  const bool waited_for = std::erase(record.shrinks, answered.call) != 0;
+  if (!waited_for && std::erase(record.late_shrinks, answered.call) == 0) return;
+  if (!answered.extents) {
+    if (!waited_for) return;
+    // Silence is no answer: what the worker gives back later is taken then.
+    const bool silent = answered.extents.error().code == Errc::TimedOut;
+    if (silent) record.late_shrinks.push_back(answered.call);
     return decision.reply(answered.call, std::unexpected(answered.extents.error()));
+  }
   const auto given = truly_given(decision.state, record, *answered.extents);
   if (given.size() != answered.extents->size()) {
     decision.warn(
@@ -93,7 +99,7 @@ void decide_event(Decision& decision, const ReclaimAnswered& answered) {
   }
   scrub_given_back(decision, record, given);
   recharge(decision, record);
-  decision.reply(answered.call, resized(decision.state, record));
+  if (waited_for) decision.reply(answered.call, resized(decision.state, record));
 }
 
 }  // namespace leasehold

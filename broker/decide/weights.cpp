@@ -107,11 +107,12 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Weight
   }
   const auto evicted = state.weights.room_for(open.size_bytes);
   if (!evicted) {
-    return fail(
-        Errc::PoolExhausted,
-        fmt::format("{} bytes of weights wanted, {} of {} are free; raise "
-                    "--weights-capacity or stop a worker",
-                    open.size_bytes, state.weights.free_bytes(), state.weights.capacity_bytes()));
+    const bool ever = open.size_bytes <= state.weights.capacity_bytes();
+    return fail(Errc::PoolExhausted,
+                fmt::format("{} bytes of weights wanted, {} of {} are free: {}", open.size_bytes,
+                            state.weights.free_bytes(), state.weights.capacity_bytes(),
+                            ever ? "stop a worker, or raise --weights-capacity"
+                                 : "this can never fit; raise --weights-capacity"));
   }
   evict(decision, *evicted);
   WeightsRegion& region = state.weights.add(key_of(open), open.size_bytes, worker->id);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <span>
 
 namespace leasehold {
 namespace {
@@ -82,9 +83,11 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"worker.ready", {Role::Worker, &Dispatch::post_call<wire::WorkerReady>}},
       {"weights.open", {Role::Worker, &Dispatch::post_call<wire::WeightsOpen>}},
       {"weights.publish", {Role::Worker, &Dispatch::post_call<wire::WeightsPublish>}},
+      {"event.report", {Role::Worker, &Dispatch::answer_report}},
       {"lease.attach", {Role::Worker, &Dispatch::post_call<wire::LeaseAttach>}},
   };
   const auto handle = [&]() -> Result<void> {
+    TRY(hooks_.admit_call(incoming.connection, incoming.credentials.uid));
     const auto row = kRows.find(method);
     if (row == kRows.end()) {
       return fail(Errc::UnknownMethod, fmt::format("the broker has no method {}", method));
@@ -97,22 +100,39 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
   if (auto handled = handle(); !handled) incoming.respond(std::unexpected(handled.error()));
 }
 
-void Dispatch::notification(const std::string& method, ConnectionId connection,
-                            const control::Credentials& credentials,
-                            const control::Payload& params) {
-  if (method != wire::EventReport::kMethod || !check_role(Role::Worker, credentials)) return;
-  const auto report = wire::EventReport::from_json(params.body);
-  if (!report || report->events.size() > kMaxReportedEvents) {
-    spdlog::warn("dropped a malformed event report connection={}", connection.value);
-    return;
+/// A worker that reports by a call keeps one on its way at a time: nothing piles up between it and
+/// a broker that is busy.
+Result<void> Dispatch::answer_report(const std::string&, Incoming& incoming) {
+  TRY(take_report(incoming.connection, incoming.params.body));
+  incoming.respond(control::Payload{.body = wire::Empty{}.to_json()});
+  return {};
+}
+
+Result<void> Dispatch::take_report(ConnectionId connection, const control::Json& params) {
+  const auto report = TRY(wire::EventReport::from_json(params));
+  if (report.events.size() > kMaxReportedEvents) {
+    return fail(Errc::BadRequest, fmt::format("{} events at once, {} may be reported",
+                                              report.events.size(), kMaxReportedEvents));
   }
-  for (const std::string& text : report->events) {
+  const std::size_t taken = hooks_.admit_events(connection, report.events.size());
+  for (const std::string& text : std::span(report.events).first(taken)) {
     const auto event = events::from_json(control::Json::parse(text, nullptr, false));
     if (event) hooks_.post(WorkerReported{connection, *event});
     if (!event) {
       spdlog::warn("dropped a malformed event connection={} detail=\"{}\"", connection.value,
                    event.error().detail);
     }
+  }
+  return {};
+}
+
+void Dispatch::notification(const std::string& method, ConnectionId connection,
+                            const control::Credentials& credentials,
+                            const control::Payload& params) {
+  if (method != wire::EventReport::kMethod || !check_role(Role::Worker, credentials)) return;
+  if (const auto taken = take_report(connection, params.body); !taken) {
+    spdlog::warn("dropped an event report connection={} detail=\"{}\"", connection.value,
+                 taken.error().detail);
   }
 }
 

@@ -24,6 +24,9 @@ struct DispatchHooks {
   std::function<Result<control::Payload>(const std::string& method, const control::Json& params)>
       look;
   std::function<void(Event)> post;
+  std::function<Result<void>(ConnectionId, uid_t)> admit_call;
+  /// How many of so many reported events are taken.
+  std::function<std::size_t(ConnectionId, std::size_t)> admit_events;
 };
 
 class Dispatch {
@@ -39,11 +42,13 @@ class Dispatch {
   /// Answers, or posts the event that will lead to an answer.
   void call(const std::string& method, Incoming incoming);
 
-  /// `event.report`; anything else is nobody's business.
+  /// `event.report` from a worker that waits for no answer; anything else is nobody's business.
   void notification(const std::string& method, ConnectionId connection,
                     const control::Credentials& credentials, const control::Payload& params);
 
  private:
+  Result<void> answer_report(const std::string& method, Incoming& incoming);
+  Result<void> take_report(ConnectionId connection, const control::Json& params);
   Result<void> check_role(Role role, const control::Credentials& credentials) const;
   template <class Message>
   Result<void> post_call(const std::string& method, Incoming& incoming);

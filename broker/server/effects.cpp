@@ -3,6 +3,9 @@
 #include <signal.h>
 #include <spdlog/spdlog.h>
 
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+
 #include "common/fault_point.hpp"
 #include "common/process.hpp"
 
@@ -208,14 +211,26 @@ void ServerEffects::perform(const effect::Warn& effect) {
   spdlog::warn("{}", effect.line);
 }
 
+/// After the patience of whoever waits `on_reply` hears TimedOut, and once more when the worker
+/// answers after all: what it did by then must not be lost. Unmaps need no patience, their ladder
+/// ends the worker.
 void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
-                                control::Payload payload, control::Peer::ReplyHandler on_reply) {
+                                control::Payload payload, OnReply on_reply) {
   WorkerLink* link = parts_.links.find(worker);
   if (link == nullptr) return;  // its exit is on the way and settles everything
-  // Unmaps need no timeout, their ladder ends the worker; but a holder waits for these.
-  const bool unmap = method == wire::LeaseUnmap::kMethod;
-  link->peer->call(std::string(method), std::move(payload), std::move(on_reply),
-                   unmap ? Duration::zero() : parts_.call_patience);
+  const auto handler = std::make_shared<OnReply>(std::move(on_reply));
+  const auto patience = std::make_shared<boost::asio::steady_timer>(parts_.io);
+  if (method != wire::LeaseUnmap::kMethod) {
+    patience->expires_after(parts_.call_patience);
+    patience->async_wait([handler](const boost::system::error_code& error) {
+      if (!error) (*handler)(fail(Errc::TimedOut, "the worker does not answer; see its log"));
+    });
+  }
+  link->peer->call(std::string(method), std::move(payload),
+                   [handler, patience](Result<control::Payload> reply) {
+                     patience->cancel();
+                     (*handler)(std::move(reply));
+                   });
 }
 
 }  // namespace leasehold

@@ -3,6 +3,7 @@
 /// What an effect leads to is posted as an event. Threads: the one of the io_context.
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <functional>
 #include <map>
 #include <optional>
@@ -19,6 +20,7 @@ namespace leasehold {
 
 /// The server's parts that effects act on; all outlive the performer.
 struct Parts {
+  boost::asio::io_context& io;
   LeaseTable& table;
   MemoryStore& memory;
   WorkerLinks& links;
@@ -62,8 +64,9 @@ class ServerEffects final : public EffectPerformer {
   /// The error under which nothing of this may leave the broker; asked once.
   template <class Id>
   std::optional<Error> take_refusal(std::map<Id, Error>& refused, Id id);
+  using OnReply = std::function<void(Result<control::Payload>)>;
   void call_worker(AttachmentId worker, std::string_view method, control::Payload payload,
-                   control::Peer::ReplyHandler on_reply);
+                   OnReply on_reply);
 
   Parts parts_;
   std::function<void(Event)> post_;

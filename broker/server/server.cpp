@@ -15,8 +15,10 @@
 #include "broker/server/dispatch.hpp"
 #include "broker/server/effects.hpp"
 #include "broker/server/lists.hpp"
+#include "broker/server/rate_limits.hpp"
 #include "broker/server/token_key_file.hpp"
 #include "broker/views.hpp"
+#include "ipc/control/socket_file.hpp"
 
 namespace leasehold {
 namespace {
@@ -65,6 +67,7 @@ class Server {
   ServerEffects effects_;
   BrokerLoop loop_;
   Connections connections_;
+  RateLimits rates_;
   Dispatch dispatch_;
   std::unique_ptr<BootTimer> deadline_timer_;
   asio::steady_timer quiet_timer_;
@@ -82,12 +85,12 @@ Server::Server(asio::io_context& io, const BrokerConfig& config, LeaseTable tabl
       table_(std::move(table)),
       links_(io, worker_handlers()),
       replies_(table_, memory_, links_),
-      effects_(
-          {table_, memory_, links_, quiet_, replies_, log_, journal_,
-           kCallPatience * config.fence_patience},
-          [this](Event event) { loop_.post(std::move(event)); }),
+      effects_({io_, table_, memory_, links_, quiet_, replies_, log_, journal_,
+                kCallPatience * config.fence_patience},
+               [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
       connections_(io, std::move(acceptor), connection_handlers(), options.worker_uids),
+      rates_(options.worker_uids),
       dispatch_(dispatch_hooks(), options.worker_uids),
       quiet_timer_(io),
       guard_timer_(io),
@@ -123,7 +126,11 @@ Connections::Handlers Server::connection_handlers() {
                 const auto peer = connections_.find(id);
                 dispatch_.notification(method, id, peer->credentials(), params);
               },
-          .on_closed = [this](ConnectionId id) { loop_.post(ConnectionClosed{id}); },
+          .on_closed =
+              [this](ConnectionId id) {
+                rates_.forget(id);
+                loop_.post(ConnectionClosed{id});
+              },
           .on_holder_exit = [this](ConnectionId id) { loop_.post(HolderExited{id}); }};
 }
 
@@ -144,7 +151,13 @@ DispatchHooks Server::dispatch_hooks() {
                     {state_, log_, memory_, table_, started_, clock_.now(), allow_memory_audit_},
                     method, params);
               },
-          .post = [this](Event event) { loop_.post(std::move(event)); }};
+          .post = [this](Event event) { loop_.post(std::move(event)); },
+          .admit_call = [this](ConnectionId id,
+                               uid_t uid) { return rates_.admit_call(id, uid, clock_.now()); },
+          .admit_events =
+              [this](ConnectionId id, std::size_t reported) {
+                return rates_.admit_events(id, reported, clock_.now());
+              }};
 }
 
 /// After each event and all that followed: what must be watched, and until when.
@@ -175,6 +188,9 @@ void Server::recheck_soon() {
 void Server::guard_table() {
   auto lines = table_.repair();
   if (!lines.empty()) loop_.post(TableTampered{std::move(lines)});
+  if (const std::uint64_t dropped = rates_.take_dropped()) {
+    spdlog::warn("workers report faster than events are taken, dropped some events={}", dropped);
+  }
 }
 
 void Server::guard_soon() {
@@ -231,6 +247,7 @@ Result<void> run_broker(const BrokerOptions& options) {
   LeaseTable table = TRY(LeaseTable::create(options.slots));
   make_socket_folder(options);
   auto acceptor = TRY(control::listen_on(io, options.socket, options.socket_mode));
+  const control::SocketFile socket_file(options.socket);
   Server server(io, config, std::move(table), std::move(acceptor), options);
   if (!options.event_log.empty()) {
     server.write_events_to(TRY(events::EventFile::open(options.event_log)));
@@ -240,8 +257,10 @@ Result<void> run_broker(const BrokerOptions& options) {
                options.socket, options.capacity_bytes, options.weights_capacity_bytes,
                options.slots);
   io.run();
-  std::error_code ignored;
-  std::filesystem::remove(options.socket, ignored);
+  if (!socket_file.remove()) {
+    spdlog::warn("left the socket file alone, it is not this broker's any more socket={}",
+                 options.socket);
+  }
   spdlog::info("broker stopped socket={}", options.socket);
   return {};
 }

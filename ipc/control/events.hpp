@@ -82,7 +82,7 @@ struct OperatorActed {
 
 /// `worker_untrusted`: what only the broker may write was changed by somebody else.
 struct WorkerUntrusted {
-  std::string what;  ///< "slot", "counter", "header": which line of the lease table.
+  std::string what;  ///< "slot", "free_slot", "counter", "header": which line of the lease table.
   std::uint64_t index = 0;
   std::string lease;   ///< Empty unless one stands in that slot.
   std::string worker;  ///< Whose lease or counter it is; not who did it: that leaves no trace.

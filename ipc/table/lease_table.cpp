@@ -43,7 +43,7 @@ void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
   const LeaseState before = booked(lease.slot).state();
   expects(before == LeaseState::Closed || before == LeaseState::Fenced,
           "a slot is granted again only after its fence");
-  look_at_slot(lease.slot);
+  if (!slot_is_as_booked(lease.slot)) met_.push_back({TablePart::FreeSlot, lease.slot});
   used_slots_ = std::max(used_slots_, lease.slot + 1);
   for (const TableView<std::byte> lines : {book(), view()}) {
     LeaseSlot& slot = lines.slot(lease.slot);

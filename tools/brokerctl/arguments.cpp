@@ -242,7 +242,7 @@ std::optional<std::string> unknown_verb(const CLI::App& app, std::span<const std
   const std::string typed = typed_verb(words);
   std::vector<std::string> verbs;
   for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
-  if (typed.empty() || std::ranges::contains(verbs, typed)) return std::nullopt;
+  if (typed.empty() || std::ranges::find(verbs, typed) != verbs.end()) return std::nullopt;
   const std::string near = cli::nearest(typed, verbs);
   const std::string hint = near.empty() ? "" : fmt::format(" Did you mean '{}'?", near);
   return fmt::format("There is no verb '{}'.{}\nVerbs: {}.\n", typed, hint, fmt::join(verbs, ", "));

@@ -12,9 +12,6 @@ namespace leasehold::cli {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitUsage = 2;
 
-/// What somebody at a terminal can try after this error; a sentence without its full stop.
-std::string_view next_step(Errc code);
-
 /// "brokerctl: no tenant B (UnknownTenant); next: admit it first, see `brokerctl tenants`".
 std::string explain(std::string_view program, const Error& error);
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "common/next_step.hpp"
 #include "common/process.hpp"
 
 namespace leasehold::demo {
@@ -84,13 +85,17 @@ Result<void> Stage::start_worker() {
 }
 
 Result<void> Stage::check_alive() {
-  if (broker_ && has_exited(broker_->pidfd())) {
-    return fail(Errc::ConnectionLost, "the broker ended; " + end_of_log("broker"));
-  }
-  if (worker_ && has_exited(worker_->pidfd())) {
-    return fail(Errc::ConnectionLost, "the worker ended; " + end_of_log("worker"));
-  }
+  if (broker_ && has_exited(broker_->pidfd())) return ended("broker", *broker_);
+  if (worker_ && has_exited(worker_->pidfd())) return ended("worker", *worker_);
   return {};
+}
+
+/// With the code it ended with, so that whoever runs the demo hears what was wrong, not that
+/// something was.
+std::unexpected<Error> Stage::ended(const std::string& name, Child& child) const {
+  const int status = child.status().value_or(0);
+  return fail(errc_from_exit_code(status).value_or(Errc::ConnectionLost),
+              fmt::format("the {} ended with {}; {}", name, status, end_of_log(name)));
 }
 
 Result<void> Stage::run_to_end(const std::string& name, std::vector<std::string> arguments) {

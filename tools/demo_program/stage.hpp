@@ -43,6 +43,7 @@ class Stage {
   Result<void> start_broker();
   Result<void> start_worker();
   std::string end_of_log(const std::string& name) const;
+  std::unexpected<Error> ended(const std::string& name, Child& child) const;
 
   Settings settings_;
   const Patience& patience_;

@@ -61,9 +61,11 @@ struct AsJson {
   }
   Json operator()(const Ended& event) const {
     if (!event.error) {
-      return {{"event", "completed"},
-              {"reason", event.reason},
-              {"emitted_tokens", event.delivered_tokens}};
+      Json json{{"event", "completed"},
+                {"reason", event.reason},
+                {"emitted_tokens", event.delivered_tokens}};
+      if (!event.note.empty()) json["note"] = event.note;
+      return json;
     }
     return {{"event", "failed"},
             {"code", name(event.error->code)},
@@ -96,6 +98,7 @@ struct AsText {
   void operator()(const Ended& event) const {
     if (event.delivered_tokens > 0) out << std::endl;
     if (event.error) notes << cli::explain(kProgram, *event.error) << std::endl;
+    if (!event.note.empty()) remark(event.note);
     if (event.reason == "Cancelled") {
       remark(fmt::format("cancelled after {} tokens", event.delivered_tokens));
     }

@@ -58,6 +58,7 @@ struct Ended {
   std::optional<Error> error;  ///< None: the request was answered, or cancelled as asked.
   std::string reason;          ///< The worker's word, e.g. "MaxTokensReached"; empty with `error`.
   std::uint32_t delivered_tokens = 0;
+  std::string note;  ///< What else the worker said about an end that is no error.
 };
 
 using SessionEvent = std::variant<Acquired, Submitted, TokenArrived, Interrupted, Rebound, Retrying,

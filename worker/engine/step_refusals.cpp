@@ -31,9 +31,11 @@ Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop loca
   } else {
     const LeaseId lease = sequence.request.lease;
     const bool same_generation = seen.generation() == lease.generation;
-    completed = {.reason = CompletionReason::Revoked,
-                 .verdict = LeaseVerdict{lease, false,
-                                         same_generation ? seen.reason() : RevokeReason::None}};
+    // The slot has moved on: the lease is long fenced, and why is no longer to be read there.
+    completed = {
+        .reason = same_generation ? CompletionReason::Revoked : CompletionReason::LeaseFenced,
+        .verdict =
+            LeaseVerdict{lease, false, same_generation ? seen.reason() : RevokeReason::None}};
   }
   completed.request = sequence.request.request;
   completed.emitted_tokens = sequence.emitted();

@@ -73,8 +73,9 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
                         .tenant = grant.tenant,
                         .max_concurrent = grant.max_concurrent,
                         .max_blocks = grant.max_blocks});
+    } else {
+      engine.set_quota(grant.lease, grant.max_concurrent, grant.max_blocks);
     }
-    engine.set_quota(grant.lease, grant.max_concurrent, grant.max_blocks);
     for (MappedExtent& extent : mapped) {
       engine.add_extent(grant.lease, extent.id, std::move(extent.mapping));
     }

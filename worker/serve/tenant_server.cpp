@@ -183,7 +183,7 @@ void TenantServer::submit(const std::shared_ptr<Client>& client, PromptRequest r
                                 .prompt_tokens = static_cast<std::uint32_t>(request.prompt.size())};
   streams_.emplace(
       inner, Stream{TextStream(client->peer, outer_id(inner), *parts_.tokenizer, request.emitted),
-                    request.lease});
+                    request.lease, request.max_emitted_tokens});
   client->requests.insert(inner);
   parts_.loop->post([this, client, inner, answer, request = std::move(request),
                      respond = std::move(respond)](Engine& engine) mutable {
@@ -248,9 +248,21 @@ void TenantServer::deliver_here(std::vector<SchedulerEvent> events) {
   }
 }
 
+/// Fewer tokens than were asked for, although nothing was wrong: said, not left to be wondered at.
+std::string TenantServer::note_on(const Stream& stream, const Completed& completed) const {
+  const bool cut = completed.reason == CompletionReason::MaxTokensReached &&
+                   completed.emitted_tokens < stream.max_emitted_tokens;
+  if (!cut) return {};
+  return fmt::format("the model's context of {} tokens is full: {} of at most {} tokens emitted",
+                     parts_.max_context, completed.emitted_tokens, stream.max_emitted_tokens);
+}
+
 void TenantServer::finish(const Completed& completed) {
+  const auto stream = streams_.find(completed.request);
+  if (stream == streams_.end()) return;
+  std::string note = note_on(stream->second, completed);
   end_stream(completed.request, name(completed.reason), completed.emitted_tokens,
-             [&](TextStream& text) { text.send_completed(completed); });
+             [&](TextStream& text) { text.send_completed(completed, std::move(note)); });
 }
 
 void TenantServer::reject(const AdmissionRejected& rejected) {

@@ -60,9 +60,11 @@ class TenantServer {
   struct Stream {
     TextStream text;
     LeaseId lease;
+    std::uint32_t max_emitted_tokens = 0;
     bool cancelled = false;  ///< Said once; saying it again changes nothing.
   };
 
+  std::string note_on(const Stream& stream, const Completed& completed) const;
   void accept_next();
   void accept_later();
   void add_client(control::Socket socket);

@@ -18,10 +18,11 @@ void TextStream::send_token(const Token& token, bool last) {
   notify(wire::TokenEmitted::kMethod, message.to_json());
 }
 
-void TextStream::send_completed(const Completed& completed) {
+void TextStream::send_completed(const Completed& completed, std::string note) {
   wire::RequestCompleted message{.request = request_,
                                  .reason = std::string(name(completed.reason)),
-                                 .emitted_tokens = completed.emitted_tokens};
+                                 .emitted_tokens = completed.emitted_tokens,
+                                 .detail = std::move(note)};
   if (completed.verdict) {
     message.lease = completed.verdict->lease;
     message.scope = completed.verdict->engine_scope ? "engine" : "tenant";

@@ -21,7 +21,8 @@ class TextStream {
 
   /// `last`: nothing follows but the completion, so held-back bytes go out too.
   void send_token(const Token& token, bool last);
-  void send_completed(const Completed& completed);
+  /// `note`: what else there is to know about an end that is no error.
+  void send_completed(const Completed& completed, std::string note = {});
   /// Queued, but never admitted: the reason on the wire is the error's own name.
   void send_rejected(const Error& reason);
 

@@ -37,6 +37,13 @@ struct TemporaryFiles {
 
 }  // namespace
 
+TEST_CASE("demo: with a model that is none it ends with what the worker said") {
+  TemporaryFiles files;
+  ProgramRun run("leasehold-demo", {"--bin-dir", program_dir(), "--model", "/nowhere.gguf"});
+  CHECK(run.finish([] {}, kPatience) == exit_code(Errc::FileNotFound));
+  CHECK(run.errors().find("the worker ended with") != std::string::npos);
+}
+
 TEST_CASE("demo: every promise is kept") {
   ProgramRun run("leasehold-demo", {"--bin-dir", program_dir(), "--model", kModel, "--plain",
                                     "--max-tokens", "120", "--slow-motion-us", "50"});

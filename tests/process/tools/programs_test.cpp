@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/version.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/unit/tools/tenant/fake_world.hpp"
 
@@ -47,6 +48,39 @@ TEST_CASE("programs: wrong usage ends with 2 and leaves stdout empty") {
     CHECK(run.output.empty());
     CHECK_FALSE(run.errors().empty());
   }
+}
+
+TEST_CASE("programs: each says its version") {
+  for (const char* program : {"brokerctl", "leasehold-tenant", "leasehold-demo", "leasehold-broker",
+                              "leasehold-worker"}) {
+    ProgramRun run(program, {"--version"});
+    CHECK(run.finish(nothing) == 0);
+    CHECK(run.output == std::string(program) + " " + std::string(version()) + "\n");
+  }
+}
+
+TEST_CASE("programs: with -o json an error is JSON on stderr, with the same exit code") {
+  ProgramRun lost("brokerctl", {"--socket", "/nowhere/broker.sock", "-o", "json", "status"});
+  CHECK(lost.finish(nothing) == exit_code(Errc::FileNotFound));
+  CHECK(lost.output.empty());
+  const auto error = wire::Json::parse(lost.errors()).at("error");
+  CHECK(error.at("code") == "FileNotFound");
+  CHECK(error.at("exit_code") == exit_code(Errc::FileNotFound));
+
+  ProgramRun mistyped("brokerctl", {"-o", "json", "revok", "1.1"});
+  CHECK(mistyped.finish(nothing) == 2);
+  CHECK(wire::Json::parse(mistyped.errors()).at("error").at("exit_code") == 2);
+}
+
+TEST_CASE("programs: broker and worker say what was wrong and what to do next") {
+  ProgramRun broker("leasehold-broker", {"--socket", "/nowhere/at/all.sock"});
+  CHECK(broker.finish(nothing) == exit_code(Errc::FileNotFound));
+  CHECK(broker.errors().find("(FileNotFound); next: ") != std::string::npos);
+
+  ProgramRun worker("leasehold-worker", {"--broker", "/nowhere/broker.sock", "--model",
+                                         "/nowhere/model.gguf", "--listen", "/nowhere/w.sock"});
+  CHECK(worker.finish(nothing) == exit_code(Errc::FileNotFound));
+  CHECK(worker.errors().find("; next: ") != std::string::npos);
 }
 
 TEST_CASE("programs: a revoked tenant keeps its text and ends with the code of LeaseRevoked") {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "common/next_step.hpp"
 #include "common/result.hpp"
 
 using namespace leasehold;
@@ -72,4 +73,21 @@ TEST_CASE("result: TRY unwraps a value and hands an error on as it is") {
 TEST_CASE("result: a failed system call says which and why") {
   const Error error = fail_errno(Errc::SystemError, "fchmod", EPERM).error();
   CHECK(error == Error{Errc::SystemError, "fchmod: Operation not permitted"});
+}
+
+TEST_CASE("errc: every error names a next step") {
+  for (int i = 0; i < kErrcCount; ++i) {
+    INFO(name(static_cast<Errc>(i)));
+    CHECK(next_step(static_cast<Errc>(i)).size() > 5);
+  }
+}
+
+TEST_CASE("errc: an exit code leads back to its error") {
+  for (int i = 0; i < kErrcCount; ++i) {
+    const auto code = static_cast<Errc>(i);
+    CHECK(errc_from_exit_code(exit_code(code)) == code);
+  }
+  CHECK_FALSE(errc_from_exit_code(0));
+  CHECK_FALSE(errc_from_exit_code(2));
+  CHECK_FALSE(errc_from_exit_code(137));
 }

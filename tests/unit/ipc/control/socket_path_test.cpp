@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "ipc/control/socket_file.hpp"
 #include "peer_bench.hpp"
 
 using namespace leasehold;
@@ -135,4 +136,24 @@ TEST_CASE("socket path: without permission neither end gets through") {
   fs::permissions(directory.path(), fs::perms::owner_read | fs::perms::owner_exec);
   CHECK(code_of(listen_on(io, directory.file("t"), 0600)) == Errc::PermissionDenied);
   fs::permissions(directory.path(), fs::perms::owner_all);
+}
+
+TEST_CASE("socket file: its maker removes it, but not the file of whoever listens there since") {
+  const Directory directory;
+  boost::asio::io_context io;
+  const std::string path = directory.file("s");
+  const auto first = listen_on(io, path, 0600);
+  REQUIRE(first);
+  const control::SocketFile mine(path);
+  fs::remove(path);
+  CHECK_FALSE(mine.remove());
+  const auto second = listen_on(io, path, 0600);
+  REQUIRE(second);
+  const control::SocketFile theirs(path);
+
+  CHECK_FALSE(mine.remove());
+
+  CHECK(connect_to(io, path).has_value());
+  CHECK(theirs.remove());
+  CHECK_FALSE(fs::exists(path));
 }

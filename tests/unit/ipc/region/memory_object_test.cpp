@@ -1,7 +1,9 @@
 #include "ipc/region/memory_object.hpp"
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,6 +92,9 @@ TEST_CASE("memory object: adopting one keeps its size and identity") {
 TEST_CASE("memory object: a descriptor whose size could change is not adopted") {
   check_untrusted(UniqueFd());
   check_untrusted(UniqueFd(::open("/dev/zero", O_RDONLY | O_CLOEXEC)));
+  check_untrusted(UniqueFd(::eventfd(0, EFD_CLOEXEC)));
+  check_untrusted(UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+  check_untrusted(UniqueFd(::open("/tmp", O_PATH | O_CLOEXEC)));
   check_untrusted(raw_memfd(0));
   check_untrusted(raw_memfd(F_SEAL_GROW));
   check_untrusted(raw_memfd(F_SEAL_SHRINK));

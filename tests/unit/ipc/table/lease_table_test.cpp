@@ -244,3 +244,14 @@ TEST_CASE("lease table: no word in the table ends the broker, and no store cover
   CHECK(table.repair() == std::vector{TableLine{TablePart::Slot, 2}});
   CHECK_FALSE(table.has_met_tampering());
 }
+
+TEST_CASE("lease table: what somebody wrote into a free slot ends no lease that is granted there") {
+  LeaseTable table = new_table();
+  Intruder intruder(table);
+  intruder.slot(2).word = ~std::uint64_t{0};
+
+  table.grant({2, 5}, kDeadline);
+
+  CHECK(table.word(2) == LeaseWord::make(5, LeaseState::Live));
+  CHECK(table.repair() == std::vector{TableLine{TablePart::FreeSlot, 2}});
+}

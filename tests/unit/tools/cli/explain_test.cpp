@@ -5,13 +5,6 @@
 
 using namespace leasehold;
 
-TEST_CASE("explain: every error names a next step") {
-  for (int i = 0; i < kErrcCount; ++i) {
-    INFO(name(static_cast<Errc>(i)));
-    CHECK(cli::next_step(static_cast<Errc>(i)).size() > 5);
-  }
-}
-
 TEST_CASE("explain: a refused connection asks whether the broker runs") {
   const auto line = cli::explain("brokerctl", {Errc::ConnectionRefused, "nobody at /x"});
 
@@ -27,7 +20,8 @@ TEST_CASE("explain: another process cannot drive the terminal through an error")
 }
 
 TEST_CASE("explain: an error as JSON carries code, detail, next step and exit code") {
-  const auto line = nlohmann::json::parse(cli::explain_json({Errc::UnknownLease, "lease 9.9 \"gone\""}));
+  const auto line =
+      nlohmann::json::parse(cli::explain_json({Errc::UnknownLease, "lease 9.9 \"gone\""}));
 
   CHECK(line.at("error").at("code") == "UnknownLease");
   CHECK(line.at("error").at("detail") == "lease 9.9 \"gone\"");

@@ -41,3 +41,17 @@ TEST_CASE("tenant printer: partial text stays on stdout, the reason goes to stde
   CHECK(out.str() == "Once\n");
   CHECK(notes.str().starts_with("leasehold-tenant: lease 1.1 is over (LeaseRevoked); next: "));
 }
+
+TEST_CASE("printer: a stream that the context cut short says so, in both outputs") {
+  const Ended ended{.reason = "MaxTokensReached",
+                    .delivered_tokens = 3,
+                    .note = "the model's context of 8 tokens is full"};
+  std::ostringstream out;
+  std::ostringstream notes;
+
+  print_text(ended, out, notes);
+
+  CHECK(notes.str().find("context of 8 tokens is full") != std::string::npos);
+  CHECK(to_json(ended, {})["note"] == ended.note);
+  CHECK_FALSE(to_json(Ended{.reason = "MaxTokensReached"}, {}).contains("note"));
+}

@@ -82,6 +82,13 @@ TEST_CASE("text stream: an end says why, and which lease said so") {
   REQUIRE(end.at("revoke_reason") == "operator");
 }
 
+TEST_CASE("text stream: a good end carries what else there is to know") {
+  StreamBench bench;
+  TextStream stream = bench.stream();
+  stream.send_completed({.reason = CompletionReason::MaxTokensReached}, "the context is full");
+  REQUIRE(bench.received("completed").at("detail") == "the context is full");
+}
+
 TEST_CASE("text stream: a client that has gone is no concern of the stream") {
   StreamBench bench;
   TextStream stream = bench.stream();

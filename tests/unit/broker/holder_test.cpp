@@ -1,0 +1,184 @@
+// Who holds a lease for how long, and what a silent worker costs them.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr ConnectionId kWorkerSocket{10};
+constexpr ConnectionId kSecond{20};
+
+struct Holders : World {
+  AttachmentId worker = attach_worker("w0", kWorkerSocket);
+  Holders() { admit_tenant("a"); }
+  /// The very same call over this connection, as after a lost reply.
+  CallId ask(ConnectionId connection, const std::string& request = "same") {
+    return call(connection,
+                wire::LeaseAcquire{.tenant = {"a"}, .blocks = 8, .request_id = {request}});
+  }
+  /// The worker is silent for longer than a caller waits.
+  void silence(const effect::SendGrant& sent) {
+    post(GrantAnswered{sent.grant.lease, sent.grant.extents, Error{Errc::TimedOut, "no answer"},
+                       true});
+  }
+};
+
+Error silent() {
+  return {Errc::TimedOut, "no answer"};
+}
+
+}  // namespace
+
+TEST_CASE("acquire: repeated over a new connection of the same user, the caller is the holder") {
+  Holders world;
+  const auto first = world.answer<wire::LeaseAcquired>(world.ask(kHolder));
+  world.advance(3s);
+
+  const auto again = world.answer<wire::LeaseAcquired>(world.ask(kSecond));
+
+  CHECK(again.lease == first.lease);
+  CHECK(again.token == first.token);
+  const CallId renew = world.call(kSecond, wire::LeaseRenew{.lease = first.lease});
+  CHECK_NOTHROW(world.answer<wire::LeaseRenewed>(renew));
+  CHECK(world.refusal(world.call(kHolder, wire::LeaseRenew{.lease = first.lease})) ==
+        Errc::PermissionDenied);
+  world.post(ConnectionClosed{kHolder});
+  CHECK(world.record(first.lease).is(LeaseState::Live));
+  world.post(ConnectionClosed{kSecond});
+  CHECK(reason_of(world.record(first.lease).lease) == RevokeReason::HolderGone);
+}
+
+TEST_CASE("acquire: repeated after the lease is over, the answer says so and names no lease") {
+  Holders world;
+  const LeaseId lease = world.answer<wire::LeaseAcquired>(world.ask(kHolder)).lease;
+  world.workers_answer = false;
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.post(ConnectionClosed{kHolder});
+
+  CHECK(world.refusal(world.ask(kSecond)) == Errc::LeaseRevoked);
+  world.end_unit(world.worker);
+  CHECK(world.refusal(world.ask(kSecond)) == Errc::LeaseFenced);
+  CHECK(world.record(lease).is(LeaseState::Fenced));
+}
+
+TEST_CASE("acquire: repeated while the worker still maps, the newest caller becomes the holder") {
+  Holders world;
+  world.workers_answer = false;
+  const CallId first = world.ask(kHolder);
+  const CallId second = world.ask(kSecond);
+  world.post(ConnectionClosed{kHolder});
+
+  world.answer_grant();
+
+  const LeaseId lease = world.answer<wire::LeaseAcquired>(second).lease;
+  CHECK(world.answer<wire::LeaseAcquired>(first).lease == lease);
+  CHECK(world.record(lease).is(LeaseState::Live));
+  CHECK(world.record(lease).holder == kSecond);
+}
+
+TEST_CASE("max_lifetime: no renewal goes past it, and the lease ends there") {
+  World world;
+  world.attach_worker("w0", kWorkerSocket);
+  world.call(kOperator,
+             wire::TenantAdmit{.tenant = {"a"}, .ttl_ms = 10'000, .max_lifetime_ms = 25'000});
+  const LeaseId lease = world.acquired("a");
+  const TimePoint granted = world.clock.now();
+  const auto renew = [&] {
+    const CallId call = world.call(kHolder, wire::LeaseRenew{.lease = lease});
+    return TimePoint{world.answer<wire::LeaseRenewed>(call).deadline_boottime_ns} - granted;
+  };
+
+  world.advance(9s);
+  CHECK(renew() == 19s);
+  world.advance(9s);
+  CHECK(renew() == 25s);
+  world.advance(6s);
+  CHECK(renew() == 25s);
+  CHECK(world.record(lease).is(LeaseState::Live));
+  world.advance(1s);
+  CHECK(reason_of(world.record(lease).lease) == RevokeReason::TtlExpired);
+}
+
+TEST_CASE("max_lifetime: shorter than the TTL it bounds the first deadline too") {
+  World world;
+  world.attach_worker("w0", kWorkerSocket);
+  world.call(kOperator,
+             wire::TenantAdmit{.tenant = {"a"}, .ttl_ms = 10'000, .max_lifetime_ms = 4'000});
+  const LeaseId lease = world.acquired("a");
+  CHECK(world.record(lease).deadline - world.clock.now() == 4s);
+}
+
+TEST_CASE("grow: extents nobody waits for any more are asked back when the worker wakes up") {
+  Holders world;
+  const LeaseId lease = world.acquired("a");
+  world.workers_answer = false;
+  const CallId grow = world.call(kHolder, wire::LeaseGrow{.lease = lease, .extents = 2});
+  const effect::SendGrant sent = world.grants.front();
+  world.silence(sent);
+  CHECK(world.refusal(grow) == Errc::TimedOut);
+  CHECK(world.record(lease).charged_blocks == 24);  // the worker may hold them
+
+  world.answer_grant();
+
+  REQUIRE(world.reclaims.size() == 1);
+  CHECK(world.reclaims.front().count == 2);
+  world.post(ReclaimAnswered{lease, world.reclaims.front().call, sent.grant.extents});
+  CHECK(world.record(lease).charged_blocks == 8);
+  CHECK(world.record(lease).extents.size() == 1);
+  CHECK(world.state.extents.free_extents() == 15);
+  CHECK(world.record(lease).grants_in_flight == 0);
+}
+
+TEST_CASE("grow: a late refusal gives the charge back as well") {
+  Holders world;
+  const LeaseId lease = world.acquired("a");
+  world.workers_answer = false;
+  world.call(kHolder, wire::LeaseGrow{.lease = lease, .extents = 2});
+  world.silence(world.grants.front());
+
+  world.answer_grant(false);
+
+  CHECK(world.reclaims.empty());
+  CHECK(world.record(lease).charged_blocks == 8);
+  CHECK(world.state.extents.free_extents() == 15);
+}
+
+TEST_CASE("shrink: what the worker gives back after its caller heard TimedOut is taken") {
+  Holders world;
+  const LeaseId lease = world.answer<wire::LeaseAcquired>(world.acquire("a", 24)).lease;
+  const CallId shrink = world.call(kHolder, wire::LeaseShrink{.lease = lease, .extents = 2});
+  const CallId asked = world.reclaims.front().call;
+  const std::vector<ExtentId> given{world.record(lease).extents.begin(),
+                                    world.record(lease).extents.begin() + 2};
+
+  world.post(ReclaimAnswered{lease, asked, std::unexpected(silent())});
+  CHECK(world.refusal(shrink) == Errc::TimedOut);
+  CHECK(world.record(lease).charged_blocks == 24);
+  world.post(ReclaimAnswered{lease, asked, given});
+
+  CHECK(world.record(lease).charged_blocks == 8);
+  CHECK(world.state.extents.free_extents() == 15);
+  world.post(ReclaimAnswered{lease, asked, given});  // once is enough
+  CHECK(world.record(lease).extents.size() == 1);
+}
+
+TEST_CASE("acquire: PoolExhausted says whether waiting can help") {
+  Holders world;
+  world.admit_tenant("big", 1 << 20);
+  const auto detail = [&](std::uint32_t blocks) {
+    return world.answers.at(world.acquire("big", blocks)).error().detail;
+  };
+  world.acquired("a");
+
+  CHECK(detail(16 * 8).find("retry when leases end") != std::string::npos);
+  CHECK(detail(17 * 8).find("never fit") != std::string::npos);
+
+  const LeaseId lease = world.acquired("a");
+  world.touched.insert(world.record(lease).extents.at(0));
+  world.revoke(lease);
+  CHECK(detail(16 * 8).find("brokerctl fences") != std::string::npos);
+  CHECK(world.refusal(world.acquire("big", 16 * 8)) == Errc::PoolExhausted);
+}

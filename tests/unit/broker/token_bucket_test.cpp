@@ -1,0 +1,37 @@
+#include "broker/token_bucket.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Rate kTenASecond{.per_second = 10, .burst = 5};
+
+}  // namespace
+
+TEST_CASE("token bucket: a burst at once, then as fast as it fills") {
+  TimePoint now{0};
+  TokenBucket bucket(kTenASecond, now);
+
+  CHECK(bucket.take(8, now) == 5);
+  CHECK(bucket.take(1, now) == 0);
+  CHECK(bucket.wait(now) == 100ms);
+  now = now + 250ms;
+  CHECK(bucket.take(8, now) == 2);
+  CHECK(bucket.wait(now) == 50ms);
+}
+
+TEST_CASE("token bucket: a long rest fills it to the burst and no further") {
+  TokenBucket bucket(kTenASecond, TimePoint{0});
+  const TimePoint later = TimePoint{0} + 1h;
+  CHECK(bucket.wait(later) == 0ms);
+  CHECK(bucket.take(100, later) == 5);
+}
+
+TEST_CASE("token bucket: a clock that goes back takes nothing away") {
+  TokenBucket bucket(kTenASecond, TimePoint{0} + 1s);
+  CHECK(bucket.take(3, TimePoint{0}) == 3);
+  CHECK(bucket.take(3, TimePoint{0}) == 2);
+}

@@ -1,0 +1,27 @@
+#include "worker/lease/report_queue.hpp"
+
+#include <catch2/catch.hpp>
+
+using leasehold::ReportQueue;
+
+TEST_CASE("report queue: the oldest go first, no more at once than a line may hold") {
+  ReportQueue queue;
+  for (std::size_t i = 0; i < ReportQueue::kMostAtOnce + 2; ++i) queue.push(std::to_string(i));
+
+  const auto first = queue.take();
+  const auto rest = queue.take();
+
+  CHECK(first.size() == ReportQueue::kMostAtOnce);
+  CHECK(first.front() == "0");
+  CHECK(rest == std::vector<std::string>{"256", "257"});
+  CHECK(queue.empty());
+  CHECK(queue.take().empty());
+}
+
+TEST_CASE("report queue: a flood costs the oldest reports and is counted") {
+  ReportQueue queue;
+  for (std::size_t i = 0; i < ReportQueue::kMostKept + 10; ++i) queue.push(std::to_string(i));
+
+  CHECK(queue.dropped() == 10);
+  CHECK(queue.take().front() == "10");
+}
