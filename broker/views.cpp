@@ -93,12 +93,13 @@ std::vector<wire::ExtentView> extent_views(const State& state) {
 
 namespace {
 
-wire::FenceView view_of(const Quarantine& quarantine, std::uint64_t size_bytes) {
-  return {.worker = quarantine.worker_name,
-          .since_boottime_ns = quarantine.since.boottime_ns,
+wire::FenceView view_of(const std::optional<Quarantine>& quarantine, std::uint64_t size_bytes) {
+  if (!quarantine) return {.size_bytes = size_bytes, .why = "before this broker started"};
+  return {.worker = quarantine->worker_name,
+          .since_boottime_ns = quarantine->since.boottime_ns,
           .size_bytes = size_bytes,
           .why = fmt::format("{} bytes were written after it was taken back",
-                             quarantine.allocated_bytes)};
+                             quarantine->allocated_bytes)};
 }
 
 }  // namespace
@@ -106,14 +107,14 @@ wire::FenceView view_of(const Quarantine& quarantine, std::uint64_t size_bytes) 
 std::vector<wire::FenceView> fence_views(const State& state) {
   std::vector<wire::FenceView> views;
   for (const auto& [id, record] : state.extents.records()) {
-    if (!record.quarantine) continue;
-    auto& view = views.emplace_back(view_of(*record.quarantine, state.extents.extent_size_bytes()));
+    if (record.state != ExtentState::Quarantined) continue;
+    auto& view = views.emplace_back(view_of(record.quarantine, state.extents.extent_size_bytes()));
     view.extent = id;
     view.lease = record.lease;
   }
   for (const auto& [id, region] : state.weights.regions()) {
-    if (!region.quarantine) continue;
-    views.emplace_back(view_of(*region.quarantine, region.size_bytes)).region = id;
+    if (region.state != RegionState::Quarantined) continue;
+    views.emplace_back(view_of(region.quarantine, region.size_bytes)).region = id;
   }
   return views;
 }

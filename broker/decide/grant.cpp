@@ -81,11 +81,17 @@ Result<void> require_free_extents(const State& state, std::uint32_t wanted) {
               fmt::format("{} extents wanted, {} of {} are free: {}", wanted, free, all, hope));
 }
 
+void take_over(Decision& decision, const Caller& caller, LeaseRecord& record) {
+  record.holder = caller.connection;
+  record.holder_process = {caller.pid, caller.start_ticks};
+  decision.touch(record.id());
+}
+
 Result<Answer> hand_over(Decision& decision, const Caller& caller, Answer answer) {
   auto& acquired = std::get<wire::LeaseAcquired>(answer.body);
   LeaseRecord& record = *TRY(decision.state.leases.find(acquired.lease));
   TRY(require_live(record));
-  record.holder = caller.connection;
+  take_over(decision, caller, record);
   acquired.deadline_boottime_ns = record.deadline.boottime_ns;
   return answer;
 }
@@ -94,7 +100,7 @@ void hand_over_pending(Decision& decision, const Caller& caller, CallId first) {
   for (const LeaseId id : decision.state.leases.open_leases()) {
     LeaseRecord& record = decision.state.leases.at(id);
     const bool waits = !record.acquired && !record.grants.empty();
-    if (waits && record.grants.front().call == first) record.holder = caller.connection;
+    if (waits && record.grants.front().call == first) take_over(decision, caller, record);
   }
 }
 

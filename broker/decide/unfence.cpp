@@ -18,6 +18,7 @@ std::string name_of(RegionId region) {
 
 /// With its last worker gone nobody maps it: what is allocated goes with the broker's descriptor.
 bool last_worker_is_gone(const State& state, const Quarantine& quarantine) {
+  if (quarantine.worker == AttachmentId{}) return false;  // from before a restart: nobody knows
   const Worker* worker = state.workers.find(quarantine.worker);
   return worker == nullptr || worker->state == WorkerState::Gone;
 }
@@ -46,6 +47,7 @@ void refuse(Decision& decision, const std::string& object, Quarantine& quarantin
 void grant(Decision& decision, const std::string& object, const Clearing& clearing,
            std::uint64_t size_bytes) {
   record_deed(decision, object, clearing, true);
+  decision.touched.durable = true;
   decision.reply(clearing.call, Answer{wire::FenceCleared{.size_bytes = size_bytes}});
 }
 
@@ -54,11 +56,14 @@ Error not_quarantined(const std::string& object, std::string_view state) {
           fmt::format("{} is {}, not Quarantined; see `brokerctl fences`", object, state)};
 }
 
-Result<void> begin(Quarantine& quarantine, const Caller& caller, const wire::FenceClear& clear) {
-  if (quarantine.clearing) {
+/// Memory that was quarantined before this broker started has no more than its state.
+Result<void> begin(std::optional<Quarantine>& quarantine, const Caller& caller,
+                   const wire::FenceClear& clear) {
+  if (!quarantine) quarantine.emplace();
+  if (quarantine->clearing) {
     return fail(Errc::IllegalTransition, "somebody clears it right now; look again in a moment");
   }
-  quarantine.clearing = Clearing{.call = caller.call, .uid = caller.uid, .reason = clear.reason};
+  quarantine->clearing = Clearing{.call = caller.call, .uid = caller.uid, .reason = clear.reason};
   return {};
 }
 
@@ -66,8 +71,10 @@ Outcome clear_extent(Decision& decision, const Caller& caller, const wire::Fence
   ExtentRecord* record = decision.state.extents.find(*clear.extent);
   const std::string object = name_of(*clear.extent);
   if (record == nullptr) return fail(Errc::UnknownLease, object + " is no memory in use");
-  if (!record->quarantine) return std::unexpected(not_quarantined(object, name(record->state)));
-  TRY(begin(*record->quarantine, caller, clear));
+  if (record->state != ExtentState::Quarantined) {
+    return std::unexpected(not_quarantined(object, name(record->state)));
+  }
+  TRY(begin(record->quarantine, caller, clear));
   decision.add(effect::PunchExtents{{*clear.extent}});
   decision.add(effect::VerifyExtents{{*clear.extent},
                                      last_worker_is_gone(decision.state, *record->quarantine)});
@@ -78,8 +85,10 @@ Outcome clear_region(Decision& decision, const Caller& caller, const wire::Fence
   WeightsRegion* region = decision.state.weights.find(*clear.region);
   const std::string object = name_of(*clear.region);
   if (region == nullptr) return fail(Errc::UnknownLease, object + " is no memory in use");
-  if (!region->quarantine) return std::unexpected(not_quarantined(object, name(region->state)));
-  TRY(begin(*region->quarantine, caller, clear));
+  if (region->state != RegionState::Quarantined) {
+    return std::unexpected(not_quarantined(object, name(region->state)));
+  }
+  TRY(begin(region->quarantine, caller, clear));
   decision.add(effect::ScrubRegion{region->id});
   return std::nullopt;
 }

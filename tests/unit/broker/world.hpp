@@ -46,7 +46,7 @@ class World : public EffectPerformer {
   bool workers_answer = true;  ///< Grants are mapped, fenced leases unmapped, at once.
   bool memory_fails = false;   ///< No memory object can be made.
   bool seal_fails = false;
-  bool disk_full = false;      ///< The journal takes no grant.
+  bool disk_full = false;          ///< The journal takes no grant.
   std::set<ExtentId> touched;      ///< Extents that somebody wrote to after their punch.
   std::uint64_t region_bytes = 0;  ///< What is allocated in a region after it was scrubbed.
 
