@@ -28,10 +28,6 @@ bool live(const LeaseView& lease) {
   return lease.state == LeaseState::Live;
 }
 
-bool fenced_by_quiet(const LeaseView& lease) {
-  return lease.proof == "LaunchQuiet";
-}
-
 TimelineStep refused(const LeaseView& lease) {
   TimelineStep step{.name = "refused", .at = after_flip(lease, lease.clocks.refuse_ns)};
   if (step.at) {

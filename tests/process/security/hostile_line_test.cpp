@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <random>
@@ -18,11 +19,10 @@ namespace {
 
 void wait_for_workers(control::Client& client, std::size_t count) {
   REQUIRE(eventually([&] {
-    std::size_t ready = 0;
-    for (const auto& worker : client.call("worker.list", {}).value().body.at("items")) {
-      if (worker.at("state") == "ready") ++ready;
-    }
-    return ready == count;
+    const control::Payload listed = client.call("worker.list", {}).value();
+    return std::ranges::count(listed.body.at("items"), "ready", [](const control::Json& worker) {
+             return worker.at("state").get<std::string>();
+           }) == static_cast<std::ptrdiff_t>(count);
   }));
 }
 
