@@ -7,6 +7,7 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "broker/journal/rows.hpp"
@@ -44,6 +45,8 @@ struct LeaseRecord {
 
   // Engine scope.
   RegionId region;
+  std::string model;  ///< Whose weights, and which part of them; for people.
+  std::string part;
 
   TimePoint deadline;                  ///< Zero: none.
   TimePoint last_deadline;             ///< No renewal goes past it. Zero: no end.

@@ -20,6 +20,8 @@ struct BrokerConfig {
   std::uint32_t slot_count = 4096;
   std::uint64_t capacity_bytes = 256ull << 20;
   std::uint64_t weights_capacity_bytes = 1ull << 30;
+  std::uint32_t max_engine_leases = 1024;    ///< Of one worker, until their memory is back.
+  std::uint32_t max_weights_regions = 4096;  ///< Each costs a descriptor and a page at least.
   Duration fence_patience = std::chrono::seconds(2);
   TokenKey token_key{};
 };
@@ -29,7 +31,7 @@ struct State {
       : config(configuration),
         leases(configuration.slot_count),
         extents(configuration.capacity_bytes),
-        weights(configuration.weights_capacity_bytes) {}
+        weights(configuration.weights_capacity_bytes, configuration.max_weights_regions) {}
 
   BrokerConfig config;
   Tenants tenants;

@@ -32,6 +32,8 @@ wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
   return {.lease = record.id(),
           .scope = record.scope,
           .tenant = record.tenant.value,
+          .model = record.model,
+          .part = record.part,
           .worker = worker_name(state, record.worker()),
           .state = record.state(),
           .reason = reason_of(record.lease),

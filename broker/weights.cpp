@@ -41,12 +41,15 @@ std::optional<std::vector<RegionId>> WeightsStore::room_for(std::uint64_t size_b
   std::ranges::sort(retained, {}, &WeightsRegion::retained_order);
   std::uint64_t room = free_bytes_;
   std::vector<RegionId> evicted;
+  const auto fits = [&] {
+    return room >= size_bytes && regions_.size() - evicted.size() < max_regions_;
+  };
   for (const WeightsRegion* region : retained) {
-    if (room >= size_bytes) break;
+    if (fits()) break;
     room += region->size_bytes;
     evicted.push_back(region->id);
   }
-  if (room < size_bytes) return std::nullopt;
+  if (!fits()) return std::nullopt;
   return evicted;
 }
 

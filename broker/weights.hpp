@@ -59,8 +59,8 @@ struct WeightsRegion {
 
 class WeightsStore {
  public:
-  explicit WeightsStore(std::uint64_t capacity_bytes)
-      : capacity_bytes_(capacity_bytes), free_bytes_(capacity_bytes) {}
+  WeightsStore(std::uint64_t capacity_bytes, std::size_t max_regions)
+      : capacity_bytes_(capacity_bytes), max_regions_(max_regions), free_bytes_(capacity_bytes) {}
 
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   std::uint64_t free_bytes() const { return free_bytes_; }
@@ -71,7 +71,8 @@ class WeightsStore {
   WeightsRegion* find_usable(const WeightsKey& key);
   const std::map<RegionId, WeightsRegion>& regions() const { return regions_; }
 
-  /// Retained regions to close, oldest first, so that `size_bytes` fit; nothing when they cannot.
+  /// Retained regions to close, oldest first, so that one more of `size_bytes` fits; nothing when
+  /// it cannot.
   std::optional<std::vector<RegionId>> room_for(std::uint64_t size_bytes) const;
 
   /// Precondition: size_bytes ≤ free_bytes().
@@ -86,6 +87,7 @@ class WeightsStore {
 
  private:
   std::uint64_t capacity_bytes_;
+  std::size_t max_regions_;
   std::uint64_t free_bytes_;
   std::uint64_t next_id_ = 1;
   std::uint64_t next_order_ = 1;

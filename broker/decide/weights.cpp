@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/take_back.hpp"
@@ -20,8 +22,8 @@ Result<Worker*> calling_worker(State& state, const Caller& caller) {
 
 Result<void> check(const wire::WeightsOpen& open) {
   if (open.size_bytes == 0) return fail(Errc::BadRequest, "size_bytes is 0");
-  if (open.model.size() > kLongestText || open.layout_digest.size() > kLongestText) {
-    return fail(Errc::BadRequest, "model and layout_digest have at most 256 characters");
+  if (std::max({open.model.size(), open.part.size(), open.layout_digest.size()}) > kLongestText) {
+    return fail(Errc::BadRequest, "model, part and layout_digest have at most 256 characters");
   }
   return {};
 }
@@ -34,15 +36,34 @@ LeaseRecord* engine_lease_on(State& state, const Worker& worker, RegionId region
   return found.empty() ? nullptr : &state.leases.at(found.front());
 }
 
-Result<LeaseRecord*> open_engine_lease(Decision& decision, const Worker& worker,
-                                       WeightsRegion& region) {
+/// A worker that opened without end would leave no slot to anybody else.
+Result<void> check_room_for_lease(const State& state, const Worker& worker) {
+  if (!state.leases.has_free_slot()) {
+    return fail(Errc::PoolExhausted, "every slot of the lease table is in use; retry later");
+  }
+  std::uint32_t held = 0;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (record.scope == wire::LeaseScope::Engine && record.worker() == worker.id) ++held;
+  });
+  if (held < state.config.max_engine_leases) return {};
+  return fail(Errc::PoolExhausted,
+              fmt::format("worker {} holds {} engine leases, as many as one worker may; start it "
+                          "with a coarser --weights-scope, or raise --max-engine-leases",
+                          worker.name, held));
+}
+
+/// Precondition: check_room_for_lease.
+LeaseRecord& open_engine_lease(Decision& decision, const Worker& worker, WeightsRegion& region,
+                               const wire::WeightsOpen& open) {
   LeaseRecord& record = decision.state.leases.open(worker.id, wire::LeaseScope::Engine);
   record.granted_at = decision.now;
   record.region = region.id;
+  record.model = open.model;
+  record.part = open.part;
   ++region.users;
   decision.add(effect::PublishGrant{record.id(), TimePoint{}});
   record_lease(decision, record);
-  return &record;
+  return record;
 }
 
 Answer opened(const WeightsRegion& region, LeaseRecord& record) {
@@ -71,11 +92,13 @@ Outcome open_existing(Decision& decision, const Worker& worker, WeightsRegion& r
   }
   // A loader that asks again lost the first answer, or failed and starts over: nobody else can.
   if (held != nullptr) return opened(region, *held);
+  TRY(check_room_for_lease(decision.state, worker));
+  LeaseRecord& record = open_engine_lease(decision, worker, region, open);
   if (region.state == RegionState::Retained) {
     region.state = RegionState::Published;
     record_region(decision, region, name(region.state));
   }
-  return opened(region, *TRY(open_engine_lease(decision, worker, region)));
+  return opened(region, record);
 }
 
 LeaseRecord* loader_lease(State& state, const WeightsRegion& region) {
@@ -99,25 +122,24 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Weight
   if (state.stopping) return fail(Errc::Draining, "the broker is stopping");
   const Worker* worker = TRY(calling_worker(state, caller));
   TRY(check(open));
-  if (!state.leases.has_free_slot()) {
-    return fail(Errc::PoolExhausted, "every slot of the lease table is in use; retry later");
-  }
   if (WeightsRegion* region = state.weights.find_usable(key_of(open))) {
     return open_existing(decision, *worker, *region, open);
   }
+  TRY(check_room_for_lease(state, *worker));
   const auto evicted = state.weights.room_for(open.size_bytes);
   if (!evicted) {
     const bool ever = open.size_bytes <= state.weights.capacity_bytes();
     return fail(Errc::PoolExhausted,
-                fmt::format("{} bytes of weights wanted, {} of {} are free: {}", open.size_bytes,
-                            state.weights.free_bytes(), state.weights.capacity_bytes(),
+                fmt::format("{} bytes of weights wanted, {} of {} are free beside {} regions: {}",
+                            open.size_bytes, state.weights.free_bytes(),
+                            state.weights.capacity_bytes(), state.weights.regions().size(),
                             ever ? "stop a worker, or raise --weights-capacity"
                                  : "this can never fit; raise --weights-capacity"));
   }
   evict(decision, *evicted);
   WeightsRegion& region = state.weights.add(key_of(open), open.size_bytes, worker->id);
   region.open_call = caller.call;
-  TRY(open_engine_lease(decision, *worker, region));
+  open_engine_lease(decision, *worker, region, open);
   record_region(decision, region, name(region.state));
   decision.add(effect::CreateRegion{region.id, region.size_bytes});
   return std::nullopt;

@@ -48,6 +48,9 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--slots", options.slots, "Slots of the lease table")
       ->check(CLI::Range(1u, 1u << 20));
+  app.add_option("--max-engine-leases", options.max_engine_leases,
+                 "Engine leases one worker may hold; tensor scope takes one for each tensor")
+      ->check(CLI::Range(1u, 1u << 16));
   app.add_option("--fence-patience-ms", patience_ms,
                  "How long a worker may owe proof before it is killed")
       ->check(CLI::Range(1, 3'600'000));

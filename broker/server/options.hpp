@@ -17,6 +17,7 @@ struct BrokerOptions {
   std::uint64_t capacity_bytes = 256ull << 20;
   std::uint64_t weights_capacity_bytes = 4ull << 30;
   std::uint32_t slots = 4096;
+  std::uint32_t max_engine_leases = 1024;  ///< Of one worker.
   std::chrono::milliseconds fence_patience{2000};
   std::string state_dir;  ///< Empty: nothing is kept.
   std::set<uid_t> worker_uids;

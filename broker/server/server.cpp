@@ -242,6 +242,7 @@ Result<void> run_broker(const BrokerOptions& options) {
   const BrokerConfig config{.slot_count = options.slots,
                             .capacity_bytes = options.capacity_bytes,
                             .weights_capacity_bytes = options.weights_capacity_bytes,
+                            .max_engine_leases = options.max_engine_leases,
                             .fence_patience = options.fence_patience,
                             .token_key = TRY(token_key(options))};
   LeaseTable table = TRY(LeaseTable::create(options.slots));

@@ -29,6 +29,8 @@ constexpr auto kLeaseView = [](auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("scope", m.scope, EnumCount{2});
   fields.field("tenant", m.tenant, TextRule::NameOrEmpty);
+  fields.field("model", m.model);
+  fields.field("part", m.part);
   fields.field("worker", m.worker, TextRule::NameOrEmpty);
   fields.field("state", m.state, EnumCount{4});
   fields.field("reason", m.reason, EnumCount{kRevokeReasonCount});

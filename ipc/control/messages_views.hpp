@@ -36,6 +36,8 @@ struct LeaseView {
   LeaseId lease;
   LeaseScope scope = LeaseScope::Tenant;
   std::string tenant;  ///< Empty for engine leases.
+  std::string model;  ///< Which model's weights, and which part of them; empty for tenants' leases.
+  std::string part;
   std::string worker;
   LeaseState state = LeaseState::Live;
   RevokeReason reason = RevokeReason::None;

@@ -19,6 +19,7 @@ constexpr auto kWorkerAttached = [](auto& m, auto& fields) {
 
 constexpr auto kWeightsOpen = [](auto& m, auto& fields) {
   fields.field("model", m.model);
+  fields.field("part", m.part);
   fields.field("file_device", m.file_device);
   fields.field("file_inode", m.file_inode);
   fields.field("file_size_bytes", m.file_size_bytes);

@@ -30,12 +30,14 @@ struct WorkerAttached {
   static Result<WorkerAttached> from_json(const Json& json);
 };
 
-/// `weights.open`: an engine lease on a model's weights. Reply: WeightsOpened with 1 descriptor:
-/// read-write when the caller must fill the region, read-only when it is published already.
-/// Errors: WeightsLoading (somebody else fills it; retry), PoolExhausted.
+/// `weights.open`: an engine lease on a model's weights or a part of them. Reply: WeightsOpened
+/// with 1 descriptor: read-write when the caller must fill the region, read-only when it is
+/// published already. Errors: WeightsLoading (somebody else fills it; retry), PoolExhausted
+/// (memory, lease slots, or this worker's share of them).
 struct WeightsOpen {
   static constexpr std::string_view kMethod = "weights.open";
-  std::string model;              ///< For people.
+  std::string model;              ///< For people, as is the next.
+  std::string part;               ///< "model", a layer or a tensor; worker/model/weights_plan.hpp.
   std::uint64_t file_device = 0;  ///< The file's identity: same file, same weights.
   std::uint64_t file_inode = 0;
   std::uint64_t file_size_bytes = 0;

@@ -100,6 +100,8 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
   cli::Table table{.columns = {{"LEASE"},
                                {"SCOPE"},
                                {"TENANT"},
+                               {"MODEL"},
+                               {"PART"},
                                {"WORKER"},
                                {"STATE"},
                                {"REASON"},
@@ -114,7 +116,8 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
     const bool has_reason = view.reason != RevokeReason::None;
     table.rows.push_back(
         {to_string(view.lease), std::string(wire::name(view.scope)),
-         or_dash(printable(view.tenant)), or_dash(printable(view.worker)),
+         or_dash(printable(view.tenant)), or_dash(printable(view.model)),
+         or_dash(printable(view.part)), or_dash(printable(view.worker)),
          std::string(name(view.state)), has_reason ? std::string(name(view.reason)) : "-",
          or_dash(printable(view.proof)), bytes_text(view.size_bytes), lease_text(view.replaced_by),
          nanoseconds_text(view.clocks.refuse_ns), nanoseconds_text(view.clocks.error_ns),

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "broker/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;
@@ -15,6 +16,8 @@ wire::WeightsOpen weights(std::uint64_t inode, std::uint64_t size_bytes = 40 * k
 }
 
 struct TwoWorkers : World {
+  using World::World;
+
   AttachmentId first = attach_worker("w0", kFirst);
   AttachmentId second = attach_worker("w1", kSecond);
 
@@ -117,6 +120,69 @@ TEST_CASE("weights: an engine lease waits for every unit, tenant memory or not")
   world.end_unit(world.first);
   CHECK(world.proof_of(opened.lease) == "LaunchQuiet");
   CHECK(world.region_state(opened.region) == RegionState::Retained);
+}
+
+TEST_CASE("weights: parts of one file are regions of their own; one goes without the others") {
+  TwoWorkers world;
+  wire::WeightsOpen embedding = weights(1, 4 * kMiB);
+  wire::WeightsOpen layer = weights(1, 8 * kMiB);
+  embedding.part = "token_embd";
+  layer.part = "blk.0";
+  layer.layout_digest = "e";
+  const auto first = world.answer<wire::WeightsOpened>(world.call(kFirst, embedding));
+  world.call(kFirst, wire::WeightsPublish{.region = first.region});
+  const auto second = world.answer<wire::WeightsOpened>(world.call(kFirst, layer));
+  world.call(kFirst, wire::WeightsPublish{.region = second.region});
+  CHECK(first.region != second.region);
+
+  world.revoke(second.lease);
+
+  CHECK(world.record(first.lease).is(LeaseState::Live));
+  CHECK(world.region_state(first.region) == RegionState::Published);
+  CHECK(world.region_state(second.region) == RegionState::Retained);
+  const auto again = world.answer<wire::WeightsOpened>(world.call(kFirst, layer));
+  CHECK(again.published);
+  CHECK(again.region == second.region);
+  CHECK(again.lease != second.lease);
+
+  const auto views = lease_page(world.state, 0, 10).items;
+  REQUIRE(views.size() >= 2);
+  CHECK(views[0].model == "m");
+  CHECK(views[0].part == "token_embd");
+  CHECK(views[1].part == "blk.0");
+}
+
+TEST_CASE("weights: one worker cannot take every slot; what it gave back counts no more") {
+  BrokerConfig config = small_config();
+  config.max_engine_leases = 3;
+  TwoWorkers world(config);
+  std::vector<LeaseId> leases;
+  for (std::uint64_t inode = 1; inode <= 3; ++inode) {
+    const auto opened = world.answer<wire::WeightsOpened>(world.call(kFirst, weights(inode, kMiB)));
+    world.call(kFirst, wire::WeightsPublish{.region = opened.region});
+    leases.push_back(opened.lease);
+  }
+  const std::uint64_t free_bytes = world.state.weights.free_bytes();
+  CHECK(world.refusal(world.call(kFirst, weights(4, kMiB))) == Errc::PoolExhausted);
+  CHECK(world.state.weights.free_bytes() == free_bytes);
+  CHECK(world.answers.at(world.call(kSecond, weights(1, kMiB))).has_value());
+  CHECK(world.answers.at(world.call(kFirst, weights(2, kMiB))).has_value());  // held already
+
+  world.revoke(leases[0]);
+  CHECK(world.answers.at(world.call(kFirst, weights(4, kMiB))).has_value());
+}
+
+TEST_CASE("weights: regions are counted, however small; the oldest unused one makes room") {
+  BrokerConfig config = small_config();
+  config.max_weights_regions = 2;
+  TwoWorkers world(config);
+  const auto oldest = world.answer<wire::WeightsOpened>(world.call(kFirst, weights(1, 64)));
+  world.call(kFirst, wire::WeightsPublish{.region = oldest.region});
+  CHECK(world.answers.at(world.call(kFirst, weights(2, 64))).has_value());
+  CHECK(world.refusal(world.call(kSecond, weights(3, 64))) == Errc::PoolExhausted);
+  world.revoke(oldest.lease);  // published, nobody's: retained
+  CHECK(world.answers.at(world.call(kSecond, weights(3, 64))).has_value());
+  CHECK(world.state.weights.find(oldest.region) == nullptr);
 }
 
 TEST_CASE("weights: an engine lease has no deadline and another's revocation leaves it alone") {

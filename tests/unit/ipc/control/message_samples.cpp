@@ -54,7 +54,8 @@ std::vector<MessageSample> make_samples() {
        {},
        again<WorkerAttached>},
       {"WeightsOpen",
-       with_digest(R"({"model":"tiny","file_device":1,"file_inode":18446744073709551615,
+       with_digest(
+           R"({"model":"tiny","part":"blk.0","file_device":1,"file_inode":18446744073709551615,
            "file_size_bytes":7,"file_mtime_ns":-5,"layout_digest":DIGEST,"layout_version":1,
            "size_bytes":4096,"request_id":"r-1"})"),
        {},
@@ -105,7 +106,7 @@ std::vector<MessageSample> make_samples() {
        {},
        again<RevokeClocks>},
       {"LeaseView",
-       R"({"lease":"17.4","scope":"engine","tenant":"","worker":"w0","state":"Fenced",
+       R"({"lease":"17.4","scope":"engine","tenant":"","model":"tiny","part":"blk.0","worker":"w0","state":"Fenced",
            "reason":"machine_restarted","proof":"LaunchQuiet","extents":2,"size_bytes":4194304,
            "deadline_boottime_ns":-1,"replaced_by":"18.1",
            "clocks":{"refuse_ns":1,"error_ns":2,"quiet_ns":3,"reuse_ns":4},
