@@ -87,6 +87,9 @@ class GateSet {
       : step_(step), stops_(&stops), listener_(&listener) {}
 
   void add_engine_lease(LeaseDependency lease) { engine_.push_back(lease); }
+  void add_engine_leases(std::span<const LeaseDependency> leases) {
+    engine_.insert(engine_.end(), leases.begin(), leases.end());
+  }
 
   /// Adds one sequence; its index is the number of sequences before it. `stop_place` is its place
   /// on the stop board, which stays its own from step to step while its index may not.

@@ -31,6 +31,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   std::int64_t slow_motion_us = 0;
   std::string backend = "auto";
   std::string kv_type = "f16";
+  std::string weights_scope = "model";
   CLI::App app("Serves one model to many tenants under leases that a broker can take back.");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
   app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")->required();
@@ -45,6 +46,10 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
       ->capture_default_str();
   app.add_option("--kv-type", kv_type, "how keys and values are kept")
       ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  app.add_option("--weights-scope", weights_scope,
+                 "what one engine lease covers; the finer, the less is lost with one")
+      ->check(CLI::IsMember({"model", "layer", "tensor"}))
       ->capture_default_str();
   app.add_option("--slow-motion-us", slow_motion_us,
                  "pause every unit of work this long, so that people can watch")
@@ -62,6 +67,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   options.slow_motion = std::chrono::microseconds(slow_motion_us);
   options.backend = kBackends.at(backend);
   options.kv_type = kKvTypes.at(kv_type);
+  options.weights_scope = *weights_scope_from_name(weights_scope);
   // Tenants are told this path, wherever they stand.
   if (!options.listen_path.empty()) {
     options.listen_path = std::filesystem::absolute(options.listen_path).string();

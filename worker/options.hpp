@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/op_args.hpp"
+#include "worker/model/weights_plan.hpp"
 
 namespace leasehold {
 
@@ -19,6 +20,7 @@ struct WorkerOptions {
   BackendChoice backend = BackendChoice::Auto;
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
+  WeightsScope weights_scope = WeightsScope::Model;
   std::chrono::microseconds slow_motion{0};
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.

@@ -39,18 +39,18 @@ constexpr auto kBrokerLostLook = std::chrono::milliseconds(100);
 struct Model {
   GgufFile file;
   ModelConfig config;
-  WeightsLayout layout;
+  WeightsPlan plan;
   Tokenizer tokenizer;
 
-  static Result<Model> open(const std::string& path) {
+  static Result<Model> open(const std::string& path, WeightsScope scope) {
     GgufFile file = TRY(GgufFile::open(path));
     const ModelConfig config = TRY(read_config(file));
-    WeightsLayout layout = TRY(plan_weights(file, config));
+    WeightsPlan plan = cut_weights(TRY(plan_weights(file, config)), scope);
     Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
     TRY(check_record_block_size(KvLayout{
         .n_layers = config.n_layers, .n_kv_heads = config.n_kv_heads, .head_dim = config.head_dim}
                                     .block_size_bytes()));
-    return Model{std::move(file), config, std::move(layout), std::move(tokenizer)};
+    return Model{std::move(file), config, std::move(plan), std::move(tokenizer)};
   }
 };
 
@@ -106,7 +106,8 @@ class WorkerProgram final : public RevocationObserver {
   Result<void> announce_ready();
   void say_goodbye();
   Result<void> on_io_thread(const std::function<Result<void>()>& work);
-  Result<void> bind_weights(Engine& engine);
+  Result<void> bind_weights();
+  Result<void> restore_weights(Engine& engine);
   EngineLoop::Hooks loop_hooks();
   void start_io();
   void stop_io();
@@ -158,7 +159,7 @@ Result<void> WorkerProgram::start() {
   }
   TRY(connect());
   TRY(build_engine());
-  TRY(bind_weights(*engine_));
+  TRY(bind_weights());
   return announce_ready();
 }
 
@@ -195,7 +196,7 @@ Result<void> WorkerProgram::build_engine() {
                     .clock = &clock_,
                     .is_end = [this](TokenId token) { return model_.tokenizer.is_end(token); }});
   weights_source_ = std::make_unique<WeightsSource>(
-      model_.file, model_.config, model_.layout,
+      model_.file, model_.config, model_.plan,
       WeightsSource::Parts{.broker = broker_.get(),
                            .table = &attachment_->table,
                            .backend = backend_.get(),
@@ -211,16 +212,27 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
                 server_->deliver(std::move(report.events));
               },
           .on_growth = [this](const std::vector<GrowthWish>& wishes) { leases_->grow(wishes); },
-          .on_weights_lost = [this](Engine& engine) { return bind_weights(engine); }};
+          .on_weights_lost = [this](Engine& engine) { return restore_weights(engine); }};
 }
 
-Result<void> WorkerProgram::bind_weights(Engine& engine) {
+Result<void> WorkerProgram::bind_weights() {
+  engine_->bind_weights(TRY(weights_source_->acquire()));
+  spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} threads={}",
+               model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),
+               backend_->name(), options_.threads);
+  return {};
+}
+
+Result<void> WorkerProgram::restore_weights(Engine& engine) {
   if (broker_is_lost_) {
     return fail(Errc::BrokerLost, "the weights are gone and so is the broker that owned them");
   }
-  engine.bind_weights(TRY(weights_source_->acquire()));
-  spdlog::info("weights bound model=\"{}\" size_bytes={} backend={} threads={}", model_.config.name,
-               model_.layout.size_bytes, backend_->name(), options_.threads);
+  const auto restored = TRY(weights_source_->restore(engine.weights()));
+  if (!restored) return {};
+  spdlog::info("weights restored part={}", restored->part);
+  if (!restored->from_another_file) return {};
+  spdlog::warn("weights come from another file than the one this worker was started with part={}",
+               restored->part);
   return {};
 }
 
@@ -363,7 +375,7 @@ void WorkerProgram::quiet_progress() noexcept {
 }  // namespace
 
 Result<void> run_worker(const WorkerOptions& options) {
-  WorkerProgram program(options, TRY(Model::open(options.model_path)));
+  WorkerProgram program(options, TRY(Model::open(options.model_path, options.weights_scope)));
   TRY(program.start());
   return program.run();
 }

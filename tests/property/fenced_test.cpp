@@ -34,7 +34,7 @@ void check_fenced_engine() {
     REQUIRE(rig.units_run() == units);
   }
 
-  rig.rebind_engine();
+  rig.restore_weights();
   REQUIRE_FALSE(rig.engine().is_fenced());
   REQUIRE(rig.submit(second));
   rig.run();

@@ -134,7 +134,7 @@ void flip_engine(FourTenants& scene, const Undisturbed& calm, std::size_t k) {
   }
   REQUIRE(scene.rig.step().error().code == Errc::MissingWeight);
   REQUIRE(scene.rig.early_ends().empty());
-  scene.rig.rebind_engine();
+  scene.rig.restore_weights();
   scene.rig.run();
   REQUIRE(scene.tokens() == calm.at_end);
   scene.end();
@@ -172,7 +172,7 @@ TEST_CASE("revocation: a tenant told in a step that then fails is told once") {
   scene.watch.stop();
   REQUIRE(scene.rig.early_ends().size() == 1);
   REQUIRE(scene.rig.sequence("r1") == nullptr);
-  scene.rig.rebind_engine();
+  scene.rig.restore_weights();
   scene.rig.run();
   REQUIRE(scene.outcome(1).completions.size() == 1);
   for (const std::uint32_t survivor : {0u, 2u, 3u}) {

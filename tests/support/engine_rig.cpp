@@ -46,7 +46,7 @@ EngineRig::~EngineRig() = default;
 void EngineRig::load_model() {
   const GgufFile file = must(GgufFile::open(options_.model_path));
   config_ = must(read_config(file));
-  layout_ = must(plan_weights(file, config_));
+  plan_ = cut_weights(must(plan_weights(file, config_)), options_.weights_scope);
   tokenizer_ = std::make_unique<Tokenizer>(must(Tokenizer::from_metadata(file)));
   const GateWiring wiring{.worker = kWorker,
                           .table = &reader_,
@@ -66,19 +66,7 @@ void EngineRig::load_model() {
   }
   commit_gate_ = std::make_unique<ThreadGate>(make_gates(wiring, kMaxGateThreads - 1, 1).front());
 
-  weights_memory_ = std::make_unique<MemoryObject>(must(MemoryObject::create(
-      {.name = "rig-weights", .size_bytes = layout_.size_bytes, .final_seals = false})));
-  engine_lease_ = next_lease();
-  {
-    Nobody nobody;
-    GateSet gates(~std::uint64_t{0}, board_.stops(), nobody);
-    gates.add_engine_lease(must(reader_.dependency(engine_lease_)));
-    gates.add_sequence({});
-    const LeasedMapping region =
-        must(LeasedMapping::map(weights_memory_->fd(), layout_.size_bytes, MapAccess::ReadWrite));
-    const Result<void> filled = fill_weights(file, layout_, region, gates, *backend_, {});
-    if (!filled) throw std::runtime_error(filled.error().detail);
-  }
+  for (const WeightsPart& part : plan_.parts) load_part(file, part);
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = config_, .kv_type = options_.kv_type, .limits = options_.limits},
       Engine::Parts{.backend = backend_.get(),
@@ -91,25 +79,58 @@ void EngineRig::load_model() {
   engine_->bind_weights(map_weights());
 }
 
+void EngineRig::load_part(const GgufFile& file, const WeightsPart& part) {
+  const std::uint64_t size_bytes = part.layout.size_bytes;
+  weights_memory_.push_back(must(MemoryObject::create(
+      {.name = "rig-weights", .size_bytes = size_bytes, .final_seals = false})));
+  engine_leases_.push_back(next_lease());
+  Nobody nobody;
+  GateSet gates(~std::uint64_t{0} - engine_leases_.size(), board_.stops(), nobody);
+  gates.add_engine_lease(must(reader_.dependency(engine_leases_.back())));
+  gates.add_sequence({});
+  const LeasedMapping region =
+      must(LeasedMapping::map(weights_memory_.back().fd(), size_bytes, MapAccess::ReadWrite));
+  const Result<void> filled = fill_weights(file, part.layout, region, gates, *backend_, {});
+  if (!filled) throw std::runtime_error(filled.error().detail);
+}
+
+Weights::Holding EngineRig::hold_part(std::size_t part) const {
+  return {
+      .mapping = must(LeasedMapping::map(must(weights_memory_[part].open_read_only()),
+                                         plan_.parts[part].layout.size_bytes, MapAccess::ReadOnly)),
+      .lease = must(reader_.dependency(engine_leases_[part]))};
+}
+
 Weights EngineRig::map_weights() const {
-  LeasedMapping mapping = must(LeasedMapping::map(must(weights_memory_->open_read_only()),
-                                                  layout_.size_bytes, MapAccess::ReadOnly));
-  return must(
-      Weights::bind(std::move(mapping), layout_, config_, must(reader_.dependency(engine_lease_))));
+  std::vector<Weights::Holding> holdings;
+  for (std::size_t part = 0; part < plan_.parts.size(); ++part) {
+    holdings.push_back(hold_part(part));
+  }
+  return must(Weights::bind(plan_, config_, std::move(holdings)));
 }
 
 LeaseId EngineRig::next_lease() {
-  if (engine_ != nullptr && next_slot_ % kSlots == engine_lease_.slot) ++next_slot_;
+  while (std::ranges::find(engine_leases_, next_slot_ % kSlots, &LeaseId::slot) !=
+         engine_leases_.end()) {
+    ++next_slot_;
+  }
   const std::uint32_t slot = next_slot_++ % kSlots;
   const LeaseId lease{slot, table_.word(slot).generation() + 1};
   table_.grant(lease, TimePoint{});
   return lease;
 }
 
-void EngineRig::rebind_engine() {
-  if (table_.word(engine_lease_.slot).state() != LeaseState::Fenced) fence(engine_lease_);
-  engine_lease_ = next_lease();
-  engine_->bind_weights(map_weights());
+std::size_t EngineRig::restore_weights() {
+  Weights& weights = engine_->weights();
+  std::size_t restored = 0;
+  while (const auto down = weights.first_part_down()) {
+    LeaseId& lease = engine_leases_[*down];
+    if (table_.word(lease.slot).state() != LeaseState::Fenced) fence(lease);
+    lease = next_lease();
+    if (!weights.restore(*down, hold_part(*down))) throw std::runtime_error("restore failed");
+    ++restored;
+  }
+  return restored;
 }
 
 LeaseId EngineRig::grant(const std::string& tenant, std::uint32_t extents,

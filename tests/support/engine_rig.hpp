@@ -34,6 +34,7 @@ struct RigOptions {
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   SchedulerLimits limits = {};
+  WeightsScope weights_scope = WeightsScope::Model;
   std::size_t extent_bytes = 2u << 20;
   GateProbe* probe = nullptr;
   bool one_mapping = false;  ///< Both roles at the same addresses, as a sanitizer needs it.
@@ -70,10 +71,13 @@ class EngineRig : public RevocationObserver {
   void set_drain_deadline(LeaseId lease, TimePoint deadline) {
     table_.set_drain_deadline(lease, deadline);
   }
-  LeaseId engine_lease() const { return engine_lease_; }
-  /// Fences the engine's lease and binds the same weights under a fresh one.
-  void rebind_engine();
-  /// The rig's weights under its engine lease, for a forward pass beside the engine.
+  /// The lease of one part of the weights.
+  LeaseId engine_lease(std::size_t part = 0) const { return engine_leases_[part]; }
+  const WeightsPlan& weights_plan() const { return plan_; }
+  /// Fences every part that is down and restores it, from the same memory under a fresh lease.
+  /// Returns how many there were.
+  std::size_t restore_weights();
+  /// The rig's weights under its engine leases, for a forward pass beside the engine.
   Weights map_weights() const;
 
   /// The extents of a lease, for looking in from outside.
@@ -124,6 +128,8 @@ class EngineRig : public RevocationObserver {
  private:
   LeaseId next_lease();
   void load_model();
+  void load_part(const GgufFile& file, const WeightsPart& part);
+  Weights::Holding hold_part(std::size_t part) const;
   void check_conservation() const;
   void file(const SchedulerEvent& event);
 
@@ -135,13 +141,13 @@ class EngineRig : public RevocationObserver {
   LineWriter writer_;
   RunningBoard board_;
   ModelConfig config_{};
-  WeightsLayout layout_{};
+  WeightsPlan plan_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::unique_ptr<MemoryObject> weights_memory_;
+  std::vector<MemoryObject> weights_memory_;  // [parts]
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<ThreadGate> commit_gate_;
   std::unique_ptr<Engine> engine_;
-  LeaseId engine_lease_;
+  std::vector<LeaseId> engine_leases_;  // [parts]
   std::uint32_t next_slot_ = 0;
   std::uint64_t next_extent_ = 1;
   std::map<LeaseId, std::vector<KeptExtent>> extents_;

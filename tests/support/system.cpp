@@ -129,8 +129,11 @@ std::vector<std::string> System::event_log_arguments(const std::string& name) {
 }
 
 void System::start_worker(const std::string& name, const std::string& fault) {
-  std::vector<std::string> arguments{"--broker", broker_socket(),  "--name",   name,
-                                     "--model",  own_model_path(), "--listen", worker_socket(name)};
+  const std::string model =
+      spec_.model_name.empty() ? own_model_path() : (directory_ / spec_.model_name).string();
+  if (!std::filesystem::exists(model)) std::filesystem::copy_file(own_model_path(), model);
+  std::vector<std::string> arguments{"--broker", broker_socket(), "--name",   name,
+                                     "--model",  model,           "--listen", worker_socket(name)};
   arguments.insert(arguments.end(), spec_.worker_arguments.begin(), spec_.worker_arguments.end());
   const auto history = event_log_arguments(name);
   arguments.insert(arguments.end(), history.begin(), history.end());

@@ -54,6 +54,7 @@ struct SystemSpec {
   std::string broker_fault;  ///< LEASEHOLD_FAULT of the first broker; empty for none.
   std::string worker_fault;  ///< LEASEHOLD_FAULT of the first worker; empty for none.
   bool start_worker = true;
+  std::string model_name;  ///< A copy of the model in the directory; empty: the one in the tree.
 };
 
 /// Where a program wrote what happened (--event-log), and which broker that was under.

@@ -35,20 +35,16 @@ Engine::Engine(const EngineConfig& config, const Parts& parts)
 
 // ----------------------------------------------------------------------------- weights and leases
 
-bool Engine::is_fenced() const {
-  if (!weights_) return false;
-  const LeaseDependency& lease = weights_->lease();
-  return LeaseWord{lease.word->load(std::memory_order_seq_cst)} != lease.granted;
-}
-
 Result<void> Engine::check_weights() const {
   if (!weights_) return fail(Errc::NoModelLoaded, "no weights are bound to this engine yet");
-  if (!is_fenced()) return {};
-  const LeaseDependency& lease = weights_->lease();
+  const auto down = weights_->first_part_down();
+  if (!down) return {};
+  const LeaseDependency& lease = weights_->leases()[*down];
   return fail(Errc::MissingWeight,
-              fmt::format("the weights of {} were taken back with lease {}.{}; bind them again "
-                          "under a fresh lease",
-                          config_.model.name, lease.slot, lease.granted.generation()));
+              fmt::format("part {} of {} was taken back with lease {}.{}; restore it under a fresh "
+                          "lease",
+                          weights_->plan().parts[*down].name, config_.model.name, lease.slot,
+                          lease.granted.generation()));
 }
 
 void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
@@ -62,11 +58,7 @@ void Engine::drop_lease(LeaseId lease) {
   const LeaseWord word = parts_.table->word_of(lease);
   scheduler_.end_lease(lease, {.lease = lease, .reason = word.reason()}, CompletionReason::Revoked);
   forget_scratch();
-  memory_.drop(lease);
-  const auto granted = LeaseWord::make(lease.generation, LeaseState::Live);
-  const bool is_own =
-      weights_ && weights_->lease().slot == lease.slot && weights_->lease().granted == granted;
-  if (is_own) weights_.reset();  // steps are refused with NoModelLoaded until the next bind
+  unmap_fenced(lease);
 }
 
 std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count) {
@@ -125,7 +117,7 @@ Result<StepReport> Engine::step() {
   publish_occupants();
   StepRefusals refusals(plan, *parts_.table, *parts_.clock, *parts_.observer);
   StepBatch batch(++step_, parts_.board->stops(), refusals);
-  batch.add_engine_lease(weights_->lease());
+  batch.add_engine_leases(weights_->leases());
   add_parts(plan, batch);
   if (plan.parts.empty()) return StepReport{.events = scheduler_.take_events()};
 
@@ -135,9 +127,8 @@ Result<StepReport> Engine::step() {
   const SequenceMask live = status.live & decide(plan, batch);
   if (batch.gates().engine_refused()) {
     end_refused(plan, refusals);
-    return fail(Errc::EngineDecodeFailed,
-                fmt::format("step {} stopped: the engine's lease was taken back; no sequence moved",
-                            step_));
+    return fail(Errc::EngineDecodeFailed, fmt::format("step {} stopped and no sequence moved: {}",
+                                                      step_, check_weights().error().detail));
   }
   StepReport report{.ran = true, .decided_at = decided_at};
   report.summary = {.step = step_, .n_seqs = static_cast<std::uint32_t>(plan.parts.size())};

@@ -4,8 +4,9 @@
 ///   tenant   the sequences of that lease end with Revoked at the unit that saw it, told through
 ///            the RevocationObserver at that moment; every other sequence of the step is committed
 ///   engine   the step fails whole with EngineDecodeFailed and nothing moves; from then on every
-///            step is refused with MissingWeight before any unit starts, until `bind_weights`
-///            brings weights under a fresh lease; sequences are still there and go on
+///            step is refused with MissingWeight before any unit starts, until each part of the
+///            weights that is down was restored under a fresh lease; sequences are still there and
+///            go on
 ///
 /// The read of the lease words in the Commit unit is the point of decision for every token: a flip
 /// before it discards the token, a flip after it lets exactly that token out.
@@ -60,9 +61,12 @@ class Engine {
 
   // ---- weights
 
+  /// Once, before anything else is asked of the engine.
   void bind_weights(Weights weights) { weights_.emplace(std::move(weights)); }
-  /// True once the engine's lease says no; asks the lease word, runs nothing.
-  bool is_fenced() const;
+  /// To restore parts that are down. Precondition: bound.
+  Weights& weights() { return *weights_; }
+  /// True once the lease of any part of the weights says no; asks the lease words, runs nothing.
+  bool is_fenced() const { return weights_ && weights_->first_part_down(); }
 
   // ---- leases
 
@@ -71,12 +75,15 @@ class Engine {
   void set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks) {
     scheduler_.set_quota(lease, max_concurrent, max_blocks);
   }
-  /// Unmaps a fenced tenant lease at once; any thread, also during a step: after the fence no unit
-  /// touches that memory. False when nothing of it is mapped. `drop_lease` follows between steps.
-  bool unmap_fenced(LeaseId lease) { return memory_.drop(lease); }
+  /// Unmaps a fenced lease, a tenant's or a part's, at once; any thread once weights are bound,
+  /// also during a step: after the fence no unit touches that memory. False when nothing of it is
+  /// mapped. `drop_lease` follows between steps.
+  bool unmap_fenced(LeaseId lease) {
+    return memory_.drop(lease) || (weights_ && weights_->unmap(lease));
+  }
   /// An extent that is there already is left as it is.
   void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping);
-  /// Ends what still runs under the lease and unmaps it; a tenant's or the engine's own.
+  /// Ends what still runs under the lease and unmaps it; a tenant's or a part's.
   void drop_lease(LeaseId lease);
   std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count);
   void deny_growth(LeaseId lease) { scheduler_.deny_growth(lease); }
@@ -89,8 +96,8 @@ class Engine {
 
   // ---- the step
 
-  /// Errors: EngineDecodeFailed, MissingWeight, NoModelLoaded. Events that belong to a failed step
-  /// come with the next report.
+  /// Errors: EngineDecodeFailed and MissingWeight, both naming the part of the weights that is
+  /// down; NoModelLoaded. Events that belong to a failed step come with the next report.
   Result<StepReport> step();
 
   /// Ends every request, for when the engine cannot go on.

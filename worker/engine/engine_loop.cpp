@@ -6,6 +6,13 @@ namespace {
 // How long an engine that has work but cannot run any waits for a command before it looks again;
 // only deadlines of waiting requests depend on it.
 constexpr auto kIdleLook = std::chrono::milliseconds(20);
+constexpr int kMostTries = 3000;  // a minute of such looks
+
+/// Another worker fills what we want, or what we were filling was taken back again meanwhile.
+bool passes_by_itself(Errc code) {
+  return code == Errc::WeightsLoading || code == Errc::EngineLeaseFenced ||
+         code == Errc::LeaseRevoked;
+}
 
 }  // namespace
 
@@ -50,10 +57,8 @@ void EngineLoop::run() {
 
 bool EngineLoop::step_once() {
   Result<StepReport> report = engine_->step();
-  if (!report) {
-    recover();
-    return engine_->scheduler().has_work();
-  }
+  if (!report) return recover();
+  tries_ = 0;
   const bool ran = report->ran;
   hooks_.on_report(std::move(*report));
   std::vector<GrowthWish> wishes = engine_->take_growth_wishes();
@@ -61,12 +66,17 @@ bool EngineLoop::step_once() {
   return ran;
 }
 
-void EngineLoop::recover() {
+/// True when it is worth stepping at once.
+bool EngineLoop::recover() {
   hooks_.on_report({.events = engine_->take_events()});
   const Result<void> bound = hooks_.on_weights_lost(*engine_);
-  if (bound) return;
+  if (bound) return true;
+  // Not at once: what stands in the way may need this thread to hear a command first.
+  if (passes_by_itself(bound.error().code) && ++tries_ < kMostTries) return false;
+  tries_ = 0;
   engine_->end_all(bound.error());
   hooks_.on_report({.events = engine_->take_events()});
+  return false;
 }
 
 }  // namespace leasehold

@@ -19,8 +19,10 @@ class EngineLoop {
   struct Hooks {
     std::function<void(StepReport)> on_report;
     std::function<void(std::vector<GrowthWish>)> on_growth;
-    /// The engine has no weights it may use. Binds fresh ones, or says why it cannot: then every
-    /// request ends with that error, and the hook is asked again at the next command.
+    /// The engine lacks a part of its weights. Restores one, or says why it cannot; asked again
+    /// while one is missing, commands are heard in between. Patience is shown with WeightsLoading,
+    /// EngineLeaseFenced and LeaseRevoked; with any other error every request ends with it, and the
+    /// hook is asked again at the next command.
     std::function<Result<void>(Engine&)> on_weights_lost;
   };
 
@@ -36,7 +38,7 @@ class EngineLoop {
  private:
   std::vector<Command> take_commands(bool may_wait);
   bool step_once();
-  void recover();
+  bool recover();
 
   Engine* engine_;
   Hooks hooks_;
@@ -44,6 +46,7 @@ class EngineLoop {
   std::condition_variable wake_;
   std::vector<Command> commands_;
   bool stopping_ = false;
+  int tries_ = 0;  // to restore weights since the last step that worked
 };
 
 }  // namespace leasehold

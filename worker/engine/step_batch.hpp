@@ -26,8 +26,10 @@ class StepBatch {
   /// UnknownLease; nothing is added then.
   Result<void> add(const PlannedRows& part, const LeaseMemory& memory, const TableReader& table);
 
-  /// The whole step depends on this lease too.
-  void add_engine_lease(LeaseDependency lease) { gates_.add_engine_lease(lease); }
+  /// The whole step depends on each of these leases too.
+  void add_engine_leases(std::span<const LeaseDependency> leases) {
+    gates_.add_engine_leases(leases);
+  }
 
   ForwardInput input() const;
   const GateSet& gates() const { return gates_; }

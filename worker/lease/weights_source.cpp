@@ -27,7 +27,41 @@ class SilentListener final : public RefusalListener {
 }  // namespace
 
 Result<Weights> WeightsSource::acquire() {
-  control::Payload reply = TRY(open());
+  done_bytes_ = 0;
+  total_bytes_ = plan_->size_bytes();
+  std::vector<Weights::Holding> holdings;
+  for (const WeightsPart& part : plan_->parts) {
+    control::Payload reply = TRY(wait_and_open(part));
+    holdings.push_back(TRY(hold(part, std::move(reply))));
+    done_bytes_ += part.layout.size_bytes;
+  }
+  return Weights::bind(*plan_, *config_, std::move(holdings));
+}
+
+Result<std::optional<WeightsSource::Restored>> WeightsSource::restore(Weights& weights) {
+  const auto down = weights.first_part_down();
+  if (!down) return std::nullopt;
+  const WeightsPart& part = plan_->parts[*down];
+  TRY(follow_file(part));
+  done_bytes_ = 0;
+  total_bytes_ = part.layout.size_bytes;
+  control::Payload reply = TRY(open(part));
+  Weights::Holding fresh = TRY(hold(part, std::move(reply)));
+  TRY(weights.restore(*down, std::move(fresh)));
+  return Restored{.part = part.name, .from_another_file = replacement_.has_value()};
+}
+
+/// A file that is gone from its path is still there behind the descriptor we hold.
+Result<void> WeightsSource::follow_file(const WeightsPart& part) {
+  const auto now = FileIdentity::of_path(file_->path());
+  if (!now || *now == file().identity()) return {};
+  GgufFile another = TRY(GgufFile::open(file_->path()));
+  TRY(check_fits(another, part));
+  replacement_.emplace(std::move(another));
+  return {};
+}
+
+Result<Weights::Holding> WeightsSource::hold(const WeightsPart& part, control::Payload reply) {
   const wire::WeightsOpened opened = TRY(wire::WeightsOpened::from_json(reply.body));
   if (reply.fds.size() != 1) {
     return fail(Errc::UntrustedSegment, "weights.open came without its one descriptor");
@@ -35,38 +69,42 @@ Result<Weights> WeightsSource::acquire() {
   const LeaseDependency lease = TRY(parts_.table->dependency(opened.lease));
   UniqueFd readable = std::move(reply.fds[0]);
   if (!opened.published) {
-    readable = TRY(fill_and_publish(opened.region, lease, std::move(readable)));
+    readable = TRY(fill_and_publish(part, opened.region, lease, std::move(readable)));
   }
   const MemoryObject object = TRY(MemoryObject::adopt(std::move(readable)));
   LeasedMapping mapping =
       TRY(LeasedMapping::map(object.fd(), object.size_bytes(), MapAccess::ReadOnly));
   TRY(mapping.prefault());
-  return Weights::bind(std::move(mapping), *layout_, *config_, lease);
+  return Weights::Holding{.mapping = std::move(mapping), .lease = lease};
 }
 
-Result<control::Payload> WeightsSource::open() {
-  const FileIdentity file = file_->identity();
-  wire::WeightsOpen ask{.model = config_->name,
-                        .file_device = file.device,
-                        .file_inode = file.inode,
-                        .file_size_bytes = file.size_bytes,
-                        .file_mtime_ns = file.mtime_ns,
-                        .layout_digest = to_hex(layout_->digest),
-                        .layout_version = kWeightsLayoutVersion,
-                        .size_bytes = layout_->size_bytes,
-                        .request_id = {}};
+Result<control::Payload> WeightsSource::open(const WeightsPart& part) {
+  const FileIdentity& identity = file().identity();
+  const wire::WeightsOpen ask{.model = config_->name,
+                              .part = part.name,
+                              .file_device = identity.device,
+                              .file_inode = identity.inode,
+                              .file_size_bytes = identity.size_bytes,
+                              .file_mtime_ns = identity.mtime_ns,
+                              .layout_digest = to_hex(part.layout.digest),
+                              .layout_version = kWeightsLayoutVersion,
+                              .size_bytes = part.layout.size_bytes,
+                              .request_id = {mint_request_id()}};
+  return parts_.broker->call(std::string(ask.kMethod), {.body = ask.to_json()}, kTimeout);
+}
+
+Result<control::Payload> WeightsSource::wait_and_open(const WeightsPart& part) {
   for (int attempt = 1;; ++attempt) {
-    ask.request_id = {mint_request_id()};
-    auto reply = parts_.broker->call(std::string(ask.kMethod), {.body = ask.to_json()}, kTimeout);
+    auto reply = open(part);
     const bool loading = !reply && reply.error().code == Errc::WeightsLoading;
     if (!loading || attempt == kOpenAttempts) return reply;
     std::this_thread::sleep_for(kOpenPause);
   }
 }
 
-Result<UniqueFd> WeightsSource::fill_and_publish(RegionId region, LeaseDependency lease,
-                                                 UniqueFd writable) {
-  TRY(fill(lease, std::move(writable)));
+Result<UniqueFd> WeightsSource::fill_and_publish(const WeightsPart& part, RegionId region,
+                                                 LeaseDependency lease, UniqueFd writable) {
+  TRY(fill(part, lease, std::move(writable)));
   fault_point(FaultSite::WorkerWeightsFilled);
   const wire::WeightsPublish ask{.region = region, .request_id = {mint_request_id()}};
   control::Payload reply =
@@ -77,12 +115,13 @@ Result<UniqueFd> WeightsSource::fill_and_publish(RegionId region, LeaseDependenc
   return std::move(reply.fds[0]);
 }
 
-Result<void> WeightsSource::fill(LeaseDependency lease, UniqueFd writable) {
+Result<void> WeightsSource::fill(const WeightsPart& part, LeaseDependency lease,
+                                 UniqueFd writable) {
   const MemoryObject object = TRY(MemoryObject::adopt(std::move(writable)));
-  if (object.size_bytes() < layout_->size_bytes) {
+  if (object.size_bytes() < part.layout.size_bytes) {
     return fail(Errc::UntrustedSegment,
-                fmt::format("the broker's region has {} bytes, the weights need {}",
-                            object.size_bytes(), layout_->size_bytes));
+                fmt::format("the broker's region has {} bytes, {} needs {}", object.size_bytes(),
+                            part.name, part.layout.size_bytes));
   }
   const LeasedMapping region =
       TRY(LeasedMapping::map(object.fd(), object.size_bytes(), MapAccess::ReadWrite));
@@ -90,7 +129,10 @@ Result<void> WeightsSource::fill(LeaseDependency lease, UniqueFd writable) {
   GateSet gates(kFirstLoad + ++loads_, never_stopped_, listener);
   gates.add_engine_lease(lease);
   gates.add_sequence({});
-  return fill_weights(*file_, *layout_, region, gates, *parts_.backend, parts_.progress);
+  const auto progress = [this](std::uint64_t done_bytes, std::uint64_t) {
+    if (parts_.progress) parts_.progress(done_bytes_ + done_bytes, total_bytes_);
+  };
+  return fill_weights(file(), part.layout, region, gates, *parts_.backend, progress);
 }
 
 }  // namespace leasehold

@@ -23,10 +23,7 @@ Result<UniqueFd> open_for_reading(const std::string& path) {
                     fmt::format("open {}", path), errno);
 }
 
-Result<FileIdentity> identify(const UniqueFd& fd, const std::string& path) {
-  struct stat status{};
-  if (::fstat(fd.get(), &status) != 0)
-    return fail_errno(Errc::SystemError, fmt::format("fstat {}", path), errno);
+Result<FileIdentity> identity_from(const struct stat& status, const std::string& path) {
   if (!S_ISREG(status.st_mode))
     return fail(Errc::FileCorrupt, fmt::format("{}: is not a regular file", path));
   return FileIdentity{
@@ -36,7 +33,21 @@ Result<FileIdentity> identify(const UniqueFd& fd, const std::string& path) {
       .mtime_ns = status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
 }
 
+Result<FileIdentity> identify(const UniqueFd& fd, const std::string& path) {
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0)
+    return fail_errno(Errc::SystemError, fmt::format("fstat {}", path), errno);
+  return identity_from(status, path);
+}
+
 }  // namespace
+
+Result<FileIdentity> FileIdentity::of_path(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) == 0) return identity_from(status, path);
+  return fail_errno(errno == ENOENT ? Errc::FileNotFound : Errc::SystemError,
+                    fmt::format("stat {}", path), errno);
+}
 
 void GgufFile::Unmap::operator()(const std::byte* start) const {
   ::munmap(const_cast<std::byte*>(start), size_bytes);

@@ -34,6 +34,10 @@ struct FileIdentity {
   std::uint64_t size_bytes;
   std::int64_t mtime_ns;
 
+  /// Of the file under this path now. Errors: FileNotFound, SystemError, FileCorrupt for what is
+  /// no regular file.
+  static Result<FileIdentity> of_path(const std::string& path);
+
   bool operator==(const FileIdentity&) const = default;
 };
 

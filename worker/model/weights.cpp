@@ -2,22 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <unordered_map>
+
+#include "common/expects.hpp"
+
 namespace leasehold {
 namespace {
 
 /// Finds slots by name and turns them into handles.
 class Binder {
  public:
-  Binder(const WeightsLayout& layout, Leased<const std::byte> base)
-      : layout_(&layout), base_(base) {}
+  Binder(const WeightsPlan& plan, std::span<const Leased<const std::byte>> bases) {
+    for (std::size_t part = 0; part < plan.parts.size(); ++part) {
+      for (const WeightSlot& slot : plan.parts[part].layout.slots) {
+        const Leased<const std::byte> at =
+            bases[part] + static_cast<std::ptrdiff_t>(slot.region_offset_bytes);
+        matrices_.emplace(
+            slot.name,
+            WeightMatrix{.type = slot.type, .n_out = slot.rows, .n_in = slot.columns, .data = at});
+      }
+    }
+  }
 
   Result<WeightMatrix> matrix(const std::string& name) const {
-    const WeightSlot* slot = layout_->find(name);
-    if (slot == nullptr) return fail(Errc::MissingWeight, fmt::format("no weight {}", name));
-    return WeightMatrix{.type = slot->type,
-                        .n_out = slot->rows,
-                        .n_in = slot->columns,
-                        .data = base_ + static_cast<std::ptrdiff_t>(slot->region_offset_bytes)};
+    const auto found = matrices_.find(name);
+    if (found == matrices_.end()) return fail(Errc::MissingWeight, "no weight " + name);
+    return found->second;
   }
 
   Result<Leased<const float>> vector(const std::string& name) const {
@@ -25,9 +35,12 @@ class Binder {
   }
 
  private:
-  const WeightsLayout* layout_;
-  Leased<const std::byte> base_;
+  std::unordered_map<std::string_view, WeightMatrix> matrices_;
 };
+
+LeaseId id_of(const LeaseDependency& lease) {
+  return {.slot = lease.slot, .generation = lease.granted.generation()};
+}
 
 Result<LayerWeights> bind_layer(const Binder& binder, std::uint32_t layer) {
   const auto part = [layer](const char* what) {
@@ -46,23 +59,63 @@ Result<LayerWeights> bind_layer(const Binder& binder, std::uint32_t layer) {
 
 }  // namespace
 
-Result<Weights> Weights::bind(LeasedMapping mapping, const WeightsLayout& layout,
-                              const ModelConfig& config, LeaseDependency lease) {
-  if (mapping.size_bytes() < layout.size_bytes) {
-    return fail(Errc::UntrustedSegment,
-                fmt::format("a weights region of {} bytes cannot hold the layout's {}",
-                            mapping.size_bytes(), layout.size_bytes));
+Result<Weights> Weights::bind(const WeightsPlan& plan, const ModelConfig& config,
+                              std::vector<Holding> holdings) {
+  expects(holdings.size() == plan.parts.size(), "every part of the plan is held");
+  Weights weights(plan, config);
+  weights.bases_.resize(holdings.size());
+  weights.leases_.resize(holdings.size());
+  for (std::size_t part = 0; part < holdings.size(); ++part) {
+    TRY(weights.hold(part, std::move(holdings[part])));
   }
-  const Binder binder(layout, mapping.base());
-  Weights weights(std::move(mapping), lease);
-  weights.token_embedding_ = TRY(binder.matrix("token_embd.weight"));
-  for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
-    weights.layers_.push_back(TRY(bind_layer(binder, layer)));
-  }
-  weights.output_norm_ = TRY(binder.vector("output_norm.weight"));
-  weights.output_ =
-      config.tied_embeddings ? weights.token_embedding_ : TRY(binder.matrix("output.weight"));
+  TRY(weights.make_handles());
   return weights;
+}
+
+Result<void> Weights::hold(std::size_t part, Holding holding) {
+  const WeightsPart& planned = plan_->parts[part];
+  if (holding.mapping.size_bytes() < planned.layout.size_bytes) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("a weights region of {} bytes cannot hold the {} of {}",
+                            holding.mapping.size_bytes(), planned.layout.size_bytes, planned.name));
+  }
+  bases_[part] = holding.mapping.base();
+  leases_[part] = holding.lease;
+  const std::scoped_lock lock(mapped_->mutex);
+  mapped_->by_lease.insert_or_assign(id_of(holding.lease), std::move(holding.mapping));
+  return {};
+}
+
+Result<void> Weights::restore(std::size_t part, Holding fresh) {
+  const LeaseId before = id_of(leases_[part]);
+  TRY(hold(part, std::move(fresh)));
+  unmap(before);
+  return make_handles();
+}
+
+bool Weights::unmap(LeaseId lease) {
+  const std::scoped_lock lock(mapped_->mutex);
+  return mapped_->by_lease.erase(lease) > 0;
+}
+
+std::optional<std::size_t> Weights::first_part_down() const {
+  for (std::size_t part = 0; part < leases_.size(); ++part) {
+    const LeaseDependency& lease = leases_[part];
+    if (LeaseWord{lease.word->load(std::memory_order_seq_cst)} != lease.granted) return part;
+  }
+  return std::nullopt;
+}
+
+Result<void> Weights::make_handles() {
+  const Binder binder(*plan_, bases_);
+  token_embedding_ = TRY(binder.matrix("token_embd.weight"));
+  layers_.clear();
+  for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer) {
+    layers_.push_back(TRY(bind_layer(binder, layer)));
+  }
+  output_norm_ = TRY(binder.vector("output_norm.weight"));
+  output_ = config_.tied_embeddings ? token_embedding_ : TRY(binder.matrix("output.weight"));
+  return {};
 }
 
 Result<void> fill_weights(const GgufFile& file, const WeightsLayout& layout,

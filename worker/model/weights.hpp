@@ -1,16 +1,22 @@
 /// A model's weights as they lie in broker-owned memory, ready for the operators.
 ///
-/// Lifetime: matrices are handles into the mapping this object owns; it must outlive every step
-/// that uses them. Threads: read-only after creation.
+/// Lifetime: matrices are handles into the mappings this object owns; it must outlive every step
+/// that uses them, and no part is restored during one. Threads: the engine's, but for `unmap`.
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "common/ids.hpp"
 #include "ipc/gate_set.hpp"
 #include "ipc/region/mapping.hpp"
 #include "kernels/backend.hpp"
-#include "worker/model/weights_layout.hpp"
+#include "worker/model/weights_plan.hpp"
 
 namespace leasehold {
 
@@ -28,23 +34,52 @@ struct LayerWeights {
 
 class Weights {
  public:
-  /// `mapping` holds a region filled by `fill_weights` with the same layout, read-only.
-  /// `lease` is the engine lease that covers it.
-  static Result<Weights> bind(LeasedMapping mapping, const WeightsLayout& layout,
-                              const ModelConfig& config, LeaseDependency lease);
+  /// Where one part lies, read-only, and the engine lease that covers it.
+  struct Holding {
+    LeasedMapping mapping;
+    LeaseDependency lease;
+  };
 
-  const LeaseDependency& lease() const { return lease_; }
+  /// `holdings` go with the plan's parts, one each, filled by `fill_weights`. The plan outlives
+  /// this. Errors: UntrustedSegment for a region that is too small; MissingWeight.
+  static Result<Weights> bind(const WeightsPlan& plan, const ModelConfig& config,
+                              std::vector<Holding> holdings);
+
+  const WeightsPlan& plan() const { return *plan_; }
+  /// One for each part, in the plan's order.
+  std::span<const LeaseDependency> leases() const { return leases_; }
+  /// The first part whose lease says no, by its place in the plan; reads the words now.
+  std::optional<std::size_t> first_part_down() const;
+
+  /// Puts a part under a fresh lease, elsewhere. Matrices had from here before are of no use then.
+  /// Errors: UntrustedSegment; then nothing has changed.
+  Result<void> restore(std::size_t part, Holding fresh);
+
+  /// Unmaps what lies under this lease, which is fenced: no unit touches it any more. Any thread.
+  /// False when nothing does.
+  bool unmap(LeaseId lease);
+
   const WeightMatrix& token_embedding() const { return token_embedding_; }
   const std::vector<LayerWeights>& layers() const { return layers_; }
   Leased<const float> output_norm() const { return output_norm_; }
   const WeightMatrix& output() const { return output_; }
 
  private:
-  Weights(LeasedMapping mapping, LeaseDependency lease)
-      : mapping_(std::move(mapping)), lease_(lease) {}
+  struct Mapped {
+    std::mutex mutex;
+    std::map<LeaseId, LeasedMapping> by_lease;
+  };
 
-  LeasedMapping mapping_;
-  LeaseDependency lease_;
+  Weights(const WeightsPlan& plan, const ModelConfig& config)
+      : plan_(&plan), config_(config), mapped_(std::make_unique<Mapped>()) {}
+  Result<void> hold(std::size_t part, Holding holding);
+  Result<void> make_handles();
+
+  const WeightsPlan* plan_;
+  ModelConfig config_;
+  std::unique_ptr<Mapped> mapped_;
+  std::vector<Leased<const std::byte>> bases_;  // [parts]
+  std::vector<LeaseDependency> leases_;         // [parts]
   WeightMatrix token_embedding_;
   std::vector<LayerWeights> layers_;
   Leased<const float> output_norm_;
@@ -54,7 +89,7 @@ class Weights {
 /// Told how far loading is, in bytes.
 using LoadProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
-/// Copies every tensor of the file into `region` through the launch door.
+/// Copies every tensor of the layout from the file into `region` through the launch door.
 /// Errors: what reading the file gives; EngineLeaseFenced when the lease was taken away meanwhile.
 Result<void> fill_weights(const GgufFile& file, const WeightsLayout& layout,
                           const LeasedMapping& region, const GateSet& gates, Backend& backend,

@@ -137,19 +137,24 @@ const WeightSlot* WeightsLayout::find(std::string_view name) const {
   return slot == slots.end() ? nullptr : &*slot;
 }
 
-Result<WeightsLayout> plan_weights(const GgufFile& file, const ModelConfig& config) {
-  const std::vector<Need> needs = needs_of(config);
+WeightsLayout place_weights(std::vector<WeightSlot> slots) {
   WeightsLayout layout{};
-  for (const Need& need : needs) {
-    WeightSlot slot = TRY(slot_for(file, config, need));
+  for (WeightSlot& slot : slots) {
     slot.region_offset_bytes = layout.size_bytes;
     const std::uint64_t end = layout.size_bytes + slot.size_bytes;
     layout.size_bytes = (end + kWeightAlignmentBytes - 1) & ~(kWeightAlignmentBytes - 1);
-    layout.slots.push_back(std::move(slot));
   }
-  TRY(refuse_unused(file, needs));
+  layout.slots = std::move(slots);
   layout.digest = digest_of(layout.slots);
   return layout;
+}
+
+Result<WeightsLayout> plan_weights(const GgufFile& file, const ModelConfig& config) {
+  const std::vector<Need> needs = needs_of(config);
+  std::vector<WeightSlot> slots;
+  for (const Need& need : needs) slots.push_back(TRY(slot_for(file, config, need)));
+  TRY(refuse_unused(file, needs));
+  return place_weights(std::move(slots));
 }
 
 }  // namespace leasehold

@@ -1,8 +1,9 @@
-/// Which tensors a model needs, and where each lies in the weights region.
+/// Which tensors a model needs, and where each lies in a weights region.
 ///
-/// One region holds all weights of a model, in an order that depends on its config only. Each
-/// tensor starts on a cache line and keeps the bytes it has in the file, so a loader copies them
-/// (GgufFile::read) and any worker with the same layout finds them.
+/// A region holds all weights of a model, or a part of them (weights_plan.hpp), in an order that
+/// depends on the model's config only. Each tensor starts on a cache line and keeps the bytes it
+/// has in the file, so a loader copies them (GgufFile::read) and any worker with the same layout
+/// finds them.
 #pragma once
 
 #include <array>
@@ -48,7 +49,10 @@ struct WeightsLayout {
   const WeightSlot* find(std::string_view name) const;
 };
 
-/// `config` is what read_config gave for this file.
+/// Gives every slot its place, in this order; the offsets they came with do not matter.
+WeightsLayout place_weights(std::vector<WeightSlot> slots);
+
+/// `config` is what read_config gave for this file. All weights in one region.
 /// Errors: MissingWeight naming the tensor; FileCorrupt for one whose shape contradicts the config;
 /// UnsupportedModel for a vector that is not F32, and for a tensor this build would not use: a
 /// model with more parts than we compute would run and be wrong.

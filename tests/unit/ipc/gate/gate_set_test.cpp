@@ -84,6 +84,21 @@ TEST_CASE("gate set: the engine's no is everybody's, reported once for all") {
   CHECK(refusals[0].seen.reason() == RevokeReason::ModelUnloaded);
 }
 
+TEST_CASE("gate set: a step on several engine leases needs every one, and says which is down") {
+  for (const std::uint32_t down : {10u, 11u, 12u}) {
+    FakeTable table;
+    GateSet set(1, table.stops(), table.listener());
+    set.add_engine_leases(std::array{table.grant(10), table.grant(11), table.grant(12)});
+    set.add_sequence(std::array{table.grant(1)});
+    CHECK(recheck(set) == 0b1);
+    table.revoke(down);
+    CHECK(recheck(set) == 0);
+    REQUIRE(table.listener().refusals().size() == 1);
+    CHECK(table.listener().refusals()[0].sequence == Refusal::kEngine);
+    CHECK(table.listener().refusals()[0].slot == down);
+  }
+}
+
 TEST_CASE("gate set: what was refused stays refused and is told once") {
   FakeTable table;
   const auto set = table.step(2);

@@ -65,7 +65,7 @@ TEST_CASE("engine loop: weights that are lost are bound again and the request go
   LoopBench* self = nullptr;
   LoopBench bench([&](Engine&) -> Result<void> {
     ++asked;
-    self->rig.rebind_engine();
+    self->rig.restore_weights();
     return {};
   });
   self = &bench;
@@ -77,6 +77,34 @@ TEST_CASE("engine loop: weights that are lost are bound again and the request go
   bench.loop.post([](Engine&) {});
   bench.loop.run();
   REQUIRE(asked == 1);
+  REQUIRE(bench.tokens == 5);
+  REQUIRE(bench.ends[0].reason == CompletionReason::MaxTokensReached);
+}
+
+TEST_CASE("engine loop: what will pass is waited for, and commands are heard meanwhile") {
+  const Errc passing = GENERATE(Errc::WeightsLoading, Errc::EngineLeaseFenced, Errc::LeaseRevoked);
+  int asked = 0;
+  int heard = 0;
+  LoopBench* self = nullptr;
+  LoopBench bench([&](Engine&) -> Result<void> {
+    // Restored only once a command was heard between two tries.
+    if (++asked == 1) {
+      self->loop.post([&](Engine&) { ++heard; });
+      return fail(passing, "not yet");
+    }
+    if (heard == 1) self->rig.restore_weights();
+    return heard == 1 ? Result<void>() : fail(passing, "not yet");
+  });
+  self = &bench;
+  REQUIRE(bench.rig.submit(bench.request(5)));
+  bench.on_note = [&] {
+    if (bench.tokens == 2 && asked == 0 && !bench.rig.engine().is_fenced())
+      bench.rig.revoke(bench.rig.engine_lease());
+  };
+  bench.loop.post([](Engine&) {});
+  bench.loop.run();
+  REQUIRE(asked == 2);
+  REQUIRE(heard == 1);
   REQUIRE(bench.tokens == 5);
   REQUIRE(bench.ends[0].reason == CompletionReason::MaxTokensReached);
 }

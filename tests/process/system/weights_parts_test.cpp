@@ -1,0 +1,177 @@
+/// Weights in parts: one tensor or layer is taken back from a running worker and comes back alone.
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "common/process.hpp"
+#include "tests/support/system.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Catch::Matchers::Contains;
+
+SystemSpec scoped(const std::string& scope) {
+  return {.worker_arguments = {"--slow-motion-us", "30", "--weights-scope", scope}};
+}
+
+/// How often weights were read from a file, and engine leases granted, since the broker started.
+struct Counts {
+  int loads = 0;
+  int leases = 0;
+  bool operator==(const Counts&) const = default;
+};
+std::ostream& operator<<(std::ostream& to, const Counts& counts) {
+  return to << counts.loads << " loads, " << counts.leases << " engine leases";
+}
+
+Counts counts(System& system) {
+  Counts counted;
+  const auto seen = system.view().events();
+  REQUIRE(seen);
+  for (const auto& stamped : *seen) {
+    if (const auto* region = std::get_if<events::RegionStateChanged>(&stamped.event)) {
+      counted.loads += region->kind == "weights" && region->state == "Loading" ? 1 : 0;
+    }
+    if (const auto* lease = std::get_if<events::LeaseStateChanged>(&stamped.event)) {
+      counted.leases += lease->tenant.empty() && lease->state == LeaseState::Live ? 1 : 0;
+    }
+  }
+  return counted;
+}
+
+std::vector<wire::LeaseView> live(std::vector<wire::LeaseView> leases) {
+  std::erase_if(leases, [](const auto& lease) { return lease.state != LeaseState::Live; });
+  return leases;
+}
+
+LeaseId lease_of_part(System& system, const std::string& part) {
+  for (const wire::LeaseView& lease : live(system.engine_leases())) {
+    if (lease.part == part) return lease.lease;
+  }
+  FAIL("no live engine lease covers " << part);
+  return {};
+}
+
+void copy_model(const std::string& to) {
+  fs::copy_file(own_model_path(), to + ".new", fs::copy_options::overwrite_existing);
+  fs::rename(to + ".new", to);  // another file under the same path, as an operator would do it
+}
+
+/// The model, but for one tensor that has another name.
+void write_model_without(const std::string& tensor, const std::string& to) {
+  std::ifstream in(own_model_path(), std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  const std::size_t at = bytes.find(tensor);
+  REQUIRE(at != std::string::npos);
+  bytes[at + tensor.size() - 1] = '_';
+  std::ofstream(to + ".new", std::ios::binary) << bytes;
+  fs::rename(to + ".new", to);
+}
+
+/// Two tenants decode, the lease of `part` is taken back, and it shows in neither text.
+void take_back(System& system, const std::string& part) {
+  for (const char* tenant : {"ann", "bob"}) system.admit(tenant);
+  const TenantSpec ann_spec{.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 100};
+  const TenantSpec bob_spec{.tenant = "bob", .prompt = "The little fox", .max_tokens = 100};
+  const auto ann_alone = system.undisturbed(ann_spec);
+  const auto bob_alone = system.undisturbed(bob_spec);
+  const auto ann = system.start_tenant(ann_spec);
+  const auto bob = system.start_tenant(bob_spec);
+  REQUIRE(ann->read_tokens(20));
+  REQUIRE(bob->read_tokens(20));
+  const LeaseId lease = lease_of_part(system, part);
+  const auto before = live(system.engine_leases());
+  const Counts counted = counts(system);
+
+  REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0);
+
+  REQUIRE(system.becomes_fenced(lease));
+  CHECK(ann->finish() == 0);
+  CHECK(bob->finish() == 0);
+  CHECK((ann->record().tokens == ann_alone));
+  CHECK((bob->record().tokens == bob_alone));
+  // Nothing was read again, and one lease is new: every other is the one it was.
+  CHECK(counts(system) == Counts{counted.loads, counted.leases + 1});
+  CHECK(live(system.engine_leases()).size() == before.size());
+  CHECK(lease_of_part(system, part) != lease);
+  for (const wire::LeaseView& view : before) {
+    if (view.part != part) CHECK(system.lease(view.lease).state == LeaseState::Live);
+  }
+  CHECK_FALSE(has_exited(system.worker().pidfd()));
+}
+
+}  // namespace
+
+TEST_CASE("one tensor taken back mid-decode comes back alone; every text is unchanged") {
+  System system(scoped("tensor"));
+  take_back(system, "blk.1.ffn_up.weight");
+}
+
+TEST_CASE("one layer taken back mid-decode comes back alone; every text is unchanged") {
+  System system(scoped("layer"));
+  take_back(system, "blk.1");
+}
+
+TEST_CASE("a second worker shares the weights part by part") {
+  System system(scoped("tensor"));
+  const Counts one = counts(system);
+  REQUIRE(one.loads > 10);
+  CHECK(one.leases == one.loads);
+  system.start_worker("w2");
+  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+  CHECK(counts(system) == Counts{one.loads, 2 * one.leases});
+}
+
+TEST_CASE("two workers that load one model at the same time load each part once") {
+  SystemSpec spec = scoped("tensor");
+  spec.start_worker = false;
+  System system(spec);
+  system.start_worker("w1");
+  system.start_worker("w2");
+  for (const char* worker : {"w1", "w2"}) {
+    REQUIRE(eventually([&] { return system.worker_is_ready(worker); }));
+  }
+  const Counts both = counts(system);
+  CHECK(both.leases == 2 * both.loads);
+}
+
+TEST_CASE("a part comes from the file that is under the model's path by then, if it fits") {
+  const std::string part = "blk.0.attn_q.weight";
+  SystemSpec spec = scoped("tensor");
+  spec.model_name = "model.gguf";
+  System system(spec);
+  const std::string model = system.directory() / spec.model_name;
+  system.admit("ann");
+  const TenantSpec ann_spec{.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 100};
+  const auto alone = system.undisturbed(ann_spec);
+  const auto ann = system.start_tenant(ann_spec);
+  REQUIRE(ann->read_tokens(20));
+  const Counts counted = counts(system);
+
+  SECTION("the same weights in another file: one part is read, and the text goes on") {
+    copy_model(model);
+    REQUIRE(system.brokerctl({"revoke", to_string(lease_of_part(system, part))}) == 0);
+    CHECK(ann->finish() == 0);
+    CHECK((ann->record().tokens == alone));
+    CHECK(counts(system) == Counts{counted.loads + 1, counted.leases + 1});
+  }
+  SECTION("a file without that tensor: the request ends and says so, until there is one with it") {
+    write_model_without(part, model);
+    REQUIRE(system.brokerctl({"revoke", to_string(lease_of_part(system, part))}) == 0);
+    CHECK(ann->finish() != 0);
+    CHECK((ann->record().tokens.size() < alone.size()));
+    REQUIRE(ann->record().failed.has_value());
+    CHECK_THAT(*ann->record().failed, Contains("MissingWeight") && Contains(part));
+    CHECK_FALSE(has_exited(system.worker().pidfd()));
+    CHECK(counts(system) == counted);
+
+    copy_model(model);
+    const auto again = system.start_tenant(ann_spec);
+    (void)again->finish();  // it may come before the part is back
+    CHECK((system.undisturbed(ann_spec) == alone));
+    CHECK(counts(system) == Counts{counted.loads + 1, counted.leases + 1});
+  }
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,158 @@
+/// The pin: one part of the weights is taken back in the middle of a forward pass; it comes back
+/// alone, everybody goes on where he was, and nobody reads another word.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "common/random.hpp"
+#include "tests/property/four_tenants.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using Catch::Matchers::Contains;
+using Tokens = std::array<std::vector<TokenId>, FourTenants::kTenants>;
+
+std::uint64_t test_seed() {
+  const char* seed = std::getenv("SEED");
+  return seed == nullptr ? 20261120 : std::strtoull(seed, nullptr, 10);
+}
+
+RigOptions scoped(WeightsScope scope, std::uint32_t threads) {
+  return {.threads = threads, .weights_scope = scope};
+}
+
+struct Calm {
+  std::size_t units = 0;  ///< Of the mixed step.
+  Tokens at_end;
+};
+
+Calm run_undisturbed(FourTenants& scene) {
+  Calm calm;
+  scene.begin();
+  scene.watch.start();
+  REQUIRE(scene.rig.step());
+  calm.units = scene.watch.units().size();
+  scene.watch.stop();
+  scene.rig.run();
+  calm.at_end = scene.tokens();
+  scene.end();
+  return calm;
+}
+
+std::vector<LeaseId> part_leases(const EngineRig& rig) {
+  std::vector<LeaseId> leases;
+  for (std::size_t part = 0; part < rig.weights_plan().parts.size(); ++part) {
+    leases.push_back(rig.engine_lease(part));
+  }
+  return leases;
+}
+
+/// Takes `part` back at unit `k` of the mixed step.
+void take_part_back(FourTenants& scene, const Calm& calm, std::size_t part, std::size_t k) {
+  const std::string part_name = scene.rig.weights_plan().parts[part].name;
+  scene.begin();
+  const Tokens before = scene.tokens();
+  std::vector<LeaseId> leases = part_leases(scene.rig);
+  scene.watch.start(k, [&] { scene.rig.revoke(leases[part]); });
+  const Result<StepReport> report = scene.rig.step();
+  scene.watch.stop();
+  REQUIRE(scene.watch.acted());
+  for (const auto& [thread, count] : scene.watch.units_after_act(~SequenceMask{0})) {
+    REQUIRE(count <= (thread == scene.watch.units()[k].thread ? 0 : 1));
+  }
+  const bool failed = k + 1 < calm.units;  // the last unit is the commit, which had polled
+  REQUIRE(report.has_value() != failed);
+  if (failed) {
+    REQUIRE(report.error().code == Errc::EngineDecodeFailed);
+    REQUIRE_THAT(report.error().detail, Contains("part " + part_name + " of "));
+    REQUIRE(scene.tokens() == before);
+  }
+  const std::uint64_t units = scene.rig.units_run();
+  const Error missing = scene.rig.step().error();
+  REQUIRE(missing.code == Errc::MissingWeight);
+  REQUIRE_THAT(missing.detail, Contains("part " + part_name + " of "));
+  REQUIRE(scene.rig.units_run() == units);
+
+  REQUIRE(scene.rig.restore_weights() == 1);
+  REQUIRE(scene.rig.engine_lease(part) != leases[part]);
+  leases[part] = scene.rig.engine_lease(part);
+  REQUIRE(part_leases(scene.rig) == leases);
+  scene.rig.run();
+  REQUIRE(scene.rig.early_ends().empty());
+  REQUIRE(scene.tokens() == calm.at_end);
+  scene.end();
+}
+
+void take_parts_back(WeightsScope scope, std::uint32_t threads) {
+  const std::uint64_t seed = test_seed();
+  SeededRandom random(seed);
+  FourTenants scene(scoped(scope, threads));
+  const Calm calm = run_undisturbed(scene);
+  const std::size_t parts = scene.rig.weights_plan().parts.size();
+  const std::uint32_t layers = scene.rig.config().n_layers;
+  REQUIRE(parts >= (scope == WeightsScope::Layer ? layers + 2 : 9 * layers + 2));
+  for (std::size_t round = 0; round < parts; ++round) {
+    // Each part once, at whatever unit; the first and the last unit for certain.
+    const std::size_t k = round == 0   ? 0
+                          : round == 1 ? calm.units - 1
+                                       : static_cast<std::size_t>(random.below(calm.units));
+    INFO("SEED=" << seed << " threads " << threads << " part " << round << " unit " << k);
+    take_part_back(scene, calm, round, k);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("weights in parts: the text is that of weights in one piece") {
+  FourTenants whole(scoped(WeightsScope::Model, 1));
+  const Tokens text = run_undisturbed(whole).at_end;
+  for (const WeightsScope scope : {WeightsScope::Layer, WeightsScope::Tensor}) {
+    FourTenants scene(scoped(scope, 2));
+    CHECK(run_undisturbed(scene).at_end == text);
+  }
+}
+
+TEST_CASE("weights in parts: a part taken back mid-forward comes back alone; every text goes on") {
+  const std::uint32_t threads = GENERATE(1u, 3u);
+  SECTION("one layer") {
+    take_parts_back(WeightsScope::Layer, threads);
+  }
+  SECTION("one tensor") {
+    take_parts_back(WeightsScope::Tensor, threads);
+  }
+}
+
+TEST_CASE("weights in parts: many taken back at once come back, the others stay where they are") {
+  FourTenants scene(scoped(WeightsScope::Tensor, 2));
+  const Calm calm = run_undisturbed(scene);
+  scene.begin();
+  std::vector<LeaseId> leases = part_leases(scene.rig);
+  scene.watch.start(calm.units / 2, [&] {
+    for (const std::size_t part : {0, 17, 29}) scene.rig.revoke(leases[part]);
+  });
+  REQUIRE(scene.rig.step().error().code == Errc::EngineDecodeFailed);
+  scene.watch.stop();
+  REQUIRE(scene.rig.restore_weights() == 3);
+  for (const std::size_t part : {0, 17, 29}) leases[part] = scene.rig.engine_lease(part);
+  REQUIRE(part_leases(scene.rig) == leases);
+  scene.rig.run();
+  REQUIRE(scene.tokens() == calm.at_end);
+}
+
+TEST_CASE("weights in parts: what is fenced is unmapped beside the engine, and only that") {
+  EngineRig rig(scoped(WeightsScope::Layer, 1));
+  const LeaseId gone = rig.engine_lease(2);
+  rig.revoke(gone);
+  rig.fence(gone);
+  CHECK(rig.engine().unmap_fenced(gone));
+  CHECK_FALSE(rig.engine().unmap_fenced(gone));
+  rig.engine().drop_lease(gone);
+  CHECK(rig.step().error().code == Errc::MissingWeight);
+  CHECK(rig.restore_weights() == 1);
+  const LeaseId tenant = rig.grant("t");
+  REQUIRE(rig.submit(rig.request("t", tenant, "r", rig.encode("Lily"), 3)));
+  rig.run();
+  CHECK(rig.outcome("r").tokens.size() == 3);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,129 @@
+#include "worker/model/weights_plan.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <set>
+
+#include "tests/unit/worker/model/gguf_builder.hpp"
+
+using namespace leasehold;
+using namespace leasehold::testing;
+using Catch::Matchers::Contains;
+
+namespace {
+
+struct Planned {
+  explicit Planned(const GgufBuilder& builder)
+      : temporary(builder.bytes()),
+        file(*GgufFile::open(temporary.path())),
+        whole(*plan_weights(file, *read_config(file))) {}
+
+  TemporaryFile temporary;
+  GgufFile file;
+  WeightsLayout whole;
+};
+
+std::vector<std::string> names(const WeightsPlan& plan) {
+  std::vector<std::string> all;
+  for (const WeightsPart& part : plan.parts) all.push_back(part.name);
+  return all;
+}
+
+const WeightsPart& part_named(const WeightsPlan& plan, std::string_view name) {
+  for (const WeightsPart& part : plan.parts) {
+    if (part.name == name) return part;
+  }
+  throw std::runtime_error("no part " + std::string(name));
+}
+
+}  // namespace
+
+TEST_CASE("plan: the model in one part is the whole layout, digest and all") {
+  const Planned model(tiny_llama());
+  const WeightsPlan plan = cut_weights(model.whole, WeightsScope::Model);
+  REQUIRE(names(plan) == std::vector<std::string>{"model"});
+  CHECK(plan.parts[0].layout.slots == model.whole.slots);
+  CHECK(plan.parts[0].layout.digest == model.whole.digest);
+  CHECK(plan.size_bytes() == model.whole.size_bytes);
+}
+
+TEST_CASE("plan: a layer is a part; so is what stands before the layers, and what after") {
+  const Planned model(tiny_llama());
+  CHECK(names(cut_weights(model.whole, WeightsScope::Layer)) ==
+        std::vector<std::string>{"token_embd", "blk.0", "blk.1", "output"});
+
+  const Planned tied(tiny_llama().remove_tensor("output.weight"));
+  const WeightsPlan plan = cut_weights(tied.whole, WeightsScope::Layer);
+  REQUIRE(part_named(plan, "output").layout.slots.size() == 1);
+  CHECK(part_named(plan, "output").layout.slots[0].name == "output_norm.weight");
+}
+
+TEST_CASE("plan: every weight is in exactly one part, and parts start at their region's start") {
+  const Planned model(tiny_llama());
+  for (const WeightsScope scope :
+       {WeightsScope::Model, WeightsScope::Layer, WeightsScope::Tensor}) {
+    INFO(name(scope));
+    CHECK(weights_scope_from_name(name(scope)) == scope);
+    const WeightsPlan plan = cut_weights(model.whole, scope);
+    std::vector<std::string> slots;
+    std::set<LayoutDigest> digests;
+    for (const WeightsPart& part : plan.parts) {
+      CHECK(part.layout.slots.front().region_offset_bytes == 0);
+      std::uint64_t end = 0;
+      for (const WeightSlot& slot : part.layout.slots) {
+        slots.push_back(slot.name);
+        CHECK(slot.region_offset_bytes >= end);
+        end = slot.region_offset_bytes + slot.size_bytes;
+      }
+      CHECK(part.layout.size_bytes >= end);
+      CHECK(digests.insert(part.layout.digest).second);
+    }
+    std::vector<std::string> wanted;
+    for (const WeightSlot& slot : model.whole.slots) wanted.push_back(slot.name);
+    CHECK(slots == wanted);
+    if (scope == WeightsScope::Tensor) CHECK(names(plan) == wanted);
+  }
+  CHECK_FALSE(weights_scope_from_name("block"));
+}
+
+TEST_CASE("plan: the same tensors are the same region, whatever the scope that put them there") {
+  const Planned model(tiny_llama());
+  const WeightsPlan layers = cut_weights(model.whole, WeightsScope::Layer);
+  const WeightsPlan tensors = cut_weights(model.whole, WeightsScope::Tensor);
+  CHECK(part_named(layers, "token_embd").layout.digest ==
+        part_named(tensors, "token_embd.weight").layout.digest);
+}
+
+TEST_CASE("plan: another file stands in for a part when types and shapes are the same") {
+  const Planned model(tiny_llama());
+  const WeightsPlan plan = cut_weights(model.whole, WeightsScope::Tensor);
+  const WeightsPart& up = part_named(plan, "blk.0.ffn_up.weight");
+  CHECK(check_fits(model.file, up));
+
+  const auto refused = [&](const GgufBuilder& builder, const std::string& says) {
+    const TemporaryFile other(builder.bytes());
+    const auto file = GgufFile::open(other.path());
+    REQUIRE(file);
+    const auto fits = check_fits(*file, up);
+    REQUIRE_FALSE(fits);
+    CHECK(fits.error().code == Errc::MissingWeight);
+    CHECK_THAT(fits.error().detail, Contains("blk.0.ffn_up.weight") && Contains(says));
+    CHECK(check_fits(*file, part_named(plan, "blk.1.ffn_up.weight")));
+  };
+  refused(tiny_llama().tensor("blk.0.ffn_up.weight", TensorType::Q4_0, {32, 64}), "Q4_0");
+  refused(tiny_llama().tensor("blk.0.ffn_up.weight", up.layout.slots[0].type, {64, 32}),
+          "32 rows of 64");
+  refused(tiny_llama().remove_tensor("blk.0.ffn_up.weight"), "without");
+}
+
+TEST_CASE("plan: a file under a path is another one once it was replaced or written to") {
+  const TemporaryFile file(tiny_llama().bytes());
+  const auto opened = GgufFile::open(file.path());
+  REQUIRE(opened);
+  CHECK(FileIdentity::of_path(file.path()).value() == opened->identity());
+
+  using namespace std::chrono_literals;
+  std::filesystem::last_write_time(file.path(), std::filesystem::last_write_time(file.path()) + 1s);
+  CHECK_FALSE(FileIdentity::of_path(file.path()).value() == opened->identity());
+  CHECK(FileIdentity::of_path(file.path() + ".gone").error().code == Errc::FileNotFound);
+}

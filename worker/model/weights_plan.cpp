@@ -1,0 +1,86 @@
+#include "worker/model/weights_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace leasehold {
+namespace {
+
+constexpr std::array<std::string_view, 3> kScopeNames = {"model", "layer", "tensor"};
+
+/// "blk.3.attn_q.weight" → "blk.3"; what stands before the layers and what comes after them are
+/// parts of their own.
+std::string layer_of(std::string_view tensor) {
+  if (!tensor.starts_with("blk.")) {
+    return std::string(tensor.starts_with("token_embd") ? "token_embd" : "output");
+  }
+  return std::string(tensor.substr(0, tensor.find('.', 4)));
+}
+
+std::string part_of(const WeightSlot& slot, WeightsScope scope) {
+  switch (scope) {
+    case WeightsScope::Model:
+      return "model";
+    case WeightsScope::Layer:
+      return layer_of(slot.name);
+    case WeightsScope::Tensor:
+      return slot.name;
+  }
+  return slot.name;
+}
+
+}  // namespace
+
+std::string_view name(WeightsScope scope) {
+  return kScopeNames[static_cast<std::size_t>(scope)];
+}
+
+std::optional<WeightsScope> weights_scope_from_name(std::string_view text) {
+  const auto* found = std::ranges::find(kScopeNames, text);
+  if (found == kScopeNames.end()) return std::nullopt;
+  return static_cast<WeightsScope>(found - kScopeNames.begin());
+}
+
+std::uint64_t WeightsPlan::size_bytes() const {
+  std::uint64_t sum = 0;
+  for (const WeightsPart& part : parts) sum += part.layout.size_bytes;
+  return sum;
+}
+
+WeightsPlan cut_weights(const WeightsLayout& whole, WeightsScope scope) {
+  std::vector<std::pair<std::string, std::vector<WeightSlot>>> cut;
+  for (const WeightSlot& slot : whole.slots) {
+    std::string part = part_of(slot, scope);
+    if (cut.empty() || cut.back().first != part) cut.push_back({std::move(part), {}});
+    cut.back().second.push_back(slot);
+  }
+  WeightsPlan plan;
+  for (auto& [part, slots] : cut) {
+    plan.parts.push_back({.name = part, .layout = place_weights(std::move(slots))});
+  }
+  return plan;
+}
+
+Result<void> check_fits(const GgufFile& file, const WeightsPart& part) {
+  for (const WeightSlot& slot : part.layout.slots) {
+    const GgufTensor* tensor = file.find(slot.name);
+    if (tensor == nullptr) {
+      return fail(Errc::MissingWeight,
+                  fmt::format("{}: was replaced by a file without {}", file.path(), slot.name));
+    }
+    const bool fits = tensor->type == slot.type && tensor->columns() == slot.columns &&
+                      tensor->rows() == slot.rows && tensor->size_bytes == slot.size_bytes;
+    if (fits) continue;
+    return fail(Errc::MissingWeight,
+                fmt::format("{}: was replaced by a file whose {} is {} with {} rows of {}; this "
+                            "worker runs on {} with {} rows of {}: put such a file there, or start "
+                            "the worker again",
+                            file.path(), slot.name, name(tensor->type), tensor->rows(),
+                            tensor->columns(), name(slot.type), slot.rows, slot.columns));
+  }
+  return {};
+}
+
+}  // namespace leasehold
