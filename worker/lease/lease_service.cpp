@@ -99,7 +99,7 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
   }
   forget_growth(ask.lease);
   // At once, whatever step is running: the fence says that no unit touches this memory. Only what
-  // is still on its way to the engine, or is the engine's own, waits for the step to end.
+  // is still on its way to the engine, or is being loaded by it, waits for the step to end.
   const bool at_once =
       !grants_on_the_way_.contains(ask.lease) && parts_.engine->unmap_fenced(ask.lease);
   if (at_once) {
