@@ -72,7 +72,7 @@ Outcome open_existing(Decision& decision, const Worker& worker, WeightsRegion& r
   // A loader that asks again lost the first answer, or failed and starts over: nobody else can.
   if (held != nullptr) return opened(region, *held);
   if (region.state == RegionState::Retained) {
-    region.state = RegionState::Published;
+    move(region, RegionState::Published);
     record_region(decision, region, name(region.state));
   }
   return opened(region, *TRY(open_engine_lease(decision, worker, region)));
@@ -165,7 +165,7 @@ void decide_event(Decision& decision, const RegionSealed& sealed) {
   if (region->state != RegionState::Loading) {
     return decision.reply(call, fail(Errc::LeaseRevoked, "taken back while it was published"));
   }
-  region->state = RegionState::Published;
+  move(*region, RegionState::Published);
   record_region(decision, *region, name(region->state));
   decision.reply(call, Answer{wire::Empty{}, RegionDescriptor{region->id, false}});
 }
