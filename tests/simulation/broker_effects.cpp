@@ -70,6 +70,13 @@ void Broker::saw_region(const events::RegionStateChanged& changed) {
 // --------------------------------------------------------------------------------------------
 // words
 
+/// A full disk refuses what grants, and nothing else.
+void Broker::perform(const effect::Journal& effect) {
+  Fiber::pause();
+  disk_full_ = effect.batch.grants && around_.machine.one_in(32);
+  if (around_.machine.reach(FaultSite::BrokerJournalWritten, *this)) Fiber::pause();
+}
+
 void Broker::perform(const effect::PublishGrant& effect) {
   if (around_.machine.reach(FaultSite::BrokerGrantDecided, *this)) Fiber::pause();
   Fiber::pause();
@@ -129,7 +136,7 @@ void Broker::perform(const effect::ForgetWorker& effect) {
 void Broker::perform(const effect::SendGrant& effect) {
   Fiber::pause();
   const wire::LeaseGrant& grant = effect.grant;
-  if (around_.machine.one_in(48)) {
+  if (disk_full_ || around_.machine.one_in(48)) {
     const Error none{Errc::OutOfMemory, "no memory"};
     return receive(GrantAnswered{grant.lease, grant.extents, none, false});
   }
@@ -192,7 +199,7 @@ void Broker::perform(const effect::VerifyExtents& effect) {
 
 void Broker::perform(const effect::CreateRegion& effect) {
   std::optional<Error> refused;
-  if (around_.machine.one_in(32)) refused = Error{Errc::OutOfMemory, "no memory"};
+  if (disk_full_ || around_.machine.one_in(32)) refused = Error{Errc::OutOfMemory, "no memory"};
   receive(RegionCreated{effect.region, refused});
 }
 

@@ -11,6 +11,34 @@ constexpr Transition of(ExtentState from, ExtentState to) {
   return {Kind::Extent, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to)};
 }
 
+bool is_brokers(FaultSite site) {
+  return name(site).starts_with("broker.");
+}
+
+/// Labels this machine comes by. Who adds one says here whether it does.
+bool is_reached(FaultSite site) {
+  switch (site) {
+    case FaultSite::BrokerJournalWritten:
+    case FaultSite::BrokerGrantDecided:
+    case FaultSite::BrokerGrantPublished:
+    case FaultSite::BrokerRevokePublished:
+    case FaultSite::BrokerFenceDecided:
+    case FaultSite::BrokerScrubbed:
+    case FaultSite::WorkerAttached:
+    case FaultSite::WorkerWeightsFilled:
+    case FaultSite::WorkerExtentsMapped:
+    case FaultSite::WorkerUnitPolled:
+    case FaultSite::WorkerCommitBeforeRecord:
+    case FaultSite::WorkerCommitAfterRecord:
+    case FaultSite::WorkerExtentsUnmapped:
+    case FaultSite::TenantLeaseAcquired:
+    case FaultSite::TenantRequestSubmitted:
+    case FaultSite::TenantTokenReceived:
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<std::string> why_impossible(const Transition& transition, FaultColumn column) {
@@ -19,8 +47,8 @@ std::optional<std::string> why_impossible(const Transition& transition, FaultCol
     return "nothing is kept for adoption yet";
   }
   if (transition == of(Quarantined, Scrubbing)) return "only an operator clears it, by hand";
-  const bool broker = column.site <= FaultSite::BrokerScrubbed;
-  if (broker && column.strike == Strike::Kill) {
+  if (!is_reached(column.site)) return "no code of that kind is simulated";
+  if (is_brokers(column.site) && column.strike == Strike::Kill) {
     return "this machine has no disk to recover from; tests/process kills brokers";
   }
   return std::nullopt;

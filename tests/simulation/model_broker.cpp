@@ -148,6 +148,7 @@ void Broker::handle(const Event& event) {
   if (tracing) trace(fmt::format("broker decides event {}", event.index()));
   const std::vector<Effect> effects = decide(state, event, around_.machine.clock.now());
   observe_workers();
+  disk_full_ = false;
   perform_all(effects, *this);
 }
 

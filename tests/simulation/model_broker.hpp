@@ -111,7 +111,7 @@ class Broker : public Process, private EffectPerformer {
   Caller caller_of(ConnectionId from, std::string request, std::string_view method);
   std::uint64_t expect_answer(const Connection& connection, std::function<Event(Error)> failed);
 
-  void perform(const effect::Journal&) override {}
+  void perform(const effect::Journal& effect) override;
   void perform(const effect::PublishGrant& effect) override;
   void perform(const effect::TakeAway& effect) override;
   void perform(const effect::SetDeadline& effect) override;
@@ -138,6 +138,7 @@ class Broker : public Process, private EffectPerformer {
   std::deque<Event> queue_;
   bool handling_ = false;
   bool bell_ = false;
+  bool disk_full_ = false;  ///< The decision at work could not be written down.
   std::map<AttachmentId, Link> links_;
   std::map<ConnectionId, Connection*> connections_;
   std::map<CallId, Waiting> waiting_;

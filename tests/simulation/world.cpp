@@ -41,7 +41,7 @@ Tenant& World::spawn_tenant(std::size_t place) {
 
 void World::arm_fault() {
   const FaultColumn column = column_at(machine_.pick(kColumnCount));
-  const bool broker = column.site <= FaultSite::BrokerScrubbed;
+  const bool broker = name(column.site).starts_with("broker.");
   machine_.fault = Fault{.site = column.site,
                          .strike = broker ? Strike::Stop : column.strike,
                          .arrivals_left = static_cast<int>(1 + machine_.pick(2))};
