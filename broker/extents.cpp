@@ -16,25 +16,6 @@ std::string_view name(ExtentState state) {
   return kNames[static_cast<unsigned>(state)];
 }
 
-bool may_become(ExtentState from, ExtentState to) {
-  using enum ExtentState;
-  switch (from) {
-    case Free:
-      return to == Owned;
-    case Owned:
-      return to == Draining || to == Scrubbing;
-    case Draining:
-      return to == Scrubbing || to == Retained;
-    case Scrubbing:
-      return to == Free || to == Quarantined;
-    case Retained:
-      return to == Scrubbing;
-    case Quarantined:
-      return to == Scrubbing;
-  }
-  return false;
-}
-
 std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes) {
   expects(block_bytes > 0 && block_bytes <= 1ull << 40, "a block has a sane size");
   const std::uint64_t wanted =

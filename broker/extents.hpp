@@ -32,7 +32,24 @@ inline constexpr int kExtentStateCount = 6;
 std::string_view name(ExtentState state);
 
 /// The transition table of the picture above.
-bool may_become(ExtentState from, ExtentState to);
+constexpr bool may_become(ExtentState from, ExtentState to) {
+  using enum ExtentState;
+  switch (from) {
+    case Free:
+      return to == Owned;
+    case Owned:
+      return to == Draining || to == Scrubbing;
+    case Draining:
+      return to == Scrubbing || to == Retained;
+    case Scrubbing:
+      return to == Free || to == Quarantined;
+    case Retained:
+      return to == Scrubbing;
+    case Quarantined:
+      return to == Scrubbing;
+  }
+  return false;
+}
 
 struct ExtentRecord {
   ExtentState state = ExtentState::Owned;

@@ -4,6 +4,12 @@
 
 namespace leasehold {
 
+// The arrows that the types below draw are those of the word's table.
+static_assert(may_become(LeaseState::Closed, LeaseState::Live));
+static_assert(may_become(LeaseState::Live, LeaseState::Revoked));
+static_assert(may_become(LeaseState::Revoked, LeaseState::Fenced));
+static_assert(!may_become(LeaseState::Live, LeaseState::Fenced));
+
 Lease<Live> open_lease(LeaseId id, AttachmentId worker) {
   expects(id.generation != 0, "generation zero names no lease");
   return {id, worker, Live{}};

@@ -21,6 +21,11 @@ std::string_view name(RegionState state) {
   return kNames[static_cast<unsigned>(state)];
 }
 
+void move(WeightsRegion& region, RegionState to) {
+  expects(may_become(region.state, to), "a region moves as its state table says");
+  region.state = to;
+}
+
 WeightsRegion* WeightsStore::find(RegionId id) {
   const auto found = regions_.find(id);
   return found == regions_.end() ? nullptr : &found->second;
@@ -65,7 +70,7 @@ WeightsRegion& WeightsStore::add(const WeightsKey& key, std::uint64_t size_bytes
 
 void WeightsStore::retain(WeightsRegion& region) {
   expects(region.users == 0, "only a region without users is retained");
-  region.state = RegionState::Retained;
+  move(region, RegionState::Retained);
   region.retained_order = next_order_++;
 }
 

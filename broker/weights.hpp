@@ -40,6 +40,24 @@ struct WeightsKey {
 WeightsKey key_of(const wire::WeightsOpen& open);
 
 enum class RegionState : std::uint8_t { Loading, Published, Retained, Scrubbing, Quarantined };
+inline constexpr int kRegionStateCount = 5;
+
+/// The transition table of the picture above; a region that is free is none any more.
+constexpr bool may_become(RegionState from, RegionState to) {
+  switch (from) {
+    case RegionState::Loading:
+      return to == RegionState::Published || to == RegionState::Scrubbing;
+    case RegionState::Published:
+      return to == RegionState::Retained;
+    case RegionState::Retained:
+      return to == RegionState::Published;
+    case RegionState::Scrubbing:
+      return to == RegionState::Quarantined;
+    case RegionState::Quarantined:
+      return false;
+  }
+  return false;
+}
 
 /// "Loading", "Published" …
 std::string_view name(RegionState state);
@@ -56,6 +74,9 @@ struct WeightsRegion {
   std::optional<CallId> publish_call;      ///< Waits for the seal.
   std::optional<Quarantine> quarantine{};  ///< While Quarantined.
 };
+
+/// Precondition: the move is in the table.
+void move(WeightsRegion& region, RegionState to);
 
 class WeightsStore {
  public:

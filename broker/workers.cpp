@@ -2,9 +2,16 @@
 
 #include <bitset>
 
+#include "common/expects.hpp"
 #include "ipc/segment_layout.hpp"
 
 namespace leasehold {
+
+void move(Worker& worker, WorkerState to) {
+  expects(worker.state == to || may_become(worker.state, to),
+          "a worker moves as its state table says");
+  worker.state = to;
+}
 
 std::optional<WorkerId> Workers::free_index() {
   if (workers_.size() >= kMaxWorkers) {

@@ -19,6 +19,22 @@
 namespace leasehold {
 
 enum class WorkerState : std::uint8_t { Attached, Ready, Lost, Gone };
+inline constexpr int kWorkerStateCount = 4;
+
+/// The transition table of the picture above. A process that exits is Gone from anywhere.
+constexpr bool may_become(WorkerState from, WorkerState to) {
+  switch (from) {
+    case WorkerState::Attached:
+      return to == WorkerState::Ready || to == WorkerState::Lost || to == WorkerState::Gone;
+    case WorkerState::Ready:
+      return to == WorkerState::Lost || to == WorkerState::Gone;
+    case WorkerState::Lost:
+      return to == WorkerState::Gone;
+    case WorkerState::Gone:
+      return false;
+  }
+  return false;
+}
 
 struct Worker {
   AttachmentId id;
@@ -36,6 +52,9 @@ struct Worker {
   std::string address;
   std::uint32_t blocks_per_extent = 0;
 };
+
+/// Precondition: the move is in the table, or the worker is in that state already.
+void move(Worker& worker, WorkerState to);
 
 class Workers {
  public:

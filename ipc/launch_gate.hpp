@@ -32,6 +32,16 @@ struct StdMemory {
   static constexpr auto seq_cst = std::memory_order_seq_cst;
   static constexpr auto acquire = std::memory_order_acquire;
   static constexpr auto release = std::memory_order_release;
+
+  /// The word of shared memory as this machine's atomic. Another memory may put itself between.
+  template <class T>
+  static std::atomic<T>& word(std::atomic<T>& shared) {
+    return shared;
+  }
+  template <class T>
+  static const std::atomic<T>& word(const std::atomic<T>& shared) {
+    return shared;
+  }
 };
 
 constexpr std::uint64_t announcement(std::uint64_t seq, Touches touches) {

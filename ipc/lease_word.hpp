@@ -15,6 +15,22 @@
 namespace leasehold {
 
 enum class LeaseState : std::uint8_t { Closed = 0, Live = 1, Revoked = 2, Fenced = 3 };
+inline constexpr int kLeaseStateCount = 4;
+
+/// The transition table of a slot's word. Fenced → Live is the next generation; all else stays
+/// within one.
+constexpr bool may_become(LeaseState from, LeaseState to) {
+  switch (from) {
+    case LeaseState::Closed:
+    case LeaseState::Fenced:
+      return to == LeaseState::Live;
+    case LeaseState::Live:
+      return to == LeaseState::Revoked;
+    case LeaseState::Revoked:
+      return to == LeaseState::Fenced;
+  }
+  return false;
+}
 
 /// Why a lease was taken back. Closed list; `None` belongs to Closed and Live.
 enum class RevokeReason : std::uint8_t {

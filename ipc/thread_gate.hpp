@@ -27,7 +27,8 @@ class LaunchPermit {
   SequenceMask live() const { return live_; }
 
  private:
-  friend class ThreadGate;
+  template <class>
+  friend class BasicThreadGate;
   explicit LaunchPermit(SequenceMask live) : live_(live) {}
 
   SequenceMask live_;
@@ -49,10 +50,11 @@ struct UnitLabel {
   Touches touches;
 };
 
-/// One thread's door.
+/// One thread's door, over the machine's memory or a simulated one.
 ///
 /// Lifetime: announce line, table and stop board outlive it. Threads: one thread only.
-class ThreadGate {
+template <class Memory = StdMemory>
+class BasicThreadGate {
  public:
   struct Wiring {
     std::uint32_t thread = 0;                        ///< Which announce line this is.
@@ -62,8 +64,9 @@ class ThreadGate {
     GateProbe* probe = nullptr;  ///< May be null.
   };
 
-  explicit ThreadGate(const Wiring& wiring)
-      : core_(*wiring.announce, *wiring.revocations, wiring.stops->changes()),
+  explicit BasicThreadGate(const Wiring& wiring)
+      : core_(Memory::word(*wiring.announce), Memory::word(*wiring.revocations),
+              Memory::word(wiring.stops->changes())),
         thread_(wiring.thread),
         probe_(wiring.probe) {}
 
@@ -98,12 +101,14 @@ class ThreadGate {
     return live_ != from;
   }
 
-  GateCore<> core_;
+  GateCore<Memory> core_;
   std::uint32_t thread_;
   GateProbe* probe_;
   std::uint64_t step_ = 0;  // steps start at 1
   SequenceMask live_ = 0;
   std::uint64_t units_run_ = 0;
 };
+
+using ThreadGate = BasicThreadGate<>;
 
 }  // namespace leasehold

@@ -93,7 +93,7 @@ void return_weights(Decision& decision, LeaseRecord& record) {
     decision.state.weights.retain(*region);
     record_region(decision, *region, name(region->state));
   } else if (region->state == RegionState::Loading) {
-    region->state = RegionState::Scrubbing;
+    move(*region, RegionState::Scrubbing);
     record_region(decision, *region, name(region->state));
     decision.add(effect::ScrubRegion{region->id});
   }

@@ -46,7 +46,7 @@ void kill_worker(Decision& decision, Worker& worker) {
   decision.warn(fmt::format("worker gave no proof in time, killed worker={} pid={} patience_ms={}",
                             worker.name, worker.pid,
                             decision.state.config.fence_patience / std::chrono::milliseconds(1)));
-  worker.state = WorkerState::Lost;
+  move(worker, WorkerState::Lost);
   decision.touch(worker.id);
   const auto held = open_leases_where(
       decision.state, [&](const LeaseRecord& record) { return record.worker() == worker.id; });

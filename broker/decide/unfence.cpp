@@ -106,7 +106,7 @@ void quarantine_extent(Decision& decision, ExtentId extent, const Quarantine& qu
 }
 
 void quarantine_region(Decision& decision, WeightsRegion& region, const Quarantine& quarantine) {
-  region.state = RegionState::Quarantined;
+  move(region, RegionState::Quarantined);
   region.quarantine = quarantine;
   record_region(decision, region, name(region.state));
   decision.warn(fmt::format(

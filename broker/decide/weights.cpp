@@ -95,7 +95,7 @@ Outcome open_existing(Decision& decision, const Worker& worker, WeightsRegion& r
   TRY(check_room_for_lease(decision.state, worker));
   LeaseRecord& record = open_engine_lease(decision, worker, region, open);
   if (region.state == RegionState::Retained) {
-    region.state = RegionState::Published;
+    move(region, RegionState::Published);
     record_region(decision, region, name(region.state));
   }
   return opened(region, record);
@@ -187,7 +187,7 @@ void decide_event(Decision& decision, const RegionSealed& sealed) {
   if (region->state != RegionState::Loading) {
     return decision.reply(call, fail(Errc::LeaseRevoked, "taken back while it was published"));
   }
-  region->state = RegionState::Published;
+  move(*region, RegionState::Published);
   record_region(decision, *region, name(region->state));
   decision.reply(call, Answer{wire::Empty{}, RegionDescriptor{region->id, false}});
 }

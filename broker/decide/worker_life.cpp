@@ -123,7 +123,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
     decision.touched.shape = true;
   }
   const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
-  worker->state = WorkerState::Ready;
+  move(*worker, WorkerState::Ready);
   decision.touch(worker->id);
   worker->model = ready.model;
   worker->address = ready.address;
@@ -137,7 +137,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
 /// and fenced only when the line is quiet or the process has exited.
 void lose_worker(Decision& decision, Worker& worker) {
   worker.socket_open = false;
-  worker.state = WorkerState::Lost;
+  move(worker, WorkerState::Lost);
   decision.touch(worker.id);
   take_back(decision, leases_on(decision.state, worker.id), RevokeReason::WorkerGone);
 }
@@ -145,7 +145,7 @@ void lose_worker(Decision& decision, Worker& worker) {
 void decide_event(Decision& decision, const WorkerExited& exited) {
   Worker* worker = decision.state.workers.find(exited.proof.worker());
   if (worker == nullptr || worker->state == WorkerState::Gone) return;
-  worker->state = WorkerState::Gone;
+  move(*worker, WorkerState::Gone);
   decision.touch(worker->id);
   worker->socket_open = false;
   const std::vector<LeaseId> leases = leases_on(decision.state, worker->id);

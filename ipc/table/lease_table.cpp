@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "common/expects.hpp"
-#include "ipc/launch_gate.hpp"
 
 namespace leasehold {
 
@@ -40,8 +39,7 @@ LeaseTable::LeaseTable(MemoryObject object, Mapping mapping, std::uint32_t slot_
 void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
   expects(lease.slot < slot_count_ && lease.generation > booked(lease.slot).generation(),
           "a grant names a slot of the table, and generations only grow");
-  const LeaseState before = booked(lease.slot).state();
-  expects(before == LeaseState::Closed || before == LeaseState::Fenced,
+  expects(may_become(booked(lease.slot).state(), LeaseState::Live),
           "a slot is granted again only after its fence");
   if (!slot_is_as_booked(lease.slot)) met_.push_back({TablePart::FreeSlot, lease.slot});
   used_slots_ = std::max(used_slots_, lease.slot + 1);
@@ -55,25 +53,19 @@ void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
   }
 }
 
-void LeaseTable::take_away(WorkerId worker, std::span<const Flip> flips, TimePoint now) {
-  const auto lowering_of = [&](const Flip& flip) -> RevokeCore<>::Lowering {
-    const LeaseWord before = booked(flip.lease.slot);
-    expects(before.generation() == flip.lease.generation && before.state() < flip.to,
-            "a word only moves forward within its generation");
-    look_at_slot(flip.lease.slot);
-    const LeaseWord after = LeaseWord::make(flip.lease.generation, flip.to, flip.reason);
-    book().slot(flip.lease.slot).word.store(after.bits, std::memory_order_relaxed);
-    for (const TableView<std::byte> lines : {book(), view()}) {
-      if (before.state() != LeaseState::Live) break;
-      lines.slot(flip.lease.slot)
-          .flipped_boottime_ns.store(now.boottime_ns, std::memory_order_relaxed);
-    }
-    return {&view().slot(flip.lease.slot).word, after.bits};
-  };
-  const auto index = static_cast<std::uint32_t>(worker.value);
-  look_at_counter(index);
-  RevokeCore<>::take_away(flips, lowering_of, view().counter(index).revocations);
-  book().counter(index).revocations.fetch_add(1, std::memory_order_relaxed);
+LeaseWord LeaseTable::begin_flip(const Flip& flip, TimePoint now) {
+  const LeaseWord before = booked(flip.lease.slot);
+  expects(before.generation() == flip.lease.generation && before.state() < flip.to,
+          "a word only moves forward within its generation");
+  look_at_slot(flip.lease.slot);
+  const LeaseWord after = LeaseWord::make(flip.lease.generation, flip.to, flip.reason);
+  book().slot(flip.lease.slot).word.store(after.bits, std::memory_order_relaxed);
+  for (const TableView<std::byte> lines : {book(), view()}) {
+    if (before.state() != LeaseState::Live) break;
+    lines.slot(flip.lease.slot)
+        .flipped_boottime_ns.store(now.boottime_ns, std::memory_order_relaxed);
+  }
+  return after;
 }
 
 void LeaseTable::set_deadline(LeaseId lease, TimePoint deadline) {

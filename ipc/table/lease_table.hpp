@@ -17,6 +17,7 @@
 #include "ipc/region/memory_object.hpp"
 #include "ipc/segment_layout.hpp"
 
+#include "ipc/launch_gate.hpp"
 #include "ipc/lease_word.hpp"
 
 namespace leasehold {
@@ -38,7 +39,20 @@ class LeaseTable {
     LeaseState to;
     RevokeReason reason;
   };
-  void take_away(WorkerId worker, std::span<const Flip> flips, TimePoint now);
+  /// `Memory` is the machine's; the simulator steps through the same stores over its own.
+  template <class Memory = StdMemory>
+  void take_away(WorkerId worker, std::span<const Flip> flips, TimePoint now) {
+    const auto index = static_cast<std::uint32_t>(worker.value);
+    look_at_counter(index);
+    RevokeCore<Memory>::take_away(
+        flips,
+        [&](const Flip& flip) -> typename RevokeCore<Memory>::Lowering {
+          const LeaseWord after = begin_flip(flip, now);
+          return {&Memory::word(view().slot(flip.lease.slot).word), after.bits};
+        },
+        Memory::word(view().counter(index).revocations));
+    book().counter(index).revocations.fetch_add(1, std::memory_order_relaxed);
+  }
 
   void set_deadline(LeaseId lease, TimePoint deadline);
   void set_drain_deadline(LeaseId lease, TimePoint deadline);
@@ -68,6 +82,8 @@ class LeaseTable {
   TableView<std::byte> view() const { return {mapping_.data()}; }
   TableView<std::byte> book() { return {book_.front().bytes}; }
   LeaseWord booked(std::uint32_t slot) { return {book().slot(slot).word.load()}; }
+  /// Books the flip; what is to be stored.
+  LeaseWord begin_flip(const Flip& flip, TimePoint now);
   void look_at_slot(std::uint32_t slot);
   void look_at_counter(std::uint32_t worker);
   bool slot_is_as_booked(std::uint32_t slot);

@@ -1,0 +1,237 @@
+// What the broker's effects do to the simulated machine, and what the outside sees of them.
+#include "tests/simulation/memory.hpp"
+#include "tests/simulation/model_broker.hpp"
+#include "tests/simulation/model_worker.hpp"
+
+namespace leasehold::simulation {
+
+// --------------------------------------------------------------------------------------
+// transitions
+
+void Broker::met(const Transition& transition) {
+  around_.coverage.happened(transition);
+  const auto& fault = around_.machine.fault;
+  if (fault && fault->struck != nullptr) {
+    around_.coverage.met(transition, {fault->site, fault->strike});
+  }
+}
+
+void Broker::observe_workers() {
+  for (const auto& [id, worker] : state.workers.all()) {
+    const auto [known, fresh] = workers_.try_emplace(id, worker.state);
+    if (fresh || known->second == worker.state) continue;
+    met({Kind::Worker, static_cast<std::uint8_t>(known->second),
+         static_cast<std::uint8_t>(worker.state)});
+    known->second = worker.state;
+  }
+}
+
+void Broker::saw(const events::LeaseStateChanged& changed) {
+  LeaseState from = LeaseState::Live;
+  if (changed.state == LeaseState::Fenced) from = LeaseState::Revoked;
+  if (changed.state == LeaseState::Live) {
+    from = changed.lease.generation == 1 ? LeaseState::Closed : LeaseState::Fenced;
+  }
+  met({Kind::Lease, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(changed.state)});
+  if (changed.state == LeaseState::Fenced) around_.judge.fenced(changed.lease, changed.proof);
+}
+
+void Broker::saw(const events::RegionStateChanged& changed) {
+  if (changed.kind != "extent") return saw_region(changed);
+  for (int i = 0; i < kExtentStateCount; ++i) {
+    const auto to = static_cast<ExtentState>(i);
+    if (name(to) == changed.state) saw_extent(changed, to);
+  }
+}
+
+void Broker::saw_extent(const events::RegionStateChanged& changed, ExtentState to) {
+  ExtentState& seen = extents_[changed.region];
+  if (!may_become(seen, to)) violated("an extent moved against its table");
+  if (to == ExtentState::Free) around_.judge.freed(ExtentId{changed.region});
+  met({Kind::Extent, static_cast<std::uint8_t>(seen), static_cast<std::uint8_t>(to)});
+  seen = to;
+}
+
+void Broker::saw_region(const events::RegionStateChanged& changed) {
+  if (changed.state == "Free") {
+    regions_.erase(changed.region);
+    return;
+  }
+  for (int i = 0; i < kRegionStateCount; ++i) {
+    const auto to = static_cast<RegionState>(i);
+    if (name(to) != changed.state) continue;
+    const auto [known, fresh] = regions_.try_emplace(changed.region, to);
+    if (fresh) return;
+    met({Kind::Region, static_cast<std::uint8_t>(known->second), static_cast<std::uint8_t>(to)});
+    known->second = to;
+  }
+}
+
+// --------------------------------------------------------------------------------------------
+// words
+
+/// A full disk refuses what grants, and nothing else.
+void Broker::perform(const effect::Journal& effect) {
+  Fiber::pause();
+  disk_full_ = effect.batch.grants && around_.machine.one_in(32);
+  if (around_.machine.reach(FaultSite::BrokerJournalWritten, *this)) Fiber::pause();
+}
+
+void Broker::perform(const effect::PublishGrant& effect) {
+  if (around_.machine.reach(FaultSite::BrokerGrantDecided, *this)) Fiber::pause();
+  Fiber::pause();
+  const auto found = state.leases.find(effect.lease);
+  const bool engine = found && (*found)->scope == wire::LeaseScope::Engine;
+  around_.judge.granted(effect.lease, (*found)->worker(), engine);
+  table.grant(effect.lease, effect.deadline);
+  if (around_.machine.reach(FaultSite::BrokerGrantPublished, *this)) Fiber::pause();
+}
+
+void Broker::perform(const effect::TakeAway& effect) {
+  std::vector<LeaseTable::Flip> flips;
+  for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
+  const bool fences = flips.front().to == LeaseState::Fenced;
+  if (fences && around_.machine.reach(FaultSite::BrokerFenceDecided, *this)) Fiber::pause();
+  Fiber::pause();
+  if (fences) {
+    for (const auto& flip : flips) around_.judge.taken_away(flip.lease, flip.to);
+  }
+  table.take_away<SimulatedMemory>(effect.worker, flips, effect.at);
+  if (fences) return;
+  for (const auto& flip : flips) around_.judge.taken_away(flip.lease, flip.to);
+  if (around_.machine.reach(FaultSite::BrokerRevokePublished, *this)) Fiber::pause();
+}
+
+void Broker::perform(const effect::SetDeadline& effect) {
+  table.set_deadline(effect.lease, effect.deadline);
+}
+
+void Broker::perform(const effect::SetDrainDeadline& effect) {
+  table.set_drain_deadline(effect.lease, effect.deadline);
+}
+
+void Broker::perform(const effect::BeginQuietWatch& effect) {
+  Fiber::pause();
+  const auto link = links_.find(effect.worker);
+  quiet_.watch(link->second.line->reader, {effect.worker, effect.scope, effect.leases});
+}
+
+// ------------------------------------------------------------------------------------------
+// workers
+
+void Broker::perform(const effect::BindWorker& effect) {
+  Connection* connection = connections_.at(effect.connection);
+  links_[effect.worker] = {connection, take_spare_line()};
+  auto* worker = dynamic_cast<Worker*>(connection->ends[Connection::kClient].process);
+  around_.judge.attached(effect.worker, *worker);
+}
+
+void Broker::perform(const effect::ForgetWorker& effect) {
+  quiet_.forget(effect.worker);
+  std::erase_if(outstanding_, [&](const auto& entry) {
+    return entry.second.connection == links_.at(effect.worker).connection;
+  });
+}
+
+void Broker::perform(const effect::SendGrant& effect) {
+  Fiber::pause();
+  const wire::LeaseGrant& grant = effect.grant;
+  if (disk_full_ || around_.machine.one_in(48)) {
+    const Error none{Errc::OutOfMemory, "no memory"};
+    return receive(GrantAnswered{grant.lease, grant.extents, none, false});
+  }
+  for (const ExtentId extent : grant.extents) around_.judge.object_made(extent, grant.lease);
+  around_.judge.grant_sent(grant.lease);
+  Connection& to = *links_.at(effect.worker).connection;
+  const std::uint64_t number = expect_answer(to, [grant](Error error) -> Event {
+    return GrantAnswered{grant.lease, grant.extents, error, true};
+  });
+  if (!to.is_open()) return;  // its closing settles the call
+  auto* worker = dynamic_cast<Worker*>(to.ends[Connection::kClient].process);
+  around_.machine.send(to, Connection::kClient,
+                       [worker, grant, number] { worker->on_grant(grant, number); });
+}
+
+void Broker::perform(const effect::SendUnmap& effect) {
+  Fiber::pause();
+  Connection& to = *links_.at(effect.worker).connection;
+  const std::uint64_t number = expect_answer(
+      to, [lease = effect.lease](Error error) -> Event { return UnmapAnswered{lease, error}; });
+  outstanding_[number].give_up = TimePoint{INT64_MAX};  // its ladder ends the worker
+  auto* worker = dynamic_cast<Worker*>(to.ends[Connection::kClient].process);
+  around_.machine.send(to, Connection::kClient,
+                       [worker, lease = effect.lease, number] { worker->on_unmap(lease, number); });
+}
+
+void Broker::perform(const effect::SendReclaim& effect) {
+  Fiber::pause();
+  Connection& to = *links_.at(effect.worker).connection;
+  const std::uint64_t number =
+      expect_answer(to, [lease = effect.lease, call = effect.call](Error error) -> Event {
+        return ReclaimAnswered{lease, call, std::unexpected(error)};
+      });
+  auto* worker = dynamic_cast<Worker*>(to.ends[Connection::kClient].process);
+  around_.machine.send(to, Connection::kClient,
+                       [worker, asked = effect, number] { worker->on_reclaim(asked, number); });
+}
+
+void Broker::perform(const effect::KillWorker& effect) {
+  links_.at(effect.worker).connection->ends[Connection::kClient].process->kill_pending = true;
+}
+
+// -------------------------------------------------------------------------------------------
+// memory
+
+void Broker::perform(const effect::PunchExtents& effect) {
+  Fiber::pause();
+  for (const ExtentId extent : effect.extents) around_.judge.punched(extent);
+  if (around_.machine.reach(FaultSite::BrokerScrubbed, *this)) Fiber::pause();
+}
+
+void Broker::perform(const effect::VerifyExtents& effect) {
+  Fiber::pause();
+  ExtentsVerified verified;
+  for (const ExtentId extent : effect.extents) {
+    verified.entries.push_back({extent, around_.judge.verified(extent)});
+  }
+  receive(std::move(verified));
+}
+
+void Broker::perform(const effect::CreateRegion& effect) {
+  std::optional<Error> refused;
+  if (disk_full_ || around_.machine.one_in(32)) refused = Error{Errc::OutOfMemory, "no memory"};
+  receive(RegionCreated{effect.region, refused});
+}
+
+void Broker::perform(const effect::SealRegion& effect) {
+  std::optional<Error> refused;
+  if (around_.machine.one_in(8)) refused = Error{Errc::StillWritable, "mapped"};
+  receive(RegionSealed{effect.region, refused});
+}
+
+void Broker::perform(const effect::ScrubRegion& effect) {
+  Fiber::pause();
+  const bool soiled = around_.machine.one_in(2);  // the loader wrote after it had let go
+  receive(RegionScrubbed{effect.region, soiled ? 4096u : 0u});
+}
+
+void Broker::perform(const effect::CloseRegion&) {}
+
+// ------------------------------------------------------------------------------------------
+// answers
+
+void Broker::perform(const effect::Reply& effect) {
+  const auto found = waiting_.find(effect.call);
+  if (found == waiting_.end()) violated("a call was answered twice, or nobody made it");
+  const Waiting waiting = std::move(found->second);
+  waiting_.erase(found);
+  if (waiting.connection == nullptr) return;  // an operator's; nobody reads it
+  around_.machine.send(*waiting.connection, Connection::kClient,
+                       [waiting, answer = effect.answer] { waiting.on_reply(answer); });
+}
+
+void Broker::perform(const effect::AppendEvent& effect) {
+  std::visit([this](const auto& event) { saw(event); }, effect.event);
+}
+
+}  // namespace leasehold::simulation

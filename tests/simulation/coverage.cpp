@@ -1,0 +1,139 @@
+#include "tests/simulation/coverage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "broker/extents.hpp"
+#include "broker/weights.hpp"
+#include "broker/workers.hpp"
+#include "ipc/lease_word.hpp"
+
+namespace leasehold::simulation {
+namespace {
+
+template <class State>
+void add_table(std::vector<Transition>& all, Kind kind, int state_count) {
+  for (int from = 0; from < state_count; ++from) {
+    for (int to = 0; to < state_count; ++to) {
+      if (!may_become(static_cast<State>(from), static_cast<State>(to))) continue;
+      all.push_back({kind, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to)});
+    }
+  }
+}
+
+std::vector<Transition> make_transitions() {
+  std::vector<Transition> all;
+  add_table<LeaseState>(all, Kind::Lease, kLeaseStateCount);
+  add_table<ExtentState>(all, Kind::Extent, kExtentStateCount);
+  add_table<WorkerState>(all, Kind::Worker, kWorkerStateCount);
+  add_table<RegionState>(all, Kind::Region, kRegionStateCount);
+  return all;
+}
+
+std::string state_name(Kind kind, std::uint8_t state) {
+  constexpr std::string_view kWorkers[kWorkerStateCount] = {"Attached", "Ready", "Lost", "Gone"};
+  switch (kind) {
+    case Kind::Lease:
+      return std::string(name(static_cast<LeaseState>(state)));
+    case Kind::Extent:
+      return std::string(name(static_cast<ExtentState>(state)));
+    case Kind::Worker:
+      return std::string(kWorkers[state]);
+    case Kind::Region:
+      return std::string(name(static_cast<RegionState>(state)));
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<Transition>& all_transitions() {
+  static const std::vector<Transition> all = make_transitions();
+  return all;
+}
+
+std::optional<std::size_t> index_of(const Transition& transition) {
+  const auto& all = all_transitions();
+  const auto found = std::ranges::find(all, transition);
+  if (found == all.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - all.begin());
+}
+
+std::string name(const Transition& transition) {
+  constexpr std::string_view kKinds[] = {"lease", "extent", "worker", "region"};
+  return fmt::format("{} {} -> {}", kKinds[static_cast<unsigned>(transition.kind)],
+                     state_name(transition.kind, transition.from),
+                     state_name(transition.kind, transition.to));
+}
+
+std::string name(FaultColumn column) {
+  return fmt::format("{}:{}", name(column.site), column.strike == Strike::Kill ? "kill" : "stop");
+}
+
+Coverage::Coverage() : met_(all_transitions().size()), happened_(all_transitions().size()) {}
+
+void Coverage::met(const Transition& transition, FaultColumn column) {
+  if (const auto row = index_of(transition)) ++met_[*row][index_of(column)];
+}
+
+void Coverage::happened(const Transition& transition) {
+  if (const auto row = index_of(transition)) ++happened_[*row];
+}
+
+void Coverage::add(const Coverage& other) {
+  for (std::size_t row = 0; row < met_.size(); ++row) {
+    happened_[row] += other.happened_[row];
+    for (std::size_t i = 0; i < kColumnCount; ++i) met_[row][i] += other.met_[row][i];
+  }
+  for (std::size_t i = 0; i < kColumnCount; ++i) struck_[i] += other.struck_[i];
+}
+
+std::vector<std::string> Coverage::shortfalls(std::uint64_t least) const {
+  std::vector<std::string> found;
+  for (std::size_t row = 0; row < met_.size(); ++row) {
+    for (std::size_t i = 0; i < kColumnCount; ++i) {
+      const Transition& transition = all_transitions()[row];
+      if (met_[row][i] >= least || why_impossible(transition, column_at(i))) continue;
+      found.push_back(fmt::format("{} met {} {} times, {} wanted", name(transition),
+                                  name(column_at(i)), met_[row][i], least));
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> Coverage::wrongly_impossible() const {
+  std::vector<std::string> found;
+  for (std::size_t row = 0; row < met_.size(); ++row) {
+    for (std::size_t i = 0; i < kColumnCount; ++i) {
+      const auto why = why_impossible(all_transitions()[row], column_at(i));
+      if (!why || met_[row][i] == 0) continue;
+      found.push_back(fmt::format("{} met {} {} times, declared impossible: {}",
+                                  name(all_transitions()[row]), name(column_at(i)), met_[row][i],
+                                  *why));
+    }
+  }
+  return found;
+}
+
+std::string Coverage::table() const {
+  std::string text = "faults struck\n";
+  for (std::size_t i = 0; i < kColumnCount; ++i) {
+    text += fmt::format("  {:>9}  {}\n", struck_[i], name(column_at(i)));
+  }
+  text += "transitions: how often, and the fewest meetings with a fault that can meet it\n";
+  for (std::size_t row = 0; row < met_.size(); ++row) {
+    std::uint64_t fewest = ~std::uint64_t{0};
+    std::string where = "no fault";
+    for (std::size_t i = 0; i < kColumnCount; ++i) {
+      if (met_[row][i] >= fewest || why_impossible(all_transitions()[row], column_at(i))) continue;
+      fewest = met_[row][i];
+      where = name(column_at(i));
+    }
+    text += fmt::format("  {:>9}  {:<36} {:>8}  {}\n", happened_[row], name(all_transitions()[row]),
+                        where == "no fault" ? 0 : fewest, where);
+  }
+  return text;
+}
+
+}  // namespace leasehold::simulation

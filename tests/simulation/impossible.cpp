@@ -1,0 +1,57 @@
+// Pairs of transition and fault that cannot meet, each with its reason.
+#include "broker/extents.hpp"
+#include "broker/weights.hpp"
+#include "broker/workers.hpp"
+#include "tests/simulation/coverage.hpp"
+
+namespace leasehold::simulation {
+namespace {
+
+constexpr Transition of(ExtentState from, ExtentState to) {
+  return {Kind::Extent, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to)};
+}
+
+bool is_brokers(FaultSite site) {
+  return name(site).starts_with("broker.");
+}
+
+/// Labels this machine comes by. Who adds one says here whether it does.
+bool is_reached(FaultSite site) {
+  switch (site) {
+    case FaultSite::BrokerJournalWritten:
+    case FaultSite::BrokerGrantDecided:
+    case FaultSite::BrokerGrantPublished:
+    case FaultSite::BrokerRevokePublished:
+    case FaultSite::BrokerFenceDecided:
+    case FaultSite::BrokerScrubbed:
+    case FaultSite::WorkerAttached:
+    case FaultSite::WorkerWeightsFilled:
+    case FaultSite::WorkerExtentsMapped:
+    case FaultSite::WorkerUnitPolled:
+    case FaultSite::WorkerCommitBeforeRecord:
+    case FaultSite::WorkerCommitAfterRecord:
+    case FaultSite::WorkerExtentsUnmapped:
+    case FaultSite::TenantLeaseAcquired:
+    case FaultSite::TenantRequestSubmitted:
+    case FaultSite::TenantTokenReceived:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<std::string> why_impossible(const Transition& transition, FaultColumn column) {
+  using enum ExtentState;
+  if (transition == of(Draining, Retained) || transition == of(Retained, Scrubbing)) {
+    return "nothing is kept for adoption yet";
+  }
+  if (transition == of(Quarantined, Scrubbing)) return "only an operator clears it, by hand";
+  if (!is_reached(column.site)) return "no code of that kind is simulated";
+  if (is_brokers(column.site) && column.strike == Strike::Kill) {
+    return "this machine has no disk to recover from; tests/process kills brokers";
+  }
+  return std::nullopt;
+}
+
+}  // namespace leasehold::simulation

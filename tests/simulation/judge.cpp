@@ -1,0 +1,230 @@
+#include "tests/simulation/judge.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/simulation/model_worker.hpp"
+
+namespace leasehold::simulation {
+
+thread_local Running running_schedule;
+bool expect_violation = false;
+bool tracing = false;
+
+void trace(const std::string& line) {
+  std::printf("%5llu  %s\n", static_cast<unsigned long long>(running_schedule.machine->step),
+              line.c_str());
+}
+
+void violated(const std::string& what) {
+  const std::uint64_t step = running_schedule.machine ? running_schedule.machine->step : 0;
+  std::printf("violation in schedule %llu of its thread, step %llu: %s\nrun again with SEED=%llu\n",
+              static_cast<unsigned long long>(running_schedule.schedule),
+              static_cast<unsigned long long>(step), what.c_str(),
+              static_cast<unsigned long long>(running_schedule.seed));
+  std::fflush(stdout);
+  std::_Exit(expect_violation ? 0 : 1);
+}
+
+Judge::Lease& Judge::at(LeaseId lease) {
+  const auto found = slots_.find(lease.slot);
+  if (found == slots_.end() || found->second.id != lease) {
+    violated(fmt::format("lease {} is not the one in its slot", to_string(lease)));
+  }
+  return found->second;
+}
+
+void Judge::granted(LeaseId lease, AttachmentId worker, bool engine) {
+  Lease& slot = slots_[lease.slot];
+  if (slot.id.generation >= lease.generation) {
+    violated(fmt::format("generation of {} did not grow: {} stood there", to_string(lease),
+                         to_string(slot.id)));
+  }
+  if (slot.id.generation != 0 && slot.state != LeaseState::Fenced) {
+    violated(fmt::format("{} granted over an unfenced {}", to_string(lease), to_string(slot.id)));
+  }
+  slot = Lease{.id = lease, .worker = worker, .engine = engine};
+  if (tracing) trace(fmt::format("{} granted on attachment {}", to_string(lease), worker.value));
+}
+
+void Judge::taken_away(LeaseId lease, LeaseState to) {
+  Lease& slot = at(lease);
+  if (to == LeaseState::Revoked) slot.flipped_at = machine_->step;
+  if (to == LeaseState::Fenced) check_no_unit_in(slot);
+  slot.state = to;
+  if (tracing) trace(fmt::format("{} is {} now", to_string(lease), name(to)));
+}
+
+void Judge::grant_sent(LeaseId lease) {
+  at(lease).sent = true;
+}
+
+void Judge::check_no_unit_in(const Lease& lease) const {
+  const auto worker = workers_.find(lease.worker);
+  if (worker == workers_.end() || worker->second->is_dead()) return;
+  for (const UnitWatch* unit : worker->second->units()) {
+    if (unit->open && std::ranges::find(unit->leases, lease.id) != unit->leases.end()) {
+      violated(fmt::format("lease {} was fenced while a unit was at it", to_string(lease.id)));
+    }
+  }
+}
+
+void Judge::fenced(LeaseId lease, std::string_view proof) {
+  const Lease& slot = at(lease);
+  const auto worker = workers_.find(slot.worker);
+  const bool dead = worker != workers_.end() && worker->second->is_dead();
+  if (proof == "ProcessExit" && !dead) {
+    violated(fmt::format("{} was fenced by the exit of a worker that lives", to_string(lease)));
+  }
+  if (proof == "NeverMapped" && slot.sent) {
+    violated(fmt::format("{} was fenced as never mapped, but was sent", to_string(lease)));
+  }
+}
+
+void Judge::attached(AttachmentId attachment, const Worker& worker) {
+  workers_[attachment] = &worker;
+}
+
+void Judge::unit_opened(UnitWatch& unit, Touches touches, std::vector<LeaseId> leases) {
+  unit.open = true;
+  unit.touches = touches;
+  unit.leases = std::move(leases);
+  for (const LeaseId lease : unit.leases) {
+    const auto found = slots_.find(lease.slot);
+    if (found == slots_.end()) violated("a unit ran for a lease nobody granted");
+    const Lease& slot = found->second;
+    const bool flipped = slot.id != lease || slot.flipped_at != 0;
+    if (!flipped) continue;
+    // Only the unit that stood at the gate when the word went down may still run.
+    if (slot.id != lease || unit.called_at > slot.flipped_at) {
+      violated(fmt::format("a unit begun at step {} ran for {}, revoked at step {}", unit.called_at,
+                           to_string(lease), slot.flipped_at));
+    }
+    if (slot.state == LeaseState::Fenced) {
+      violated(fmt::format("a unit ran for {} after its fence", to_string(lease)));
+    }
+  }
+}
+
+void Judge::touched(const Worker& worker, const UnitWatch& unit, LeaseId lease, ExtentId extent) {
+  if (!unit.open || unit.touches != Touches::TenantMemory) violated("a touch outside a unit");
+  if (at(lease).state == LeaseState::Fenced) {
+    violated(
+        fmt::format("extent {} of {} touched after the fence", extent.value, to_string(lease)));
+  }
+  Object& object = objects_.at(extent);
+  if (object.lease != lease) violated("a unit touched an extent of another lease");
+  if (std::ranges::find(object.mappers, &worker) == object.mappers.end()) {
+    violated(fmt::format("extent {} touched after it was unmapped", extent.value));
+  }
+  object.allocated = true;
+}
+
+void Judge::mapped(const Worker& worker, ExtentId extent) {
+  if (tracing) trace(fmt::format("extent {} mapped", extent.value));
+  Object& object = objects_.at(extent);
+  if (std::ranges::find(object.mappers, &worker) != object.mappers.end()) return;
+  object.mappers.push_back(&worker);
+  object.allocated = true;  // prefaulted
+}
+
+void Judge::unmapped(const Worker& worker, ExtentId extent) {
+  if (tracing) trace(fmt::format("extent {} unmapped", extent.value));
+  std::erase(objects_.at(extent).mappers, &worker);
+}
+
+void Judge::died(const Worker& worker) {
+  for (auto& [id, object] : objects_) std::erase(object.mappers, &worker);
+}
+
+void Judge::soil(ExtentId extent) {
+  Object& object = objects_.at(extent);
+  object.soiled = true;
+  object.allocated = true;
+}
+
+void Judge::object_made(ExtentId extent, LeaseId lease) {
+  const auto [found, fresh] = objects_.try_emplace(extent, Object{.lease = lease});
+  if (found->second.lease != lease) violated("an extent of one lease was granted to another");
+  if (fresh) check_capacity();
+}
+
+/// Bytes that exist, whoever holds them, fit the capacity: what was given anew is truly back.
+void Judge::check_capacity() const {
+  std::uint64_t exist = 0;
+  for (const auto& [id, object] : objects_) {
+    if (object.open || !object.mappers.empty()) ++exist;
+  }
+  if (exist > capacity_extents_) {
+    violated(fmt::format("{} extents exist, {} fit", exist, capacity_extents_));
+  }
+}
+
+void Judge::punched(ExtentId extent) {
+  if (const auto found = objects_.find(extent); found != objects_.end()) {
+    found->second.allocated = found->second.soiled;
+  }
+}
+
+std::uint64_t Judge::verified(ExtentId extent) {
+  const auto found = objects_.find(extent);
+  if (found == objects_.end()) return 0;  // never made
+  if (found->second.allocated) return 4096;
+  found->second.open = false;
+  return 0;
+}
+
+void Judge::freed(ExtentId extent) {
+  const auto found = objects_.find(extent);
+  if (found == objects_.end()) return;
+  if (!found->second.mappers.empty()) {
+    violated(fmt::format("extent {} is free while somebody maps it", extent.value));
+  }
+  if (found->second.soiled) violated("memory touched after its fence became free");
+}
+
+Request& Judge::submitted(LeaseId lease, const Process& holder, const Process& worker,
+                          const Connection& stream) {
+  if (tracing) trace(fmt::format("{} submitted", to_string(lease)));
+  requests_.push_back({.id = requests_.size() + 1,
+                       .lease = lease,
+                       .holder = &holder,
+                       .worker = &worker,
+                       .stream = &stream});
+  return requests_.back();
+}
+
+void Judge::token_out(const Request& request, std::uint64_t commit_begun) {
+  const Lease& lease = at(request.lease);
+  if (lease.flipped_at != 0 && lease.flipped_at < commit_begun) {
+    violated(fmt::format("a token of {} left by a commit that began after its revocation",
+                         to_string(request.lease)));
+  }
+  if (tracing) trace(fmt::format("token for {}", to_string(request.lease)));
+  if (request.ends != 0) violated("a token left after its request had ended");
+}
+
+void Judge::ended(Request& request) {
+  if (tracing) trace(fmt::format("request {} of {} ends", request.id, to_string(request.lease)));
+  if (++request.ends > 1) {
+    violated(fmt::format("request {} of {} ended twice", request.id, to_string(request.lease)));
+  }
+}
+
+void Judge::at_rest() const {
+  for (const Request& request : requests_) {
+    const auto slot = slots_.find(request.lease.slot);
+    const bool live = slot->second.id == request.lease && slot->second.state == LeaseState::Live;
+    const bool heard =
+        request.holder->is_running() && request.worker->is_running() && request.stream->is_open();
+    if (!live && request.accepted && heard && request.ends != 1) {
+      violated(
+          fmt::format("the holder of {} was never told that it is over", to_string(request.lease)));
+    }
+  }
+}
+
+}  // namespace leasehold::simulation

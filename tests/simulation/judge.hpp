@@ -1,0 +1,120 @@
+/// Who watches from outside: sees every word, unit, mapping and answer, believes nobody's books.
+///
+/// A broken promise ends the program with the seed and the step; `expect_violation` turns that into
+/// success, for planted ones. Threads: one judge per machine.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "broker/effect.hpp"
+#include "ipc/launch_gate.hpp"
+#include "tests/simulation/machine.hpp"
+
+namespace leasehold::simulation {
+
+class Worker;
+
+/// Names the schedule under way on this thread, for whoever must report a broken promise.
+struct Running {
+  std::uint64_t seed = 0;
+  std::uint64_t schedule = 0;  ///< How many this thread has begun.
+  const Machine* machine = nullptr;
+};
+extern thread_local Running running_schedule;
+extern bool expect_violation;
+
+/// With SEED given: every event of the schedule, a line each.
+extern bool tracing;
+void trace(const std::string& line);
+
+[[noreturn]] void violated(const std::string& what);
+
+/// One unit in the making or at work, per gate thread.
+struct UnitWatch {
+  std::uint64_t called_at = 0;  ///< Step in which the thread came to the gate.
+  bool open = false;            ///< The gate let it in and it has not ended.
+  Touches touches{};
+  std::vector<LeaseId> leases;
+};
+
+/// A request as the outside counts it: one typed end, no token afterwards.
+struct Request {
+  std::uint64_t id = 0;
+  LeaseId lease;
+  const Process* holder = nullptr;
+  const Process* worker = nullptr;
+  const Connection* stream = nullptr;
+  bool accepted = false;
+  int ends = 0;
+};
+
+class Judge {
+ public:
+  Judge(const Machine& machine, std::uint64_t capacity_extents)
+      : machine_(&machine), capacity_extents_(capacity_extents) {}
+
+  // Words, as the broker stores them.
+  void granted(LeaseId lease, AttachmentId worker, bool engine);
+  void taken_away(LeaseId lease, LeaseState to);
+  void grant_sent(LeaseId lease);
+  void fenced(LeaseId lease, std::string_view proof);
+
+  // Workers.
+  void attached(AttachmentId attachment, const Worker& worker);
+  void unit_opened(UnitWatch& unit, Touches touches, std::vector<LeaseId> leases);
+  void touched(const Worker& worker, const UnitWatch& unit, LeaseId lease, ExtentId extent);
+  void mapped(const Worker& worker, ExtentId extent);
+  void unmapped(const Worker& worker, ExtentId extent);
+  void died(const Worker& worker);
+  /// A worker that writes after its fence: its memory must never be free again.
+  void soil(ExtentId extent);
+
+  // Memory objects, as the broker makes, punches and closes them.
+  void object_made(ExtentId extent, LeaseId lease);
+  void punched(ExtentId extent);
+  /// What the broker reads; closes the object when that is zero.
+  std::uint64_t verified(ExtentId extent);
+  void freed(ExtentId extent);
+
+  // Requests.
+  Request& submitted(LeaseId lease, const Process& holder, const Process& worker,
+                     const Connection& stream);
+  /// `commit_begun`: the step in which the commit came to the gate, if it did.
+  void token_out(const Request& request, std::uint64_t commit_begun);
+  void ended(Request& request);
+
+  /// Everything has come to rest: nobody who lives was left without an answer.
+  void at_rest() const;
+
+ private:
+  struct Lease {
+    LeaseId id;
+    AttachmentId worker;
+    bool engine = false;
+    bool sent = false;
+    LeaseState state = LeaseState::Live;
+    std::uint64_t flipped_at = 0;  ///< Step in which word *and* counter were down.
+  };
+  struct Object {
+    LeaseId lease;
+    bool open = true;  ///< The broker still has it.
+    bool soiled = false;
+    bool allocated = false;
+    std::vector<const Worker*> mappers;
+  };
+  Lease& at(LeaseId lease);
+  void check_no_unit_in(const Lease& lease) const;
+  void check_capacity() const;
+
+  const Machine* machine_;
+  std::uint64_t capacity_extents_;
+  std::map<std::uint32_t, Lease> slots_;
+  std::map<AttachmentId, const Worker*> workers_;
+  std::map<ExtentId, Object> objects_;
+  std::deque<Request> requests_;
+};
+
+}  // namespace leasehold::simulation

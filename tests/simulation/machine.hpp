@@ -1,0 +1,123 @@
+/// The simulated machine: processes that run, stand still or are dead; connections that deliver in
+/// order, late, or not at all; a clock and chance. Nothing here knows leases.
+///
+/// Lifetime: everything lives until the schedule is over, dead processes too, so a message may name
+/// its receiver by pointer. Threads: one machine per thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "broker/ids.hpp"
+#include "common/clock.hpp"
+#include "common/fault_point.hpp"
+#include "common/random.hpp"
+
+namespace leasehold::simulation {
+
+/// Runs at its receiver, when it arrives.
+using Message = std::function<void()>;
+
+enum class Life : std::uint8_t { Running, Stopped, Dead };
+enum class Role : std::uint8_t { Broker, Worker, Tenant };
+
+class Process {
+ public:
+  explicit Process(Role role) : role_(role) {}
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  virtual ~Process() = default;
+
+  Role role() const { return role_; }
+  bool is_running() const { return life == Life::Running; }
+  bool is_dead() const { return life == Life::Dead; }
+  /// May take a message now.
+  virtual bool accepts() const { return true; }
+  /// The kernel ends its threads and mappings; connections are the machine's business.
+  virtual void on_death() = 0;
+
+  Life life = Life::Running;
+  bool kill_pending = false;       ///< SIGKILL is on its way.
+  std::deque<Message> unfinished;  ///< What it does first when it goes on after a stop.
+
+ private:
+  Role role_;
+};
+
+struct Connection {
+  static constexpr int kClient = 0;
+  static constexpr int kServer = 1;
+
+  struct End {
+    Process* process = nullptr;
+    bool open = true;
+    std::deque<Message> inbox;
+    Message on_closed;  ///< Arrives after everything the other side got out.
+  };
+  ConnectionId id;
+  End ends[2];
+
+  bool is_open() const { return ends[0].open && ends[1].open; }
+};
+
+/// What an armed fault does to who comes by.
+enum class Strike : std::uint8_t { Kill, Stop };
+
+struct Fault {
+  FaultSite site{};
+  Strike strike{};
+  int arrivals_left = 1;
+  Process* struck = nullptr;
+};
+
+class Machine {
+ public:
+  explicit Machine(std::uint64_t seed) : random_(seed) {}
+
+  ManualClock clock;
+  std::optional<Fault> fault;
+  std::uint64_t step = 0;
+
+  std::uint32_t pick(std::uint64_t bound) {
+    return static_cast<std::uint32_t>(random_.below(bound));
+  }
+  bool one_in(std::uint64_t n) { return pick(n) == 0; }
+
+  template <class P, class... Args>
+  P& spawn(Args&&... args) {
+    auto process = std::make_unique<P>(std::forward<Args>(args)...);
+    P& spawned = *process;
+    processes_.push_back(std::move(process));
+    return spawned;
+  }
+  const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
+
+  Connection& connect(Process& client, Process& server);
+  /// Lost when either end is closed already.
+  void send(Connection& connection, int to, Message message);
+  /// One side hangs up: the other reads what was sent before, then the end.
+  void close(Connection& connection, int side);
+  /// Delivers one message somewhere; false when nobody can take one.
+  bool deliver();
+
+  /// A process that comes by a fault point. True: it was struck, and goes on only if it was stopped
+  /// and is continued.
+  bool reach(FaultSite site, Process& process);
+  /// As `reach`, for code that is no thread of its own: the rest is done unless the process was
+  /// killed there, after a stop when it goes on.
+  void reach_then(FaultSite site, Process& process, Message rest);
+  void kill(Process& process);
+
+ private:
+  void hang_up_dead(Connection& connection, int side);
+
+  SeededRandom random_;
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::uint64_t next_connection_ = 10;
+};
+
+}  // namespace leasehold::simulation

@@ -1,0 +1,192 @@
+#include "tests/simulation/model_broker.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "common/process.hpp"
+#include "tests/simulation/model_worker.hpp"
+
+namespace leasehold::simulation {
+namespace {
+
+BrokerConfig config() {
+  return {.slot_count = 5,
+          .capacity_bytes = kExtents * kExtentBytes,
+          .weights_capacity_bytes = 8ull << 20,
+          .fence_patience = std::chrono::seconds(2)};
+}
+
+constexpr Duration kCallPatience = std::chrono::seconds(10);
+
+std::vector<std::unique_ptr<Line>>& spare_lines() {
+  thread_local std::vector<std::unique_ptr<Line>> spare;
+  return spare;
+}
+
+}  // namespace
+
+std::unique_ptr<Line> take_spare_line() {
+  if (spare_lines().empty()) {
+    LineReader reader = LineReader::create().value();
+    LineWriter writer = LineWriter::attach(reader.writer_fd().value()).value();
+    return std::make_unique<Line>(Line{std::move(reader), std::move(writer)});
+  }
+  std::unique_ptr<Line> line = std::move(spare_lines().back());
+  spare_lines().pop_back();
+  for (std::uint32_t thread = 0; thread < Worker::kThreads; ++thread) {
+    line->writer.announce(thread).store(0);
+  }
+  return line;
+}
+
+namespace {
+
+/// The witness looks at a pidfd; this one is of a process that has exited and is not waited for.
+const UniqueFd& exited_process() {
+  static const UniqueFd pidfd = [] {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    UniqueFd fd = std::move(open_pidfd(child)).value();
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+    return fd;
+  }();
+  return pidfd;
+}
+
+}  // namespace
+
+Broker::Broker(Surroundings around)
+    : Process(Role::Broker),
+      state(config()),
+      table(LeaseTable::create(config().slot_count).value()),
+      reader(TableReader::attach(table.reader_fd().value()).value()),
+      around_(around) {
+  state.extents.choose_size(kBlockBytes);
+}
+
+Broker::~Broker() {
+  for (auto& [id, link] : links_) spare_lines().push_back(std::move(link.line));
+}
+
+Connection& Broker::connect(Process& client, Message on_closed) {
+  Connection& connection = around_.machine.connect(client, *this);
+  connections_[connection.id] = &connection;
+  connection.ends[Connection::kClient].on_closed = std::move(on_closed);
+  connection.ends[Connection::kServer].on_closed = [this, &connection] {
+    connection_closed(connection);
+  };
+  return connection;
+}
+
+void Broker::connection_closed(Connection& connection) {
+  std::vector<Event> failures;
+  for (const auto& [number, call] : outstanding_) {
+    if (call.connection != &connection || call.timed_out) continue;
+    failures.push_back(call.failed({Errc::ConnectionLost, "closed"}));
+  }
+  std::erase_if(outstanding_,
+                [&](const auto& entry) { return entry.second.connection == &connection; });
+  for (Event& failure : failures) receive(std::move(failure));
+  receive(ConnectionClosed{connection.id});
+  const Worker* worker = dynamic_cast<Worker*>(connection.ends[Connection::kClient].process);
+  if (!around_.plants.eof_is_proof || worker == nullptr) return;
+  if (const Worker* known = worker; known->attachment != AttachmentId{}) {
+    receive(WorkerExited{ExitObserver::observe(known->attachment, exited_process()).value()});
+  }
+}
+
+void Broker::process_exited(const Process& process, const Connection& connection) {
+  if (process.role() == Role::Tenant) return receive(HolderExited{connection.id});
+  for (const auto& [id, link] : links_) {
+    if (link.connection != &connection) continue;
+    return receive(WorkerExited{ExitObserver::observe(id, exited_process()).value()});
+  }
+}
+
+Caller Broker::caller_of(ConnectionId from, std::string request, std::string_view method) {
+  return {.call = CallId{next_call_++},
+          .connection = from,
+          .pid = 1,
+          .uid = 0,
+          .request_id = {std::move(request)},
+          .fingerprint = std::string(method)};
+}
+
+void Broker::answered(std::uint64_t number, Event event) {
+  const auto found = outstanding_.find(number);
+  if (found == outstanding_.end()) return;
+  const bool late = found->second.timed_out;
+  outstanding_.erase(found);
+  if (!late) receive(std::move(event));
+}
+
+std::uint64_t Broker::expect_answer(const Connection& connection,
+                                    std::function<Event(Error)> failed) {
+  const std::uint64_t number = next_outstanding_++;
+  outstanding_[number] = {.connection = &connection,
+                          .give_up = around_.machine.clock.now() + kCallPatience,
+                          .failed = std::move(failed)};
+  return number;
+}
+
+void Broker::live() {
+  for (;;) {
+    while (queue_.empty()) Fiber::pause();
+    const Event event = std::move(queue_.front());
+    queue_.pop_front();
+    handling_ = true;
+    handle(event);
+    check_words();
+    handling_ = false;
+  }
+}
+
+void Broker::handle(const Event& event) {
+  if (tracing) trace(fmt::format("broker decides event {}", event.index()));
+  const std::vector<Effect> effects = decide(state, event, around_.machine.clock.now());
+  observe_workers();
+  disk_full_ = false;
+  perform_all(effects, *this);
+}
+
+/// What the books say is what stands in the table, once the effects are done.
+void Broker::check_words() const {
+  state.leases.for_each([&](const LeaseRecord& record) {
+    const LeaseWord expected =
+        LeaseWord::make(record.id().generation, record.state(), reason_of(record.lease));
+    if (table.word(record.id().slot) != expected) {
+      violated("the word of " + to_string(record.id()) + " is not what the books say");
+    }
+  });
+}
+
+void Broker::look_around() {
+  bell_ = false;
+  if (auto proofs = quiet_.observe(); !proofs.empty()) receive(QuietObserved{std::move(proofs)});
+  const TimePoint now = around_.machine.clock.now();
+  for (auto& [number, call] : outstanding_) {
+    if (call.give_up > now || call.timed_out || !call.failed) continue;
+    call.timed_out = true;
+    receive(call.failed({Errc::TimedOut, "no answer"}));
+  }
+  if (const auto due = next_deadline(state); due && *due <= now) receive(Tick{});
+}
+
+std::string Broker::debts() const {
+  std::string owed;
+  if (!outstanding_.empty()) owed += fmt::format(" {} calls to workers", outstanding_.size());
+  if (quiet_.is_waiting()) owed += " quiet";
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (record.is(LeaseState::Live)) return;
+    const leasehold::Worker& worker = *state.workers.find(record.worker());
+    owed += fmt::format(" {}({}, worker {} in state {}{})", to_string(record.id()),
+                        name(record.state()), worker.id.value, static_cast<int>(worker.state),
+                        worker.killed ? ", killed" : "");
+  });
+  return owed;
+}
+
+}  // namespace leasehold::simulation

@@ -1,0 +1,117 @@
+#include "tests/simulation/model_tenant.hpp"
+
+#include <fmt/format.h>
+
+namespace leasehold::simulation {
+
+Tenant::Tenant(Surroundings around, Broker& broker, std::string name, FindWorker find_worker)
+    : Process(Role::Tenant),
+      around_(around),
+      broker_(&broker),
+      name_(std::move(name)),
+      find_worker_(std::move(find_worker)) {
+  link_ = &broker.connect(*this, [] {});
+}
+
+template <class Sent>
+void Tenant::tell_broker(Sent message) {
+  around_.machine.send(*link_, Connection::kServer, [this, message = std::move(message)] {
+    broker_->call(*link_, message, [](const Result<Answer>&) {});
+  });
+}
+
+void Tenant::act() {
+  if (!lease_ && !asking_) return acquire();
+  if (asked_ && around_.machine.one_in(6)) return send_acquire();  // as if the answer were lost
+  if (!lease_) return;
+  if (request_ == nullptr && around_.machine.pick(4) != 0) return submit();
+  resize_or_leave();
+}
+
+void Tenant::resize_or_leave() {
+  switch (around_.machine.pick(8)) {
+    case 0:
+    case 1:
+      return tell_broker(wire::LeaseRenew{.lease = *lease_});
+    case 2:
+    case 3:
+      return tell_broker(wire::LeaseGrow{.lease = *lease_, .extents = 1 + around_.machine.pick(2)});
+    case 4:
+    case 5:
+      return tell_broker(
+          wire::LeaseShrink{.lease = *lease_, .extents = 1 + around_.machine.pick(2)});
+    case 6:
+      if (stream_ != nullptr) around_.machine.close(*stream_, Connection::kClient);
+      request_ = nullptr;
+      return;
+    default:
+      tell_broker(wire::LeaseRelease{.lease = *lease_});
+      lease_.reset();  // a request that runs is ended by the worker
+  }
+}
+
+void Tenant::acquire() {
+  Machine& machine = around_.machine;
+  asked_ = wire::LeaseAcquire{.tenant = {name_},
+                              .blocks = machine.pick(28),
+                              .ttl_ms = machine.one_in(3) ? 400 + machine.pick(3000) : 0,
+                              .replaces = machine.one_in(2) ? lost_ : std::nullopt,
+                              .request_id = {fmt::format("{}-{}", link_->id.value, machine.step)}};
+  send_acquire();
+}
+
+void Tenant::send_acquire() {
+  asking_ = true;
+  around_.machine.send(*link_, Connection::kServer, [this, acquire = *asked_] {
+    broker_->call(*link_, acquire,
+                  [this, request = acquire.request_id.value](const Result<Answer>& answer) {
+                    acquired(request, answer);
+                  });
+  });
+}
+
+void Tenant::acquired(const std::string& request, const Result<Answer>& answer) {
+  asking_ = false;
+  if (!answer) return;
+  const auto& given = std::get<wire::LeaseAcquired>(answer->body);
+  const auto [known, fresh] = granted_.try_emplace(request, given.lease);
+  if (known->second != given.lease) violated("the same request id was answered by two leases");
+  if (!fresh) return;
+  lease_ = given.lease;
+  worker_ = given.worker;
+  request_ = nullptr;
+  around_.machine.reach_then(FaultSite::TenantLeaseAcquired, *this, [this] { submit(); });
+}
+
+void Tenant::submit() {
+  Worker* worker = lease_ ? find_worker_(worker_) : nullptr;
+  if (worker == nullptr) return;
+  stream_ = &around_.machine.connect(*this, *worker);
+  Request& request = around_.judge.submitted(*lease_, *this, *worker, *stream_);
+  request_ = &request;
+  stream_->ends[Connection::kClient].on_closed = [this, &request] { hear_end(request); };
+  stream_->ends[Connection::kServer].on_closed = [worker, &request] { worker->cancel(request); };
+  around_.machine.send(*stream_, Connection::kServer, [this, worker, &request, stream = stream_] {
+    worker->on_submit(
+        request, *stream, [this, &request] { hear_token(request); },
+        [this, &request] { hear_end(request); });
+  });
+  around_.machine.reach_then(FaultSite::TenantRequestSubmitted, *this, [] {});
+}
+
+void Tenant::hear_token(const Request& request) {
+  if (request_ != &request) return;
+  around_.machine.reach_then(FaultSite::TenantTokenReceived, *this, [] {});
+}
+
+/// The typed end, or the end of the stream: either says that this lease serves no more.
+void Tenant::hear_end(const Request& request) {
+  if (request_ != &request) return;
+  request_ = nullptr;
+  if (lease_ != request.lease) return;
+  lost_ = lease_;
+  if (around_.machine.one_in(2)) tell_broker(wire::LeaseRelease{.lease = *lease_});
+  lease_.reset();
+}
+
+}  // namespace leasehold::simulation

@@ -1,0 +1,127 @@
+/// A worker process of the simulated machine: its gates, stop board and gate sets are the real
+/// ones; the model around them stands still between any two accesses.
+///
+/// Thread 0 is the engine (forms steps, runs units, commits), thread 1 runs units of its steps.
+/// What arrives on sockets is handled between their accesses, as by the I/O thread.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "ipc/thread_gate.hpp"
+#include "tests/simulation/memory.hpp"
+#include "tests/simulation/model_broker.hpp"
+
+namespace leasehold::simulation {
+
+class Worker final : public Process, private RefusalListener {
+ public:
+  static constexpr std::uint32_t kThreads = 2;
+
+  Worker(Surroundings around, Broker& broker, std::string name);
+
+  AttachmentId attachment;
+
+  // What the broker asks, on its connection.
+  void on_grant(const wire::LeaseGrant& grant, std::uint64_t number);
+  void on_unmap(LeaseId lease, std::uint64_t number);
+  void on_reclaim(const effect::SendReclaim& asked, std::uint64_t number);
+
+  // What a holder asks, on a stream of its own.
+  void on_submit(Request& request, Connection& stream, Message on_token, Message on_end);
+  void cancel(const Request& request);
+
+  /// One step of the thread; false when it has nothing to do.
+  bool run(std::uint32_t thread);
+  /// One store leaves the thread's store buffer; false when none waits.
+  bool drain(std::uint32_t thread);
+  /// Timers: deadlines of running requests, a retry of what was refused.
+  void look_around();
+  /// Its socket to the broker breaks; the process goes on.
+  void lose_socket() { around_.machine.close(*link_, Connection::kClient); }
+
+  const std::string& worker_name() const { return name_; }
+  Connection& link() const { return *link_; }
+  bool is_serving() const { return ready_; }
+  std::array<const UnitWatch*, kThreads> units() const {
+    return {&threads_[0].unit, &threads_[1].unit};
+  }
+  void on_death() override;
+
+ private:
+  struct Thread {
+    std::unique_ptr<BasicThreadGate<SimulatedMemory>> gate;
+    std::unique_ptr<Fiber> fiber;
+    StoreBuffer buffer;
+    UnitWatch unit;
+    bool busy = false;
+  };
+  struct Running {
+    Request* request = nullptr;
+    Connection* stream = nullptr;
+    Message on_token;
+    Message on_end;
+    std::uint32_t place = 0;
+  };
+  struct Held {
+    std::vector<ExtentId> extents;
+    std::optional<Running> running;
+  };
+
+  // model_worker.cpp: the I/O side
+  void attach();
+  void attached(const Result<Answer>& answer);
+  void open_weights();
+  void weights_opened(const Result<Answer>& answer);
+  void publish_weights();
+  void say_ready();
+  void reply(std::uint64_t number, Event event);
+  void map(LeaseId lease, const std::vector<ExtentId>& extents);
+  void unmap_all(LeaseId lease);
+  void drop(LeaseId lease);
+  void end(Held& held);
+  LeaseState state_of(LeaseId lease) const;
+  std::optional<std::uint32_t> free_place() const;
+
+  // worker_engine.cpp: the threads
+  void engine();
+  void helper();
+  bool has_work() const;
+  void form_step();
+  void run_units(Thread& thread, std::uint32_t count);
+  SequenceMask run_unit(Thread& thread, UnitLabel label);
+  void touch_memory(Thread& thread, SequenceMask live);
+  void commit();
+  void refused(const Refusal& refusal) noexcept override;
+  void quiet_progress() noexcept override;
+
+  Surroundings around_;
+  Broker* broker_;
+  std::string name_;
+  Connection* link_ = nullptr;
+  const Line* line_ = nullptr;
+  WorkerId index_;
+  StopBoard stops_;
+  std::array<Thread, kThreads> threads_;
+  std::map<LeaseId, Held> held_;
+  std::map<LeaseId, int> grants_on_the_way_;
+  std::deque<Message> posted_;  ///< For the engine, between two steps.
+
+  RegionId region_;
+  std::optional<LeaseId> engine_lease_;
+  bool weights_ready_ = false;
+  bool asking_ = false;  ///< A call about weights is under way.
+  bool ready_ = false;
+
+  std::uint64_t step_ = 0;
+  std::optional<GateSet> set_;
+  struct Part {
+    LeaseId lease;
+    std::vector<ExtentId> extents;
+  };
+  std::vector<Part> in_step_;
+  LeaseId step_engine_;
+  std::uint32_t helper_units_ = 0;
+};
+
+}  // namespace leasehold::simulation

@@ -1,0 +1,151 @@
+// The worker's threads: steps, units, commit. Everything that decides is the real gate.
+#include <algorithm>
+#include <bit>
+
+#include "tests/simulation/model_worker.hpp"
+
+namespace leasehold::simulation {
+namespace {
+
+constexpr std::uint32_t kUnitsPerStep = 2;  // of each thread
+
+UnitLabel label_of(std::uint32_t unit) {
+  if (unit % 2 == 0) return {LaunchSite::AttentionScores, 0, Touches::TenantMemory};
+  return {LaunchSite::FfnUp, 0, Touches::WeightsAndScratch};
+}
+
+}  // namespace
+
+bool Worker::run(std::uint32_t index) {
+  Thread& thread = threads_[index];
+  const bool has_turn = index == 0 ? has_work() : helper_units_ > 0;
+  if (!thread.fiber || (!thread.busy && !has_turn)) return false;
+  StoreBuffer::current = &thread.buffer;
+  thread.fiber->resume();
+  StoreBuffer::current = nullptr;
+  return true;
+}
+
+bool Worker::drain(std::uint32_t index) {
+  StoreBuffer& buffer = threads_[index].buffer;
+  if (buffer.empty()) return false;
+  buffer.drain_one();
+  return true;
+}
+
+bool Worker::has_work() const {
+  if (!posted_.empty()) return true;
+  if (!engine_lease_ || !weights_ready_) return false;
+  return std::ranges::any_of(held_,
+                             [](const auto& entry) { return entry.second.running.has_value(); });
+}
+
+void Worker::engine() {
+  for (;;) {
+    while (!has_work()) Fiber::pause();
+    threads_[0].busy = true;
+    while (!posted_.empty()) {
+      const Message message = std::move(posted_.front());
+      posted_.pop_front();
+      message();
+      while (!is_running()) Fiber::pause();  // struck on the way
+    }
+    form_step();
+    if (!in_step_.empty()) {
+      helper_units_ = kUnitsPerStep;
+      run_units(threads_[0], kUnitsPerStep);
+      while (helper_units_ > 0) Fiber::pause();
+      commit();
+    }
+    threads_[0].busy = false;
+    Fiber::pause();
+  }
+}
+
+void Worker::helper() {
+  for (;;) {
+    while (helper_units_ == 0) Fiber::pause();
+    threads_[1].busy = true;
+    run_units(threads_[1], kUnitsPerStep);
+    helper_units_ = 0;
+    threads_[1].busy = false;
+  }
+}
+
+void Worker::form_step() {
+  in_step_.clear();
+  if (!engine_lease_ || !weights_ready_) return;
+  set_.emplace(++step_, stops_, static_cast<RefusalListener&>(*this));
+  step_engine_ = *engine_lease_;
+  set_->add_engine_lease(broker_->reader.dependency(step_engine_).value());
+  for (const auto& [lease, held] : held_) {
+    if (!held.running) continue;
+    const LeaseDependency own[] = {broker_->reader.dependency(lease).value()};
+    set_->add_sequence(own, held.running->place);
+    in_step_.push_back({lease, held.extents});
+  }
+}
+
+void Worker::run_units(Thread& thread, std::uint32_t count) {
+  for (std::uint32_t unit = 0; unit < count; ++unit) {
+    run_unit(thread, label_of(unit));
+    Fiber::pause();
+  }
+}
+
+SequenceMask Worker::run_unit(Thread& thread, UnitLabel label) {
+  thread.unit.called_at = around_.machine.step;
+  return thread.gate->run(*set_, label, [&](const LaunchPermit& permit) {
+    std::vector<LeaseId> leases{step_engine_};
+    for (SequenceMask todo = permit.live(); todo != 0; todo &= todo - 1) {
+      if (label.touches != Touches::TenantMemory) break;
+      leases.push_back(in_step_[static_cast<std::size_t>(std::countr_zero(todo))].lease);
+    }
+    around_.judge.unit_opened(thread.unit, label.touches, std::move(leases));
+    if (around_.machine.reach(FaultSite::WorkerUnitPolled, *this)) Fiber::pause();
+    if (label.touches == Touches::TenantMemory) touch_memory(thread, permit.live());
+    Fiber::pause();
+    if (label.touches == Touches::TenantMemory) touch_memory(thread, permit.live());
+    thread.unit.open = false;
+  });
+}
+
+void Worker::touch_memory(Thread& thread, SequenceMask live) {
+  for (SequenceMask todo = live; todo != 0; todo &= todo - 1) {
+    const Part& part = in_step_[static_cast<std::size_t>(std::countr_zero(todo))];
+    for (const ExtentId extent : part.extents) {
+      around_.judge.touched(*this, thread.unit, part.lease, extent);
+    }
+  }
+}
+
+void Worker::commit() {
+  if (around_.machine.reach(FaultSite::WorkerCommitBeforeRecord, *this)) Fiber::pause();
+  const std::uint64_t begun = around_.machine.step;
+  SequenceMask decided = set_->all();
+  if (!around_.plants.commit_unread) {
+    decided = run_unit(threads_[0], {LaunchSite::Commit, 0, Touches::TenantMemory});
+  }
+  if (around_.machine.reach(FaultSite::WorkerCommitAfterRecord, *this)) Fiber::pause();
+  for (std::size_t i = 0; i < in_step_.size(); ++i) {
+    const auto held = held_.find(in_step_[i].lease);
+    if ((decided >> i & 1) == 0 || held == held_.end() || !held->second.running) continue;
+    const Running& running = *held->second.running;
+    around_.judge.token_out(*running.request, begun);
+    around_.machine.send(*running.stream, Connection::kClient, running.on_token);
+  }
+  if (set_->engine_refused()) weights_ready_ = false;
+}
+
+/// At most once per sequence and step; inside the unit that saw it, so it must not stand still.
+void Worker::refused(const Refusal& refusal) noexcept {
+  if (refusal.sequence == Refusal::kEngine) return;  // the step fails whole; requests wait
+  const auto held = held_.find(in_step_[refusal.sequence].lease);
+  if (held != held_.end() && held->second.running) end(held->second);
+}
+
+void Worker::quiet_progress() noexcept {
+  broker_->ring();
+}
+
+}  // namespace leasehold::simulation

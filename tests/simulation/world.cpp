@@ -1,0 +1,296 @@
+#include "tests/simulation/world.hpp"
+
+#include <fmt/format.h>
+
+namespace leasehold::simulation {
+namespace {
+
+constexpr int kSteps = 130;
+constexpr int kCalm = 150;             // a worker that serves never ends by itself
+constexpr int kStepsAfterFault = 280;  // what it leads to takes its time
+constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
+constexpr std::string_view kTenantNames[] = {"a", "b", "c"};
+
+}  // namespace
+
+World::World(std::uint64_t seed, Plants plants, Coverage& coverage)
+    : machine_(seed),
+      judge_(machine_, kExtents),
+      around_{machine_, judge_, coverage, plants},
+      broker_(&machine_.spawn<Broker>(around_)) {
+  running_schedule.seed = seed;
+  running_schedule.machine = &machine_;
+  ++running_schedule.schedule;
+}
+
+Worker& World::spawn_worker(std::size_t place) {
+  Worker& worker = machine_.spawn<Worker>(around_, *broker_, std::string(kWorkerNames[place]));
+  workers_[place] = &worker;
+  return worker;
+}
+
+Tenant& World::spawn_tenant(std::size_t place) {
+  Tenant& tenant = machine_.spawn<Tenant>(
+      around_, *broker_, std::string(kTenantNames[place]), [this](const std::string& name) {
+        Worker* worker = workers_[name == kWorkerNames[0] ? 0 : 1];
+        return worker->worker_name() == name ? worker : nullptr;
+      });
+  tenants_[place] = &tenant;
+  return tenant;
+}
+
+void World::arm_fault() {
+  const FaultColumn column = column_at(machine_.pick(kColumnCount));
+  const bool broker = name(column.site).starts_with("broker.");
+  machine_.fault = Fault{.site = column.site,
+                         .strike = broker ? Strike::Stop : column.strike,
+                         .arrivals_left = static_cast<int>(1 + machine_.pick(2))};
+}
+
+/// Some schedules begin with everybody starting up, most with a service at work.
+void World::begin() {
+  for (std::size_t place = 0; place < kTenants; ++place) {
+    broker_->call(wire::TenantAdmit{.tenant = {std::string(kTenantNames[place])},
+                                    .max_blocks = 16 + machine_.pick(32),
+                                    .ttl_ms = 3000});
+    spawn_tenant(place);
+  }
+  const bool at_work = machine_.pick(8) < 5;
+  if (!at_work) arm_fault();
+  for (std::size_t place = 0; place < kWorkers; ++place) spawn_worker(place);
+  if (!at_work) return;
+  calm_down(kCalm);
+  for (Worker* worker : workers_) worker->look_around();
+  calm_down(kCalm);
+  arm_fault();
+  for (Tenant* tenant : tenants_) {
+    if (tenant->is_running()) tenant->act();
+  }
+  calm_down(static_cast<int>(machine_.pick(90)));  // into the midst of decoding, for some
+}
+
+void World::run() {
+  begin();
+  for (int left = kSteps; left > 0; --left) {
+    const bool struck = machine_.fault->struck != nullptr;
+    take_step();
+    if (!struck && machine_.fault->struck != nullptr) left = kStepsAfterFault;
+    if (struck && left == kStepsAfterFault / 2) recover();
+  }
+  settle();
+  judge_.at_rest();
+  const Fault& fault = *machine_.fault;
+  if (fault.struck != nullptr) around_.coverage.struck({fault.site, fault.strike});
+}
+
+void World::take_step() {
+  ++machine_.step;
+  // Calm until the fault has struck, so that labels late in a request's life are reached; a storm
+  // afterwards.
+  const std::uint32_t all = machine_.fault->struck == nullptr ? 96 : 100;
+  for (int tries = 0; tries < 4; ++tries) {
+    const std::uint32_t what = machine_.pick(all);
+    const bool done = what < 29   ? run_thread()
+                      : what < 48 ? machine_.deliver()
+                      : what < 67 ? run_broker()
+                      : what < 77 ? run_tenant()
+                      : what < 80 ? run_operator()
+                      : what < 83 ? pass_time()
+                      : what < 86 ? drain_stores()
+                      : what < 89 ? notice_exit()
+                      : what < 92 ? look_around()
+                      : what < 95 ? signal_somebody()
+                                  : disturb_somebody();
+    if (done) return;
+  }
+}
+
+bool World::run_thread() {
+  Worker& worker = *workers_[machine_.pick(kWorkers)];
+  if (!worker.is_running()) return false;
+  const std::uint32_t first = machine_.pick(Worker::kThreads);
+  return worker.run(first) || worker.run((first + 1) % Worker::kThreads);
+}
+
+bool World::run_broker() {
+  if (!broker_->is_running() || !broker_->is_busy()) return false;
+  broker_->run();
+  return true;
+}
+
+bool World::run_tenant() {
+  Tenant& tenant = *tenants_[machine_.pick(kTenants)];
+  if (!tenant.is_running()) return false;
+  tenant.act();
+  return true;
+}
+
+LeaseId World::any_lease() {
+  const auto open = broker_->state.leases.open_leases();
+  if (open.empty() || machine_.one_in(16)) return {machine_.pick(5), 1 + machine_.pick(3)};
+  return open[machine_.pick(open.size())];
+}
+
+bool World::run_operator() {
+  if (!broker_->is_running() || broker_->is_busy()) return false;
+  const TenantId tenant{std::string(kTenantNames[machine_.pick(kTenants)])};
+  switch (machine_.pick(8)) {
+    case 0:
+      broker_->call(wire::LeaseRevoke{.tenant = tenant});
+      return true;
+    case 1:
+      broker_->call(wire::TenantAdmit{.tenant = tenant, .max_blocks = 8 + machine_.pick(40)});
+      return true;
+    case 2:
+    case 3:
+      broker_->call(wire::LeaseDrain{.lease = any_lease(), .grace_ms = machine_.pick(1500)});
+      return true;
+    default:
+      broker_->call(wire::LeaseRevoke{.lease = any_lease()});
+      return true;
+  }
+}
+
+bool World::pass_time() {
+  const auto due = next_deadline(broker_->state);
+  if (due && machine_.one_in(3)) {
+    const Duration left = *due - machine_.clock.now();
+    if (left > Duration{0}) machine_.clock.advance(left);
+    return true;
+  }
+  machine_.clock.advance(std::chrono::milliseconds(machine_.pick(400)));
+  return true;
+}
+
+bool World::drain_stores() {
+  Worker& worker = *workers_[machine_.pick(kWorkers)];
+  return worker.drain(0) || worker.drain(1);
+}
+
+void World::go_on(Process& process) {
+  process.life = Life::Running;
+  while (!process.unfinished.empty() && process.is_running()) {
+    const Message rest = std::move(process.unfinished.front());
+    process.unfinished.pop_front();
+    rest();
+  }
+}
+
+/// SIGKILL arrives, or SIGCONT.
+bool World::signal_somebody() {
+  bool signalled = false;
+  for (const auto& process : machine_.processes()) {
+    if (process->kill_pending) {
+      machine_.kill(*process);
+      const auto* worker = dynamic_cast<Worker*>(process.get());
+      const auto* tenant = dynamic_cast<Tenant*>(process.get());
+      exits_.push_back({process.get(), worker ? &worker->link() : &tenant->link()});
+      if (machine_.one_in(2)) notice_exit();  // before its sockets are seen to be closed
+      signalled = true;
+    } else if (process->life == Life::Stopped && machine_.one_in(2)) {
+      go_on(*process);
+      signalled = true;
+    }
+  }
+  return signalled;
+}
+
+bool World::notice_exit() {
+  if (exits_.empty() || !broker_->is_running() || broker_->is_busy()) return false;
+  const Exit exit = exits_.front();
+  exits_.pop_front();
+  broker_->process_exited(*exit.process, *exit.connection);
+  return true;
+}
+
+/// What died is started again, whoever stands still may go on, and the service gets back to work.
+void World::recover() {
+  for (std::size_t place = 0; place < kTenants; ++place) {
+    if (tenants_[place]->is_dead()) spawn_tenant(place);
+  }
+  for (std::size_t place = 0; place < kWorkers; ++place) {
+    if (workers_[place]->is_dead()) spawn_worker(place);
+  }
+  signal_somebody();
+  for (int round = 0; round < 4; ++round) {
+    for (Worker* worker : workers_) {
+      if (worker->is_running()) worker->look_around();
+    }
+    for (Tenant* tenant : tenants_) {
+      if (tenant->is_running()) tenant->act();
+    }
+    calm_down(30);
+  }
+}
+
+/// The service manager starts what has died; now and then a worker's socket breaks, or somebody is
+/// killed where no label is.
+bool World::disturb_somebody() {
+  const std::size_t place = machine_.pick(kWorkers);
+  const std::size_t tenant = machine_.pick(kTenants);
+  if (workers_[place]->is_dead()) return spawn_worker(place).is_running();
+  if (tenants_[tenant]->is_dead()) return spawn_tenant(tenant).is_running();
+  switch (machine_.pick(6)) {
+    case 0:
+      workers_[place]->lose_socket();
+      return true;
+    case 1:
+      workers_[place]->kill_pending = true;
+      return true;
+    case 2:
+      tenants_[tenant]->kill_pending = true;
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool World::look_around() {
+  if (broker_->is_running() && !broker_->is_busy() && machine_.one_in(2)) {
+    broker_->look_around();
+    return true;
+  }
+  Worker& worker = *workers_[machine_.pick(kWorkers)];
+  if (!worker.is_running()) return false;
+  worker.look_around();
+  return true;
+}
+
+void World::calm_down(int most) {
+  for (int i = 0, idle = 0; i < most && idle < 2; ++i) {
+    ++machine_.step;
+    bool moved = machine_.deliver();
+    while (run_broker()) moved = true;
+    moved = notice_exit() || moved;
+    for (Worker* worker : workers_) {
+      if (!worker->is_running()) continue;
+      for (std::uint32_t thread = 0; thread < Worker::kThreads; ++thread) {
+        moved = worker->run(thread) || moved;
+        while (worker->drain(thread)) moved = true;
+      }
+    }
+    idle = moved ? 0 : idle + 1;
+  }
+}
+
+/// Nobody starts anything new; whoever stands still goes on, or the ladder ends him.
+void World::settle() {
+  if (machine_.fault->struck == nullptr) machine_.fault->arrivals_left = INT32_MAX;
+  for (int round = 0; round < 12; ++round) {
+    calm_down(kCalm);
+    broker_->look_around();
+    for (Worker* worker : workers_) {
+      if (worker->is_running()) worker->look_around();
+    }
+    signal_somebody();
+    if (broker_->life == Life::Stopped) go_on(*broker_);
+    calm_down(kCalm);
+    if (!broker_->owes() && broker_->is_running()) return;
+    const auto due = next_deadline(broker_->state);
+    const Duration left = due ? *due - machine_.clock.now() : std::chrono::seconds(10);
+    machine_.clock.advance(std::max(left, Duration{1}));
+  }
+  violated("the machine did not come to rest, the broker waits for" + broker_->debts());
+}
+
+}  // namespace leasehold::simulation

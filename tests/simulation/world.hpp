@@ -1,0 +1,58 @@
+/// One schedule: everything around one broker, and who takes the next step, all from one seed.
+#pragma once
+
+#include <array>
+
+#include "tests/simulation/model_tenant.hpp"
+
+namespace leasehold::simulation {
+
+class World {
+ public:
+  World(std::uint64_t seed, Plants plants, Coverage& coverage);
+
+  /// A random walk from a random beginning, then rest; the judge looks on throughout.
+  void run();
+
+ private:
+  static constexpr std::size_t kWorkers = 2;
+  static constexpr std::size_t kTenants = 3;
+
+  void arm_fault();
+  void begin();
+  void take_step();
+  void recover();
+  void settle();
+  /// Whatever can happen without time passing happens, for so many rounds at most.
+  void calm_down(int most);
+
+  bool run_thread();
+  bool run_broker();
+  bool run_tenant();
+  bool run_operator();
+  bool pass_time();
+  bool signal_somebody();
+  bool notice_exit();
+  bool disturb_somebody();
+  bool look_around();
+  bool drain_stores();
+  void go_on(Process& process);
+  LeaseId any_lease();
+
+  Worker& spawn_worker(std::size_t place);
+  Tenant& spawn_tenant(std::size_t place);
+
+  Machine machine_;
+  Judge judge_;
+  Surroundings around_;
+  Broker* broker_;
+  std::array<Worker*, kWorkers> workers_{};
+  std::array<Tenant*, kTenants> tenants_{};
+  struct Exit {
+    const Process* process;
+    const Connection* connection;
+  };
+  std::deque<Exit> exits_;  ///< Of processes whose pidfd the broker has not looked at.
+};
+
+}  // namespace leasehold::simulation
