@@ -57,7 +57,13 @@ demo::Check no_unit_after_fence(const Case& all) {
   return finding.check();
 }
 
-/// A worker that refuses says so of leases that were taken back, and not before they were.
+/// A worker that refuses says so of leases that were taken back, and not before they were; but it
+/// knows their deadlines as well as the broker does.
+bool has_cause(const LeaseStory& story, TimePoint refused_at) {
+  if (!story.revoked) return false;
+  return *story.revoked <= refused_at || story.reason == RevokeReason::TtlExpired;
+}
+
 demo::Check refusals_have_cause(const Case& all) {
   Finding finding("no launch was refused without its lease having been taken back", "refusals");
   for (std::size_t i = 0; i < all.lives.size(); ++i) {
@@ -66,8 +72,8 @@ demo::Check refusals_have_cause(const Case& all) {
       if (refused == nullptr) continue;
       finding.looked();
       const auto found = all.lives[i].leases.find(refused->lease);
-      const bool caused = found != all.lives[i].leases.end() && found->second.revoked &&
-                          *found->second.revoked <= stamped.at;
+      const bool caused =
+          found != all.lives[i].leases.end() && has_cause(found->second, stamped.at);
       if (!caused) finding.wrong("lease " + to_string(refused->lease));
     }
   }

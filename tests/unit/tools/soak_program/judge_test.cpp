@@ -146,7 +146,12 @@ TEST_CASE("soak judge: a lease that is never fenced is found, unless its broker 
         }).empty());
 }
 
-TEST_CASE("soak judge: a refusal before the revoke is found") {
+TEST_CASE("soak judge: a refusal before the revoke is found, unless its deadline had come") {
+  CHECK(broken([](History& history) {
+          std::get<events::LeaseStateChanged>(events_of(history)[2].event).reason =
+              RevokeReason::TtlExpired;
+          events_of(history).push_back(at(19, events::ForwardRevoked{.lease = kLease}));
+        }).empty());
   check_finds("refused without", [](History& history) {
     events_of(history).push_back(at(19, events::ForwardRevoked{.lease = kLease}));
   });
