@@ -12,6 +12,7 @@ constexpr std::size_t kDisturbAfter = 12;
 
 /// Without a broker nobody renews, so leases are over soon.
 constexpr const char* kTtl_ms = "2000";
+constexpr const char* kCalmTtl_ms = "60000";
 
 class BrokerStory {
  public:
@@ -35,13 +36,13 @@ class BrokerStory {
  private:
   System& system() { return story_.system(); }
 
-  void admit() {
-    for (const char* tenant : {"ann", "cat"}) system().admit(tenant, {"--ttl-ms", kTtl_ms});
+  void admit(const char* ttl_ms) {
+    for (const char* tenant : {"ann", "cat"}) system().admit(tenant, {"--ttl-ms", ttl_ms});
   }
 
   /// Grants, then a revoke, a fence and a scrub; each asked for by somebody who may wait in vain.
   void disturb_streams() {
-    admit();
+    admit(kTtl_ms);
     story_.look();
     Tenant& ann_streams = story_.start(ann());
     read(ann_streams, 1);
@@ -72,7 +73,7 @@ class BrokerStory {
     REQUIRE(eventually([&] { return has_exited(worker.pidfd()) || system().worker_is_ready(); }));
     if (has_exited(worker.pidfd())) system().start_worker("w1");
     REQUIRE(eventually([&] { return system().worker_is_ready(); }));
-    admit();
+    admit(kCalmTtl_ms);
   }
 
   void wait_for_streams() {

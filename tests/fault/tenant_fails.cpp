@@ -7,7 +7,7 @@ namespace leasehold::testing {
 namespace {
 
 constexpr std::size_t kDisturbAfter = 12;
-constexpr const char* kTtl_ms = "3000";
+constexpr const char* kTtl_ms = "5000";
 
 /// A second lease is asked for only by a tenant that goes on after its first was taken.
 bool wants_another_lease(const Fault& fault) {

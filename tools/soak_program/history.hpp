@@ -18,7 +18,11 @@ namespace leasehold::soak {
 struct BrokerLife {
   std::vector<events::StampedEvent> events;
   std::vector<wire::StatusView> samples;  ///< Taken all through its life.
-  bool ended_early = false;               ///< Killed: leases may be left as they were.
+  std::vector<TimePoint> restarts;        ///< When it took up again after a death.
+  bool ended_early = false;               ///< Killed for good: leases may be left as they were.
+
+  /// A death lay between: what happened at its moment may not have been written down.
+  bool restarted_between(TimePoint from, TimePoint to) const;
 };
 
 struct WorkerLife {

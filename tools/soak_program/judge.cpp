@@ -22,7 +22,7 @@ demo::Check Finding::check(std::uint64_t at_least) const {
 std::vector<demo::Check> judge(const History& history) {
   Case all{.history = history, .lives = {}};
   for (const BrokerLife& broker : history.brokers) {
-    all.lives.push_back(lease_stories(broker.events));
+    all.lives.push_back(lease_stories(broker));
   }
   std::vector<demo::Check> checks;
   judge_leases(all, checks);

@@ -8,10 +8,11 @@
 namespace leasehold::soak {
 namespace {
 
-/// Extents are never used twice, so each has one lease and one way.
+/// Extent numbers are never used twice, so each has one lease and one way.
 struct ExtentStory {
   std::string state = "Free";
   std::string lease;
+  TimePoint at;
 };
 
 bool may_follow(std::string_view before, std::string_view after) {
@@ -21,10 +22,11 @@ bool may_follow(std::string_view before, std::string_view after) {
   return after == "Free" && before == "Scrubbing";
 }
 
-/// What is wrong with this turn; empty when nothing is.
-std::string turn(ExtentStory& story, const events::RegionStateChanged& event) {
+/// What is wrong with this turn; empty when nothing is. After a death turns may be missing.
+std::string turn(ExtentStory& story, const events::RegionStateChanged& event, bool after_death) {
   const std::string before = std::exchange(story.state, event.state);
-  if (!may_follow(before, event.state)) return fmt::format("went {} → {}", before, event.state);
+  const bool fits = after_death ? event.state != "Quarantined" : may_follow(before, event.state);
+  if (!fits) return fmt::format("went {} → {}", before, event.state);
   if (event.state == "Free") return {};
   if (story.lease.empty()) story.lease = event.lease;
   if (event.lease == story.lease) return {};
@@ -36,7 +38,10 @@ void judge_extents(const BrokerLife& broker, Finding& finding) {
   for (const events::StampedEvent& stamped : broker.events) {
     const auto* event = std::get_if<events::RegionStateChanged>(&stamped.event);
     if (event == nullptr || event->kind != "extent") continue;
-    const std::string wrong = turn(stories[event->region], *event);
+    ExtentStory& story = stories[event->region];
+    const bool after_death = broker.restarted_between(story.at, stamped.at);
+    const std::string wrong = turn(story, *event, after_death);
+    story.at = stamped.at;
     if (!wrong.empty()) finding.wrong(fmt::format("extent {} {}", event->region, wrong));
   }
   finding.looked(stories.size());

@@ -21,7 +21,7 @@ struct LeaseStories {
   std::vector<std::string> wrong;  ///< Turns no lease may take, in words.
 };
 
-LeaseStories lease_stories(const std::vector<events::StampedEvent>& events);
+LeaseStories lease_stories(const BrokerLife& life);
 
 /// The life in which the tenant got this lease at that time: the latest that tells of it. Nothing
 /// when none does.

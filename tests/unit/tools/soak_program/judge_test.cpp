@@ -146,7 +146,12 @@ TEST_CASE("soak judge: a lease that is never fenced is found, unless its broker 
         }).empty());
 }
 
-TEST_CASE("soak judge: a refusal before the revoke is found") {
+TEST_CASE("soak judge: a refusal before the revoke is found, unless its deadline had come") {
+  CHECK(broken([](History& history) {
+          std::get<events::LeaseStateChanged>(events_of(history)[2].event).reason =
+              RevokeReason::TtlExpired;
+          events_of(history).push_back(at(19, events::ForwardRevoked{.lease = kLease}));
+        }).empty());
   check_finds("refused without", [](History& history) {
     events_of(history).push_back(at(19, events::ForwardRevoked{.lease = kLease}));
   });
@@ -212,6 +217,36 @@ TEST_CASE(
   check_finds("canary",
               [](History& history) { history.canaries->foreign = {"bob's in memory of ann"}; });
   check_finds("canary", [](History& history) { history.canaries->own_found = 0; });
+}
+
+TEST_CASE("soak judge: a death may swallow or repeat a turn, but turns nothing back") {
+  const auto restart_at = [](History& history, std::int64_t ns) {
+    history.brokers.front().restarts = {TimePoint{ns}};
+  };
+  const auto swallow = [](History& history) {
+    events_of(history).erase(events_of(history).begin() + 2);
+  };
+  const auto repeat = [](History& history) {
+    events_of(history).insert(events_of(history).begin() + 2, lease(16, LeaseState::Live));
+  };
+  check_finds("never back", repeat);
+  CHECK(broken([&](History& history) {
+          restart_at(history, 15);
+          repeat(history);
+        }).empty());
+  CHECK(broken([&](History& history) {
+          restart_at(history, 25);
+          swallow(history);
+          events_of(history).erase(events_of(history).begin() + 3);  // the refusal it caused
+        }).empty());
+  check_finds("never back", [&](History& history) {
+    restart_at(history, 65);
+    events_of(history).push_back(lease(70, LeaseState::Live, kNext));
+  });
+  check_finds("two owners", [&](History& history) {
+    restart_at(history, 65);
+    events_of(history).push_back(extent(70, "Owned", kNext));
+  });
 }
 
 TEST_CASE("soak judge: a crash is found, a typed end and the ladder's kill are none") {
