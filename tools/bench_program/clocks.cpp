@@ -82,6 +82,7 @@ Result<void> read_leases(System& system, const BySample& samples) {
     for (const wire::LeaseView& view : TRY(system.leases())) {
       const auto found = samples.find(view.lease);
       if (found == samples.end()) continue;
+      found->second->handed_us = us(view.clocks.error_ns);
       found->second->quiet_us = us(view.clocks.quiet_ns);
       found->second->reuse_us = us(view.clocks.reuse_ns);
       if (found->second->reuse_us >= 0) --open;
@@ -136,7 +137,8 @@ std::vector<double> values_of(const ClockRun& run, ClockName clock, bool undistu
   std::vector<double> values;
   for (const ClockSample& sample : run.samples) {
     if (undisturbed && sample.engine_waited_us > 0) continue;
-    const double all[] = {sample.refuse_us, sample.error_us, sample.quiet_us, sample.reuse_us};
+    const double all[] = {sample.refuse_us, sample.handed_us, sample.error_us, sample.quiet_us,
+                          sample.reuse_us};
     const double value = all[static_cast<std::size_t>(clock)];
     if (value >= 0) values.push_back(value);
   }

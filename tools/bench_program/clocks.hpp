@@ -1,8 +1,9 @@
 /// The four clocks of a revocation, on real processes, with flips at random phases of the token.
 ///
 /// t_refuse is stamped by the thread whose poll refused, t_error when the holder has read its typed
-/// end from the socket, t_quiet when the broker saw that no unit can touch the memory any more,
-/// t_reuse when it is scrubbed and leasable. All start at the stamp of the flip and are boot time.
+/// end from the socket (t_handed: when the worker had written it there), t_quiet when the broker
+/// saw that no unit can touch the memory any more, t_reuse when it is scrubbed and leasable. All
+/// start at the stamp of the flip and are boot time.
 #pragma once
 
 #include <string>
@@ -28,6 +29,7 @@ struct ClockSetup {
 struct ClockSample {
   LeaseId lease;
   double refuse_us = -1;
+  double handed_us = -1;  ///< The typed end was written to the holder's socket, says the worker.
   double error_us = -1;
   double quiet_us = -1;
   double reuse_us = -1;
@@ -49,7 +51,7 @@ Result<ClockRun> measure_clocks(const ClockSetup& setup);
 
 /// Values of one clock over all samples that have it. `undisturbed`: only those during which the
 /// engine's thread always had its core.
-enum class ClockName { Refuse, Error, Quiet, Reuse };
+enum class ClockName { Refuse, Handed, Error, Quiet, Reuse };
 std::vector<double> values_of(const ClockRun& run, ClockName clock, bool undisturbed);
 
 }  // namespace leasehold::bench

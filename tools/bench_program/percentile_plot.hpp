@@ -17,7 +17,7 @@ struct Curve {
 
 struct Panel {
   std::string title;
-  std::vector<Curve> curves;  ///< At most four: more cannot be told apart.
+  std::vector<Curve> curves;  ///< At most five: more cannot be told apart.
 };
 
 /// Panels one below the other.

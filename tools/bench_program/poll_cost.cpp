@@ -57,9 +57,7 @@ Result<double> measure_gate_ns(std::uint64_t units) {
       {.worker = WorkerId{0}, .table = &reader, .line = &writer, .stops = &stops, .probe = &probe},
       0, 1);
   const UnitLabel label{LaunchSite::FfnUp, 0, Touches::WeightsAndScratch};
-  const auto gated_unit = [&] {
-    gates.front().run(set, label, [](const LaunchPermit&) { empty_unit(); });
-  };
+  const auto gated_unit = [&] { gates.front().run(set, label, [](const auto&) { empty_unit(); }); };
   std::vector<double> gated;
   std::vector<double> bare;
   for (int round = 0; round < kRounds; ++round) {  // interleaved: both meet the same noise
