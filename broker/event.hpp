@@ -59,6 +59,7 @@ struct ReclaimAnswered {
 /// Units that stood when the words went down are over.
 struct QuietObserved {
   std::vector<LaunchQuiet> proofs;
+  TimePoint seen_at;  ///< Zero: now.
 };
 
 /// What is left of punched extents, read after their worker unmapped them or exited.

@@ -7,8 +7,8 @@
 namespace leasehold {
 namespace {
 
-void note_quiet(LeaseRecord& record, TimePoint now) {
-  if (record.clocks.quiet_ns < 0) record.clocks.quiet_ns = (now - record.revoked_at()).count();
+void note_quiet(LeaseRecord& record, TimePoint seen_at) {
+  if (record.clocks.quiet_ns < 0) record.clocks.quiet_ns = (seen_at - record.revoked_at()).count();
 }
 
 /// Still zero: capacity again. Not zero: somebody touched it after its fence, and nobody gets it
@@ -35,7 +35,7 @@ void decide_event(Decision& decision, const QuietObserved& observed) {
   for (const LaunchQuiet& proof : observed.proofs) {
     const auto found = decision.state.leases.find(proof.lease());
     if (!found || !(*found)->is(LeaseState::Revoked)) continue;  // fenced by other evidence
-    note_quiet(**found, decision.now);
+    note_quiet(**found, observed.seen_at == TimePoint{} ? decision.now : observed.seen_at);
     proven.push_back({proof.lease(), proof});
   }
   fence_all(decision, proven);

@@ -12,6 +12,9 @@
 namespace leasehold {
 namespace {
 
+/// Longer than a unit on a CPU with an idle core for the broker; short beside writing a log line.
+constexpr auto kQuietLook = std::chrono::microseconds(30);
+
 template <class T>
 std::optional<Error> error_of(const Result<T>& result) {
   return result ? std::nullopt : std::optional(result.error());
@@ -89,7 +92,7 @@ void ServerEffects::perform(const effect::TakeAway& effect) {
   for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
   const bool fences = flips.front().to == LeaseState::Fenced;
   if (fences) fault_point(FaultSite::BrokerFenceDecided);
-  parts_.table.take_away(effect.worker, flips, effect.at);
+  parts_.table.take_away(effect.worker, flips, clock_.now());  // the flip is the store
   if (!fences) fault_point(FaultSite::BrokerRevokePublished);
 }
 
@@ -152,6 +155,9 @@ void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
   const WorkerLink* link = parts_.links.find(effect.worker);
   if (link == nullptr) return;  // its exit is on the way
   parts_.quiet.watch(link->line, {effect.worker, effect.scope, effect.leases});
+  // Before anything is written down: what is quiet in time for this needs neither bell nor timer.
+  std::vector<LaunchQuiet> proofs = parts_.quiet.observe_for(kQuietLook, clock_);
+  if (!proofs.empty()) post_(QuietObserved{std::move(proofs), clock_.now()});
 }
 
 void ServerEffects::perform(const effect::PunchExtents& effect) {

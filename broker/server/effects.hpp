@@ -72,6 +72,7 @@ class ServerEffects final : public EffectPerformer {
   std::function<void(Event)> post_;
   std::map<ExtentId, Error> unwritten_extents_;  ///< Lent by a decision that could not be written.
   std::map<RegionId, Error> unwritten_regions_;
+  SystemClock clock_;
 };
 
 }  // namespace leasehold

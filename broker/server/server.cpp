@@ -172,7 +172,7 @@ void Server::observe_quiet() {
   if (!quiet_.is_waiting()) return;
   std::vector<LaunchQuiet> proofs = quiet_.observe();
   if (quiet_.is_waiting()) recheck_soon();
-  if (!proofs.empty()) loop_.post(QuietObserved{std::move(proofs)});
+  if (!proofs.empty()) loop_.post(QuietObserved{std::move(proofs), clock_.now()});
 }
 
 void Server::recheck_soon() {

@@ -16,6 +16,15 @@ std::vector<LaunchQuiet> QuietObserver::observe() {
   return proofs;
 }
 
+std::vector<LaunchQuiet> QuietObserver::observe_for(Duration at_most, const Clock& clock) {
+  const TimePoint give_up = clock.now() + at_most;
+  std::vector<LaunchQuiet> proofs = observe();
+  while (is_waiting() && clock.now() < give_up) {
+    for (const LaunchQuiet& proof : observe()) proofs.push_back(proof);
+  }
+  return proofs;
+}
+
 void QuietObserver::forget(AttachmentId worker) {
   std::erase_if(watches_, [worker](const Watch& watch) { return watch.request.worker == worker; });
 }

@@ -38,9 +38,10 @@ void BrokerLink::call_async(const std::string& method, control::Payload params,
 }
 
 void BrokerLink::report(const events::Event& event, TimePoint at) {
-  const wire::EventReport report{.events = {events::to_json(event, at).dump()}};
-  boost::asio::post(*io_, [peer = peer_, body = report.to_json()]() mutable {
-    peer->notify(std::string(wire::EventReport::kMethod), {.body = std::move(body)});
+  // Made into JSON over there: the caller may be a unit that somebody waits for.
+  boost::asio::post(*io_, [peer = peer_, event, at] {
+    const wire::EventReport report{.events = {events::to_json(event, at).dump()}};
+    peer->notify(std::string(wire::EventReport::kMethod), {.body = report.to_json()});
   });
 }
 

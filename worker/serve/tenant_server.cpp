@@ -19,6 +19,7 @@ constexpr mode_t kSocketMode = 0666;  // a valid token, not the file mode, lets 
 constexpr std::size_t kMaxClients = 512;
 constexpr std::size_t kMaxRequestsPerClient = 256;
 constexpr std::size_t kMaxRequests = 4096;
+constexpr int kDeliveriesAtOnce = 16;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 /// No method of a worker takes descriptors from a tenant.
 constexpr control::Limits kClientLimits{.max_fds = 0};
@@ -216,35 +217,35 @@ Result<void> TenantServer::cancel(const Client& client, const Json& body) {
 
 void TenantServer::deliver(std::vector<SchedulerEvent> events) {
   if (events.empty()) return;
-  boost::asio::post(*parts_.io, [this, events = std::move(events)]() mutable {
-    deliver_here(std::move(events));
-  });
+  deliveries_.add(std::move(events));
+  boost::asio::post(*parts_.io, [this] { deliver_some(); });
 }
 
 void TenantServer::complete_early(Completed completed) {
-  boost::asio::post(*parts_.io, [this, completed = std::move(completed)] { finish(completed); });
+  deliveries_.add_urgent(std::move(completed));
+  boost::asio::post(*parts_.io, [this] { deliver_some(); });
 }
 
-void TenantServer::deliver_here(std::vector<SchedulerEvent> events) {
-  const auto ends_well = [&events](const RequestId& request) {
-    for (const SchedulerEvent& event : events) {
-      const auto* completed = std::get_if<Completed>(&event);
-      if (completed != nullptr && completed->request == request) return !completed->verdict;
-    }
-    return false;
-  };
-  for (const SchedulerEvent& event : events) {
-    if (const auto* token = std::get_if<Token>(&event)) {
-      const auto stream = streams_.find(token->request);
-      if (stream != streams_.end())
-        stream->second.text.send_token(*token, ends_well(token->request));
-    } else if (const auto* completed = std::get_if<Completed>(&event)) {
-      finish(*completed);
-    } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
-      reject(*rejected);
-    } else if (const auto* rebound = std::get_if<Rebound>(&event)) {
-      report_rebound(*rebound);
-    }
+/// Not all at once: the broker's calls wait for the same thread.
+void TenantServer::deliver_some() {
+  for (int told = 0; told < kDeliveriesAtOnce; ++told) {
+    const auto next = deliveries_.take();
+    if (!next) return;
+    deliver_one(*next);
+  }
+  boost::asio::post(*parts_.io, [this] { deliver_some(); });
+}
+
+void TenantServer::deliver_one(const Deliveries::Next& next) {
+  if (const auto* token = std::get_if<Token>(&next.event)) {
+    const auto stream = streams_.find(token->request);
+    if (stream != streams_.end()) stream->second.text.send_token(*token, next.last);
+  } else if (const auto* completed = std::get_if<Completed>(&next.event)) {
+    finish(*completed);
+  } else if (const auto* rejected = std::get_if<AdmissionRejected>(&next.event)) {
+    reject(*rejected);
+  } else if (const auto* rebound = std::get_if<Rebound>(&next.event)) {
+    report_rebound(*rebound);
   }
 }
 

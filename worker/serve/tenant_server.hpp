@@ -18,6 +18,7 @@
 #include "ipc/control/lease_token.hpp"
 #include "worker/engine/engine_loop.hpp"
 #include "worker/lease/broker_link.hpp"
+#include "worker/serve/deliveries.hpp"
 #include "worker/serve/text_stream.hpp"
 
 namespace leasehold {
@@ -78,7 +79,8 @@ class TenantServer {
   void submit(const std::shared_ptr<Client>& client, PromptRequest request,
               control::Responder respond);
   void client_gone(Client& client);
-  void deliver_here(std::vector<SchedulerEvent> events);
+  void deliver_some();
+  void deliver_one(const Deliveries::Next& next);
   void finish(const Completed& completed);
   void reject(const AdmissionRejected& rejected);
   void end_stream(const RequestId& request, std::string_view reason, std::uint32_t emitted_tokens,
@@ -89,6 +91,7 @@ class TenantServer {
   boost::asio::steady_timer accept_timer_;
   bool broker_lost_ = false;
   std::optional<Acceptor> acceptor_;
+  Deliveries deliveries_;
   std::set<std::shared_ptr<Client>> clients_;
   std::unordered_map<RequestId, Stream> streams_;  // by inner id
 };

@@ -77,6 +77,38 @@ TEST_CASE("quiet: a unit that stood at the flip must be over, one that cannot re
   CHECK_FALSE(observer.is_waiting());
 }
 
+namespace {
+
+/// Time goes on by looking at it; at the fifth look the unit is over.
+class UnitEndsAtFifthLook final : public Clock {
+ public:
+  explicit UnitEndsAtFifthLook(const LineWriter& writer) : writer_(writer) {}
+  TimePoint now() const override {
+    if (++looks_ == 5) writer_.announce(0).store(announcement(1, Touches::Nothing));
+    return {looks_ * 1000};
+  }
+
+ private:
+  const LineWriter& writer_;
+  mutable std::int64_t looks_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("quiet: whoever looks for a while sees the unit end, and gives up when it does not") {
+  const LineReader line = LineReader::create().value();
+  const LineWriter writer = LineWriter::attach(line.writer_fd().value()).value();
+  const UnitEndsAtFifthLook clock(writer);
+  writer.announce(0).store(announcement(1, Touches::TenantMemory));
+  QuietObserver observer;
+  observer.watch(line, {kWorker, Touches::TenantMemory, {kLease}});
+
+  CHECK(observer.observe_for(Duration{500}, clock).empty());
+  CHECK(observer.is_waiting());
+  CHECK(observer.observe_for(Duration{100'000}, clock).size() == 1);
+  CHECK_FALSE(observer.is_waiting());
+}
+
 TEST_CASE("exit: a process that runs is no evidence") {
   const pid_t self = ::getpid();
   const UniqueFd pidfd = std::move(open_pidfd(self)).value();

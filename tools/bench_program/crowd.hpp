@@ -1,0 +1,77 @@
+/// Many tenants in one process: each a real holder with a socket to the broker and one to the
+/// worker, all on one thread, so that the crowd itself takes little of a small machine.
+///
+/// A seat acquires, submits, and goes on for ever: a request that is answered is followed by
+/// another under the same lease; a lease that was taken back is followed by a fresh one (`refill`).
+/// Threads: any; each call takes a lock.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "common/ids.hpp"
+#include "common/result.hpp"
+
+namespace leasehold::bench {
+
+struct CrowdConfig {
+  std::string broker_socket;
+  std::uint32_t seats = 1;         ///< Tenant i is called "bench-<i>", and admitted before.
+  std::uint32_t max_tokens = 100;  ///< Of one request.
+  bool refill = true;              ///< False: a seat whose lease was taken back stays empty.
+};
+
+/// What a seat saw of the end of one lease.
+struct LeaseEnd {
+  LeaseId lease;
+  TimePoint at;        ///< The typed end was read from the socket and understood.
+  std::string reason;  ///< "Revoked" …
+};
+
+/// Between two tokens that reached one seat in one request.
+struct TokenGap {
+  std::uint32_t seat = 0;
+  double gap_us = 0;
+};
+
+class Crowd {
+ public:
+  explicit Crowd(CrowdConfig config);
+  ~Crowd();
+  Crowd(const Crowd&) = delete;
+  Crowd& operator=(const Crowd&) = delete;
+
+  /// Leases with at least one token under them, by seat; seats without one are left out.
+  struct Running {
+    std::uint32_t seat = 0;
+    LeaseId lease;
+  };
+  std::vector<Running> running() const;
+
+  /// Waits until that many seats run. Errors: TimedOut with the last error a seat met.
+  Result<void> await_running(std::size_t seats, Duration at_most) const;
+
+  /// Nobody counts as running until its next token.
+  void forget_running();
+
+  /// Waits for the typed end of a lease. Nothing when none came.
+  std::optional<LeaseEnd> await_end(LeaseId lease, Duration at_most) const;
+
+  /// Waits for a token at this seat later than `after`; when it came.
+  std::optional<TimePoint> await_token(std::uint32_t seat, TimePoint after, Duration at_most) const;
+
+  /// All gaps since the last call.
+  std::vector<TokenGap> take_gaps();
+  std::uint64_t tokens() const;
+  /// Waits until `tokens()` has reached a number. Errors: TimedOut.
+  Result<void> await_tokens(std::uint64_t tokens, Duration at_most) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leasehold::bench

@@ -1,0 +1,132 @@
+/// leasehold-bench: measures revocation on real processes.
+///
+/// Exit codes: 0 done (and within the limits), 1 a limit was not held, 2 wrong usage, otherwise the
+/// code of the error (common/errc.hpp).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "tools/bench_program/limits.hpp"
+#include "tools/bench_program/poll_cost.hpp"
+#include "tools/bench_program/report.hpp"
+#include "tools/bench_program/revoke_bench.hpp"
+#include "tools/cli/explain.hpp"
+
+namespace {
+
+using namespace leasehold;
+using namespace leasehold::bench;
+
+constexpr int kOverLimit = 1;
+
+struct Options {
+  RevokeConfig revoke;
+  std::vector<std::string> only;
+  std::string json_path, plot_path, limits_path;
+  StepConfig step;
+  std::uint64_t gate_units = 0;
+};
+
+int end_with(const Error& error) {
+  std::cerr << cli::explain("leasehold-bench", error) << '\n';
+  return exit_code(error.code);
+}
+
+Result<void> write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.flush();
+  if (file) return {};
+  return fail(Errc::SystemError, "cannot write " + path);
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return fail(Errc::FileNotFound, "cannot read " + path);
+  return std::string{std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The exit code.
+Result<int> revoke(const Options& options) {
+  // Before the long part: a limits file that cannot be read shall not cost ten minutes.
+  std::vector<Limit> limits;
+  if (!options.limits_path.empty()) {
+    const std::string text = TRY(read_file(options.limits_path));
+    limits = TRY(parse_limits(text));
+  }
+  const auto progress = [](const std::string& what) { std::cerr << "bench: " << what << '\n'; };
+  const RevokeReport report = TRY(run_revoke_bench(options.revoke, progress));
+  std::cout << (options.json_path == "-" ? report.json.dump(2) + "\n" : report_text(report.json));
+  if (!options.json_path.empty() && options.json_path != "-") {
+    TRY(write_file(options.json_path, report.json.dump(2) + "\n"));
+  }
+  if (!options.plot_path.empty()) {
+    TRY(write_file(options.plot_path, percentile_svg(clock_panels(report.clocks))));
+  }
+  const std::vector<Verdict> verdicts = hold_against(report.json, limits);
+  if (!verdicts.empty()) std::cerr << verdicts_text(verdicts);
+  return std::ranges::all_of(verdicts, &Verdict::ok) ? cli::kExitOk : kOverLimit;
+}
+
+Result<int> step(const Options& options) {
+  const StepCost cost = TRY(measure_step(options.step));
+  fmt::print("units_per_step={} step_us={:.1f} steps={}\n", cost.units, cost.step_us,
+             options.step.steps);
+  return cli::kExitOk;
+}
+
+Result<int> gate(const Options& options) {
+  fmt::print("gate_ns={:.2f} units={}\n", TRY(measure_gate_ns(options.gate_units)),
+             options.gate_units);
+  return cli::kExitOk;
+}
+
+void describe_revoke(CLI::App& app, Options& options) {
+  app.add_option("--bin-dir", options.revoke.bin_dir, "Where the programs are")->required();
+  app.add_option("--demo-model", options.revoke.demo_model, "A small GGUF model")->required();
+  app.add_option("--large-model", options.revoke.large_model,
+                 "A GGUF model of the 0.5B shape; without it only the small one is measured");
+  app.add_flag("--quick", options.revoke.quick, "A minute instead of ten: fewer runs and flips");
+  app.add_option("--only", options.only, "Only these parts; may be given often")
+      ->check(CLI::IsMember(std::set<std::string>(std::begin(kParts), std::end(kParts))));
+  app.add_option("--tenants", options.revoke.tenants, "Runs of the clocks; may be given often")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--flips", options.revoke.flips, "In each run of the clocks")
+      ->check(CLI::Range(1, 4'000));
+  app.add_option("--leases", options.revoke.mass_leases, "Of the mass revocation")
+      ->check(CLI::Range(1, 16'000))
+      ->capture_default_str();
+  app.add_option("--seed", options.revoke.seed, "Of the moments at which is flipped")
+      ->capture_default_str();
+  app.add_option("--json", options.json_path, "Write the report there; - for stdout");
+  app.add_option("--plot", options.plot_path, "Write the clocks' percentiles there, as SVG");
+  app.add_option("--check", options.limits_path, "Exit with 1 unless within this file's limits");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"Measures revocation on real processes.", "leasehold-bench"};
+  app.require_subcommand(1);
+  CLI::App& revoke_command = *app.add_subcommand("revoke", "Everything about revocation");
+  describe_revoke(revoke_command, options);
+  CLI::App& step_command = *app.add_subcommand("step", "Decode steps alone, to count instructions");
+  step_command.add_option("--model", options.step.model_path, "A GGUF model")->required();
+  step_command.add_option("--steps", options.step.steps, "How many")->check(CLI::Range(1, 200));
+  CLI::App& gate_command = *app.add_subcommand("gate", "The gate alone, to count instructions");
+  gate_command.add_option("--units", options.gate_units, "How many")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
+  }
+  if (!options.only.empty()) options.revoke.parts = {options.only.begin(), options.only.end()};
+  const Result<int> done = revoke_command ? revoke(options)
+                           : step_command ? step(options)
+                                          : gate(options);
+  return done ? *done : end_with(done.error());
+}

@@ -1,0 +1,34 @@
+/// How long threads stood ready without a core: the noise under every figure on a shared machine.
+///
+/// Source: Linux Documentation/scheduler/sched-stats.rst, /proc/<pid>/schedstat.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "common/result.hpp"
+
+namespace leasehold::bench {
+
+struct RunQueue {
+  std::uint64_t ran_ns = 0;
+  std::uint64_t waited_ns = 0;  ///< Ready to run, without a core.
+};
+
+/// "ran waited slices" as the kernel writes it. Errors: MalformedMessage.
+Result<RunQueue> parse_schedstat(std::string_view text);
+
+/// Of one thread, and of all threads of a process that are there now; nothing for one that is gone.
+RunQueue run_queue_of_thread(pid_t process, pid_t thread);
+RunQueue run_queue_of_process(pid_t process);
+
+/// The kernel's one-minute average of threads that want a core; -1 when it cannot be read.
+double load_average();
+
+/// Time the host gave this machine's cores to somebody else, in clock ticks since boot, summed.
+/// Errors: MalformedMessage when there is no such column.
+Result<std::uint64_t> parse_steal_ticks(std::string_view proc_stat);
+
+}  // namespace leasehold::bench
