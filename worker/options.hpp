@@ -20,6 +20,7 @@ struct WorkerOptions {
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   std::chrono::microseconds slow_motion{0};
+  std::chrono::milliseconds broker_patience{30'000};
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.
 };
