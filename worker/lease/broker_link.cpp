@@ -4,12 +4,6 @@
 #include <future>
 
 namespace leasehold {
-namespace {
-
-constexpr std::size_t kMostHeld = 1024;
-constexpr std::size_t kReportsAtOnce = 64;  // a report line stays far below what one may hold
-
-}  // namespace
 
 Result<std::unique_ptr<BrokerLink>> BrokerLink::connect(boost::asio::io_context& io,
                                                         const std::string& path,
@@ -62,8 +56,7 @@ void BrokerLink::call_async(const std::string& method, control::Payload params,
 void BrokerLink::report(const events::Event& event, TimePoint at) {
   boost::asio::post(*io_, [this, text = events::to_json(event, at).dump()]() mutable {
     if (!holding_) return send_report(std::move(text));
-    held_.push_back(std::move(text));
-    if (held_.size() > kMostHeld) held_.pop_front();
+    held_.push(std::move(text));
   });
 }
 
@@ -75,11 +68,7 @@ void BrokerLink::send_report(std::string event) {
 void BrokerLink::send_held_reports() {
   holding_ = false;
   while (!held_.empty()) {
-    wire::EventReport report;
-    while (!held_.empty() && report.events.size() < kReportsAtOnce) {
-      report.events.push_back(std::move(held_.front()));
-      held_.pop_front();
-    }
+    const wire::EventReport report{.events = held_.take()};
     peer_->notify(std::string(report.kMethod), {.body = report.to_json()});
   }
 }

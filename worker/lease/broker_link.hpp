@@ -6,13 +6,13 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <deque>
 #include <functional>
 #include <memory>
 
 #include "ipc/control/events.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
+#include "worker/lease/report_queue.hpp"
 
 namespace leasehold {
 
@@ -43,7 +43,7 @@ class BrokerLink {
   /// Sends what this worker saw, or keeps it while reports are held.
   void report(const events::Event& event, TimePoint at);
 
-  /// While the broker is away reports are kept, the newest 1024 of them.
+  /// While the broker is away reports are kept, as many as a ReportQueue holds.
   void hold_reports() { holding_ = true; }
   void send_held_reports();
 
@@ -59,7 +59,7 @@ class BrokerLink {
   std::shared_ptr<control::Peer> peer_;
   int connections_ = 0;  // the end of an earlier one may be told late
   bool holding_ = false;
-  std::deque<std::string> held_;
+  ReportQueue held_;
 };
 
 }  // namespace leasehold
