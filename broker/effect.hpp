@@ -58,6 +58,12 @@ struct BindWorker {
   ConnectionId connection;
 };
 
+/// A worker the broker knew before it was started again is back on this connection.
+struct ResumeWorker {
+  AttachmentId worker;
+  ConnectionId connection;
+};
+
 /// The worker is Gone: drop what was kept for it.
 struct ForgetWorker {
   AttachmentId worker;
@@ -148,11 +154,11 @@ namespace leasehold {
 
 using Effect =
     std::variant<effect::Journal, effect::PublishGrant, effect::TakeAway, effect::SetDeadline,
-                 effect::SetDrainDeadline, effect::BindWorker, effect::ForgetWorker,
-                 effect::SendGrant, effect::SendUnmap, effect::SendReclaim, effect::BeginQuietWatch,
-                 effect::PunchExtents, effect::VerifyExtents, effect::CreateRegion,
-                 effect::SealRegion, effect::ScrubRegion, effect::CloseRegion, effect::KillWorker,
-                 effect::Reply, effect::AppendEvent, effect::Warn>;
+                 effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
+                 effect::ForgetWorker, effect::SendGrant, effect::SendUnmap, effect::SendReclaim,
+                 effect::BeginQuietWatch, effect::PunchExtents, effect::VerifyExtents,
+                 effect::CreateRegion, effect::SealRegion, effect::ScrubRegion, effect::CloseRegion,
+                 effect::KillWorker, effect::Reply, effect::AppendEvent, effect::Warn>;
 
 /// The one door from decisions to the world. What an effect leads to comes back as an event, never
 /// as a return value.
@@ -165,6 +171,7 @@ class EffectPerformer {
   virtual void perform(const effect::SetDeadline& effect) = 0;
   virtual void perform(const effect::SetDrainDeadline& effect) = 0;
   virtual void perform(const effect::BindWorker& effect) = 0;
+  virtual void perform(const effect::ResumeWorker& effect) = 0;
   virtual void perform(const effect::ForgetWorker& effect) = 0;
   virtual void perform(const effect::SendGrant& effect) = 0;
   virtual void perform(const effect::SendUnmap& effect) = 0;

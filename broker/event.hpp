@@ -108,9 +108,10 @@ using Event =
                  Call<wire::LeaseAcquire>, Call<wire::LeaseRenew>, Call<wire::LeaseRelease>,
                  Call<wire::LeaseGrow>, Call<wire::LeaseShrink>, Call<wire::WorkerAttach>,
                  Call<wire::WorkerReady>, Call<wire::WeightsOpen>, Call<wire::WeightsPublish>,
-                 Call<wire::LeaseAttach>, Call<wire::FenceClear>, ConnectionClosed, HolderExited,
-                 WorkerExited, GrantAnswered, UnmapAnswered, ReclaimAnswered, QuietObserved,
-                 ExtentsVerified, RegionCreated, RegionSealed, RegionScrubbed, TableTampered,
-                 WorkerReported, Tick, Shutdown>;
+                 Call<wire::LeaseAttach>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
+                 Call<wire::FenceClear>, ConnectionClosed, HolderExited, WorkerExited,
+                 GrantAnswered, UnmapAnswered, ReclaimAnswered, QuietObserved, ExtentsVerified,
+                 RegionCreated, RegionSealed, RegionScrubbed, TableTampered, WorkerReported, Tick,
+                 Shutdown>;
 
 }  // namespace leasehold

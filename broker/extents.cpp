@@ -62,6 +62,18 @@ ExtentRecord* ExtentPool::find(ExtentId extent) {
   return found == records_.end() ? nullptr : &found->second;
 }
 
+void ExtentPool::send_away(ExtentId extent) {
+  const auto found = records_.find(extent);
+  expects(found != records_.end(), "only extents in use can be away");
+  found->second.away = true;
+}
+
+void ExtentPool::bring_back(ExtentId extent) {
+  const auto found = records_.find(extent);
+  expects(found != records_.end(), "only extents in use are delivered");
+  found->second.away = false;
+}
+
 const ExtentRecord* ExtentPool::find(ExtentId extent) const {
   const auto found = records_.find(extent);
   return found == records_.end() ? nullptr : &found->second;

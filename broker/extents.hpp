@@ -55,6 +55,8 @@ struct ExtentRecord {
   ExtentState state = ExtentState::Owned;
   LeaseId lease;                           ///< Of a quarantined extent: the last one.
   std::optional<Quarantine> quarantine{};  ///< While Quarantined.
+  /// The broker was started again and holds no descriptor of it; whoever still maps it delivers it.
+  bool away = false;
 };
 
 inline constexpr std::uint32_t kMaxExtents = 1024;
@@ -83,6 +85,11 @@ class ExtentPool {
 
   /// Precondition: the extent exists and the move is in the table. To Free: the record is gone.
   void move(ExtentId extent, ExtentState to);
+
+  /// Its descriptor went with the broker that had it. Precondition, as below: the extent exists.
+  void send_away(ExtentId extent);
+  /// Its memory was delivered.
+  void bring_back(ExtentId extent);
 
   ExtentRecord* find(ExtentId extent);
   const ExtentRecord* find(ExtentId extent) const;

@@ -51,16 +51,22 @@ Result<void> ServiceManagerFdKeeper::keep(std::string_view name, const UniqueFd&
   const int number = fd.get();
   const int sent = ::sd_pid_notify_with_fds(0, 0, message.c_str(), &number, 1);
   if (sent < 0) return fail_errno(Errc::SystemError, fmt::format("keep {}", name), -sent);
+  names_.emplace(name);
   return {};
 }
 
 void ServiceManagerFdKeeper::let_go(std::string_view name) {
   tell_service_manager(fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name));
+  if (const auto found = names_.find(name); found != names_.end()) names_.erase(found);
 }
 
-std::unique_ptr<FdKeeper> make_fd_keeper() {
+void ServiceManagerFdKeeper::let_go_all() {
+  while (!names_.empty()) let_go(std::string(*names_.begin()));
+}
+
+std::unique_ptr<FdKeeper> make_fd_keeper(ServiceManagerFdKeeper::Names kept) {
   if (std::getenv("NOTIFY_SOCKET") == nullptr) return std::make_unique<NoFdKeeper>();
-  return std::make_unique<ServiceManagerFdKeeper>();
+  return std::make_unique<ServiceManagerFdKeeper>(std::move(kept));
 }
 
 void tell_service_manager(const std::string& state) {
@@ -81,6 +87,11 @@ Result<KeptDescriptors> KeptDescriptors::from_service_manager() {
   }
   for (const std::string& name : twice) kept.take(name);
   return kept;
+}
+
+void KeptDescriptors::add(std::string name, UniqueFd fd) {
+  stored_.insert(name);
+  by_name_[std::move(name)] = std::move(fd);
 }
 
 UniqueFd KeptDescriptors::take(std::string_view name) {

@@ -37,6 +37,8 @@ class FdKeeper {
   /// Errors: SystemError when the store cannot be reached; the broker then runs on without.
   virtual Result<void> keep(std::string_view name, const UniqueFd& fd) = 0;
   virtual void let_go(std::string_view name) = 0;
+  /// For a broker that stops for good, or cannot use what was kept.
+  virtual void let_go_all() = 0;
 };
 
 /// For a broker that nobody restarts with its descriptors: everything dies with it.
@@ -44,6 +46,7 @@ class NoFdKeeper final : public FdKeeper {
  public:
   Result<void> keep(std::string_view, const UniqueFd&) override { return {}; }
   void let_go(std::string_view) override {}
+  void let_go_all() override {}
 };
 
 /// The store of the manager behind $NOTIFY_SOCKET. A manager that stores nothing
@@ -51,12 +54,21 @@ class NoFdKeeper final : public FdKeeper {
 /// nothing: what was kept is what comes back.
 class ServiceManagerFdKeeper final : public FdKeeper {
  public:
+  using Names = std::set<std::string, std::less<>>;
+
+  /// `kept`: what is in the store already.
+  explicit ServiceManagerFdKeeper(Names kept) : names_(std::move(kept)) {}
+
   Result<void> keep(std::string_view name, const UniqueFd& fd) override;
   void let_go(std::string_view name) override;
+  void let_go_all() override;
+
+ private:
+  Names names_;
 };
 
 /// The one for this process: by whether a service manager asked to be told things.
-std::unique_ptr<FdKeeper> make_fd_keeper();
+std::unique_ptr<FdKeeper> make_fd_keeper(ServiceManagerFdKeeper::Names kept = {});
 
 /// Tells the service manager, if there is one: "READY=1", "STOPPING=1".
 void tell_service_manager(const std::string& state);
@@ -72,14 +84,17 @@ class KeptDescriptors {
   /// Errors: SystemError when the variables are damaged.
   static Result<KeptDescriptors> from_service_manager();
 
-  void add(std::string name, UniqueFd fd) { by_name_[std::move(name)] = std::move(fd); }
+  void add(std::string name, UniqueFd fd);
   bool has(std::string_view name) const { return by_name_.contains(name); }
   /// The descriptor, which is the caller's from now on; nothing when there is none.
   UniqueFd take(std::string_view name);
+  /// Of everything that is in the store, also of what was refused or taken.
+  const std::set<std::string, std::less<>>& stored_names() const { return stored_; }
   std::set<std::string, std::less<>> names() const;
 
  private:
   std::map<std::string, UniqueFd, std::less<>> by_name_;
+  std::set<std::string, std::less<>> stored_;
 };
 
 }  // namespace leasehold

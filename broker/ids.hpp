@@ -7,10 +7,6 @@
 
 namespace leasehold {
 
-/// One attach of one worker process. Counts up, never reused, so an answer that comes late cannot
-/// be taken for one of the worker that now has the same `WorkerId`.
-using AttachmentId = StrongId<struct AttachmentTag>;
-
 /// One accepted connection. Counts up, never reused.
 using ConnectionId = StrongId<struct ConnectionTag>;
 

@@ -29,7 +29,8 @@ struct LeaseRecord {
 
   // Tenant scope.
   TenantId tenant;
-  ConnectionId holder;
+  ConnectionId holder;  ///< Zero: the broker was started again, nobody has claimed it yet.
+  std::uint32_t holder_uid = 0;
   ProcessIdentity holder_process;  ///< What the holder is over a restart.
   journal::RequestKey request;     ///< The acquire it answers.
   Duration ttl{};

@@ -1,8 +1,11 @@
 /// Worker processes as the broker knows them.
 ///
 ///   Attached ─worker.ready─► Ready          both: socket open, process alive
-///      └────────┴─socket EOF or killed─► Lost      no new leases; the process may still run
-///                                          └─pidfd readable─► Gone     and only this ends its hold
+///    ▲ └────────┴─socket EOF or killed─► Lost      no new leases; the process may still run
+///    └─────────resume, within its grace──┘ └─pidfd readable─► Gone     and only this ends its hold
+///
+/// After a restart of the broker every worker that still runs is Lost with a grace, during which
+/// its leases stay as they are.
 ///
 /// Threads: one.
 #pragma once
@@ -14,6 +17,7 @@
 #include <string_view>
 
 #include "broker/ids.hpp"
+#include "common/clock.hpp"
 #include "ipc/control/lease_token.hpp"
 
 namespace leasehold {
@@ -29,7 +33,7 @@ constexpr bool may_become(WorkerState from, WorkerState to) {
     case WorkerState::Ready:
       return to == WorkerState::Lost || to == WorkerState::Gone;
     case WorkerState::Lost:
-      return to == WorkerState::Gone;
+      return to == WorkerState::Attached || to == WorkerState::Gone;  // resumed in its grace
     case WorkerState::Gone:
       return false;
   }
@@ -48,6 +52,11 @@ struct Worker {
   WorkerState state = WorkerState::Attached;
   bool socket_open = true;
   bool killed = false;  ///< SIGKILL was sent; its exit is awaited.
+  /// Lost to a restart of the broker: it may resume until then. Zero: it may not.
+  TimePoint reattach_until;
+  bool resuming = false;  ///< Came back; what it still maps is being delivered.
+  /// Time before this is no fault of the worker's: nobody was there to take its proof.
+  TimePoint patience_from;
   std::string model;
   std::string address;
   std::uint32_t blocks_per_extent = 0;

@@ -30,11 +30,23 @@ void reach_fault_point(FaultSite site) {
 namespace {
 
 constexpr std::array<std::string_view, kFaultSiteCount> kNames{
-    "broker.journal.written",  "broker.grant.decided",        "broker.grant.published",
-    "broker.revoke.published", "broker.fence.decided",        "broker.scrubbed",
-    "worker.attached",         "worker.weights.filled",       "worker.extents.mapped",
-    "worker.unit.polled",      "worker.commit.before_record", "worker.commit.after_record",
-    "worker.extents.unmapped", "tenant.lease.acquired",       "tenant.request.submitted",
+    "broker.journal.written",
+    "broker.grant.decided",
+    "broker.grant.published",
+    "broker.revoke.published",
+    "broker.fence.decided",
+    "broker.scrubbed",
+    "worker.attached",
+    "worker.resumed",
+    "worker.redelivered",
+    "worker.weights.filled",
+    "worker.extents.mapped",
+    "worker.unit.polled",
+    "worker.commit.before_record",
+    "worker.commit.after_record",
+    "worker.extents.unmapped",
+    "tenant.lease.acquired",
+    "tenant.request.submitted",
     "tenant.token.received",
 };
 

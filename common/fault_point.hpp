@@ -20,6 +20,8 @@ enum class FaultSite : unsigned char {
   BrokerFenceDecided,
   BrokerScrubbed,
   WorkerAttached,
+  WorkerResumed,
+  WorkerRedelivered,
   WorkerWeightsFilled,
   WorkerExtentsMapped,
   WorkerUnitPolled,

@@ -20,6 +20,9 @@ struct StrongId {
 
 using WorkerId = StrongId<struct WorkerTag>;  ///< Index of the worker in the lease table.
 using ExtentId = StrongId<struct ExtentTag>;  ///< Never reused while a broker lives.
+/// One attach of one worker process. Counts up, never reused, so an answer that comes late cannot
+/// be taken for one of the worker that now has the same `WorkerId`.
+using AttachmentId = StrongId<struct AttachmentTag>;
 using RegionId = StrongId<struct RegionTag>;  ///< A weights region; never reused either.
 
 /// Text with the same discipline: 1 to 64 characters of [A-Za-z0-9._:-].

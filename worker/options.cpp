@@ -29,6 +29,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   WorkerOptions options;
   options.threads = default_threads();
   std::int64_t slow_motion_us = 0;
+  std::int64_t broker_patience_ms = options.broker_patience.count();
   std::string backend = "auto";
   std::string kv_type = "f16";
   std::string weights_scope = "model";
@@ -54,6 +55,10 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   app.add_option("--slow-motion-us", slow_motion_us,
                  "pause every unit of work this long, so that people can watch")
       ->check(CLI::Range(0, 1'000'000));
+  app.add_option("--broker-patience-ms", broker_patience_ms,
+                 "how long a broker that went away is waited for")
+      ->check(CLI::Range(0, 3'600'000))
+      ->capture_default_str();
   app.add_option("--log-level", options.log_level, "how much is logged")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
       ->capture_default_str();
@@ -65,6 +70,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
     return std::nullopt;
   }
   options.slow_motion = std::chrono::microseconds(slow_motion_us);
+  options.broker_patience = std::chrono::milliseconds(broker_patience_ms);
   options.backend = kBackends.at(backend);
   options.kv_type = kKvTypes.at(kv_type);
   options.weights_scope = *weights_scope_from_name(weights_scope);

@@ -22,6 +22,7 @@ struct WorkerOptions {
   KvType kv_type = KvType::F16;
   WeightsScope weights_scope = WeightsScope::Model;
   std::chrono::microseconds slow_motion{0};
+  std::chrono::milliseconds broker_patience{30'000};
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.
 };

@@ -13,14 +13,13 @@
 #include <future>
 #include <thread>
 
-#include "common/random.hpp"
 #include "ipc/control/event_file.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
 #include "worker/engine/engine_loop.hpp"
 #include "worker/engine/worker_gates.hpp"
 #include "worker/kv/sequence_record.hpp"
-#include "worker/lease/attachment.hpp"
+#include "worker/lease/broker_session.hpp"
 #include "worker/lease/deadline_watcher.hpp"
 #include "worker/lease/lease_service.hpp"
 #include "worker/lease/weights_source.hpp"
@@ -30,7 +29,6 @@
 namespace leasehold {
 namespace {
 
-constexpr Duration kReadyTimeout = std::chrono::seconds(10);
 constexpr auto kGoodbyePause = std::chrono::milliseconds(5);
 constexpr int kGoodbyeLooks = 200;
 constexpr auto kBrokerLostLook = std::chrono::milliseconds(100);
@@ -100,7 +98,7 @@ class WorkerProgram final : public RevocationObserver {
   void quiet_progress() noexcept override;
 
  private:
-  Result<void> connect();
+  Result<void> open_session();
   Result<void> build_engine();
   Result<void> open_doors();
   Result<void> announce_ready();
@@ -111,7 +109,7 @@ class WorkerProgram final : public RevocationObserver {
   EngineLoop::Hooks loop_hooks();
   void start_io();
   void stop_io();
-  void broker_lost(const Error& why);
+  void broker_away(bool away);
   void stop_when_leases_are_over();
   void watch_signals();
 
@@ -127,9 +125,8 @@ class WorkerProgram final : public RevocationObserver {
   boost::asio::steady_timer lost_timer_{io_};
   std::optional<TenantServer::Acceptor> acceptor_;  // until the doors open
   std::optional<control::SocketFile> socket_file_;
-  std::optional<Attachment> attachment_;
   std::optional<events::EventFile> event_file_;  // the engine's thread alone writes
-  std::unique_ptr<BrokerLink> broker_;
+  std::unique_ptr<BrokerSession> broker_;
   std::unique_ptr<Backend> backend_;
   std::optional<ThreadGate> commit_gate_;
   std::unique_ptr<WeightsSource> weights_source_;
@@ -138,7 +135,6 @@ class WorkerProgram final : public RevocationObserver {
   std::unique_ptr<LeaseService> leases_;
   std::unique_ptr<TenantServer> server_;
   std::unique_ptr<DeadlineWatcher> watcher_;
-  std::atomic<bool> broker_is_lost_{false};
   std::thread io_thread_;
 };
 
@@ -157,31 +153,40 @@ Result<void> WorkerProgram::start() {
   if (!options_.event_log.empty()) {
     event_file_.emplace(TRY(events::EventFile::open(options_.event_log)));
   }
-  TRY(connect());
+  TRY(open_session());
   TRY(build_engine());
   TRY(bind_weights());
   return announce_ready();
 }
 
-Result<void> WorkerProgram::connect() {
-  BrokerLink::Handlers handlers{
+Result<void> WorkerProgram::open_session() {
+  BrokerSession::Handlers handlers{
       .on_call =
           [this](const std::string& method, control::Payload params, control::Responder respond) {
             if (leases_) return leases_->on_call(method, std::move(params), std::move(respond));
             respond(fail(Errc::NoModelLoaded, "the worker is still loading"));
           },
-      .on_lost = [this](const Error& why) { broker_lost(why); }};
-  broker_ = TRY(BrokerLink::connect(io_, options_.broker_socket, std::move(handlers)));
-  attachment_.emplace(TRY(attach_worker(*broker_, options_.name)));
-  spdlog::info("attached to the broker worker={} slots={}", attachment_->worker.value,
-               attachment_->table.slot_count());
+      .on_away = [this](bool away) { broker_away(away); },
+      .on_refused =
+          [this](const Error& why) {
+            spdlog::error("broker lost reason=\"{}\"", why.detail);
+            if (server_) stop_when_leases_are_over();
+          }};
+  broker_ = TRY(BrokerSession::open(io_, clock_,
+                                    {.broker_socket = options_.broker_socket,
+                                     .worker_name = options_.name,
+                                     .patience = options_.broker_patience},
+                                    std::move(handlers)));
+  const Attachment& attachment = broker_->attachment();
+  spdlog::info("attached to the broker worker={} slots={}", attachment.worker.value,
+               attachment.table.slot_count());
   return {};
 }
 
 Result<void> WorkerProgram::build_engine() {
-  const GateWiring wiring{.worker = attachment_->worker,
-                          .table = &attachment_->table,
-                          .line = &attachment_->line,
+  const GateWiring wiring{.worker = broker_->attachment().worker,
+                          .table = &broker_->attachment().table,
+                          .line = &broker_->attachment().line,
                           .stops = &board_.stops(),
                           .probe = &probe_};
   backend_ = TRY(make_backend(options_, limits_of(model_.config), wiring));
@@ -189,7 +194,7 @@ Result<void> WorkerProgram::build_engine() {
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = {}},
       Engine::Parts{.backend = backend_.get(),
-                    .table = &attachment_->table,
+                    .table = &broker_->attachment().table,
                     .board = &board_,
                     .commit_gate = &*commit_gate_,
                     .observer = this,
@@ -197,8 +202,8 @@ Result<void> WorkerProgram::build_engine() {
                     .is_end = [this](TokenId token) { return model_.tokenizer.is_end(token); }});
   weights_source_ = std::make_unique<WeightsSource>(
       model_.file, model_.config, model_.plan,
-      WeightsSource::Parts{.broker = broker_.get(),
-                           .table = &attachment_->table,
+      WeightsSource::Parts{.broker = &broker_->link(),
+                           .table = &broker_->attachment().table,
                            .backend = backend_.get(),
                            .progress = load_progress_on_terminal()});
   loop_ = std::make_unique<EngineLoop>(*engine_, loop_hooks());
@@ -224,7 +229,7 @@ Result<void> WorkerProgram::bind_weights() {
 }
 
 Result<void> WorkerProgram::restore_weights(Engine& engine) {
-  if (broker_is_lost_) {
+  if (broker_->is_away()) {
     return fail(Errc::BrokerLost, "the weights are gone and so is the broker that owned them");
   }
   const auto restored = TRY(weights_source_->restore(engine.weights()));
@@ -238,21 +243,22 @@ Result<void> WorkerProgram::restore_weights(Engine& engine) {
 
 /// On the I/O thread, which alone looks at these from now on; the engine only posts to them.
 Result<void> WorkerProgram::open_doors() {
-  leases_ = std::make_unique<LeaseService>(LeaseService::Parts{.io = &io_,
-                                                               .loop = loop_.get(),
-                                                               .engine = engine_.get(),
-                                                               .table = &attachment_->table,
-                                                               .clock = &clock_});
-  leases_->set_broker(broker_.get());
-  server_ =
-      std::make_unique<TenantServer>(TenantServer::Parts{.io = &io_,
+  leases_ =
+      std::make_unique<LeaseService>(LeaseService::Parts{.io = &io_,
                                                          .loop = loop_.get(),
-                                                         .board = &board_,
-                                                         .tokenizer = &model_.tokenizer,
-                                                         .broker = broker_.get(),
-                                                         .clock = &clock_,
-                                                         .token_key = attachment_->token_key,
-                                                         .max_context = model_.config.n_context});
+                                                         .engine = engine_.get(),
+                                                         .table = &broker_->attachment().table,
+                                                         .clock = &clock_});
+  leases_->set_broker(&broker_->link());
+  server_ = std::make_unique<TenantServer>(
+      TenantServer::Parts{.io = &io_,
+                          .loop = loop_.get(),
+                          .board = &board_,
+                          .tokenizer = &model_.tokenizer,
+                          .broker = &broker_->link(),
+                          .clock = &clock_,
+                          .token_key = broker_->attachment().token_key,
+                          .max_context = model_.config.n_context});
   server_->serve(std::move(*acceptor_));
   acceptor_.reset();
   return {};
@@ -260,14 +266,15 @@ Result<void> WorkerProgram::open_doors() {
 
 Result<void> WorkerProgram::announce_ready() {
   TRY(on_io_thread([this] { return open_doors(); }));
-  watcher_ = std::make_unique<DeadlineWatcher>(board_, attachment_->table, clock_);
+  watcher_ = std::make_unique<DeadlineWatcher>(
+      DeadlineWatcher::Parts{.board = &board_,
+                             .table = &broker_->attachment().table,
+                             .clock = &clock_,
+                             .broker_away = &broker_->is_away()});
   const wire::WorkerReady ready{.address = options_.listen_path,
                                 .model = model_.config.name,
-                                .kv_block_size_bytes = engine_->kv_block_size_bytes(),
-                                .request_id = {mint_request_id()}};
-  const control::Payload reply =
-      TRY(broker_->call(std::string(ready.kMethod), {.body = ready.to_json()}, kReadyTimeout));
-  const wire::ExtentShape shape = TRY(wire::ExtentShape::from_json(reply.body));
+                                .kv_block_size_bytes = engine_->kv_block_size_bytes()};
+  const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, *leases_));
   leases_->set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));
   spdlog::info("ready name={} address={} block_size_bytes={} blocks_per_extent={}", options_.name,
                options_.listen_path, engine_->kv_block_size_bytes(), shape.blocks_per_extent);
@@ -279,7 +286,7 @@ Result<void> WorkerProgram::announce_ready() {
 Result<void> WorkerProgram::run() {
   loop_->run();
   watcher_.reset();
-  const bool lost = broker_is_lost_;
+  const bool lost = broker_->is_lost();
   say_goodbye();
   stop_io();
   if (!lost) return {};
@@ -331,12 +338,8 @@ void WorkerProgram::watch_signals() {
   });
 }
 
-void WorkerProgram::broker_lost(const Error& why) {
-  spdlog::error("broker lost reason=\"{}\"", why.detail);
-  broker_is_lost_ = true;
-  if (!server_) return;
-  server_->broker_lost();
-  stop_when_leases_are_over();
+void WorkerProgram::broker_away(bool away) {
+  if (server_) server_->set_broker_away(away);
 }
 
 void WorkerProgram::stop_when_leases_are_over() {
@@ -355,21 +358,21 @@ void WorkerProgram::stop_when_leases_are_over() {
 void WorkerProgram::completed_early(const Completed& completed, const events::ForwardRevoked& what,
                                     TimePoint at) noexcept {
   server_->complete_early(completed);
-  if (completed.verdict) broker_->report(what, at);
+  if (completed.verdict) broker_->link().report(what, at);
 }
 
 void WorkerProgram::engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept {
-  broker_->report(what, at);
+  broker_->link().report(what, at);
 }
 
 void WorkerProgram::lease_found_down(const events::ForwardRevoked& what, TimePoint at) noexcept {
-  broker_->report(what, at);
+  broker_->link().report(what, at);
 }
 
 void WorkerProgram::quiet_progress() noexcept {
   const std::uint64_t one = 1;
   // A full counter already rings; nothing else can fail for an eventfd.
-  (void)!::write(attachment_->bell.get(), &one, sizeof(one));
+  (void)!::write(broker_->attachment().bell.get(), &one, sizeof(one));
 }
 
 }  // namespace

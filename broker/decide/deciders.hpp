@@ -26,6 +26,7 @@ void decide_event(Decision& decision, const GrantAnswered& answered);
 // decide/hold.cpp
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew);
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRelease& release);
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseHold& hold);
 void decide_event(Decision& decision, const ConnectionClosed& closed);
 void decide_event(Decision& decision, const HolderExited& exited);
 
@@ -40,6 +41,18 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
 void decide_event(Decision& decision, const WorkerExited& exited);
 void decide_event(Decision& decision, const WorkerReported& reported);
 void lose_worker(Decision& decision, Worker& worker);
+
+// decide/reattach.cpp
+Outcome resume_worker(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach);
+Outcome decide_call(Decision& decision, const Caller& caller,
+                    const wire::LeaseRedeliver& redeliver);
+/// Errors: PermissionDenied (no resume under way), UnknownLease, StaleGeneration.
+Result<void> check_redelivery(State& state, ConnectionId connection,
+                              const wire::LeaseRedeliver& redeliver);
+/// The worker says that it has delivered all it still maps: the rest is not mapped any more.
+void settle_resumed(Decision& decision, Worker& worker);
+/// Workers that did not come back in time are lost for good.
+void end_grace(Decision& decision);
 
 // decide/weights.cpp
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::WeightsOpen& open);

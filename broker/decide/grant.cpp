@@ -161,6 +161,7 @@ LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
   record.holder_process = {caller.pid, caller.start_ticks};
   record.request = {caller.uid, caller.request_id.value, journal::digest(caller.fingerprint)};
   record.granted_at = decision.now;
+  record.holder_uid = caller.uid;
   record.ttl = std::chrono::milliseconds(ttl_ms);
   const auto& longest_life = decision.state.tenants.find(acquire.tenant)->policy.max_lifetime_ms;
   if (longest_life) record.last_deadline = decision.now + std::chrono::milliseconds(*longest_life);

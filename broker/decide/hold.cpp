@@ -33,6 +33,29 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseR
   return Answer{wire::LeaseRenewed{.deadline_boottime_ns = record.deadline.boottime_ns}};
 }
 
+/// The token says that the caller was given this lease once; the user says that it was not stolen.
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseHold& hold) {
+  LeaseRecord& record = *TRY(decision.state.leases.find(hold.lease));
+  const Worker* worker = decision.state.workers.find(record.worker());
+  if (worker == nullptr) return std::unexpected(require_live(record).error());  // long gone
+  const LeaseClaim claim = TRY(verify_token(worker->token_key, hold.token));
+  if (record.scope != wire::LeaseScope::Tenant || claim.lease != hold.lease ||
+      claim.tenant != record.tenant) {
+    return fail(Errc::BadToken, "the token is one of another lease");
+  }
+  const bool held = record.holder != ConnectionId{} && record.holder != caller.connection;
+  if (held || caller.uid != record.holder_uid) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("lease {} is held by another {}", to_string(hold.lease),
+                            held ? "connection" : "user"));
+  }
+  TRY(require_live(record));
+  record.holder = caller.connection;
+  record.holder_process = {caller.pid, caller.start_ticks};
+  decision.touch(record.id());
+  return Answer{wire::LeaseRenewed{.deadline_boottime_ns = record.deadline.boottime_ns}};
+}
+
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRelease& release) {
   LeaseRecord& record = *TRY(find_held(decision.state, caller, release.lease));
   if (record.is(LeaseState::Fenced)) return std::unexpected(require_live(record).error());

@@ -13,13 +13,17 @@ namespace {
 /// An unmap is control work behind prefaults and the like, so it gets more patience than a unit.
 constexpr int kUnmapPatience = 5;
 
-/// When the worker must be killed unless this lease got on; nothing while it owes nothing.
-std::optional<TimePoint> ladder_deadline(const BrokerConfig& config, const LeaseRecord& record) {
+/// When the worker must be killed unless this lease got on; nothing while it owes nothing, or while
+/// it may still come back.
+std::optional<TimePoint> ladder_deadline(const State& state, const LeaseRecord& record) {
+  const Worker& worker = *state.workers.find(record.worker());
+  if (worker.killed || worker.reattach_until != TimePoint{}) return std::nullopt;
+  const Duration patience = state.config.fence_patience;
   if (const auto* revoked = std::get_if<Lease<Revoked>>(&record.lease)) {
-    return revoked->state().at + config.fence_patience;
+    return std::max(revoked->state().at, worker.patience_from) + patience;
   }
   if (const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease)) {
-    return fenced->state().at + kUnmapPatience * config.fence_patience;
+    return std::max(fenced->state().at, worker.patience_from) + kUnmapPatience * patience;
   }
   return std::nullopt;
 }
@@ -57,12 +61,12 @@ void climb_ladder(Decision& decision) {
   std::set<AttachmentId> overdue;
   for (const LeaseId id : decision.state.leases.open_leases()) {
     const LeaseRecord& record = decision.state.leases.at(id);
-    const auto deadline = ladder_deadline(decision.state.config, record);
+    const auto deadline = ladder_deadline(decision.state, record);
     if (deadline && *deadline <= decision.now) overdue.insert(record.worker());
   }
   for (const AttachmentId id : overdue) {
     Worker& worker = *decision.state.workers.find(id);
-    if (!worker.killed && worker.state != WorkerState::Gone) kill_worker(decision, worker);
+    if (worker.state != WorkerState::Gone) kill_worker(decision, worker);
   }
 }
 
@@ -72,6 +76,7 @@ void honour_deadlines(Decision& decision) {
   const auto due = next_deadline(decision.state);
   if (!due || *due > decision.now) return;
   expire(decision);
+  end_grace(decision);
   climb_ladder(decision);
 }
 
@@ -95,9 +100,9 @@ std::optional<TimePoint> next_deadline(const State& state) {
       consider(record.drain_deadline);
       return;
     }
-    if (state.workers.find(record.worker())->killed) return;  // its exit is awaited
-    consider(ladder_deadline(state.config, record).value_or(TimePoint{}));
+    consider(ladder_deadline(state, record).value_or(TimePoint{}));
   });
+  for (const auto& [id, worker] : state.workers.all()) consider(worker.reattach_until);
   return earliest;
 }
 

@@ -12,6 +12,7 @@ constexpr std::uint64_t kLargestBlockBytes = 1ull << 40;
 
 Answer attached(const State& state, const Worker& worker) {
   return Answer{wire::WorkerAttached{.worker = worker.index,
+                                     .attachment = worker.id,
                                      .slot_count = state.config.slot_count,
                                      .token_key = to_hex(worker.token_key)},
                 WorkerDescriptors{worker.id}};
@@ -94,6 +95,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
     if (same->name == attach.worker) return attached(state, *same);
     return fail(Errc::BadRequest, fmt::format("this connection is worker {}", same->name));
   }
+  if (attach.resume) return resume_worker(decision, caller, attach);
   if (state.workers.find_serving(attach.worker) != nullptr) {
     return fail(Errc::BadRequest,
                 fmt::format("a worker named {} is attached; choose another name", attach.worker));
@@ -123,6 +125,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
     decision.touched.shape = true;
   }
   const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
+  if (worker->resuming) settle_resumed(decision, *worker);
   move(*worker, WorkerState::Ready);
   decision.touch(worker->id);
   worker->model = ready.model;
@@ -148,6 +151,7 @@ void decide_event(Decision& decision, const WorkerExited& exited) {
   move(*worker, WorkerState::Gone);
   decision.touch(worker->id);
   worker->socket_open = false;
+  worker->reattach_until = TimePoint{};
   const std::vector<LeaseId> leases = leases_on(decision.state, worker->id);
   take_back(decision, leases, RevokeReason::WorkerGone);
   std::vector<ProvenLease> proven;

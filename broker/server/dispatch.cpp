@@ -7,6 +7,8 @@
 #include <map>
 #include <span>
 
+#include "common/process.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -37,15 +39,20 @@ Result<void> Dispatch::check_role(Role role, const control::Credentials& credent
 template <class Message>
 Result<void> Dispatch::post_call(const std::string& method, Incoming& incoming) {
   Message message = TRY(Message::from_json(incoming.params.body));
-  if constexpr (std::is_same_v<Message, wire::LeaseAcquire>) {
-    TRY(hooks_.watch_holder(incoming.connection));
+  constexpr bool kHolds =
+      std::is_same_v<Message, wire::LeaseAcquire> || std::is_same_v<Message, wire::LeaseHold>;
+  if constexpr (kHolds) TRY(hooks_.watch_holder(incoming.connection));
+  if constexpr (std::is_same_v<Message, wire::LeaseRedeliver>) {
+    TRY(hooks_.take_memory(incoming.connection, message, std::move(incoming.params.fds)));
   }
-  Caller caller{.connection = incoming.connection,
-                .pid = incoming.credentials.pid,
-                .uid = incoming.credentials.uid};
+  const pid_t caller_pid = incoming.credentials.pid;
+  Caller caller{
+      .connection = incoming.connection, .pid = caller_pid, .uid = incoming.credentials.uid};
   // An attach is bound to its connection and repeats by itself; its id is not remembered.
   constexpr bool kAttach = std::is_same_v<Message, wire::WorkerAttach>;
-  if constexpr (kAttach) TRY(hooks_.prepare_worker(incoming.connection));
+  if constexpr (kAttach) TRY(hooks_.prepare_worker(incoming.connection, message));
+  // Only these are looked for again after a restart.
+  if constexpr (kAttach || kHolds) caller.start_ticks = TRY(start_ticks_of(caller_pid));
   if constexpr (!kAttach && requires { message.request_id; }) {
     caller.request_id = message.request_id;
     caller.fingerprint = method + message.to_json().dump();
@@ -76,6 +83,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"extent.open", {Role::Operator, nullptr}},
       {"lease.acquire", {Role::Anyone, &Dispatch::post_call<wire::LeaseAcquire>}},
       {"lease.renew", {Role::Anyone, &Dispatch::post_call<wire::LeaseRenew>}},
+      {"lease.hold", {Role::Anyone, &Dispatch::post_call<wire::LeaseHold>}},
       {"lease.release", {Role::Anyone, &Dispatch::post_call<wire::LeaseRelease>}},
       {"lease.grow", {Role::Anyone, &Dispatch::post_call<wire::LeaseGrow>}},
       {"lease.shrink", {Role::Anyone, &Dispatch::post_call<wire::LeaseShrink>}},
@@ -84,6 +92,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"weights.open", {Role::Worker, &Dispatch::post_call<wire::WeightsOpen>}},
       {"weights.publish", {Role::Worker, &Dispatch::post_call<wire::WeightsPublish>}},
       {"event.report", {Role::Worker, &Dispatch::answer_report}},
+      {"lease.redeliver", {Role::Worker, &Dispatch::post_call<wire::LeaseRedeliver>}},
       {"lease.attach", {Role::Worker, &Dispatch::post_call<wire::LeaseAttach>}},
   };
   const auto handle = [&]() -> Result<void> {

@@ -20,7 +20,10 @@ enum class Role : std::uint8_t { Anyone, Operator, Worker };
 struct DispatchHooks {
   std::function<CallId(control::Responder)> wait_for_answer;
   std::function<Result<void>(ConnectionId)> watch_holder;
-  std::function<Result<void>(ConnectionId)> prepare_worker;
+  std::function<Result<void>(ConnectionId, const wire::WorkerAttach&)> prepare_worker;
+  /// Takes the memory that came with the message.
+  std::function<Result<void>(ConnectionId, const wire::LeaseRedeliver&, std::vector<UniqueFd>)>
+      take_memory;
   std::function<Result<control::Payload>(const std::string& method, const control::Json& params)>
       look;
   std::function<void(Event)> post;

@@ -106,10 +106,23 @@ void ServerEffects::perform(const effect::SetDrainDeadline& effect) {
 
 void ServerEffects::perform(const effect::BindWorker& effect) {
   parts_.links.bind(effect.connection, effect.worker);
+  const WorkerLink& link = *parts_.links.find(effect.worker);
+  keep(kept::pidfd(effect.worker.value), link.pidfd);
+  keep(kept::bell(effect.worker.value), link.bell);
+  if (const auto line = link.line.writer_fd()) keep(kept::line(effect.worker.value), *line);
   spdlog::info("worker attached attachment={}", effect.worker.value);
 }
 
+void ServerEffects::perform(const effect::ResumeWorker& effect) {
+  parts_.links.resume(effect.connection, effect.worker);
+  spdlog::info("worker is back after the restart attachment={}", effect.worker.value);
+}
+
 void ServerEffects::perform(const effect::ForgetWorker& effect) {
+  for (const auto& name : {kept::pidfd(effect.worker.value), kept::bell(effect.worker.value),
+                           kept::line(effect.worker.value)}) {
+    parts_.keeper.let_go(name);
+  }
   parts_.quiet.forget(effect.worker);
   parts_.links.forget(effect.worker);
   spdlog::info("worker exited attachment={}", effect.worker.value);
@@ -181,7 +194,9 @@ void ServerEffects::perform(const effect::CreateRegion& effect) {
 }
 
 void ServerEffects::perform(const effect::SealRegion& effect) {
-  post_(RegionSealed{effect.region, error_of(parts_.memory.seal_region(effect.region))});
+  const auto sealed = parts_.memory.seal_region(effect.region);
+  if (sealed) keep(kept::weights(effect.region.value), *parts_.memory.region_object(effect.region));
+  post_(RegionSealed{effect.region, error_of(sealed)});
 }
 
 void ServerEffects::perform(const effect::ScrubRegion& effect) {
@@ -189,6 +204,7 @@ void ServerEffects::perform(const effect::ScrubRegion& effect) {
 }
 
 void ServerEffects::perform(const effect::CloseRegion& effect) {
+  parts_.keeper.let_go(kept::weights(effect.region.value));
   parts_.memory.close_region(effect.region);
 }
 
@@ -217,13 +233,21 @@ void ServerEffects::perform(const effect::Warn& effect) {
   spdlog::warn("{}", effect.line);
 }
 
+/// What cannot be kept is lost with the broker; it serves all the same.
+void ServerEffects::keep(const std::string& name, const UniqueFd& fd) {
+  const auto kept = parts_.keeper.keep(name, fd);
+  if (!kept)
+    spdlog::warn("not kept for a restart name={} detail=\"{}\"", name, kept.error().detail);
+}
+
 /// After the patience of whoever waits `on_reply` hears TimedOut, and once more when the worker
 /// answers after all: what it did by then must not be lost. Unmaps need no patience, their ladder
 /// ends the worker.
 void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
                                 control::Payload payload, OnReply on_reply) {
   WorkerLink* link = parts_.links.find(worker);
-  if (link == nullptr) return;  // its exit is on the way and settles everything
+  // Its exit, or its return and what follows from that, settles everything.
+  if (link == nullptr || link->peer == nullptr) return;
   const auto handler = std::make_shared<OnReply>(std::move(on_reply));
   const auto patience = std::make_shared<boost::asio::steady_timer>(parts_.io);
   if (method != wire::LeaseUnmap::kMethod) {

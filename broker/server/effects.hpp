@@ -10,6 +10,7 @@
 
 #include "broker/core.hpp"
 #include "broker/event_log.hpp"
+#include "broker/fd_keeper.hpp"
 #include "broker/server/memory_store.hpp"
 #include "broker/server/replies.hpp"
 #include "broker/server/worker_links.hpp"
@@ -28,6 +29,7 @@ struct Parts {
   Replies& replies;
   EventLog& log;
   journal::Journal& journal;
+  FdKeeper& keeper;
   Duration call_patience;  ///< For a worker's answer that a caller waits for.
 };
 
@@ -42,6 +44,7 @@ class ServerEffects final : public EffectPerformer {
   void perform(const effect::SetDeadline& effect) override;
   void perform(const effect::SetDrainDeadline& effect) override;
   void perform(const effect::BindWorker& effect) override;
+  void perform(const effect::ResumeWorker& effect) override;
   void perform(const effect::ForgetWorker& effect) override;
   void perform(const effect::SendGrant& effect) override;
   void perform(const effect::SendUnmap& effect) override;
@@ -64,6 +67,7 @@ class ServerEffects final : public EffectPerformer {
   /// The error under which nothing of this may leave the broker; asked once.
   template <class Id>
   std::optional<Error> take_refusal(std::map<Id, Error>& refused, Id id);
+  void keep(const std::string& name, const UniqueFd& fd);
   using OnReply = std::function<void(Result<control::Payload>)>;
   void call_worker(AttachmentId worker, std::string_view method, control::Payload payload,
                    OnReply on_reply);

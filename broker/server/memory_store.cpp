@@ -1,5 +1,6 @@
 #include "broker/server/memory_store.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 namespace leasehold {
@@ -55,6 +56,7 @@ Result<void> MemoryStore::punch(std::span<const ExtentId> extents) {
 ExtentsVerified MemoryStore::verify(std::span<const ExtentId> extents, bool close_anyway) {
   ExtentsVerified verified;
   for (const ExtentId id : extents) {
+    expected_.erase(id);
     const auto found = extents_.find(id);
     const std::uint64_t bytes = found == extents_.end() ? 0 : allocated(found->second);
     const bool closes = bytes == 0 || close_anyway;
@@ -77,6 +79,46 @@ std::uint64_t MemoryStore::inode(ExtentId extent) const {
   if (found == extents_.end()) return 0;
   const auto identity = found->second.identity();
   return identity ? identity->inode : 0;
+}
+
+Result<void> MemoryStore::adopt(ExtentId extent, UniqueFd fd) {
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  if (flags < 0 || (flags & O_ACCMODE) != O_RDWR) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("extent {} came as a descriptor that cannot be written", extent.value));
+  }
+  MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+  const MemoryIdentity identity = TRY(object.identity());
+  const auto here = extents_.find(extent);
+  const auto expected = expected_.find(extent);
+  const bool again = here != extents_.end() && TRY(here->second.identity()) == identity;
+  if (again) return {};
+  if (expected == expected_.end() || expected->second != identity) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("the object delivered as extent {} (inode {}, {} bytes) is not the one "
+                            "that was lent",
+                            extent.value, identity.inode, identity.size_bytes));
+  }
+  expected_.erase(expected);
+  extents_.emplace(extent, std::move(object));
+  return {};
+}
+
+Result<void> MemoryStore::adopt_region(RegionId region, UniqueFd fd, std::size_t size_bytes) {
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+  if ((seals & F_SEAL_WRITE) == 0 || object.size_bytes() != size_bytes) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("what was kept as weights region {} is no sealed object of {} bytes",
+                            region.value, size_bytes));
+  }
+  regions_.emplace(region, std::move(object));
+  return {};
+}
+
+const UniqueFd* MemoryStore::region_object(RegionId region) const {
+  const auto found = regions_.find(region);
+  return found == regions_.end() ? nullptr : &found->second.fd();
 }
 
 Result<void> MemoryStore::create_region(RegionId region, std::size_t size_bytes) {

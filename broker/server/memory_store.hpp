@@ -35,8 +35,17 @@ class MemoryStore {
   /// Inode of the extent's object, 0 when it has none.
   std::uint64_t inode(ExtentId extent) const;
 
+  /// After a restart: the extent exists, its object is in the hands of its worker.
+  void expect(ExtentId extent, const MemoryIdentity& identity) { expected_[extent] = identity; }
+  /// Takes an expected extent from its worker, by what it is and not by what is said of it. Once
+  /// more is fine. Errors: UntrustedSegment for any other object, or one that cannot be punched.
+  Result<void> adopt(ExtentId extent, UniqueFd fd);
+
   Result<void> create_region(RegionId region, std::size_t size_bytes);
   Result<void> seal_region(RegionId region);
+  /// A published region that outlived the broker. Errors: UntrustedSegment.
+  Result<void> adopt_region(RegionId region, UniqueFd fd, std::size_t size_bytes);
+  const UniqueFd* region_object(RegionId region) const;  ///< Null when there is none.
   /// Punches, reads what is allocated and closes when that is nothing.
   std::uint64_t scrub_region(RegionId region);
   void close_region(RegionId region) { regions_.erase(region); }
@@ -44,6 +53,7 @@ class MemoryStore {
 
  private:
   std::map<ExtentId, MemoryObject> extents_;
+  std::map<ExtentId, MemoryIdentity> expected_;
   std::map<RegionId, MemoryObject> regions_;
 };
 

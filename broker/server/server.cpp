@@ -1,6 +1,8 @@
 #include "broker/server/server.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -8,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "broker/decide/deciders.hpp"
 #include "broker/fd_keeper.hpp"
 #include "broker/server/boot_timer.hpp"
 #include "broker/server/broker_loop.hpp"
@@ -37,7 +40,8 @@ constexpr int kCallPatience = 5;
 class Server {
  public:
   Server(asio::io_context& io, const BrokerConfig& config, LeaseTable table,
-         asio::local::stream_protocol::acceptor acceptor, const BrokerOptions& options);
+         asio::local::stream_protocol::acceptor acceptor, FdKeeper& keeper,
+         const BrokerOptions& options);
   Result<void> start();
   void write_events_to(events::EventFile file) { log_.also_write_to(std::move(file)); }
 
@@ -51,6 +55,9 @@ class Server {
   void guard_table();
   void guard_soon();
   void stop(int signal_number);
+  Result<void> prepare_worker(ConnectionId id, const wire::WorkerAttach& attach);
+  Result<void> take_memory(ConnectionId id, const wire::LeaseRedeliver& redeliver,
+                           std::vector<UniqueFd> fds);
 
   asio::io_context& io_;
   SystemClock clock_;
@@ -60,7 +67,7 @@ class Server {
   MemoryStore memory_;
   EventLog log_;
   journal::NullJournal journal_;
-  NoFdKeeper keeper_;
+  FdKeeper& keeper_;
   QuietObserver quiet_;
   WorkerLinks links_;
   Replies replies_;
@@ -79,13 +86,15 @@ class Server {
 };
 
 Server::Server(asio::io_context& io, const BrokerConfig& config, LeaseTable table,
-               asio::local::stream_protocol::acceptor acceptor, const BrokerOptions& options)
+               asio::local::stream_protocol::acceptor acceptor, FdKeeper& keeper,
+               const BrokerOptions& options)
     : io_(io),
       state_(config),
       table_(std::move(table)),
+      keeper_(keeper),
       links_(io, worker_handlers()),
       replies_(table_, memory_, links_),
-      effects_({io_, table_, memory_, links_, quiet_, replies_, log_, journal_,
+      effects_({io_, table_, memory_, links_, quiet_, replies_, log_, journal_, keeper_,
                 kCallPatience * config.fence_patience},
                [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
@@ -102,13 +111,12 @@ Server::Server(asio::io_context& io, const BrokerConfig& config, LeaseTable tabl
 
 Result<void> Server::start() {
   deadline_timer_ = TRY(BootTimer::create(io_, [this] { loop_.post(Tick{}); }));
-  const UniqueFd table_fd = TRY(table_.reader_fd());
-  TRY(keeper_.keep("lease-table", table_fd));
   signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
     if (!error) stop(signal_number);
   });
   guard_soon();
   connections_.start();
+  tell_service_manager("READY=1");
   return {};
 }
 
@@ -140,24 +148,50 @@ WorkerLinks::Handlers Server::worker_handlers() {
 }
 
 DispatchHooks Server::dispatch_hooks() {
-  return {.wait_for_answer =
-              [this](control::Responder respond) { return replies_.add(std::move(respond)); },
-          .watch_holder = [this](ConnectionId id) { return connections_.watch_holder(id); },
-          .prepare_worker =
-              [this](ConnectionId id) { return links_.prepare(id, connections_.find(id)); },
-          .look =
-              [this](const std::string& method, const control::Json& params) {
-                return answer_look(
-                    {state_, log_, memory_, table_, started_, clock_.now(), allow_memory_audit_},
-                    method, params);
-              },
-          .post = [this](Event event) { loop_.post(std::move(event)); },
-          .admit_call = [this](ConnectionId id,
-                               uid_t uid) { return rates_.admit_call(id, uid, clock_.now()); },
-          .admit_events =
-              [this](ConnectionId id, std::size_t reported) {
-                return rates_.admit_events(id, reported, clock_.now());
-              }};
+  return {
+      .wait_for_answer =
+          [this](control::Responder respond) { return replies_.add(std::move(respond)); },
+      .watch_holder = [this](ConnectionId id) { return connections_.watch_holder(id); },
+      .prepare_worker =
+          [this](ConnectionId id, const wire::WorkerAttach& attach) {
+            return prepare_worker(id, attach);
+          },
+      .take_memory =
+          [this](ConnectionId id, const wire::LeaseRedeliver& redeliver,
+                 std::vector<UniqueFd> fds) { return take_memory(id, redeliver, std::move(fds)); },
+      .look =
+          [this](const std::string& method, const control::Json& params) {
+            return answer_look(
+                {state_, log_, memory_, table_, started_, clock_.now(), allow_memory_audit_},
+                method, params);
+          },
+      .post = [this](Event event) { loop_.post(std::move(event)); },
+      .admit_call = [this](ConnectionId id,
+                           uid_t uid) { return rates_.admit_call(id, uid, clock_.now()); },
+      .admit_events =
+          [this](ConnectionId id, std::size_t reported) {
+            return rates_.admit_events(id, reported, clock_.now());
+          }};
+}
+
+Result<void> Server::prepare_worker(ConnectionId id, const wire::WorkerAttach& attach) {
+  if (!attach.resume) return links_.prepare(id, connections_.find(id));
+  links_.prepare_resume(id, connections_.find(id));
+  return {};
+}
+
+/// Only what the books say is this worker's, and only the very objects that were lent.
+Result<void> Server::take_memory(ConnectionId id, const wire::LeaseRedeliver& redeliver,
+                                 std::vector<UniqueFd> fds) {
+  TRY(check_redelivery(state_, id, redeliver));
+  if (fds.size() != redeliver.extents.size()) {
+    return fail(Errc::BadRequest, fmt::format("{} extents were announced, {} descriptors came",
+                                              redeliver.extents.size(), fds.size()));
+  }
+  for (std::size_t i = 0; i < fds.size(); ++i) {
+    TRY(memory_.adopt(redeliver.extents[i], std::move(fds[i])));
+  }
+  return {};
 }
 
 /// After each event and all that followed: what must be watched, and until when.
@@ -204,6 +238,7 @@ void Server::guard_soon() {
 
 void Server::stop(int signal_number) {
   spdlog::info("stopping, taking all leases back signal={}", signal_number);
+  tell_service_manager("STOPPING=1");
   connections_.stop_accepting();
   stop_timer_.expires_after(kStopPatience);
   stop_timer_.async_wait([this](const boost::system::error_code&) {
@@ -235,6 +270,25 @@ void make_socket_folder(const BrokerOptions& options) {
   if (folder.filename() == "leasehold") std::filesystem::create_directory(folder, ignored);
 }
 
+/// Whoever connected while no broker ran waits in the kept socket and is served first.
+Result<asio::local::stream_protocol::acceptor> listen(asio::io_context& io,
+                                                      const BrokerOptions& options,
+                                                      UniqueFd kept_socket, FdKeeper& keeper) {
+  if (kept_socket) {
+    auto again = control::listen_again(io, std::move(kept_socket), options.socket);
+    if (again) return again;
+    spdlog::warn("listening anew detail=\"{}\"", again.error().detail);
+    keeper.let_go(kept::kSocket);
+  }
+  make_socket_folder(options);
+  auto acceptor = TRY(control::listen_on(io, options.socket, options.socket_mode));
+  UniqueFd listener(::dup(acceptor.native_handle()));
+  if (auto kept = keeper.keep(kept::kSocket, listener); !kept) {
+    spdlog::warn("the socket is not kept for a restart detail=\"{}\"", kept.error().detail);
+  }
+  return acceptor;
+}
+
 }  // namespace
 
 Result<void> run_broker(const BrokerOptions& options) {
@@ -245,11 +299,14 @@ Result<void> run_broker(const BrokerOptions& options) {
                             .max_engine_leases = options.max_engine_leases,
                             .fence_patience = options.fence_patience,
                             .token_key = TRY(token_key(options))};
+  KeptDescriptors kept = TRY(KeptDescriptors::from_service_manager());
+  const auto keeper = make_fd_keeper(kept.stored_names());
+  UniqueFd kept_socket = kept.take(kept::kSocket);
+  keeper->let_go_all();
   LeaseTable table = TRY(LeaseTable::create(options.slots));
-  make_socket_folder(options);
-  auto acceptor = TRY(control::listen_on(io, options.socket, options.socket_mode));
+  auto acceptor = TRY(listen(io, options, std::move(kept_socket), *keeper));
   const control::SocketFile socket_file(options.socket);
-  Server server(io, config, std::move(table), std::move(acceptor), options);
+  Server server(io, config, std::move(table), std::move(acceptor), *keeper, options);
   if (!options.event_log.empty()) {
     server.write_events_to(TRY(events::EventFile::open(options.event_log)));
   }
@@ -258,6 +315,7 @@ Result<void> run_broker(const BrokerOptions& options) {
                options.socket, options.capacity_bytes, options.weights_capacity_bytes,
                options.slots);
   io.run();
+  keeper->let_go_all();
   if (!socket_file.remove()) {
     spdlog::warn("left the socket file alone, it is not this broker's any more socket={}",
                  options.socket);

@@ -18,6 +18,9 @@ namespace {
 namespace asio = boost::asio;
 using Watch = asio::posix::stream_descriptor;
 
+/// In one message of a worker that came back.
+constexpr std::size_t kDescriptorsOfWorker = 64;
+
 /// Effective user of a running process, as the kernel tells everybody.
 std::optional<uid_t> effective_user(pid_t pid) {
   std::ifstream status(fmt::format("/proc/{}/status", pid));
@@ -55,22 +58,49 @@ Result<UniqueFd> open_peer_pidfd(const control::Credentials& credentials) {
   return pidfd;
 }
 
+Result<std::unique_ptr<WorkerLink>> WorkerLinks::make_link(std::shared_ptr<control::Peer> peer,
+                                                           Kept kept) {
+  LineReader line = TRY(kept.line ? LineReader::adopt(std::move(kept.line)) : LineReader::create());
+  Watch exit_watch = TRY(watch_of(io_, kept.pidfd));
+  Watch bell_watch = TRY(watch_of(io_, kept.bell));
+  return std::make_unique<WorkerLink>(WorkerLink{std::move(peer), std::move(kept.pidfd),
+                                                 std::move(line), std::move(kept.bell),
+                                                 std::move(exit_watch), std::move(bell_watch)});
+}
+
 Result<void> WorkerLinks::prepare(ConnectionId connection, std::shared_ptr<control::Peer> peer) {
   UniqueFd pidfd = TRY(open_peer_pidfd(peer->credentials()));
-  LineReader line = TRY(LineReader::create());
   UniqueFd bell = TRY(make_bell());
-  Watch exit_watch = TRY(watch_of(io_, pidfd));
-  Watch bell_watch = TRY(watch_of(io_, bell));
-  prepared_[connection] = std::make_unique<WorkerLink>(
-      WorkerLink{std::move(peer), std::move(pidfd), std::move(line), std::move(bell),
-                 std::move(exit_watch), std::move(bell_watch)});
+  prepared_[connection] = TRY(
+      make_link(std::move(peer), {.line = {}, .bell = std::move(bell), .pidfd = std::move(pidfd)}));
   return {};
 }
 
 void WorkerLinks::bind(ConnectionId connection, AttachmentId worker) {
   auto node = prepared_.extract(connection);
   expects(!node.empty(), "a link is prepared before its worker is admitted");
-  links_[worker] = std::move(node.mapped());
+  add(worker, std::move(node.mapped()));
+}
+
+Result<void> WorkerLinks::restore(AttachmentId worker, Kept kept) {
+  if (!kept.line || !kept.bell || !kept.pidfd) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("not everything of attachment {} was kept", worker.value));
+  }
+  add(worker, TRY(make_link(nullptr, std::move(kept))));
+  return {};
+}
+
+void WorkerLinks::resume(ConnectionId connection, AttachmentId worker) {
+  auto node = returning_.extract(connection);
+  WorkerLink* link = find(worker);
+  expects(!node.empty() && link != nullptr, "a resume was prepared, and its link restored");
+  link->peer = std::move(node.mapped());
+  link->peer->take_descriptors(kDescriptorsOfWorker);
+}
+
+void WorkerLinks::add(AttachmentId worker, std::unique_ptr<WorkerLink> link) {
+  links_[worker] = std::move(link);
   watch_exit(worker);
   watch_bell(worker);
 }

@@ -17,7 +17,7 @@
 namespace leasehold {
 
 struct WorkerLink {
-  std::shared_ptr<control::Peer> peer;
+  std::shared_ptr<control::Peer> peer;  ///< Null until a worker of before the restart is back.
   UniqueFd pidfd;
   LineReader line;
   UniqueFd bell;  ///< eventfd the worker rings after a unit that refused something.
@@ -42,19 +42,41 @@ class WorkerLinks {
   /// Errors: ConnectionLost, OutOfMemory, SystemError.
   Result<void> prepare(ConnectionId connection, std::shared_ptr<control::Peer> peer);
   void bind(ConnectionId connection, AttachmentId worker);
-  void drop_prepared(ConnectionId connection) { prepared_.erase(connection); }
+
+  /// A link without a connection, from what was kept while no broker ran.
+  /// Errors: UntrustedSegment, SystemError.
+  struct Kept {
+    UniqueFd line;
+    UniqueFd bell;
+    UniqueFd pidfd;
+  };
+  Result<void> restore(AttachmentId worker, Kept kept);
+  /// As `prepare` and `bind`, for a worker that comes back to its link. From then on it may send
+  /// descriptors.
+  void prepare_resume(ConnectionId connection, std::shared_ptr<control::Peer> peer) {
+    returning_[connection] = std::move(peer);
+  }
+  void resume(ConnectionId connection, AttachmentId worker);
+
+  void drop_prepared(ConnectionId connection) {
+    prepared_.erase(connection);
+    returning_.erase(connection);
+  }
   void forget(AttachmentId worker) { links_.erase(worker); }
 
   WorkerLink* find(AttachmentId worker);
   const std::map<AttachmentId, std::unique_ptr<WorkerLink>>& all() const { return links_; }
 
  private:
+  Result<std::unique_ptr<WorkerLink>> make_link(std::shared_ptr<control::Peer> peer, Kept kept);
+  void add(AttachmentId worker, std::unique_ptr<WorkerLink> link);
   void watch_exit(AttachmentId worker);
   void watch_bell(AttachmentId worker);
 
   boost::asio::io_context& io_;
   Handlers handlers_;
   std::map<ConnectionId, std::unique_ptr<WorkerLink>> prepared_;
+  std::map<ConnectionId, std::shared_ptr<control::Peer>> returning_;
   std::map<AttachmentId, std::unique_ptr<WorkerLink>> links_;
 };
 

@@ -28,6 +28,9 @@ class Inbox {
  public:
   explicit Inbox(const Limits& limits) : limits_(limits) {}
 
+  /// How many descriptors one message may carry from now on.
+  void take_descriptors(std::size_t at_most) { limits_.max_fds = at_most; }
+
   /// What one recvmsg delivered; `bytes` is not empty.
   void add(std::string_view bytes, std::vector<UniqueFd> fds);
 

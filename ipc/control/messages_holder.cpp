@@ -1,4 +1,4 @@
-// Holder → broker: acquire, renew, release, grow, shrink.
+// Holder → broker: acquire, renew, hold, release, grow, shrink.
 #include "ipc/control/messages_holder.hpp"
 
 #include "ipc/control/message_limits.hpp"
@@ -32,6 +32,12 @@ constexpr auto kLeaseRenew = [](auto& m, auto& fields) {
 
 constexpr auto kLeaseRenewed = [](auto& m, auto& fields) {
   fields.field("deadline_boottime_ns", m.deadline_boottime_ns, kBoottime_ns);
+};
+
+constexpr auto kLeaseHold = [](auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("token", m.token, TextRule::Filled);
+  fields.field("request_id", m.request_id);
 };
 
 constexpr auto kLeaseRelease = kLeaseRenew;
@@ -77,6 +83,13 @@ Json LeaseRenewed::to_json() const {
 }
 Result<LeaseRenewed> LeaseRenewed::from_json(const Json& json) {
   return read_fields<LeaseRenewed>(json, kLeaseRenewed);
+}
+
+Json LeaseHold::to_json() const {
+  return write_fields(*this, kLeaseHold);
+}
+Result<LeaseHold> LeaseHold::from_json(const Json& json) {
+  return read_fields<LeaseHold>(json, kLeaseHold);
 }
 
 Json LeaseRelease::to_json() const {

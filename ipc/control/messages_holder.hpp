@@ -53,6 +53,19 @@ struct LeaseRenewed {
   static Result<LeaseRenewed> from_json(const Json& json);
 };
 
+/// `lease.hold`: after the broker was started again, the holder's process says on a new connection
+/// that it is still there; the caller is the holder from now on. Reply: LeaseRenewed, with the
+/// deadline as it stands. Errors: BadToken, PermissionDenied (another user, or held by another
+/// connection), LeaseRevoked, LeaseFenced.
+struct LeaseHold {
+  static constexpr std::string_view kMethod = "lease.hold";
+  LeaseId lease;
+  std::string token;
+  RequestId request_id;
+  Json to_json() const;
+  static Result<LeaseHold> from_json(const Json& json);
+};
+
 /// `lease.release`: the holder is done. Reply: Empty, once revoked; fencing follows by itself.
 struct LeaseRelease {
   static constexpr std::string_view kMethod = "lease.release";

@@ -8,13 +8,16 @@ namespace {
 
 constexpr auto kWorkerAttach = [](auto& m, auto& fields) {
   fields.field("worker", m.worker, TextRule::Name);
+  fields.field("resume", m.resume);
   fields.field("request_id", m.request_id);
 };
 
 constexpr auto kWorkerAttached = [](auto& m, auto& fields) {
   fields.field("worker", m.worker);
+  fields.field("attachment", m.attachment);
   fields.field("slot_count", m.slot_count);
   fields.field("token_key", m.token_key, TextRule::HexKey);
+  fields.field("resumed", m.resumed);
 };
 
 constexpr auto kWeightsOpen = [](auto& m, auto& fields) {
@@ -54,6 +57,11 @@ constexpr auto kExtentShape = [](auto& m, auto& fields) {
 };
 
 constexpr auto kLeaseAttach = [](auto& m, auto& fields) { fields.field("lease", m.lease); };
+
+constexpr auto kLeaseRedeliver = [](auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("extents", m.extents);
+};
 
 constexpr auto kEventReport = [](auto& m, auto& fields) {
   fields.field("events", m.events, TextRule::Filled);
@@ -135,6 +143,13 @@ Json LeaseAttach::to_json() const {
 }
 Result<LeaseAttach> LeaseAttach::from_json(const Json& json) {
   return read_fields<LeaseAttach>(json, kLeaseAttach);
+}
+
+Json LeaseRedeliver::to_json() const {
+  return write_fields(*this, kLeaseRedeliver);
+}
+Result<LeaseRedeliver> LeaseRedeliver::from_json(const Json& json) {
+  return read_fields<LeaseRedeliver>(json, kLeaseRedeliver);
 }
 
 Json EventReport::to_json() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,18 +15,26 @@ namespace leasehold::wire {
 
 /// `worker.attach`: first call of a worker. Reply: WorkerAttached with 3 descriptors: lease table
 /// (read-only), worker line (read-write), an eventfd to ring after a unit that refused something.
+///
+/// With `resume`, the same process comes back to a broker that was started again, under the
+/// attachment it had: the reply says `resumed`, repeats index and key, and carries no descriptors.
+/// Refused with BrokerLost, final for this attachment: the table is another one, or the grace for
+/// coming back is over.
 struct WorkerAttach {
   static constexpr std::string_view kMethod = "worker.attach";
   std::string worker;  ///< A name, by the rules of TenantId.
+  std::optional<AttachmentId> resume;
   RequestId request_id;
   Json to_json() const;
   static Result<WorkerAttach> from_json(const Json& json);
 };
 
 struct WorkerAttached {
-  WorkerId worker;  ///< Index of this worker's revocation counter.
+  WorkerId worker;          ///< Index of this worker's revocation counter.
+  AttachmentId attachment;  ///< To come back under, should the broker be started again.
   std::uint32_t slot_count = 0;
   std::string token_key;  ///< Hex; checks tokens meant for this worker only.
+  bool resumed = false;
   Json to_json() const;
   static Result<WorkerAttached> from_json(const Json& json);
 };
@@ -92,6 +101,18 @@ struct LeaseAttach {
   LeaseId lease;
   Json to_json() const;
   static Result<LeaseAttach> from_json(const Json& json);
+};
+
+/// `lease.redeliver`: after a resume, memory of a lease that this worker still maps, one descriptor
+/// per extent, at most 60 of them; in as many calls as it takes, before `worker.ready`. What was
+/// not delivered by then is not mapped any more. Reply: Empty.
+/// Errors: UntrustedSegment (not the memory that was granted), UnknownLease, PermissionDenied.
+struct LeaseRedeliver {
+  static constexpr std::string_view kMethod = "lease.redeliver";
+  LeaseId lease;
+  std::vector<ExtentId> extents;
+  Json to_json() const;
+  static Result<LeaseRedeliver> from_json(const Json& json);
 };
 
 /// Notification `event.report`: what a worker saw; the broker stamps its own sequence on it.

@@ -35,6 +35,7 @@ class SocketPeer final : public Peer {
   void call(const std::string& method, Payload params, ReplyHandler on_reply,
             Duration timeout) override;
   void notify(const std::string& method, Payload params) override;
+  void take_descriptors(std::size_t at_most) override;
   const Credentials& credentials() const override { return credentials_; }
   void close() override;
 
@@ -220,6 +221,12 @@ void SocketPeer::act_on(IncomingReply reply, std::vector<UniqueFd> fds) {
 
 void SocketPeer::act_on(Refusal refusal, std::vector<UniqueFd>) {
   send(refusal_line(refusal), {});
+}
+
+void SocketPeer::take_descriptors(std::size_t at_most) {
+  limits_.max_fds = at_most;
+  inbox_.take_descriptors(at_most);
+  control_ = control_buffer(at_most);
 }
 
 // ---------------------------------------------------------------- calls

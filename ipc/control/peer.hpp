@@ -81,6 +81,9 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   virtual void notify(const std::string& method, Payload params) = 0;
 
+  /// From now on the other end may send this many descriptors in one message, or none.
+  virtual void take_descriptors(std::size_t at_most) = 0;
+
   /// Who is at the other end, read once at accept/connect (SO_PEERCRED).
   virtual const Credentials& credentials() const = 0;
 
@@ -97,5 +100,11 @@ Result<Socket> connect_to(boost::asio::io_context& io, const std::string& path);
 Result<boost::asio::local::stream_protocol::acceptor> listen_on(boost::asio::io_context& io,
                                                                 const std::string& path,
                                                                 mode_t mode);
+
+/// Goes on with a socket that listened on `path` before, kept open while nobody accepted.
+/// Errors: BadRequest when it is no such socket.
+Result<boost::asio::local::stream_protocol::acceptor> listen_again(boost::asio::io_context& io,
+                                                                   UniqueFd kept,
+                                                                   const std::string& path);
 
 }  // namespace leasehold::control

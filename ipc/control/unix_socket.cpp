@@ -165,4 +165,21 @@ Result<stream_protocol::acceptor> listen_on(boost::asio::io_context& io, const s
   return adopt<stream_protocol::acceptor>(io, std::move(fd));
 }
 
+Result<stream_protocol::acceptor> listen_again(boost::asio::io_context& io, UniqueFd kept,
+                                               const std::string& path) {
+  sockaddr_un address{};
+  socklen_t address_size = sizeof(address);
+  int listens = 0;
+  socklen_t size = sizeof(listens);
+  const bool is_listener =
+      ::getsockopt(kept.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0 &&
+      ::getsockname(kept.get(), reinterpret_cast<sockaddr*>(&address), &address_size) == 0;
+  const std::string_view bound(address.sun_path,
+                               ::strnlen(address.sun_path, sizeof(address.sun_path)));
+  if (!is_listener || address.sun_family != AF_UNIX || path != bound) {
+    return fail(Errc::BadRequest, fmt::format("the kept socket does not listen on {}", path));
+  }
+  return adopt<stream_protocol::acceptor>(io, std::move(kept));
+}
+
 }  // namespace leasehold::control

@@ -37,6 +37,7 @@ class MemoryObject {
   static Result<MemoryObject> adopt(UniqueFd fd);
 
   const UniqueFd& fd() const { return fd_; }
+  UniqueFd release() && { return std::move(fd_); }
   std::size_t size_bytes() const { return size_bytes_; }
 
   /// A new descriptor that can only be read and mapped read-only.

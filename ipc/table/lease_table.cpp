@@ -1,5 +1,8 @@
 #include "ipc/table/lease_table.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -8,6 +11,22 @@
 #include "common/expects.hpp"
 
 namespace leasehold {
+namespace {
+
+Result<std::uint32_t> check_header(const TableHeader& header, std::size_t size_bytes) {
+  const std::uint64_t version = header.abi_version.load(std::memory_order_acquire);
+  const bool fits = header.size_bytes == size_bytes && header.worker_count == kMaxWorkers &&
+                    table_size_bytes(header.slot_count) == size_bytes;
+  if (version == kSegmentAbiVersion && header.magic == kTableMagic && fits) {
+    return header.slot_count;
+  }
+  return fail(Errc::UntrustedSegment,
+              fmt::format("the kept lease table has version {} and says {} slots in {} bytes; this "
+                          "broker writes version {}",
+                          version, header.slot_count, size_bytes, kSegmentAbiVersion));
+}
+
+}  // namespace
 
 Result<LeaseTable> LeaseTable::create(std::uint32_t slot_count) {
   const std::size_t size_bytes = table_size_bytes(slot_count);
@@ -15,25 +34,56 @@ Result<LeaseTable> LeaseTable::create(std::uint32_t slot_count) {
       TRY(MemoryObject::create({.name = "leasehold-table", .size_bytes = size_bytes}));
   Mapping mapping = TRY(Mapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
   TRY(mapping.prefault(MapAccess::ReadWrite));
-  return LeaseTable(std::move(object), std::move(mapping), slot_count);
+  LeaseTable table(std::move(object), std::move(mapping), slot_count);
+  table.initialise();
+  return table;
 }
 
 LeaseTable::LeaseTable(MemoryObject object, Mapping mapping, std::uint32_t slot_count)
     : object_(std::move(object)),
       mapping_(std::move(mapping)),
       slot_count_(slot_count),
-      book_(object_.size_bytes() / sizeof(Line)) {
+      book_(object_.size_bytes() / sizeof(Line)) {}
+
+Result<LeaseTable> LeaseTable::adopt(UniqueFd fd) {
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  if (flags < 0 || (flags & O_ACCMODE) != O_RDWR) {
+    return fail(Errc::UntrustedSegment, "the kept lease table cannot be written");
+  }
+  MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+  if (object.size_bytes() < table_size_bytes(0)) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("a lease table of {} bytes has no header", object.size_bytes()));
+  }
+  Mapping mapping = TRY(Mapping::map(object.fd(), object.size_bytes(), MapAccess::ReadWrite));
+  const TableView<const std::byte> view{mapping.data()};
+  const std::uint32_t slots = TRY(check_header(view.header(), object.size_bytes()));
+  TRY(mapping.prefault(MapAccess::ReadWrite));
+  LeaseTable table(std::move(object), std::move(mapping), slots);
+  table.book_what_stands();
+  return table;
+}
+
+/// From here on this broker's own copy is the truth.
+void LeaseTable::book_what_stands() {
+  std::memcpy(book_.data(), mapping_.data(), object_.size_bytes());
+  for (std::uint32_t slot = 0; slot < slot_count_; ++slot) {
+    if (booked(slot).bits != 0) used_slots_ = slot + 1;
+  }
+}
+
+void LeaseTable::initialise() {
   TableHeader& header = view().header();
   header.magic = kTableMagic;
   header.size_bytes = object_.size_bytes();
-  header.slot_count = slot_count;
+  header.slot_count = slot_count_;
   header.worker_count = kMaxWorkers;
   for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) {
     view().counter(worker).revocations.store(1, std::memory_order_relaxed);
   }
   // Last: a reader that sees the version sees everything above. Pairs with TableReader::attach.
   header.abi_version.store(kSegmentAbiVersion, std::memory_order_release);
-  std::memcpy(book_.data(), mapping_.data(), object_.size_bytes());
+  book_what_stands();
 }
 
 void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
@@ -157,6 +207,18 @@ std::vector<TableLine> LeaseTable::repair() {
 
 LeaseWord LeaseTable::word(std::uint32_t slot) const {
   return {view().slot(slot).word.load(std::memory_order_seq_cst)};
+}
+
+TimePoint LeaseTable::deadline(std::uint32_t slot) const {
+  return {view().slot(slot).deadline_boottime_ns.load(std::memory_order_relaxed)};
+}
+
+TimePoint LeaseTable::drain_deadline(std::uint32_t slot) const {
+  return {view().slot(slot).drain_deadline_boottime_ns.load(std::memory_order_relaxed)};
+}
+
+TimePoint LeaseTable::flipped_at(std::uint32_t slot) const {
+  return {view().slot(slot).flipped_boottime_ns.load(std::memory_order_relaxed)};
 }
 
 std::uint64_t LeaseTable::revocations(WorkerId worker) const {

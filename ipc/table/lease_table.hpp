@@ -27,6 +27,11 @@ class LeaseTable {
   /// All slots Closed, all counters 1. Errors: OutOfMemory, SystemError.
   static Result<LeaseTable> create(std::uint32_t slot_count);
 
+  /// Goes on with a table that outlived the broker which made it: words, counters and deadlines
+  /// stand as they were. Errors: UntrustedSegment when it is no table of this version, or cannot be
+  /// written; OutOfMemory, SystemError.
+  static Result<LeaseTable> adopt(UniqueFd fd);
+
   std::uint32_t slot_count() const { return slot_count_; }
 
   /// Closed or Fenced → Live under a higher generation. The deadline is stored before the word.
@@ -59,6 +64,9 @@ class LeaseTable {
 
   /// What stands in the table, for whoever may have written it.
   LeaseWord word(std::uint32_t slot) const;
+  TimePoint deadline(std::uint32_t slot) const;
+  TimePoint drain_deadline(std::uint32_t slot) const;
+  TimePoint flipped_at(std::uint32_t slot) const;
   std::uint64_t revocations(WorkerId worker) const;
 
   /// Compares header, counters and every slot that was ever granted with the book. What differs is
@@ -73,12 +81,17 @@ class LeaseTable {
   /// A descriptor that can only be mapped read-only, for a worker.
   Result<UniqueFd> reader_fd() const { return object_.open_read_only(); }
 
+  /// The writable descriptor, for whoever keeps it while no broker runs. Never for a worker.
+  const UniqueFd& kept_fd() const { return object_.fd(); }
+
  private:
   friend class TableReader;  // for TableReader::beside
   LeaseTable(MemoryObject object, Mapping mapping, std::uint32_t slot_count);
   struct alignas(kCacheLineBytes) Line {
     std::byte bytes[kCacheLineBytes];
   };
+  void initialise();
+  void book_what_stands();
   TableView<std::byte> view() const { return {mapping_.data()}; }
   TableView<std::byte> book() { return {book_.front().bytes}; }
   LeaseWord booked(std::uint32_t slot) { return {book().slot(slot).word.load()}; }

@@ -5,6 +5,24 @@
 #include "common/expects.hpp"
 
 namespace leasehold {
+namespace {
+
+/// Maps what says that it is a line.
+Result<Mapping> map_checked(const MemoryObject& object) {
+  if (object.size_bytes() != line_size_bytes()) {
+    return fail(Errc::UntrustedSegment, fmt::format("a worker line has {} bytes, this one {}",
+                                                    line_size_bytes(), object.size_bytes()));
+  }
+  Mapping mapping = TRY(Mapping::map(object.fd(), object.size_bytes(), MapAccess::ReadWrite));
+  const LineHeader& header = LineView<const std::byte>{mapping.data()}.header();
+  if (header.abi_version.load(std::memory_order_acquire) != kSegmentAbiVersion ||
+      header.magic != kLineMagic) {
+    return fail(Errc::UntrustedSegment, "the worker line has another version than this program");
+  }
+  return mapping;
+}
+
+}  // namespace
 
 Result<LineReader> LineReader::create() {
   const std::size_t size_bytes = line_size_bytes();
@@ -34,18 +52,15 @@ bool LineReader::is_quiet_since(const Snapshot& seen, Touches scope) const {
   return true;
 }
 
+Result<LineReader> LineReader::adopt(UniqueFd fd) {
+  MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+  Mapping mapping = TRY(map_checked(object));
+  return LineReader(std::move(object), std::move(mapping));
+}
+
 Result<LineWriter> LineWriter::attach(UniqueFd fd) {
   const MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
-  if (object.size_bytes() != line_size_bytes()) {
-    return fail(Errc::UntrustedSegment, fmt::format("a worker line has {} bytes, this one {}",
-                                                    line_size_bytes(), object.size_bytes()));
-  }
-  Mapping mapping = TRY(Mapping::map(object.fd(), object.size_bytes(), MapAccess::ReadWrite));
-  const LineHeader& header = LineView<const std::byte>{mapping.data()}.header();
-  if (header.abi_version.load(std::memory_order_acquire) != kSegmentAbiVersion ||
-      header.magic != kLineMagic) {
-    return fail(Errc::UntrustedSegment, "the worker line has another version than this worker");
-  }
+  Mapping mapping = TRY(map_checked(object));
   TRY(mapping.prefault(MapAccess::ReadWrite));
   (void)mapping.lock();  // best effort, as for the table
   return LineWriter(std::move(mapping));

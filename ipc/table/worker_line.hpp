@@ -16,6 +16,9 @@ class LineReader {
   /// A fresh line, all threads idle. Errors: OutOfMemory, SystemError.
   static Result<LineReader> create();
 
+  /// A line that outlived the broker which made it. Errors: UntrustedSegment, OutOfMemory.
+  static Result<LineReader> adopt(UniqueFd fd);
+
   /// A writable descriptor for the worker.
   Result<UniqueFd> writer_fd() const { return object_.fd().duplicate(); }
 

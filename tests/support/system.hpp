@@ -18,6 +18,8 @@
 
 namespace leasehold::testing {
 
+class FdStore;
+
 /// One leasehold-tenant, and what it told so far.
 class Tenant {
  public:
@@ -55,6 +57,7 @@ struct SystemSpec {
   std::string worker_fault;  ///< LEASEHOLD_FAULT of the first worker; empty for none.
   bool start_worker = true;
   std::string model_name;  ///< A copy of the model in the directory; empty: the one in the tree.
+  FdStore* store = nullptr;  ///< The broker's, should it be started again; outlives the system.
 };
 
 /// Where a program wrote what happened (--event-log), and which broker that was under.

@@ -31,7 +31,7 @@ bool is_lease_over(Errc code) {
 /// Codes after which the worker still serves the lease it was shown: it only refused for now.
 bool lease_survives(Errc code) {
   return code == Errc::QuotaConcurrent || code == Errc::QueueFull || code == Errc::PoolExhausted ||
-         code == Errc::OutOfBlocks || code == Errc::RebindRateLimited;
+         code == Errc::OutOfBlocks || code == Errc::RebindRateLimited || code == Errc::BrokerLost;
 }
 
 /// A broker that was never there is a wrong address, not a passing trouble.
@@ -91,7 +91,11 @@ Decision after_completed(const wire::RequestCompleted& completed, const Situatio
 
 Decision after_failure(const Error& error, Stage stage, const Situation& situation,
                        const RetryPolicy& policy) {
-  if (!situation.rebind || !may_pass(error, stage, situation)) return GiveUp{error};
+  // A worker that is without its broker for a moment takes nobody new; the lease is as good as
+  // ever.
+  const bool broker_away = stage == Stage::Worker && error.code == Errc::BrokerLost;
+  const bool may_try = situation.rebind || broker_away;
+  if (!may_try || !may_pass(error, stage, situation)) return GiveUp{error};
   const bool fresh = stage == Stage::Broker || !lease_survives(error.code);
   return again_or_give_up(error, fresh, situation, policy);
 }

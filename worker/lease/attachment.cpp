@@ -29,6 +29,7 @@ Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_n
   }
   TRY(check_line(answer));
   Attachment attachment{.worker = answer.worker,
+                        .id = answer.attachment,
                         .token_key = TRY(token_key_from_hex(answer.token_key)),
                         .table = TRY(TableReader::attach(std::move(reply.fds[0]))),
                         .line = TRY(LineWriter::attach(std::move(reply.fds[1]))),

@@ -15,6 +15,7 @@ namespace leasehold {
 
 struct Attachment {
   WorkerId worker;
+  AttachmentId id;  ///< To come back under.
   TokenKey token_key;
   TableReader table;
   LineWriter line;

@@ -9,40 +9,70 @@ Result<std::unique_ptr<BrokerLink>> BrokerLink::connect(boost::asio::io_context&
                                                         const std::string& path,
                                                         Handlers handlers) {
   control::Socket socket = TRY(control::connect_to(io, path));
-  auto peer = control::Peer::create(std::move(socket), {.on_call = std::move(handlers.on_call),
-                                                        .on_notification = {},
-                                                        .on_closed = std::move(handlers.on_lost)});
-  boost::asio::post(io, [peer] { peer->start(); });
-  return std::unique_ptr<BrokerLink>(new BrokerLink(io, std::move(peer)));
+  std::unique_ptr<BrokerLink> link(new BrokerLink(io, path, std::move(handlers)));
+  link->peer_ = link->make_peer(std::move(socket));
+  boost::asio::post(io, [peer = link->peer_] { peer->start(); });
+  return link;
+}
+
+std::shared_ptr<control::Peer> BrokerLink::make_peer(control::Socket socket) {
+  return control::Peer::create(std::move(socket),
+                               {.on_call = handlers_.on_call,
+                                .on_notification = {},
+                                .on_closed = [this, mine = ++connections_](const Error& why) {
+                                  if (mine == connections_) handlers_.on_lost(why);
+                                }});
+}
+
+Result<void> BrokerLink::reconnect() {
+  peer_ = make_peer(TRY(control::connect_to(*io_, path_)));
+  peer_->start();
+  return {};
+}
+
+void BrokerLink::disconnect() {
+  ++connections_;
+  peer_->close();
 }
 
 Result<control::Payload> BrokerLink::call(const std::string& method, control::Payload params,
                                           Duration timeout) {
   std::promise<Result<control::Payload>> promise;
   auto answer = promise.get_future();
-  boost::asio::post(*io_, [&, timeout, params = std::move(params)]() mutable {
-    peer_->call(
-        method, std::move(params),
-        [&promise](Result<control::Payload> reply) { promise.set_value(std::move(reply)); },
-        timeout);
-  });
+  call_async(
+      method, std::move(params),
+      [&promise](Result<control::Payload> reply) { promise.set_value(std::move(reply)); }, timeout);
   return answer.get();
 }
 
 void BrokerLink::call_async(const std::string& method, control::Payload params,
-                            control::Peer::ReplyHandler on_reply) {
-  boost::asio::post(*io_, [peer = peer_, method, params = std::move(params),
-                           on_reply = std::move(on_reply)]() mutable {
-    peer->call(method, std::move(params), std::move(on_reply));
+                            control::Peer::ReplyHandler on_reply, Duration timeout) {
+  boost::asio::post(*io_, [this, method, params = std::move(params), on_reply = std::move(on_reply),
+                           timeout]() mutable {
+    peer_->call(method, std::move(params), std::move(on_reply), timeout);
   });
 }
 
 void BrokerLink::report(const events::Event& event, TimePoint at) {
   // Made into JSON over there: the caller may be a unit that somebody waits for.
-  boost::asio::post(*io_, [peer = peer_, event, at] {
-    const wire::EventReport report{.events = {events::to_json(event, at).dump()}};
-    peer->notify(std::string(wire::EventReport::kMethod), {.body = report.to_json()});
+  boost::asio::post(*io_, [this, event, at] {
+    std::string text = events::to_json(event, at).dump();
+    if (!holding_) return send_report(std::move(text));
+    held_.push(std::move(text));
   });
+}
+
+void BrokerLink::send_report(std::string event) {
+  const wire::EventReport report{.events = {std::move(event)}};
+  peer_->notify(std::string(report.kMethod), {.body = report.to_json()});
+}
+
+void BrokerLink::send_held_reports() {
+  holding_ = false;
+  while (!held_.empty()) {
+    const wire::EventReport report{.events = held_.take()};
+    peer_->notify(std::string(report.kMethod), {.body = report.to_json()});
+  }
 }
 
 }  // namespace leasehold

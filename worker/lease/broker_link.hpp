@@ -1,7 +1,8 @@
 /// The worker's connection to its broker.
 ///
 /// Threads: `call` blocks and may be used by any thread but the I/O thread; `call_async`, `report`
-/// likewise from any. Handlers run on the I/O thread.
+/// likewise from any; the rest on the I/O thread, as are the handlers. Lifetime: the io_context has
+/// stopped before the link goes.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -11,6 +12,7 @@
 #include "ipc/control/events.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
+#include "worker/lease/report_queue.hpp"
 
 namespace leasehold {
 
@@ -26,22 +28,38 @@ class BrokerLink {
   static Result<std::unique_ptr<BrokerLink>> connect(boost::asio::io_context& io,
                                                      const std::string& path, Handlers handlers);
 
+  /// A new connection in place of the one that was lost. Errors: as `connect`.
+  Result<void> reconnect();
+  /// Gives the connection up without telling anybody.
+  void disconnect();
+
   /// Errors: what the broker answered, TimedOut, ConnectionLost.
   Result<control::Payload> call(const std::string& method, control::Payload params,
                                 Duration timeout);
 
   void call_async(const std::string& method, control::Payload params,
-                  control::Peer::ReplyHandler on_reply);
+                  control::Peer::ReplyHandler on_reply, Duration timeout = Duration::zero());
 
-  /// Sends what this worker saw; lost when the broker is gone.
+  /// Sends what this worker saw, or keeps it while reports are held.
   void report(const events::Event& event, TimePoint at);
 
+  /// While the broker is away reports are kept, as many as a ReportQueue holds.
+  void hold_reports() { holding_ = true; }
+  void send_held_reports();
+
  private:
-  BrokerLink(boost::asio::io_context& io, std::shared_ptr<control::Peer> peer)
-      : io_(&io), peer_(std::move(peer)) {}
+  BrokerLink(boost::asio::io_context& io, std::string path, Handlers handlers)
+      : io_(&io), path_(std::move(path)), handlers_(std::move(handlers)) {}
+  std::shared_ptr<control::Peer> make_peer(control::Socket socket);
+  void send_report(std::string event);
 
   boost::asio::io_context* io_;
+  std::string path_;
+  Handlers handlers_;
   std::shared_ptr<control::Peer> peer_;
+  int connections_ = 0;  // the end of an earlier one may be told late
+  bool holding_ = false;
+  ReportQueue held_;
 };
 
 }  // namespace leasehold

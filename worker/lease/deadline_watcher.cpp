@@ -9,37 +9,37 @@ constexpr Duration kLongestSleep = std::chrono::seconds(1);
 
 }  // namespace
 
-LocalStop due_stop(const Occupant& occupant, TimePoint lease_deadline, TimePoint now) {
-  if (lease_deadline.boottime_ns != 0 && lease_deadline <= now) return LocalStop::LeaseExpired;
+LocalStop due_stop(const Occupant& occupant, LeaseTime lease, TimePoint now) {
+  const bool over = lease.deadline.boottime_ns != 0 && lease.deadline <= now;
+  if (over) return lease.broker_away ? LocalStop::BrokerLost : LocalStop::LeaseExpired;
   if (occupant.deadline && *occupant.deadline <= now) return LocalStop::DeadlineExceeded;
   return LocalStop::None;
 }
 
-DeadlineWatcher::DeadlineWatcher(RunningBoard& board, const TableReader& table, const Clock& clock)
-    : board_(&board),
-      table_(&table),
-      clock_(&clock),
-      thread_([this](const std::stop_token& stop) { watch(stop); }) {}
+DeadlineWatcher::DeadlineWatcher(const Parts& parts)
+    : parts_(parts), thread_([this](const std::stop_token& stop) { watch(stop); }) {}
 
 DeadlineWatcher::~DeadlineWatcher() {
   thread_.request_stop();
-  board_->wake_watcher();
+  parts_.board->wake_watcher();
 }
 
 void DeadlineWatcher::watch(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    board_->stop_due([this](const Occupant& occupant) {
-      return due_stop(occupant, table_->deadline(occupant.lease), clock_->now());
+    parts_.board->stop_due([this](const Occupant& occupant) {
+      const LeaseTime lease{.deadline = parts_.table->deadline(occupant.lease),
+                            .broker_away = parts_.broker_away->load(std::memory_order_relaxed)};
+      return due_stop(occupant, lease, parts_.clock->now());
     });
-    board_->wait_for_change(until_earliest(), stop);
+    parts_.board->wait_for_change(until_earliest(), stop);
   }
 }
 
 Duration DeadlineWatcher::until_earliest() const {
   Duration shortest = kLongestSleep;
-  const TimePoint now = clock_->now();
-  board_->each([&](const Occupant& occupant) {
-    const TimePoint lease = table_->deadline(occupant.lease);
+  const TimePoint now = parts_.clock->now();
+  parts_.board->each([&](const Occupant& occupant) {
+    const TimePoint lease = parts_.table->deadline(occupant.lease);
     if (lease.boottime_ns != 0) shortest = std::min(shortest, lease - now);
     if (occupant.deadline) shortest = std::min(shortest, *occupant.deadline - now);
   });

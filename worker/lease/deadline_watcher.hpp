@@ -3,9 +3,10 @@
 /// A thread of its own sleeps until the earliest deadline; the hot path reads no clock. Renewals
 /// move a lease's deadline in the table, so it is read again when the sleep is over.
 ///
-/// Lifetime: board, table and clock outlive it.
+/// Lifetime: everything in Parts outlives it.
 #pragma once
 
+#include <atomic>
 #include <thread>
 
 #include "ipc/table/table_reader.hpp"
@@ -13,21 +14,30 @@
 
 namespace leasehold {
 
-/// Why `occupant` must stop at `now`; None when it may go on.
-LocalStop due_stop(const Occupant& occupant, TimePoint lease_deadline, TimePoint now);
+/// Why `occupant` must stop at `now`; None when it may go on. A lease that runs out while nobody
+/// can renew it ends for the broker's sake.
+struct LeaseTime {
+  TimePoint deadline;  ///< Zero: none.
+  bool broker_away = false;
+};
+LocalStop due_stop(const Occupant& occupant, LeaseTime lease, TimePoint now);
 
 class DeadlineWatcher {
  public:
-  DeadlineWatcher(RunningBoard& board, const TableReader& table, const Clock& clock);
+  struct Parts {
+    RunningBoard* board = nullptr;
+    const TableReader* table = nullptr;
+    const Clock* clock = nullptr;
+    const std::atomic<bool>* broker_away = nullptr;
+  };
+  explicit DeadlineWatcher(const Parts& parts);
   ~DeadlineWatcher();
 
  private:
   void watch(const std::stop_token& stop);
   Duration until_earliest() const;
 
-  RunningBoard* board_;
-  const TableReader* table_;
-  const Clock* clock_;
+  Parts parts_;
   std::jthread thread_;
 };
 

@@ -17,21 +17,23 @@ using control::Responder;
 
 constexpr TimePoint kNever{INT64_MAX};
 constexpr Duration kAfterRefusal = std::chrono::milliseconds(50);
+constexpr std::size_t kExtentsPerDelivery = 60;
 
 struct MappedExtent {
   ExtentId id;
+  UniqueFd object;
   LeasedMapping mapping;
 };
 
 Result<MappedExtent> map_extent(ExtentId id, UniqueFd fd, std::uint64_t size_bytes) {
-  const MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+  MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
   if (object.size_bytes() != size_bytes) {
     return fail(Errc::UntrustedSegment, fmt::format("extent {} has {} bytes, {} were announced",
                                                     id.value, object.size_bytes(), size_bytes));
   }
   LeasedMapping mapping = TRY(LeasedMapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
   TRY(mapping.prefault());
-  return MappedExtent{id, std::move(mapping)};
+  return MappedExtent{id, std::move(object).release(), std::move(mapping)};
 }
 
 Result<std::vector<MappedExtent>> map_all(const wire::LeaseGrant& grant,
@@ -65,6 +67,9 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
   const wire::LeaseGrant grant = TRY(wire::LeaseGrant::from_json(params.body));
   auto mapped = TRY(map_all(grant, std::move(params.fds)));
   fault_point(FaultSite::WorkerExtentsMapped);
+  for (MappedExtent& extent : mapped) {
+    objects_[grant.lease][extent.id] = std::move(extent.object);
+  }
   ++grants_on_the_way_[grant.lease];
   parts_.loop->post([this, grant, mapped = std::move(mapped),
                      respond = std::move(respond)](Engine& engine) mutable {
@@ -104,6 +109,7 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
       !grants_on_the_way_.contains(ask.lease) && parts_.engine->unmap_fenced(ask.lease);
   if (at_once) {
     fault_point(FaultSite::WorkerExtentsUnmapped);
+    objects_.erase(ask.lease);
     respond(empty_payload());
     parts_.loop->post([lease = ask.lease](Engine& engine) { engine.drop_lease(lease); });
     return {};
@@ -112,7 +118,10 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
       [this, lease = ask.lease, respond = std::move(respond)](Engine& engine) mutable {
         engine.drop_lease(lease);
         fault_point(FaultSite::WorkerExtentsUnmapped);
-        answer(std::move(respond), empty_payload());
+        boost::asio::post(*parts_.io, [this, lease, respond = std::move(respond)]() mutable {
+          objects_.erase(lease);
+          respond(empty_payload());
+        });
       });
   return {};
 }
@@ -120,10 +129,28 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
 Result<void> LeaseService::reclaim(const Json& body, Responder& respond) {
   const wire::LeaseReclaim ask = TRY(wire::LeaseReclaim::from_json(body));
   parts_.loop->post([this, ask, respond = std::move(respond)](Engine& engine) mutable {
-    const wire::ExtentsReclaimed given{.extents = engine.reclaim_extents(ask.lease, ask.count)};
-    answer(std::move(respond), {.body = given.to_json()});
+    wire::ExtentsReclaimed given{.extents = engine.reclaim_extents(ask.lease, ask.count)};
+    boost::asio::post(*parts_.io, [this, lease = ask.lease, given = std::move(given),
+                                   respond = std::move(respond)]() mutable {
+      for (const ExtentId extent : given.extents) objects_[lease].erase(extent);
+      respond(Payload{.body = given.to_json(), .fds = {}});
+    });
   });
   return {};
+}
+
+Result<std::vector<LeaseService::Delivery>> LeaseService::deliveries() const {
+  std::vector<Delivery> deliveries;
+  for (const auto& [lease, objects] : objects_) {
+    for (const auto& [extent, object] : objects) {
+      const bool fits = !deliveries.empty() && deliveries.back().message.lease == lease &&
+                        deliveries.back().fds.size() < kExtentsPerDelivery;
+      if (!fits) deliveries.push_back({.message = {.lease = lease, .extents = {}}, .fds = {}});
+      deliveries.back().message.extents.push_back(extent);
+      deliveries.back().fds.push_back(TRY(object.duplicate()));
+    }
+  }
+  return deliveries;
 }
 
 void LeaseService::answer(Responder respond, Payload reply) {
@@ -146,17 +173,19 @@ void LeaseService::forget_growth(LeaseId lease) {
   not_before_.erase(lease);
 }
 
-void LeaseService::answered(LeaseId lease, bool granted) {
+/// A broker that is gone has refused nothing: whoever waits for memory waits on, and asks again.
+void LeaseService::answered(LeaseId lease, const Result<Payload>& reply) {
+  const bool away = !reply && reply.error().code == Errc::ConnectionLost;
   {
     const std::scoped_lock lock(mutex_);
-    if (granted) {
+    if (reply) {
       not_before_.erase(lease);
     } else {
       not_before_[lease] = parts_.clock->now() + kAfterRefusal;
     }
   }
-  parts_.loop->post([lease, granted](Engine& engine) {
-    if (!granted) engine.deny_growth(lease);
+  parts_.loop->post([lease, denied = !reply && !away](Engine& engine) {
+    if (denied) engine.deny_growth(lease);
   });
 }
 
@@ -169,7 +198,7 @@ void LeaseService::grow(const std::vector<GrowthWish>& wishes) {
         .lease = wish.lease, .extents = extents, .request_id = {mint_request_id()}};
     broker_->call_async(
         std::string(ask.kMethod), {.body = ask.to_json()},
-        [this, lease = wish.lease](Result<Payload> reply) { answered(lease, reply.has_value()); });
+        [this, lease = wish.lease](const Result<Payload>& reply) { answered(lease, reply); });
   }
 }
 

@@ -3,6 +3,9 @@
 /// Mapping, prefaulting and unmapping happen on the I/O thread, never inside a step; the engine
 /// learns of the result between two steps.
 ///
+/// The descriptor of each extent is kept beside its mapping: only its worker can bring the memory
+/// of a live lease back to a broker that was started again.
+///
 /// Threads: `on_call` on the I/O thread; `grow` from any. Lifetime: everything in Parts outlives
 /// it.
 #pragma once
@@ -32,6 +35,14 @@ class LeaseService {
 
   void on_call(const std::string& method, control::Payload params, control::Responder respond);
 
+  /// All memory this worker has been granted and not given back, for a broker that was started
+  /// again: a message and its descriptors, the worker's own ones duplicated. I/O thread.
+  struct Delivery {
+    wire::LeaseRedeliver message;
+    std::vector<UniqueFd> fds;
+  };
+  Result<std::vector<Delivery>> deliveries() const;
+
   /// Asks the broker for what the scheduler wishes, at most one call per lease at a time, and not
   /// again for a moment after a refusal.
   void grow(const std::vector<GrowthWish>& wishes);
@@ -44,10 +55,11 @@ class LeaseService {
   void grant_arrived(LeaseId lease);
   void forget_growth(LeaseId lease);
   bool may_ask(LeaseId lease);
-  void answered(LeaseId lease, bool granted);
+  void answered(LeaseId lease, const Result<control::Payload>& reply);
 
   Parts parts_;
   BrokerLink* broker_ = nullptr;
+  std::map<LeaseId, std::map<ExtentId, UniqueFd>> objects_;  // what is mapped; I/O thread
   std::map<LeaseId, int> grants_on_the_way_;  // mapped, but not with the engine yet; I/O thread
   std::mutex mutex_;
   std::map<LeaseId, TimePoint> not_before_;  // leases with a call under way, or lately refused

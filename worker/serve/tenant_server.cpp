@@ -114,8 +114,8 @@ void TenantServer::generate(const std::shared_ptr<Client>& client, const Json& b
   const auto request = [&]() -> Result<PromptRequest> {
     const wire::Generate ask = TRY(wire::Generate::from_json(body));
     const LeaseClaim claim = TRY(verify_token(parts_.token_key, ask.token));
-    if (broker_lost_) {
-      return fail(Errc::BrokerLost, "the broker is gone; acquire a fresh lease once it is back");
+    if (broker_away_) {
+      return fail(Errc::BrokerLost, "the broker is away; retry, it may come back");
     }
     TRY(check_room(*client));
     return read_request(ask, claim);

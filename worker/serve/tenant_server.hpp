@@ -48,8 +48,8 @@ class TenantServer {
   void close();
   bool is_closed() const { return clients_.empty(); }
 
-  /// From now on every new request is refused with BrokerLost.
-  void broker_lost() { broker_lost_ = true; }
+  /// While the broker is away every new request is refused with BrokerLost.
+  void set_broker_away(bool away) { broker_away_ = away; }
 
   /// What a step brought forth.
   void deliver(std::vector<SchedulerEvent> events);
@@ -89,7 +89,7 @@ class TenantServer {
 
   Parts parts_;
   boost::asio::steady_timer accept_timer_;
-  bool broker_lost_ = false;
+  bool broker_away_ = false;
   std::optional<Acceptor> acceptor_;
   Deliveries deliveries_;
   std::set<std::shared_ptr<Client>> clients_;

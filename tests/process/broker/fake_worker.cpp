@@ -20,16 +20,8 @@ void write_one_byte(const UniqueFd& extent) {
 
 }  // namespace
 
-FakeWorker::FakeWorker(const std::string& socket, const std::string& name) {
-  peer_ = control::Peer::create(
-      control::connect_to(io_, socket).value(),
-      {.on_call =
-           [this](const std::string& method, control::Payload params, control::Responder respond) {
-             answer(method, std::move(params), std::move(respond));
-           },
-       .on_notification = nullptr,
-       .on_closed = nullptr});
-  peer_->start();
+FakeWorker::FakeWorker(const std::string& socket, const std::string& name) : name_(name) {
+  connect(socket);
   thread_ = std::jthread([this] {
     const auto keep_running = boost::asio::make_work_guard(io_);
     io_.run();
@@ -41,11 +33,49 @@ FakeWorker::FakeWorker(const std::string& socket, const std::string& name) {
   bell_ = std::move(attached.fds.at(2));
   const auto reply = wire::WorkerAttached::from_json(attached.body).value();
   token_key_ = token_key_from_hex(reply.token_key).value();
+  attachment_ = reply.attachment;
+  say_ready().value();
+}
+
+void FakeWorker::connect(const std::string& socket) {
+  peer_ = control::Peer::create(
+      control::connect_to(io_, socket).value(),
+      {.on_call =
+           [this](const std::string& method, control::Payload params, control::Responder respond) {
+             answer(method, std::move(params), std::move(respond));
+           },
+       .on_notification = nullptr,
+       .on_closed = nullptr});
+  peer_->start();
+}
+
+Result<void> FakeWorker::come_back(const std::string& socket) {
+  std::promise<void> connected;
+  boost::asio::post(io_, [&] {
+    connect(socket);
+    connected.set_value();
+  });
+  connected.get_future().get();
+  const wire::WorkerAttach attach{
+      .worker = name_, .resume = attachment_, .request_id = {mint_request_id()}};
+  TRY(ask("worker.attach", {attach.to_json(), {}}));
+  return {};
+}
+
+Result<void> FakeWorker::redeliver(LeaseId lease, std::vector<ExtentId> extents,
+                                   std::vector<UniqueFd> fds) {
+  const wire::LeaseRedeliver message{.lease = lease, .extents = std::move(extents)};
+  TRY(ask("lease.redeliver", {message.to_json(), std::move(fds)}));
+  return {};
+}
+
+Result<void> FakeWorker::say_ready() {
   const wire::WorkerReady ready{.address = "/nowhere",
                                 .model = "none",
                                 .kv_block_size_bytes = 256 * 1024,
                                 .request_id = {mint_request_id()}};
-  call("worker.ready", ready.to_json());
+  TRY(ask("worker.ready", {ready.to_json(), {}}));
+  return {};
 }
 
 FakeWorker::~FakeWorker() {
@@ -53,14 +83,18 @@ FakeWorker::~FakeWorker() {
 }
 
 control::Payload FakeWorker::call(const std::string& method, control::Json params) {
-  std::promise<Result<control::Payload>> replied;
-  boost::asio::post(io_, [&] {
-    peer_->call(method, {std::move(params), {}},
-                [&replied](auto reply) { replied.set_value(std::move(reply)); });
-  });
-  auto reply = replied.get_future().get();
+  auto reply = ask(method, {std::move(params), {}});
   if (!reply) throw std::runtime_error(method + ": " + reply.error().detail);
   return *std::move(reply);
+}
+
+Result<control::Payload> FakeWorker::ask(const std::string& method, control::Payload params) {
+  std::promise<Result<control::Payload>> replied;
+  boost::asio::post(io_, [&] {
+    peer_->call(method, std::move(params),
+                [&replied](auto reply) { replied.set_value(std::move(reply)); });
+  });
+  return replied.get_future().get();
 }
 
 void FakeWorker::answer(const std::string& method, control::Payload params,
@@ -68,6 +102,7 @@ void FakeWorker::answer(const std::string& method, control::Payload params,
   const std::lock_guard lock(mutex_);
   if (method == "lease.grant") {
     const auto grant = wire::LeaseGrant::from_json(params.body).value();
+    extents_[grant.lease] = grant.extents;
     granted_[grant.lease] = std::move(params.fds);
   } else if (method == "lease.unmap") {
     const LeaseId lease = wire::LeaseUnmap::from_json(params.body).value().lease;
@@ -93,6 +128,18 @@ void FakeWorker::ring_bell() {
 UniqueFd FakeWorker::keep_extent(LeaseId lease) {
   const std::lock_guard lock(mutex_);
   return granted_.at(lease).at(0).duplicate().value();
+}
+
+std::vector<ExtentId> FakeWorker::extents_of(LeaseId lease) {
+  const std::lock_guard lock(mutex_);
+  return extents_.at(lease);
+}
+
+std::vector<UniqueFd> FakeWorker::copies_of(LeaseId lease) {
+  const std::lock_guard lock(mutex_);
+  std::vector<UniqueFd> copies;
+  for (const UniqueFd& fd : granted_.at(lease)) copies.push_back(fd.duplicate().value());
+  return copies;
 }
 
 void FakeWorker::hang_up() {

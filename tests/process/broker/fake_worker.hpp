@@ -39,17 +39,31 @@ class FakeWorker {
   /// From now on writes into what it must unmap, once it was told to.
   void touch_before_unmap() { touches_late_ = true; }
 
+  /// What it was granted, in the order it came, and second descriptors of it.
+  std::vector<ExtentId> extents_of(LeaseId lease);
+  std::vector<UniqueFd> copies_of(LeaseId lease);
+
+  /// Attaches to a broker that was started again, as the one it was.
+  Result<void> come_back(const std::string& socket);
+  Result<void> redeliver(LeaseId lease, std::vector<ExtentId> extents, std::vector<UniqueFd> fds);
+  Result<void> say_ready();
+
   /// Closes the connection; the process and its line live on.
   void hang_up();
 
  private:
+  void connect(const std::string& socket);
   control::Payload call(const std::string& method, control::Json params);
+  Result<control::Payload> ask(const std::string& method, control::Payload params);
   void answer(const std::string& method, control::Payload params, control::Responder respond);
 
   boost::asio::io_context io_;
   std::shared_ptr<control::Peer> peer_;
   std::mutex mutex_;
   std::map<LeaseId, std::vector<UniqueFd>> granted_;
+  std::map<LeaseId, std::vector<ExtentId>> extents_;
+  std::string name_;
+  AttachmentId attachment_;
   std::optional<TableReader> table_;
   std::optional<LineWriter> line_;
   UniqueFd bell_;

@@ -173,7 +173,7 @@ TEST_CASE("without a broker a lease runs to its deadline and no further") {
     quick.admit("cat");
     alone = quick.undisturbed(endless);
   }
-  System slow({.worker_arguments = {"--slow-motion-us", "300"}});
+  System slow({.worker_arguments = {"--slow-motion-us", "300", "--broker-patience-ms", "200"}});
   slow.admit("cat", {"--ttl-ms", "1500"});
   const auto cat = slow.start_tenant(endless);
   REQUIRE(cat->read_tokens(3));

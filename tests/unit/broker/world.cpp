@@ -38,6 +38,7 @@ template std::string fingerprint(const wire::LeaseRenew&);
 template std::string fingerprint(const wire::LeaseRelease&);
 template std::string fingerprint(const wire::LeaseGrow&);
 template std::string fingerprint(const wire::LeaseShrink&);
+template std::string fingerprint(const wire::LeaseHold&);
 template std::string fingerprint(const wire::WorkerReady&);
 template std::string fingerprint(const wire::WeightsOpen&);
 template std::string fingerprint(const wire::WeightsPublish&);
@@ -172,6 +173,31 @@ void World::perform(const effect::BindWorker& effect) {
   LineReader reader = LineReader::create().value();
   LineWriter writer = LineWriter::attach(reader.writer_fd().value()).value();
   lines_[effect.worker] = std::make_unique<Line>(Line{std::move(reader), std::move(writer)});
+}
+
+void World::restart(Duration grace) {
+  for (const auto& [id, each] : state.workers.all()) {
+    Worker& worker = *state.workers.find(id);
+    if (worker.state == WorkerState::Gone) continue;
+    worker.state = WorkerState::Lost;
+    worker.connection = ConnectionId{};
+    worker.socket_open = false;
+    worker.reattach_until = clock.now() + grace;
+  }
+  state.leases.for_each_open([this](const LeaseRecord& each) {
+    LeaseRecord& record = state.leases.at(each.id());
+    record.holder = ConnectionId{};
+    record.grants.clear();
+    record.grants_in_flight = 0;
+    record.reached_worker = true;
+  });
+  for (const auto& [id, record] : state.extents.records()) state.extents.send_away(id);
+  grants.clear();
+  unmaps.clear();
+}
+
+void World::perform(const effect::ResumeWorker& effect) {
+  effects.push_back(effect);
 }
 
 void World::perform(const effect::ForgetWorker& effect) {

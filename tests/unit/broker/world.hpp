@@ -82,6 +82,9 @@ class World : public EffectPerformer {
                    ConnectionId holder = kHolder);
   CallId revoke(LeaseId lease);
 
+  /// The broker is started again with its table kept: as recovery leaves the books.
+  void restart(Duration grace = std::chrono::seconds(5));
+
   // What worker threads do.
   void begin_unit(AttachmentId worker, Touches touches, std::uint32_t thread = 0);
   void end_unit(AttachmentId worker, std::uint32_t thread = 0);
@@ -102,6 +105,7 @@ class World : public EffectPerformer {
   void perform(const effect::SetDeadline& effect) override;
   void perform(const effect::SetDrainDeadline& effect) override;
   void perform(const effect::BindWorker& effect) override;
+  void perform(const effect::ResumeWorker& effect) override;
   void perform(const effect::ForgetWorker& effect) override;
   void perform(const effect::SendGrant& effect) override;
   void perform(const effect::SendUnmap& effect) override;

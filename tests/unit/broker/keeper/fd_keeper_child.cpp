@@ -1,5 +1,6 @@
 // One start of a program with a service manager: says what it was given, then does what the words
-// of its command line ask: `keep NAME` (a fresh file holding NAME), `let-go NAME`, `ready`.
+// of its command line ask: `keep NAME` (a fresh file holding NAME), `let-go NAME`, `let-all-go`,
+// `ready`.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -37,11 +38,12 @@ int main(int argc, char** argv) {
     return exit_code(given.error().code);
   }
   tell(*given);
-  const auto keeper = make_fd_keeper();
+  const auto keeper = make_fd_keeper(given->stored_names());
   for (int i = 1; i < argc; ++i) {
     const std::string_view verb = argv[i];
     if (verb == "keep") keep(*keeper, argv[++i]);
     if (verb == "let-go") keeper->let_go(argv[++i]);
+    if (verb == "let-all-go") keeper->let_go_all();
     if (verb == "ready") tell_service_manager("READY=1");
   }
   return 0;

@@ -65,6 +65,16 @@ TEST_CASE("fd keeper: what was let go does not come back") {
   CHECK(run(store, {}).said == "table=table;taken\n");
 }
 
+TEST_CASE("fd keeper: who stops for good lets go of everything, kept now or before") {
+  FdStore store;
+  run(store, {"keep", "table"});
+
+  run(store, {"keep", "line-7", "let-all-go"});
+
+  CHECK(run(store, {}).said == "taken\n");
+  CHECK(store.names().empty());
+}
+
 TEST_CASE("fd keeper: a name that came twice names nothing") {
   FdStore store;
   store.put("table", file_holding("one"));

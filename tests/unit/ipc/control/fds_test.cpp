@@ -137,6 +137,20 @@ TEST_CASE("descriptors: more than the limit at once are lost in the kernel, and 
   }
 }
 
+TEST_CASE("descriptors: who was allowed none may be allowed some later, and none again") {
+  PeerBench bench({.max_fds = 0});
+  const UniqueFd fd = memfd_with("x");
+  bench.peer->take_descriptors(2);
+  bench.other->send(notification("n", 2), std::vector{fd.get(), fd.get()});
+  run_until(bench.io, [&] { return bench.seen.notifications.size() == 1; });
+  CHECK(contents(bench.seen.notifications[0].second.fds.at(1)) == "x");
+
+  bench.peer->take_descriptors(0);
+  bench.other->send(notification("n", 1), std::vector{fd.get()});
+  bench.run_until_closed();
+  CHECK(bench.seen.closed[0].code == Errc::MalformedMessage);
+}
+
 TEST_CASE("descriptors: a line that never ends cannot collect them") {
   check_cut_off(
       [](PeerBench& bench, int fd) {

@@ -68,6 +68,42 @@ TEST_CASE("socket path: one that is listened on is in use, and stays so") {
   CHECK(connect_to(io, directory.file("s")).has_value());
 }
 
+TEST_CASE("socket path: a kept listener goes on, and who connected meanwhile is served") {
+  const Directory directory;
+  boost::asio::io_context io;
+  auto first = listen_on(io, directory.file("s"), 0600);
+  REQUIRE(first);
+  UniqueFd kept(::dup(first->native_handle()));
+  first->close();
+  const auto waiting = connect_to(io, directory.file("s"));
+  REQUIRE(waiting);
+
+  auto second = control::listen_again(io, std::move(kept), directory.file("s"));
+
+  REQUIRE(second);
+  boost::system::error_code error;
+  const control::Socket accepted = second->accept(error);
+  CHECK_FALSE(error);
+}
+
+TEST_CASE("socket path: what is kept as a listener must be one, on that path") {
+  const Directory directory;
+  boost::asio::io_context io;
+  auto elsewhere = listen_on(io, directory.file("t"), 0600);
+  REQUIRE(elsewhere);
+  UniqueFd kept(::dup(elsewhere->native_handle()));
+  auto connected = connect_to(io, directory.file("t"));
+  REQUIRE(connected);
+
+  CHECK(code_of(control::listen_again(io, std::move(kept), directory.file("s"))) ==
+        Errc::BadRequest);
+  UniqueFd no_listener(::dup(connected->native_handle()));
+  CHECK(code_of(control::listen_again(io, std::move(no_listener), directory.file("t"))) ==
+        Errc::BadRequest);
+  CHECK(code_of(control::listen_again(io, UniqueFd(::dup(0)), directory.file("t"))) ==
+        Errc::BadRequest);
+}
+
 TEST_CASE("socket path: what a dead process left behind is refused, then replaced") {
   const Directory directory;
   boost::asio::io_context io;

@@ -255,3 +255,37 @@ TEST_CASE("lease table: what somebody wrote into a free slot ends no lease that 
   CHECK(table.word(2) == LeaseWord::make(5, LeaseState::Live));
   CHECK(table.repair() == std::vector{TableLine{TablePart::FreeSlot, 2}});
 }
+
+TEST_CASE("lease table: one that outlived its broker goes on where it stood") {
+  LeaseTable first = new_table();
+  first.grant({2, 5}, kDeadline);
+  first.grant({3, 6}, kDeadline);
+  revoke(first, {3, 6});
+  const TableReader worker = required(TableReader::attach(required(first.reader_fd())));
+
+  LeaseTable second = required(LeaseTable::adopt(required(first.kept_fd().duplicate())));
+
+  CHECK(second.slot_count() == 8);
+  CHECK(second.word(2) == LeaseWord::make(5, LeaseState::Live));
+  CHECK(second.deadline(2) == kDeadline);
+  CHECK(second.flipped_at(3) == kNow);
+  CHECK(second.revocations(kWorker) == 2);
+  revoke(second, {2, 5});
+  CHECK(worker.word_of({2, 5}).state() == LeaseState::Revoked);
+  CHECK(worker.revocations(kWorker).load() == 3);
+}
+
+TEST_CASE("lease table: what is kept under its name is checked before a word is stored") {
+  const LeaseTable table = new_table();
+  const auto read_only = LeaseTable::adopt(required(table.reader_fd()));
+  const MemoryObject blank =
+      required(MemoryObject::create({.name = "blank", .size_bytes = table_size_bytes(8)}));
+  const auto no_table = LeaseTable::adopt(required(blank.fd().duplicate()));
+  const MemoryObject tiny = required(MemoryObject::create({.name = "tiny", .size_bytes = 64}));
+  const auto too_small = LeaseTable::adopt(required(tiny.fd().duplicate()));
+
+  for (const auto* refused : {&read_only, &no_table, &too_small}) {
+    REQUIRE_FALSE(*refused);
+    CHECK(refused->error().code == Errc::UntrustedSegment);
+  }
+}

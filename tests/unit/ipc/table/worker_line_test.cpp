@@ -53,6 +53,26 @@ TEST_CASE("worker line: threads that never ran are quiet for every scope") {
   CHECK(line.is_quiet(seen, kEngineScope));
 }
 
+TEST_CASE("worker line: one that outlived its broker says what the worker announced") {
+  Line line;
+  line.announce(5, 9, Touches::TenantMemory);
+  const LineReader again = required(LineReader::adopt(required(line.reader.writer_fd())));
+
+  const auto seen = again.snapshot();
+  CHECK_FALSE(again.is_quiet_since(seen, kTenantScope));
+  line.announce(5, 9, Touches::Nothing);
+  CHECK(again.is_quiet_since(seen, kTenantScope));
+}
+
+TEST_CASE("worker line: a kept one is checked like any other") {
+  for (const ForgedLine& lie : {ForgedLine{.size_bytes = 64}, ForgedLine{.magic = 1},
+                                ForgedLine{.abi_version = kSegmentAbiVersion + 1}}) {
+    const auto adopted = LineReader::adopt(forged_line(lie));
+    REQUIRE_FALSE(adopted);
+    CHECK(adopted.error().code == Errc::UntrustedSegment);
+  }
+}
+
 TEST_CASE("worker line: a thread between units is quiet") {
   Line line;
   line.announce(5, 9, Touches::Nothing);

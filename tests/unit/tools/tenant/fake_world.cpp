@@ -102,6 +102,8 @@ World::World()
   }
   broker.answers["lease.renew"] = {
       wire::LeaseRenewed{.deadline_boottime_ns = 9'000'000'000}.to_json()};
+  broker.answers["lease.hold"] = {
+      wire::LeaseRenewed{.deadline_boottime_ns = 5'000'000'000}.to_json()};
   broker.answers["lease.release"] = {wire::Json::object()};
   worker.answers["generate"] = {wire::Generating{.request = {"any"}, .prompt_tokens = 4}.to_json()};
   worker.answers["cancel"] = {wire::Json::object()};

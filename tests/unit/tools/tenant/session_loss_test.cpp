@@ -90,10 +90,80 @@ TEST_CASE("loss: a broker that comes back is asked for the next lease") {
   CHECK(world.told<Rebound>().size() == 1);
 }
 
-TEST_CASE("loss: a broker that dies while a lease is being asked for is an error") {
+TEST_CASE("loss: a broker that comes back is told who holds the lease, and renewing goes on") {
+  World world;
+  stream(world, false);
+  world.broker.drop_connections();
+  world.run_until([&] { return world.told<BrokerGone>().size() == 1; });
+
+  world.timers.advance(20ms);
+  world.run_until([&] { return world.broker.calls("lease.renew").size() == 1; });
+
+  REQUIRE(world.broker.calls("lease.hold").size() == 1);
+  CHECK(world.broker.calls("lease.hold")[0].at("lease") == "1.1");
+  CHECK(world.broker.calls("lease.hold")[0].at("token") == "v1:secret");
+  CHECK(world.broker.calls("lease.acquire").size() == 1);
+  world.emit(2, 1);
+  world.complete("EndOfSequence");
+  CHECK(world.end().delivered_tokens == 3);
+  CHECK(world.timers.pending() == 0);
+}
+
+TEST_CASE("loss: a broker is looked for until the lease is over, and no longer") {
+  World world;
+  stream(world, false);
+  world.broker.vanish();
+  world.run_until([&] { return world.told<BrokerGone>().size() == 1; });
+  for (int looks = 0; looks < 100 && world.timers.pending() > 0; ++looks) {
+    world.timers.advance(500ms);
+    world.settle();
+  }
+  CHECK(world.timers.pending() == 0);
+  CHECK(world.timers.now() >= TimePoint{5'000'000'000});
+}
+
+TEST_CASE("loss: a broker that knows nothing of the lease is left alone") {
+  World world;
+  world.broker.answers["lease.hold"] = {fail(Errc::UnknownLease, "never granted")};
+  stream(world, false);
+  world.broker.drop_connections();
+  world.run_until([&] { return world.told<BrokerGone>().size() == 1; });
+  world.timers.advance(20ms);
+  world.run_until([&] { return world.broker.calls("lease.hold").size() == 1; });
+  world.settle();
+
+  CHECK(world.timers.pending() == 0);
+  CHECK(world.session->state() == TenantSession::State::Streaming);
+}
+
+TEST_CASE("loss: a lease asked for when the broker died is asked for again as the same call") {
   World world;
   world.start();
   world.broker.vanish();
+  world.run_until([&] { return world.timers.pending() == 1; });
+  FakeServer again(world.io, world.directory / "broker.sock");
+  again.answers = world.broker.answers;
+  again.answers["lease.acquire"].push_front(fail(Errc::NoModelLoaded, "not yet"));
+
+  world.timers.advance(20ms);
+  world.run_until([&] { return world.timers.pending() == 1; });
+  world.timers.advance(40ms);
+  world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
+
+  const auto calls = again.calls("lease.acquire");
+  REQUIRE(calls.size() == 2);
+  CHECK(calls.front() == calls.back());
+  CHECK(again.calls("lease.hold").size() == 1);
+}
+
+TEST_CASE("loss: a broker that does not come back while a lease is being asked for is an error") {
+  World world;
+  world.start();
+  world.broker.vanish();
+  world.run_until([&] { return world.timers.pending() == 1; });
+  for (int again = 0; again < 40 && world.told<Ended>().empty(); ++again) {
+    world.timers.advance(500ms);
+  }
 
   CHECK(world.end().error->code == Errc::ConnectionLost);
 }

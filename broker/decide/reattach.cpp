@@ -1,0 +1,124 @@
+// After the broker was started again: workers that come back, and those that do not.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/grant.hpp"
+#include "broker/decide/take_back.hpp"
+
+namespace leasehold {
+namespace {
+
+/// The same process, by the kernel's word, as long as its grace lasts.
+bool may_resume(const Worker& worker, const Caller& caller, const std::string& name) {
+  return worker.state == WorkerState::Lost && !worker.killed &&
+         worker.reattach_until != TimePoint{} && worker.pid == caller.pid &&
+         worker.uid == caller.uid && worker.name == name;
+}
+
+std::vector<ExtentId> not_delivered(const State& state, const LeaseRecord& record) {
+  std::vector<ExtentId> missing;
+  std::ranges::copy_if(record.extents, std::back_inserter(missing),
+                       [&](ExtentId extent) { return state.extents.find(extent)->away; });
+  return missing;
+}
+
+/// A live lease of which nothing came: the worker never had it, or it was on its way when the
+/// broker died. Of which some came: the rest was a growth that did not arrive.
+void settle_live(Decision& decision, LeaseRecord& record) {
+  if (record.scope == wire::LeaseScope::Engine) return;  // weights are kept, not delivered
+  const std::vector<ExtentId> missing = not_delivered(decision.state, record);
+  if (!missing.empty() && missing.size() == record.extents.size()) {
+    take_back(decision, std::vector{record.id()}, RevokeReason::Released);
+  } else {
+    std::vector<ExtentId> owned;
+    std::ranges::copy_if(missing, std::back_inserter(owned), [&](ExtentId extent) {
+      return decision.state.extents.find(extent)->state == ExtentState::Owned;
+    });
+    if (owned.empty()) return;
+    scrub_given_back(decision, record, owned);
+    recharge(decision, record);
+  }
+}
+
+/// The fence may have been the last thing the old broker did: what followed it is done again.
+void settle_fenced(Decision& decision, const LeaseRecord& record) {
+  if (!record.extents.empty()) decision.add(effect::PunchExtents{record.extents});
+  decision.add(effect::SendUnmap{record.worker(), record.id()});
+}
+
+}  // namespace
+
+Outcome resume_worker(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach) {
+  Worker* worker = decision.state.workers.find(*attach.resume);
+  if (worker == nullptr || !may_resume(*worker, caller, attach.worker)) {
+    return fail(Errc::BrokerLost,
+                fmt::format("attachment {} cannot be resumed: this broker has another lease table, "
+                            "or waited long enough; let the leases run out and attach anew",
+                            attach.resume->value));
+  }
+  move(*worker, WorkerState::Attached);
+  worker->connection = caller.connection;
+  worker->socket_open = true;
+  worker->reattach_until = TimePoint{};
+  worker->patience_from = decision.now;
+  worker->resuming = true;
+  decision.touch(worker->id);
+  decision.add(effect::ResumeWorker{worker->id, caller.connection});
+  return Answer{wire::WorkerAttached{.worker = worker->index,
+                                     .attachment = worker->id,
+                                     .slot_count = decision.state.config.slot_count,
+                                     .token_key = to_hex(worker->token_key),
+                                     .resumed = true}};
+}
+
+Result<void> check_redelivery(State& state, ConnectionId connection,
+                              const wire::LeaseRedeliver& redeliver) {
+  const Worker* worker = state.workers.find_by_connection(connection);
+  if (worker == nullptr || !worker->resuming) {
+    return fail(Errc::PermissionDenied, "memory is delivered between a resume and worker.ready");
+  }
+  const LeaseRecord& record = *TRY(state.leases.find(redeliver.lease));
+  for (const ExtentId extent : redeliver.extents) {
+    const bool listed = std::ranges::find(record.extents, extent) != record.extents.end();
+    if (record.worker() == worker->id && listed) continue;
+    return fail(Errc::UnknownLease, fmt::format("extent {} of lease {} is not this worker's",
+                                                extent.value, to_string(redeliver.lease)));
+  }
+  return {};
+}
+
+Outcome decide_call(Decision& decision, const Caller& caller,
+                    const wire::LeaseRedeliver& redeliver) {
+  TRY(check_redelivery(decision.state, caller.connection, redeliver));
+  for (const ExtentId extent : redeliver.extents) decision.state.extents.bring_back(extent);
+  return Answer{};
+}
+
+void settle_resumed(Decision& decision, Worker& worker) {
+  worker.resuming = false;
+  const auto leases = open_leases_where(
+      decision.state, [&](const LeaseRecord& record) { return record.worker() == worker.id; });
+  for (const LeaseId id : leases) {
+    LeaseRecord& record = decision.state.leases.at(id);
+    if (record.is(LeaseState::Live)) settle_live(decision, record);
+    if (record.is(LeaseState::Fenced)) settle_fenced(decision, record);
+  }
+}
+
+void end_grace(Decision& decision) {
+  for (const auto& [id, waiting] : decision.state.workers.all()) {
+    const bool over =
+        waiting.reattach_until != TimePoint{} && waiting.reattach_until <= decision.now;
+    if (!over) continue;
+    Worker& worker = *decision.state.workers.find(id);
+    worker.reattach_until = TimePoint{};
+    worker.patience_from = decision.now;
+    decision.warn(fmt::format("worker did not come back after the restart worker={} pid={}",
+                              worker.name, worker.pid));
+    lose_worker(decision, worker);
+  }
+}
+
+}  // namespace leasehold

@@ -1,0 +1,57 @@
+#include "tests/process/restart/restartable.hpp"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include <stdexcept>
+
+#include "common/process.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+SystemSpec spec_for(const std::string& state, FdStore& store, const std::string& fault,
+                    std::vector<std::string> more) {
+  std::vector<std::string> arguments{"--state-dir", state, "--reattach-grace-ms", "60000"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return {.broker_arguments = std::move(arguments),
+          .worker_arguments = {"--slow-motion-us", "100"},
+          .broker_fault = fault,
+          .store = &store};
+}
+
+void must(bool holds, const char* what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+}  // namespace
+
+StateDirectory::StateDirectory() {
+  path_ = std::filesystem::temp_directory_path() / "leasehold-state-XXXXXX";
+  must(::mkdtemp(path_.data()) != nullptr, "mkdtemp");
+}
+
+StateDirectory::~StateDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+Restartable::Restartable(const std::string& broker_fault, std::vector<std::string> more_of_broker)
+    : system(spec_for(state.path(), store, broker_fault, std::move(more_of_broker))) {
+  for (const char* tenant : {"ann", "bob", "cat"}) system.admit(tenant, {"--ttl-ms", "60000"});
+}
+
+void Restartable::restart_broker(const std::function<void()>& meanwhile) {
+  must(system.broker().signal(SIGKILL).has_value(), "the broker is killed");
+  must(eventually([this] { return system.broker().status().has_value(); }), "it dies");
+  meanwhile();
+  must(system.start_broker(), "the broker serves again");
+}
+
+void Restartable::restart_when_dead() {
+  must(eventually([this] { return has_exited(system.broker().pidfd()); }),
+       "the broker reaches its fault point");
+  must(system.start_broker(), "the broker serves again");
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,70 @@
+#!/bin/bash
+# Under a real systemd: the broker is killed with SIGKILL while a tenant decodes, systemd starts it
+# again with what it kept, and the tenant's text is the undisturbed one.
+#
+#   tests/process/restart/systemd_restart.sh BIN_DIR
+#
+# Needs root, systemd-nspawn, and a script that boots a systemd on an overlay of this machine's root
+# (LEASEHOLD_BOOT_SYSTEMD, default ../shared/scripts/boot-systemd: start|exec|stop DIR). Not part of
+# the test suite; without these it says so and exits with 77.
+set -euo pipefail
+tree=$(cd "$(dirname "$0")/../../.." && pwd)
+bin=${1:-$tree/build/dev/bin}
+boot=${LEASEHOLD_BOOT_SYSTEMD:-$tree/../shared/scripts/boot-systemd}
+
+skip() { echo "not checked: $1" >&2; exit 77; }
+[ "$(id -u)" = 0 ] || skip "needs root"
+command -v systemd-nspawn >/dev/null || skip "needs systemd-nspawn (package systemd-container)"
+[ -x "$boot" ] || skip "needs $boot"
+
+place=$(mktemp -d)
+stop() {
+  "$boot" exec "$place" journalctl -u leasehold-broker -u 'leasehold-worker@*' --no-pager -n 60 \
+    >"$place.log" 2>&1 || true
+  "$boot" stop "$place" >/dev/null 2>&1 || true
+  rmdir "$place" 2>/dev/null || true
+}
+trap stop EXIT
+"$boot" start "$place" || skip "systemd-nspawn cannot boot here"
+inside() { "$boot" exec "$place" "$@"; }
+
+root=$place/root
+for program in leasehold-broker leasehold-worker leasehold-tenant brokerctl; do
+  install -m 0755 "$bin/$program" "$root/usr/bin/$program"
+done
+install -m 0644 "$tree"/tools/systemd/*.service "$root/etc/systemd/system/"
+install -m 0644 "$tree/tools/models/leasehold-stories-q8_0.gguf" "$root/usr/share/model.gguf"
+mkdir -p "$root/etc/leasehold"
+echo 'LEASEHOLD_MODEL=/usr/share/model.gguf
+LEASEHOLD_WORKER_ARGS=--slow-motion-us 200' >"$root/etc/leasehold/worker-w1.env"
+
+control() { inside brokerctl --socket /run/leasehold/broker.sock "$@"; }
+wait_for() { for _ in $(seq 300); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; return 1; }
+ready() { control workers | grep -q ' ready'; }
+tell() {
+  inside leasehold-tenant --socket /run/leasehold/broker.sock --tenant ann \
+    --prompt "Once upon a time" --max-tokens 200 --ignore-eos
+}
+main_pid() { inside systemctl show -p MainPID --value "$1"; }
+
+inside systemctl daemon-reload
+inside systemctl start leasehold-broker leasehold-worker@w1
+wait_for ready || { echo "the worker is not ready" >&2; exit 1; }
+control admit ann --ttl-ms 60000 --max-blocks 2000 --max-concurrent 8 >/dev/null
+tell >"$place.calm"
+broker=$(main_pid leasehold-broker)
+worker=$(main_pid leasehold-worker@w1)
+
+tell >"$place.killed" 2>"$place.told" &
+tenant=$!
+wait_for grep -q . "$place.killed" || { echo "no token came" >&2; exit 1; }
+kept=$(inside systemctl show -p NFileDescriptorStore --value leasehold-broker)
+inside systemctl kill -s KILL leasehold-broker
+wait "$tenant" || { echo "the tenant failed:"; cat "$place.told"; exit 1; }
+
+wait_for ready || { echo "the worker did not come back" >&2; exit 1; }
+cmp "$place.calm" "$place.killed" || { echo "the text is another one" >&2; exit 1; }
+[ "$(main_pid leasehold-broker)" != "$broker" ] || { echo "the broker did not die" >&2; exit 1; }
+[ "$(main_pid leasehold-worker@w1)" = "$worker" ] || { echo "the worker died too" >&2; exit 1; }
+control status
+echo "the broker was killed and came back with $kept kept descriptors; $(wc -c <"$place.killed") bytes of text, all the same"

@@ -1,0 +1,208 @@
+// What the broker decides after it was started again with its table kept.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr ConnectionId kOldSocket{10};
+constexpr ConnectionId kNewSocket{20};
+constexpr ConnectionId kNewHolder{21};
+constexpr std::uint32_t kUser = 1000;
+
+/// One worker, one lease of two extents, and a broker that has just been started again.
+struct Restarted : World {
+  AttachmentId worker = attach_worker("w0", kOldSocket);
+  wire::LeaseAcquired lease;
+
+  Restarted() {
+    call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .max_blocks = 1024, .ttl_ms = 60'000});
+    lease = answer<wire::LeaseAcquired>(
+        call(kHolder, wire::LeaseAcquire{.tenant = {"a"}, .blocks = 16}, kUser));
+    restart();
+    forget_effects();
+  }
+
+  CallId resume(AttachmentId attachment) {
+    return call(kNewSocket, wire::WorkerAttach{.worker = "w0", .resume = attachment});
+  }
+  CallId redeliver(std::vector<ExtentId> extents) {
+    return call(kNewSocket, wire::LeaseRedeliver{.lease = lease.lease, .extents = extents});
+  }
+  CallId ready() {
+    return call(kNewSocket,
+                wire::WorkerReady{.address = "/run/w0", .kv_block_size_bytes = kTestBlockBytes});
+  }
+  CallId hold(const std::string& token, std::uint32_t uid = kUser,
+              ConnectionId connection = kNewHolder) {
+    return call(connection, wire::LeaseHold{.lease = lease.lease, .token = token}, uid);
+  }
+  std::vector<ExtentId> extents() { return record(lease.lease).extents; }
+  bool is_live() { return record(lease.lease).is(LeaseState::Live); }
+};
+
+}  // namespace
+
+TEST_CASE("reattach: a worker that comes back goes on as the one it was") {
+  Restarted world;
+  const TokenKey key = world.state.workers.find(world.worker)->token_key;
+
+  const auto attached = world.answer<wire::WorkerAttached>(world.resume(world.worker));
+  world.answer<wire::Empty>(world.redeliver(world.extents()));
+  world.answer<wire::ExtentShape>(world.ready());
+
+  CHECK(attached.resumed);
+  CHECK(attached.attachment == world.worker);
+  CHECK(attached.token_key == to_hex(key));
+  CHECK(world.is_live());
+  CHECK(world.performed<effect::TakeAway>().empty());
+  CHECK(world.performed<effect::PunchExtents>().empty());
+  world.advance(10s);
+  CHECK(world.is_live());
+  CHECK(world.acquired("a") != world.lease.lease);  // it serves again
+}
+
+TEST_CASE("reattach: one that does not come back in its grace is lost, and not sooner") {
+  Restarted world;
+  world.advance(4999ms);
+  CHECK(world.is_live());
+
+  world.advance(1ms);
+
+  CHECK(reason_of(world.record(world.lease.lease).lease) == RevokeReason::WorkerGone);
+  CHECK(world.refusal(world.resume(world.worker)) == Errc::BrokerLost);
+  CHECK(world.performed<effect::KillWorker>().empty());
+  world.advance(10s);  // it is quiet but never unmaps
+  CHECK(world.performed<effect::KillWorker>().size() == 1);
+}
+
+TEST_CASE("reattach: nobody comes back as somebody else") {
+  Restarted world;
+  const auto resume_as = [&](const wire::WorkerAttach& attach, std::uint32_t uid) {
+    return world.refusal(world.call(kNewSocket, attach, uid));
+  };
+  const wire::WorkerAttach right{.worker = "w0", .resume = world.worker};
+
+  CHECK(resume_as(right, 7) == Errc::BrokerLost);
+  CHECK(resume_as({.worker = "w1", .resume = world.worker}, 0) == Errc::BrokerLost);
+  CHECK(resume_as({.worker = "w0", .resume = AttachmentId{99}}, 0) == Errc::BrokerLost);
+  world.state.workers.find(world.worker)->pid = 1;
+  CHECK(resume_as(right, 0) == Errc::BrokerLost);
+  CHECK(world.is_live());
+}
+
+TEST_CASE("reattach: an exit within the grace is an exit") {
+  Restarted world;
+  world.post(WorkerExited{exit_of(world.worker)});
+  CHECK(world.proof_of(world.lease.lease) == "ProcessExit");
+  CHECK(world.state.extents.records().empty());
+  world.advance(10s);
+  CHECK(world.state.workers.find(world.worker)->state == WorkerState::Gone);
+  CHECK_FALSE(next_deadline(world.state));
+}
+
+TEST_CASE("reattach: a lease the worker does not know is released and fenced by its quiet") {
+  Restarted world;
+  world.resume(world.worker);
+
+  world.ready();
+
+  CHECK(reason_of(world.record(world.lease.lease).lease) == RevokeReason::Released);
+  CHECK(world.proof_of(world.lease.lease) == "LaunchQuiet");
+  CHECK(world.state.extents.records().empty());
+}
+
+TEST_CASE("reattach: an extent that did not arrive is free again, the lease goes on") {
+  Restarted world;
+  world.resume(world.worker);
+  const ExtentId kept = world.extents().front();
+  world.redeliver({kept});
+
+  world.ready();
+
+  CHECK(world.is_live());
+  CHECK(world.extents() == std::vector{kept});
+  CHECK(world.state.extents.records().size() == 1);
+  CHECK(world.record(world.lease.lease).charged_blocks == 8);
+}
+
+TEST_CASE("reattach: memory is delivered by the worker it was lent to, after a resume alone") {
+  Restarted world;
+  CHECK(world.refusal(world.redeliver(world.extents())) == Errc::PermissionDenied);
+  world.resume(world.worker);
+  CHECK(world.refusal(world.redeliver({ExtentId{77}})) == Errc::UnknownLease);
+  const CallId other = world.call(
+      kNewSocket, wire::LeaseRedeliver{.lease = {.slot = 9, .generation = 4}, .extents = {}});
+  CHECK(world.refusal(other) == Errc::UnknownLease);
+  world.redeliver(world.extents());
+  world.ready();
+  CHECK(world.refusal(world.redeliver(world.extents())) == Errc::PermissionDenied);
+}
+
+TEST_CASE("reattach: what was fenced when the broker died is punched and unmapped once more") {
+  Restarted world;
+  world.workers_answer = false;
+  world.revoke(world.lease.lease);  // quiet at once: fenced, but nobody can be asked to unmap
+  REQUIRE(world.record(world.lease.lease).is(LeaseState::Fenced));
+  CHECK(world.unmaps.empty());
+  world.resume(world.worker);
+  world.redeliver(world.extents());
+  world.forget_effects();
+
+  world.ready();
+
+  CHECK(world.performed<effect::PunchExtents>().size() == 1);
+  REQUIRE(world.unmaps.size() == 1);
+  world.answer_unmap();
+  CHECK(world.state.extents.records().empty());
+}
+
+TEST_CASE("reattach: a revocation in the grace kills nobody before it was possible to answer") {
+  Restarted world;
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.revoke(world.lease.lease);
+  world.advance(4s);
+  CHECK(world.performed<effect::KillWorker>().empty());
+  world.resume(world.worker);
+  world.advance(1999ms);
+  CHECK(world.performed<effect::KillWorker>().empty());
+  world.advance(1ms);
+  CHECK(world.performed<effect::KillWorker>().size() == 1);
+}
+
+TEST_CASE("hold: the token and the user make a caller the holder again") {
+  Restarted world;
+  const auto held = world.answer<wire::LeaseRenewed>(world.hold(world.lease.token));
+  CHECK(held.deadline_boottime_ns == world.lease.deadline_boottime_ns);
+  world.clock.advance(1s);
+  const CallId renewed =
+      world.call(kNewHolder, wire::LeaseRenew{.lease = world.lease.lease}, kUser);
+  CHECK(world.answer<wire::LeaseRenewed>(renewed).deadline_boottime_ns > held.deadline_boottime_ns);
+
+  world.post(ConnectionClosed{kNewHolder});
+
+  CHECK(reason_of(world.record(world.lease.lease).lease) == RevokeReason::HolderGone);
+}
+
+TEST_CASE("hold: neither a wrong token nor another user nor a second holder gets the lease") {
+  Restarted world;
+  CHECK(world.refusal(world.hold("v1:0.1:a:00")) == Errc::BadToken);
+  CHECK(world.refusal(world.hold(world.lease.token, kUser + 1)) == Errc::PermissionDenied);
+  world.answer<wire::LeaseRenewed>(world.hold(world.lease.token));
+  CHECK(world.refusal(world.hold(world.lease.token, kUser, ConnectionId{22})) ==
+        Errc::PermissionDenied);
+  world.revoke(world.lease.lease);
+  CHECK(world.refusal(world.hold(world.lease.token)) == Errc::LeaseFenced);
+}
+
+TEST_CASE("hold: a lease nobody claims runs to its deadline") {
+  Restarted world;
+  world.resume(world.worker);
+  world.redeliver(world.extents());
+  world.ready();
+  world.advance(TimePoint{world.lease.deadline_boottime_ns} - world.clock.now());
+  CHECK(reason_of(world.record(world.lease.lease).lease) == RevokeReason::TtlExpired);
+}

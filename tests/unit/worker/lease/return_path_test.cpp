@@ -1,0 +1,92 @@
+#include "worker/lease/return_path.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+using Phase = ReturnPath::Phase;
+
+namespace {
+
+constexpr TimePoint kStart{1'000'000'000};
+
+ReturnPath away() {
+  ReturnPath path(10s);
+  path.lost(kStart);
+  return path;
+}
+
+ReturnPath asking() {
+  ReturnPath path = away();
+  path.connected();
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("return path: lost, connected, resumed, delivered, together again") {
+  ReturnPath path(10s);
+  CHECK(path.phase() == Phase::Together);
+  path.lost(kStart);
+  CHECK(path.phase() == Phase::Away);
+  CHECK(path.next_try() > kStart);
+  path.connected();
+  CHECK(path.phase() == Phase::Asking);
+  path.resumed();
+  CHECK(path.phase() == Phase::Delivering);
+  path.settled();
+  CHECK(path.phase() == Phase::Together);
+}
+
+TEST_CASE("return path: pauses grow to a bound and begin anew after a return") {
+  ReturnPath path = away();
+  const Duration first = path.next_try() - kStart;
+  Duration longest{};
+  TimePoint now = kStart;
+  for (int i = 0; i < 12; ++i) {
+    path.not_connected(now);
+    longest = std::max(longest, path.next_try() - now);
+    now = path.next_try();
+  }
+  CHECK(longest == 200ms);
+  path.connected();
+  path.resumed();
+  path.settled();
+  path.lost(now);
+  CHECK(path.next_try() - now == first);
+}
+
+TEST_CASE("return path: the broker's no is final, its silence is not") {
+  for (const Errc no : {Errc::BrokerLost, Errc::PermissionDenied, Errc::UntrustedSegment,
+                        Errc::BadRequest, Errc::UnknownMethod}) {
+    ReturnPath path = asking();
+    path.answered_with(no, kStart);
+    CHECK(path.phase() == Phase::Refused);
+    path.lost(kStart);
+    CHECK(path.phase() == Phase::Refused);
+  }
+  for (const Errc silence : {Errc::ConnectionLost, Errc::TimedOut, Errc::Draining}) {
+    ReturnPath path = asking();
+    path.answered_with(silence, kStart);
+    CHECK(path.phase() == Phase::Away);
+  }
+}
+
+TEST_CASE("return path: a broker that dies again while it is told is waited for again") {
+  ReturnPath path = asking();
+  path.resumed();
+  path.answered_with(Errc::ConnectionLost, kStart + 1s);
+  CHECK(path.phase() == Phase::Away);
+  path.lost(kStart + 1s);  // the same death, told by the connection
+  CHECK(path.phase() == Phase::Away);
+}
+
+TEST_CASE("return path: patience counts from the first loss, however often the broker dies") {
+  ReturnPath path = away();
+  path.connected();
+  path.lost(kStart + 9s);
+  CHECK(path.phase() == Phase::Away);
+  CHECK(path.next_try() <= kStart + 10s);
+  path.not_connected(kStart + 10s);
+  CHECK(path.phase() == Phase::Refused);
+}
