@@ -8,6 +8,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "tests/support/fd_store.hpp"
+
 namespace leasehold::testing {
 namespace {
 
@@ -118,8 +120,9 @@ Child System::start(const std::string& program, std::vector<std::string> argumen
   argv.push_back(program_path(program));
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   last_log_ = directory_ / (program + "-" + std::to_string(++programs_) + ".log");
-  return must(
-      Child::start({.argv = std::move(argv), .log_path = last_log_, .read_output = read_output}));
+  ChildConfig config{.argv = std::move(argv), .log_path = last_log_, .read_output = read_output};
+  const bool is_kept = spec_.store != nullptr && program == "leasehold-broker";
+  return must(is_kept ? spec_.store->start(std::move(config)) : Child::start(config));
 }
 
 std::vector<std::string> System::event_log_arguments(const std::string& name) {

@@ -18,6 +18,8 @@
 
 namespace leasehold::testing {
 
+class FdStore;
+
 /// One leasehold-tenant, and what it told so far.
 class Tenant {
  public:
@@ -54,6 +56,7 @@ struct SystemSpec {
   std::string broker_fault;  ///< LEASEHOLD_FAULT of the first broker; empty for none.
   std::string worker_fault;  ///< LEASEHOLD_FAULT of the first worker; empty for none.
   bool start_worker = true;
+  FdStore* store = nullptr;  ///< The broker's, should it be started again; outlives the system.
 };
 
 /// Where a program wrote what happened (--event-log), and which broker that was under.
