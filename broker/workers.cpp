@@ -2,6 +2,7 @@
 
 #include <bitset>
 
+#include "common/expects.hpp"
 #include "ipc/segment_layout.hpp"
 
 namespace leasehold {
@@ -29,6 +30,14 @@ Worker* Workers::add() {
   worker.id = id;
   worker.index = *index;
   return &worker;
+}
+
+Worker& Workers::restore(Worker worker) {
+  const AttachmentId id = worker.id;
+  const auto [place, added] = workers_.emplace(id, std::move(worker));
+  expects(added, "an attachment is restored once");
+  start_above(id.value);
+  return place->second;
 }
 
 Worker* Workers::find(AttachmentId id) {

@@ -31,6 +31,7 @@ namespace {
 
 constexpr std::array<std::string_view, kFaultSiteCount> kNames{
     "broker.journal.written",
+    "broker.recovered",
     "broker.grant.decided",
     "broker.grant.published",
     "broker.revoke.published",

@@ -48,13 +48,6 @@ bool is_implied(const State& state, const ExtentRecord& extent) {
   return lease != nullptr && lease->is(LeaseState::Fenced);
 }
 
-bool has_open_lease(const State& state, AttachmentId worker) {
-  bool found = false;
-  state.leases.for_each_open(
-      [&](const LeaseRecord& record) { found = found || record.worker() == worker; });
-  return found;
-}
-
 /// Raises the marks a decision has passed. True when there was one.
 bool reserve_numbers(State& state) {
   const auto raise = [](std::uint64_t& mark, std::uint64_t used, std::uint64_t at_once) {
@@ -87,7 +80,10 @@ class RowsOf {
       batch_.rows.push_back(journal::TenantRow{state_.tenants.find(id)->policy});
     }
     for (const AttachmentId id : each_once(touched.workers)) add(id);
-    for (const LeaseId id : each_once(touched.leases)) add(id);
+    for (const LeaseId id : each_once(touched.leases)) {
+      decision.state.leases.enter_in_index(id);
+      add(id);
+    }
     for (const ExtentId id : each_once(touched.extents)) add(id);
     for (const RegionId id : each_once(touched.regions)) add(id);
   }
@@ -98,7 +94,7 @@ class RowsOf {
   void add(AttachmentId id) {
     const Worker* worker = state_.workers.find(id);
     const bool gone = worker == nullptr || worker->state == WorkerState::Gone;
-    if (gone && !has_open_lease(state_, id)) {
+    if (gone && state_.leases.index().of(id).open.empty()) {
       batch_.rows.push_back(journal::WorkerGone{id});
       return;
     }

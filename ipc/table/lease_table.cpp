@@ -126,6 +126,15 @@ void LeaseTable::take_away(WorkerId worker, std::span<const Flip> flips, TimePoi
   book().counter(index).revocations.fetch_add(1, std::memory_order_relaxed);
 }
 
+void LeaseTable::restore(LeaseId lease, LeaseState state, RevokeReason reason) {
+  const LeaseWord now = word(lease.slot);
+  const bool within = lease.generation == now.generation() && state > now.state();
+  expects(within || lease.generation > now.generation(), "a word is never restored backwards");
+  view()
+      .slot(lease.slot)
+      .word.store(LeaseWord::make(lease.generation, state, reason).bits, std::memory_order_seq_cst);
+}
+
 void LeaseTable::set_deadline(LeaseId lease, TimePoint deadline) {
   look_at_slot(lease.slot);
   for (const TableView<std::byte> lines : {book(), view()}) {

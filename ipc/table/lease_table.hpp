@@ -45,6 +45,10 @@ class LeaseTable {
   };
   void take_away(WorkerId worker, std::span<const Flip> flips, TimePoint now);
 
+  /// A word as recovery found it must be, in a new table or where a broker ended before it stored
+  /// it. Never back: the generation grows, or the state moves forward within it.
+  void restore(LeaseId lease, LeaseState state, RevokeReason reason);
+
   void set_deadline(LeaseId lease, TimePoint deadline);
   void set_drain_deadline(LeaseId lease, TimePoint deadline);
 
