@@ -31,7 +31,6 @@ namespace {
 
 constexpr std::array<std::string_view, kFaultSiteCount> kNames{
     "broker.journal.written",
-    "broker.recovered",
     "broker.grant.decided",
     "broker.grant.published",
     "broker.revoke.published",

@@ -14,7 +14,6 @@ namespace leasehold {
 /// Every fault point there is. A name here and no call of it is a defect the tidy test finds.
 enum class FaultSite : unsigned char {
   BrokerJournalWritten,
-  BrokerRecovered,
   BrokerGrantDecided,
   BrokerGrantPublished,
   BrokerRevokePublished,

@@ -166,6 +166,7 @@ class Restorer {
                        .replaces = some(row.replaces),
                        .region = machine_restarted_ ? RegionId{} : row.region,
                        .deadline = {row.deadline_ns},
+                       .last_deadline = {row.last_deadline_ns},
                        .drain_deadline = {row.drain_deadline_ns},
                        .reached_worker = reached_worker};
   }

@@ -119,7 +119,6 @@ Result<void> Server::start(KeptDescriptors kept) {
   }
   loop_.begin(beginning_.recovered.effects);
   TRY(beginning_.adopt_journal());
-  fault_point(FaultSite::BrokerRecovered);
   signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
     if (!error) stop(signal_number);
   });

@@ -127,12 +127,14 @@ void LeaseTable::take_away(WorkerId worker, std::span<const Flip> flips, TimePoi
 }
 
 void LeaseTable::restore(LeaseId lease, LeaseState state, RevokeReason reason) {
-  const LeaseWord now = word(lease.slot);
-  const bool within = lease.generation == now.generation() && state > now.state();
-  expects(within || lease.generation > now.generation(), "a word is never restored backwards");
-  view()
-      .slot(lease.slot)
-      .word.store(LeaseWord::make(lease.generation, state, reason).bits, std::memory_order_seq_cst);
+  expects(lease.slot < slot_count_ && lease.generation >= booked(lease.slot).generation(),
+          "a word is never restored to an older generation");
+  used_slots_ = std::max(used_slots_, lease.slot + 1);
+  for (const TableView<std::byte> lines : {book(), view()}) {
+    lines.slot(lease.slot)
+        .word.store(LeaseWord::make(lease.generation, state, reason).bits,
+                    std::memory_order_seq_cst);
+  }
 }
 
 void LeaseTable::set_deadline(LeaseId lease, TimePoint deadline) {

@@ -46,7 +46,7 @@ class LeaseTable {
   void take_away(WorkerId worker, std::span<const Flip> flips, TimePoint now);
 
   /// A word as recovery found it must be, in a new table or where a broker ended before it stored
-  /// it. Never back: the generation grows, or the state moves forward within it.
+  /// it. Before anything else is stored. Precondition: the generation is not older.
   void restore(LeaseId lease, LeaseState state, RevokeReason reason);
 
   void set_deadline(LeaseId lease, TimePoint deadline);

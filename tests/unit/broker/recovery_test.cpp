@@ -275,6 +275,7 @@ TEST_CASE("recovery: a repeated acquire gets its lease again, a different call u
   CHECK(again.token == first.token);
   CHECK(again.address == first.address);
   CHECK(again.blocks == first.blocks);
+  CHECK(after.record(first.lease).holder == ConnectionId{50});
   wire::LeaseAcquire other = acquire;
   other.blocks = 16;
   CHECK(after.refusal(after.call(ConnectionId{50}, other)) == Errc::RequestIdConflict);
