@@ -16,18 +16,19 @@ std::string_view name(ExtentState state) {
   return kNames[static_cast<unsigned>(state)];
 }
 
-std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes) {
+std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes,
+                                 std::uint32_t max_extents) {
   expects(block_bytes > 0 && block_bytes <= 1ull << 40, "a block has a sane size");
   const std::uint64_t wanted =
       block_bytes > kLargeBlockBytes ? block_bytes : kBlocksPerExtentWanted * block_bytes;
   std::uint64_t size = kSmallestExtentBytes;
-  while (size < wanted || capacity_bytes / size > kMaxExtents) size *= 2;
+  while (size < wanted || capacity_bytes / size > max_extents) size *= 2;
   return size;
 }
 
 void ExtentPool::choose_size(std::uint64_t block_bytes) {
   expects(extent_size_bytes_ == 0, "the extent size is chosen once");
-  extent_size_bytes_ = choose_extent_size(capacity_bytes_, block_bytes);
+  extent_size_bytes_ = choose_extent_size(capacity_bytes_, block_bytes, max_extents_);
 }
 
 std::uint32_t ExtentPool::free_extents() const {
@@ -74,6 +75,19 @@ void ExtentPool::bring_back(ExtentId extent) {
   found->second.away = false;
 }
 
+void ExtentPool::restore_size(std::uint64_t extent_size_bytes) {
+  expects(extent_size_bytes_ == 0, "the extent size is chosen once");
+  extent_size_bytes_ = extent_size_bytes;
+}
+
+void ExtentPool::restore(ExtentId extent, const ExtentRecord& record) {
+  expects(extent_size_bytes_ != 0 && free_bytes_ >= extent_size_bytes_, "there is room for it");
+  const bool added = records_.emplace(extent, record).second;
+  expects(added, "an extent is restored once");
+  free_bytes_ -= extent_size_bytes_;
+  start_above(extent.value);
+}
+
 const ExtentRecord* ExtentPool::find(ExtentId extent) const {
   const auto found = records_.find(extent);
   return found == records_.end() ? nullptr : &found->second;
@@ -92,7 +106,7 @@ void ExtentPool::check_conservation() const {
   std::uint64_t sum = 0;
   for (const std::uint64_t bytes : bytes_by_state()) sum += bytes;
   ensures(sum == capacity_bytes_, "bytes are conserved over all extent states");
-  ensures(records_.size() <= kMaxExtents, "a pool has at most 1024 extents");
+  ensures(records_.size() <= kMostExtents, "a pool has a bounded number of extents");
 }
 
 }  // namespace leasehold

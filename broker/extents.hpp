@@ -13,6 +13,7 @@
 /// Threads: one.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -59,17 +60,20 @@ struct ExtentRecord {
   bool away = false;
 };
 
-inline constexpr std::uint32_t kMaxExtents = 1024;
+inline constexpr std::uint32_t kDefaultMaxExtents = 1024;
+inline constexpr std::uint32_t kMostExtents = 16'384;
 inline constexpr std::uint64_t kSmallestExtentBytes = 2ull << 20;
 
 /// The extent size for KV blocks of `block_bytes`: the smallest 2 MiB·2^k in which 8 blocks fit (1
-/// block when one is larger than 32 MiB) and that cuts the capacity into at most 1024 extents.
+/// block when one is larger than 32 MiB) and that cuts the capacity into at most `max_extents`.
 /// Pure. Precondition: block_bytes is 1 … 2^40.
-std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes);
+std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes,
+                                 std::uint32_t max_extents = kDefaultMaxExtents);
 
 class ExtentPool {
  public:
-  explicit ExtentPool(std::uint64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
+  explicit ExtentPool(std::uint64_t capacity_bytes, std::uint32_t max_extents = kDefaultMaxExtents)
+      : capacity_bytes_(capacity_bytes), max_extents_(max_extents) {}
 
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   std::uint64_t extent_size_bytes() const { return extent_size_bytes_; }  ///< 0: not chosen yet.
@@ -90,6 +94,11 @@ class ExtentPool {
   void send_away(ExtentId extent);
   /// Its memory was delivered.
   void bring_back(ExtentId extent);
+  /// As a broker before this one left it. Preconditions: the size is chosen; there is room.
+  void restore_size(std::uint64_t extent_size_bytes);
+  void restore(ExtentId extent, const ExtentRecord& record);
+  /// Ids up to this one were used before.
+  void start_above(std::uint64_t id) { next_id_ = std::max(next_id_, id + 1); }
 
   ExtentRecord* find(ExtentId extent);
   const ExtentRecord* find(ExtentId extent) const;
@@ -104,6 +113,7 @@ class ExtentPool {
 
  private:
   std::uint64_t capacity_bytes_;
+  std::uint32_t max_extents_;
   std::uint64_t extent_size_bytes_ = 0;
   std::uint64_t next_id_ = 1;
   std::uint64_t free_bytes_ = capacity_bytes_;

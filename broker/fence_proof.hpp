@@ -2,7 +2,8 @@
 ///
 /// Each kind says what it covers and can be made only by the component that saw it: the
 /// constructors are private, the witness is a friend. Copying evidence is fine; making it up does
-/// not compile.
+/// not compile. RecoveryObserver reads back what a witness of a broker before this one had
+/// journaled.
 #pragma once
 
 #include <string_view>
@@ -26,6 +27,7 @@ class LaunchQuiet {
 
  private:
   friend class QuietObserver;
+  friend class RecoveryObserver;
   explicit LaunchQuiet(LeaseId lease) : lease_(lease) {}
   LeaseId lease_;
 };
@@ -37,6 +39,7 @@ class WorkerAck {
 
  private:
   friend class AckObserver;
+  friend class RecoveryObserver;
   explicit WorkerAck(LeaseId lease) : lease_(lease) {}
   LeaseId lease_;
 };
@@ -48,6 +51,7 @@ class ProcessExit {
 
  private:
   friend class ExitObserver;
+  friend class RecoveryObserver;
   explicit ProcessExit(AttachmentId worker) : worker_(worker) {}
   AttachmentId worker_;
 };
@@ -60,6 +64,7 @@ class NeverMapped {
 
  private:
   friend class GrantWitness;
+  friend class RecoveryObserver;
   explicit NeverMapped(LeaseId lease) : lease_(lease) {}
   LeaseId lease_;
 };

@@ -23,6 +23,33 @@ LeaseBook::LeaseBook(std::uint32_t slot_count) : slots_(slot_count) {
   for (std::uint32_t slot = 0; slot < slot_count; ++slot) free_slots_.push_back(slot);
 }
 
+void LeaseBook::start_above(std::uint32_t slot, std::uint64_t generation) {
+  expects(!slots_[slot].record, "a lease has its slot to itself");
+  slots_[slot].generation = std::max(slots_[slot].generation, generation);
+}
+
+LeaseRecord& LeaseBook::restore(LeaseRecord record) {
+  const LeaseId id = record.id();
+  const auto free = std::ranges::find(free_slots_, id.slot);
+  expects(free != free_slots_.end(), "a lease is restored into a free slot");
+  free_slots_.erase(free);
+  Slot& slot = slots_[id.slot];
+  slot.generation = id.generation;
+  slot.record.emplace(std::move(record));
+  open_.insert(id);
+  index_.enter(*slot.record);
+  return *slot.record;
+}
+
+void LeaseBook::enter_in_index(LeaseId id) {
+  if (const LeaseRecord* record = find_open(id)) index_.enter(*record);
+}
+
+std::vector<LeaseId> LeaseBook::leases_on(AttachmentId worker) const {
+  const auto& open = index_.of(worker).open;
+  return {open.begin(), open.end()};
+}
+
 LeaseRecord& LeaseBook::open(AttachmentId worker, wire::LeaseScope scope) {
   expects(has_free_slot(), "a lease is opened in a free slot");
   const std::uint32_t index = free_slots_.front();
@@ -32,6 +59,7 @@ LeaseRecord& LeaseBook::open(AttachmentId worker, wire::LeaseScope scope) {
   slot.record.emplace(LeaseRecord{.lease = open_lease(id, worker), .scope = scope});
   open_.insert(id);
   highest_generation_ = std::max(highest_generation_, id.generation);
+  index_.enter(*slot.record);
   return *slot.record;
 }
 
@@ -66,6 +94,7 @@ void LeaseBook::close(LeaseRecord& record) {
           "a slot is used again only after fence and scrub");
   record.memory_returned = true;
   open_.erase(record.id());
+  index_.erase(record.id());
   free_slots_.push_back(record.id().slot);
 }
 

@@ -12,6 +12,7 @@
 
 #include "broker/journal/rows.hpp"
 #include "broker/lease.hpp"
+#include "broker/lease_index.hpp"
 #include "ipc/control/messages.hpp"
 
 namespace leasehold {
@@ -74,6 +75,14 @@ class LeaseBook {
  public:
   explicit LeaseBook(std::uint32_t slot_count);
 
+  /// The slot's next lease gets a higher generation. For slots without a lease, before any is open.
+  void start_above(std::uint32_t slot, std::uint64_t generation);
+  /// Generations up to this one are within what was reserved.
+  void note_reserved(std::uint64_t generation) { highest_generation_ = generation; }
+
+  /// A lease of a broker before this one, in its slot. Precondition: the slot is free.
+  LeaseRecord& restore(LeaseRecord record);
+
   bool has_free_slot() const { return !free_slots_.empty(); }
 
   /// Opens a lease in a free slot under its next generation. Precondition: has_free_slot().
@@ -97,6 +106,13 @@ class LeaseBook {
 
   /// The record of an id from `open_leases`. Precondition: it is one.
   LeaseRecord& at(LeaseId id);
+
+  std::size_t open_count() const { return open_.size(); }
+  const LeaseIndex& index() const { return index_; }
+  /// Enters the lease as it stands now; nothing when it is closed.
+  void enter_in_index(LeaseId id);
+  /// Open leases on one worker. The ids are copied.
+  std::vector<LeaseId> leases_on(AttachmentId worker) const;
 
   /// Every record there is, fenced ones until their slot is used again.
   template <class Visit>
@@ -126,6 +142,7 @@ class LeaseBook {
   std::vector<Slot> slots_;
   std::deque<std::uint32_t> free_slots_;
   std::set<LeaseId> open_;
+  LeaseIndex index_;
   std::uint64_t highest_generation_ = 0;
 };
 

@@ -19,6 +19,7 @@ namespace leasehold {
 struct BrokerConfig {
   std::uint32_t slot_count = 4096;
   std::uint64_t capacity_bytes = 256ull << 20;
+  std::uint32_t max_extents = kDefaultMaxExtents;
   std::uint64_t weights_capacity_bytes = 1ull << 30;
   std::uint32_t max_engine_leases = 1024;    ///< Of one worker, until their memory is back.
   std::uint32_t max_weights_regions = 4096;  ///< Each costs a descriptor and a page at least.
@@ -30,7 +31,7 @@ struct State {
   explicit State(const BrokerConfig& configuration)
       : config(configuration),
         leases(configuration.slot_count),
-        extents(configuration.capacity_bytes),
+        extents(configuration.capacity_bytes, configuration.max_extents),
         weights(configuration.weights_capacity_bytes, configuration.max_weights_regions) {}
 
   BrokerConfig config;
@@ -43,6 +44,7 @@ struct State {
   journal::Reserved reserved;       ///< Numbers that may be used without asking the journal.
   std::uint64_t leases_fenced = 0;  ///< Ever.
   std::uint64_t tampered = 0;       ///< Lines of the lease table found changed by others, ever.
+  std::uint64_t decisions = 0;      ///< Ever.
   bool stopping = false;
 };
 

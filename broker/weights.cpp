@@ -68,6 +68,15 @@ WeightsRegion& WeightsStore::add(const WeightsKey& key, std::uint64_t size_bytes
   return region;
 }
 
+WeightsRegion& WeightsStore::restore(const WeightsRegion& region) {
+  expects(region.size_bytes <= free_bytes_, "a region fits the capacity that is left");
+  const auto [place, added] = regions_.emplace(region.id, region);
+  expects(added, "a region is restored once");
+  free_bytes_ -= region.size_bytes;
+  start_above(region.id.value);
+  return place->second;
+}
+
 void WeightsStore::retain(WeightsRegion& region) {
   expects(region.users == 0, "only a region without users is retained");
   move(region, RegionState::Retained);

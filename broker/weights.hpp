@@ -12,6 +12,7 @@
 /// Threads: one.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -98,6 +99,11 @@ class WeightsStore {
 
   /// Precondition: size_bytes ≤ free_bytes().
   WeightsRegion& add(const WeightsKey& key, std::uint64_t size_bytes, AttachmentId loader);
+
+  /// As a broker before this one left it. Precondition: it fits.
+  WeightsRegion& restore(const WeightsRegion& region);
+  /// Ids up to this one were used before.
+  void start_above(std::uint64_t id) { next_id_ = std::max(next_id_, id + 1); }
 
   void retain(WeightsRegion& region);
 

@@ -38,6 +38,14 @@ Worker* Workers::add() {
   return &worker;
 }
 
+Worker& Workers::restore(Worker worker) {
+  const AttachmentId id = worker.id;
+  const auto [place, added] = workers_.emplace(id, std::move(worker));
+  expects(added, "an attachment is restored once");
+  start_above(id.value);
+  return place->second;
+}
+
 Worker* Workers::find(AttachmentId id) {
   const auto found = workers_.find(id);
   return found == workers_.end() ? nullptr : &found->second;

@@ -10,6 +10,7 @@
 /// Threads: one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -54,7 +55,8 @@ struct Worker {
   bool killed = false;  ///< SIGKILL was sent; its exit is awaited.
   /// Lost to a restart of the broker: it may resume until then. Zero: it may not.
   TimePoint reattach_until;
-  bool resuming = false;  ///< Came back; what it still maps is being delivered.
+  bool line_lost = false;  ///< With a broker before this one: only its exit proves anything.
+  bool resuming = false;   ///< Came back; what it still maps is being delivered.
   /// Time before this is no fault of the worker's: nobody was there to take its proof.
   TimePoint patience_from;
   std::string model;
@@ -70,6 +72,11 @@ class Workers {
   /// The next attach, with a free counter; nothing when all are in use. Gone workers make room,
   /// longest gone first.
   Worker* add();
+
+  /// A worker of before a restart. Precondition: its id and its counter are free.
+  Worker& restore(Worker worker);
+  /// Ids up to this one were used before.
+  void start_above(std::uint64_t id) { next_id_ = std::max(next_id_, id + 1); }
 
   Worker* find(AttachmentId id);
   const Worker* find(AttachmentId id) const;

@@ -55,9 +55,13 @@ Result<std::uint64_t> start_ticks_of(pid_t pid) {
 Result<UniqueFd> open_pidfd(const ProcessIdentity& process) {
   const auto pid = static_cast<pid_t>(process.pid);
   UniqueFd pidfd = TRY(open_pidfd(pid));
-  // Asked behind the pidfd: the pid cannot have changed hands between the two.
-  if (TRY(start_ticks_of(pid)) != process.start_ticks || has_exited(pidfd)) {
+  const auto ticks = start_ticks_of(pid);  // behind the pidfd: the pid is still this process's
+  const bool another = ticks && process.start_ticks != 0 && *ticks != process.start_ticks;
+  if (has_exited(pidfd) || another) {
     return fail(Errc::ConnectionLost, fmt::format("process {} of then has exited", pid));
+  }
+  if (!ticks || process.start_ticks == 0) {  // hidden by /proc: that it is gone cannot be said
+    return fail(Errc::SystemError, fmt::format("when process {} started cannot be seen", pid));
   }
   return pidfd;
 }

@@ -27,14 +27,13 @@ void fence_if_never_mapped(Decision& decision, const LeaseRecord& record) {
 
 std::uint32_t charged_to_others(State& state, const TenantId& tenant,
                                 std::optional<LeaseId> apart) {
-  std::uint32_t charged = 0;
-  for (const LeaseId id : state.leases.open_leases()) {
-    const LeaseRecord& record = state.leases.at(id);
-    const bool counts = record.scope == wire::LeaseScope::Tenant && record.tenant == tenant &&
-                        !record.is(LeaseState::Fenced) && apart != id;
-    if (counts) charged += record.charged_blocks;
+  std::uint64_t charged = state.leases.index().charged(tenant);
+  if (apart) {
+    const LeaseRecord& record = state.leases.at(*apart);
+    if (!record.is(LeaseState::Fenced))
+      charged -= std::min<std::uint64_t>(charged, record.charged_blocks);
   }
-  return charged;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(charged, ~std::uint32_t{0}));
 }
 
 void send_grants(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents,
@@ -116,10 +115,9 @@ Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wa
   std::size_t fewest = ~std::size_t{0};
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.state != WorkerState::Ready) continue;
-    const auto held = open_leases_where(
-        state, [&](const LeaseRecord& record) { return record.worker() == worker.id; });
-    if (held.size() >= fewest) continue;
-    fewest = held.size();
+    const std::size_t held = state.leases.index().of(worker.id).open.size();
+    if (held >= fewest) continue;
+    fewest = held;
     best = state.workers.find(id);
   }
   if (best != nullptr) return best;
@@ -169,19 +167,6 @@ LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
   return record;
 }
 
-Answer acquired(const State& state, const LeaseRecord& record) {
-  const Worker& worker = *state.workers.find(record.worker());
-  const auto ttl = std::chrono::duration_cast<std::chrono::milliseconds>(record.ttl);
-  return Answer{
-      wire::LeaseAcquired{.lease = record.id(),
-                          .token = mint_token(worker.token_key, {record.id(), record.tenant}),
-                          .address = worker.address,
-                          .worker = worker.name,
-                          .deadline_boottime_ns = record.deadline.boottime_ns,
-                          .ttl_ms = ttl.count(),
-                          .blocks = record.charged_blocks}};
-}
-
 /// A lease that nobody could use. It was never shown to the holder, so "released" is what happened:
 /// the broker gives it back for them.
 void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why) {
@@ -205,7 +190,7 @@ void refuse_growth(Decision& decision, LeaseRecord& record, const GrantAnswered&
 void finish_grant(Decision& decision, LeaseRecord& record, const PendingGrant& grant) {
   if (!record.acquired) {
     record.acquired = true;
-    return decision.reply(grant.call, acquired(decision.state, record));
+    return decision.reply(grant.call, acquired_answer(decision.state, record));
   }
   recharge(decision, record);
   if (grant.refused) return decision.reply(grant.call, std::unexpected(*grant.refused));
@@ -271,6 +256,19 @@ void settle(Decision& decision, LeaseRecord& record, const GrantAnswered& answer
 }
 
 }  // namespace
+
+Answer acquired_answer(const State& state, const LeaseRecord& record) {
+  const Worker& worker = *state.workers.find(record.worker());
+  const auto ttl = std::chrono::duration_cast<std::chrono::milliseconds>(record.ttl);
+  return Answer{
+      wire::LeaseAcquired{.lease = record.id(),
+                          .token = mint_token(worker.token_key, {record.id(), record.tenant}),
+                          .address = worker.address,
+                          .worker = worker.name,
+                          .deadline_boottime_ns = record.deadline.boottime_ns,
+                          .ttl_ms = ttl.count(),
+                          .blocks = record.charged_blocks}};
+}
 
 std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& record) {
   std::vector<ExtentId> owned;

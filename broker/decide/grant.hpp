@@ -42,6 +42,9 @@ std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& recor
 /// Lowers the charge to what the owned extents hold.
 void recharge(Decision& decision, LeaseRecord& record);
 
+/// What a holder is told when all is mapped; the same again when it repeats the call.
+Answer acquired_answer(const State& state, const LeaseRecord& record);
+
 /// What the lease holds now, as the answer to a grow or a shrink.
 Answer resized(const State& state, const LeaseRecord& record);
 

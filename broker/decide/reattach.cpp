@@ -98,8 +98,7 @@ Outcome decide_call(Decision& decision, const Caller& caller,
 
 void settle_resumed(Decision& decision, Worker& worker) {
   worker.resuming = false;
-  const auto leases = open_leases_where(
-      decision.state, [&](const LeaseRecord& record) { return record.worker() == worker.id; });
+  const auto leases = decision.state.leases.leases_on(worker.id);
   for (const LeaseId id : leases) {
     LeaseRecord& record = decision.state.leases.at(id);
     if (record.is(LeaseState::Live)) settle_live(decision, record);

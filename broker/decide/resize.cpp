@@ -12,7 +12,7 @@ namespace {
 /// The holder, or the worker the lease lies on, may resize it.
 Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId lease,
                                     std::uint32_t extents) {
-  if (extents == 0 || extents > kMaxExtents) {
+  if (extents == 0 || extents > kDefaultMaxExtents) {
     return fail(Errc::BadRequest, fmt::format("extents is {}; it must be 1 to 1024", extents));
   }
   LeaseRecord* record = TRY(state.leases.find(lease));

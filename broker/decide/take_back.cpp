@@ -18,21 +18,6 @@ void add_take_aways(Decision& decision, FlipsByWorker flips) {
   }
 }
 
-/// One snapshot per worker and scope serves all leases revoked together.
-void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases) {
-  std::map<std::pair<AttachmentId, Touches>, std::vector<LeaseId>> watches;
-  for (const LeaseId id : leases) {
-    const LeaseRecord& record = decision.state.leases.at(id);
-    const bool tenant = record.scope == wire::LeaseScope::Tenant;
-    const Touches scope = tenant ? Touches::TenantMemory : Touches::WeightsAndScratch;
-    watches[{record.worker(), scope}].push_back(id);
-  }
-  for (auto& [key, waiting] : watches) {
-    if (decision.state.workers.find(key.first)->state == WorkerState::Gone) continue;
-    decision.add(effect::BeginQuietWatch{key.first, key.second, std::move(waiting)});
-  }
-}
-
 void answer_pending_calls(Decision& decision, LeaseRecord& record) {
   const auto revoked = require_live(record);
   for (const PendingGrant& grant : record.grants) {
@@ -92,14 +77,33 @@ void return_weights(Decision& decision, LeaseRecord& record) {
   if (region->state == RegionState::Published) {
     decision.state.weights.retain(*region);
     record_region(decision, *region, name(region->state));
-  } else if (region->state == RegionState::Loading) {
+    return;
+  }
+  // Never published, or lost with a broker before this one.
+  if (region->state == RegionState::Loading) {
     move(*region, RegionState::Scrubbing);
     record_region(decision, *region, name(region->state));
-    decision.add(effect::ScrubRegion{region->id});
   }
+  if (region->state == RegionState::Scrubbing) decision.add(effect::ScrubRegion{region->id});
 }
 
 }  // namespace
+
+/// One snapshot per worker and scope serves all leases revoked together.
+void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases) {
+  std::map<std::pair<AttachmentId, Touches>, std::vector<LeaseId>> watches;
+  for (const LeaseId id : leases) {
+    const LeaseRecord& record = decision.state.leases.at(id);
+    const bool tenant = record.scope == wire::LeaseScope::Tenant;
+    const Touches scope = tenant ? Touches::TenantMemory : Touches::WeightsAndScratch;
+    watches[{record.worker(), scope}].push_back(id);
+  }
+  for (auto& [key, waiting] : watches) {
+    const Worker& worker = *decision.state.workers.find(key.first);
+    if (worker.state == WorkerState::Gone || worker.line_lost) continue;
+    decision.add(effect::BeginQuietWatch{key.first, key.second, std::move(waiting)});
+  }
+}
 
 std::vector<LeaseId> take_back(Decision& decision, std::span<const LeaseId> leases,
                                RevokeReason reason) {

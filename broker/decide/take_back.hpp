@@ -14,6 +14,9 @@ namespace leasehold {
 std::vector<LeaseId> take_back(Decision& decision, std::span<const LeaseId> leases,
                                RevokeReason reason);
 
+/// One snapshot per worker and scope; leases of workers that are Gone are passed over.
+void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases);
+
 struct ProvenLease {
   LeaseId lease;
   FenceProof proof;

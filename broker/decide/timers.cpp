@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "broker/core.hpp"
 #include "broker/decide/deciders.hpp"
@@ -13,19 +12,21 @@ namespace {
 /// An unmap is control work behind prefaults and the like, so it gets more patience than a unit.
 constexpr int kUnmapPatience = 5;
 
-/// When the worker must be killed unless this lease got on; nothing while it owes nothing, or while
-/// it may still come back.
-std::optional<TimePoint> ladder_deadline(const State& state, const LeaseRecord& record) {
-  const Worker& worker = *state.workers.find(record.worker());
+/// When the worker must be killed unless it got on; nothing while it owes nothing, or while it may
+/// still come back.
+std::optional<TimePoint> ladder_deadline(const State& state, const Worker& worker) {
   if (worker.killed || worker.reattach_until != TimePoint{}) return std::nullopt;
+  const LeaseIndex::OfWorker& held = state.leases.index().of(worker.id);
   const Duration patience = state.config.fence_patience;
-  if (const auto* revoked = std::get_if<Lease<Revoked>>(&record.lease)) {
-    return std::max(revoked->state().at, worker.patience_from) + patience;
-  }
-  if (const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease)) {
-    return std::max(fenced->state().at, worker.patience_from) + kUnmapPatience * patience;
-  }
-  return std::nullopt;
+  std::optional<TimePoint> earliest;
+  const auto owed = [&](const LeaseIndex::ByTime& since, Duration allowed) {
+    if (since.empty()) return;
+    const TimePoint until = std::max(since.begin()->first, worker.patience_from) + allowed;
+    earliest = std::min(earliest.value_or(until), until);
+  };
+  owed(held.revoked, patience);
+  owed(held.fenced, kUnmapPatience * patience);
+  return earliest;
 }
 
 bool passed(TimePoint deadline, TimePoint now) {
@@ -33,13 +34,14 @@ bool passed(TimePoint deadline, TimePoint now) {
 }
 
 void expire(Decision& decision) {
-  const TimePoint now = decision.now;
-  const auto drained = open_leases_where(decision.state, [now](const LeaseRecord& record) {
-    return passed(record.drain_deadline, now);
-  });
+  std::vector<LeaseId> drained;
+  std::vector<LeaseId> expired;
+  for (const auto& [time, id] : decision.state.leases.index().deadlines()) {
+    if (time > decision.now) break;
+    const bool drain = passed(decision.state.leases.at(id).drain_deadline, decision.now);
+    (drain ? drained : expired).push_back(id);
+  }
   take_back(decision, drained, RevokeReason::DrainDeadline);
-  const auto expired = open_leases_where(
-      decision.state, [now](const LeaseRecord& record) { return passed(record.deadline, now); });
   take_back(decision, expired, RevokeReason::TtlExpired);
 }
 
@@ -52,21 +54,15 @@ void kill_worker(Decision& decision, Worker& worker) {
                             decision.state.config.fence_patience / std::chrono::milliseconds(1)));
   move(worker, WorkerState::Lost);
   decision.touch(worker.id);
-  const auto held = open_leases_where(
-      decision.state, [&](const LeaseRecord& record) { return record.worker() == worker.id; });
-  take_back(decision, held, RevokeReason::WorkerHung);
+  take_back(decision, decision.state.leases.leases_on(worker.id), RevokeReason::WorkerHung);
 }
 
 void climb_ladder(Decision& decision) {
-  std::set<AttachmentId> overdue;
-  for (const LeaseId id : decision.state.leases.open_leases()) {
-    const LeaseRecord& record = decision.state.leases.at(id);
-    const auto deadline = ladder_deadline(decision.state, record);
-    if (deadline && *deadline <= decision.now) overdue.insert(record.worker());
-  }
-  for (const AttachmentId id : overdue) {
-    Worker& worker = *decision.state.workers.find(id);
-    if (worker.state != WorkerState::Gone) kill_worker(decision, worker);
+  for (const auto& [id, each] : decision.state.workers.all()) {
+    const auto deadline = ladder_deadline(decision.state, each);
+    const bool overdue = deadline && *deadline <= decision.now;
+    if (!overdue || each.state == WorkerState::Gone) continue;
+    kill_worker(decision, *decision.state.workers.find(id));
   }
 }
 
@@ -94,15 +90,12 @@ std::optional<TimePoint> next_deadline(const State& state) {
   const auto consider = [&earliest](TimePoint deadline) {
     if (deadline != TimePoint{}) earliest = std::min(earliest.value_or(deadline), deadline);
   };
-  state.leases.for_each_open([&](const LeaseRecord& record) {
-    if (record.is(LeaseState::Live)) {
-      consider(record.deadline);
-      consider(record.drain_deadline);
-      return;
-    }
-    consider(ladder_deadline(state, record).value_or(TimePoint{}));
-  });
-  for (const auto& [id, worker] : state.workers.all()) consider(worker.reattach_until);
+  const LeaseIndex::ByTime& ends = state.leases.index().deadlines();
+  if (!ends.empty()) consider(ends.begin()->first);
+  for (const auto& [id, worker] : state.workers.all()) {
+    consider(worker.reattach_until);
+    consider(ladder_deadline(state, worker).value_or(TimePoint{}));
+  }
   return earliest;
 }
 

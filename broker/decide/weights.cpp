@@ -29,11 +29,12 @@ Result<void> check(const wire::WeightsOpen& open) {
 }
 
 LeaseRecord* engine_lease_on(State& state, const Worker& worker, RegionId region) {
-  const auto found = open_leases_where(state, [&](const LeaseRecord& record) {
-    return record.scope == wire::LeaseScope::Engine && record.worker() == worker.id &&
-           record.region == region && record.is(LeaseState::Live);
-  });
-  return found.empty() ? nullptr : &state.leases.at(found.front());
+  for (const LeaseId id : state.leases.index().of(worker.id).open) {
+    LeaseRecord& record = state.leases.at(id);
+    const bool engine = record.scope == wire::LeaseScope::Engine && record.region == region;
+    if (engine && record.is(LeaseState::Live)) return &record;
+  }
+  return nullptr;
 }
 
 /// A worker that opened without end would leave no slot to anybody else.

@@ -32,11 +32,6 @@ Result<void> check_block_size(const State& state, std::uint64_t block_bytes) {
   return {};
 }
 
-std::vector<LeaseId> leases_on(State& state, AttachmentId worker) {
-  return open_leases_where(
-      state, [worker](const LeaseRecord& record) { return record.worker() == worker; });
-}
-
 LeaseRecord* find_reported(State& state, const Worker& worker, LeaseId lease) {
   const auto found = state.leases.find(lease);
   return found && (*found)->worker() == worker.id ? *found : nullptr;
@@ -142,7 +137,7 @@ void lose_worker(Decision& decision, Worker& worker) {
   worker.socket_open = false;
   move(worker, WorkerState::Lost);
   decision.touch(worker.id);
-  take_back(decision, leases_on(decision.state, worker.id), RevokeReason::WorkerGone);
+  take_back(decision, decision.state.leases.leases_on(worker.id), RevokeReason::WorkerGone);
 }
 
 void decide_event(Decision& decision, const WorkerExited& exited) {
@@ -152,7 +147,7 @@ void decide_event(Decision& decision, const WorkerExited& exited) {
   decision.touch(worker->id);
   worker->socket_open = false;
   worker->reattach_until = TimePoint{};
-  const std::vector<LeaseId> leases = leases_on(decision.state, worker->id);
+  const std::vector<LeaseId> leases = decision.state.leases.leases_on(worker->id);
   take_back(decision, leases, RevokeReason::WorkerGone);
   std::vector<ProvenLease> proven;
   std::vector<LeaseId> fenced_before;

@@ -28,6 +28,7 @@ journal::LeaseRow row_of(const LeaseRecord& record) {
                         .ttl_ns = record.ttl.count(),
                         .deadline_ns = record.deadline.boottime_ns,
                         .drain_deadline_ns = record.drain_deadline.boottime_ns,
+                        .last_deadline_ns = record.last_deadline.boottime_ns,
                         .charged_blocks = record.charged_blocks,
                         .region = record.region,
                         .replaces = record.replaces.value_or(LeaseId{}),
@@ -46,13 +47,6 @@ bool is_implied(const State& state, const ExtentRecord& extent) {
   if (extent.state != ExtentState::Scrubbing) return false;
   const LeaseRecord* lease = state.leases.find_open(extent.lease);
   return lease != nullptr && lease->is(LeaseState::Fenced);
-}
-
-bool has_open_lease(const State& state, AttachmentId worker) {
-  bool found = false;
-  state.leases.for_each_open(
-      [&](const LeaseRecord& record) { found = found || record.worker() == worker; });
-  return found;
 }
 
 /// Raises the marks a decision has passed. True when there was one.
@@ -87,7 +81,10 @@ class RowsOf {
       batch_.rows.push_back(journal::TenantRow{state_.tenants.find(id)->policy});
     }
     for (const AttachmentId id : each_once(touched.workers)) add(id);
-    for (const LeaseId id : each_once(touched.leases)) add(id);
+    for (const LeaseId id : each_once(touched.leases)) {
+      decision.state.leases.enter_in_index(id);
+      add(id);
+    }
     for (const ExtentId id : each_once(touched.extents)) add(id);
     for (const RegionId id : each_once(touched.regions)) add(id);
   }
@@ -98,7 +95,7 @@ class RowsOf {
   void add(AttachmentId id) {
     const Worker* worker = state_.workers.find(id);
     const bool gone = worker == nullptr || worker->state == WorkerState::Gone;
-    if (gone && !has_open_lease(state_, id)) {
+    if (gone && state_.leases.index().of(id).open.empty()) {
       batch_.rows.push_back(journal::WorkerGone{id});
       return;
     }

@@ -1,5 +1,5 @@
-/// The last act of every decision: what it changed becomes rows, and the rows find their place
-/// among the effects.
+/// The last act of every decision: what it changed becomes rows, the rows find their place among
+/// the effects, and the index of leases hears of it.
 #pragma once
 
 #include "broker/state.hpp"

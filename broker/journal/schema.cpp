@@ -43,7 +43,9 @@ ALTER TABLE lease ADD COLUMN replaces_slot INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease ADD COLUMN replaces_generation INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease ADD COLUMN replaced_by_slot INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease ADD COLUMN replaced_by_generation INTEGER NOT NULL DEFAULT 0;
-)sql"};
+)sql",
+    // No renewal goes past it; 0: no end.
+    "ALTER TABLE lease ADD COLUMN last_deadline_ns INTEGER NOT NULL DEFAULT 0;"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {
   const std::int64_t application = TRY(database.number("PRAGMA application_id"));

@@ -2,6 +2,13 @@
 
 namespace leasehold {
 
+void BrokerLoop::begin(const std::vector<Effect>& effects) {
+  running_ = true;
+  perform_all(effects, performer_);
+  running_ = false;
+  post(Tick{});
+}
+
 void BrokerLoop::post(Event event) {
   queue_.push_back(std::move(event));
   if (running_) return;

@@ -15,6 +15,9 @@ class BrokerLoop {
   BrokerLoop(State& state, const Clock& clock, EffectPerformer& performer)
       : state_(state), clock_(clock), performer_(performer) {}
 
+  /// Performs what recovery decided; decides nothing before all of it is done.
+  void begin(const std::vector<Effect>& effects);
+
   /// Decides the event and all that follow from it, then calls `on_settled`.
   void post(Event event);
 

@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "broker/server/worker_links.hpp"
+#include "common/process.hpp"
 
 namespace leasehold {
 namespace {
@@ -96,6 +97,14 @@ void Connections::add(control::Socket socket) {
 std::shared_ptr<control::Peer> Connections::find(ConnectionId connection) const {
   const auto found = connections_.find(connection);
   return found == connections_.end() ? nullptr : found->second.peer;
+}
+
+std::uint64_t Connections::start_ticks(ConnectionId connection) {
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return 0;
+  auto& known = found->second.start_ticks;
+  if (!known) known = start_ticks_of(found->second.peer->credentials().pid).value_or(0);
+  return *known;
 }
 
 Result<void> Connections::watch_holder(ConnectionId connection) {

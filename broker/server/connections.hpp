@@ -45,10 +45,14 @@ class Connections {
   /// Errors: ConnectionLost when it is gone, SystemError.
   Result<void> watch_holder(ConnectionId connection);
 
+  /// When the process at the other end started, looked up once; 0 when it is gone.
+  std::uint64_t start_ticks(ConnectionId connection);
+
  private:
   struct Connection {
     std::shared_ptr<control::Peer> peer;
     std::optional<boost::asio::posix::stream_descriptor> holder_watch;
+    std::optional<std::uint64_t> start_ticks;
   };
 
   void accept_next();

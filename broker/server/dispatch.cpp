@@ -7,8 +7,6 @@
 #include <map>
 #include <span>
 
-#include "common/process.hpp"
-
 namespace leasehold {
 namespace {
 
@@ -45,14 +43,16 @@ Result<void> Dispatch::post_call(const std::string& method, Incoming& incoming) 
   if constexpr (std::is_same_v<Message, wire::LeaseRedeliver>) {
     TRY(hooks_.take_memory(incoming.connection, message, std::move(incoming.params.fds)));
   }
-  const pid_t caller_pid = incoming.credentials.pid;
-  Caller caller{
-      .connection = incoming.connection, .pid = caller_pid, .uid = incoming.credentials.uid};
+  Caller caller{.connection = incoming.connection,
+                .pid = incoming.credentials.pid,
+                .uid = incoming.credentials.uid};
+  // Only these are looked for again after a restart.
+  if constexpr (kHolds || std::is_same_v<Message, wire::WorkerAttach>) {
+    caller.start_ticks = hooks_.start_ticks(incoming.connection);
+  }
   // An attach is bound to its connection and repeats by itself; its id is not remembered.
   constexpr bool kAttach = std::is_same_v<Message, wire::WorkerAttach>;
   if constexpr (kAttach) TRY(hooks_.prepare_worker(incoming.connection, message));
-  // Only these are looked for again after a restart.
-  if constexpr (kAttach || kHolds) caller.start_ticks = TRY(start_ticks_of(caller_pid));
   if constexpr (!kAttach && requires { message.request_id; }) {
     caller.request_id = message.request_id;
     caller.fingerprint = method + message.to_json().dump();

@@ -20,6 +20,7 @@ enum class Role : std::uint8_t { Anyone, Operator, Worker };
 struct DispatchHooks {
   std::function<CallId(control::Responder)> wait_for_answer;
   std::function<Result<void>(ConnectionId)> watch_holder;
+  std::function<std::uint64_t(ConnectionId)> start_ticks;
   std::function<Result<void>(ConnectionId, const wire::WorkerAttach&)> prepare_worker;
   /// Takes the memory that came with the message.
   std::function<Result<void>(ConnectionId, const wire::LeaseRedeliver&, std::vector<UniqueFd>)>

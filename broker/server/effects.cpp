@@ -209,9 +209,9 @@ void ServerEffects::perform(const effect::CloseRegion& effect) {
 }
 
 void ServerEffects::perform(const effect::KillWorker& effect) {
-  const WorkerLink* link = parts_.links.find(effect.worker);
-  if (link == nullptr) return;
-  if (const auto killed = signal_pidfd(link->pidfd, SIGKILL); !killed) {
+  const UniqueFd* pidfd = parts_.links.pidfd(effect.worker);
+  if (pidfd == nullptr) return;
+  if (const auto killed = signal_pidfd(*pidfd, SIGKILL); !killed) {
     spdlog::error("could not kill worker attachment={} detail=\"{}\"", effect.worker.value,
                   killed.error().detail);
   }
@@ -221,8 +221,21 @@ void ServerEffects::perform(const effect::Reply& effect) {
   parts_.replies.answer(effect.call, effect.answer);
 }
 
+/// One decision about thousands of leases is one story: its first lines and a count.
+bool ServerEffects::is_worth_a_line(const effect::AppendEvent& effect) {
+  constexpr std::size_t kLinesPerDecision = 64;
+  if (effect.at != told_at_) {
+    if (told_ > kLinesPerDecision) {
+      spdlog::info("and more events of the same moment events={}", told_ - kLinesPerDecision);
+    }
+    told_at_ = effect.at;
+    told_ = 0;
+  }
+  return ++told_ <= kLinesPerDecision;
+}
+
 void ServerEffects::perform(const effect::AppendEvent& effect) {
-  std::visit(LogLine{}, effect.event);
+  if (is_worth_a_line(effect)) std::visit(LogLine{}, effect.event);
   parts_.log.append(effect.event, effect.at);
   if (const auto lost = parts_.log.lost_file()) {
     spdlog::error("no more events go into the event log reason=\"{}\"", lost->detail);

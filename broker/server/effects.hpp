@@ -73,7 +73,11 @@ class ServerEffects final : public EffectPerformer {
                    OnReply on_reply);
 
   Parts parts_;
+  bool is_worth_a_line(const effect::AppendEvent& effect);
+
   std::function<void(Event)> post_;
+  TimePoint told_at_;  ///< Of the events told last, and how many there were.
+  std::size_t told_ = 0;
   std::map<ExtentId, Error> unwritten_extents_;  ///< Lent by a decision that could not be written.
   std::map<RegionId, Error> unwritten_regions_;
   SystemClock clock_;

@@ -35,6 +35,7 @@ const CLI::Validator kOctal(
 std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   BrokerOptions options{.socket = default_socket()};
   std::int64_t patience_ms = options.fence_patience.count();
+  std::int64_t grace_ms = options.reattach_grace.count();
   std::vector<uid_t> worker_uids;
   CLI::App app{"Leasehold broker: owns the memory and the truth about every lease"};
   app.set_version_flag("--version", "leasehold-broker " + std::string(version()));
@@ -51,11 +52,17 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   app.add_option("--max-engine-leases", options.max_engine_leases,
                  "Engine leases one worker may hold; tensor scope takes one for each tensor")
       ->check(CLI::Range(1u, 1u << 16));
+  app.add_option("--max-extents", options.max_extents,
+                 "Extents the KV memory is cut into at most; more for many small tenants")
+      ->check(CLI::Range(1u, 16'384u));
   app.add_option("--fence-patience-ms", patience_ms,
                  "How long a worker may owe proof before it is killed")
       ->check(CLI::Range(1, 3'600'000));
   app.add_option("--state-dir", options.state_dir,
-                 "Directory for the token key; without it every start makes a new one");
+                 "Directory for journal and token key; without it nothing outlives the broker");
+  app.add_option("--reattach-grace-ms", grace_ms,
+                 "How long a started-again broker waits for the workers of the one before")
+      ->check(CLI::Range(0, 3'600'000));
   app.add_option("--worker-uid", worker_uids, "User that may run workers; may be given often");
   app.add_flag("--allow-memory-audit", options.allow_memory_audit,
                "Let operators read leased memory (extent.open); for demos and tests");
@@ -69,6 +76,7 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;
   }
   options.fence_patience = std::chrono::milliseconds(patience_ms);
+  options.reattach_grace = std::chrono::milliseconds(grace_ms);
   options.worker_uids = {worker_uids.begin(), worker_uids.end()};
   if (options.worker_uids.empty()) options.worker_uids.insert(::geteuid());
   return options;

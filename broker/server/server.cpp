@@ -5,13 +5,14 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <cstring>
 #include <filesystem>
 
 #include "broker/decide/deciders.hpp"
 #include "broker/fd_keeper.hpp"
+#include "broker/server/beginning.hpp"
 #include "broker/server/boot_timer.hpp"
 #include "broker/server/broker_loop.hpp"
 #include "broker/server/connections.hpp"
@@ -19,7 +20,7 @@
 #include "broker/server/effects.hpp"
 #include "broker/server/lists.hpp"
 #include "broker/server/rate_limits.hpp"
-#include "broker/server/token_key_file.hpp"
+#include "broker/supervise/exit_observer.hpp"
 #include "broker/views.hpp"
 #include "ipc/control/socket_file.hpp"
 
@@ -39,16 +40,17 @@ constexpr int kCallPatience = 5;
 
 class Server {
  public:
-  Server(asio::io_context& io, const BrokerConfig& config, LeaseTable table,
-         asio::local::stream_protocol::acceptor acceptor, FdKeeper& keeper,
-         const BrokerOptions& options);
-  Result<void> start();
+  Server(asio::io_context& io, Beginning beginning, asio::local::stream_protocol::acceptor acceptor,
+         FdKeeper& keeper, const BrokerOptions& options);
+  Result<void> start(KeptDescriptors kept);
   void write_events_to(events::EventFile file) { log_.also_write_to(std::move(file)); }
 
  private:
   Connections::Handlers connection_handlers();
   WorkerLinks::Handlers worker_handlers();
   DispatchHooks dispatch_hooks();
+  void take_up_workers(KeptDescriptors& kept);
+  void watch_orphan(const Worker& worker);
   void settle();
   void observe_quiet();
   void recheck_soon();
@@ -62,11 +64,11 @@ class Server {
   asio::io_context& io_;
   SystemClock clock_;
   const TimePoint started_ = clock_.now();
-  State state_;
-  LeaseTable table_;
-  MemoryStore memory_;
+  Beginning beginning_;
+  State& state_ = beginning_.recovered.state;
+  LeaseTable& table_ = beginning_.table;
+  MemoryStore& memory_ = beginning_.memory;
   EventLog log_;
-  journal::NullJournal journal_;
   FdKeeper& keeper_;
   QuietObserver quiet_;
   WorkerLinks links_;
@@ -85,17 +87,16 @@ class Server {
   bool allow_memory_audit_;
 };
 
-Server::Server(asio::io_context& io, const BrokerConfig& config, LeaseTable table,
+Server::Server(asio::io_context& io, Beginning beginning,
                asio::local::stream_protocol::acceptor acceptor, FdKeeper& keeper,
                const BrokerOptions& options)
     : io_(io),
-      state_(config),
-      table_(std::move(table)),
+      beginning_(std::move(beginning)),
       keeper_(keeper),
       links_(io, worker_handlers()),
       replies_(table_, memory_, links_),
-      effects_({io_, table_, memory_, links_, quiet_, replies_, log_, journal_, keeper_,
-                kCallPatience * config.fence_patience},
+      effects_({io_, table_, memory_, links_, quiet_, replies_, log_, *beginning_.journal, keeper_,
+                kCallPatience * options.fence_patience},
                [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
       connections_(io, std::move(acceptor), connection_handlers(), options.worker_uids),
@@ -109,8 +110,15 @@ Server::Server(asio::io_context& io, const BrokerConfig& config, LeaseTable tabl
   loop_.on_settled = [this] { settle(); };
 }
 
-Result<void> Server::start() {
+/// Lines first, then words, then what was decided; whoever connects is heard after all that.
+Result<void> Server::start(KeptDescriptors kept) {
   deadline_timer_ = TRY(BootTimer::create(io_, [this] { loop_.post(Tick{}); }));
+  take_up_workers(kept);
+  for (const auto& word : beginning_.recovered.words) {
+    table_.restore(word.lease, word.state, word.reason);
+  }
+  loop_.begin(beginning_.recovered.effects);
+  TRY(beginning_.adopt_journal());
   signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
     if (!error) stop(signal_number);
   });
@@ -118,6 +126,30 @@ Result<void> Server::start() {
   connections_.start();
   tell_service_manager("READY=1");
   return {};
+}
+
+void Server::take_up_workers(KeptDescriptors& kept) {
+  for (const auto& [id, worker] : state_.workers.all()) {
+    if (!beginning_.kept_workers.contains(id)) {
+      watch_orphan(worker);
+      continue;
+    }
+    const auto restored = links_.restore(id, {.line = kept.take(kept::line(id.value)),
+                                              .bell = kept.take(kept::bell(id.value)),
+                                              .pidfd = kept.take(kept::pidfd(id.value))});
+    if (restored) continue;
+    spdlog::warn("what was kept of a worker cannot be used detail=\"{}\"", restored.error().detail);
+    watch_orphan(worker);
+  }
+}
+
+/// One that has exited is among what recovery decided already, or shows here.
+void Server::watch_orphan(const Worker& worker) {
+  const ProcessIdentity process{worker.pid, worker.start_ticks};
+  if (auto pidfd = open_pidfd(process)) return links_.watch_orphan(worker.id, *std::move(pidfd));
+  if (const auto exit = ExitObserver::observe(worker.id, process)) {
+    asio::post(io_, [this, proof = *exit] { loop_.post(WorkerExited{proof}); });
+  }
 }
 
 Connections::Handlers Server::connection_handlers() {
@@ -152,6 +184,7 @@ DispatchHooks Server::dispatch_hooks() {
       .wait_for_answer =
           [this](control::Responder respond) { return replies_.add(std::move(respond)); },
       .watch_holder = [this](ConnectionId id) { return connections_.watch_holder(id); },
+      .start_ticks = [this](ConnectionId id) { return connections_.start_ticks(id); },
       .prepare_worker =
           [this](ConnectionId id, const wire::WorkerAttach& attach) {
             return prepare_worker(id, attach);
@@ -248,26 +281,17 @@ void Server::stop(int signal_number) {
   loop_.post(Shutdown{});
 }
 
-std::uint64_t random_nonce() {
-  const TokenKey random = random_token_key();
-  std::uint64_t nonce = 0;
-  std::memcpy(&nonce, random.data(), sizeof nonce);
-  return nonce;
-}
-
-/// The stored key is the same at every start, but attachments and generations begin at 1 again: an
-/// old token would name a new lease and fit. So each start has a key of its own.
-Result<TokenKey> token_key(const BrokerOptions& options) {
-  if (options.state_dir.empty()) return random_token_key();
-  const TokenKey stored = TRY(load_or_create_token_key(options.state_dir));
-  return derive_worker_key(stored, WorkerId{0}, random_nonce());
-}
-
 /// The default place may be new; a place somebody chose is theirs to make.
 void make_socket_folder(const BrokerOptions& options) {
   const auto folder = std::filesystem::path(options.socket).parent_path();
   std::error_code ignored;  // listening says what is wrong, with the path
   if (folder.filename() == "leasehold") std::filesystem::create_directory(folder, ignored);
+}
+
+void keep_for_restart(FdKeeper& keeper, std::string_view name, const UniqueFd& fd) {
+  if (const auto done = keeper.keep(name, fd); !done) {
+    spdlog::warn("not kept for a restart name={} detail=\"{}\"", name, done.error().detail);
+  }
 }
 
 /// Whoever connected while no broker ran waits in the kept socket and is served first.
@@ -282,10 +306,7 @@ Result<asio::local::stream_protocol::acceptor> listen(asio::io_context& io,
   }
   make_socket_folder(options);
   auto acceptor = TRY(control::listen_on(io, options.socket, options.socket_mode));
-  UniqueFd listener(::dup(acceptor.native_handle()));
-  if (auto kept = keeper.keep(kept::kSocket, listener); !kept) {
-    spdlog::warn("the socket is not kept for a restart detail=\"{}\"", kept.error().detail);
-  }
+  keep_for_restart(keeper, kept::kSocket, UniqueFd(::dup(acceptor.native_handle())));
   return acceptor;
 }
 
@@ -293,24 +314,22 @@ Result<asio::local::stream_protocol::acceptor> listen(asio::io_context& io,
 
 Result<void> run_broker(const BrokerOptions& options) {
   asio::io_context io(1);
-  const BrokerConfig config{.slot_count = options.slots,
-                            .capacity_bytes = options.capacity_bytes,
-                            .weights_capacity_bytes = options.weights_capacity_bytes,
-                            .max_engine_leases = options.max_engine_leases,
-                            .fence_patience = options.fence_patience,
-                            .token_key = TRY(token_key(options))};
   KeptDescriptors kept = TRY(KeptDescriptors::from_service_manager());
   const auto keeper = make_fd_keeper(kept.stored_names());
-  UniqueFd kept_socket = kept.take(kept::kSocket);
-  keeper->let_go_all();
-  LeaseTable table = TRY(LeaseTable::create(options.slots));
-  auto acceptor = TRY(listen(io, options, std::move(kept_socket), *keeper));
+  Beginning beginning = TRY(begin_broker(options, kept, SystemClock().now()));
+  const auto in_use = names_in_use(beginning);
+  for (const std::string& name : kept.stored_names()) {
+    if (!in_use.contains(name)) keeper->let_go(name);
+  }
+  const bool keep_table = !beginning.table_kept && !options.state_dir.empty();
+  if (keep_table) keep_for_restart(*keeper, kept::kTable, beginning.table.kept_fd());
+  auto acceptor = TRY(listen(io, options, kept.take(kept::kSocket), *keeper));
   const control::SocketFile socket_file(options.socket);
-  Server server(io, config, std::move(table), std::move(acceptor), *keeper, options);
+  Server server(io, std::move(beginning), std::move(acceptor), *keeper, options);
   if (!options.event_log.empty()) {
     server.write_events_to(TRY(events::EventFile::open(options.event_log)));
   }
-  TRY(server.start());
+  TRY(server.start(std::move(kept)));
   spdlog::info("broker serves socket={} capacity_bytes={} weights_capacity_bytes={} slots={}",
                options.socket, options.capacity_bytes, options.weights_capacity_bytes,
                options.slots);

@@ -110,12 +110,28 @@ WorkerLink* WorkerLinks::find(AttachmentId worker) {
   return found == links_.end() ? nullptr : found->second.get();
 }
 
+void WorkerLinks::watch_orphan(AttachmentId worker, UniqueFd pidfd) {
+  auto watch = watch_of(io_, pidfd);
+  if (!watch) return;  // no descriptor left: its memory stays counted
+  orphans_.emplace(worker, Orphan{std::move(pidfd), *std::move(watch)});
+  watch_exit(worker);
+}
+
+const UniqueFd* WorkerLinks::pidfd(AttachmentId worker) const {
+  const auto link = links_.find(worker);
+  if (link != links_.end()) return &link->second->pidfd;
+  const auto orphan = orphans_.find(worker);
+  return orphan == orphans_.end() ? nullptr : &orphan->second.pidfd;
+}
+
 void WorkerLinks::watch_exit(AttachmentId worker) {
-  WorkerLink& link = *links_.at(worker);
-  link.exit_watch.async_wait(Watch::wait_read, [this, worker](const auto& error) {
-    const WorkerLink* found = find(worker);
+  const auto orphan = orphans_.find(worker);
+  Watch& watch =
+      orphan != orphans_.end() ? orphan->second.exit_watch : links_.at(worker)->exit_watch;
+  watch.async_wait(Watch::wait_read, [this, worker](const auto& error) {
+    const UniqueFd* found = pidfd(worker);
     if (error || found == nullptr) return;
-    const auto proof = ExitObserver::observe(worker, found->pidfd);
+    const auto proof = ExitObserver::observe(worker, *found);
     if (!proof) return watch_exit(worker);
     handlers_.on_exit(*proof);
   });

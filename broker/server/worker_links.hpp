@@ -58,11 +58,19 @@ class WorkerLinks {
   }
   void resume(ConnectionId connection, AttachmentId worker);
 
+  /// A worker of an earlier broker of which nothing was kept: only its end is waited for.
+  void watch_orphan(AttachmentId worker, UniqueFd pidfd);
+
   void drop_prepared(ConnectionId connection) {
     prepared_.erase(connection);
     returning_.erase(connection);
   }
-  void forget(AttachmentId worker) { links_.erase(worker); }
+  void forget(AttachmentId worker) {
+    links_.erase(worker);
+    orphans_.erase(worker);
+  }
+  /// Null when the worker is not watched (any more).
+  const UniqueFd* pidfd(AttachmentId worker) const;
 
   WorkerLink* find(AttachmentId worker);
   const std::map<AttachmentId, std::unique_ptr<WorkerLink>>& all() const { return links_; }
@@ -70,6 +78,10 @@ class WorkerLinks {
  private:
   Result<std::unique_ptr<WorkerLink>> make_link(std::shared_ptr<control::Peer> peer, Kept kept);
   void add(AttachmentId worker, std::unique_ptr<WorkerLink> link);
+  struct Orphan {
+    UniqueFd pidfd;
+    boost::asio::posix::stream_descriptor exit_watch;
+  };
   void watch_exit(AttachmentId worker);
   void watch_bell(AttachmentId worker);
 
@@ -78,6 +90,7 @@ class WorkerLinks {
   std::map<ConnectionId, std::unique_ptr<WorkerLink>> prepared_;
   std::map<ConnectionId, std::shared_ptr<control::Peer>> returning_;
   std::map<AttachmentId, std::unique_ptr<WorkerLink>> links_;
+  std::map<AttachmentId, Orphan> orphans_;
 };
 
 }  // namespace leasehold

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "broker/fence_proof.hpp"
-#include "common/unique_fd.hpp"
+#include "common/process.hpp"
 
 namespace leasehold {
 
@@ -12,6 +12,10 @@ class ExitObserver {
  public:
   /// Nothing while the process behind the pidfd still exists.
   static std::optional<ProcessExit> observe(AttachmentId worker, const UniqueFd& pidfd);
+
+  /// For a process of this boot that another broker watched: nothing while it exists, or while that
+  /// cannot be told.
+  static std::optional<ProcessExit> observe(AttachmentId worker, const ProcessIdentity& process);
 };
 
 }  // namespace leasehold

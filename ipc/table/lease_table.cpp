@@ -118,6 +118,17 @@ LeaseWord LeaseTable::begin_flip(const Flip& flip, TimePoint now) {
   return after;
 }
 
+void LeaseTable::restore(LeaseId lease, LeaseState state, RevokeReason reason) {
+  expects(lease.slot < slot_count_ && lease.generation >= booked(lease.slot).generation(),
+          "a word is never restored to an older generation");
+  used_slots_ = std::max(used_slots_, lease.slot + 1);
+  for (const TableView<std::byte> lines : {book(), view()}) {
+    lines.slot(lease.slot)
+        .word.store(LeaseWord::make(lease.generation, state, reason).bits,
+                    std::memory_order_seq_cst);
+  }
+}
+
 void LeaseTable::set_deadline(LeaseId lease, TimePoint deadline) {
   look_at_slot(lease.slot);
   for (const TableView<std::byte> lines : {book(), view()}) {

@@ -59,6 +59,10 @@ class LeaseTable {
     book().counter(index).revocations.fetch_add(1, std::memory_order_relaxed);
   }
 
+  /// A word as recovery found it must be, in a new table or where a broker ended before it stored
+  /// it. Before anything else is stored. Precondition: the generation is not older.
+  void restore(LeaseId lease, LeaseState state, RevokeReason reason);
+
   void set_deadline(LeaseId lease, TimePoint deadline);
   void set_drain_deadline(LeaseId lease, TimePoint deadline);
 

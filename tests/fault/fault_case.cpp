@@ -8,7 +8,8 @@ namespace leasehold::testing {
 const std::vector<FaultCase>& fault_cases() {
   using enum FaultSite;
   static const std::vector<FaultCase> kCases{
-      {.site = BrokerJournalWritten, .later = 7},
+      // The first decision a broker writes down is that a worker is attached.
+      {.site = BrokerJournalWritten, .later = 6},
       // The first grant of a broker is its first worker's weights; the third is a tenant's.
       {.site = BrokerGrantDecided, .later = 3},
       {.site = BrokerGrantPublished, .later = 3},

@@ -11,6 +11,10 @@ constexpr Transition of(ExtentState from, ExtentState to) {
   return {Kind::Extent, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to)};
 }
 
+constexpr Transition of(WorkerState from, WorkerState to) {
+  return {Kind::Worker, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to)};
+}
+
 bool is_brokers(FaultSite site) {
   return name(site).starts_with("broker.");
 }
@@ -35,6 +39,9 @@ bool is_reached(FaultSite site) {
     case FaultSite::TenantRequestSubmitted:
     case FaultSite::TenantTokenReceived:
       return true;
+    case FaultSite::WorkerResumed:
+    case FaultSite::WorkerRedelivered:
+      return false;
   }
   return false;
 }
@@ -45,6 +52,9 @@ std::optional<std::string> why_impossible(const Transition& transition, FaultCol
   using enum ExtentState;
   if (transition == of(Draining, Retained) || transition == of(Retained, Scrubbing)) {
     return "nothing is kept for adoption yet";
+  }
+  if (transition == of(WorkerState::Lost, WorkerState::Attached)) {
+    return "no broker of this machine is started again; tests/process/restart does that";
   }
   if (transition == of(Quarantined, Scrubbing)) return "only an operator clears it, by hand";
   if (!is_reached(column.site)) return "no code of that kind is simulated";

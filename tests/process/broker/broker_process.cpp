@@ -28,13 +28,23 @@ BrokerProcess::BrokerProcess(std::vector<std::string> more_arguments) {
   folder_ = ::mkdtemp(pattern.data());
   std::filesystem::permissions(folder_, std::filesystem::perms(0755));
   socket_ = folder_ + "/broker.sock";
-  std::vector<std::string> arguments{"--socket",    socket_, "--capacity",    "64MiB",
-                                     "--log-level", "error", "--socket-mode", "0666"};
+  arguments_ = {"--socket",    socket_, "--capacity",    "64MiB",
+                "--log-level", "error", "--socket-mode", "0666"};
   if (more_arguments.empty()) more_arguments = {"--fence-patience-ms", "3600000"};
-  arguments.insert(arguments.end(), more_arguments.begin(), more_arguments.end());
-  child_.emplace(spawn(arguments, folder_ + "/broker.log"));
+  arguments_.insert(arguments_.end(), more_arguments.begin(), more_arguments.end());
+  start();
+}
+
+void BrokerProcess::start() {
+  child_.emplace(spawn(arguments_, folder_ + "/broker.log"));
   const bool serves = eventually([this] { return control::Client::connect(socket_).has_value(); });
   if (!serves) throw std::runtime_error("the broker does not serve");
+}
+
+void BrokerProcess::kill_and_restart() {
+  signal(SIGKILL);
+  wait();
+  start();
 }
 
 BrokerProcess::~BrokerProcess() {

@@ -25,6 +25,8 @@ class BrokerProcess {
   const std::string& socket() const { return socket_; }
   pid_t pid() const { return child_->pid(); }
   void signal(int signal_number);
+  /// SIGKILL, then a new one with the same arguments; waits until it serves.
+  void kill_and_restart();
   /// Waits for its end; the exit code, or 128 + signal.
   int wait();
 
@@ -36,6 +38,9 @@ class BrokerProcess {
   wire::StatusView status(control::Client& client) const;
 
  private:
+  void start();
+
+  std::vector<std::string> arguments_;
   std::string folder_;
   std::string socket_;
   std::optional<Child> child_;

@@ -1,11 +1,9 @@
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -18,26 +16,6 @@
 using namespace leasehold;
 
 namespace {
-
-/// A worker in a process of its own; in the middle of a unit that never ends, once this returns.
-pid_t start_stuck_worker(const BrokerProcess& broker) {
-  std::array<int, 2> ends{};
-  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
-  const UniqueFd has_begun(ends[0]);
-  UniqueFd tell(ends[1]);
-  const pid_t child = ::fork();
-  if (child != 0) {
-    tell.reset();
-    char byte = 0;
-    REQUIRE(::read(has_begun.get(), &byte, 1) == 1);
-    return child;
-  }
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a failing test leaves nothing behind
-  FakeWorker worker(broker.socket(), "stuck");
-  worker.begin_unit();
-  if (::write(tell.get(), "b", 1) != 1) ::_exit(1);
-  for (;;) ::pause();
-}
 
 /// SIGSTOP takes hold some time after kill(2) returns: any thread may run on until then.
 void stop_for_certain(pid_t child) {
@@ -124,7 +102,7 @@ TEST_CASE("broker: memory touched after its fence is never lent again") {
 
 TEST_CASE("broker: a killed worker is proof by its exit, in the middle of a unit") {
   BrokerProcess broker;
-  const pid_t worker = start_stuck_worker(broker);
+  const pid_t worker = start_stuck_worker(broker.socket());
   control::Client client = broker.connect();
   wait_until_ready(client);
   broker.admit(client, "a");
@@ -142,7 +120,7 @@ TEST_CASE("broker: a killed worker is proof by its exit, in the middle of a unit
 
 TEST_CASE("broker: a worker that owes proof too long is killed") {
   BrokerProcess broker({"--fence-patience-ms", "50"});
-  const pid_t worker = start_stuck_worker(broker);
+  const pid_t worker = start_stuck_worker(broker.socket());
   control::Client client = broker.connect();
   wait_until_ready(client);
   broker.admit(client, "a");
@@ -158,7 +136,7 @@ TEST_CASE("broker: a worker that owes proof too long is killed") {
 
 TEST_CASE("broker: a stopped worker keeps no acquire waiting") {
   BrokerProcess broker({"--fence-patience-ms", "50"});
-  const pid_t worker = start_stuck_worker(broker);
+  const pid_t worker = start_stuck_worker(broker.socket());
   control::Client client = broker.connect();
   wait_until_ready(client);
   broker.admit(client, "a");

@@ -1,7 +1,11 @@
 #include "tests/process/broker/fake_worker.hpp"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <boost/asio/post.hpp>
 #include <future>
 #include <stdexcept>
@@ -144,6 +148,25 @@ std::vector<UniqueFd> FakeWorker::copies_of(LeaseId lease) {
 
 void FakeWorker::hang_up() {
   boost::asio::post(io_, [this] { peer_->close(); });
+}
+
+pid_t start_stuck_worker(const std::string& socket) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+  const UniqueFd has_begun(ends[0]);
+  UniqueFd tell(ends[1]);
+  const pid_t child = ::fork();
+  if (child != 0) {
+    tell.reset();
+    char byte = 0;
+    if (::read(has_begun.get(), &byte, 1) != 1) throw std::runtime_error("the worker died early");
+    return child;
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a failing test leaves nothing behind
+  FakeWorker worker(socket, "stuck");
+  worker.begin_unit();
+  if (::write(tell.get(), "b", 1) != 1) ::_exit(1);
+  for (;;) ::pause();
 }
 
 }  // namespace leasehold

@@ -3,6 +3,8 @@
 /// Its connection runs on a thread of its own, as in a real worker.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <map>
@@ -72,5 +74,9 @@ class FakeWorker {
   std::atomic<bool> touches_late_ = false;
   std::jthread thread_;
 };
+
+/// A worker in a process of its own; in the middle of a unit that never ends, once this returns.
+/// It dies with the calling thread.
+pid_t start_stuck_worker(const std::string& socket);
 
 }  // namespace leasehold

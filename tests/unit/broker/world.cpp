@@ -57,6 +57,54 @@ ProcessExit exit_of(AttachmentId worker) {
 World::World(const BrokerConfig& config)
     : state(config), table(LeaseTable::create(config.slot_count).value()) {}
 
+namespace {
+
+std::vector<KeptSlot> slots_of(const LeaseTable& table) {
+  std::vector<KeptSlot> slots;
+  for (std::uint32_t slot = 0; slot < table.slot_count(); ++slot) {
+    slots.push_back({.word = table.word(slot),
+                     .deadline = table.deadline(slot),
+                     .drain_deadline = table.drain_deadline(slot),
+                     .flipped = table.flipped_at(slot)});
+  }
+  return slots;
+}
+
+Recovered recovered(const World& before, const World::Outlives& outlives,
+                    const BrokerConfig& config) {
+  journal::Image image = before.journal;
+  image.boot_id = "boot-1";
+  Facts facts{.now = before.clock.now(),
+              .boot_id = outlives.same_boot ? "boot-1" : "boot-2",
+              .kept_regions = outlives.regions,
+              .exited_workers = outlives.exited_workers,
+              .exited_holders = outlives.exited_holders,
+              .reattach_grace = std::chrono::seconds(5)};
+  if (outlives.table) facts.table = slots_of(before.table);
+  for (const auto& [id, row] : image.workers) {
+    if (outlives.table) facts.kept_workers.insert(id);
+  }
+  return recover(image, facts, config).value();
+}
+
+}  // namespace
+
+World::World(World& before, const Outlives& outlives, const BrokerConfig& config)
+    : World(recovered(before, outlives, config), before, outlives.table) {}
+
+World::World(Recovered recovered, World& before, bool table_kept)
+    : state(std::move(recovered.state)),
+      clock(before.clock),
+      table(table_kept ? std::move(before.table)
+                       : LeaseTable::create(state.config.slot_count).value()),
+      journal(before.journal),
+      next_request_(before.next_request_) {
+  if (table_kept) lines_ = std::move(before.lines_);
+  for (const auto& word : recovered.words) table.restore(word.lease, word.state, word.reason);
+  perform_all(recovered.effects, *this);
+  post(Tick{});
+}
+
 void World::post(Event event) {
   queue_.push_back(std::move(event));
   settle();

@@ -12,6 +12,7 @@
 
 #include "broker/core.hpp"
 #include "broker/event_log.hpp"
+#include "broker/recovery/recovery.hpp"
 #include "broker/supervise/exit_observer.hpp"
 #include "broker/supervise/quiet_observer.hpp"
 #include "ipc/table/lease_table.hpp"
@@ -36,6 +37,17 @@ ProcessExit exit_of(AttachmentId worker);
 class World : public EffectPerformer {
  public:
   explicit World(const BrokerConfig& config = small_config());
+
+  /// What outlives the broker of `before` besides its journal.
+  struct Outlives {
+    bool table = true;  ///< Kept by a service manager, and with it the worker lines.
+    bool same_boot = true;
+    std::vector<ProcessExit> exited_workers;
+    std::set<ProcessIdentity> exited_holders;
+    std::set<RegionId> regions;
+  };
+  /// A broker that is started again after the one of `before`, which is over from then on.
+  World(World& before, const Outlives& outlives, const BrokerConfig& config = small_config());
 
   State state;
   ManualClock clock;
@@ -123,6 +135,7 @@ class World : public EffectPerformer {
   void perform(const effect::Warn& effect) override;
 
  private:
+  World(Recovered recovered, World& before, bool table_kept);
   struct Line {
     LineReader reader;
     LineWriter writer;

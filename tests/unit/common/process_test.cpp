@@ -104,6 +104,9 @@ TEST_CASE("process: a pid with its start time names one process only") {
   CHECK(itself.start_ticks >= start_ticks_of(::getpid()).value());
   CHECK(open_pidfd(itself).has_value());
 
+  const ProcessIdentity unseen{itself.pid, 0};
+  CHECK(open_pidfd(unseen).error().code == Errc::SystemError);  // it is there, perhaps another
+
   const ProcessIdentity another{itself.pid, itself.start_ticks + 1};
   CHECK(open_pidfd(another).error().code == Errc::ConnectionLost);
 

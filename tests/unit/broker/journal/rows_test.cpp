@@ -33,6 +33,7 @@ TEST_CASE("journal: a lease comes back as it was written") {
   CHECK(lease.ttl_ns == 10);
   CHECK(lease.deadline_ns == 20);
   CHECK(lease.drain_deadline_ns == 30);
+  CHECK(lease.last_deadline_ns == 40);
   CHECK(lease.charged_blocks == 8);
   CHECK(lease.replaces == LeaseId{9, 1});
   CHECK(lease.replaced_by == LeaseId{10, 2});

@@ -57,6 +57,7 @@ inline LeaseRow lease_row(std::uint32_t slot, LeaseState state = LeaseState::Liv
           .ttl_ns = 10,
           .deadline_ns = 20,
           .drain_deadline_ns = 30,
+          .last_deadline_ns = 40,
           .charged_blocks = 8,
           .replaces = {9, 1},
           .replaced_by = {10, 2}};

@@ -1,0 +1,150 @@
+#include "broker/recovery/recovery.hpp"
+
+#include <algorithm>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/grant.hpp"
+#include "broker/decide/take_back.hpp"
+#include "broker/decide/write_down.hpp"
+#include "broker/recovery/recovery_observer.hpp"
+#include "broker/recovery/restore.hpp"
+
+namespace leasehold {
+namespace {
+
+template <class Predicate>
+void take_back_where(Decision& decision, RevokeReason reason, Predicate matches) {
+  take_back(decision, open_leases_where(decision.state, matches), reason);
+}
+
+/// Nothing of before exists any more: no process, no memory, no mapping.
+void end_all(Decision& decision, MachineRestart proof) {
+  const std::vector<LeaseId> leases = decision.state.leases.open_leases();
+  for (const auto& [id, worker] : decision.state.workers.all()) {
+    decision.state.workers.find(id)->state = WorkerState::Gone;
+    decision.touch(id);
+  }
+  take_back(decision, leases, RevokeReason::MachineRestarted);
+  std::vector<ProvenLease> proven;
+  std::vector<LeaseId> fenced_before;
+  for (const LeaseId id : leases) {
+    if (decision.state.leases.at(id).is(LeaseState::Fenced)) fenced_before.push_back(id);
+    proven.push_back({id, proof});
+  }
+  fence_all(decision, proven);
+  for (const LeaseId id : fenced_before) {
+    collect_memory(decision, decision.state.leases.at(id));
+  }
+}
+
+/// Words that a broker before this one had journaled and did not come to store.
+void catch_up_words(Decision& decision, std::span<const LeaseId> behind) {
+  for (const LeaseId id : behind) {
+    const LeaseRecord& record = decision.state.leases.at(id);
+    const WorkerId index = decision.state.workers.find(record.worker())->index;
+    decision.add(
+        effect::TakeAway{index, {{id, record.state(), reason_of(record.lease)}}, decision.now});
+  }
+}
+
+/// Which of them may come back, and from when on the others owe proof.
+void judge_workers(Decision& decision, const Facts& facts) {
+  for (const auto& [id, restored] : decision.state.workers.all()) {
+    Worker& worker = *decision.state.workers.find(id);
+    worker.patience_from = facts.now;
+    if (!worker.line_lost) worker.reattach_until = facts.now + facts.reattach_grace;
+    if (facts.table) continue;
+    // It sees the words of a table that nobody writes any more, and obeys the deadlines there.
+    decision.state.leases.for_each_open([&worker, id = id](const LeaseRecord& record) {
+      if (record.worker() != id || !record.is(LeaseState::Live)) return;
+      worker.patience_from = std::max(worker.patience_from, record.deadline);
+    });
+  }
+}
+
+void take_back_what_is_lost(Decision& decision, const Facts& facts, const Restored& restored) {
+  const auto& workers = decision.state.workers;
+  take_back(decision, restored.never_left, RevokeReason::Released);
+  const RevokeReason no_line =
+      facts.table ? RevokeReason::WorkerGone : RevokeReason::WorkerReplaced;
+  take_back_where(decision, no_line, [&](const LeaseRecord& record) {
+    return workers.find(record.worker())->line_lost;
+  });
+  take_back(decision, restored.region_lost, RevokeReason::WorkerGone);
+  take_back_where(decision, RevokeReason::HolderGone, [&](const LeaseRecord& record) {
+    return facts.exited_holders.contains(record.holder_process);
+  });
+}
+
+/// What was under way when the last broker ended.
+void begin_again(Decision& decision, const Facts& facts, const Restored& restored) {
+  std::vector<LeaseId> waiting = open_leases_where(
+      decision.state, [](const LeaseRecord& record) { return record.is(LeaseState::Revoked); });
+  take_back_what_is_lost(decision, facts, restored);
+  add_quiet_watches(decision, waiting);
+  for (const LeaseId id : restored.never_left) {
+    if (decision.state.leases.find_open(id) == nullptr) continue;
+    LeaseRecord& record = decision.state.leases.at(id);
+    if (record.is(LeaseState::Fenced)) {
+      collect_memory(decision, record);
+    } else {
+      fence_if_never_mapped(decision, record);
+    }
+  }
+  for (const ProcessExit& exit : facts.exited_workers) {
+    decide_event(decision, WorkerExited{exit});
+  }
+  std::vector<ExtentId> given_back;
+  decision.state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (!record.is(LeaseState::Live)) return;
+    std::ranges::copy_if(record.extents, std::back_inserter(given_back), [&](ExtentId extent) {
+      return decision.state.extents.find(extent)->state == ExtentState::Scrubbing;
+    });
+  });
+  if (!given_back.empty()) decision.add(effect::VerifyExtents{std::move(given_back)});
+}
+
+void touch_dropped(Decision& decision, const Restored& restored) {
+  for (const LeaseId id : restored.stale_leases) decision.touch(id);
+  for (const ExtentId id : restored.dropped_extents) decision.touch(id);
+  for (const RegionId id : restored.dropped_regions) decision.touch(id);
+}
+
+}  // namespace
+
+Result<Recovered> recover(const journal::Image& image, const Facts& facts, BrokerConfig config) {
+  const auto restarted = RecoveryObserver::observe(image.boot_id, facts.boot_id);
+  Restored restored = TRY(restore(image, facts, std::move(config), restarted.has_value()));
+  Decision decision(restored.state, facts.now);
+  touch_dropped(decision, restored);
+  if (restarted) {
+    end_all(decision, *restarted);
+  } else {
+    catch_up_words(decision, restored.word_behind);
+    judge_workers(decision, facts);
+    begin_again(decision, facts, restored);
+  }
+  write_down(decision);
+  std::vector<Effect> effects = decision.take_effects();
+  return Recovered{.state = std::move(restored.state),
+                   .words = std::move(restored.words),
+                   .effects = std::move(effects)};
+}
+
+std::vector<std::pair<AttachmentId, ProcessIdentity>> workers_to_look_for(
+    const journal::Image& image) {
+  std::vector<std::pair<AttachmentId, ProcessIdentity>> processes;
+  for (const auto& [id, row] : image.workers) processes.emplace_back(id, row.process);
+  return processes;
+}
+
+std::set<ProcessIdentity> holders_to_look_for(const journal::Image& image) {
+  std::set<ProcessIdentity> processes;
+  for (const auto& [id, row] : image.leases) {
+    const bool held = row.state == LeaseState::Live && row.scope == wire::LeaseScope::Tenant;
+    if (held && row.holder.pid != 0) processes.insert(row.holder);
+  }
+  return processes;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,250 @@
+#include "broker/recovery/restore.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "broker/decide/grant.hpp"
+#include "broker/recovery/recovery_observer.hpp"
+
+namespace leasehold {
+namespace {
+
+using journal::ExtentRow;
+using journal::LeaseRow;
+using journal::RegionRow;
+using journal::WorkerRow;
+
+std::uint32_t slots_needed(const journal::Image& image, const Facts& facts,
+                           const BrokerConfig& config) {
+  if (facts.table) return static_cast<std::uint32_t>(facts.table->size());
+  std::uint32_t needed = config.slot_count;
+  for (const auto& [id, row] : image.leases) needed = std::max(needed, id.slot + 1);
+  return needed;
+}
+
+AnyLease lease_of(const LeaseRow& row) {
+  Lease<Live> live = open_lease(row.id, row.worker);
+  if (row.state == LeaseState::Live) return live;
+  Lease<Revoked> revoked = revoke(std::move(live), row.reason, {row.revoked_ns});
+  if (row.state == LeaseState::Revoked) return revoked;
+  return fence(std::move(revoked), RecoveryObserver::recorded(row.proof, row.id, row.worker),
+               {row.fenced_ns});
+}
+
+/// What the journal and the word of the same generation say together: the further of the two.
+LeaseRow merged(LeaseRow row, const KeptSlot& slot) {
+  row.deadline_ns = slot.deadline.boottime_ns;
+  row.drain_deadline_ns = slot.drain_deadline.boottime_ns;
+  if (slot.word.state() <= row.state) return row;
+  if (row.state == LeaseState::Live) {
+    row.reason = slot.word.reason();
+    row.revoked_ns = slot.flipped.boottime_ns;
+  }
+  row.state = slot.word.state();
+  return row;
+}
+
+/// The table is ours, but it was not always: a word that no broker stores is not believed.
+bool is_sane(LeaseWord word) {
+  const bool live = word.state() == LeaseState::Live;
+  return word.state() <= LeaseState::Fenced && live == (word.reason() == RevokeReason::None) &&
+         word.reason() <= RevokeReason::MachineRestarted;
+}
+
+ExtentState state_of(const ExtentRow& row, LeaseState lease) {
+  if (row.state != ExtentState::Owned || lease == LeaseState::Live) return row.state;
+  return lease == LeaseState::Revoked ? ExtentState::Draining : ExtentState::Scrubbing;
+}
+
+class Restorer {
+ public:
+  Restorer(const journal::Image& image, const Facts& facts, const BrokerConfig& config,
+           bool machine_restarted)
+      : image_(image),
+        facts_(facts),
+        machine_restarted_(machine_restarted),
+        out_{.state = State(config)} {}
+
+  Result<Restored> run() {
+    TRY(check_room());
+    restore_numbers();
+    for (const auto& [id, row] : image_.tenants) TRY(out_.state.tenants.admit(row.policy));
+    for (const auto& [id, row] : image_.workers) restore(row);
+    for (const auto& [id, row] : image_.leases) restore(row);
+    restore_extents();
+    for (const auto& [id, row] : image_.regions) restore(row);
+    restore_answers();
+    close_unknown_words();
+    return std::move(out_);
+  }
+
+ private:
+  Result<void> check_room() const {
+    if (machine_restarted_) return {};
+    const std::uint64_t held = image_.extents.size() * image_.extent_size_bytes;
+    if (held > out_.state.config.capacity_bytes) {
+      return fail(
+          Errc::BadRequest,
+          fmt::format("leases of before the restart hold {} bytes; start with --capacity of "
+                      "at least that until they are over",
+                      held));
+    }
+    std::uint64_t weights = 0;
+    for (const auto& [id, row] : image_.regions) weights += row.size_bytes;
+    if (weights > out_.state.config.weights_capacity_bytes) {
+      return fail(Errc::BadRequest,
+                  fmt::format("weights of before the restart hold {} bytes; start with "
+                              "--weights-capacity of at least that",
+                              weights));
+    }
+    return {};
+  }
+
+  void restore_numbers() {
+    State& state = out_.state;
+    state.reserved = image_.reserved;
+    state.leases.note_reserved(image_.reserved.generations);
+    state.workers.start_above(image_.reserved.attachments);
+    state.extents.start_above(image_.reserved.extents);
+    state.weights.start_above(image_.reserved.regions);
+    for (std::uint32_t slot = 0; slot < state.leases.slot_count(); ++slot) {
+      const std::uint64_t used =
+          facts_.table ? (*facts_.table)[slot].word.generation() : image_.reserved.generations;
+      state.leases.start_above(slot, used);
+    }
+  }
+
+  void restore(const WorkerRow& row) {
+    out_.state.workers.restore(
+        {.id = row.id,
+         .index = row.index,
+         .name = row.name,
+         .pid = row.process.pid,
+         .start_ticks = row.process.start_ticks,
+         .uid = row.uid,
+         .token_key = derive_worker_key(out_.state.config.token_key, row.index, row.id.value),
+         .state = WorkerState::Lost,
+         .socket_open = false,
+         .line_lost = !facts_.table || !facts_.kept_workers.contains(row.id),
+         .model = row.model,
+         .address = row.address,
+         .blocks_per_extent = row.blocks_per_extent});
+  }
+
+  void restore(const LeaseRow& written) {
+    LeaseRow row = written;
+    bool word_older = true;
+    if (facts_.table) {
+      if (row.id.slot >= facts_.table->size()) return out_.stale_leases.push_back(row.id);
+      const KeptSlot& slot = (*facts_.table)[row.id.slot];
+      if (slot.word.generation() > row.id.generation) return out_.stale_leases.push_back(row.id);
+      word_older = slot.word.generation() < row.id.generation || !is_sane(slot.word);
+      if (!word_older && slot.word.state() < row.state) out_.word_behind.push_back(row.id);
+      if (!word_older) row = merged(std::move(row), slot);
+      if (word_older) out_.never_left.push_back(row.id);
+    }
+    if (word_older) out_.words.push_back({row.id, row.state, row.reason});
+    const bool never_left = facts_.table && word_older;
+    out_.state.leases.restore(record_of(row, !never_left));
+  }
+
+  LeaseRecord record_of(const LeaseRow& row, bool reached_worker) const {
+    const auto some = [](LeaseId id) {
+      return id.generation == 0 ? std::nullopt : std::optional(id);
+    };
+    return LeaseRecord{.lease = lease_of(row),
+                       .scope = row.scope,
+                       .tenant = row.tenant,
+                       .holder_uid = row.request.uid,
+                       .holder_process = row.holder,
+                       .request = row.request,
+                       .ttl = Duration(row.ttl_ns),
+                       .charged_blocks = row.charged_blocks,
+                       .acquired = true,
+                       .replaced_by = some(row.replaced_by),
+                       .replaces = some(row.replaces),
+                       .region = machine_restarted_ ? RegionId{} : row.region,
+                       .deadline = {row.deadline_ns},
+                       .last_deadline = {row.last_deadline_ns},
+                       .drain_deadline = {row.drain_deadline_ns},
+                       .reached_worker = reached_worker};
+  }
+
+  void restore_extents() {
+    State& state = out_.state;
+    const bool any = !machine_restarted_ && !image_.extents.empty();
+    const bool wanted = any || (!machine_restarted_ && !image_.workers.empty());
+    if (wanted && image_.extent_size_bytes != 0) {
+      state.extents.restore_size(image_.extent_size_bytes);
+    }
+    for (const auto& [id, row] : image_.extents) {
+      const LeaseRecord* lease = state.leases.find_open(row.lease);
+      const bool quarantined = row.state == ExtentState::Quarantined;
+      if (machine_restarted_ || (lease == nullptr && !quarantined)) {
+        out_.dropped_extents.push_back(id);
+        continue;
+      }
+      const ExtentState stands = quarantined ? row.state : state_of(row, lease->state());
+      state.extents.restore(id, {.state = stands, .lease = row.lease, .away = true});
+      if (!quarantined) state.leases.at(row.lease).extents.push_back(id);
+    }
+  }
+
+  void restore(const RegionRow& row) {
+    std::vector<LeaseId> users;
+    out_.state.leases.for_each_open([&](const LeaseRecord& record) {
+      if (record.region == row.id) users.push_back(record.id());
+    });
+    const bool complete = row.state == RegionState::Published || row.state == RegionState::Retained;
+    const bool kept = complete && facts_.kept_regions.contains(row.id);
+    const bool held = kept || row.state == RegionState::Quarantined || !users.empty();
+    if (machine_restarted_ || !held) return out_.dropped_regions.push_back(row.id);
+    WeightsRegion& region = out_.state.weights.restore({.id = row.id,
+                                                        .key = row.key,
+                                                        .size_bytes = row.size_bytes,
+                                                        .state = RegionState::Scrubbing,
+                                                        .loader = row.loader});
+    region.users = static_cast<std::uint32_t>(users.size());
+    if (row.state == RegionState::Quarantined) region.state = RegionState::Quarantined;
+    if (kept) region.state = RegionState::Published;
+    if (kept && users.empty()) out_.state.weights.retain(region);
+    if (!kept) std::ranges::copy(users, std::back_inserter(out_.region_lost));
+  }
+
+  /// A repeated acquire finds its lease again.
+  void restore_answers() {
+    State& state = out_.state;
+    state.leases.for_each_open([&](const LeaseRecord& record) {
+      if (record.request.request_id.empty() || record.scope != wire::LeaseScope::Tenant) return;
+      state.requests.restore(record.request, acquired_answer(state, record));
+    });
+  }
+
+  /// A grant that could not be journaled was published and taken back; nobody ever heard of it.
+  void close_unknown_words() {
+    if (!facts_.table) return;
+    for (std::uint32_t slot = 0; slot < facts_.table->size(); ++slot) {
+      const LeaseWord word = (*facts_.table)[slot].word;
+      const bool open = word.state() == LeaseState::Live || word.state() == LeaseState::Revoked;
+      const LeaseId id{slot, word.generation()};
+      if (!open || out_.state.leases.find_open(id) != nullptr) continue;
+      out_.words.push_back({id, LeaseState::Fenced, RevokeReason::Released});
+    }
+  }
+
+  const journal::Image& image_;
+  const Facts& facts_;
+  bool machine_restarted_;
+  Restored out_;
+};
+
+}  // namespace
+
+Result<Restored> restore(const journal::Image& image, const Facts& facts, BrokerConfig config,
+                         bool machine_restarted) {
+  config.slot_count = slots_needed(image, facts, config);
+  return Restorer(image, facts, config, machine_restarted).run();
+}
+
+}  // namespace leasehold

@@ -1,0 +1,151 @@
+#include "broker/server/beginning.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include "broker/journal/lock_file.hpp"
+#include "broker/server/token_key_file.hpp"
+#include "broker/supervise/exit_observer.hpp"
+
+namespace leasehold {
+namespace {
+
+BrokerConfig config_of(const BrokerOptions& options, const TokenKey& key) {
+  return {.slot_count = options.slots,
+          .capacity_bytes = options.capacity_bytes,
+          .max_extents = options.max_extents,
+          .weights_capacity_bytes = options.weights_capacity_bytes,
+          .max_engine_leases = options.max_engine_leases,
+          .fence_patience = options.fence_patience,
+          .token_key = key};
+}
+
+/// Nothing is kept: whatever ran before is none of this broker's.
+Result<Beginning> begin_anew(const BrokerOptions& options) {
+  const BrokerConfig config = config_of(options, random_token_key());
+  return Beginning{.lock = {},
+                   .journal = std::make_unique<journal::NullJournal>(),
+                   .adopt_journal = [] { return Result<void>{}; },
+                   .recovered = {.state = State(config), .words = {}, .effects = {}},
+                   .table = TRY(LeaseTable::create(options.slots)),
+                   .memory = {}};
+}
+
+/// The table of the broker before, as far as this boot and a readable journal make sense of it.
+std::optional<LeaseTable> take_table(const journal::Image& image, const std::string& boot,
+                                     KeptDescriptors& kept) {
+  UniqueFd fd = kept.take(kept::kTable);
+  if (!fd || image.boot_id != boot) return std::nullopt;
+  auto table = LeaseTable::adopt(std::move(fd));
+  if (table) return *std::move(table);
+  spdlog::warn("the kept lease table cannot be used, making a new one detail=\"{}\"",
+               table.error().detail);
+  return std::nullopt;
+}
+
+std::vector<KeptSlot> slots_of(const LeaseTable& table) {
+  std::vector<KeptSlot> slots;
+  slots.reserve(table.slot_count());
+  for (std::uint32_t slot = 0; slot < table.slot_count(); ++slot) {
+    slots.push_back({.word = table.word(slot),
+                     .deadline = table.deadline(slot),
+                     .drain_deadline = table.drain_deadline(slot),
+                     .flipped = table.flipped_at(slot)});
+  }
+  return slots;
+}
+
+bool is_kept(const KeptDescriptors& kept, AttachmentId worker) {
+  return kept.has(kept::line(worker.value)) && kept.has(kept::bell(worker.value)) &&
+         kept.has(kept::pidfd(worker.value));
+}
+
+std::set<RegionId> take_regions(const journal::Image& image, KeptDescriptors& kept,
+                                MemoryStore& memory) {
+  std::set<RegionId> regions;
+  for (const auto& [id, row] : image.regions) {
+    UniqueFd fd = kept.take(kept::weights(id.value));
+    if (!fd) continue;
+    if (const auto taken = memory.adopt_region(id, std::move(fd), row.size_bytes)) {
+      regions.insert(id);
+    } else {
+      spdlog::warn("kept weights cannot be used detail=\"{}\"", taken.error().detail);
+    }
+  }
+  return regions;
+}
+
+bool has_ended(const ProcessIdentity& process) {
+  const auto pidfd = open_pidfd(process);
+  return !pidfd && pidfd.error().code == Errc::ConnectionLost;
+}
+
+void look_at_processes(const journal::Image& image, Facts& facts) {
+  for (const auto& [id, process] : workers_to_look_for(image)) {
+    if (const auto exit = ExitObserver::observe(id, process)) facts.exited_workers.push_back(*exit);
+  }
+  for (const ProcessIdentity& holder : holders_to_look_for(image)) {
+    if (has_ended(holder)) facts.exited_holders.insert(holder);
+  }
+}
+
+void say(const journal::Image& image, const Facts& facts) {
+  spdlog::info(
+      "started from the journal tenants={} workers={} workers_exited={} leases={} "
+      "extents={} regions={} table_kept={} same_boot={}",
+      image.tenants.size(), image.workers.size(), facts.exited_workers.size(), image.leases.size(),
+      image.extents.size(), image.regions.size(), facts.table.has_value(),
+      image.boot_id == facts.boot_id);
+}
+
+}  // namespace
+
+Result<Beginning> begin_broker(const BrokerOptions& options, KeptDescriptors& kept, TimePoint now) {
+  if (options.state_dir.empty()) return begin_anew(options);
+  UniqueFd lock = TRY(journal::lock_state_dir(options.state_dir));
+  const TokenKey key = TRY(load_or_create_token_key(options.state_dir));
+  auto journal = TRY(journal::SqliteJournal::open(options.state_dir));
+  const journal::Image image = TRY(journal->load());
+  Facts facts{.now = now, .boot_id = TRY(boot_id()), .reattach_grace = options.reattach_grace};
+  auto table = take_table(image, facts.boot_id, kept);
+  MemoryStore memory;
+  if (table) {
+    facts.table = slots_of(*table);
+    facts.kept_regions = take_regions(image, kept, memory);
+    for (const auto& [id, row] : image.workers) {
+      if (is_kept(kept, id)) facts.kept_workers.insert(id);
+    }
+  }
+  look_at_processes(image, facts);
+  Recovered recovered = TRY(recover(image, facts, config_of(options, key)));
+  say(image, facts);
+  for (const auto& [id, record] : recovered.state.extents.records()) {
+    const journal::ExtentRow& row = image.extents.at(id);
+    if (row.inode != 0) memory.expect(id, {row.device, row.inode, row.size_bytes});
+  }
+  const bool was_kept = table.has_value();
+  if (!table) table = TRY(LeaseTable::create(recovered.state.config.slot_count));
+  auto adopt = [raw = journal.get(), boot = facts.boot_id] { return raw->adopt(boot); };
+  return Beginning{.lock = std::move(lock),
+                   .journal = std::move(journal),
+                   .adopt_journal = std::move(adopt),
+                   .recovered = std::move(recovered),
+                   .table = *std::move(table),
+                   .table_kept = was_kept,
+                   .memory = std::move(memory),
+                   .kept_workers = std::move(facts.kept_workers)};
+}
+
+std::set<std::string> names_in_use(const Beginning& beginning) {
+  std::set<std::string> names{std::string(kept::kSocket)};
+  if (!beginning.table_kept) return names;
+  names.emplace(kept::kTable);
+  for (const AttachmentId worker : beginning.kept_workers) {
+    names.insert({kept::line(worker.value), kept::bell(worker.value), kept::pidfd(worker.value)});
+  }
+  for (const auto& [id, region] : beginning.recovered.state.weights.regions()) {
+    if (beginning.memory.region_object(id) != nullptr) names.insert(kept::weights(id.value));
+  }
+  return names;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,40 @@
+/// What a broker starts with: its state directory, what its service manager kept, and what became
+/// of the processes it knew.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "broker/fd_keeper.hpp"
+#include "broker/journal/sqlite_journal.hpp"
+#include "broker/recovery/recovery.hpp"
+#include "broker/server/memory_store.hpp"
+#include "broker/server/options.hpp"
+#include "ipc/table/lease_table.hpp"
+
+namespace leasehold {
+
+struct Beginning {
+  UniqueFd lock;  ///< Of the state directory, while the broker lives.
+  std::unique_ptr<journal::Journal> journal;
+  /// Tells the journal that its rows are of this boot; once they are.
+  std::function<Result<void>()> adopt_journal;
+  Recovered recovered;
+  LeaseTable table;
+  bool table_kept = false;
+  MemoryStore memory;
+  std::set<AttachmentId> kept_workers;
+};
+
+/// Reads, looks and recovers; acts on nothing but its own files. Takes the table and the weights
+/// out of `kept`, and leaves there what belongs to connections and workers.
+/// Errors: SocketInUse (another broker works with this directory), FileCorrupt, FileNotFound,
+/// PermissionDenied, DiskFull, BadRequest (a capacity too small), OutOfMemory, SystemError.
+Result<Beginning> begin_broker(const BrokerOptions& options, KeptDescriptors& kept, TimePoint now);
+
+/// Names in the service manager's store that this broker goes on with.
+std::set<std::string> names_in_use(const Beginning& beginning);
+
+}  // namespace leasehold

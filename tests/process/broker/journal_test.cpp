@@ -1,0 +1,127 @@
+/// A broker that is killed and started again with its state directory and without anybody who kept
+/// its descriptors.
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/process/broker/broker_process.hpp"
+#include "tests/process/broker/fake_worker.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+class StateFolder {
+ public:
+  StateFolder() {
+    path_ = std::filesystem::temp_directory_path() / "leasehold-state-XXXXXX";
+    REQUIRE(::mkdtemp(path_.data()) != nullptr);
+  }
+  ~StateFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  StateFolder(const StateFolder&) = delete;
+  StateFolder& operator=(const StateFolder&) = delete;
+  const std::string& path() const { return path_; }
+  std::vector<std::string> arguments() const {
+    return {"--state-dir", path_, "--fence-patience-ms", "3600000"};
+  }
+
+ private:
+  std::string path_;
+};
+
+void end_process(pid_t child) {
+  REQUIRE(::kill(child, SIGKILL) == 0);
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+}
+
+}  // namespace
+
+TEST_CASE("broker: killed and started again it knows its tenants, and a lost answer") {
+  const StateFolder state;
+  BrokerProcess broker(state.arguments());
+  const wire::LeaseAcquire acquire{.tenant = {"a"}, .request_id = {"only-once"}};
+  const pid_t worker = start_stuck_worker(broker.socket());
+  {
+    control::Client client = broker.connect();
+    broker.admit(client, "a");
+  }
+  control::Client holder = broker.connect();
+  REQUIRE(holder.call("lease.acquire", {acquire.to_json(), {}}).has_value());
+
+  broker.kill_and_restart();
+
+  control::Client client = broker.connect();
+  CHECK(broker.status(client).tenants == 1);
+  // The same lease, not a second one; and that one went with the table.
+  const auto again = client.call("lease.acquire", {acquire.to_json(), {}});
+  CHECK(again.error().code == Errc::LeaseRevoked);
+  end_process(worker);
+}
+
+TEST_CASE("broker: without a store capacity is held until the old worker is gone, then free") {
+  const StateFolder state;
+  BrokerProcess broker(state.arguments());
+  const pid_t worker = start_stuck_worker(broker.socket());
+  LeaseId lease;
+  control::Client holder = broker.connect();
+  broker.admit(holder, "a");
+  lease = broker.acquire(holder, "a").value().lease;
+
+  broker.kill_and_restart();
+
+  control::Client client = broker.connect();
+  const wire::LeaseView view = broker.view(client, lease);
+  CHECK(view.state == LeaseState::Revoked);
+  CHECK(view.reason == RevokeReason::WorkerReplaced);
+  for (int asked = 0; asked < 20; ++asked) {
+    REQUIRE(broker.status(client).free_bytes < 64u << 20);
+  }
+  end_process(worker);
+  REQUIRE(eventually([&] { return broker.status(client).free_bytes == 64u << 20; }));
+  CHECK(broker.view(client, lease).proof == "ProcessExit");
+}
+
+TEST_CASE("broker: no generation and no worker key comes back, however often it dies") {
+  const StateFolder state;
+  BrokerProcess broker(state.arguments());
+  std::uint64_t newest = 0;
+  std::optional<TokenKey> last_key;
+  for (int start = 0; start < 3; ++start) {
+    {
+      FakeWorker worker(broker.socket(), "w" + std::to_string(start));
+      CHECK(worker.token_key() != last_key);
+      last_key = worker.token_key();
+      control::Client client = broker.connect();
+      broker.admit(client, "a");
+      for (int i = 0; i < 3; ++i) {
+        const LeaseId lease = broker.acquire(client, "a").value().lease;
+        CHECK(lease.generation > newest);
+      }
+      newest += 1024;
+    }
+    broker.kill_and_restart();
+  }
+}
+
+TEST_CASE("broker: a state directory has one broker at a time") {
+  const StateFolder state;
+  const BrokerProcess broker(state.arguments());
+  CHECK(run_broker_once({"--socket", broker.socket() + "2", "--state-dir", state.path()}) ==
+        exit_code(Errc::SocketInUse));
+}
+
+TEST_CASE("broker: a damaged journal is refused by name and not overwritten") {
+  const StateFolder state;
+  const std::string journal = state.path() + "/journal.db";
+  std::ofstream(journal) << std::string(9000, 'x');
+  CHECK(run_broker_once({"--socket", state.path() + "/s", "--state-dir", state.path()}) ==
+        exit_code(Errc::FileCorrupt));
+  CHECK(std::filesystem::file_size(journal) == 9000);
+}
