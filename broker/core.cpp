@@ -52,7 +52,6 @@ void handle(Decision& decision, const Happened& happened) {
   decide_event(decision, happened);
 }
 
-#ifndef NDEBUG
 /// Every extent that is not free belongs to the lease that lists it, or is quarantined.
 void check_ownership(State& state) {
   std::size_t listed = 0;
@@ -68,17 +67,6 @@ void check_ownership(State& state) {
     if (record.state != ExtentState::Quarantined) ++expected;
   }
   ensures(listed == expected, "every extent in use is listed by its lease");
-}
-#endif
-
-/// After every decision, in every build with assertions: it walks over all there is, and a broker
-/// of ten thousand leases would do little else.
-void check_books([[maybe_unused]] State& state) {
-#ifndef NDEBUG
-  state.extents.check_conservation();
-  state.weights.check_conservation();
-  check_ownership(state);
-#endif
 }
 
 /// Counting everything again is quick for hundreds of objects and would be most of the work for

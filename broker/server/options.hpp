@@ -18,7 +18,7 @@ struct BrokerOptions {
   std::uint64_t weights_capacity_bytes = 4ull << 30;
   std::uint32_t slots = 4096;
   std::uint32_t max_engine_leases = 1024;  ///< Of one worker.
-  std::uint32_t max_extents = 1024;  ///< The pool is cut into at most so many.
+  std::uint32_t max_extents = 1024;        ///< The pool is cut into at most so many.
   std::chrono::milliseconds fence_patience{2000};
   std::chrono::milliseconds reattach_grace{5000};
   std::string state_dir;  ///< Empty: nothing is kept.

@@ -25,8 +25,9 @@ class QuietObserver {
   /// Proof for every lease whose units are over now. Never blocks.
   std::vector<LaunchQuiet> observe();
 
-  /// Looks again and again until everybody is quiet or `at_most` has passed; all proofs there are by
-  /// then. For right after a flip: a unit on a CPU takes some 15 µs, less than to be called again.
+  /// Looks again and again until everybody is quiet or `at_most` has passed; all proofs there are
+  /// by then. For right after a flip: a unit on a CPU takes some 15 µs, less than to be called
+  /// again.
   std::vector<LaunchQuiet> observe_for(Duration at_most, const Clock& clock);
 
   /// The worker is gone; other evidence covers its leases.

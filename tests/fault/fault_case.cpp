@@ -30,6 +30,12 @@ const std::vector<FaultCase>& fault_cases() {
   return kCases;
 }
 
+const std::vector<FaultSite>& points_of_the_way_back() {
+  static const std::vector<FaultSite> kPoints{FaultSite::WorkerResumed,
+                                              FaultSite::WorkerRedelivered};
+  return kPoints;
+}
+
 Program program_of(FaultSite site) {
   const std::string_view point = name(site);
   if (point.starts_with("broker.")) return Program::Broker;

@@ -20,6 +20,10 @@ struct FaultCase {
 /// The rows there are. A point without one fails "every fault point has a case".
 const std::vector<FaultCase>& fault_cases();
 
+/// Points a worker reaches only on its way back to a broker with a store: tests/process/restart
+/// kills and stops it there.
+const std::vector<FaultSite>& points_of_the_way_back();
+
 /// By the first word of the point's name.
 Program program_of(FaultSite site);
 

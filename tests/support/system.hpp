@@ -56,7 +56,7 @@ struct SystemSpec {
   std::string broker_fault;  ///< LEASEHOLD_FAULT of the first broker; empty for none.
   std::string worker_fault;  ///< LEASEHOLD_FAULT of the first worker; empty for none.
   bool start_worker = true;
-  std::string model_name;  ///< A copy of the model in the directory; empty: the one in the tree.
+  std::string model_name;    ///< A copy of the model in the directory; empty: the one in the tree.
   FdStore* store = nullptr;  ///< The broker's, should it be started again; outlives the system.
 };
 
