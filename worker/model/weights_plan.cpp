@@ -53,7 +53,8 @@ WeightsPlan cut_weights(const WeightsLayout& whole, WeightsScope scope) {
   std::vector<std::pair<std::string, std::vector<WeightSlot>>> cut;
   for (const WeightSlot& slot : whole.slots) {
     std::string part = part_of(slot, scope);
-    if (cut.empty() || cut.back().first != part) cut.push_back({std::move(part), {}});
+    if (cut.empty() || cut.back().first != part)
+      cut.emplace_back(std::move(part), std::vector<WeightSlot>{});
     cut.back().second.push_back(slot);
   }
   WeightsPlan plan;
