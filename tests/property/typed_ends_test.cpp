@@ -28,7 +28,8 @@ struct Stop {
 void look_at_deadlines(FourTenants& scene) {
   scene.rig.clock().advance(std::chrono::seconds(10));
   scene.rig.board().stop_due([&](const Occupant& occupant) {
-    return due_stop(occupant, scene.rig.table().deadline(occupant.lease), scene.rig.clock().now());
+    return due_stop(occupant, {.deadline = scene.rig.table().deadline(occupant.lease)},
+                    scene.rig.clock().now());
   });
 }
 

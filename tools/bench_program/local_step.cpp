@@ -41,6 +41,7 @@ struct LocalStep::Parts {
   Nobody nobody;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Transformer> transformer;
+  WeightsPlan plan;  // outlives the weights
   std::optional<Weights> weights;
   std::optional<LeaseMemory> memory;
   std::uint64_t step = 0;
@@ -50,7 +51,8 @@ struct LocalStep::Parts {
 };
 
 Result<void> LocalStep::Parts::load_weights(const GgufFile& file, const ModelConfig& config) {
-  const WeightsLayout layout = TRY(plan_weights(file, config));
+  plan = cut_weights(TRY(plan_weights(file, config)), WeightsScope::Model);
+  const WeightsLayout& layout = plan.parts.front().layout;
   const MemoryObject object = TRY(MemoryObject::create(
       {.name = "bench-weights", .size_bytes = layout.size_bytes, .final_seals = false}));
   GateSet gates(~std::uint64_t{0}, stops, nobody);
@@ -62,10 +64,11 @@ Result<void> LocalStep::Parts::load_weights(const GgufFile& file, const ModelCon
     TRY(fill_weights(file, layout, region, gates, *backend, {}));
   }
   const UniqueFd read_only = TRY(object.open_read_only());
-  LeasedMapping mapping =
-      TRY(LeasedMapping::map(read_only, layout.size_bytes, MapAccess::ReadOnly));
-  const LeaseDependency lease = TRY(reader.dependency(kEngineLease));
-  weights = TRY(Weights::bind(std::move(mapping), layout, config, lease));
+  std::vector<Weights::Holding> holdings;
+  holdings.push_back(
+      {.mapping = TRY(LeasedMapping::map(read_only, layout.size_bytes, MapAccess::ReadOnly)),
+       .lease = TRY(reader.dependency(kEngineLease))});
+  weights.emplace(TRY(Weights::bind(plan, config, std::move(holdings))));
   return {};
 }
 
