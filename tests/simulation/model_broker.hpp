@@ -117,6 +117,7 @@ class Broker : public Process, private EffectPerformer {
   void perform(const effect::SetDeadline& effect) override;
   void perform(const effect::SetDrainDeadline& effect) override;
   void perform(const effect::BindWorker& effect) override;
+  void perform(const effect::ResumeWorker&) override {}  // no broker is started again here
   void perform(const effect::ForgetWorker& effect) override;
   void perform(const effect::SendGrant& effect) override;
   void perform(const effect::SendUnmap& effect) override;
