@@ -61,7 +61,7 @@ TEST_CASE("demo: a worker that cannot start is named, with the end of its log") 
   ProgramRun run("leasehold-demo",
                  {"--bin-dir", program_dir(), "--model", "/nowhere/model.gguf", "--plain"});
 
-  CHECK(run.finish([] {}, kPatience) == exit_code(Errc::ConnectionLost));
+  CHECK(run.finish([] {}, kPatience) == exit_code(Errc::FileNotFound));
   CHECK(run.errors().find("the worker ended") != std::string::npos);
   CHECK(run.errors().find("/nowhere/model.gguf") != std::string::npos);
   CHECK(files.left_behind() == 1);
