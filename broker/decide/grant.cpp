@@ -121,6 +121,13 @@ Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wa
     best = state.workers.find(id);
   }
   if (best != nullptr) return best;
+  const auto is_returning = [](const auto& entry) {
+    return entry.second.reattach_until != TimePoint{};
+  };
+  if (std::ranges::any_of(state.workers.all(), is_returning)) {
+    return fail(Errc::BrokerLost,
+                "this broker was started again and its workers are on their way back; retry");
+  }
   return fail(Errc::NoModelLoaded, "no worker is ready; start one, or wait until it has loaded");
 }
 

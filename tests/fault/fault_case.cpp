@@ -8,8 +8,8 @@ namespace leasehold::testing {
 const std::vector<FaultCase>& fault_cases() {
   using enum FaultSite;
   static const std::vector<FaultCase> kCases{
-      // The first decision a broker writes down is that a worker is attached.
-      {.site = BrokerJournalWritten, .later = 6},
+      // The first thing written down is that a worker is attached; the ninth is about a tenant.
+      {.site = BrokerJournalWritten, .later = 9},
       // The first grant of a broker is its first worker's weights; the third is a tenant's.
       {.site = BrokerGrantDecided, .later = 3},
       {.site = BrokerGrantPublished, .later = 3},

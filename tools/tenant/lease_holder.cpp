@@ -84,12 +84,20 @@ void LeaseHolder::call_for_lease() {
       kAcquireTimeout);
 }
 
+/// The lost call had its lease, which came to nothing before anybody here heard of it.
+bool LeaseHolder::lost_its_lease(Errc code) const {
+  return wanted_->made_again > 0 &&
+         (code == Errc::LeaseRevoked || code == Errc::LeaseFenced || code == Errc::StaleGeneration);
+}
+
 void LeaseHolder::granted(Result<control::Payload> reply) {
   if (!reply) {
     const Errc code = reply.error().code;
     // What a broker says that has just been started again may be different in a moment.
-    const bool again = code == Errc::ConnectionLost ||
+    const bool again = code == Errc::ConnectionLost || code == Errc::BrokerLost ||
+                       lost_its_lease(code) ||
                        (wanted_->made_again > 0 && is_retryable(code) && code != Errc::TimedOut);
+    if (lost_its_lease(code)) wanted_->message.request_id = fresh_request_id();
     if (again && wanted_->made_again < kMostCalls) return call_again();
     // An answer that comes too late would leave a lease nobody knows of; the broker takes it back
     // when its holder's connection goes.
@@ -108,12 +116,14 @@ void LeaseHolder::take(const wire::LeaseAcquired& acquired) {
   lease_runs_ = true;
   looks_ = 0;
   renew_later();
-  Wanted wanted = *std::exchange(wanted_, {});
-  if (wanted.made_again == 0) return wanted.done(acquired);
+  if (wanted_->made_again == 0) return std::exchange(wanted_, {})->done(acquired);
   // The grant may be the one of the first call, and that connection is gone.
-  hold([done = std::move(wanted.done), acquired](const Result<void>& held) mutable {
-    if (!held) return done(std::unexpected(held.error()));
-    done(acquired);
+  hold([this, acquired](const Result<void>& held) {
+    if (!wanted_) return;
+    if (held) return std::exchange(wanted_, {})->done(acquired);
+    lease_.reset();
+    stop_renewing();
+    granted(std::unexpected(held.error()));
   });
 }
 

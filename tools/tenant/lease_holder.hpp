@@ -54,6 +54,7 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
     int made_again = 0;
   };
   void call_for_lease();
+  bool lost_its_lease(Errc code) const;
   void granted(Result<control::Payload> reply);
   void take(const wire::LeaseAcquired& acquired);
   void call_again();

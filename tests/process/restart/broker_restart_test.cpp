@@ -112,7 +112,7 @@ TEST_CASE("restart: a kill at any named point of the broker costs nobody a token
   // Three grants come first (weights, ann, bob), so 3 and 4 hit a tenant's; ann ends first, so 1
   // hits what follows her release while the others decode.
   for (const char* fault : {"broker.grant.decided:kill:3", "broker.grant.published:kill:4",
-                            "broker.journal.written:kill:6", "broker.revoke.published:kill:1",
+                            "broker.journal.written:kill:9", "broker.revoke.published:kill:1",
                             "broker.fence.decided:kill:1", "broker.scrubbed:kill:1"}) {
     CAPTURE(fault);
     Restartable world(fault);
@@ -138,8 +138,11 @@ TEST_CASE("restart: a lease whose time ran out while no broker was there is over
   int ended = -1;
   world.restart_broker([&] { ended = cat->finish(); });
 
-  // Either its tokens were all out before the lease ran out, or it says whose fault it was.
-  CHECK((ended == exit_code(Errc::BrokerLost) || ended == 0));
+  // Either its tokens were all out before the lease ran out, or it says whose fault it was; between
+  // two steps the engine itself may see the deadline first, and knows of no broker.
+  INFO("exit code " << ended);
+  CHECK((ended == exit_code(Errc::BrokerLost) || ended == exit_code(Errc::LeaseRevoked) ||
+         ended == 0));
   REQUIRE(world.system.becomes_fenced(lease));
   CHECK(world.system.pool_is_whole());
   CHECK(eventually([&] { return world.system.worker_is_ready(); }));

@@ -12,7 +12,8 @@ namespace {
 
 SystemSpec spec_for(const std::string& state, FdStore& store, const std::string& fault,
                     std::vector<std::string> more) {
-  std::vector<std::string> arguments{"--state-dir", state, "--reattach-grace-ms", "60000"};
+  std::vector<std::string> arguments{"--state-dir", state};
+  if (more.empty()) more = {"--reattach-grace-ms", "60000"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return {.broker_arguments = std::move(arguments),
           .worker_arguments = {"--slow-motion-us", "100"},
