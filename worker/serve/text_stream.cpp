@@ -1,6 +1,15 @@
 #include "worker/serve/text_stream.hpp"
 
 namespace leasehold {
+namespace {
+
+/// An engine error goes by its own name: programs act on it.
+std::string_view reason_on_the_wire(const Completed& completed) {
+  const bool named = completed.reason == CompletionReason::EngineError && completed.error;
+  return named ? name(completed.error->code) : name(completed.reason);
+}
+
+}  // namespace
 
 TextStream::TextStream(std::weak_ptr<control::Peer> peer, RequestId request,
                        const Tokenizer& tokenizer, std::span<const TokenId> emitted)
@@ -20,7 +29,7 @@ void TextStream::send_token(const Token& token, bool last) {
 
 void TextStream::send_completed(const Completed& completed, std::string note) {
   wire::RequestCompleted message{.request = request_,
-                                 .reason = std::string(name(completed.reason)),
+                                 .reason = std::string(reason_on_the_wire(completed)),
                                  .emitted_tokens = completed.emitted_tokens,
                                  .detail = std::move(note)};
   if (completed.verdict) {
