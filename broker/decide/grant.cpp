@@ -90,6 +90,12 @@ Result<Answer> hand_over(Decision& decision, const Caller& caller, Answer answer
   auto& acquired = std::get<wire::LeaseAcquired>(answer.body);
   LeaseRecord& record = *TRY(decision.state.leases.find(acquired.lease));
   TRY(require_live(record));
+  const Worker* worker = decision.state.workers.find(record.worker());
+  if (worker->resuming || worker->reattach_until != TimePoint{}) {
+    return fail(Errc::BrokerLost, fmt::format("whether lease {} is mapped is known once worker {} "
+                                              "is back; retry",
+                                              to_string(record.id()), worker->name));
+  }
   take_over(decision, caller, record);
   acquired.deadline_boottime_ns = record.deadline.boottime_ns;
   return answer;
@@ -122,7 +128,7 @@ Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wa
   }
   if (best != nullptr) return best;
   const auto is_returning = [](const auto& entry) {
-    return entry.second.reattach_until != TimePoint{};
+    return entry.second.resuming || entry.second.reattach_until != TimePoint{};
   };
   if (std::ranges::any_of(state.workers.all(), is_returning)) {
     return fail(Errc::BrokerLost,

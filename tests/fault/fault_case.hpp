@@ -21,7 +21,7 @@ struct FaultCase {
 const std::vector<FaultCase>& fault_cases();
 
 /// Points a worker reaches only on its way back to a broker with a store: tests/process/restart
-/// kills and stops it there.
+/// kills it there.
 const std::vector<FaultSite>& points_of_the_way_back();
 
 /// By the first word of the point's name.

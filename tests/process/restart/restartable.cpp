@@ -39,7 +39,7 @@ StateDirectory::~StateDirectory() {
 
 Restartable::Restartable(const std::string& broker_fault, std::vector<std::string> more_of_broker)
     : system(spec_for(state.path(), store, broker_fault, std::move(more_of_broker))) {
-  for (const char* tenant : {"ann", "bob", "cat"}) system.admit(tenant, {"--ttl-ms", "60000"});
+  for (const char* tenant : {"ann", "bob", "cat"}) system.admit(tenant, {"--ttl-ms", "20000"});
 }
 
 void Restartable::restart_broker(const std::function<void()>& meanwhile) {

@@ -263,12 +263,20 @@ TEST_CASE("recovery: MachineRestart has one witness, and the same boot is none")
 
 TEST_CASE("recovery: a repeated acquire gets its lease again, a different call under its id none") {
   World before;
-  before.attach_worker("w0", kWorkerSocket);
+  const AttachmentId worker = before.attach_worker("w0", kWorkerSocket);
   before.admit_tenant("a");
   const wire::LeaseAcquire acquire{.tenant = {"a"}, .blocks = 8, .request_id = {"mine"}};
   const auto first = before.answer<wire::LeaseAcquired>(before.call(kHolder, acquire));
 
   World after(before, {});
+  // Nobody knows yet whether it was ever mapped.
+  CHECK(after.refusal(after.call(ConnectionId{50}, acquire)) == Errc::BrokerLost);
+  const ConnectionId back{60};
+  after.call(back, wire::WorkerAttach{.worker = "w0", .resume = worker});
+  after.call(back, wire::LeaseRedeliver{.lease = first.lease,
+                                        .extents = after.record(first.lease).extents});
+  after.call(back,
+             wire::WorkerReady{.address = first.address, .kv_block_size_bytes = kTestBlockBytes});
 
   const auto again = after.answer<wire::LeaseAcquired>(after.call(ConnectionId{50}, acquire));
   CHECK(again.lease == first.lease);
