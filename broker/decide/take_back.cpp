@@ -63,9 +63,9 @@ void ask_for_memory(Decision& decision, LeaseRecord& record, bool never_mapped) 
   const Worker& worker = *decision.state.workers.find(record.worker());
   if (never_mapped || worker.state == WorkerState::Gone) {
     collect_memory(decision, record);
-  } else if (worker.socket_open) {
+  } else if (worker.socket_open && !worker.resuming) {
     decision.add(effect::SendUnmap{worker.id, record.id()});
-  }  // else: lost; only its exit says that nothing is mapped
+  }  // else: asked when all is delivered, and punched; or lost: only its exit says that it let go
 }
 
 void return_weights(Decision& decision, LeaseRecord& record) {

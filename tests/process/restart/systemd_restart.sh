@@ -19,10 +19,12 @@ command -v systemd-nspawn >/dev/null || skip "needs systemd-nspawn (package syst
 
 place=$(mktemp -d)
 stop() {
-  "$boot" exec "$place" journalctl -u leasehold-broker -u 'leasehold-worker@*' --no-pager -n 60 \
-    >"$place.log" 2>&1 || true
+  status=$?
+  [ $status = 0 ] || "$boot" exec "$place" journalctl -u leasehold-broker -u 'leasehold-worker@*' \
+    --no-pager -n 60 >&2 || true
   "$boot" stop "$place" >/dev/null 2>&1 || true
   rmdir "$place" 2>/dev/null || true
+  rm -f "$place".{calm,killed,told}
 }
 trap stop EXIT
 "$boot" start "$place" || skip "systemd-nspawn cannot boot here"

@@ -160,6 +160,26 @@ TEST_CASE("reattach: what was fenced when the broker died is punched and unmappe
   CHECK(world.state.extents.records().empty());
 }
 
+TEST_CASE("reattach: memory of a lease fenced during the delivery is punched before it is judged") {
+  Restarted world;
+  world.workers_answer = false;
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.revoke(world.lease.lease);
+  world.resume(world.worker);
+  world.end_unit(world.worker);
+  REQUIRE(world.record(world.lease.lease).is(LeaseState::Fenced));
+  CHECK(world.unmaps.empty());  // an answer now would be read before the memory could be punched
+  world.redeliver(world.extents());
+  world.forget_effects();
+
+  world.ready();
+
+  CHECK(world.performed<effect::PunchExtents>().size() == 1);
+  REQUIRE(world.unmaps.size() == 1);
+  world.answer_unmap();
+  CHECK(world.state.extents.records().empty());
+}
+
 TEST_CASE("reattach: a revocation in the grace kills nobody before it was possible to answer") {
   Restarted world;
   world.begin_unit(world.worker, Touches::TenantMemory);
