@@ -31,6 +31,8 @@ journal::LeaseRow row_of(const LeaseRecord& record) {
                         .last_deadline_ns = record.last_deadline.boottime_ns,
                         .charged_blocks = record.charged_blocks,
                         .region = record.region,
+                        .model = record.model,
+                        .part = record.part,
                         .replaces = record.replaces.value_or(LeaseId{}),
                         .replaced_by = record.replaced_by.value_or(LeaseId{})};
   if (!record.is(LeaseState::Live)) row.revoked_ns = record.revoked_at().boottime_ns;

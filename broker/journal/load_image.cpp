@@ -85,7 +85,8 @@ Result<void> load_leases(Database& database, Image& image) {
       "SELECT slot, generation, attachment, revoked_ns, fenced_ns, proof, tenant, holder_pid,"
       " holder_start_ticks, request_uid, request_id, request_digest, ttl_ns, deadline_ns,"
       " drain_deadline_ns, charged_blocks, region, replaces_slot, replaces_generation,"
-      " replaced_by_slot, replaced_by_generation, last_deadline_ns, scope, state, reason"
+      " replaced_by_slot, replaced_by_generation, last_deadline_ns, model, part, scope, state, "
+      "reason"
       " FROM lease"));
   while (TRY(rows.next())) {
     LeaseRow row;
@@ -94,7 +95,7 @@ Result<void> load_leases(Database& database, Image& image) {
              row.request.request_id, row.request.digest, row.ttl_ns, row.deadline_ns,
              row.drain_deadline_ns, row.charged_blocks, row.region, row.replaces.slot,
              row.replaces.generation, row.replaced_by.slot, row.replaced_by.generation,
-             row.last_deadline_ns);
+             row.last_deadline_ns, row.model, row.part);
     const bool enums = read_enum(rows, row.scope, wire::LeaseScope::Tenant) &&
                        read_enum(rows, row.state, LeaseState::Fenced) &&
                        read_enum(rows, row.reason, RevokeReason::MachineRestarted);

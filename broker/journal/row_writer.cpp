@@ -9,8 +9,9 @@ constexpr const char* kPutLease =
     "REPLACE INTO lease (slot, generation, attachment, scope, state, reason, revoked_ns, fenced_ns,"
     " proof, tenant, holder_pid, holder_start_ticks, request_uid, request_id, request_digest,"
     " ttl_ns, deadline_ns, drain_deadline_ns, charged_blocks, region, replaces_slot,"
-    " replaces_generation, replaced_by_slot, replaced_by_generation, last_deadline_ns)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    " replaces_generation, replaced_by_slot, replaced_by_generation, last_deadline_ns,"
+    " model, part)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutWorker =
     "REPLACE INTO worker (attachment, counter, name, pid, start_ticks, uid, state, model, address,"
     " blocks_per_extent) VALUES (?,?,?,?,?,?,?,?,?,?)";
@@ -61,7 +62,8 @@ Result<void> RowWriter::put(const LeaseRow& row) {
                        row.holder.start_ticks, row.request.uid, row.request.request_id,
                        row.request.digest, row.ttl_ns, row.deadline_ns, row.drain_deadline_ns,
                        row.charged_blocks, row.region, row.replaces.slot, row.replaces.generation,
-                       row.replaced_by.slot, row.replaced_by.generation, row.last_deadline_ns);
+                       row.replaced_by.slot, row.replaced_by.generation, row.last_deadline_ns,
+                       row.model, row.part);
 }
 
 Result<void> RowWriter::put(const ExtentRow& row) {

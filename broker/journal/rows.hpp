@@ -66,6 +66,8 @@ struct LeaseRow {
   std::int64_t last_deadline_ns = 0;
   std::uint32_t charged_blocks = 0;
   RegionId region;
+  std::string model;  ///< Of an engine lease, for people; and the part of it.
+  std::string part;
   LeaseId replaces;  ///< Generation 0: none; as the next.
   LeaseId replaced_by;
 };

@@ -45,7 +45,12 @@ ALTER TABLE lease ADD COLUMN replaced_by_slot INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease ADD COLUMN replaced_by_generation INTEGER NOT NULL DEFAULT 0;
 )sql",
     // No renewal goes past it; 0: no end.
-    "ALTER TABLE lease ADD COLUMN last_deadline_ns INTEGER NOT NULL DEFAULT 0;"};
+    "ALTER TABLE lease ADD COLUMN last_deadline_ns INTEGER NOT NULL DEFAULT 0;",
+    // What an engine lease covers.
+    R"sql(
+ALTER TABLE lease ADD COLUMN model TEXT NOT NULL DEFAULT '';
+ALTER TABLE lease ADD COLUMN part TEXT NOT NULL DEFAULT '';
+)sql"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {
   const std::int64_t application = TRY(database.number("PRAGMA application_id"));

@@ -165,6 +165,8 @@ class Restorer {
                        .replaced_by = some(row.replaced_by),
                        .replaces = some(row.replaces),
                        .region = machine_restarted_ ? RegionId{} : row.region,
+                       .model = row.model,
+                       .part = row.part,
                        .deadline = {row.deadline_ns},
                        .last_deadline = {row.last_deadline_ns},
                        .drain_deadline = {row.drain_deadline_ns},

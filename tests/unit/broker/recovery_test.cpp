@@ -292,7 +292,8 @@ TEST_CASE("recovery: a repeated acquire gets its lease again, a different call u
 TEST_CASE("recovery: a kept region goes on being shared; a lost one is counted until it is free") {
   World before;
   const AttachmentId worker = before.attach_worker("w0", kWorkerSocket);
-  const wire::WeightsOpen open{.model = "m", .file_size_bytes = 9, .size_bytes = 40 * kMiB};
+  const wire::WeightsOpen open{
+      .model = "m", .part = "blk.0", .file_size_bytes = 9, .size_bytes = 40 * kMiB};
   const auto opened = before.answer<wire::WeightsOpened>(before.call(kWorkerSocket, open));
   before.call(kWorkerSocket, wire::WeightsPublish{.region = opened.region});
 
@@ -300,6 +301,7 @@ TEST_CASE("recovery: a kept region goes on being shared; a lost one is counted u
     World after(before, {.regions = {opened.region}});
     CHECK(after.state.weights.find(opened.region)->state == RegionState::Published);
     CHECK(after.record(opened.lease).is(LeaseState::Live));
+    CHECK(after.record(opened.lease).part == "blk.0");
     after.post(WorkerExited{exit_of(worker)});
     CHECK(after.state.weights.find(opened.region)->state == RegionState::Retained);
   }

@@ -35,6 +35,8 @@ TEST_CASE("journal: a lease comes back as it was written") {
   CHECK(lease.drain_deadline_ns == 30);
   CHECK(lease.last_deadline_ns == 40);
   CHECK(lease.charged_blocks == 8);
+  CHECK(lease.model == "m");
+  CHECK(lease.part == "blk.0");
   CHECK(lease.replaces == LeaseId{9, 1});
   CHECK(lease.replaced_by == LeaseId{10, 2});
 }

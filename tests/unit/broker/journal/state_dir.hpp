@@ -59,6 +59,8 @@ inline LeaseRow lease_row(std::uint32_t slot, LeaseState state = LeaseState::Liv
           .drain_deadline_ns = 30,
           .last_deadline_ns = 40,
           .charged_blocks = 8,
+          .model = "m",
+          .part = "blk.0",
           .replaces = {9, 1},
           .replaced_by = {10, 2}};
 }
