@@ -45,7 +45,6 @@ constexpr bool may_become(ExtentState from, ExtentState to) {
     case Scrubbing:
       return to == Free || to == Quarantined;
     case Retained:
-      return to == Scrubbing;
     case Quarantined:
       return to == Scrubbing;
   }

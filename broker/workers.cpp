@@ -15,7 +15,7 @@ void move(Worker& worker, WorkerState to) {
 
 std::optional<WorkerId> Workers::free_index() {
   if (workers_.size() >= kMaxWorkers) {
-    std::erase_if(workers_, [this, erased = false](const auto& entry) mutable {
+    std::erase_if(workers_, [erased = false](const auto& entry) mutable {
       if (erased || entry.second.state != WorkerState::Gone) return false;
       return erased = true;
     });

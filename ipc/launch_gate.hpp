@@ -34,12 +34,8 @@ struct StdMemory {
   static constexpr auto release = std::memory_order_release;
 
   /// The word of shared memory as this machine's atomic. Another memory may put itself between.
-  template <class T>
-  static std::atomic<T>& word(std::atomic<T>& shared) {
-    return shared;
-  }
-  template <class T>
-  static const std::atomic<T>& word(const std::atomic<T>& shared) {
+  template <class Shared>
+  static Shared& word(Shared& shared) {
     return shared;
   }
 };

@@ -195,7 +195,7 @@ void LeaseTable::move_counter(std::uint32_t worker) {
 }
 
 void LeaseTable::repair_header(std::vector<TableLine>& changed) {
-  if (std::memcmp(&view().header(), &book().header(), sizeof(TableHeader)) == 0) return;
+  if (std::memcmp(mapping_.data(), book_.data(), sizeof(TableHeader)) == 0) return;
   std::memcpy(mapping_.data(), book_.data(), sizeof(TableHeader));
   changed.push_back({TablePart::Header, 0});
 }

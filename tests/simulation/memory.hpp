@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <ranges>
 #include <utility>
 
 #include "tests/simulation/fiber.hpp"
@@ -28,8 +29,8 @@ class StoreBuffer {
   bool empty() const { return stores_.empty(); }
   /// What this thread itself reads there: its own newest store, if one is waiting.
   const std::uint64_t* newest(const Shared& where) const {
-    for (auto store = stores_.rbegin(); store != stores_.rend(); ++store) {
-      if (store->first == &where) return &store->second;
+    for (const auto& store : stores_ | std::views::reverse) {
+      if (store.first == &where) return &store.second;
     }
     return nullptr;
   }
