@@ -8,7 +8,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "tests/support/fd_store.hpp"
+#include "tools/fd_store/fd_store.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -16,9 +16,11 @@
 #include "tools/demo_program/memory_audit.hpp"
 #include "tools/demo_program/tenant_record.hpp"
 
-namespace leasehold::testing {
-
+namespace leasehold {
 class FdStore;
+}
+
+namespace leasehold::testing {
 
 /// One leasehold-tenant, and what it told so far.
 class Tenant {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 
 #include "ipc/control/event_file.hpp"
 
@@ -22,6 +23,7 @@ Arena::Arena(const Settings& settings, const Cast& cast, const demo::Patience& p
              std::filesystem::path directory)
     : settings_(settings), cast_(cast), patience_(patience), directory_(std::move(directory)) {
   history_.canaries.emplace();
+  if (settings.store) store_ = std::make_unique<FdStore>();
   for (std::uint32_t i = 0; i < settings.workers; ++i) {
     workers_.push_back({.process = {}, .name = fmt::format("w{}", i)});
   }
@@ -70,7 +72,7 @@ Result<void> Arena::take_in_ends() {
   };
   if (const auto status = broker_.take_end()) {
     note_end("broker", broker_, *status);
-    history_.brokers.back().ended_early = true;
+    history_.brokers.back().ended_early = store_ == nullptr;
     view_.reset();
     for (WorkerSlot& slot : workers_) slot.ready = false;  // the next broker knows none of them
   }
@@ -112,13 +114,27 @@ Result<void> Arena::start_missing(bool tenants) {
   return {};
 }
 
+/// With a store the next broker takes up where the last one ended, and lease ids go on.
 Result<void> Arena::start_broker() {
-  const std::string name = fmt::format("broker-{}", history_.brokers.size());
-  history_.brokers.emplace_back();
-  return broker_.start({.argv = {program("leasehold-broker"), "--socket", socket(), "--capacity",
-                                 "64MiB", "--allow-memory-audit", "--fence-patience-ms",
-                                 kFencePatience_ms, "--event-log", directory_ / (name + ".jsonl")},
-                        .log_path = log(name)});
+  const bool takes_up = store_ && !history_.brokers.empty();
+  if (takes_up) {
+    history_.brokers.back().restarts.push_back(clock_.now());
+  } else {
+    history_.brokers.emplace_back();
+  }
+  const std::string name = fmt::format("broker-{}", broker_lives_.size());
+  broker_lives_.push_back(history_.brokers.size() - 1);
+  ChildConfig config{.argv = {program("leasehold-broker"), "--socket", socket(), "--capacity",
+                              "64MiB", "--allow-memory-audit", "--fence-patience-ms",
+                              kFencePatience_ms, "--event-log", directory_ / (name + ".jsonl")},
+                     .log_path = log(name)};
+  if (!store_) return broker_.start(config);
+  const std::filesystem::path state = directory_ / "state";
+  std::error_code ignored;  // the broker says what is wrong with it
+  std::filesystem::create_directory(state, ignored);
+  config.argv.insert(config.argv.end(), {"--state-dir", state});
+  broker_.fill(TRY(store_->start(config)));
+  return {};
 }
 
 /// Tries once; a broker that has just been started takes a moment.
@@ -200,9 +216,11 @@ void Arena::count_deed() {
 }
 
 Result<void> Arena::collect_event_logs() {
-  for (std::size_t i = 0; i < history_.brokers.size(); ++i) {
-    history_.brokers[i].events =
-        TRY(events::read_event_file(directory_ / fmt::format("broker-{}.jsonl", i)));
+  for (std::size_t i = 0; i < broker_lives_.size(); ++i) {
+    auto told = TRY(events::read_event_file(directory_ / fmt::format("broker-{}.jsonl", i)));
+    auto& events = history_.brokers[broker_lives_[i]].events;
+    events.insert(events.end(), std::make_move_iterator(told.begin()),
+                  std::make_move_iterator(told.end()));
   }
   for (std::size_t i = 0; i < history_.workers.size(); ++i) {
     // A worker that ended before it could begin wrote nothing.

@@ -5,7 +5,9 @@
 #include <memory>
 #include <vector>
 
+#include "common/clock.hpp"
 #include "tools/demo_program/patience.hpp"
+#include "tools/fd_store/fd_store.hpp"
 #include "tools/soak_program/cast.hpp"
 #include "tools/soak_program/process_slot.hpp"
 
@@ -72,6 +74,9 @@ class Arena {
   const Cast& cast_;
   const demo::Patience& patience_;
   std::filesystem::path directory_;
+  SystemClock clock_;
+  std::unique_ptr<FdStore> store_;         ///< Nothing without one.
+  std::vector<std::size_t> broker_lives_;  ///< Of each broker process: its index in the history.
   ProcessSlot broker_;
   std::optional<demo::BrokerView> view_;
   std::vector<WorkerSlot> workers_;

@@ -98,6 +98,8 @@ void describe(CLI::App& app, Settings& settings) {
   app.add_option("--max-tokens", settings.max_tokens, "How long each text is")
       ->check(CLI::Range(10, 400))
       ->capture_default_str();
+  app.add_flag("!--no-store", settings.store,
+               "Nobody keeps the broker's descriptors, and it keeps no journal: each starts anew");
   app.add_option("--report", settings.report_path, "Write the summary there, as JSON");
 }
 

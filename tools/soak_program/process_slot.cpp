@@ -5,11 +5,15 @@
 namespace leasehold::soak {
 
 Result<void> ProcessSlot::start(const ChildConfig& config) {
+  fill(TRY(Child::start(config)));
+  return {};
+}
+
+void ProcessSlot::fill(Child child) {
   child_.reset();
-  child_.emplace(TRY(Child::start(config)));
+  child_.emplace(std::move(child));
   stands_for_ = 0;
   was_killed_ = false;
-  return {};
 }
 
 bool ProcessSlot::runs() {

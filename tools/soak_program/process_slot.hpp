@@ -13,6 +13,7 @@ class ProcessSlot {
  public:
   /// Errors: those of Child::start.
   Result<void> start(const ChildConfig& config);
+  void fill(Child child);
 
   bool filled() const { return child_.has_value(); }
   bool runs();  ///< Stopped ones do.

@@ -166,7 +166,7 @@ class Round {
 
   void count() {
     const History& history = arena_.history();
-    tally_.brokers = history.brokers.size();
+    for (const BrokerLife& life : history.brokers) tally_.brokers += 1 + life.restarts.size();
     tally_.workers = history.workers.size();
     tally_.tenants = history.tenants.size();
     tally_.extents_read = history.canaries->extents_read;

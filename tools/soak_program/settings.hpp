@@ -18,6 +18,7 @@ struct Settings {
   std::uint32_t tenants = 6;
   std::uint32_t max_tokens = 120;
   std::uint32_t slow_motion_us = 20;
+  bool store = true;  ///< A service manager keeps descriptors, and the broker has a journal.
   std::optional<std::string> report_path;
 };
 

@@ -1,8 +1,8 @@
 /// A system whose broker can die and be started again, as a service manager would do it.
 #pragma once
 
-#include "tests/support/fd_store.hpp"
 #include "tests/support/system.hpp"
+#include "tools/fd_store/fd_store.hpp"
 
 namespace leasehold::testing {
 

@@ -4,11 +4,10 @@
 #include <catch2/catch.hpp>
 
 #include "broker/fd_keeper.hpp"
-#include "tests/support/fd_store.hpp"
+#include "tools/fd_store/fd_store.hpp"
 #include "tests/support/places.hpp"
 
 using namespace leasehold;
-using testing::FdStore;
 
 namespace {
 

@@ -13,7 +13,7 @@
 
 #include "common/child_process.hpp"
 
-namespace leasehold::testing {
+namespace leasehold {
 
 class FdStore {
  public:
@@ -54,4 +54,4 @@ class FdStore {
   std::jthread collector_;
 };
 
-}  // namespace leasehold::testing
+}  // namespace leasehold

@@ -1,4 +1,4 @@
-#include "tests/support/fd_store.hpp"
+#include "tools/fd_store/fd_store.hpp"
 
 #include <linux/kcmp.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace leasehold::testing {
+namespace leasehold {
 namespace {
 
 constexpr std::size_t kMaxDescriptors = 253;  // SCM_MAX_FD
@@ -162,4 +162,4 @@ void FdStore::keep(const std::string& name, UniqueFd fd) {
   if (!known) entries_.push_back({name, std::move(fd)});
 }
 
-}  // namespace leasehold::testing
+}  // namespace leasehold
