@@ -14,6 +14,8 @@ enum class LaunchSite : std::uint8_t {
   QueryProjection,
   KeyProjection,
   ValueProjection,
+  QueryNorm,
+  KeyNorm,
   QueryRope,
   KeyRope,
   KvAppend,
@@ -21,6 +23,12 @@ enum class LaunchSite : std::uint8_t {
   AttentionMerge,
   AttentionOutput,
   FfnNorm,
+  ExpertRouter,
+  ExpertChoice,
+  ExpertGate,
+  ExpertUp,
+  ExpertDown,
+  ExpertSum,
   FfnGate,
   FfnUp,
   SwiGlu,
@@ -34,11 +42,13 @@ inline constexpr int kLaunchSiteCount = static_cast<int>(LaunchSite::Commit) + 1
 
 constexpr std::string_view name(LaunchSite site) {
   constexpr std::string_view kNames[kLaunchSiteCount] = {
-      "weight_load",    "embedding",        "attention_norm",  "query_projection",
-      "key_projection", "value_projection", "query_rope",      "key_rope",
-      "kv_append",      "attention_scores", "attention_merge", "attention_output",
-      "ffn_norm",       "ffn_gate",         "ffn_up",          "swiglu",
-      "ffn_down",       "output_norm",      "lm_head",         "commit"};
+      "weight_load",     "embedding",        "attention_norm", "query_projection",
+      "key_projection",  "value_projection", "query_norm",     "key_norm",
+      "query_rope",      "key_rope",         "kv_append",      "attention_scores",
+      "attention_merge", "attention_output", "ffn_norm",       "expert_router",
+      "expert_choice",   "expert_gate",      "expert_up",      "expert_down",
+      "expert_sum",      "ffn_gate",         "ffn_up",         "swiglu",
+      "ffn_down",        "output_norm",      "lm_head",        "commit"};
   return kNames[static_cast<unsigned>(site)];
 }
 

@@ -29,6 +29,7 @@ struct BackendLimits {
   std::uint32_t n_heads = 0;
   std::uint32_t head_dim = 0;
   std::uint32_t max_width = 0;  ///< Longest row of any matrix.
+  std::uint32_t n_experts = 0;
   /// For attention's partial results. A step that needs more takes more launches; one row's worth
   /// is always there.
   std::size_t attention_scratch_bytes = 32u << 20;
@@ -47,6 +48,11 @@ class Backend {
   virtual LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) = 0;
   virtual LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) = 0;
   virtual LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) = 0;
+  virtual LaunchStatus expert_choice(const LaunchContext& context,
+                                     const ExpertChoiceArgs& args) = 0;
+  virtual LaunchStatus expert_matmul(const LaunchContext& context,
+                                     const ExpertMatmulArgs& args) = 0;
+  virtual LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) = 0;
   virtual LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) = 0;
 
   /// Forgets what launches left in the backend's own scratch, for when a tenant died in the step.

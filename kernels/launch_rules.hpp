@@ -35,6 +35,11 @@ inline const float* selected_row(const MatmulArgs& args, std::uint32_t i) {
   return args.x + std::size_t{row} * args.weight.n_in;
 }
 
+/// The row of x behind an item of an expert matmul.
+inline const float* item_row(const ExpertMatmulArgs& args, std::uint32_t item) {
+  return args.x + std::size_t{item / args.items_per_x} * args.weight.n_in;
+}
+
 /// Row `index` of a matrix, for as long as the permit lasts.
 inline const std::byte* matrix_row(const LaunchPermit& permit, const WeightMatrix& matrix,
                                    std::uint32_t index) {
@@ -43,6 +48,15 @@ inline const std::byte* matrix_row(const LaunchPermit& permit, const WeightMatri
 
 inline void expect_within(const BackendLimits& limits, const LaunchContext& context) {
   expects(context.rows.size() <= limits.max_rows, "a step has at most max_rows rows");
+}
+
+inline void expect_within(const BackendLimits& limits, const LaunchContext& context,
+                          const ExpertMatmulArgs& args) {
+  expect_within(limits, context);
+  expects(args.weight.n_in <= limits.max_width, "matrix rows are at most max_width long");
+  expects(args.batch.first.size() > 1 && args.n_experts() <= limits.n_experts,
+          "experts fit the backend's limits");
+  expects(args.batch.first.back() == args.batch.items.size(), "every item has its expert");
 }
 
 inline void expect_within(const BackendLimits& limits, const LaunchContext& context,

@@ -56,17 +56,18 @@ struct EmbeddingArgs {
   float* out;                  ///< [n_rows, n_embd]
 };
 
-/// out = x / sqrt(mean(x²) + epsilon) * weight, per row (Zhang & Sennrich 2019).
+/// out = x / sqrt(mean(x²) + epsilon) * weight, per vector (Zhang & Sennrich 2019).
 struct RmsNormArgs {
   LaunchSite site;
-  const float* x;              ///< [n_rows, width]
+  const float* x;              ///< [n_rows, n_vectors, width]
   Leased<const float> weight;  ///< [width]
-  float* out;                  ///< [n_rows, width]; may be x
+  float* out;                  ///< [n_rows, n_vectors, width]; may be x
   std::uint32_t width;
   float epsilon;
+  std::uint32_t n_vectors = 1;  ///< Of a row: its heads, where each is normed by itself.
 };
 
-/// out[i, :] (+)= W · x[select[i], :]
+/// out[i, :] (+)= W · x[select[i], :] (+ bias)
 struct MatmulArgs {
   LaunchSite site;
   WeightMatrix weight;      ///< [n_out, n_in]
@@ -75,6 +76,7 @@ struct MatmulArgs {
   bool accumulate = false;  ///< Add to out (a residual) instead of storing.
   /// Which rows of x take part, ascending; empty means all of them.
   std::span<const std::uint32_t> select = {};
+  Leased<const float> bias = {};  ///< [n_out], added to the product first; none when empty.
 };
 
 /// Rotates the first `rope_dim` elements of each head in place (Su et al. 2021).
@@ -139,6 +141,45 @@ struct SwiGluArgs {
   float* gate;      ///< [n_rows, width]
   const float* up;  ///< [n_rows, width]
   std::uint32_t width;
+};
+
+/// Which experts each row goes through, and with what weight (numerics/expert_choice.hpp).
+struct ExpertChoiceArgs {
+  const float* scores;  ///< [n_rows, n_experts], of the router
+  std::uint32_t n_experts;
+  std::uint32_t n_used;   ///< 1 … n_experts
+  bool weights_sum_to_1;  ///< Of the chosen; else their shares among all experts.
+  std::uint32_t* chosen;  ///< [n_rows, n_used]: different experts, the heaviest first
+  float* weights;         ///< [n_rows, n_used]
+};
+
+/// The *items* of a step, a row's k-th expert each, item = row · n_used + k, by their expert.
+struct ExpertItems {
+  std::span<const std::uint32_t> items;  ///< All of them: expert by expert, ascending in each.
+  std::span<const std::uint32_t> first;  ///< [n_experts + 1]: where each expert's items start.
+};
+
+/// out[i, :] = W of item i's expert · x[i / items_per_x, :]
+struct ExpertMatmulArgs {
+  LaunchSite site;
+  WeightMatrix weight;  ///< [n_experts · n_out, n_in]: one matrix after the other
+  ExpertItems batch;
+  const float* x;             ///< [n_items / items_per_x, n_in]
+  std::uint32_t items_per_x;  ///< n_used where a row goes to all its experts, 1 behind them.
+  float* out;                 ///< [n_items, n_out]
+
+  std::uint32_t n_experts() const { return static_cast<std::uint32_t>(batch.first.size() - 1); }
+  std::uint32_t n_out() const { return weight.n_out / n_experts(); }
+};
+
+/// out[r, :] += Σ_k weight(r, k) · x[r, k, :], k ascending, one fma each.
+struct WeightedSumArgs {
+  const float* x;        ///< [n_rows, n_terms, width]
+  const float* weights;  ///< [n_rows, n_terms]
+  float* out;            ///< [n_rows, width]
+  std::uint32_t n_terms;
+  std::uint32_t width;
+  bool is_gate = false;  ///< weight(r, k) is the sigmoid of what `weights` holds.
 };
 
 /// Raw bytes into or out of leased memory: loading weights today, swap and adoption later.

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/avx2/attention.hpp"
 #include "kernels/cpu/avx2/rows.hpp"
+#include "kernels/cpu/dot_batch.hpp"
 #include "kernels/cpu/tiling.hpp"
 
 namespace leasehold {
@@ -21,28 +22,6 @@ std::size_t partials_per_wave(const BackendLimits& limits) {
   const std::size_t affordable =
       limits.attention_scratch_bytes / (partial_floats(limits.head_dim) * sizeof(float));
   return std::max(per_row, std::min(per_row * limits.max_rows, affordable));
-}
-
-/// A row of weights as floats: in place when that is how it is stored.
-const float* row_as_floats(const WeightMatrix& matrix, const std::byte* source, float* buffer) {
-  if (matrix.type == TensorType::F32) return reinterpret_cast<const float*>(source);
-  avx2::dequantize_row(matrix.type, source, buffer, matrix.n_in);
-  return buffer;
-}
-
-/// One weight row against a span of batch rows.
-void dot_batch(const MatmulArgs& args, const float* weights, std::uint32_t output, Span32 batch) {
-  for (std::uint32_t first = batch.begin; first < batch.end; first += avx2::kDotGroup) {
-    const std::uint32_t n_rows = std::min(avx2::kDotGroup, batch.end - first);
-    const float* x[avx2::kDotGroup] = {};
-    float dots[avx2::kDotGroup];
-    for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = selected_row(args, first + i);
-    avx2::dot_group(weights, x, n_rows, args.weight.n_in, dots);
-    for (std::uint32_t i = 0; i < n_rows; ++i) {
-      float& out = args.out[std::size_t{first + i} * args.weight.n_out + output];
-      out = args.accumulate ? out + dots[i] : dots[i];
-    }
-  }
 }
 
 }  // namespace
@@ -67,7 +46,8 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       weight_rows_(weight_stride_ * launcher_.threads()),
       max_partials_(partials_per_wave(limits)),
       partials_(max_partials_ * partial_floats(limits.head_dim)),
-      first_partial_(limits.max_rows + 1) {}
+      first_partial_(limits.max_rows + 1),
+      first_tile_(limits.n_experts + 1) {}
 
 /// Tiles of whole rows: `row(permit, r)` for each row of the step.
 template <class Row>
@@ -95,13 +75,18 @@ LaunchStatus CpuBackend::embedding(const LaunchContext& context, const Embedding
 }
 
 LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
-  return each_row(context, label(context, args.site), args.width * kMacsPerElement,
+  const auto norm_vector = [&](const LaunchPermit& permit, std::size_t vector) {
+    avx2::rms_norm_row({.x = args.x + vector * args.width,
+                        .weight = permit.open(args.weight),
+                        .out = args.out + vector * args.width,
+                        .width = args.width,
+                        .epsilon = args.epsilon});
+  };
+  return each_row(context, label(context, args.site),
+                  std::uint64_t{args.n_vectors} * args.width * kMacsPerElement,
                   [&](const LaunchPermit& permit, std::size_t r) {
-                    avx2::rms_norm_row({.x = args.x + r * args.width,
-                                        .weight = permit.open(args.weight),
-                                        .out = args.out + r * args.width,
-                                        .width = args.width,
-                                        .epsilon = args.epsilon});
+                    for (std::uint32_t v = 0; v < args.n_vectors; ++v)
+                      norm_vector(permit, r * args.n_vectors + v);
                   });
 }
 
@@ -111,15 +96,22 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
   const std::uint32_t n_batch = selected_rows(context, args);
   if (n_batch == 0) return {context.gates->all()};
   const MatmulTiles tiles = MatmulTiles::plan(args.weight.n_out, args.weight.n_in, n_batch);
-  return launcher_.run(context, label(context, args.site), tiles.count(),
-                       [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t tile) {
-                         const Span32 outputs = tiles.outputs(tile);
-                         for (std::uint32_t o = outputs.begin; o < outputs.end; ++o) {
-                           const std::byte* source = matrix_row(permit, args.weight, o);
-                           dot_batch(args, row_as_floats(args.weight, source, weight_row(thread)),
-                                     o, tiles.batch(tile));
-                         }
-                       });
+  const auto row_of = [&](std::uint32_t i) { return selected_row(args, i); };
+  const auto run_tile = [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t tile) {
+    const Span32 outputs = tiles.outputs(tile);
+    for (std::uint32_t o = outputs.begin; o < outputs.end; ++o) {
+      const float* weights =
+          row_as_floats(args.weight, matrix_row(permit, args.weight, o), weight_row(thread));
+      const float* bias = args.bias ? permit.open(args.bias) + o : nullptr;
+      dot_batch(weights, args.weight.n_in, tiles.batch(tile), row_of,
+                [&](std::uint32_t i, float dot) {
+                  float& out = args.out[std::size_t{i} * args.weight.n_out + o];
+                  const float product = bias != nullptr ? dot + *bias : dot;
+                  out = args.accumulate ? out + product : product;
+                });
+    }
+  };
+  return launcher_.run(context, label(context, args.site), tiles.count(), run_tile);
 }
 
 LaunchStatus CpuBackend::rope(const LaunchContext& context, const RopeArgs& args) {

@@ -28,6 +28,9 @@ class CpuBackend final : public Backend {
   LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
+  LaunchStatus expert_choice(const LaunchContext& context, const ExpertChoiceArgs& args) override;
+  LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
+  LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
   void scrub_scratch() override;
   std::vector<std::uint64_t> units_run() const override { return launcher_.units_run(); }
@@ -55,6 +58,7 @@ class CpuBackend final : public Backend {
   std::size_t max_partials_;                  // partials of one wave
   std::vector<float> partials_;               // [max_partials_, partial_floats(head_dim)]
   std::vector<std::uint32_t> first_partial_;  // [max_rows + 1], of the running wave
+  std::vector<std::uint32_t> first_tile_;     // [n_experts + 1], of the running expert matmul
 };
 
 }  // namespace leasehold

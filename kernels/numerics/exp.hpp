@@ -48,6 +48,10 @@ inline float exp_f32(float x) {
   return p * e::power_of_two(half) * e::power_of_two(whole - half);
 }
 
+inline float sigmoid(float x) {
+  return 1.0F / (1.0F + exp_f32(-x));
+}
+
 /// x · sigmoid(x) (Elfwing et al. 2017).
 inline float silu(float x) {
   return x / (1.0F + exp_f32(-x));

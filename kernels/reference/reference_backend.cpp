@@ -43,16 +43,6 @@ ReferenceBackend::ReferenceBackend(const BackendLimits& limits, const ThreadGate
       partials_(std::size_t{partition_count(limits.max_context)} *
                 partial_floats(limits.head_dim)) {}
 
-/// Runs `unit(permit, i)` for i in [0, count) while anything is left to run it for.
-template <class Unit>
-LaunchStatus ReferenceBackend::each_unit(const LaunchContext& context, UnitLabel label,
-                                         std::size_t count, Unit&& unit) {
-  SequenceMask live = context.gates->all();
-  for (std::size_t i = 0; i < count && live != 0; ++i)
-    live &= gate_.run(*context.gates, label, [&](const LaunchPermit& permit) { unit(permit, i); });
-  return {live};
-}
-
 LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
   expect_within(limits_, context);
   return each_unit(context, label(context, LaunchSite::Embedding), context.rows.size(),
@@ -66,15 +56,15 @@ LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const Emb
 
 LaunchStatus ReferenceBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
   expect_within(limits_, context);
-  const auto norm_row = [&](const LaunchPermit& permit, std::size_t r) {
+  const auto norm = [&](const LaunchPermit& permit, std::size_t vector) {
     const float* weight = permit.open(args.weight);
-    const float* x = args.x + r * args.width;
-    float* out = args.out + r * args.width;
+    const float* x = args.x + vector * args.width;
+    float* out = args.out + vector * args.width;
     const float mean = ordered_dot(x, x, args.width) / static_cast<float>(args.width);
     const float factor = 1.0F / std::sqrt(mean + args.epsilon);
     for (std::uint32_t i = 0; i < args.width; ++i) out[i] = (x[i] * factor) * weight[i];
   };
-  return each_unit(context, label(context, args.site), context.rows.size(), norm_row);
+  return each_unit(context, label(context, args.site), context.rows.size() * args.n_vectors, norm);
 }
 
 LaunchStatus ReferenceBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
@@ -87,7 +77,8 @@ LaunchStatus ReferenceBackend::matmul(const LaunchContext& context, const Matmul
     for (std::uint32_t i = 0; i < n_selected; ++i) {
       float& out = args.out[std::size_t{i} * args.weight.n_out + o];
       const float dot = ordered_dot(row_.data(), selected_row(args, i), args.weight.n_in);
-      out = args.accumulate ? out + dot : dot;
+      const float product = args.bias ? dot + permit.open(args.bias)[o] : dot;
+      out = args.accumulate ? out + product : product;
     }
   };
   const std::uint32_t units = n_selected == 0 ? 0 : args.weight.n_out;

@@ -21,14 +21,24 @@ class ReferenceBackend final : public Backend {
   LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
+  LaunchStatus expert_choice(const LaunchContext& context, const ExpertChoiceArgs& args) override;
+  LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
+  LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
   void scrub_scratch() override;
   std::vector<std::uint64_t> units_run() const override { return {gate_.units_run()}; }
 
  private:
+  /// Runs `unit(permit, i)` for i in [0, count) while anything is left to run it for.
   template <class Unit>
   LaunchStatus each_unit(const LaunchContext& context, UnitLabel label, std::size_t count,
-                         Unit&& unit);
+                         Unit&& unit) {
+    SequenceMask live = context.gates->all();
+    for (std::size_t i = 0; i < count && live != 0; ++i)
+      live &=
+          gate_.run(*context.gates, label, [&](const LaunchPermit& permit) { unit(permit, i); });
+    return {live};
+  }
   void score_partition(const float* q, const AttentionArgs& args, const std::byte* const* blocks,
                        std::uint32_t n_positions, float* partial);
 

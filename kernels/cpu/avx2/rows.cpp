@@ -112,6 +112,14 @@ void swiglu(float* gate, const float* up, std::size_t n) {
   for (; i < n; ++i) gate[i] = silu(gate[i]) * up[i];
 }
 
+void add_scaled(float weight, const float* x, float* out, std::size_t n) {
+  const __m256 weights = _mm256_set1_ps(weight);
+  std::size_t i = 0;
+  for (; i + kWidth <= n; i += kWidth)
+    _mm256_storeu_ps(out + i, _mm256_fmadd_ps(weights, load8(x + i), load8(out + i)));
+  for (; i < n; ++i) out[i] = std::fma(weight, x[i], out[i]);
+}
+
 void rope_head(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style) {
   // Scalar: a head is turned once for the thousands of products it then takes part in.
   for (std::uint32_t i = 0; i < rope_dim / 2; ++i) {

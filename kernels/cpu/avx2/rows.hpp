@@ -34,6 +34,10 @@ struct NormRow {
 /// gate[i] = silu(gate[i])·up[i]
 [[gnu::target("avx2,fma,f16c")]] void swiglu(float* gate, const float* up, std::size_t n);
 
+/// out[i] = fma(weight, x[i], out[i])
+[[gnu::target("avx2,fma,f16c")]] void add_scaled(float weight, const float* x, float* out,
+                                                 std::size_t n);
+
 /// Turns one head by its row's angles.
 [[gnu::target("avx2,fma,f16c")]] void rope_head(float* head,           // [head_dim]
                                                 const float* cos_sin,  // [rope_dim/2, 2]

@@ -47,7 +47,10 @@ struct MatmulCase {
                random_width(random, type)),
         rows(plain_rows(static_cast<std::uint32_t>(1 + random.below(40)))),
         x(random_floats(random, rows.size() * weight.n_in)),
-        accumulate(random.below(2) == 1) {
+        accumulate(random.below(2) == 1),
+        bias(random.below(2) == 1 ? random_floats(random, weight.n_out) : std::vector<float>{}),
+        bias_memory(weight.n_out * sizeof(float)) {
+    bias_memory.fill<float>(bias);
     if (random.below(2) == 1)
       for (std::uint32_t r = 0; r < rows.size(); ++r)
         if (r + 1 == rows.size() || random.below(3) == 0) select.push_back(r);
@@ -62,9 +65,13 @@ struct MatmulCase {
                                       .x = x.data(),
                                       .out = out.data(),
                                       .accumulate = accumulate,
-                                      .select = select});
+                                      .select = select,
+                                      .bias = bias_view()});
     });
     return out;
+  }
+  Leased<const float> bias_view() const {
+    return bias.empty() ? Leased<const float>() : bias_memory.at().as<const float>();
   }
 
   TensorType type;
@@ -72,6 +79,8 @@ struct MatmulCase {
   std::vector<RowRef> rows;
   std::vector<float> x;
   bool accumulate;
+  std::vector<float> bias;  // [n_out], or empty
+  LeasedMemory bias_memory;
   std::vector<std::uint32_t> select;
   std::vector<float> before;
 };
@@ -83,15 +92,17 @@ struct Expected {
 
 Expected expected_dot(const MatmulCase& c, std::size_t i, std::uint32_t output) {
   const std::size_t row = c.select.empty() ? i : c.select[i];
-  double sum = c.accumulate ? c.before[i * c.weight.n_out + output] : 0.0;
-  double magnitude = std::abs(sum);
+  const double before = c.accumulate ? c.before[i * c.weight.n_out + output] : 0.0;
+  const double bias = c.bias.empty() ? 0.0 : c.bias[output];
+  double sum = before + bias;
+  double magnitude = std::abs(before) + std::abs(bias);
   for (std::uint32_t k = 0; k < c.weight.n_in; ++k) {
     const double product = c.weight.at(output, k) * c.x[row * c.weight.n_in + k];
     sum += product;
     magnitude += std::abs(product);
   }
-  // At most one rounding per element of a lane and per fold.
-  return {sum, magnitude * (c.weight.n_in / 32.0 + 7) * 0x1p-24};
+  // At most one rounding per element of a lane, per fold, and for the bias and what was there.
+  return {sum, magnitude * (c.weight.n_in / 32.0 + 8) * 0x1p-24};
 }
 
 }  // namespace
@@ -221,15 +232,20 @@ TEST_CASE("backend: an embedding is the token's row of the table, exactly") {
   }
 }
 
-TEST_CASE("backend: rms_norm is what doubles say and has the reference's bits, in place too") {
+TEST_CASE(
+    "backend: rms_norm, of rows or of each head, is what doubles say and has the reference's bits, "
+    "in place too") {
   const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
   SeededRandom random(test_seed() + 500);
   Rig rig(threads);
   Rig reference(0);
   for (int shape = 0; shape < kShapes; ++shape) {
     const auto rows = plain_rows(static_cast<std::uint32_t>(1 + random.below(40)));
-    const auto width = static_cast<std::uint32_t>(1 + random.below(1000));
-    const auto x = random_floats(random, rows.size() * width, 5.0F);
+    const bool by_head = shape % 3 == 0;
+    const auto width = static_cast<std::uint32_t>(1 + random.below(by_head ? 96 : 1000));
+    const auto n_vectors = static_cast<std::uint32_t>(by_head ? 2 + random.below(7) : 1);
+    const std::size_t n_all = rows.size() * n_vectors;
+    const auto x = random_floats(random, n_all * width, 5.0F);
     const auto weight = random_floats(random, width);
     LeasedMemory memory(width * sizeof(float));
     memory.fill<float>(weight);
@@ -241,15 +257,16 @@ TEST_CASE("backend: rms_norm is what doubles say and has the reference's bits, i
                                           .weight = memory.at().as<const float>(),
                                           .out = out.data(),
                                           .width = width,
-                                          .epsilon = 1e-5F});
+                                          .epsilon = 1e-5F,
+                                          .n_vectors = n_vectors});
       });
       return out;
     };
     const auto out = on(rig, false);
-    CAPTURE(threads, shape, width, rows.size());
+    CAPTURE(threads, shape, width, n_vectors, rows.size());
     REQUIRE(first_difference(out, on(reference, false)) == -1);
     REQUIRE(first_difference(out, on(rig, true)) == -1);
-    for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t r = 0; r < n_all; ++r) {
       double squares = 0;
       for (std::uint32_t i = 0; i < width; ++i) squares += std::pow(double{x[r * width + i]}, 2);
       for (std::uint32_t i = 0; i < width; i += 13) {

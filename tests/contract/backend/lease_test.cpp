@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "kernels/expert_groups.hpp"
 #include "tests/contract/backend/rig.hpp"
 
 namespace leasehold::testing {
@@ -94,6 +95,29 @@ class SmallStep {
     all[LaunchSite::SwiGlu] = [this](Backend& b, const GateSet& g) {
       return b.swiglu(context(g), {.gate = out.data(), .up = x_.data(), .width = kWidth});
     };
+    all[LaunchSite::ExpertChoice] = [this](Backend& b, const GateSet& g) {
+      return b.expert_choice(context(g), {.scores = x_.data(),
+                                          .n_experts = 4,
+                                          .n_used = 1,
+                                          .weights_sum_to_1 = true,
+                                          .chosen = chosen_.data(),
+                                          .weights = expert_weights_.data()});
+    };
+    all[LaunchSite::ExpertUp] = [this](Backend& b, const GateSet& g) {
+      return b.expert_matmul(context(g), {.site = LaunchSite::ExpertUp,
+                                          .weight = weight.view(),
+                                          .batch = groups_.sort(chosen_),
+                                          .x = x_.data(),
+                                          .items_per_x = 1,
+                                          .out = out.data()});
+    };
+    all[LaunchSite::ExpertSum] = [this](Backend& b, const GateSet& g) {
+      return b.weighted_sum(context(g), {.x = x_.data(),
+                                         .weights = expert_weights_.data(),
+                                         .out = out.data(),
+                                         .n_terms = 1,
+                                         .width = kWidth});
+    };
     return all;
   }
 
@@ -124,6 +148,9 @@ class SmallStep {
   std::vector<float> x_;
   std::vector<float> q_;
   std::vector<float> k_;
+  std::vector<std::uint32_t> chosen_ = std::vector<std::uint32_t>(rows.size(), 2);
+  std::vector<float> expert_weights_ = std::vector<float>(rows.size(), 1.0F);
+  ExpertGroups groups_{4, rows.size()};
 };
 
 /// Calls `act` at the n-th unit of the run and counts what each thread began after it returned.
@@ -289,6 +316,9 @@ TEST_CASE("backend: every unit announces what it can reach") {
       {LaunchSite::AttentionScores, Touches::TenantMemory},
       {LaunchSite::AttentionMerge, Touches::WeightsAndScratch},
       {LaunchSite::FfnNorm, Touches::WeightsAndScratch},
+      {LaunchSite::ExpertChoice, Touches::WeightsAndScratch},
+      {LaunchSite::ExpertUp, Touches::WeightsAndScratch},
+      {LaunchSite::ExpertSum, Touches::WeightsAndScratch},
       {LaunchSite::FfnUp, Touches::WeightsAndScratch},
       {LaunchSite::SwiGlu, Touches::WeightsAndScratch},
       {LaunchSite::Commit, Touches::TenantMemory}};

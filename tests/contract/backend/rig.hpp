@@ -18,6 +18,7 @@ inline constexpr BackendLimits kLimits{.max_rows = 48,
                                        .n_heads = 8,
                                        .head_dim = 96,
                                        .max_width = 1024,
+                                       .n_experts = 16,
                                        .attention_scratch_bytes = 16 * 1024};
 
 /// By threads: 0 is the reference backend, n > 0 the CPU backend with n threads.

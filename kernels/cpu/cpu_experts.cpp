@@ -1,0 +1,84 @@
+/// Mixture of experts on the CPU backend: the choice by rows, the products expert by expert.
+#include <algorithm>
+
+#include "kernels/cpu/cpu_backend.hpp"
+#include "kernels/cpu/dot_batch.hpp"
+#include "kernels/numerics/expert_choice.hpp"
+
+namespace leasehold {
+
+LaunchStatus CpuBackend::expert_choice(const LaunchContext& context, const ExpertChoiceArgs& args) {
+  expect_within(limits_, context);
+  const auto n_rows = static_cast<std::uint32_t>(context.rows.size());
+  const std::uint32_t per_tile =
+      items_per_tile(std::uint64_t{args.n_experts} * (kMacsPerExp + args.n_used * kMacsPerElement));
+  return launcher_.run(context, label(context, LaunchSite::ExpertChoice),
+                       tiles_for(n_rows, per_tile),
+                       [&](const LaunchPermit&, std::uint32_t, std::uint32_t tile) {
+                         const Span32 span = tile_span(tile, per_tile, n_rows);
+                         for (std::uint32_t r = span.begin; r < span.end; ++r)
+                           choose_experts(args, r);
+                       });
+}
+
+/// Tiles are those of one matmul per expert over its own items; an expert without items has none.
+LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) {
+  expect_within(limits_, context, args);
+  const std::uint32_t n_experts = args.n_experts();
+  const std::uint32_t n_out = args.n_out();
+  const auto tiles_of = [&](std::uint32_t expert) {
+    return MatmulTiles::plan(n_out, args.weight.n_in,
+                             args.batch.first[expert + 1] - args.batch.first[expert]);
+  };
+  first_tile_[0] = 0;
+  for (std::uint32_t e = 0; e < n_experts; ++e) {
+    const bool is_used = args.batch.first[e + 1] > args.batch.first[e];
+    first_tile_[e + 1] = first_tile_[e] + (is_used ? tiles_of(e).count() : 0);
+  }
+  const auto run_tile = [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t tile) {
+    const auto last = first_tile_.begin() + n_experts + 1;
+    const auto expert = static_cast<std::uint32_t>(
+        std::upper_bound(first_tile_.begin(), last, tile) - first_tile_.begin() - 1);
+    const MatmulTiles tiles = tiles_of(expert);
+    const std::uint32_t* items = args.batch.items.data() + args.batch.first[expert];
+    const Span32 outputs = tiles.outputs(tile - first_tile_[expert]);
+    for (std::uint32_t o = outputs.begin; o < outputs.end; ++o) {
+      const float* weights = row_as_floats(
+          args.weight, matrix_row(permit, args.weight, expert * n_out + o), weight_row(thread));
+      dot_batch(
+          weights, args.weight.n_in, tiles.batch(tile - first_tile_[expert]),
+          [&](std::uint32_t i) { return item_row(args, items[i]); },
+          [&](std::uint32_t i, float dot) { args.out[std::size_t{items[i]} * n_out + o] = dot; });
+    }
+  };
+  return launcher_.run(context, label(context, args.site), first_tile_[n_experts], run_tile);
+}
+
+/// Rows may be longer than a tile, so elements are cut without regard to rows.
+LaunchStatus CpuBackend::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
+  expect_within(limits_, context);
+  const std::size_t n = context.rows.size() * args.width;
+  expects(n <= UINT32_MAX, "a step's activations are counted in 32 bits");
+  const auto add_terms = [&](std::uint32_t row, std::uint32_t column, std::uint32_t count) {
+    for (std::uint32_t k = 0; k < args.n_terms; ++k) {
+      const std::size_t term = std::size_t{row} * args.n_terms + k;
+      const float weight = args.weights[term];
+      avx2::add_scaled(args.is_gate ? sigmoid(weight) : weight, args.x + term * args.width + column,
+                       args.out + std::size_t{row} * args.width + column, count);
+    }
+  };
+  const std::uint32_t per_tile = items_per_tile(std::uint64_t{args.n_terms} * kMacsPerElement);
+  const auto run_tile = [&](const LaunchPermit&, std::uint32_t, std::uint32_t tile) {
+    const Span32 span = tile_span(tile, per_tile, static_cast<std::uint32_t>(n));
+    for (std::uint32_t at = span.begin; at < span.end;) {
+      const std::uint32_t column = at % args.width;
+      const std::uint32_t count = std::min(args.width - column, span.end - at);
+      add_terms(at / args.width, column, count);
+      at += count;
+    }
+  };
+  return launcher_.run(context, label(context, LaunchSite::ExpertSum), tiles_for(n, per_tile),
+                       run_tile);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,44 @@
+/// The items of a step, sorted by the expert each goes to.
+///
+/// Between the launch that chooses and those that compute. Threads: one.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "common/expects.hpp"
+#include "kernels/op_args.hpp"
+
+namespace leasehold {
+
+class ExpertGroups {
+ public:
+  /// Room for `max_items`, so that no step allocates.
+  ExpertGroups(std::uint32_t n_experts, std::size_t max_items) : first_(n_experts + 1) {
+    items_.reserve(max_items);
+  }
+
+  /// Of item i, `chosen[i]` is the expert. Counting sort: stable, so items ascend in each group.
+  ExpertItems sort(std::span<const std::uint32_t> chosen) {
+    std::ranges::fill(first_, 0u);
+    for (const std::uint32_t expert : chosen) {
+      expects(expert + 1 < first_.size(), "a chosen expert is one of the model's");
+      ++first_[expert + 1];
+    }
+    for (std::size_t e = 1; e < first_.size(); ++e) first_[e] += first_[e - 1];
+    items_.resize(chosen.size());
+    for (std::size_t i = chosen.size(); i-- > 0;)
+      items_[--first_[chosen[i] + 1]] = static_cast<std::uint32_t>(i);
+    // Each end has moved down to its group's start, one place too far to the right.
+    std::shift_left(first_.begin(), first_.end(), 1);
+    first_.back() = static_cast<std::uint32_t>(items_.size());
+    return {.items = items_, .first = first_};
+  }
+
+ private:
+  std::vector<std::uint32_t> items_;  // [n_items]
+  std::vector<std::uint32_t> first_;  // [n_experts + 1]
+};
+
+}  // namespace leasehold

@@ -1,0 +1,58 @@
+/// Which experts a row goes through: the softmax of its router scores, and the highest of them.
+///
+/// Source: Shazeer et al. 2017 (top-k gating); Jiang et al. 2024 (Mixtral): the weights of the
+/// chosen are their shares among the chosen, which is the softmax over these alone. Models of the
+/// Qwen2 family take their shares among all experts.
+///
+/// A choice is made by comparing scores and breaks ties by the lower index, so it is the same on
+/// every path; a score that is no number loses to every other, and still n_used different experts
+/// are chosen. C++20-clean.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/numerics/exp.hpp"
+#include "kernels/numerics/ordered_sum.hpp"
+#include "kernels/op_args.hpp"
+
+namespace leasehold {
+
+/// `a` stands before `b` in a row's choice.
+inline bool is_chosen_before(const float* scores, std::uint32_t a, std::uint32_t b) {
+  const bool a_is_number = scores[a] == scores[a];
+  const bool b_is_number = scores[b] == scores[b];
+  if (!a_is_number || !b_is_number) return a_is_number == b_is_number ? a < b : a_is_number;
+  return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+}
+
+/// The n_used that come first, in order: each is the first of those behind the one before it.
+inline void choose_highest(const float* scores, std::uint32_t n_experts, std::uint32_t n_used,
+                           std::uint32_t* chosen) {
+  for (std::uint32_t k = 0; k < n_used; ++k) {
+    std::uint32_t best = n_experts;
+    for (std::uint32_t e = 0; e < n_experts; ++e) {
+      const bool is_left = k == 0 || is_chosen_before(scores, chosen[k - 1], e);
+      if (is_left && (best == n_experts || is_chosen_before(scores, e, best))) best = e;
+    }
+    chosen[k] = best;
+  }
+}
+
+/// Row `r` of a step. Everything is relative to the highest score, so nothing overflows. The terms
+/// of the sum join lanes as in ordered_sum: of all experts by their index, of the chosen by rank.
+inline void choose_experts(const ExpertChoiceArgs& args, std::size_t r) {
+  const float* scores = args.scores + r * args.n_experts;
+  std::uint32_t* chosen = args.chosen + r * args.n_used;
+  float* weights = args.weights + r * args.n_used;
+  choose_highest(scores, args.n_experts, args.n_used, chosen);
+  const float highest = scores[chosen[0]];
+  const std::uint32_t n_terms = args.weights_sum_to_1 ? args.n_used : args.n_experts;
+  float lanes[kSumLanes] = {};
+  for (std::uint32_t i = 0; i < n_terms; ++i)
+    lanes[i % kSumLanes] += exp_f32(scores[args.weights_sum_to_1 ? chosen[i] : i] - highest);
+  const float sum = fold_lanes(lanes);
+  for (std::uint32_t k = 0; k < args.n_used; ++k)
+    weights[k] = exp_f32(scores[chosen[k]] - highest) / sum;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,53 @@
+/// Mixture of experts on the reference backend.
+#include "kernels/launch_rules.hpp"
+#include "kernels/numerics/expert_choice.hpp"
+#include "kernels/quant/dequantize.hpp"
+#include "kernels/reference/reference_backend.hpp"
+
+namespace leasehold {
+
+LaunchStatus ReferenceBackend::expert_choice(const LaunchContext& context,
+                                             const ExpertChoiceArgs& args) {
+  expect_within(limits_, context);
+  return each_unit(context, label(context, LaunchSite::ExpertChoice), context.rows.size(),
+                   [&](const LaunchPermit&, std::size_t r) { choose_experts(args, r); });
+}
+
+LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
+                                             const ExpertMatmulArgs& args) {
+  expect_within(limits_, context, args);
+  const std::uint32_t n_out = args.n_out();
+  SequenceMask live = context.gates->all();
+  for (std::uint32_t expert = 0; expert < args.n_experts() && live != 0; ++expert) {
+    const auto items = args.batch.items.subspan(
+        args.batch.first[expert], args.batch.first[expert + 1] - args.batch.first[expert]);
+    const auto weight_row = [&](const LaunchPermit& permit, std::size_t o) {
+      const auto index = static_cast<std::uint32_t>(expert * n_out + o);
+      dequantize_row(args.weight.type, matrix_row(permit, args.weight, index), row_.data(),
+                     args.weight.n_in);
+      for (const std::uint32_t item : items)
+        args.out[std::size_t{item} * n_out + o] =
+            ordered_dot(row_.data(), item_row(args, item), args.weight.n_in);
+    };
+    const std::uint32_t units = items.empty() ? 0 : n_out;
+    live &= each_unit(context, label(context, args.site), units, weight_row).live;
+  }
+  return {live};
+}
+
+LaunchStatus ReferenceBackend::weighted_sum(const LaunchContext& context,
+                                            const WeightedSumArgs& args) {
+  expect_within(limits_, context);
+  const auto sum_row = [&](const LaunchPermit&, std::size_t r) {
+    float* out = args.out + r * args.width;
+    for (std::uint32_t k = 0; k < args.n_terms; ++k) {
+      const std::size_t term = r * args.n_terms + k;
+      const float weight = args.is_gate ? sigmoid(args.weights[term]) : args.weights[term];
+      for (std::uint32_t i = 0; i < args.width; ++i)
+        out[i] = std::fma(weight, args.x[term * args.width + i], out[i]);
+    }
+  };
+  return each_unit(context, label(context, LaunchSite::ExpertSum), context.rows.size(), sum_row);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,249 @@
+/// Mixture of experts: who is chosen, what each expert makes of its rows, and the sum of it.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "kernels/expert_groups.hpp"
+#include "tests/contract/backend/rig.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr int kShapes = 16;
+
+std::uint32_t between(SeededRandom& random, std::uint32_t low, std::uint32_t high) {
+  return low + static_cast<std::uint32_t>(random.below(high - low + 1));
+}
+
+/// Rows of as many sequences; all of them must still be live afterwards.
+template <class Launch>
+void run_step(Rig& rig, std::uint32_t n_rows, Launch&& launch) {
+  std::vector<RowRef> rows;
+  for (std::uint32_t i = 0; i < n_rows; ++i) rows.push_back({.sequence = i, .position = 0});
+  const auto gates = rig.table.step(n_rows);
+  const LaunchStatus status =
+      launch(*rig.backend, LaunchContext{.gates = gates.get(), .rows = rows, .layer = 1});
+  REQUIRE(status.live == gates->all());
+}
+
+struct Choice {
+  std::vector<std::uint32_t> chosen;
+  std::vector<float> weights;
+};
+
+struct ChoiceCase {
+  explicit ChoiceCase(SeededRandom& random)
+      : n_rows(between(random, 1, 40)),
+        n_experts(between(random, 1, 16)),
+        n_used(between(random, 1, n_experts)),
+        weights_sum_to_1(random.below(2) == 1),
+        scores(random_floats(random, std::size_t{n_rows} * n_experts, 6.0F)) {}
+
+  Choice on(Rig& rig) const {
+    Choice choice{.chosen = std::vector<std::uint32_t>(std::size_t{n_rows} * n_used, 99),
+                  .weights = std::vector<float>(std::size_t{n_rows} * n_used)};
+    run_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
+      return backend.expert_choice(context, {.scores = scores.data(),
+                                             .n_experts = n_experts,
+                                             .n_used = n_used,
+                                             .weights_sum_to_1 = weights_sum_to_1,
+                                             .chosen = choice.chosen.data(),
+                                             .weights = choice.weights.data()});
+    });
+    return choice;
+  }
+
+  std::uint32_t n_rows;
+  std::uint32_t n_experts;
+  std::uint32_t n_used;
+  bool weights_sum_to_1;
+  std::vector<float> scores;
+};
+
+/// The share of expert `e` in row `r`, among all or among the chosen.
+double expected_weight(const ChoiceCase& c, const Choice& choice, std::uint32_t r,
+                       std::uint32_t e) {
+  const auto score = [&](std::uint32_t of) {
+    return std::exp(double{c.scores[std::size_t{r} * c.n_experts + of]});
+  };
+  double sum = 0;
+  if (c.weights_sum_to_1)
+    for (std::uint32_t k = 0; k < c.n_used; ++k) sum += score(choice.chosen[r * c.n_used + k]);
+  else
+    for (std::uint32_t of = 0; of < c.n_experts; ++of) sum += score(of);
+  return score(e) / sum;
+}
+
+struct ExpertCase {
+  explicit ExpertCase(SeededRandom& random)
+      : n_rows(between(random, 1, 20)),
+        n_experts(between(random, 1, 16)),
+        n_used(between(random, 1, n_experts)),
+        by_row(random.below(2) == 1),
+        n_out(between(random, 1, 30)),
+        weight(random, random.below(2) == 1 ? TensorType::F16 : TensorType::Q8_0, n_experts * n_out,
+               32 * between(random, 1, 8)),
+        x(random_floats(random, std::size_t{n_rows} * (by_row ? 1 : n_used) * weight.n_in)) {
+    for (std::uint32_t item = 0; item < n_rows * n_used; ++item)
+      chosen.push_back(static_cast<std::uint32_t>(random.below(n_experts)));
+  }
+
+  std::vector<float> on(Rig& rig) const {
+    std::vector<float> out(chosen.size() * n_out);
+    ExpertGroups groups(n_experts, chosen.size());
+    run_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
+      return backend.expert_matmul(context, {.site = LaunchSite::ExpertUp,
+                                             .weight = weight.view(),
+                                             .batch = groups.sort(chosen),
+                                             .x = x.data(),
+                                             .items_per_x = by_row ? n_used : 1,
+                                             .out = out.data()});
+    });
+    return out;
+  }
+
+  std::uint32_t n_rows;
+  std::uint32_t n_experts;
+  std::uint32_t n_used;
+  bool by_row;
+  std::uint32_t n_out;
+  Matrix weight;
+  std::vector<float> x;
+  std::vector<std::uint32_t> chosen;
+};
+
+}  // namespace
+
+TEST_CASE("backend: the experts of a row are those of its highest scores, with their shares") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 2000);
+  CAPTURE(threads, test_seed());
+  Rig rig(threads);
+  Rig reference(0);
+  for (int shape = 0; shape < kShapes; ++shape) {
+    const ChoiceCase c(random);
+    const Choice choice = c.on(rig);
+    const Choice same = c.on(reference);
+    CAPTURE(shape, c.n_rows, c.n_experts, c.n_used, c.weights_sum_to_1);
+    REQUIRE(choice.chosen == same.chosen);
+    REQUIRE(first_difference(choice.weights, same.weights) == -1);
+    for (std::uint32_t r = 0; r < c.n_rows; ++r) {
+      const float* scores = c.scores.data() + std::size_t{r} * c.n_experts;
+      std::vector<std::uint32_t> order;
+      for (std::uint32_t e = 0; e < c.n_experts; ++e) order.push_back(e);
+      std::ranges::stable_sort(order, std::greater{}, [&](std::uint32_t e) { return scores[e]; });
+      for (std::uint32_t k = 0; k < c.n_used; ++k) {
+        REQUIRE(choice.chosen[r * c.n_used + k] == order[k]);
+        REQUIRE(choice.weights[r * c.n_used + k] ==
+                Approx(expected_weight(c, choice, r, order[k])).epsilon(2e-6));
+      }
+    }
+  }
+}
+
+TEST_CASE("backend: equal scores and scores that are no numbers still choose different experts") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  SeededRandom random(test_seed() + 2100);
+  Rig rig(threads);
+  ChoiceCase c(random);
+  c.n_rows = 4;
+  c.n_experts = 4;
+  c.n_used = 3;
+  c.scores = {1, 1, 1, 1, kNan, kNan, kNan, kNan, kNan, 0, -kInf, 0, kInf, 2, kInf, kNan};
+  const Choice choice = c.on(rig);
+  CAPTURE(threads);
+  CHECK(choice.chosen == std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2, 1, 3, 2, 0, 2, 1});
+}
+
+TEST_CASE("backend: each item goes through its own expert, whatever else does") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 2200);
+  CAPTURE(threads, test_seed());
+  Rig rig(threads);
+  Rig reference(0);
+  for (int shape = 0; shape < kShapes; ++shape) {
+    const ExpertCase c(random);
+    const std::vector<float> out = c.on(rig);
+    CAPTURE(shape, c.n_rows, c.n_experts, c.n_used, c.by_row, c.n_out, c.weight.n_in);
+    REQUIRE(first_difference(out, c.on(reference)) == -1);
+    for (std::size_t item = 0; item < c.chosen.size(); ++item)
+      for (std::uint32_t o = 0; o < c.n_out; ++o) {
+        const std::size_t row = c.by_row ? item / c.n_used : item;
+        double sum = 0;
+        double magnitude = 0;
+        for (std::uint32_t i = 0; i < c.weight.n_in; ++i) {
+          const double product =
+              c.weight.at(c.chosen[item] * c.n_out + o, i) * c.x[row * c.weight.n_in + i];
+          sum += product;
+          magnitude += std::abs(product);
+        }
+        REQUIRE(std::abs(out[item * c.n_out + o] - sum) <=
+                magnitude * (c.weight.n_in / 32.0 + 7) * 0x1p-24);
+      }
+  }
+}
+
+TEST_CASE("backend: an expert's rows too many for one tile are cut, and every row comes out") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 2300);
+  Rig rig(threads);
+  Rig reference(0);
+  ExpertCase c(random);
+  c.n_rows = 48;
+  c.n_experts = 2;
+  c.n_used = 4;
+  c.by_row = false;
+  c.n_out = 5;
+  c.weight = Matrix(random, TensorType::F32, 10, 1000);
+  c.x = random_floats(random, 48 * 4 * 1000);
+  c.chosen.assign(48 * 4, 1);
+  c.chosen[17] = 0;
+  REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
+}
+
+TEST_CASE("backend: a weighted sum adds its terms in order, a gate's through the sigmoid") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 2400);
+  CAPTURE(threads, test_seed());
+  Rig rig(threads);
+  Rig reference(0);
+  for (int shape = 0; shape < kShapes; ++shape) {
+    const std::uint32_t n_rows = between(random, 1, 48);
+    const std::uint32_t n_terms = between(random, 1, 9);
+    const std::uint32_t width = between(random, 1, shape == 0 ? 9000 : 700);
+    const bool is_gate = random.below(2) == 1;
+    const auto x = random_floats(random, std::size_t{n_rows} * n_terms * width);
+    const auto weights = random_floats(random, std::size_t{n_rows} * n_terms, 3.0F);
+    const auto before = random_floats(random, std::size_t{n_rows} * width);
+    const auto on = [&](Rig& on_rig) {
+      std::vector<float> out = before;
+      run_step(on_rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
+        return backend.weighted_sum(context, {.x = x.data(),
+                                              .weights = weights.data(),
+                                              .out = out.data(),
+                                              .n_terms = n_terms,
+                                              .width = width,
+                                              .is_gate = is_gate});
+      });
+      return out;
+    };
+    const std::vector<float> out = on(rig);
+    CAPTURE(shape, n_rows, n_terms, width, is_gate);
+    REQUIRE(first_difference(out, on(reference)) == -1);
+    for (std::size_t i = 0; i < out.size(); i += 7) {
+      const std::size_t row = i / width;
+      double expected = before[i];
+      for (std::uint32_t k = 0; k < n_terms; ++k) {
+        const double weight = weights[row * n_terms + k];
+        expected += (is_gate ? 1 / (1 + std::exp(-weight)) : weight) *
+                    x[(row * n_terms + k) * width + i % width];
+      }
+      REQUIRE(out[i] == Approx(expected).epsilon(1e-5).margin(2e-5));
+    }
+  }
+}
+
+}  // namespace leasehold::testing
