@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "kernels/cpu/avx2/attention.hpp"
+#include "kernels/cpu/avx2/dequantize.hpp"
 #include "kernels/cpu/avx2/rows.hpp"
 #include "kernels/cpu/dot_batch.hpp"
 #include "kernels/cpu/tiling.hpp"

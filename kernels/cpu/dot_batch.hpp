@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/avx2/dequantize.hpp"
 #include "kernels/cpu/avx2/rows.hpp"
 #include "kernels/cpu/tiling.hpp"
 

@@ -1,14 +1,22 @@
 /// The scalar dequantisers: the oracle every other path must match to the bit.
 ///
-/// GGUF block layouts, little-endian, packed (source: the GGUF specification and ggml's types):
+/// GGUF block layouts, little-endian, packed (source: the GGUF specification and ggml's types;
+/// those of 256 elements are in kernels/quant/super_blocks.hpp):
 ///
-///   F32    float                          x = it
-///   F16    half                           x = it, exactly
-///   Q8_0   half d | int8 q[32]            x[i] = d·q[i]
-///   Q4_0   half d | uint8 q[16]           x[i] = d·((q[i] & 15) - 8), x[i+16] = d·((q[i] >> 4) -
-///   8)
+///   F32    float                                   x = it
+///   F16    half                                    x = it, exactly
+///   BF16   the upper half of a float               x = it, exactly
+///   Q8_0   half d | int8 q[32]                     x[i] = d·q[i]
+///   Q4_0   half d | uint8 q[16]                    x[i] = d·(lo(q[i]) - 8)
+///   Q4_1   half d, m | uint8 q[16]                 x[i] = d·lo(q[i]) + m
+///   Q5_0   half d | uint32 h | uint8 q[16]         x[i] = d·((lo(q[i]) | 16·bit(h, i)) - 16)
+///   Q5_1   half d, m | uint32 h | uint8 q[16]      x[i] = d·(lo(q[i]) | 16·bit(h, i)) + m
 ///
-/// d is widened to float first; each element is then one float product, rounded once.
+/// lo(q[i]) is q[i] & 15; x[i + 16] is made alike of q[i] >> 4 and bit(h, i + 16).
+///
+/// Halves are widened to float first. A scale, or a scale times its sub-block's scale, times q has
+/// at most 24 significant bits and is exact, so each element rounds once at most, where a minimum
+/// joins it. Nothing is left to the order of operations, and fma would give the same bits.
 #pragma once
 
 #include <cstddef>

@@ -1,16 +1,32 @@
 /// How numbers are stored in a tensor, with the sizes the GGUF format gives them.
 ///
-/// Source: the GGUF specification's type numbers and block layouts. C++20-clean.
+/// Source: the GGUF specification's type numbers, and the block sizes of ggml's types as documented
+/// there. C++20-clean.
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
 namespace leasehold {
 
 /// The types we compute with. Values are GGUF's own numbers.
-enum class TensorType : std::uint32_t { F32 = 0, F16 = 1, Q4_0 = 2, Q8_0 = 8 };
+enum class TensorType : std::uint32_t {
+  F32 = 0,
+  F16 = 1,
+  Q4_0 = 2,
+  Q4_1 = 3,
+  Q5_0 = 6,
+  Q5_1 = 7,
+  Q8_0 = 8,
+  Q2_K = 10,
+  Q3_K = 11,
+  Q4_K = 12,
+  Q5_K = 13,
+  Q6_K = 14,
+  BF16 = 30,
+};
 
 /// A row is a whole number of blocks: `elements` numbers stored in `size_bytes`.
 struct BlockShape {
@@ -18,18 +34,58 @@ struct BlockShape {
   std::uint32_t size_bytes;
 };
 
+/// What the format knows under a number. Types of size 0 we do not compute with, but can name.
+struct TensorTypeRow {
+  std::string_view name;
+  BlockShape block = {1, 0};
+};
+
+/// By GGUF number. Numbers without a name were never given out, or were taken back.
+inline constexpr TensorTypeRow kTensorTypeRows[] = {
+    {"F32", {1, 4}},
+    {"F16", {1, 2}},
+    {"Q4_0", {32, 18}},  // half d | 32 × 4 bits
+    {"Q4_1", {32, 20}},  // half d, m | 32 × 4 bits
+    {},
+    {},
+    {"Q5_0", {32, 22}},  // half d | 32 fifth bits | 32 × 4 bits
+    {"Q5_1", {32, 24}},  // half d, m | 32 fifth bits | 32 × 4 bits
+    {"Q8_0", {32, 34}},  // half d | 32 × int8
+    {"Q8_1"},
+    {"Q2_K", {256, 84}},   // 16 scales and minima of 4 bits | 256 × 2 bits | half d, dmin
+    {"Q3_K", {256, 110}},  // 256 third bits | 256 × 2 bits | 16 scales of 6 bits | half d
+    {"Q4_K", {256, 144}},  // half d, dmin | 8 scales and minima of 6 bits | 256 × 4 bits
+    {"Q5_K", {256, 176}},  // half d, dmin | as Q4_K | 256 fifth bits | 256 × 4 bits
+    {"Q6_K", {256, 210}},  // 256 × 4 bits | 256 × 2 high bits | 16 × int8 scale | half d
+    {"Q8_K"},
+    {"IQ2_XXS"},
+    {"IQ2_XS"},
+    {"IQ3_XXS"},
+    {"IQ1_S"},
+    {"IQ4_NL"},
+    {"IQ3_S"},
+    {"IQ2_S"},
+    {"IQ4_XS"},
+    {"I8"},
+    {"I16"},
+    {"I32"},
+    {"I64"},
+    {"F64"},
+    {"IQ1_M"},
+    {"BF16", {1, 2}},
+    {},
+    {},
+    {},
+    {"TQ1_0"},
+    {"TQ2_0"},
+    {},
+    {},
+    {},
+    {"MXFP4"},
+};
+
 constexpr BlockShape block_shape(TensorType type) {
-  switch (type) {
-    case TensorType::F32:
-      return {1, 4};
-    case TensorType::F16:
-      return {1, 2};
-    case TensorType::Q4_0:
-      return {32, 18};  // f16 scale, 32 × 4 bits
-    case TensorType::Q8_0:
-      return {32, 34};  // f16 scale, 32 × int8
-  }
-  return {1, 0};
+  return kTensorTypeRows[static_cast<std::uint32_t>(type)].block;
 }
 
 /// Bytes of one row of `n` elements; `n` is a multiple of the block's elements.
@@ -39,33 +95,19 @@ constexpr std::uint64_t row_size_bytes(TensorType type, std::uint64_t n) {
 }
 
 constexpr std::string_view name(TensorType type) {
-  switch (type) {
-    case TensorType::F32:
-      return "F32";
-    case TensorType::F16:
-      return "F16";
-    case TensorType::Q4_0:
-      return "Q4_0";
-    case TensorType::Q8_0:
-      return "Q8_0";
-  }
-  return "unknown";
+  return kTensorTypeRows[static_cast<std::uint32_t>(type)].name;
+}
+
+/// The format's name for a number, of a type we compute with or not. Empty when it has none.
+constexpr std::string_view gguf_type_name(std::uint32_t number) {
+  return number < std::size(kTensorTypeRows) ? kTensorTypeRows[number].name : std::string_view{};
 }
 
 /// Nothing for a number we do not compute with.
 constexpr std::optional<TensorType> tensor_type_from_gguf(std::uint32_t number) {
-  switch (number) {
-    case 0:
-      return TensorType::F32;
-    case 1:
-      return TensorType::F16;
-    case 2:
-      return TensorType::Q4_0;
-    case 8:
-      return TensorType::Q8_0;
-    default:
-      return std::nullopt;
-  }
+  if (number >= std::size(kTensorTypeRows) || kTensorTypeRows[number].block.size_bytes == 0)
+    return std::nullopt;
+  return static_cast<TensorType>(number);
 }
 
 }  // namespace leasehold

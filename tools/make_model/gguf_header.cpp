@@ -103,8 +103,9 @@ std::uint32_t file_type(TensorType type) {
       return 2;
     case TensorType::Q8_0:
       return 7;
+    default:
+      std::unreachable();
   }
-  std::unreachable();
 }
 
 void add_general(Metadata& metadata, const ModelRequest& request) {

@@ -133,6 +133,8 @@ void pack_weights(TensorType type, std::span<const float> weights, std::span<std
       return pack_blocks(weights, out.data(), pack_q4_0_block);
     case TensorType::Q8_0:
       return pack_blocks(weights, out.data(), pack_q8_0_block);
+    default:
+      expects(false, "a request names one of the types that can be made");
   }
 }
 

@@ -1,10 +1,12 @@
 #include "worker/model/gguf_directory.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
 #include <utility>
+#include <vector>
 
 #include "worker/model/gguf_cursor.hpp"
 
@@ -122,14 +124,27 @@ Result<std::vector<std::uint64_t>> take_shape(GgufCursor& in, std::string_view t
   return shape;
 }
 
+/// "F32, F16 …", as the table has them.
+std::string computed_types() {
+  std::vector<std::string_view> names;
+  for (const TensorTypeRow& row : kTensorTypeRows)
+    if (row.block.size_bytes > 0) names.push_back(row.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 Result<TensorType> take_tensor_type(GgufCursor& in, std::string_view tensor,
                                     std::string_view path) {
   const auto number = TRY(in.take<std::uint32_t>("tensor type"));
   if (const auto type = tensor_type_from_gguf(number)) return *type;
-  return fail(Errc::UnsupportedModel,
-              fmt::format("{}: tensor {} has GGUF type {}; this build computes with F32, F16, Q4_0 "
-                          "and Q8_0: convert the model to one of them",
-                          path, tensor, number));
+  const std::string_view known = gguf_type_name(number);
+  return fail(
+      Errc::UnsupportedModel,
+      fmt::format("{}: tensor {} has type {}; this build computes with {}: convert the model "
+                  "to one of them",
+                  path, tensor,
+                  known.empty() ? fmt::format("number {}, which GGUF does not know", number)
+                                : std::string(known),
+                  computed_types()));
 }
 
 /// The offset is still relative to the start of the tensor data, which nobody knows yet.

@@ -10,10 +10,6 @@
 
 namespace leasehold::avx2 {
 
-/// dequantize_row (kernels/quant), the same values.
-[[gnu::target("avx2,fma,f16c")]] void dequantize_row(TensorType type, const std::byte* source,
-                                                     float* out, std::size_t n);
-
 /// Rows that share each load of w: three fill the registers.
 inline constexpr std::uint32_t kDotGroup = 3;
 

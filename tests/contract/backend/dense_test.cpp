@@ -29,9 +29,10 @@ void run_step(Rig& rig, const std::vector<RowRef>& rows, Launch&& launch) {
 }
 
 TensorType random_type(SeededRandom& random) {
-  constexpr TensorType kTypes[] = {TensorType::F32, TensorType::F16, TensorType::Q8_0,
-                                   TensorType::Q4_0};
-  return kTypes[random.below(4)];
+  while (true) {
+    const auto type = tensor_type_from_gguf(static_cast<std::uint32_t>(random.below(31)));
+    if (type) return *type;
+  }
 }
 
 std::uint32_t random_width(SeededRandom& random, TensorType type) {

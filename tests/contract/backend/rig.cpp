@@ -48,6 +48,25 @@ std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<f
   return at.in1 == a.end() ? -1 : at.in1 - a.begin();
 }
 
+/// Offsets of a block's halves. A bfloat is cut short of a float as well as a half is.
+std::vector<std::uint32_t> scale_places(TensorType type) {
+  switch (type) {
+    case TensorType::Q4_1:
+    case TensorType::Q5_1:
+    case TensorType::Q4_K:
+    case TensorType::Q5_K:
+      return {0, 2};
+    case TensorType::Q2_K:
+      return {80, 82};
+    case TensorType::Q3_K:
+      return {108};
+    case TensorType::Q6_K:
+      return {208};
+    default:
+      return {0};
+  }
+}
+
 Matrix::Matrix(SeededRandom& random, TensorType type_, std::uint32_t n_out_, std::uint32_t n_in_)
     : type(type_),
       n_out(n_out_),
@@ -63,10 +82,12 @@ Matrix::Matrix(SeededRandom& random, TensorType type_, std::uint32_t n_out_, std
       std::memcpy(at, &scale, sizeof scale);
       continue;
     }
-    const Half half = f16_from_f32(scale);  // an F16 element, or a block's scale
-    std::memcpy(at, &half, sizeof half);
-    for (std::uint32_t i = sizeof half; i < shape.size_bytes; ++i)
+    for (std::uint32_t i = 0; i < shape.size_bytes; ++i)
       at[i] = static_cast<std::byte>(random.below(256));
+    // An F16 element, or a block's scales, wherever the format keeps them.
+    const Half half = f16_from_f32(scale);
+    for (const std::uint32_t place : scale_places(type))
+      std::memcpy(at + place, &half, sizeof half);
   }
   for (std::uint32_t row = 0; row < n_out; ++row)
     dequantize_row(type, bytes + row * row_size_bytes(type, n_in),

@@ -1,21 +1,72 @@
-/// Dequantisers against blocks written out by hand, and AVX2 against the scalar oracle.
+/// Dequantisers against their formats' published formulas, and AVX2 against the scalar oracle: the
+/// same bits for any bytes.
 #include "kernels/quant/dequantize.hpp"
 
 #include <bit>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "common/random.hpp"
-#include "kernels/cpu/avx2/rows.hpp"
-#include "kernels/numerics/f16.hpp"
+#include "kernels/cpu/avx2/dequantize.hpp"
+#include "tests/support/plain_formats.hpp"
 
 namespace leasehold {
 namespace {
 
-std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
-  std::vector<std::byte> bytes;
-  for (const int value : values) bytes.push_back(static_cast<std::byte>(value));
+constexpr TensorType kEveryType[] = {
+    TensorType::F32,  TensorType::F16,  TensorType::BF16, TensorType::Q4_0, TensorType::Q4_1,
+    TensorType::Q5_0, TensorType::Q5_1, TensorType::Q8_0, TensorType::Q2_K, TensorType::Q3_K,
+    TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
+
+/// Where a block keeps its halves.
+std::vector<std::size_t> halves_of(TensorType type) {
+  switch (type) {
+    case TensorType::Q4_1:
+    case TensorType::Q5_1:
+    case TensorType::Q4_K:
+    case TensorType::Q5_K:
+      return {0, 2};
+    case TensorType::Q2_K:
+      return {80, 82};
+    case TensorType::Q3_K:
+      return {108};
+    case TensorType::Q6_K:
+      return {208};
+    default:
+      return {0};
+  }
+}
+
+/// Zeros, the smallest and largest subnormals, the smallest and largest normals, ones, infinities,
+/// quiet and signalling NaNs.
+constexpr std::uint16_t kExtremeHalves[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x03FF,
+                                            0x0400, 0x7BFF, 0xFBFF, 0x3C00, 0xBC00,
+                                            0x7C00, 0xFC00, 0x7E00, 0xFE01, 0x7D01};
+
+std::vector<std::byte> random_blocks(SeededRandom& random, TensorType type, std::size_t blocks) {
+  const BlockShape shape = block_shape(type);
+  std::vector<std::byte> bytes(blocks * shape.size_bytes);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(256));
+  for (std::size_t block = 0; block < blocks; ++block)
+    for (const std::size_t at : halves_of(type)) {
+      if (random.below(2) == 0) continue;  // else as it fell
+      const std::uint16_t half = kExtremeHalves[random.below(std::size(kExtremeHalves))];
+      std::memcpy(bytes.data() + block * shape.size_bytes + at, &half, sizeof half);
+    }
   return bytes;
+}
+
+/// Bit for bit, but a NaN is a NaN.
+bool same(float a, float b) {
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) ||
+         (std::isnan(a) && std::isnan(b));
+}
+
+std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  const auto at = std::ranges::mismatch(a, b, same);
+  return at.in1 == a.end() ? -1 : at.in1 - a.begin();
 }
 
 std::vector<float> dequantized(TensorType type, const std::vector<std::byte>& bytes,
@@ -31,44 +82,22 @@ bool has_avx2() {
 
 }  // namespace
 
-TEST_CASE("dequantize: F32 and F16 are little-endian and unchanged") {
-  const auto f32 = bytes_of({0x00, 0x00, 0x80, 0x3F, 0x00, 0x00, 0x20, 0xC1});
-  REQUIRE(dequantized(TensorType::F32, f32, 2) == std::vector<float>{1.0F, -10.0F});
-  const auto f16 = bytes_of({0x00, 0x3C, 0x00, 0xC9, 0x01, 0x00});
-  REQUIRE(dequantized(TensorType::F16, f16, 3) == std::vector<float>{1.0F, -10.0F, 0x1p-24F});
-}
-
-TEST_CASE("dequantize: Q8_0 is a half scale, then 32 signed bytes") {
-  std::vector<std::byte> block = bytes_of({0x00, 0x38});  // 0.5
-  for (int i = 0; i < 32; ++i) block.push_back(static_cast<std::byte>(i * 8 - 128));
-  const auto values = dequantized(TensorType::Q8_0, block, 32);
-  for (int i = 0; i < 32; ++i) {
-    CAPTURE(i);
-    REQUIRE(values[static_cast<std::size_t>(i)] == 0.5F * static_cast<float>(i * 8 - 128));
+TEST_CASE(
+    "dequantize: every type is what its published formula says, rounded once, for any bytes") {
+  const TensorType type = GENERATE(from_range(std::begin(kEveryType), std::end(kEveryType)));
+  SeededRandom random(11);
+  for (int round = 0; round < 40; ++round) {
+    const std::size_t blocks = 1 + random.below(5);
+    const std::size_t n = blocks * block_shape(type).elements;
+    const auto bytes = random_blocks(random, type, blocks);
+    const auto plain = testing::plain_values(static_cast<std::uint32_t>(type), bytes.data(), n);
+    std::vector<float> expected(n);
+    std::ranges::transform(plain, expected.begin(), [](double v) { return static_cast<float>(v); });
+    const auto values = dequantized(type, bytes, n);
+    const std::ptrdiff_t at = first_difference(values, expected);
+    CAPTURE(name(type), n, at);
+    REQUIRE(at == -1);
   }
-}
-
-TEST_CASE("dequantize: Q4_0 keeps elements 0 to 15 in low nibbles, 16 to 31 in high ones") {
-  std::vector<std::byte> block = bytes_of({0x00, 0xC0});  // -2
-  for (int i = 0; i < 16; ++i) block.push_back(static_cast<std::byte>(i | (15 - i) << 4));
-  const auto values = dequantized(TensorType::Q4_0, block, 32);
-  for (int i = 0; i < 16; ++i) {
-    CAPTURE(i);
-    REQUIRE(values[static_cast<std::size_t>(i)] == -2.0F * static_cast<float>(i - 8));
-    REQUIRE(values[static_cast<std::size_t>(i + 16)] == -2.0F * static_cast<float>(15 - i - 8));
-  }
-}
-
-TEST_CASE("dequantize: blocks follow each other, each with its own scale") {
-  std::vector<std::byte> row;
-  for (const int high : {0x3C, 0x40}) {  // 1, 2
-    row.push_back(std::byte{0});
-    row.push_back(static_cast<std::byte>(high));
-    row.insert(row.end(), 32, std::byte{3});
-  }
-  const auto values = dequantized(TensorType::Q8_0, row, 64);
-  REQUIRE(values[31] == 3.0F);
-  REQUIRE(values[32] == 6.0F);
 }
 
 TEST_CASE("dequantize: AVX2 gives the oracle's bits for every type and for any bytes") {
@@ -76,19 +105,34 @@ TEST_CASE("dequantize: AVX2 gives the oracle's bits for every type and for any b
     WARN("this CPU has no AVX2: nothing to compare");
     return;
   }
-  const TensorType type =
-      GENERATE(TensorType::F32, TensorType::F16, TensorType::Q8_0, TensorType::Q4_0);
+  const TensorType type = GENERATE(from_range(std::begin(kEveryType), std::end(kEveryType)));
   SeededRandom random(3);
-  for (const std::size_t blocks : {1, 2, 3, 7, 8, 9, 33}) {
+  for (const std::size_t blocks : {1, 2, 3, 7, 8, 9, 33, 200}) {
     const std::size_t n = blocks * block_shape(type).elements;
-    std::vector<std::byte> bytes(row_size_bytes(type, n));
-    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(256));
+    const auto bytes = random_blocks(random, type, blocks);
     std::vector<float> fast(n);
     avx2::dequantize_row(type, bytes.data(), fast.data(), n);
-    const auto oracle = dequantized(type, bytes, n);
-    CAPTURE(name(type), n);
-    REQUIRE(std::memcmp(fast.data(), oracle.data(), n * sizeof(float)) == 0);
+    const std::ptrdiff_t at = first_difference(fast, dequantized(type, bytes, n));
+    CAPTURE(name(type), n, at);
+    REQUIRE(at == -1);
   }
+}
+
+TEST_CASE("tensor types: a number is computed with, or only known by name, or unknown") {
+  for (const TensorType type : kEveryType) {
+    CAPTURE(name(type));
+    CHECK(tensor_type_from_gguf(static_cast<std::uint32_t>(type)) == type);
+    CHECK(row_size_bytes(type, 512) ==
+          512 / block_shape(type).elements * block_shape(type).size_bytes);
+  }
+  std::size_t computed = 0;
+  for (std::uint32_t number = 0; number < 64; ++number)
+    computed += tensor_type_from_gguf(number).has_value() ? 1 : 0;
+  CHECK(computed == std::size(kEveryType));
+  CHECK(gguf_type_name(20) == "IQ4_NL");
+  CHECK(gguf_type_name(39) == "MXFP4");
+  CHECK(gguf_type_name(4).empty());
+  CHECK(gguf_type_name(4000).empty());
 }
 
 }  // namespace leasehold

@@ -167,10 +167,8 @@ TEST_CASE("config: the real small models have the numbers they were trained with
   }
 }
 
-TEST_CASE("config: a real file in a type or architecture we do not compute is refused by name") {
-  const std::string q6 = test_data("models/kq-llama-q6_k.gguf");
+TEST_CASE("config: a real file in an architecture we do not compute is refused by name") {
   const std::string qwen = test_data("models/kq-qwen2-q8_0.gguf");
-  if (q6.empty() || qwen.empty()) return;
-  CHECK_THAT(GgufFile::open(q6).error().detail, Contains("GGUF type 14"));
+  if (qwen.empty()) return;
   CHECK_THAT(read_config(*GgufFile::open(qwen)).error().detail, Contains("\"qwen2\""));
 }
