@@ -81,6 +81,11 @@ struct SendUnmap {
   LeaseId lease;
 };
 
+/// Sends `worker.ping`. → PingAnswered, or nothing.
+struct SendPing {
+  AttachmentId worker;
+};
+
 /// Sends `lease.reclaim` on behalf of a call. → ReclaimAnswered
 struct SendReclaim {
   AttachmentId worker;
@@ -155,10 +160,11 @@ namespace leasehold {
 using Effect =
     std::variant<effect::Journal, effect::PublishGrant, effect::TakeAway, effect::SetDeadline,
                  effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
-                 effect::ForgetWorker, effect::SendGrant, effect::SendUnmap, effect::SendReclaim,
-                 effect::BeginQuietWatch, effect::PunchExtents, effect::VerifyExtents,
-                 effect::CreateRegion, effect::SealRegion, effect::ScrubRegion, effect::CloseRegion,
-                 effect::KillWorker, effect::Reply, effect::AppendEvent, effect::Warn>;
+                 effect::ForgetWorker, effect::SendGrant, effect::SendUnmap, effect::SendPing,
+                 effect::SendReclaim, effect::BeginQuietWatch, effect::PunchExtents,
+                 effect::VerifyExtents, effect::CreateRegion, effect::SealRegion,
+                 effect::ScrubRegion, effect::CloseRegion, effect::KillWorker, effect::Reply,
+                 effect::AppendEvent, effect::Warn>;
 
 /// The one door from decisions to the world. What an effect leads to comes back as an event, never
 /// as a return value.
@@ -175,6 +181,7 @@ class EffectPerformer {
   virtual void perform(const effect::ForgetWorker& effect) = 0;
   virtual void perform(const effect::SendGrant& effect) = 0;
   virtual void perform(const effect::SendUnmap& effect) = 0;
+  virtual void perform(const effect::SendPing& effect) = 0;
   virtual void perform(const effect::SendReclaim& effect) = 0;
   virtual void perform(const effect::BeginQuietWatch& effect) = 0;
   virtual void perform(const effect::PunchExtents& effect) = 0;

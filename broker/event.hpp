@@ -50,6 +50,11 @@ struct UnmapAnswered {
   std::optional<Error> refused;
 };
 
+/// The worker is there.
+struct PingAnswered {
+  AttachmentId worker;
+};
+
 struct ReclaimAnswered {
   LeaseId lease;
   CallId call;
@@ -110,8 +115,8 @@ using Event =
                  Call<wire::WorkerReady>, Call<wire::WeightsOpen>, Call<wire::WeightsPublish>,
                  Call<wire::LeaseAttach>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
                  Call<wire::FenceClear>, ConnectionClosed, HolderExited, WorkerExited,
-                 GrantAnswered, UnmapAnswered, ReclaimAnswered, QuietObserved, ExtentsVerified,
-                 RegionCreated, RegionSealed, RegionScrubbed, TableTampered, WorkerReported, Tick,
-                 Shutdown>;
+                 GrantAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered, QuietObserved,
+                 ExtentsVerified, RegionCreated, RegionSealed, RegionScrubbed, TableTampered,
+                 WorkerReported, Tick, Shutdown>;
 
 }  // namespace leasehold

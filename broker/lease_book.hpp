@@ -54,7 +54,8 @@ struct LeaseRecord {
   TimePoint last_deadline;             ///< No renewal goes past it. Zero: no end.
   TimePoint drain_deadline;            ///< Zero: not draining.
   std::uint32_t grants_in_flight = 0;  ///< Sent to the worker, not answered.
-  bool reached_worker = false;         ///< Descriptors of it left the broker.
+  TimePoint asked_at;           ///< Since when the worker owes an answer about it; zero: not.
+  bool reached_worker = false;  ///< Descriptors of it left the broker.
   bool fenced_during_grant = false;
   bool memory_returned = false;
   TimePoint granted_at;

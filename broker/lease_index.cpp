@@ -16,6 +16,11 @@ TimePoint time_of(const LeaseRecord& record) {
   return std::min(record.deadline, record.drain_deadline);
 }
 
+/// What is revoked is owed a fence, and nothing else.
+TimePoint asked_of(const LeaseRecord& record) {
+  return record.is(LeaseState::Live) ? record.asked_at : TimePoint{};
+}
+
 }  // namespace
 
 LeaseIndex::ByTime* LeaseIndex::place_of(const Entry& entry) {
@@ -32,10 +37,12 @@ void LeaseIndex::enter(const LeaseRecord& record) {
                                             .tenant = record.tenant,
                                             .charged = charged ? record.charged_blocks : 0,
                                             .state = record.state(),
-                                            .time = time_of(record)};
+                                            .time = time_of(record),
+                                            .asked = asked_of(record)};
   workers_[entry.worker].open.insert(id);
   if (entry.charged != 0) charged_[entry.tenant] += entry.charged;
   if (ByTime* place = place_of(entry)) place->emplace(entry.time, id);
+  if (entry.asked != TimePoint{}) workers_[entry.worker].asked.emplace(entry.asked, id);
 }
 
 void LeaseIndex::erase(LeaseId lease) {
@@ -47,6 +54,7 @@ void LeaseIndex::erase(LeaseId lease) {
   if (charged != charged_.end() && (charged->second -= entry.charged) == 0) charged_.erase(charged);
   const auto worker = workers_.find(entry.worker);
   worker->second.open.erase(lease);
+  worker->second.asked.erase({entry.asked, lease});
   if (worker->second.open.empty()) workers_.erase(worker);
   entries_.erase(found);
 }

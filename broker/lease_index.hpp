@@ -35,11 +35,13 @@ class LeaseIndex {
   /// Blocks charged to the tenant's leases that are not fenced.
   std::uint64_t charged(const TenantId& tenant) const;
 
-  /// What one worker's leases amount to. Times are of the revocation and of the fence.
+  /// What one worker's leases amount to. Times are of the revocation, of the fence, of the
+  /// question.
   struct OfWorker {
     std::set<LeaseId> open;
     ByTime revoked;
     ByTime fenced;
+    ByTime asked;  ///< Live ones about which the worker has not answered since then.
   };
   const OfWorker& of(AttachmentId worker) const;
   const std::map<AttachmentId, OfWorker>& workers() const { return workers_; }
@@ -51,6 +53,7 @@ class LeaseIndex {
     std::uint32_t charged = 0;
     LeaseState state = LeaseState::Live;
     TimePoint time;
+    TimePoint asked;  ///< Zero: nothing is.
   };
   ByTime* place_of(const Entry& entry);
 

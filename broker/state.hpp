@@ -24,6 +24,7 @@ struct BrokerConfig {
   std::uint32_t max_engine_leases = 1024;    ///< Of one worker, until their memory is back.
   std::uint32_t max_weights_regions = 4096;  ///< Each costs a descriptor and a page at least.
   Duration fence_patience = std::chrono::seconds(2);
+  Duration worker_patience{};  ///< With a worker that does not answer. Zero: without end.
   TokenKey token_key{};
 };
 

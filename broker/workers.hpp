@@ -59,6 +59,9 @@ struct Worker {
   bool resuming = false;   ///< Came back; what it still maps is being delivered.
   /// Time before this is no fault of the worker's: nobody was there to take its proof.
   TimePoint patience_from;
+  TimePoint next_look;                 ///< For a sign of life. Zero: nobody looks.
+  std::uint32_t looks_unanswered = 0;  ///< Since the ping that was not answered yet.
+  TimePoint delivered_at;              ///< While resuming: the resume, or its last delivery.
   std::string model;
   std::string address;
   std::uint32_t blocks_per_extent = 0;

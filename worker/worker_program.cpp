@@ -163,6 +163,9 @@ Result<void> WorkerProgram::open_session() {
   BrokerSession::Handlers handlers{
       .on_call =
           [this](const std::string& method, control::Payload params, control::Responder respond) {
+            if (method == wire::WorkerPing::kMethod) {
+              return respond(control::Payload{.body = wire::Empty{}.to_json()});
+            }
             if (leases_) return leases_->on_call(method, std::move(params), std::move(respond));
             respond(fail(Errc::NoModelLoaded, "the worker is still loading"));
           },

@@ -13,6 +13,9 @@ namespace leasehold {
 
 using Outcome = Result<std::optional<Answer>>;
 
+// decide/signs_of_life.cpp
+void decide_event(Decision& decision, const PingAnswered& answered);
+
 // decide/policy.cpp
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit);
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/signs_of_life.hpp"
 #include "broker/decide/take_back.hpp"
 
 namespace leasehold {
@@ -51,6 +52,7 @@ void send_grants(Decision& decision, LeaseRecord& record, std::span<const Extent
                          .extents = {part.begin(), part.end()}}});
     ++record.grants_in_flight;
   }
+  note_asked(decision, record);
 }
 
 void take_extents(Decision& decision, LeaseRecord& record, const ExtentGrant& grant) {
@@ -243,6 +245,7 @@ void settle_late(Decision& decision, LeaseRecord& record, const GrantAnswered& a
   } else if (!answered.refused) {
     record.late_shrinks.push_back(kNobodysCall);
     decision.add(effect::SendReclaim{record.worker(), record.id(), kNobodysCall, late});
+    note_asked(decision, record);
   }
 }
 
@@ -353,7 +356,10 @@ void decide_event(Decision& decision, const GrantAnswered& answered) {
   LeaseRecord& record = **found;
   // After silence it is still on its way: a worker that wakes up maps it.
   const bool arrived = !refused_with(answered, Errc::TimedOut);
-  if (arrived && record.grants_in_flight > 0) --record.grants_in_flight;
+  if (arrived && record.grants_in_flight > 0) {
+    --record.grants_in_flight;
+    note_answered(decision, record);
+  }
   record.reached_worker = record.reached_worker || answered.sent;
   if (record.is(LeaseState::Live)) settle(decision, record, answered);
 }

@@ -5,6 +5,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
+#include "broker/decide/signs_of_life.hpp"
 #include "broker/decide/take_back.hpp"
 
 namespace leasehold {
@@ -64,6 +65,8 @@ Outcome resume_worker(Decision& decision, const Caller& caller, const wire::Work
   worker->reattach_until = TimePoint{};
   worker->patience_from = decision.now;
   worker->resuming = true;
+  worker->delivered_at = decision.now;
+  begin_looking(decision, *worker);
   decision.touch(worker->id);
   decision.add(effect::ResumeWorker{worker->id, caller.connection});
   return Answer{wire::WorkerAttached{.worker = worker->index,
@@ -93,6 +96,7 @@ Outcome decide_call(Decision& decision, const Caller& caller,
                     const wire::LeaseRedeliver& redeliver) {
   TRY(check_redelivery(decision.state, caller.connection, redeliver));
   for (const ExtentId extent : redeliver.extents) decision.state.extents.bring_back(extent);
+  decision.state.workers.find_by_connection(caller.connection)->delivered_at = decision.now;
   return Answer{};
 }
 

@@ -4,6 +4,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
+#include "broker/decide/signs_of_life.hpp"
 #include "broker/decide/take_back.hpp"
 
 namespace leasehold {
@@ -75,6 +76,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseS
   LeaseRecord& record = *TRY(find_resizable(decision.state, caller, shrink.lease, shrink.extents));
   record.shrinks.push_back(caller.call);
   decision.add(effect::SendReclaim{record.worker(), record.id(), caller.call, shrink.extents});
+  note_asked(decision, record);
   return std::nullopt;
 }
 
@@ -85,12 +87,13 @@ void decide_event(Decision& decision, const ReclaimAnswered& answered) {
   const bool waited_for = std::erase(record.shrinks, answered.call) != 0;
   if (!waited_for && std::erase(record.late_shrinks, answered.call) == 0) return;
   if (!answered.extents) {
-    if (!waited_for) return;
+    if (!waited_for) return note_answered(decision, record);
     // Silence is no answer: what the worker gives back later is taken then.
     const bool silent = answered.extents.error().code == Errc::TimedOut;
-    if (silent) record.late_shrinks.push_back(answered.call);
+    silent ? record.late_shrinks.push_back(answered.call) : note_answered(decision, record);
     return decision.reply(answered.call, std::unexpected(answered.extents.error()));
   }
+  note_answered(decision, record);
   const auto given = truly_given(decision.state, record, *answered.extents);
   if (given.size() != answered.extents->size()) {
     decision.warn(

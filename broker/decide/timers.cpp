@@ -1,9 +1,8 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "broker/core.hpp"
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/signs_of_life.hpp"
 #include "broker/decide/take_back.hpp"
 
 namespace leasehold {
@@ -12,21 +11,42 @@ namespace {
 /// An unmap is control work behind prefaults and the like, so it gets more patience than a unit.
 constexpr int kUnmapPatience = 5;
 
-/// When the worker must be killed unless it got on; nothing while it owes nothing, or while it may
-/// still come back.
-std::optional<TimePoint> ladder_deadline(const State& state, const Worker& worker) {
+/// What a worker must have done by when, or it is killed.
+struct Debt {
+  TimePoint until;
+  std::string_view owes;
+  Duration allowed;
+};
+
+class EarliestDebt {
+ public:
+  void owed(std::string_view what, TimePoint since, Duration allowed) {
+    const TimePoint until = since + allowed;
+    if (!found_ || until < found_->until) found_ = Debt{until, what, allowed};
+  }
+  const std::optional<Debt>& found() const { return found_; }
+
+ private:
+  std::optional<Debt> found_;
+};
+
+/// The first of its debts to fall due; nothing while it owes nothing, or while it may still come
+/// back.
+std::optional<Debt> debt_of(const State& state, const Worker& worker) {
   if (worker.killed || worker.reattach_until != TimePoint{}) return std::nullopt;
   const LeaseIndex::OfWorker& held = state.leases.index().of(worker.id);
-  const Duration patience = state.config.fence_patience;
-  std::optional<TimePoint> earliest;
-  const auto owed = [&](const LeaseIndex::ByTime& since, Duration allowed) {
+  EarliestDebt debts;
+  const auto owed = [&](std::string_view what, const LeaseIndex::ByTime& since, Duration allowed) {
     if (since.empty()) return;
-    const TimePoint until = std::max(since.begin()->first, worker.patience_from) + allowed;
-    earliest = std::min(earliest.value_or(until), until);
+    debts.owed(what, std::max(since.begin()->first, worker.patience_from), allowed);
   };
-  owed(held.revoked, patience);
-  owed(held.fenced, kUnmapPatience * patience);
-  return earliest;
+  owed("fence_proof", held.revoked, state.config.fence_patience);
+  owed("unmap", held.fenced, kUnmapPatience * state.config.fence_patience);
+  const Duration patience = state.config.worker_patience;
+  if (patience == Duration::zero()) return debts.found();
+  owed("answer", held.asked, patience);
+  if (worker.resuming) debts.owed("delivery", worker.delivered_at, patience);
+  return debts.found();
 }
 
 bool passed(TimePoint deadline, TimePoint now) {
@@ -45,24 +65,12 @@ void expire(Decision& decision) {
   take_back(decision, expired, RevokeReason::TtlExpired);
 }
 
-/// The last rung: a process that exits holds nothing.
-void kill_worker(Decision& decision, Worker& worker) {
-  worker.killed = true;
-  decision.add(effect::KillWorker{worker.id});
-  decision.warn(fmt::format("worker gave no proof in time, killed worker={} pid={} patience_ms={}",
-                            worker.name, worker.pid,
-                            decision.state.config.fence_patience / std::chrono::milliseconds(1)));
-  move(worker, WorkerState::Lost);
-  decision.touch(worker.id);
-  take_back(decision, decision.state.leases.leases_on(worker.id), RevokeReason::WorkerHung);
-}
-
 void climb_ladder(Decision& decision) {
   for (const auto& [id, each] : decision.state.workers.all()) {
-    const auto deadline = ladder_deadline(decision.state, each);
-    const bool overdue = deadline && *deadline <= decision.now;
+    const std::optional<Debt> debt = debt_of(decision.state, each);
+    const bool overdue = debt && debt->until <= decision.now;
     if (!overdue || each.state == WorkerState::Gone) continue;
-    kill_worker(decision, *decision.state.workers.find(id));
+    kill_worker(decision, *decision.state.workers.find(id), debt->owes, debt->allowed);
   }
 }
 
@@ -73,6 +81,7 @@ void honour_deadlines(Decision& decision) {
   if (!due || *due > decision.now) return;
   expire(decision);
   end_grace(decision);
+  look_for_life(decision);
   climb_ladder(decision);
 }
 
@@ -94,7 +103,8 @@ std::optional<TimePoint> next_deadline(const State& state) {
   if (!ends.empty()) consider(ends.begin()->first);
   for (const auto& [id, worker] : state.workers.all()) {
     consider(worker.reattach_until);
-    consider(ladder_deadline(state, worker).value_or(TimePoint{}));
+    consider(worker.next_look);
+    if (const auto debt = debt_of(state, worker)) consider(debt->until);
   }
   return earliest;
 }

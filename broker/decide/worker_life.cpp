@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/signs_of_life.hpp"
 #include "broker/decide/take_back.hpp"
 
 namespace leasehold {
@@ -79,6 +80,7 @@ struct TakeReport {
   bool operator()(const events::RegionStateChanged&) const { return false; }
   bool operator()(const events::OperatorActed&) const { return false; }
   bool operator()(const events::WorkerUntrusted&) const { return false; }
+  bool operator()(const events::WorkerOverdue&) const { return false; }
 };
 
 }  // namespace
@@ -104,6 +106,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
   worker->uid = caller.uid;
   decision.touch(worker->id);
   worker->token_key = derive_worker_key(state.config.token_key, worker->index, worker->id.value);
+  begin_looking(decision, *worker);
   decision.add(effect::BindWorker{worker->id, caller.connection});
   return attached(state, *worker);
 }

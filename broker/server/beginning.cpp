@@ -16,6 +16,7 @@ BrokerConfig config_of(const BrokerOptions& options, const TokenKey& key) {
           .weights_capacity_bytes = options.weights_capacity_bytes,
           .max_engine_leases = options.max_engine_leases,
           .fence_patience = options.fence_patience,
+          .worker_patience = options.worker_patience,
           .token_key = key};
 }
 

@@ -34,6 +34,7 @@ struct LogLine {
                  e.uid, e.done, e.reason);
   }
   void operator()(const events::WorkerUntrusted&) const {}  // a warning came with it
+  void operator()(const events::WorkerOverdue&) const {}    // as with this
   void operator()(const auto& e) const {
     spdlog::debug("worker reported event={}", events::name(events::Event(e)));
   }
@@ -152,6 +153,16 @@ void ServerEffects::perform(const effect::SendUnmap& effect) {
       [this, lease = effect.lease](auto reply) { post_(UnmapAnswered{lease, error_of(reply)}); });
 }
 
+/// An error is an answer, too, unless it only says that there was none.
+void ServerEffects::perform(const effect::SendPing& effect) {
+  const wire::WorkerPing ping;
+  call_worker(effect.worker, ping.kMethod, {ping.to_json(), {}},
+              [this, worker = effect.worker](const Result<control::Payload>& reply) {
+                if (!reply && reply.error().code == Errc::ConnectionLost) return;
+                post_(PingAnswered{worker});
+              });
+}
+
 void ServerEffects::perform(const effect::SendReclaim& effect) {
   const wire::LeaseReclaim reclaim{.lease = effect.lease, .count = effect.count};
   call_worker(effect.worker, reclaim.kMethod, {reclaim.to_json(), {}},
@@ -254,8 +265,8 @@ void ServerEffects::keep(const std::string& name, const UniqueFd& fd) {
 }
 
 /// After the patience of whoever waits `on_reply` hears TimedOut, and once more when the worker
-/// answers after all: what it did by then must not be lost. Unmaps need no patience, their ladder
-/// ends the worker.
+/// answers after all: what it did by then must not be lost. For unmaps and pings nobody waits,
+/// their ladder ends the worker.
 void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
                                 control::Payload payload, OnReply on_reply) {
   WorkerLink* link = parts_.links.find(worker);
@@ -263,7 +274,7 @@ void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
   if (link == nullptr || link->peer == nullptr) return;
   const auto handler = std::make_shared<OnReply>(std::move(on_reply));
   const auto patience = std::make_shared<boost::asio::steady_timer>(parts_.io);
-  if (method != wire::LeaseUnmap::kMethod) {
+  if (method != wire::LeaseUnmap::kMethod && method != wire::WorkerPing::kMethod) {
     patience->expires_after(parts_.call_patience);
     patience->async_wait([handler](const boost::system::error_code& error) {
       if (!error) (*handler)(fail(Errc::TimedOut, "the worker does not answer; see its log"));

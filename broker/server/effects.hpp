@@ -48,6 +48,7 @@ class ServerEffects final : public EffectPerformer {
   void perform(const effect::ForgetWorker& effect) override;
   void perform(const effect::SendGrant& effect) override;
   void perform(const effect::SendUnmap& effect) override;
+  void perform(const effect::SendPing& effect) override;
   void perform(const effect::SendReclaim& effect) override;
   void perform(const effect::BeginQuietWatch& effect) override;
   void perform(const effect::PunchExtents& effect) override;

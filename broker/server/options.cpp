@@ -35,6 +35,7 @@ const CLI::Validator kOctal(
 std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   BrokerOptions options{.socket = default_socket()};
   std::int64_t patience_ms = options.fence_patience.count();
+  std::int64_t worker_patience_ms = options.worker_patience.count();
   std::int64_t grace_ms = options.reattach_grace.count();
   std::vector<uid_t> worker_uids;
   CLI::App app{"Leasehold broker: owns the memory and the truth about every lease"};
@@ -58,6 +59,9 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   app.add_option("--fence-patience-ms", patience_ms,
                  "How long a worker may owe proof before it is killed")
       ->check(CLI::Range(1, 3'600'000));
+  app.add_option("--worker-patience-ms", worker_patience_ms,
+                 "How long a worker may give no sign of life before it is killed; 0: for ever")
+      ->check(CLI::Range(0, 3'600'000));
   app.add_option("--state-dir", options.state_dir,
                  "Directory for journal and token key; without it nothing outlives the broker");
   app.add_option("--reattach-grace-ms", grace_ms,
@@ -76,6 +80,7 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;
   }
   options.fence_patience = std::chrono::milliseconds(patience_ms);
+  options.worker_patience = std::chrono::milliseconds(worker_patience_ms);
   options.reattach_grace = std::chrono::milliseconds(grace_ms);
   options.worker_uids = {worker_uids.begin(), worker_uids.end()};
   if (options.worker_uids.empty()) options.worker_uids.insert(::geteuid());

@@ -20,6 +20,7 @@ struct BrokerOptions {
   std::uint32_t max_engine_leases = 1024;  ///< Of one worker.
   std::uint32_t max_extents = 1024;        ///< The pool is cut into at most so many.
   std::chrono::milliseconds fence_patience{2000};
+  std::chrono::milliseconds worker_patience{15'000};  ///< Zero: without end.
   std::chrono::milliseconds reattach_grace{5000};
   std::string state_dir;  ///< Empty: nothing is kept.
   std::set<uid_t> worker_uids;

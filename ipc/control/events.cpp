@@ -8,11 +8,13 @@ namespace leasehold::events {
 namespace {
 
 constexpr std::string_view kKinds[] = {"extent", "weights"};
+constexpr std::string_view kDebts[] = {"sign_of_life", "answer", "delivery", "fence_proof",
+                                       "unmap"};
 
 // In the order of the variant's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {
-    "lease_state", "region_state",      "forward_revoked", "batched_decode_step",
-    "rebind",      "request_completed", "operator_acted",  "worker_untrusted"};
+    "lease_state",       "region_state",   "forward_revoked",  "batched_decode_step", "rebind",
+    "request_completed", "operator_acted", "worker_untrusted", "worker_overdue"};
 
 void describe(auto& e, auto& fields, const LeaseStateChanged*) {
   fields.field("lease", e.lease);
@@ -74,6 +76,13 @@ void describe(auto& e, auto& fields, const WorkerUntrusted*) {
   fields.field("index", e.index);
   fields.field("lease", e.lease, TextRule::LeaseOrEmpty);
   fields.field("worker", e.worker, TextRule::NameOrEmpty);
+}
+
+void describe(auto& e, auto& fields, const WorkerOverdue*) {
+  fields.field("worker", e.worker, TextRule::Name);
+  fields.field("owes", e.owes, Choice{kDebts});
+  fields.field("patience_ms", e.patience_ms);
+  fields.field("killed", e.killed);
 }
 
 struct Header {

@@ -88,8 +88,17 @@ struct WorkerUntrusted {
   std::string worker;  ///< Whose lease or counter it is; not who did it: that leaves no trace.
 };
 
+/// `worker_overdue`: a worker owes something for too long. Said once when half of the patience with
+/// a silent one is over, and when a worker is killed for it.
+struct WorkerOverdue {
+  std::string worker;
+  std::string owes;  ///< "sign_of_life", "answer", "delivery", "fence_proof", "unmap"
+  std::int64_t patience_ms = 0;
+  bool killed = false;
+};
+
 using Event = std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep,
-                           Rebind, RequestEnded, OperatorActed, WorkerUntrusted>;
+                           Rebind, RequestEnded, OperatorActed, WorkerUntrusted, WorkerOverdue>;
 
 std::string_view name(const Event& event);
 

@@ -125,6 +125,11 @@ struct EventReport {
 
 // ---------------------------------------------------------------- broker → worker
 
+/// Call `worker.ping`: is anybody there? Any reply, an error too, says yes.
+struct WorkerPing : Empty {
+  static constexpr std::string_view kMethod = "worker.ping";
+};
+
 /// Call `lease.grant`: a new lease, or more extents for one already granted. Carries one descriptor
 /// per extent. The reply (Empty) says that all are mapped and prefaulted; an error says that none
 /// is.

@@ -121,6 +121,7 @@ class Broker : public Process, private EffectPerformer {
   void perform(const effect::ForgetWorker& effect) override;
   void perform(const effect::SendGrant& effect) override;
   void perform(const effect::SendUnmap& effect) override;
+  void perform(const effect::SendPing&) override {}  // liveness is no part of the model
   void perform(const effect::SendReclaim& effect) override;
   void perform(const effect::BeginQuietWatch& effect) override;
   void perform(const effect::PunchExtents& effect) override;

@@ -272,6 +272,11 @@ void World::perform(const effect::SendUnmap& effect) {
   queue_.push_back(UnmapAnswered{effect.lease, std::nullopt});
 }
 
+void World::perform(const effect::SendPing& effect) {
+  effects.push_back(effect);
+  if (workers_live) queue_.push_back(PingAnswered{effect.worker});
+}
+
 void World::perform(const effect::SendReclaim& effect) {
   effects.push_back(effect);
   reclaims.push_back(effect);

@@ -56,6 +56,7 @@ class World : public EffectPerformer {
   EventLog log;
 
   bool workers_answer = true;  ///< Grants are mapped, fenced leases unmapped, at once.
+  bool workers_live = true;    ///< Pings are answered, at once.
   bool memory_fails = false;   ///< No memory object can be made.
   bool seal_fails = false;
   bool disk_full = false;          ///< The journal takes no grant.
@@ -121,6 +122,7 @@ class World : public EffectPerformer {
   void perform(const effect::ForgetWorker& effect) override;
   void perform(const effect::SendGrant& effect) override;
   void perform(const effect::SendUnmap& effect) override;
+  void perform(const effect::SendPing& effect) override;
   void perform(const effect::SendReclaim& effect) override;
   void perform(const effect::BeginQuietWatch& effect) override;
   void perform(const effect::PunchExtents& effect) override;

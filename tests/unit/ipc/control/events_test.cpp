@@ -25,7 +25,9 @@ const std::vector<std::string> kSamples = {
     R"({"event":"operator_acted","at_boottime_ns":7,"deed":"unfence","object":"extent:5",
         "uid":1000,"reason":"the worker was replaced","done":true})",
     R"({"event":"worker_untrusted","at_boottime_ns":7,"what":"slot","index":17,"lease":"17.4",
-        "worker":"w0"})"};
+        "worker":"w0"})",
+    R"({"event":"worker_overdue","at_boottime_ns":7,"worker":"w0","owes":"sign_of_life",
+        "patience_ms":15000,"killed":true})"};
 
 }  // namespace
 

@@ -1,0 +1,117 @@
+/// A worker that stands although nothing was taken back from it: nobody waits for it for ever, and
+/// one that goes on in time has lost nothing.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "tests/process/restart/restartable.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+TenantSpec rebinding_cat() {
+  TenantSpec spec = kCat;
+  spec.rebind = true;
+  return spec;
+}
+
+std::vector<std::int32_t> undisturbed_cat() {
+  System calm({.worker_arguments = {}});
+  calm.admit("cat");
+  return calm.undisturbed(kCat);
+}
+
+bool ends_by_sigkill(System& system, const std::string& worker) {
+  std::optional<int> status;
+  const bool ended =
+      eventually([&] { return (status = system.worker(worker).status()).has_value(); });
+  return ended && status == 128 + SIGKILL;
+}
+
+/// The broker has said that it misses a sign of life.
+bool has_warned(const System& system) {
+  std::ifstream log(system.event_logs().front().path);
+  for (std::string line; std::getline(log, line);) {
+    if (line.find("worker_overdue") != std::string::npos) return true;
+  }
+  return false;
+}
+
+void start_other(System& system) {
+  system.start_worker("w2");
+  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+}
+
+}  // namespace
+
+TEST_CASE("standing worker: its tenant goes on on another one, with nothing lost") {
+  const auto alone = undisturbed_cat();
+  System system({.broker_arguments = {"--worker-patience-ms", "2000"}});
+  system.admit("cat", {"--ttl-ms", "60000"});
+  const auto cat = system.start_tenant(rebinding_cat());
+  REQUIRE(cat->read_tokens(5));
+  const LeaseId lease = cat->record().leases.back();
+  start_other(system);
+
+  REQUIRE(system.worker().signal(SIGSTOP));
+
+  CHECK(cat->finish() == 0);
+  CHECK((cat->record().tokens == alone));
+  CHECK(ends_by_sigkill(system, "w1"));
+  CHECK(system.becomes_fenced(lease));
+  CHECK(system.lease(lease).reason == RevokeReason::WorkerHung);
+  CHECK(system.pool_is_whole());
+}
+
+TEST_CASE("standing worker: one that goes on when it was warned of has lost nothing") {
+  const auto alone = undisturbed_cat();
+  System system({.broker_arguments = {"--worker-patience-ms", "6000"}});
+  system.admit("cat", {"--ttl-ms", "60000"});
+  const auto cat = system.start_tenant(kCat);
+  REQUIRE(cat->read_tokens(5));
+  REQUIRE(system.worker().signal(SIGSTOP));
+  REQUIRE(eventually([&] { return has_warned(system); }));
+
+  REQUIRE(system.worker().signal(SIGCONT));
+
+  CHECK(cat->finish() == 0);
+  CHECK((cat->record().tokens == alone));
+  CHECK(cat->record().leases.size() == 1);
+  CHECK_FALSE(system.worker().status());
+}
+
+TEST_CASE("standing worker: on its way back to a broker it is killed, and its tenant goes on") {
+  const auto alone = undisturbed_cat();
+  for (const char* fault : {"worker.resumed:stop", "worker.redelivered:stop"}) {
+    CAPTURE(fault);
+    Restartable world({}, {"--reattach-grace-ms", "60000", "--worker-patience-ms", "2000"});
+    world.system.remove_worker("w1");
+    world.system.start_worker("w3", fault);
+    REQUIRE(eventually([&] { return world.system.worker_is_ready("w3"); }));
+    const auto cat = world.system.start_tenant(rebinding_cat());
+    REQUIRE(cat->read_tokens(3));
+    const LeaseId lease = cat->record().leases.back();
+
+    world.restart_broker();
+    start_other(world.system);
+
+    CHECK(ends_by_sigkill(world.system, "w3"));
+    CHECK(cat->finish() == 0);
+    CHECK((cat->record().tokens == alone));
+    CHECK(world.system.becomes_fenced(lease));
+    CHECK(world.system.pool_is_whole());
+  }
+}
+
+TEST_CASE("standing worker: one that stands while it attaches is killed, its name free again") {
+  System system({.broker_arguments = {"--worker-patience-ms", "2000"}, .start_worker = false});
+  system.start_worker("w1", "worker.attached:stop");
+
+  CHECK(ends_by_sigkill(system, "w1"));
+
+  system.start_worker("w1");
+  CHECK(eventually([&] { return system.worker_is_ready("w1"); }));
+}
+
+}  // namespace leasehold::testing
