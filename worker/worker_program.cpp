@@ -73,15 +73,6 @@ void log_step(std::optional<events::EventFile>& file, const StepReport& report) 
   file.reset();
 }
 
-BackendLimits limits_of(const ModelConfig& model) {
-  const std::uint32_t heads_width = model.n_heads * model.head_dim;
-  return {.max_rows = SchedulerLimits{}.token_budget,
-          .max_context = model.n_context,
-          .n_heads = model.n_heads,
-          .head_dim = model.head_dim,
-          .max_width = std::max({model.n_embd, model.n_ff, heads_width})};
-}
-
 class WorkerProgram final : public RevocationObserver {
  public:
   WorkerProgram(const WorkerOptions& options, Model model)
@@ -192,7 +183,7 @@ Result<void> WorkerProgram::build_engine() {
                           .line = &broker_->attachment().line,
                           .stops = &board_.stops(),
                           .probe = &probe_};
-  backend_ = TRY(make_backend(options_, limits_of(model_.config), wiring));
+  backend_ = TRY(make_backend(options_, backend_limits(model_.config, SchedulerLimits{}.token_budget), wiring));
   commit_gate_.emplace(make_gates(wiring, options_.threads, 1).front());
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = {}},

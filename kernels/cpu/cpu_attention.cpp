@@ -27,6 +27,7 @@ CpuBackend::AttentionWave CpuBackend::next_wave(const LaunchContext& context,
     wave.n_partials += more;
     first_partial_[++wave.n_rows] = wave.n_partials;
   }
+  used_partials_ = std::max<std::size_t>(used_partials_, wave.n_partials);
   return wave;
 }
 

@@ -173,7 +173,8 @@ LaunchStatus CpuBackend::copy_in(const LaunchContext& context, const CopyInArgs&
 }
 
 void CpuBackend::scrub_scratch() {
-  std::ranges::fill(partials_, 0.0F);
+  const std::size_t used = std::exchange(used_partials_, 0);
+  std::fill_n(partials_.begin(), used * partial_floats(limits_.head_dim), 0.0F);
 }
 
 }  // namespace leasehold

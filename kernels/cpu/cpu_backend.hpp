@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "common/result.hpp"
+#include "common/zeroed_array.hpp"
 #include "kernels/cpu/launcher.hpp"
 
 namespace leasehold {
@@ -56,7 +57,8 @@ class CpuBackend final : public Backend {
   std::size_t weight_stride_;
   std::vector<float> weight_rows_;            // [threads, weight_stride_]: one dequantised row each
   std::size_t max_partials_;                  // partials of one wave
-  std::vector<float> partials_;               // [max_partials_, partial_floats(head_dim)]
+  ZeroedArray<float> partials_;               // [max_partials_, partial_floats(head_dim)]
+  std::size_t used_partials_ = 0;             // written since the last scrub
   std::vector<std::uint32_t> first_partial_;  // [max_rows + 1], of the running wave
   std::vector<std::uint32_t> first_tile_;     // [n_experts + 1], of the running expert matmul
 };

@@ -1,6 +1,8 @@
 #include "kernels/numerics/rope.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "common/expects.hpp"
 
@@ -99,13 +101,33 @@ std::vector<double> rope_frequencies(std::uint32_t rope_dim, double base) {
   return frequencies;
 }
 
-void fill_rope_cos_sin(std::span<const RowRef> rows, std::span<const double> frequencies,
-                       float* cos_sin) {
+RopeAngles yarn_angles(const YarnStretch& stretch) {
+  expects(stretch.factor > 1.0 && stretch.original_context > 0, "a context is stretched");
+  // The pair, counted with fractions, that turns this often over the original context.
+  const auto pair_turning = [&](double turns) {
+    const double turn_length = stretch.original_context / (turns * 4.0 * kHalfPiHigh);
+    return stretch.rope_dim * natural_log(turn_length) / (2.0 * natural_log(stretch.base));
+  };
+  constexpr double kManyTurns = 32.0;
+  constexpr double kLeastSpan = 0.001;
+  const double kept_until = std::max(0.0, std::floor(pair_turning(kManyTurns)));
+  const double divided_from = std::min(stretch.rope_dim - 1.0, std::ceil(pair_turning(1.0)));
+  const double span = std::max(kLeastSpan, divided_from - kept_until);
+  RopeAngles angles{.frequencies = rope_frequencies(stretch.rope_dim, stretch.base)};
+  for (std::size_t i = 0; i < angles.frequencies.size(); ++i) {
+    const double divided = std::clamp((static_cast<double>(i) - kept_until) / span, 0.0, 1.0);
+    angles.frequencies[i] *= (1.0 - divided) + divided / stretch.factor;
+  }
+  angles.magnitude = static_cast<float>(std::fma(0.1, natural_log(stretch.factor), 1.0));
+  return angles;
+}
+
+void fill_rope_cos_sin(std::span<const RowRef> rows, const RopeAngles& angles, float* cos_sin) {
   for (const RowRef& row : rows)
-    for (const double frequency : frequencies) {
+    for (const double frequency : angles.frequencies) {
       const SinCos turned = sin_cos(row.position * frequency);
-      *cos_sin++ = turned.cos;
-      *cos_sin++ = turned.sin;
+      *cos_sin++ = turned.cos * angles.magnitude;
+      *cos_sin++ = turned.sin * angles.magnitude;
     }
 }
 

@@ -29,9 +29,30 @@ SinCos sin_cos(double angle);
 /// frequency factors divides these by them.
 std::vector<double> rope_frequencies(std::uint32_t rope_dim, double base);
 
+/// What a model rotates by: the angle of pair i at position p is p · frequencies[i], and the turned
+/// pair is `magnitude` times as long as before.
+struct RopeAngles {
+  std::vector<double> frequencies;  // [rope_dim / 2]
+  float magnitude = 1.0F;
+};
+
+/// Stretches a context of `original_context` positions by `factor`: pairs that turn more than 32
+/// times over the original context keep their frequency, those that turn less than once have it
+/// divided, the ones between are mixed; the magnitude is 0.1 · ln factor + 1.
+///
+/// Source: Peng et al. 2023, YaRN (sections 3.2 to 3.4, α = 1, β = 32), with the pair numbers at
+/// which the mix begins and ends rounded outwards, as published implementations have it.
+struct YarnStretch {
+  double base;
+  std::uint32_t rope_dim;
+  double factor;  // above 1
+  std::uint32_t original_context;
+};
+RopeAngles yarn_angles(const YarnStretch& stretch);
+
 /// Fills RopeArgs::cos_sin for these rows.
-void fill_rope_cos_sin(std::span<const RowRef> rows, std::span<const double> frequencies,
-                       float* cos_sin);  // [n_rows, frequencies.size(), 2]
+void fill_rope_cos_sin(std::span<const RowRef> rows, const RopeAngles& angles,
+                       float* cos_sin);  // [n_rows, angles.frequencies.size(), 2]
 
 /// One pair turned by its angle, in the written order.
 struct RotatedPair {

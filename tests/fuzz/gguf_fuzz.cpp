@@ -15,7 +15,7 @@ Result<void> read_tensors(const GgufFile& file) {
   const WeightsLayout layout = TRY(plan_weights(file, config));
   for (const WeightSlot& slot : layout.slots) {
     std::vector<std::byte> bytes(slot.size_bytes);
-    TRY(file.read(*file.find(slot.name), bytes));
+    TRY(file.read(*file.find(slot.name), 0, bytes));
   }
   return {};
 }

@@ -53,12 +53,7 @@ void EngineRig::load_model() {
                           .line = &writer_,
                           .stops = &board_.stops(),
                           .probe = options_.probe};
-  const BackendLimits limits{
-      .max_rows = options_.limits.token_budget,
-      .max_context = config_.n_context,
-      .n_heads = config_.n_heads,
-      .head_dim = config_.head_dim,
-      .max_width = std::max({config_.n_embd, config_.n_ff, config_.n_heads * config_.head_dim})};
+  const BackendLimits limits = backend_limits(config_, options_.limits.token_budget);
   if (options_.reference) {
     backend_ = std::make_unique<ReferenceBackend>(limits, make_gates(wiring, 0, 1).front());
   } else {

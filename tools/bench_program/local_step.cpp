@@ -22,14 +22,6 @@ constexpr std::uint32_t kSlots = 8;
 constexpr std::uint32_t kBlocks = 16;  // 256 positions
 constexpr ExtentId kExtent{1};
 
-BackendLimits limits_of(const ModelConfig& model) {
-  return {.max_rows = 1,
-          .max_context = kBlocks * KvLayout::kBlockTokens,
-          .n_heads = model.n_heads,
-          .head_dim = model.head_dim,
-          .max_width = std::max({model.n_embd, model.n_ff, model.n_heads * model.head_dim})};
-}
-
 }  // namespace
 
 struct LocalStep::Parts {
@@ -101,11 +93,13 @@ Result<std::unique_ptr<LocalStep>> LocalStep::load(const std::string& model_path
                                          .reader = std::move(reader),
                                          .line = std::move(line),
                                          .writer = std::move(writer)});
-  parts->backend = TRY(CpuBackend::create(limits_of(config), make_gates({.worker = WorkerId{0},
-                                                                         .table = &parts->reader,
-                                                                         .line = &parts->writer,
-                                                                         .stops = &parts->stops},
-                                                                        0, 1)));
+  BackendLimits limits = backend_limits(config, 1);
+  limits.max_context = kBlocks * KvLayout::kBlockTokens;
+  parts->backend = TRY(CpuBackend::create(limits, make_gates({.worker = WorkerId{0},
+                                                              .table = &parts->reader,
+                                                              .line = &parts->writer,
+                                                              .stops = &parts->stops},
+                                                             0, 1)));
   parts->transformer = std::make_unique<Transformer>(
       config, KvType::F16, Transformer::Limits{.max_rows = 1, .max_logit_rows = 1},
       *parts->backend);

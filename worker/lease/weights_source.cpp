@@ -53,7 +53,7 @@ Result<std::optional<WeightsSource::Restored>> WeightsSource::restore(Weights& w
 
 /// A file that is gone from its path is still there behind the descriptor we hold.
 Result<void> WeightsSource::follow_file(const WeightsPart& part) {
-  const auto now = FileIdentity::of_path(file_->path());
+  const auto now = file_->identity_now();
   if (!now || *now == file().identity()) return {};
   GgufFile another = TRY(GgufFile::open(file_->path()));
   TRY(check_fits(another, part));

@@ -7,21 +7,97 @@ namespace leasehold {
 namespace {
 
 // The order is that of use in the forward pass, so that a layer is read front to back.
-constexpr TensorRule kLlamaBlock[] = {
+constexpr TensorRule kLlamaAttention[] = {
     {"attn_norm.weight", Width::Embedding, Width::One},
     {"attn_q.weight", Width::Embedding, Width::Query},
+    {"attn_q.bias", Width::Query, Width::One, Presence::Optional},
     {"attn_k.weight", Width::Embedding, Width::KeyValue},
+    {"attn_k.bias", Width::KeyValue, Width::One, Presence::Optional},
+    {"attn_v.weight", Width::Embedding, Width::KeyValue},
+    {"attn_v.bias", Width::KeyValue, Width::One, Presence::Optional},
+    {"attn_output.weight", Width::Query, Width::Embedding},
+    {"attn_output.bias", Width::Embedding, Width::One, Presence::Optional},
+};
+
+constexpr TensorRule kQwen2Attention[] = {
+    {"attn_norm.weight", Width::Embedding, Width::One},
+    {"attn_q.weight", Width::Embedding, Width::Query},
+    {"attn_q.bias", Width::Query, Width::One},
+    {"attn_k.weight", Width::Embedding, Width::KeyValue},
+    {"attn_k.bias", Width::KeyValue, Width::One},
+    {"attn_v.weight", Width::Embedding, Width::KeyValue},
+    {"attn_v.bias", Width::KeyValue, Width::One},
+    {"attn_output.weight", Width::Query, Width::Embedding},
+};
+
+constexpr TensorRule kQwen3Attention[] = {
+    {"attn_norm.weight", Width::Embedding, Width::One},
+    {"attn_q.weight", Width::Embedding, Width::Query},
+    {"attn_q_norm.weight", Width::Head, Width::One},
+    {"attn_k.weight", Width::Embedding, Width::KeyValue},
+    {"attn_k_norm.weight", Width::Head, Width::One},
     {"attn_v.weight", Width::Embedding, Width::KeyValue},
     {"attn_output.weight", Width::Query, Width::Embedding},
+};
+
+constexpr TensorRule kFeedForward[] = {
     {"ffn_norm.weight", Width::Embedding, Width::One},
     {"ffn_gate.weight", Width::Embedding, Width::FeedForward},
     {"ffn_up.weight", Width::Embedding, Width::FeedForward},
     {"ffn_down.weight", Width::FeedForward, Width::Embedding},
 };
 
-// GGUF converters permute llama's query and key rows so that rotated pairs are neighbours.
+constexpr TensorRule kExperts[] = {
+    {"ffn_norm.weight", Width::Embedding, Width::One},
+    {"ffn_gate_inp.weight", Width::Embedding, Width::Experts},
+    {"ffn_gate_exps.weight", Width::Embedding, Width::ExpertFeedForward, Presence::PerExpert},
+    {"ffn_up_exps.weight", Width::Embedding, Width::ExpertFeedForward, Presence::PerExpert},
+    {"ffn_down_exps.weight", Width::ExpertFeedForward, Width::Embedding, Presence::PerExpert},
+};
+
+constexpr TensorRule kExpertsAndShared[] = {
+    {"ffn_norm.weight", Width::Embedding, Width::One},
+    {"ffn_gate_inp.weight", Width::Embedding, Width::Experts},
+    {"ffn_gate_exps.weight", Width::Embedding, Width::ExpertFeedForward, Presence::PerExpert},
+    {"ffn_up_exps.weight", Width::Embedding, Width::ExpertFeedForward, Presence::PerExpert},
+    {"ffn_down_exps.weight", Width::ExpertFeedForward, Width::Embedding, Presence::PerExpert},
+    {"ffn_gate_inp_shexp.weight", Width::Embedding, Width::One},
+    {"ffn_gate_shexp.weight", Width::Embedding, Width::FeedForward},
+    {"ffn_up_shexp.weight", Width::Embedding, Width::FeedForward},
+    {"ffn_down_shexp.weight", Width::FeedForward, Width::Embedding},
+};
+
+// GGUF converters permute llama's query and key rows so that rotated pairs are neighbours; those of
+// the others stay as they were trained.
 constexpr Architecture kArchitectures[] = {
-    {"llama", RopeStyle::Interleaved, kLlamaBlock},
+    {.name = "llama",
+     .rope_style = RopeStyle::Interleaved,
+     .attention = kLlamaAttention,
+     .feed_forward = kFeedForward,
+     .experts = kExperts,
+     .weights_sum_to_1 = true},
+    {.name = "qwen2",
+     .rope_style = RopeStyle::Halves,
+     .attention = kQwen2Attention,
+     .feed_forward = kFeedForward,
+     .experts = {}},
+    {.name = "qwen3",
+     .rope_style = RopeStyle::Halves,
+     .attention = kQwen3Attention,
+     .feed_forward = kFeedForward,
+     .experts = {}},
+    {.name = "qwen2moe",
+     .rope_style = RopeStyle::Halves,
+     .attention = kQwen2Attention,
+     .feed_forward = {},
+     .experts = kExpertsAndShared,
+     .has_shared_expert = true},
+    {.name = "qwen3moe",
+     .rope_style = RopeStyle::Halves,
+     .attention = kQwen3Attention,
+     .feed_forward = {},
+     .experts = kExperts,
+     .weights_sum_to_1 = true},
 };
 
 }  // namespace
@@ -29,6 +105,15 @@ constexpr Architecture kArchitectures[] = {
 const Architecture* find_architecture(std::string_view name) {
   const auto* found = std::ranges::find(kArchitectures, name, &Architecture::name);
   return found == std::end(kArchitectures) ? nullptr : found;
+}
+
+std::string architecture_names() {
+  std::string names;
+  for (const Architecture& row : kArchitectures) {
+    if (!names.empty()) names += ", ";
+    names += row.name;
+  }
+  return names;
 }
 
 }  // namespace leasehold

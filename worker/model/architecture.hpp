@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "kernels/op_args.hpp"
@@ -13,27 +14,47 @@ namespace leasehold {
 /// Lengths that a ModelConfig gives.
 enum class Width : std::uint8_t {
   One,
-  Embedding,    ///< n_embd
-  Query,        ///< n_heads · head_dim
-  KeyValue,     ///< n_kv_heads · head_dim
-  FeedForward,  ///< n_ff
-  Vocabulary,   ///< n_vocab
+  Embedding,          ///< n_embd
+  Query,              ///< n_heads · head_dim
+  KeyValue,           ///< n_kv_heads · head_dim
+  Head,               ///< head_dim
+  FeedForward,        ///< n_ff
+  Experts,            ///< experts.n_experts
+  ExpertFeedForward,  ///< experts.n_ff
+  Vocabulary,         ///< n_vocab
 };
 
-/// A tensor a model must have. Vectors (one row) are always F32.
+/// How many of a tensor there are in a layer, and whether a file may leave it out.
+enum class Presence : std::uint8_t {
+  Required,
+  Optional,   ///< Used where a file has it.
+  PerExpert,  ///< Required; one matrix for each expert, one after the other in one tensor.
+};
+
+/// A tensor of a model. Vectors (one row) are always F32.
 struct TensorRule {
   std::string_view name;  ///< Of a block's tensor: what follows "blk.N.".
   Width columns;
   Width rows;
+  Presence presence = Presence::Required;
 };
 
+/// A layer is its attention's tensors and then its feed-forward's, in layout order. A model whose
+/// metadata counts experts has those of `experts` instead of `feed_forward`.
 struct Architecture {
   std::string_view name;  ///< As general.architecture says it, and the prefix of its metadata keys.
   RopeStyle rope_style;
-  std::span<const TensorRule> block_tensors;  ///< Of every layer, in layout order.
+  std::span<const TensorRule> attention;
+  std::span<const TensorRule> feed_forward;  ///< Empty: only with experts.
+  std::span<const TensorRule> experts;       ///< Empty: never with experts.
+  bool has_shared_expert = false;            ///< One that every row goes through, behind a gate.
+  bool weights_sum_to_1 = false;             ///< Of the experts a row was sent to.
 };
 
 /// Null for an architecture this build does not compute.
 const Architecture* find_architecture(std::string_view name);
+
+/// "llama, qwen2, …", for messages.
+std::string architecture_names();
 
 }  // namespace leasehold

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "worker/model/architecture.hpp"
+#include "worker/model/architecture_keys.hpp"
 #include "worker/model/utf8.hpp"
 
 namespace leasehold {
@@ -17,64 +18,23 @@ constexpr std::uint32_t kMaxLayers = 1024;
 constexpr std::uint32_t kMaxWidth = 1u << 20;
 constexpr std::uint32_t kMaxHeads = 1024;
 constexpr std::uint32_t kMaxHeadDim = 1024;
+constexpr std::uint32_t kMaxExperts = 1024;
 constexpr std::uint32_t kMaxVocab = 1u << 22;
 constexpr std::uint32_t kMaxContext = 1u << 24;
 constexpr std::size_t kMaxNameBytes = 256;
 
-/// Reads the keys of one file's architecture: `keys.count("block_count", …)`.
-class ArchitectureKeys {
- public:
-  ArchitectureKeys(const GgufFile& file, std::string_view architecture)
-      : file_(file), architecture_(architecture) {}
-
-  std::string key(std::string_view suffix) const {
-    return fmt::format("{}.{}", architecture_, suffix);
-  }
-  bool has(std::string_view suffix) const { return file_.has(key(suffix)); }
-
-  /// 1 … max.
-  Result<std::uint32_t> count(std::string_view suffix, std::uint32_t max) const {
-    const auto number = TRY(file_.get<std::uint32_t>(key(suffix)));
-    if (number == 0) return corrupt("{} is 0", key(suffix));
-    if (number > max)
-      return unsupported("{} is {}; this build is made for {} at most", key(suffix), number, max);
-    return number;
-  }
-
-  /// The same, with `fallback` where the key is not there.
-  Result<std::uint32_t> count_or(std::string_view suffix, std::uint32_t max,
-                                 std::uint32_t fallback) const {
-    if (!has(suffix)) return fallback;
-    return count(suffix, max);
-  }
-
-  template <class T>
-  Result<T> get_or(std::string_view suffix, T fallback) const {
-    return file_.get_or<T>(key(suffix), std::move(fallback));
-  }
-
-  /// Strictly between the two.
-  Result<float> between(std::string_view suffix, float low, float high, float value) const {
-    if (value > low && value < high) return value;
-    return corrupt("{} is {}, not between {} and {}", key(suffix), value, low, high);
-  }
-
-  template <class... Values>
-  std::unexpected<Error> corrupt(fmt::format_string<Values...> text, Values&&... values) const {
-    return refuse(Errc::FileCorrupt, fmt::format(text, std::forward<Values>(values)...));
-  }
-  template <class... Values>
-  std::unexpected<Error> unsupported(fmt::format_string<Values...> text, Values&&... values) const {
-    return refuse(Errc::UnsupportedModel, fmt::format(text, std::forward<Values>(values)...));
-  }
-
- private:
-  std::unexpected<Error> refuse(Errc code, const std::string& text) const {
-    return fail(code, fmt::format("{}: {}", file_.path(), text));
-  }
-
-  const GgufFile& file_;
-  std::string architecture_;
+/// Metadata that would change what is computed, and the value that says nothing. Computing such a
+/// model without it would be silently wrong.
+struct Refinement {
+  std::string_view suffix;
+  float neutral;
+};
+constexpr Refinement kRefinements[] = {
+    {"attention.scale", 0.0f},          {"attention.clamp_kqv", 0.0f},
+    {"attention.max_alibi_bias", 0.0f}, {"attn_logit_softcapping", 0.0f},
+    {"final_logit_softcapping", 0.0f},  {"logit_scale", 1.0f},
+    {"embedding_scale", 1.0f},          {"residual_scale", 1.0f},
+    {"expert_weights_scale", 1.0f},
 };
 
 /// The name goes to clients and logs: text only.
@@ -110,30 +70,65 @@ Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
   return {};
 }
 
-/// Long-context variants rotate by other angles; computing them unscaled would be silently wrong.
-Result<void> refuse_scaled_rope(const ArchitectureKeys& keys) {
-  const auto type = TRY(keys.get_or<std::string>("rope.scaling.type", "none"));
-  if (type != "none")
-    return keys.unsupported("{} is {}", keys.key("rope.scaling.type"), shown(type));
-  if (keys.has("rope.scaling.type")) return {};  // the factor of "none" means nothing
-  for (const std::string_view suffix : {"rope.scaling.factor", "rope.scale_linear"}) {
-    const float factor = TRY(keys.get_or<float>(suffix, 1.0f));
-    if (factor != 0.0f && factor != 1.0f)
-      return keys.unsupported("{} is {}; this build does not scale positions", keys.key(suffix),
-                              factor);
+/// Zero is how some converters write "none".
+Result<void> refuse_refinements(const ArchitectureKeys& keys) {
+  for (const Refinement& refinement : kRefinements) {
+    const float value = TRY(keys.get_or<float>(refinement.suffix, 0.0f));
+    if (value != 0.0f && value != refinement.neutral)
+      return keys.unsupported("{} is {}; this build computes without it",
+                              keys.key(refinement.suffix), value);
   }
+  if (!TRY(keys.get_or<bool>("attention.causal", true)))
+    return keys.unsupported("{} is false; this build attends to what came before only",
+                            keys.key("attention.causal"));
   return {};
 }
 
-Result<void> read_rope(const ArchitectureKeys& keys, ModelConfig& config) {
-  TRY(refuse_scaled_rope(keys));
-  config.rope_dim = TRY(keys.count_or("rope.dimension_count", kMaxHeadDim, config.head_dim));
-  if (config.rope_dim % 2 != 0 || config.rope_dim > config.head_dim)
-    return keys.corrupt("{} is {}; an even number up to the head's {} is needed",
-                        keys.key("rope.dimension_count"), config.rope_dim, config.head_dim);
-  const float base = TRY(keys.get_or<float>("rope.freq_base", 10000.0f));
-  config.rope_base = TRY(keys.between("rope.freq_base", 1.0f, 1e12f, base));
-  return {};
+/// A sliding window hides what is further back than it is wide. Up to its width it hides nothing,
+/// so that is how far a text may go.
+Result<std::uint32_t> read_context(const ArchitectureKeys& keys) {
+  const auto n_context = TRY(keys.count("context_length", kMaxContext));
+  const auto window = TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
+  return window == 0 ? n_context : std::min(n_context, window);
+}
+
+Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architecture& architecture,
+                                  std::uint32_t n_ff) {
+  ExpertConfig experts{};
+  const bool may_be_dense = !architecture.feed_forward.empty();
+  if (may_be_dense && TRY(keys.get_or<std::uint32_t>("expert_count", 0)) == 0) return experts;
+  if (architecture.experts.empty())
+    return keys.unsupported("{} has experts; this build computes that architecture without",
+                            keys.key("expert_count"));
+  experts.n_experts = TRY(keys.count("expert_count", kMaxExperts));
+  experts.n_used = TRY(keys.count("expert_used_count", kMaxExperts));
+  if (experts.n_used > experts.n_experts)
+    return keys.corrupt("{} is {} of {} experts", keys.key("expert_used_count"), experts.n_used,
+                        experts.n_experts);
+  experts.n_ff = TRY(keys.count_or("expert_feed_forward_length", kMaxWidth, n_ff));
+  experts.weights_sum_to_1 = architecture.weights_sum_to_1;
+  if (TRY(keys.get_or<bool>("expert_weights_norm", experts.weights_sum_to_1)) !=
+      experts.weights_sum_to_1)
+    return keys.unsupported("{} is {}; this build computes {} with the opposite",
+                            keys.key("expert_weights_norm"), !experts.weights_sum_to_1,
+                            architecture.name);
+  for (const auto& [suffix, softmax] :
+       {std::pair{"expert_gating_func", 1u}, std::pair{"expert_group_count", 1u}}) {
+    const auto value = TRY(keys.get_or<std::uint32_t>(suffix, 0));
+    if (value > softmax)
+      return keys.unsupported("{} is {}; this build chooses experts by one softmax over all",
+                              keys.key(suffix), value);
+  }
+  return experts;
+}
+
+/// The feed-forward that every row goes through.
+Result<std::uint32_t> read_common_width(const ArchitectureKeys& keys,
+                                        const Architecture& architecture,
+                                        const ExpertConfig& experts, std::uint32_t n_ff) {
+  if (experts.n_experts == 0) return n_ff;
+  if (!architecture.has_shared_expert) return 0;
+  return keys.count_or("expert_shared_feed_forward_length", kMaxWidth, n_ff);
 }
 
 Result<std::uint32_t> read_vocabulary_size(const GgufFile& file, const ArchitectureKeys& keys) {
@@ -162,19 +157,23 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr)
     return fail(Errc::UnsupportedModel,
-                fmt::format("{}: the architecture is \"{}\"; this build computes llama",
-                            file.path(), shown(config.architecture)));
+                fmt::format("{}: the architecture is \"{}\"; this build computes {}", file.path(),
+                            shown(config.architecture), architecture_names()));
   const ArchitectureKeys keys(file, architecture->name);
   config.name = TRY(read_name(file, architecture->name));
-  if (TRY(keys.get_or<std::uint32_t>("expert_count", 0)) != 0)
-    return keys.unsupported("is a mixture of experts");
   config.n_layers = TRY(keys.count("block_count", kMaxLayers));
   config.n_embd = TRY(keys.count("embedding_length", kMaxWidth));
-  config.n_ff = TRY(keys.count("feed_forward_length", kMaxWidth));
-  config.n_context = TRY(keys.count("context_length", kMaxContext));
+  const auto n_ff = TRY(keys.count("feed_forward_length", kMaxWidth));
+  config.experts = TRY(read_experts(keys, *architecture, n_ff));
+  config.n_ff = TRY(read_common_width(keys, *architecture, config.experts, n_ff));
+  config.n_context = TRY(read_context(keys));
+  TRY(refuse_refinements(keys));
   TRY(read_attention(keys, config));
-  TRY(read_rope(keys, config));
-  config.rope_style = architecture->rope_style;
+  config.rope = TRY(read_rope({.file = file,
+                               .keys = keys,
+                               .head_dim = config.head_dim,
+                               .n_context = config.n_context,
+                               .style = architecture->rope_style}));
   const auto epsilon = TRY(file.get<float>(keys.key("attention.layer_norm_rms_epsilon")));
   config.rms_epsilon = TRY(keys.between("attention.layer_norm_rms_epsilon", 0.0f, 1.0f, epsilon));
   config.n_vocab = TRY(read_vocabulary_size(file, keys));

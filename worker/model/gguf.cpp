@@ -54,11 +54,19 @@ void GgufFile::Unmap::operator()(const std::byte* start) const {
 }
 
 Result<GgufFile> GgufFile::open(const std::string& path) {
+  GgufFile file = TRY(open_one(path));
+  const auto n_parts = TRY(file.get_or<std::uint32_t>("split.count", 1));
+  if (n_parts > 1) return open_split(std::move(file), n_parts);
+  return file;
+}
+
+Result<GgufFile> GgufFile::open_one(const std::string& path) {
   GgufFile file;
   file.path_ = path;
   file.fd_ = TRY(open_for_reading(path));
-  file.identity_ = TRY(identify(file.fd_, path));
-  const std::uint64_t size_bytes = file.identity_.size_bytes;
+  file.mapped_ = TRY(identify(file.fd_, path));
+  file.identity_ = file.mapped_;
+  const std::uint64_t size_bytes = file.mapped_.size_bytes;
   if (size_bytes == 0) return fail(Errc::FileCorrupt, fmt::format("{}: is empty", path));
   void* start = ::mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, file.fd_.get(), 0);
   if (start == MAP_FAILED)
@@ -75,22 +83,24 @@ const GgufTensor* GgufFile::find(std::string_view name) const {
 }
 
 std::span<const std::byte> GgufFile::data(const GgufTensor& tensor) const {
-  return bytes().subspan(tensor.offset, tensor.size_bytes);
+  return part(tensor.part).bytes().subspan(tensor.offset, tensor.size_bytes);
 }
 
-Result<void> GgufFile::read(const GgufTensor& tensor, std::span<std::byte> destination) const {
-  expects(destination.size() == tensor.size_bytes, "the destination has the tensor's size");
+Result<void> GgufFile::read(const GgufTensor& tensor, std::uint64_t from,
+                            std::span<std::byte> destination) const {
+  expects(from + destination.size() <= tensor.size_bytes, "what is read is the tensor's");
+  const GgufFile& file = part(tensor.part);
   std::uint64_t done = 0;
   while (done < destination.size()) {
-    const ssize_t n = ::pread(fd_.get(), destination.data() + done, destination.size() - done,
-                              static_cast<off_t>(tensor.offset + done));
+    const ssize_t n = ::pread(file.fd_.get(), destination.data() + done, destination.size() - done,
+                              static_cast<off_t>(tensor.offset + from + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail_errno(Errc::SystemError, fmt::format("pread {}", path_), errno);
+    if (n < 0) return fail_errno(Errc::SystemError, fmt::format("pread {}", file.path_), errno);
     if (n == 0)
       return fail(Errc::FileCorrupt,
                   fmt::format("{}: tensor {} ends after {} of {} bytes: the file was cut short "
                               "since it was opened",
-                              path_, tensor.name, done, tensor.size_bytes));
+                              file.path_, tensor.name, from + done, tensor.size_bytes));
     done += static_cast<std::uint64_t>(n);
   }
   return {};
@@ -98,11 +108,13 @@ Result<void> GgufFile::read(const GgufTensor& tensor, std::span<std::byte> desti
 
 Result<void> GgufFile::check_unchanged() const {
   const FileIdentity now = TRY(identify(fd_, path_));
-  if (now == identity_) return {};
-  return fail(Errc::FileCorrupt,
-              fmt::format("{}: was written to while it was read ({} bytes then, {} now): load it "
-                          "again once it is whole",
-                          path_, identity_.size_bytes, now.size_bytes));
+  if (now != mapped_)
+    return fail(Errc::FileCorrupt,
+                fmt::format("{}: was written to while it was read ({} bytes then, {} now): load "
+                            "it again once it is whole",
+                            path_, mapped_.size_bytes, now.size_bytes));
+  for (const GgufFile& other : others_) TRY(other.check_unchanged());
+  return {};
 }
 
 bool GgufFile::has(std::string_view key) const {

@@ -1,6 +1,10 @@
-/// A GGUF model file, open for reading.
+/// A GGUF model file, open for reading; or several that together hold one model.
 ///
-/// The file is mapped read-only; its directory is checked once, in `open`. Its size is looked at
+/// A split model's files say so in their metadata (split.count, split.no) and are named
+/// "NAME-00001-of-0000N.gguf"; whichever is opened finds the others beside it. The first holds the
+/// metadata, each of them tensors, and to a reader they are one file.
+///
+/// Each file is mapped read-only; its directory is checked once, in `open`. Its size is looked at
 /// only then: a file that somebody truncates afterwards kills whoever touches the missing pages of
 /// the mapping (SIGBUS). So tensors are loaded with `read`, which copies by pread and meets a
 /// shorter file as an error; `data` is for tools and tests. Metadata is decoded from the mapping,
@@ -28,6 +32,8 @@
 namespace leasehold {
 
 /// The same values mean the same bytes, as long as nobody rewrites a file and sets its time back.
+/// Of a split model: device and size of all files, and in the place of inode and time a hash of all
+/// files' inodes, sizes and times.
 struct FileIdentity {
   std::uint64_t device;
   std::uint64_t inode;
@@ -45,8 +51,11 @@ class GgufFile {
  public:
   static Result<GgufFile> open(const std::string& path);
 
+  /// Of a split model: the first file's.
   const std::string& path() const { return path_; }
   const FileIdentity& identity() const { return identity_; }
+  /// Of what lies under the same paths now.
+  Result<FileIdentity> identity_now() const;
 
   /// In file order.
   std::span<const GgufTensor> tensors() const { return directory_.tensors; }
@@ -57,9 +66,10 @@ class GgufFile {
   /// The tensor's bytes in the mapping.
   std::span<const std::byte> data(const GgufTensor& tensor) const;
 
-  /// Copies the tensor's bytes; `destination` has exactly its size.
+  /// Copies the tensor's bytes from byte `from` on; it has as many as `destination` takes.
   /// Errors: FileCorrupt when the file has become shorter; SystemError when it cannot be read.
-  Result<void> read(const GgufTensor& tensor, std::span<std::byte> destination) const;
+  Result<void> read(const GgufTensor& tensor, std::uint64_t from,
+                    std::span<std::byte> destination) const;
 
   /// FileCorrupt when the file is no longer the one that was opened: what was read since is
   /// worth nothing.
@@ -91,14 +101,22 @@ class GgufFile {
   };
 
   GgufFile() = default;
+  static Result<GgufFile> open_one(const std::string& path);
+  static Result<GgufFile> open_split(GgufFile one, std::uint32_t n_parts);
+  Result<void> add_part(GgufFile part);
+  const GgufFile& part(std::uint32_t number) const {
+    return number == 0 ? *this : others_[number - 1];
+  }
   Result<GgufValue> value(std::string_view key) const;
-  std::span<const std::byte> bytes() const { return {mapping_.get(), identity_.size_bytes}; }
+  std::span<const std::byte> bytes() const { return {mapping_.get(), mapped_.size_bytes}; }
 
   std::string path_;
   UniqueFd fd_;
-  FileIdentity identity_{};
+  FileIdentity mapped_{};    // of this file
+  FileIdentity identity_{};  // of the whole model
   std::unique_ptr<const std::byte, Unmap> mapping_;
-  GgufDirectory directory_{};
+  GgufDirectory directory_{};     // tensors of all parts, metadata of this one
+  std::vector<GgufFile> others_;  // of a split model: parts 1 …
 };
 
 template <>

@@ -53,6 +53,7 @@ struct GgufTensor {
   std::vector<std::uint64_t> shape;  ///< [columns, …], one to four dimensions, none of them 0.
   std::uint64_t offset;              ///< Byte in the file where the data starts.
   std::uint64_t size_bytes;
+  std::uint32_t part = 0;  ///< Of a split file: where the data is.
 
   std::uint64_t columns() const { return shape.front(); }
   std::uint64_t rows() const;

@@ -1,13 +1,18 @@
-/// The forward pass of the Llama architecture over one step's rows.
+/// The forward pass of the architectures in architecture.hpp over one step's rows.
 ///
-/// Source: Touvron et al. 2023 (LLaMA); grouped-query attention, Ainslie et al. 2023.
+/// What differs between them is in the config and in which weights there are: biases, norms of each
+/// head, experts.
+/// Source: Touvron et al. 2023 (LLaMA); grouped-query attention, Ainslie et al. 2023; Yang et al.
+/// 2024 and 2025 (Qwen2, Qwen3); Jiang et al. 2024 (Mixtral).
 /// Lifetime: the backend outlives it. Threads: one forward at a time.
 #pragma once
 
 #include <span>
-#include <vector>
 
+#include "common/zeroed_array.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/expert_groups.hpp"
+#include "kernels/numerics/rope.hpp"
 #include "worker/model/config.hpp"
 #include "worker/model/weights.hpp"
 
@@ -21,6 +26,9 @@ struct ForwardInput {
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
   std::span<const std::uint32_t> logit_rows;     ///< Rows whose logits are wanted, ascending.
 };
+
+/// What a backend must be ready for to run this model, with as many rows in a step.
+BackendLimits backend_limits(const ModelConfig& config, std::uint32_t max_rows);
 
 class Transformer {
  public:
@@ -45,23 +53,35 @@ class Transformer {
  private:
   class Pass;
   struct Scratch {
-    std::vector<float> x;          // [max_rows, n_embd]
-    std::vector<float> normed;     // [max_rows, n_embd]
-    std::vector<float> q;          // [max_rows, n_heads, head_dim]
-    std::vector<float> k;          // [max_rows, n_kv_heads, head_dim]
-    std::vector<float> v;          // [max_rows, n_kv_heads, head_dim]
-    std::vector<float> attention;  // [max_rows, n_heads, head_dim]
-    std::vector<float> gate;       // [max_rows, n_ff]
-    std::vector<float> up;         // [max_rows, n_ff]
-    std::vector<float> cos_sin;    // [max_rows, rope_dim / 2, 2]
-    std::vector<float> logits;     // [max_logit_rows, n_vocab]
+    explicit Scratch(const ModelConfig& config, const Limits& limits);
+
+    ZeroedArray<float> x;          // [max_rows, n_embd]
+    ZeroedArray<float> normed;     // [max_rows, n_embd]
+    ZeroedArray<float> q;          // [max_rows, n_heads, head_dim]
+    ZeroedArray<float> k;          // [max_rows, n_kv_heads, head_dim]
+    ZeroedArray<float> v;          // [max_rows, n_kv_heads, head_dim]
+    ZeroedArray<float> attention;  // [max_rows, n_heads, head_dim]
+    ZeroedArray<float> gate;       // [max_rows, n_ff]
+    ZeroedArray<float> up;         // [max_rows, n_ff]
+    ZeroedArray<float> cos_sin;    // [max_rows, rope.dim / 2, 2]
+    ZeroedArray<float> logits;     // [max_logit_rows, n_vocab]
+
+    // Of models with experts.
+    ZeroedArray<float> scores;          // [max_rows, n_experts]
+    ZeroedArray<std::uint32_t> chosen;  // [max_rows, n_used]
+    ZeroedArray<float> expert_weights;  // [max_rows, n_used]
+    ZeroedArray<float> expert_gate;     // [max_rows, n_used, experts.n_ff]
+    ZeroedArray<float> expert_up;       // [max_rows, n_used, experts.n_ff]
+    ZeroedArray<float> expert_out;      // [max_rows, n_used, n_embd]; also the shared expert's
+    ZeroedArray<float> shared_gate;     // [max_rows]
+    ExpertGroups groups;
   };
 
   ModelConfig config_;
   KvLayout kv_layout_;
   Limits limits_;
   Backend* backend_;
-  std::vector<double> rope_frequencies_;
+  RopeAngles angles_;
   Scratch scratch_;
   std::size_t used_rows_ = 0;  // rows of the scratch written since the last scrub
   std::size_t used_logit_rows_ = 0;

@@ -9,6 +9,9 @@
 namespace leasehold {
 namespace {
 
+// Enough for a disk to be read at its speed; what a load needs beside the weights themselves.
+constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
+
 /// Finds slots by name and turns them into handles.
 class Binder {
  public:
@@ -24,10 +27,18 @@ class Binder {
     }
   }
 
-  Result<WeightMatrix> matrix(const std::string& name) const {
+  WeightMatrix matrix_if_any(const std::string& name) const {
     const auto found = matrices_.find(name);
-    if (found == matrices_.end()) return fail(Errc::MissingWeight, "no weight " + name);
-    return found->second;
+    return found == matrices_.end() ? WeightMatrix{} : found->second;
+  }
+  Leased<const float> vector_if_any(const std::string& name) const {
+    return matrix_if_any(name).data.as<const float>();
+  }
+
+  Result<WeightMatrix> matrix(const std::string& name) const {
+    const WeightMatrix found = matrix_if_any(name);
+    if (!found.data) return fail(Errc::MissingWeight, "no weight " + name);
+    return found;
   }
 
   Result<Leased<const float>> vector(const std::string& name) const {
@@ -42,19 +53,34 @@ LeaseId id_of(const LeaseDependency& lease) {
   return {.slot = lease.slot, .generation = lease.granted.generation()};
 }
 
-Result<LayerWeights> bind_layer(const Binder& binder, std::uint32_t layer) {
-  const auto part = [layer](const char* what) {
-    return fmt::format("blk.{}.{}.weight", layer, what);
-  };
-  return LayerWeights{.attention_norm = TRY(binder.vector(part("attn_norm"))),
-                      .query = TRY(binder.matrix(part("attn_q"))),
-                      .key = TRY(binder.matrix(part("attn_k"))),
-                      .value = TRY(binder.matrix(part("attn_v"))),
-                      .attention_output = TRY(binder.matrix(part("attn_output"))),
-                      .ffn_norm = TRY(binder.vector(part("ffn_norm"))),
-                      .ffn_gate = TRY(binder.matrix(part("ffn_gate"))),
-                      .ffn_up = TRY(binder.matrix(part("ffn_up"))),
-                      .ffn_down = TRY(binder.matrix(part("ffn_down")))};
+/// Whether a layer has to have a weight was settled when its place was planned (architecture.hpp);
+/// here it is only found.
+Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
+                                std::uint32_t layer) {
+  const auto part = [layer](const char* what) { return fmt::format("blk.{}.{}", layer, what); };
+  const auto matrix = [&](const char* what) { return binder.matrix_if_any(part(what)); };
+  const auto vector = [&](const char* what) { return binder.vector_if_any(part(what)); };
+  const bool is_dense = config.experts.n_experts == 0;
+  return LayerWeights{.attention_norm = TRY(binder.vector(part("attn_norm.weight"))),
+                      .query = TRY(binder.matrix(part("attn_q.weight"))),
+                      .key = TRY(binder.matrix(part("attn_k.weight"))),
+                      .value = TRY(binder.matrix(part("attn_v.weight"))),
+                      .query_bias = vector("attn_q.bias"),
+                      .key_bias = vector("attn_k.bias"),
+                      .value_bias = vector("attn_v.bias"),
+                      .query_norm = vector("attn_q_norm.weight"),
+                      .key_norm = vector("attn_k_norm.weight"),
+                      .attention_output = TRY(binder.matrix(part("attn_output.weight"))),
+                      .attention_output_bias = vector("attn_output.bias"),
+                      .ffn_norm = TRY(binder.vector(part("ffn_norm.weight"))),
+                      .ffn_gate = matrix(is_dense ? "ffn_gate.weight" : "ffn_gate_shexp.weight"),
+                      .ffn_up = matrix(is_dense ? "ffn_up.weight" : "ffn_up_shexp.weight"),
+                      .ffn_down = matrix(is_dense ? "ffn_down.weight" : "ffn_down_shexp.weight"),
+                      .expert_router = matrix("ffn_gate_inp.weight"),
+                      .expert_gate = matrix("ffn_gate_exps.weight"),
+                      .expert_up = matrix("ffn_up_exps.weight"),
+                      .expert_down = matrix("ffn_down_exps.weight"),
+                      .shared_gate = matrix("ffn_gate_inp_shexp.weight")};
 }
 
 }  // namespace
@@ -111,7 +137,7 @@ Result<void> Weights::make_handles() {
   token_embedding_ = TRY(binder.matrix("token_embd.weight"));
   layers_.clear();
   for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer) {
-    layers_.push_back(TRY(bind_layer(binder, layer)));
+    layers_.push_back(TRY(bind_layer(binder, config_, layer)));
   }
   output_norm_ = TRY(binder.vector("output_norm.weight"));
   output_ = config_.tied_embeddings ? token_embedding_ : TRY(binder.matrix("output.weight"));
@@ -121,24 +147,28 @@ Result<void> Weights::make_handles() {
 Result<void> fill_weights(const GgufFile& file, const WeightsLayout& layout,
                           const LeasedMapping& region, const GateSet& gates, Backend& backend,
                           const LoadProgress& progress) {
-  std::vector<std::byte> staging;
+  std::vector<std::byte> staging(std::min<std::uint64_t>(kStagingBytes, layout.size_bytes));
   std::uint64_t done_bytes = 0;
-  for (const WeightSlot& slot : layout.slots) {
-    staging.resize(slot.size_bytes);
-    TRY(file.read(*file.find(slot.name), staging));
+  const auto load = [&](const WeightSlot& slot, std::uint64_t at) -> Result<void> {
+    const auto chunk = std::span(staging).first(std::min(staging.size(), slot.size_bytes - at));
+    TRY(file.read(*file.find(slot.name), at, chunk));
     const LaunchStatus status = backend.copy_in(
         {.gates = &gates},
         {.site = LaunchSite::WeightLoad,
-         .to = region.writable_base() + static_cast<std::ptrdiff_t>(slot.region_offset_bytes),
-         .from = staging.data(),
-         .size_bytes = staging.size()});
-    if (status.nothing_left()) {
-      return fail(Errc::EngineLeaseFenced, fmt::format("the engine lease was taken away while "
-                                                       "loading {}; load again under a new one",
-                                                       slot.name));
+         .to = region.writable_base() + static_cast<std::ptrdiff_t>(slot.region_offset_bytes + at),
+         .from = chunk.data(),
+         .size_bytes = chunk.size()});
+    if (!status.nothing_left()) return {};
+    return fail(Errc::EngineLeaseFenced, fmt::format("the engine lease was taken away while "
+                                                     "loading {}; load again under a new one",
+                                                     slot.name));
+  };
+  for (const WeightSlot& slot : layout.slots) {
+    for (std::uint64_t at = 0; at < slot.size_bytes; at += staging.size()) {
+      TRY(load(slot, at));
+      done_bytes += std::min<std::uint64_t>(staging.size(), slot.size_bytes - at);
+      if (progress) progress(done_bytes, layout.size_bytes);
     }
-    done_bytes += slot.size_bytes;
-    if (progress) progress(done_bytes, layout.size_bytes);
   }
   return file.check_unchanged();
 }

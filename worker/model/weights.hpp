@@ -20,16 +20,31 @@
 
 namespace leasehold {
 
+/// Handles of what a model does not have are empty.
 struct LayerWeights {
-  Leased<const float> attention_norm;  ///< [n_embd]
-  WeightMatrix query;                  ///< [n_heads · head_dim, n_embd]
-  WeightMatrix key;                    ///< [n_kv_heads · head_dim, n_embd]
-  WeightMatrix value;                  ///< [n_kv_heads · head_dim, n_embd]
-  WeightMatrix attention_output;       ///< [n_embd, n_heads · head_dim]
-  Leased<const float> ffn_norm;        ///< [n_embd]
-  WeightMatrix ffn_gate;               ///< [n_ff, n_embd]
-  WeightMatrix ffn_up;                 ///< [n_ff, n_embd]
-  WeightMatrix ffn_down;               ///< [n_embd, n_ff]
+  Leased<const float> attention_norm;         ///< [n_embd]
+  WeightMatrix query;                         ///< [n_heads · head_dim, n_embd]
+  WeightMatrix key;                           ///< [n_kv_heads · head_dim, n_embd]
+  WeightMatrix value;                         ///< [n_kv_heads · head_dim, n_embd]
+  Leased<const float> query_bias;             ///< [n_heads · head_dim]
+  Leased<const float> key_bias;               ///< [n_kv_heads · head_dim]
+  Leased<const float> value_bias;             ///< [n_kv_heads · head_dim]
+  Leased<const float> query_norm;             ///< [head_dim]
+  Leased<const float> key_norm;               ///< [head_dim]
+  WeightMatrix attention_output;              ///< [n_embd, n_heads · head_dim]
+  Leased<const float> attention_output_bias;  ///< [n_embd]
+  Leased<const float> ffn_norm;               ///< [n_embd]
+
+  // What every row goes through: the layer's own, or beside experts the one shared by all.
+  WeightMatrix ffn_gate;  ///< [n_ff, n_embd]
+  WeightMatrix ffn_up;    ///< [n_ff, n_embd]
+  WeightMatrix ffn_down;  ///< [n_embd, n_ff]
+
+  WeightMatrix expert_router;  ///< [n_experts, n_embd]
+  WeightMatrix expert_gate;    ///< [n_experts · experts.n_ff, n_embd]
+  WeightMatrix expert_up;      ///< [n_experts · experts.n_ff, n_embd]
+  WeightMatrix expert_down;    ///< [n_experts · n_embd, experts.n_ff]
+  WeightMatrix shared_gate;    ///< [1, n_embd]
 };
 
 class Weights {

@@ -27,8 +27,14 @@ std::uint32_t width_of(Width width, const ModelConfig& config) {
       return config.n_heads * config.head_dim;
     case Width::KeyValue:
       return config.n_kv_heads * config.head_dim;
+    case Width::Head:
+      return config.head_dim;
     case Width::FeedForward:
       return config.n_ff;
+    case Width::Experts:
+      return config.experts.n_experts;
+    case Width::ExpertFeedForward:
+      return config.experts.n_ff;
     case Width::Vocabulary:
       return config.n_vocab;
   }
@@ -41,13 +47,25 @@ struct Need {
   TensorRule rule;
 };
 
-std::vector<Need> needs_of(const ModelConfig& config) {
+/// Adds those of a layer that the file must have or has.
+void add_layer(const GgufFile& file, std::uint32_t layer, std::span<const TensorRule> rules,
+               std::vector<Need>& needs) {
+  for (const TensorRule& rule : rules) {
+    std::string name = fmt::format("blk.{}.{}", layer, rule.name);
+    const bool is_left_out = rule.presence == Presence::Optional && file.find(name) == nullptr;
+    if (!is_left_out) needs.push_back({std::move(name), rule});
+  }
+}
+
+std::vector<Need> needs_of(const GgufFile& file, const ModelConfig& config) {
   const Architecture* architecture = find_architecture(config.architecture);
   expects(architecture != nullptr, "a config names an architecture of the table");
   std::vector<Need> needs = {{std::string(kEmbedding.name), kEmbedding}};
-  for (std::uint32_t layer = 0; layer < config.n_layers; ++layer)
-    for (const TensorRule& rule : architecture->block_tensors)
-      needs.push_back({fmt::format("blk.{}.{}", layer, rule.name), rule});
+  const bool has_experts = config.experts.n_experts > 0;
+  for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
+    add_layer(file, layer, architecture->attention, needs);
+    add_layer(file, layer, has_experts ? architecture->experts : architecture->feed_forward, needs);
+  }
   needs.push_back({std::string(kOutputNorm.name), kOutputNorm});
   if (!config.tied_embeddings) needs.push_back({std::string(kOutput.name), kOutput});
   return needs;
@@ -58,7 +76,9 @@ Result<WeightSlot> slot_for(const GgufFile& file, const ModelConfig& config, con
   if (tensor == nullptr)
     return fail(Errc::MissingWeight, fmt::format("{}: has no tensor {}", file.path(), need.name));
   const std::uint32_t columns = width_of(need.rule.columns, config);
-  const std::uint32_t rows = width_of(need.rule.rows, config);
+  const std::uint32_t matrices =
+      need.rule.presence == Presence::PerExpert ? config.experts.n_experts : 1;
+  const std::uint32_t rows = width_of(need.rule.rows, config) * matrices;
   if (tensor->columns() != columns || tensor->rows() != rows)
     return fail(
         Errc::FileCorrupt,
@@ -75,13 +95,19 @@ Result<WeightSlot> slot_for(const GgufFile& file, const ModelConfig& config, con
                     .size_bytes = tensor->size_bytes};
 }
 
+/// The divisors of rope's frequencies are part of the config (rope_config.hpp).
+bool is_read_with_config(const GgufTensor& tensor) {
+  return tensor.name == kRopeDivisors;
+}
+
 Result<void> refuse_unused(const GgufFile& file, const std::vector<Need>& needs) {
-  if (file.tensors().size() == needs.size()) return {};  // all needs were found, names are unique
-  for (const GgufTensor& tensor : file.tensors())
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (is_read_with_config(tensor)) continue;
     if (std::ranges::find(needs, tensor.name, &Need::name) == needs.end())
       return fail(Errc::UnsupportedModel,
                   fmt::format("{}: tensor {} has no part in what this build computes", file.path(),
                               tensor.name));
+  }
   return {};
 }
 
@@ -150,7 +176,7 @@ WeightsLayout place_weights(std::vector<WeightSlot> slots) {
 }
 
 Result<WeightsLayout> plan_weights(const GgufFile& file, const ModelConfig& config) {
-  const std::vector<Need> needs = needs_of(config);
+  const std::vector<Need> needs = needs_of(file, config);
   std::vector<WeightSlot> slots;
   for (const Need& need : needs) slots.push_back(TRY(slot_for(file, config, need)));
   TRY(refuse_unused(file, needs));

@@ -292,7 +292,7 @@ TEST_CASE("backend: rope turns the pairs its style names, by each row's own angl
     const auto x = random_floats(random, rows.size() * n_heads * head_dim);
     const auto frequencies = rope_frequencies(rope_dim, 10000.0);
     std::vector<float> cos_sin(rows.size() * rope_dim);
-    fill_rope_cos_sin(rows, frequencies, cos_sin.data());
+    fill_rope_cos_sin(rows, {frequencies}, cos_sin.data());
     const auto on = [&](Rig& on_rig) {
       std::vector<float> out = x;
       run_step(on_rig, rows, [&](Backend& backend, const LaunchContext& context) {

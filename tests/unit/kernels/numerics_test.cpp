@@ -84,15 +84,32 @@ TEST_CASE("rope frequencies: base to the power -2i/dim, to 4e-15 of the value") 
 
 TEST_CASE("rope table: each row has the cosines and sines of its own position") {
   const std::vector<RowRef> rows{{0, 0}, {3, 131'071}, {1, 5}};
-  const std::vector<double> frequencies{1.0, 0.25};
-  std::vector<float> table(rows.size() * 4);
-  fill_rope_cos_sin(rows, frequencies, table.data());
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    for (std::size_t i = 0; i < 2; ++i) {
-      const double angle = rows[r].position * frequencies[i];
-      REQUIRE(table[r * 4 + 2 * i] == Approx(std::cos(angle)).margin(1e-7));
-      REQUIRE(table[r * 4 + 2 * i + 1] == Approx(std::sin(angle)).margin(1e-7));
-    }
+  for (const float magnitude : {1.0F, 1.25F}) {
+    const RopeAngles angles{.frequencies = {1.0, 0.25}, .magnitude = magnitude};
+    std::vector<float> table(rows.size() * 4);
+    fill_rope_cos_sin(rows, angles, table.data());
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      for (std::size_t i = 0; i < 2; ++i) {
+        const double angle = rows[r].position * angles.frequencies[i];
+        REQUIRE(table[r * 4 + 2 * i] == Approx(magnitude * std::cos(angle)).margin(2e-7));
+        REQUIRE(table[r * 4 + 2 * i + 1] == Approx(magnitude * std::sin(angle)).margin(2e-7));
+      }
+  }
+}
+
+TEST_CASE("rope yarn: fast pairs keep their frequency, slow ones are divided, others are mixed") {
+  // Qwen2.5's published numbers: heads of 128, base 1e6, 32768 positions stretched by 4. Pair 23 is
+  // the last that turns 32 times (128 · ln(32768 / 64π) / 2 ln 1e6 = 23.6), pair 40 the first that
+  // turns less than once (39.7).
+  const RopeAngles yarn =
+      yarn_angles({.base = 1e6, .rope_dim = 128, .factor = 4.0, .original_context = 32768});
+  const auto plain = rope_frequencies(128, 1e6);
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    const double divided = i <= 23 ? 0.0 : i >= 40 ? 1.0 : (i - 23) / 17.0;
+    CAPTURE(i);
+    REQUIRE(yarn.frequencies[i] / plain[i] == Approx(1.0 - divided * 0.75).epsilon(1e-12));
+  }
+  REQUIRE(yarn.magnitude == Approx(1.1386294).epsilon(1e-6));
 }
 
 TEST_CASE("rope pairs: neighbours when interleaved, half a rotation apart when halved") {

@@ -27,7 +27,7 @@ Result<void> load(const std::string& path) {
   const WeightsLayout layout = TRY(plan_weights(file, config));
   for (const WeightSlot& slot : layout.slots) {
     std::vector<std::byte> bytes(slot.size_bytes);
-    TRY(file.read(*file.find(slot.name), bytes));
+    TRY(file.read(*file.find(slot.name), 0, bytes));
   }
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   StreamDecoder decoder(tokenizer);

@@ -81,7 +81,7 @@ GgufBuilder& GgufBuilder::remove(std::string_view key) {
 GgufBuilder& GgufBuilder::tensor_again(std::string_view name, TensorType type,
                                        std::vector<std::uint64_t> shape) {
   tensors_.push_back(
-      {std::string(name), type, std::move(shape), std::to_underlying(type), kInSequence});
+      {std::string(name), type, std::move(shape), std::to_underlying(type), kInSequence, {}});
   return *this;
 }
 
@@ -89,7 +89,14 @@ GgufBuilder& GgufBuilder::tensor(std::string_view name, TensorType type,
                                  std::vector<std::uint64_t> shape) {
   const auto found = std::ranges::find(tensors_, name, &Tensor::name);
   if (found == tensors_.end()) return tensor_again(name, type, std::move(shape));
-  *found = {std::string(name), type, std::move(shape), std::to_underlying(type), kInSequence};
+  *found = {std::string(name), type, std::move(shape), std::to_underlying(type), kInSequence, {}};
+  return *this;
+}
+
+GgufBuilder& GgufBuilder::vector(std::string_view name, const std::vector<float>& numbers) {
+  tensor(name, TensorType::F32, {numbers.size()});
+  std::string& bytes = named(name).bytes;
+  for (const float number : numbers) bytes += raw(number);
   return *this;
 }
 
@@ -127,6 +134,7 @@ std::string GgufBuilder::bytes() const {
     file += raw(tensor.written_type) +
             raw(in_sequence ? std::uint64_t{data.size()} : tensor.written_offset);
     const std::uint64_t end = data.size() + rows * row_size_bytes(tensor.type, tensor.shape[0]);
+    data += tensor.bytes;
     while (data.size() < end) data += static_cast<char>(data.size() % 251);
     data.resize(rounded_up(data.size(), alignment), '\0');
   }
@@ -159,17 +167,22 @@ void add_tokenizer(GgufBuilder& builder) {
 }
 
 GgufBuilder tiny_llama() {
+  return tiny_model("llama");
+}
+
+GgufBuilder tiny_model(const std::string& architecture) {
   GgufBuilder builder;
-  builder.set("general.architecture", "llama")
+  const auto key = [&](const char* suffix) { return architecture + "." + suffix; };
+  builder.set("general.architecture", architecture)
       .set("general.name", "tiny")
-      .set("llama.block_count", 2u)
-      .set("llama.context_length", 64u)
-      .set("llama.embedding_length", 32u)
-      .set("llama.feed_forward_length", 64u)
-      .set("llama.attention.head_count", 4u)
-      .set("llama.attention.head_count_kv", 2u)
-      .set("llama.attention.layer_norm_rms_epsilon", 1e-5f)
-      .set("llama.rope.dimension_count", 8u);
+      .set(key("block_count"), 2u)
+      .set(key("context_length"), 64u)
+      .set(key("embedding_length"), 32u)
+      .set(key("feed_forward_length"), 64u)
+      .set(key("attention.head_count"), 4u)
+      .set(key("attention.head_count_kv"), 2u)
+      .set(key("attention.layer_norm_rms_epsilon"), 1e-5f)
+      .set(key("rope.dimension_count"), 8u);
   add_tokenizer(builder);
   builder.tensor("token_embd.weight", TensorType::Q8_0, {32, kTinyVocab})
       .tensor("output_norm.weight", TensorType::F32, {32})

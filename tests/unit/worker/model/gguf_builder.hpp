@@ -44,6 +44,8 @@ class GgufBuilder {
 
   /// Adds a tensor, or replaces the one of that name; its bytes count up from its position.
   GgufBuilder& tensor(std::string_view name, TensorType type, std::vector<std::uint64_t> shape);
+  /// An F32 vector of these numbers.
+  GgufBuilder& vector(std::string_view name, const std::vector<float>& numbers);
   GgufBuilder& tensor_again(std::string_view name, TensorType type,
                             std::vector<std::uint64_t> shape);
   GgufBuilder& remove_tensor(std::string_view name);
@@ -65,6 +67,7 @@ class GgufBuilder {
     std::vector<std::uint64_t> shape;
     std::uint32_t written_type;
     std::uint64_t written_offset;
+    std::string bytes = {};  ///< Else they count up.
   };
   static constexpr std::uint64_t kInSequence = UINT64_MAX;
 
@@ -77,6 +80,8 @@ class GgufBuilder {
 /// A small llama that passes every check: 2 layers, 32 wide, 4 heads over 2 kv heads, a feed
 /// forward of 64, and the tokenizer of `with_tokenizer` (its n_vocab tokens).
 GgufBuilder tiny_llama();
+/// Its metadata under another architecture's name. Tensors stay a llama's.
+GgufBuilder tiny_model(const std::string& architecture);
 inline constexpr std::uint32_t kTinyVocab = 3 + 256 + 9;
 
 /// <unk> <s> </s>, all 256 bytes, then ab ▁ab ▁a a b c ▁ cc ca with scores -1, -2, … -9.

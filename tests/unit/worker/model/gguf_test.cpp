@@ -86,7 +86,7 @@ TEST_CASE("gguf: read copies the same bytes the mapping shows") {
   const auto file = open_bytes(two_tensors().bytes());
   const GgufTensor& tensor = file->tensors()[1];
   std::vector<std::byte> copy(tensor.size_bytes);
-  REQUIRE(file->read(tensor, copy).has_value());
+  REQUIRE(file->read(tensor, 0, copy).has_value());
   CHECK(std::ranges::equal(copy, file->data(tensor)));
 }
 
@@ -256,7 +256,7 @@ TEST_CASE("gguf: a file cut short after opening is an error of read, not a crash
   REQUIRE(::truncate(temporary.path().c_str(), 64) == 0);
 
   std::vector<std::byte> copy(file->tensors()[1].size_bytes);
-  CHECK(file->read(file->tensors()[1], copy).error().code == Errc::FileCorrupt);
+  CHECK(file->read(file->tensors()[1], 0, copy).error().code == Errc::FileCorrupt);
   CHECK(file->check_unchanged().error().code == Errc::FileCorrupt);
 }
 

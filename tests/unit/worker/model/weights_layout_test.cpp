@@ -101,10 +101,56 @@ TEST_CASE("layout: a weight of another shape or a norm of another type is refuse
 }
 
 TEST_CASE("layout: a model with more parts than we compute is refused, naming the part") {
-  check_refused(tiny_llama().tensor("rope_freqs.weight", TensorType::F32, {4}),
-                Errc::UnsupportedModel, "rope_freqs.weight");
-  check_refused(tiny_llama().tensor("blk.0.attn_q.bias", TensorType::F32, {32}),
-                Errc::UnsupportedModel, "blk.0.attn_q.bias");
+  check_refused(tiny_llama().tensor("blk.0.attn_q_norm.weight", TensorType::F32, {8}),
+                Errc::UnsupportedModel, "blk.0.attn_q_norm.weight");
+  check_refused(tiny_llama().tensor("blk.1.ffn_gate_inp.weight", TensorType::F32, {32, 4}),
+                Errc::UnsupportedModel, "blk.1.ffn_gate_inp.weight");
+}
+
+TEST_CASE("layout: a llama may have biases, a qwen2 must, and divisors of rope are no weights") {
+  const auto plain = layout_of(tiny_llama());
+  const auto biased = layout_of(tiny_llama()
+                                    .tensor("blk.1.attn_v.bias", TensorType::F32, {16})
+                                    .tensor("blk.0.attn_output.bias", TensorType::F32, {32})
+                                    .vector("rope_freqs.weight", {1, 1, 2, 2}));
+  REQUIRE(biased.has_value());
+  CHECK(biased->slots.size() == plain->slots.size() + 2);
+  CHECK(biased->find("blk.1.attn_v.bias") != nullptr);
+  CHECK_FALSE(biased->digest == plain->digest);
+  check_refused(tiny_llama().tensor("blk.0.attn_k.bias", TensorType::F32, {32}), Errc::FileCorrupt,
+                "blk.0.attn_k.bias has 1 rows of 32");
+  check_refused(tiny_llama().tensor("blk.0.attn_q.bias", TensorType::F16, {32}),
+                Errc::UnsupportedModel, "blk.0.attn_q.bias is F16");
+  check_refused(tiny_model("qwen2"), Errc::MissingWeight, "blk.0.attn_q.bias");
+  check_refused(tiny_model("qwen3"), Errc::MissingWeight, "blk.0.attn_q_norm.weight");
+}
+
+TEST_CASE("layout: the experts of a layer lie in one tensor, one matrix after the other") {
+  const auto experts = [] {
+    GgufBuilder builder =
+        tiny_llama().set("llama.expert_count", 4u).set("llama.expert_used_count", 2u);
+    for (const std::string block : {"blk.0.", "blk.1."})
+      builder.remove_tensor(block + "ffn_gate.weight")
+          .remove_tensor(block + "ffn_up.weight")
+          .remove_tensor(block + "ffn_down.weight")
+          .tensor(block + "ffn_gate_inp.weight", TensorType::F32, {32, 4})
+          .tensor(block + "ffn_gate_exps.weight", TensorType::Q8_0, {32, 64, 4})
+          .tensor(block + "ffn_up_exps.weight", TensorType::Q8_0, {32, 64, 4})
+          .tensor(block + "ffn_down_exps.weight", TensorType::Q4_0, {64, 32, 4});
+    return builder;
+  };
+  const auto layout = layout_of(experts());
+  REQUIRE(layout.has_value());
+  CHECK(layout->find("blk.1.ffn_up_exps.weight")->rows == 4 * 64);
+  CHECK(layout->find("blk.1.ffn_down_exps.weight")->rows == 4 * 32);
+  CHECK(layout->find("blk.1.ffn_down_exps.weight")->columns == 64);
+  check_refused(experts().set("llama.expert_count", 8u), Errc::FileCorrupt, "ffn_gate_inp.weight");
+  check_refused(experts().tensor("blk.0.ffn_up_exps.weight", TensorType::F16, {32, 64, 3}),
+                Errc::FileCorrupt, "blk.0.ffn_up_exps.weight has 192 rows of 32");
+  check_refused(experts().remove_tensor("blk.1.ffn_down_exps.weight"), Errc::MissingWeight,
+                "blk.1.ffn_down_exps.weight");
+  check_refused(experts().tensor("blk.1.ffn_down.weight", TensorType::F32, {64, 32}),
+                Errc::UnsupportedModel, "blk.1.ffn_down.weight");
 }
 
 TEST_CASE("layout: the digest depends on types and shapes, not on the order in the file or bytes") {

@@ -1,0 +1,72 @@
+/// Reads the metadata keys of one file's architecture: `keys.count("block_count", …)` reads
+/// "llama.block_count" of a llama. Errors carry the whole key.
+///
+/// Lifetime: the file outlives it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "worker/model/gguf.hpp"
+
+namespace leasehold {
+
+class ArchitectureKeys {
+ public:
+  ArchitectureKeys(const GgufFile& file, std::string_view architecture)
+      : file_(file), architecture_(architecture) {}
+
+  std::string key(std::string_view suffix) const {
+    return fmt::format("{}.{}", architecture_, suffix);
+  }
+  bool has(std::string_view suffix) const { return file_.has(key(suffix)); }
+
+  /// 1 … max.
+  Result<std::uint32_t> count(std::string_view suffix, std::uint32_t max) const {
+    const auto number = TRY(file_.get<std::uint32_t>(key(suffix)));
+    if (number == 0) return corrupt("{} is 0", key(suffix));
+    if (number > max)
+      return unsupported("{} is {}; this build is made for {} at most", key(suffix), number, max);
+    return number;
+  }
+
+  /// The same, with `fallback` where the key is not there.
+  Result<std::uint32_t> count_or(std::string_view suffix, std::uint32_t max,
+                                 std::uint32_t fallback) const {
+    if (!has(suffix)) return fallback;
+    return count(suffix, max);
+  }
+
+  template <class T>
+  Result<T> get_or(std::string_view suffix, T fallback) const {
+    return file_.get_or<T>(key(suffix), std::move(fallback));
+  }
+
+  /// Strictly between the two.
+  Result<float> between(std::string_view suffix, float low, float high, float value) const {
+    if (value > low && value < high) return value;
+    return corrupt("{} is {}, not between {} and {}", key(suffix), value, low, high);
+  }
+
+  template <class... Values>
+  std::unexpected<Error> corrupt(fmt::format_string<Values...> text, Values&&... values) const {
+    return refuse(Errc::FileCorrupt, fmt::format(text, std::forward<Values>(values)...));
+  }
+  template <class... Values>
+  std::unexpected<Error> unsupported(fmt::format_string<Values...> text, Values&&... values) const {
+    return refuse(Errc::UnsupportedModel, fmt::format(text, std::forward<Values>(values)...));
+  }
+
+ private:
+  std::unexpected<Error> refuse(Errc code, const std::string& text) const {
+    return fail(code, fmt::format("{}: {}", file_.path(), text));
+  }
+
+  const GgufFile& file_;
+  std::string architecture_;
+};
+
+}  // namespace leasehold

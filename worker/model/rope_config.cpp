@@ -1,0 +1,90 @@
+#include "worker/model/rope_config.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "worker/model/architecture_keys.hpp"
+#include "worker/model/utf8.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint32_t kMaxContext = 1u << 24;
+constexpr std::uint32_t kMaxDim = 1024;
+
+// The longest context's angles must stay within what sin_cos reduces: 2^24 · 64 = 2^30.
+constexpr float kLeastDivisor = 1.0f / 64;
+
+/// What a file may say about its way of scaling beyond what is computed here, and the value that
+/// says nothing.
+struct Refinement {
+  std::string_view suffix;
+  float neutral;
+};
+constexpr Refinement kYarnRefinements[] = {
+    {"rope.scaling.attn_factor", 1.0f},     {"rope.scaling.yarn_log_multiplier", 0.0f},
+    {"rope.scaling.yarn_ext_factor", 1.0f}, {"rope.scaling.yarn_attn_factor", 1.0f},
+    {"rope.scaling.yarn_beta_fast", 32.0f}, {"rope.scaling.yarn_beta_slow", 1.0f},
+};
+
+/// A file without a type but with a factor means linear: that is how it was before there were
+/// types. `scale_linear` is the factor's older name.
+Result<void> read_scaling(const RopeReading& from, RopeConfig& config) {
+  const ArchitectureKeys& keys = from.keys;
+  const auto type = TRY(keys.get_or<std::string>("rope.scaling.type", "linear"));
+  if (type == "none") return {};  // the factor means nothing then
+  if (type != "linear" && type != "yarn")
+    return keys.unsupported("{} is {}; this build scales positions by \"linear\" and \"yarn\"",
+                            keys.key("rope.scaling.type"), shown(type));
+  const auto suffix = keys.has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
+  const float factor = TRY(keys.get_or<float>(suffix, 0.0f));
+  if (factor == 0.0f || factor == 1.0f) return {};
+  config.factor = TRY(keys.between(suffix, 1.0f, 65536.0f, factor));
+  config.scaling = type == "yarn" ? RopeScaling::Yarn : RopeScaling::Linear;
+  if (config.scaling == RopeScaling::Linear) return {};
+  config.original_context =
+      TRY(keys.count_or("rope.scaling.original_context_length", kMaxContext, from.n_context));
+  for (const Refinement& refinement : kYarnRefinements) {
+    const float value = TRY(keys.get_or<float>(refinement.suffix, refinement.neutral));
+    if (value != refinement.neutral)
+      return keys.unsupported("{} is {}; this build computes yarn with {}",
+                              keys.key(refinement.suffix), value, refinement.neutral);
+  }
+  return {};
+}
+
+/// Llama 3.x's way: a divisor for each frequency, as a tensor. It is no weight of the forward pass,
+/// so it is read here, once.
+Result<std::vector<float>> read_divisors(const RopeReading& from, const RopeConfig& config) {
+  const GgufTensor* tensor = from.file.find(kRopeDivisors);
+  if (tensor == nullptr) return std::vector<float>{};
+  if (tensor->type != TensorType::F32)
+    return from.keys.unsupported("vector {} is {}; this build reads F32", kRopeDivisors,
+                                 name(tensor->type));
+  if (tensor->rows() != 1 || tensor->columns() != config.dim / 2)
+    return from.keys.corrupt("tensor {} has {} rows of {}; the metadata makes it {} pairs",
+                             kRopeDivisors, tensor->rows(), tensor->columns(), config.dim / 2);
+  std::vector<float> divisors(config.dim / 2);
+  TRY(from.file.read(*tensor, 0, std::as_writable_bytes(std::span(divisors))));
+  if (std::ranges::all_of(divisors, [](float d) { return d >= kLeastDivisor && d < 1e12f; })) return divisors;
+  return from.keys.corrupt("tensor {} has a number that divides no frequency", kRopeDivisors);
+}
+
+}  // namespace
+
+Result<RopeConfig> read_rope(const RopeReading& from) {
+  const ArchitectureKeys& keys = from.keys;
+  RopeConfig config{.dim = TRY(keys.count_or("rope.dimension_count", kMaxDim, from.head_dim)),
+                    .base = TRY(keys.get_or<float>("rope.freq_base", 10000.0f)),
+                    .style = from.style};
+  if (config.dim % 2 != 0 || config.dim > from.head_dim)
+    return keys.corrupt("{} is {}; an even number up to the head's {} is needed",
+                        keys.key("rope.dimension_count"), config.dim, from.head_dim);
+  TRY(keys.between("rope.freq_base", 1.0f, 1e12f, config.base));
+  TRY(read_scaling(from, config));
+  config.divisors = TRY(read_divisors(from, config));
+  return config;
+}
+
+}  // namespace leasehold
