@@ -116,6 +116,19 @@ void add_general(Metadata& metadata, const ModelRequest& request) {
   metadata.add("general.file_type", file_type(request.type));
 }
 
+void add_rope(Metadata& metadata, const ModelRequest& request) {
+  if (request.rope != Rope::Linear && request.rope != Rope::Yarn) return;
+  const bool is_yarn = request.rope == Rope::Yarn;
+  const auto key = [&](std::string_view rest) {
+    return fmt::format("{}.rope.scaling.{}", name(request.architecture), rest);
+  };
+  metadata.add(key("type"), std::string_view(is_yarn ? "yarn" : "linear"));
+  metadata.add(key("factor"), kRopeFactor);
+  if (is_yarn)
+    metadata.add(key("original_context_length"),
+                 request.shape.context / static_cast<std::uint32_t>(kRopeFactor));
+}
+
 void add_shape(Metadata& metadata, const ModelRequest& request) {
   const ModelShape& shape = request.shape;
   const auto key = [&](std::string_view rest) {
@@ -133,6 +146,14 @@ void add_shape(Metadata& metadata, const ModelRequest& request) {
   metadata.add(key("attention.layer_norm_rms_epsilon"), is_llama ? 1e-5f : 1e-6f);
   metadata.add(key("rope.dimension_count"), shape.head_dim());
   metadata.add(key("rope.freq_base"), is_llama ? 1e4f : 1e6f);
+  add_rope(metadata, request);
+  if (shape.experts > 0) {
+    metadata.add(key("expert_count"), shape.experts);
+    metadata.add(key("expert_used_count"), shape.experts_used);
+    metadata.add(key("expert_feed_forward_length"), shape.expert_width());
+  }
+  if (request.architecture == Architecture::Qwen2Moe)
+    metadata.add(key("expert_shared_feed_forward_length"), shape.ffn);
   metadata.add(key("vocab_size"), shape.vocab);
 }
 
@@ -152,25 +173,35 @@ void add_vocabulary(Metadata& metadata, std::uint32_t vocab) {
   metadata.add("tokenizer.ggml.add_space_prefix", true);
 }
 
-/// Dimensions go fastest first: columns, then rows; a vector has one.
+/// Dimensions go fastest first: columns, then rows, then matrices; a vector has one.
 void describe(ByteSink& sink, const PlannedTensor& tensor) {
-  const bool is_vector = tensor.fill != Fill::Matrix;
+  std::vector<std::uint64_t> dimensions{tensor.columns};
+  if (tensor.fill == Fill::Matrix) dimensions.push_back(tensor.rows / tensor.matrices);
+  if (tensor.matrices > 1) dimensions.push_back(tensor.matrices);
   sink.string(tensor.name);
-  sink.number(std::uint32_t{is_vector ? 1u : 2u});
-  sink.number(tensor.columns);
-  if (!is_vector) sink.number(tensor.rows);
+  sink.number(static_cast<std::uint32_t>(dimensions.size()));
+  for (const std::uint64_t dimension : dimensions) sink.number(dimension);
   sink.number(tensor.type);
   sink.number(tensor.offset);
+}
+
+void add_part(Metadata& metadata, const PartNumber& part) {
+  metadata.add("split.no", part.number);
+  metadata.add("split.count", part.n_parts);
+  metadata.add("split.tensors.count", static_cast<std::uint32_t>(part.n_tensors));
 }
 
 }  // namespace
 
 std::vector<std::byte> gguf_header(const ModelRequest& request,
-                                   const std::vector<PlannedTensor>& plan) {
+                                   const std::vector<PlannedTensor>& plan, const PartNumber& part) {
   Metadata metadata;
-  add_general(metadata, request);
-  add_shape(metadata, request);
-  add_vocabulary(metadata, request.shape.vocab);
+  if (part.number == 0) {
+    add_general(metadata, request);
+    add_shape(metadata, request);
+    add_vocabulary(metadata, request.shape.vocab);
+  }
+  if (part.n_parts > 1) add_part(metadata, part);
 
   ByteSink sink;
   sink.raw(std::as_bytes(std::span(kMagic)));

@@ -26,7 +26,10 @@ struct Options {
   std::string architecture = "llama";
   std::string out;
   std::uint64_t seed = 1;
-  std::optional<std::uint32_t> layers, embd, heads, kv_heads, ffn, vocab, context;
+  std::string rope = "plain";
+  std::uint32_t parts = 1;
+  std::optional<std::uint32_t> layers, embd, heads, kv_heads, head_dim, ffn, vocab, context;
+  std::optional<std::uint32_t> experts, experts_used, expert_ffn;
   bool tied = false;
 };
 
@@ -35,16 +38,24 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--shape", options.shape, "tiny, demo, 0.5b, 1b, 7b or custom")
       ->capture_default_str();
   app.add_option("--type", options.type, "f32, f16, q8_0 or q4_0")->capture_default_str();
-  app.add_option("--arch", options.architecture, "llama, qwen2 or qwen3")->capture_default_str();
+  app.add_option("--arch", options.architecture, "llama, qwen2, qwen3, qwen2moe or qwen3moe")
+      ->capture_default_str();
   app.add_option("--seed", options.seed, "same seed and arguments, same bytes")
       ->capture_default_str();
   app.add_option("--out", options.out, "file to write")->required();
+  app.add_option("--rope", options.rope, "plain, linear, yarn or divisors")->capture_default_str();
+  app.add_option("--parts", options.parts, "files to write: NAME-00001-of-0000N.gguf …")
+      ->capture_default_str();
   const std::string group = "Sizes (all of them for custom; elsewhere they change the shape)";
   app.add_option("--layers", options.layers)->group(group);
   app.add_option("--embd", options.embd)->group(group);
   app.add_option("--heads", options.heads)->group(group);
   app.add_option("--kv-heads", options.kv_heads)->group(group);
+  app.add_option("--head-dim", options.head_dim)->group(group);
   app.add_option("--ffn", options.ffn)->group(group);
+  app.add_option("--experts", options.experts)->group(group);
+  app.add_option("--experts-used", options.experts_used)->group(group);
+  app.add_option("--expert-ffn", options.expert_ffn)->group(group);
   app.add_option("--vocab", options.vocab)->group(group);
   app.add_option("--context", options.context)->group(group);
   app.add_flag("--tied", options.tied, "no output.weight: the embedding table serves as output")
@@ -57,6 +68,10 @@ ModelShape with_changes(ModelShape shape, const Options& options) {
   shape.heads = options.heads.value_or(shape.heads);
   shape.kv_heads = options.kv_heads.value_or(shape.kv_heads);
   shape.ffn = options.ffn.value_or(shape.ffn);
+  shape.head_width = options.head_dim.value_or(shape.head_width);
+  shape.experts = options.experts.value_or(shape.experts);
+  shape.experts_used = options.experts_used.value_or(shape.experts_used);
+  shape.expert_ffn = options.expert_ffn.value_or(shape.expert_ffn);
   shape.vocab = options.vocab.value_or(shape.vocab);
   shape.context = options.context.value_or(shape.context);
   shape.tied = shape.tied || options.tied;
@@ -69,6 +84,8 @@ Result<ModelRequest> request_from(const Options& options) {
       .shape = with_changes(TRY(named_shape(options.shape)), options),
       .type = TRY(weight_type_from(options.type)),
       .seed = options.seed,
+      .rope = TRY(rope_from(options.rope)),
+      .parts = options.parts,
   };
 }
 

@@ -55,10 +55,17 @@ constexpr std::array<std::pair<std::string_view, ModelShape>, kShapeNames.size()
     {"custom", {}},
 }};
 
-constexpr std::array<std::pair<std::string_view, Architecture>, 3> kArchitectures{
+constexpr std::array<std::pair<std::string_view, Architecture>, 5> kArchitectures{
     {{"llama", Architecture::Llama},
      {"qwen2", Architecture::Qwen2},
-     {"qwen3", Architecture::Qwen3}}};
+     {"qwen3", Architecture::Qwen3},
+     {"qwen2moe", Architecture::Qwen2Moe},
+     {"qwen3moe", Architecture::Qwen3Moe}}};
+
+constexpr std::array<std::pair<std::string_view, Rope>, 4> kRopes{{{"plain", Rope::Plain},
+                                                                   {"linear", Rope::Linear},
+                                                                   {"yarn", Rope::Yarn},
+                                                                   {"divisors", Rope::Divisors}}};
 
 constexpr std::array<std::pair<std::string_view, TensorType>, 4> kTypes{
     {{"f32", TensorType::F32},
@@ -71,6 +78,9 @@ constexpr std::uint32_t kLeastVocab = 259;
 constexpr std::uint32_t kMostVocab = 1'000'000;
 constexpr std::uint32_t kMostWidth = 1u << 18;
 constexpr std::uint32_t kMostLayers = 1024;
+constexpr std::uint32_t kMostExperts = 1024;
+constexpr std::uint32_t kMostHead = 1024;
+constexpr std::uint32_t kMostParts = 1024;
 
 template <class Table>
 auto look_up(const Table& table, std::string_view what, std::string_view name)
@@ -105,8 +115,24 @@ Result<void> check_ranges(const ModelShape& shape) {
   return within("--context", shape.context, 1, 1u << 24);
 }
 
+Result<void> check_experts(const ModelRequest& request) {
+  const ModelShape& shape = request.shape;
+  const bool needs_them = request.architecture == Architecture::Qwen2Moe ||
+                          request.architecture == Architecture::Qwen3Moe;
+  if (shape.experts == 0 && !needs_them) return {};
+  if (!needs_them && request.architecture != Architecture::Llama)
+    return fail(Errc::BadRequest, "--experts goes with --arch llama, qwen2moe and qwen3moe");
+  TRY(within("--experts", shape.experts, 1, kMostExperts));
+  TRY(within("--experts-used", shape.experts_used, 1, shape.experts));
+  return within("--expert-ffn", shape.expert_width(), 1, kMostWidth);
+}
+
 Result<void> check_heads(const ModelShape& shape) {
-  if (shape.embd % shape.heads != 0 || shape.head_dim() % 2 != 0) {
+  if (shape.head_width != 0) {
+    TRY(within("--head-dim", shape.head_width, 2, kMostHead));
+    if (shape.head_width % 2 != 0)
+      return fail(Errc::BadRequest, fmt::format("--head-dim {} must be even", shape.head_width));
+  } else if (shape.embd % shape.heads != 0 || shape.head_dim() % 2 != 0) {
     return fail(Errc::BadRequest, fmt::format("--embd {} must be --heads {} times an even number",
                                               shape.embd, shape.heads));
   }
@@ -131,6 +157,10 @@ Result<TensorType> weight_type_from(std::string_view name) {
   return look_up(kTypes, "--type", name);
 }
 
+Result<Rope> rope_from(std::string_view name) {
+  return look_up(kRopes, "--rope", name);
+}
+
 std::string_view name(Architecture architecture) {
   return name_in(kArchitectures, architecture);
 }
@@ -139,13 +169,21 @@ Result<void> check(const ModelRequest& request) {
   const ModelShape& shape = request.shape;
   TRY(check_ranges(shape));
   TRY(check_heads(shape));
+  TRY(check_experts(request));
+  TRY(within("--parts", request.parts, 1, kMostParts));
   // Weights are made in pairs, so even an unpacked row has an even length.
   const std::uint32_t block = std::max(2u, block_shape(request.type).elements);
-  if (shape.embd % block != 0 || shape.ffn % block != 0) {
-    return fail(Errc::BadRequest,
-                fmt::format("--type {} writes {} weights at a time: --embd {} and --ffn {} must be "
-                            "multiples of it",
-                            name(request.type), block, shape.embd, shape.ffn));
+  const std::pair<std::string_view, std::uint32_t> rows[] = {
+      {"--embd", shape.embd},
+      {"--ffn", shape.ffn},
+      {"--expert-ffn", shape.expert_width()},
+      {"--heads times --head-dim", shape.query_width()}};
+  for (const auto& [option, length] : rows) {
+    if (length % block != 0)
+      return fail(Errc::BadRequest,
+                  fmt::format("--type {} writes {} weights at a time: {} is {} and must be a "
+                              "multiple of it",
+                              name(request.type), block, option, length));
   }
   return {};
 }

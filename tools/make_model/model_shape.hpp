@@ -13,7 +13,11 @@
 
 namespace leasehold::make_model {
 
-enum class Architecture : std::uint8_t { Llama, Qwen2, Qwen3 };
+enum class Architecture : std::uint8_t { Llama, Qwen2, Qwen3, Qwen2Moe, Qwen3Moe };
+
+/// How positions are stretched: not; by 4, linearly or by YaRN; by a divisor for each frequency, as
+/// a tensor.
+enum class Rope : std::uint8_t { Plain, Linear, Yarn, Divisors };
 
 /// Sizes of a transformer, in elements. `tied`: the embedding table is also the output layer.
 struct ModelShape {
@@ -25,9 +29,15 @@ struct ModelShape {
   std::uint32_t vocab = 0;
   std::uint32_t context = 0;
   bool tied = false;
+  std::uint32_t head_width = 0;    ///< 0: embd / heads.
+  std::uint32_t experts = 0;       ///< 0: none.
+  std::uint32_t experts_used = 0;  ///< By each token.
+  std::uint32_t expert_ffn = 0;    ///< 0: ffn.
 
-  std::uint32_t head_dim() const { return embd / heads; }
+  std::uint32_t head_dim() const { return head_width != 0 ? head_width : embd / heads; }
+  std::uint32_t query_width() const { return head_dim() * heads; }
   std::uint32_t kv_width() const { return head_dim() * kv_heads; }
+  std::uint32_t expert_width() const { return expert_ffn != 0 ? expert_ffn : ffn; }
   bool operator==(const ModelShape&) const = default;
 };
 
@@ -37,7 +47,11 @@ struct ModelRequest {
   ModelShape shape;
   TensorType type = TensorType::F32;
   std::uint64_t seed = 0;
+  Rope rope = Rope::Plain;
+  std::uint32_t parts = 1;  ///< Files it is written to.
 };
+
+inline constexpr float kRopeFactor = 4.0f;
 
 inline constexpr std::array<std::string_view, 6> kShapeNames{"tiny", "demo", "0.5b",
                                                              "1b",   "7b",   "custom"};
@@ -46,6 +60,7 @@ inline constexpr std::array<std::string_view, 6> kShapeNames{"tiny", "demo", "0.
 Result<ModelShape> named_shape(std::string_view name);
 Result<Architecture> architecture_from(std::string_view name);
 Result<TensorType> weight_type_from(std::string_view name);
+Result<Rope> rope_from(std::string_view name);
 
 /// As GGUF spells it, which is also the prefix of its keys.
 std::string_view name(Architecture architecture);

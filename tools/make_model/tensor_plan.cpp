@@ -15,16 +15,27 @@ class Planner {
   void matrix(std::string name, std::uint64_t rows, std::uint64_t columns) {
     add({.name = std::move(name), .rows = rows, .columns = columns, .type = matrix_type_});
   }
+  void matrices(std::string name, std::uint64_t count, std::uint64_t rows, std::uint64_t columns) {
+    add({.name = std::move(name),
+         .rows = count * rows,
+         .columns = columns,
+         .type = matrix_type_,
+         .matrices = count});
+  }
+  void vector(std::string name, std::uint64_t columns, Fill fill) {
+    add({.name = std::move(name), .columns = columns, .fill = fill});
+  }
   void gain(std::string name, std::uint64_t columns) {
-    add({.name = std::move(name), .columns = columns, .fill = Fill::Gain});
+    vector(std::move(name), columns, Fill::Gain);
   }
   void bias(std::string name, std::uint64_t columns) {
-    add({.name = std::move(name), .columns = columns, .fill = Fill::Bias});
+    vector(std::move(name), columns, Fill::Bias);
   }
   std::vector<PlannedTensor> take() { return std::move(tensors_); }
 
  private:
   void add(PlannedTensor tensor) {
+    tensor.number = tensors_.size();
     tensor.offset = end_;
     end_ = align_up(end_ + tensor.size_bytes());
     tensors_.push_back(std::move(tensor));
@@ -35,26 +46,49 @@ class Planner {
   std::vector<PlannedTensor> tensors_;
 };
 
+bool is_qwen2(Architecture architecture) {
+  return architecture == Architecture::Qwen2 || architecture == Architecture::Qwen2Moe;
+}
+bool is_qwen3(Architecture architecture) {
+  return architecture == Architecture::Qwen3 || architecture == Architecture::Qwen3Moe;
+}
+
 void plan_attention(Planner& planner, const ModelRequest& request, const std::string& layer) {
   const ModelShape& shape = request.shape;
   planner.gain(layer + "attn_norm.weight", shape.embd);
-  planner.matrix(layer + "attn_q.weight", shape.embd, shape.embd);
+  planner.matrix(layer + "attn_q.weight", shape.query_width(), shape.embd);
   planner.matrix(layer + "attn_k.weight", shape.kv_width(), shape.embd);
   planner.matrix(layer + "attn_v.weight", shape.kv_width(), shape.embd);
-  planner.matrix(layer + "attn_output.weight", shape.embd, shape.embd);
-  if (request.architecture == Architecture::Qwen2) {
-    planner.bias(layer + "attn_q.bias", shape.embd);
+  planner.matrix(layer + "attn_output.weight", shape.embd, shape.query_width());
+  if (is_qwen2(request.architecture)) {
+    planner.bias(layer + "attn_q.bias", shape.query_width());
     planner.bias(layer + "attn_k.bias", shape.kv_width());
     planner.bias(layer + "attn_v.bias", shape.kv_width());
   }
-  if (request.architecture == Architecture::Qwen3) {
+  if (is_qwen3(request.architecture)) {
     planner.gain(layer + "attn_q_norm.weight", shape.head_dim());
     planner.gain(layer + "attn_k_norm.weight", shape.head_dim());
   }
 }
 
-void plan_feed_forward(Planner& planner, const ModelShape& shape, const std::string& layer) {
+void plan_experts(Planner& planner, const ModelRequest& request, const std::string& layer) {
+  const ModelShape& shape = request.shape;
+  const std::uint32_t width = shape.expert_width();
+  planner.matrix(layer + "ffn_gate_inp.weight", shape.experts, shape.embd);
+  planner.matrices(layer + "ffn_gate_exps.weight", shape.experts, width, shape.embd);
+  planner.matrices(layer + "ffn_up_exps.weight", shape.experts, width, shape.embd);
+  planner.matrices(layer + "ffn_down_exps.weight", shape.experts, shape.embd, width);
+  if (request.architecture != Architecture::Qwen2Moe) return;
+  planner.vector(layer + "ffn_gate_inp_shexp.weight", shape.embd, Fill::Gate);
+  planner.matrix(layer + "ffn_gate_shexp.weight", shape.ffn, shape.embd);
+  planner.matrix(layer + "ffn_up_shexp.weight", shape.ffn, shape.embd);
+  planner.matrix(layer + "ffn_down_shexp.weight", shape.embd, shape.ffn);
+}
+
+void plan_feed_forward(Planner& planner, const ModelRequest& request, const std::string& layer) {
+  const ModelShape& shape = request.shape;
   planner.gain(layer + "ffn_norm.weight", shape.embd);
+  if (shape.experts > 0) return plan_experts(planner, request, layer);
   planner.matrix(layer + "ffn_gate.weight", shape.ffn, shape.embd);
   planner.matrix(layer + "ffn_up.weight", shape.ffn, shape.embd);
   planner.matrix(layer + "ffn_down.weight", shape.embd, shape.ffn);
@@ -69,11 +103,25 @@ std::vector<PlannedTensor> plan_tensors(const ModelRequest& request) {
   for (std::uint32_t i = 0; i < shape.layers; ++i) {
     const std::string layer = fmt::format("blk.{}.", i);
     plan_attention(planner, request, layer);
-    plan_feed_forward(planner, shape, layer);
+    plan_feed_forward(planner, request, layer);
   }
+  if (request.rope == Rope::Divisors)
+    planner.vector("rope_freqs.weight", shape.head_dim() / 2, Fill::Divisor);
   planner.gain("output_norm.weight", shape.embd);
   if (!shape.tied) planner.matrix("output.weight", shape.vocab, shape.embd);
   return planner.take();
+}
+
+std::vector<std::vector<PlannedTensor>> cut_plan(std::vector<PlannedTensor> plan,
+                                                 std::uint32_t n_parts) {
+  std::vector<std::vector<PlannedTensor>> parts(n_parts);
+  const std::uint64_t total = data_size_bytes(plan);
+  for (PlannedTensor& tensor : plan) {
+    std::vector<PlannedTensor>& part = parts[tensor.offset * n_parts / total];
+    tensor.offset = data_size_bytes(part);
+    part.push_back(std::move(tensor));
+  }
+  return parts;
 }
 
 std::uint64_t data_size_bytes(const std::vector<PlannedTensor>& plan) {

@@ -40,6 +40,10 @@ Distribution distribution_of(const PlannedTensor& tensor) {
       return {1.0f, 0.1f * unit};
     case Fill::Bias:
       return {0.0f, 0.1f * unit};
+    case Fill::Gate:
+      return {0.0f, unit / std::sqrt(static_cast<float>(tensor.columns))};
+    case Fill::Divisor:
+      return {2.0f, 0.5f * unit};
   }
   return {0.0f, 0.0f};
 }

@@ -1,9 +1,12 @@
 #include "tools/make_model/write_model.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "common/random.hpp"
@@ -37,8 +40,13 @@ Result<void> append_padding(PartialFile& file) {
 
 class ModelWriter {
  public:
-  ModelWriter(PartialFile& file, std::uint64_t total_bytes, const OnProgress& on_progress)
-      : file_(file), total_bytes_(total_bytes), on_progress_(on_progress) {}
+  /// Writes one of several files, of which `before_bytes` are written.
+  ModelWriter(PartialFile& file, std::uint64_t before_bytes, std::uint64_t total_bytes,
+              const OnProgress& on_progress)
+      : file_(file),
+        before_bytes_(before_bytes),
+        total_bytes_(total_bytes),
+        on_progress_(on_progress) {}
 
   Result<void> append_tensor(const PlannedTensor& tensor, std::uint64_t stream) {
     const std::uint64_t batch = rows_per_batch(tensor);
@@ -56,31 +64,66 @@ class ModelWriter {
     fill_weights(tensor, stream, row * tensor.columns, work_.weights);
     pack_weights(tensor.type, work_.weights, work_.packed);
     TRY(file_.append(work_.packed));
-    on_progress_(file_.size_bytes(), total_bytes_);
+    on_progress_(before_bytes_ + file_.size_bytes(), total_bytes_);
     return {};
   }
 
   PartialFile& file_;
+  std::uint64_t before_bytes_;
   std::uint64_t total_bytes_;
   const OnProgress& on_progress_;
   Workspace work_;
 };
 
+/// A file of the model, but for its bytes.
+struct Part {
+  std::string path;
+  std::vector<std::byte> header;
+  std::vector<PlannedTensor> plan;
+
+  std::uint64_t size_bytes() const { return header.size() + data_size_bytes(plan); }
+};
+
+std::vector<Part> plan_parts(const ModelRequest& request, const std::string& path) {
+  std::vector<PlannedTensor> all = plan_tensors(request);
+  PartNumber number{.n_parts = request.parts, .n_tensors = all.size()};
+  std::vector<Part> parts;
+  for (std::vector<PlannedTensor>& plan : cut_plan(std::move(all), request.parts)) {
+    parts.push_back({.path = part_path(path, number.number, number.n_parts),
+                     .header = gguf_header(request, plan, number),
+                     .plan = std::move(plan)});
+    ++number.number;
+  }
+  return parts;
+}
+
 }  // namespace
+
+std::string part_path(const std::string& path, std::uint32_t number, std::uint32_t n_parts) {
+  if (n_parts == 1) return path;
+  const std::string_view stem = path.ends_with(".gguf")
+                                    ? std::string_view(path).substr(0, path.size() - 5)
+                                    : std::string_view(path);
+  return fmt::format("{}-{:05}-of-{:05}.gguf", stem, number + 1, n_parts);
+}
 
 Result<std::uint64_t> write_model(const ModelRequest& request, const std::string& path,
                                   const OnProgress& on_progress) {
   TRY(check(request));
-  const std::vector<PlannedTensor> plan = plan_tensors(request);
-  const std::vector<std::byte> header = gguf_header(request, plan);
-  const std::uint64_t total_bytes = header.size() + data_size_bytes(plan);
-  PartialFile file = TRY(PartialFile::create(path, total_bytes));
-  TRY(file.append(header));
-  ModelWriter writer(file, total_bytes, on_progress);
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    TRY(writer.append_tensor(plan[i], random_at(request.seed, i)));
+  const std::vector<Part> parts = plan_parts(request, path);
+  std::uint64_t total_bytes = 0;
+  for (const Part& part : parts) total_bytes += part.size_bytes();
+  std::uint64_t done_bytes = 0;
+  for (const Part& part : parts) {
+    PartialFile file = TRY(PartialFile::create(part.path, part.size_bytes()));
+    TRY(file.append(part.header));
+    ModelWriter writer(file, done_bytes, total_bytes, on_progress);
+    for (const PlannedTensor& tensor : part.plan) {
+      TRY(writer.append_tensor(tensor, random_at(request.seed, tensor.number)));
+    }
+    TRY(file.finish());
+    done_bytes += part.size_bytes();
   }
-  TRY(file.finish());
   return total_bytes;
 }
 
