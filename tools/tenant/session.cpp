@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "common/expects.hpp"
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
@@ -42,7 +44,7 @@ void TenantSession::acquire() {
   const wire::LeaseAcquire wanted{.tenant = config_.tenant,
                                   .blocks = config_.blocks,
                                   .worker = config_.worker,
-                                  .replaces = last_lease_,
+                                  .replaces = replaceable_,
                                   .request_id = RequestId{mint_request_id()}};
   holder_->acquire(wanted, [weak = weak_from_this()](Result<wire::LeaseAcquired> result) {
     const auto self = weak.lock();
@@ -51,6 +53,9 @@ void TenantSession::acquire() {
 }
 
 void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
+  // A broker that was started anew has never heard of that lease: there is nothing to replace.
+  const bool unheard_of = !result && result.error().code == Errc::UnknownLease;
+  if (unheard_of && std::exchange(replaceable_, std::nullopt)) return acquire();
   if (!result) return failed(result.error(), Stage::Broker);
   fault_point(FaultSite::TenantLeaseAcquired);
   observer_(Acquired{.lease = result->lease,
@@ -58,8 +63,8 @@ void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
                      .blocks = result->blocks,
                      .ttl_ms = result->ttl_ms,
                      .deadline_boottime_ns = result->deadline_boottime_ns,
-                     .replaces = last_lease_});
-  last_lease_ = result->lease;
+                     .replaces = replaceable_});
+  last_lease_ = replaceable_ = result->lease;
   submit();
 }
 

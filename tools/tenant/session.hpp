@@ -81,6 +81,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::shared_ptr<WorkerStream> stream_;
   TokenLedger ledger_;
   std::optional<LeaseId> last_lease_;      ///< The one held last.
+  std::optional<LeaseId> replaceable_;     ///< The same, as long as the broker knows it.
   std::optional<LeaseId> streamed_under_;  ///< The one a worker last accepted the request under.
   int failures_ = 0;                       ///< In a row, without a token.
   bool cancelled_ = false;

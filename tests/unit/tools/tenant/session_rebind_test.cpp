@@ -153,3 +153,21 @@ TEST_CASE("rebind: cancelling between two leases ends it") {
   CHECK(world.end().reason == "Cancelled");
   CHECK(world.broker.calls("lease.acquire").size() == 1);
 }
+
+TEST_CASE("rebind: a broker that has never heard of the old lease grants one that replaces none") {
+  World world;
+  auto& grants = world.broker.answers["lease.acquire"];
+  grants.insert(std::next(grants.begin()), fail(Errc::UnknownLease, "lease 1.1 was never granted"));
+  stream_then_revoke(world, 2);
+  run_until_submitted(world, 2);
+  world.emit(2, 3);
+  world.complete("EndOfSequence");
+
+  CHECK_FALSE(world.end().error);
+  CHECK(world.session->tokens().size() == 5);
+  const auto asked = world.broker.calls("lease.acquire");
+  REQUIRE(asked.size() == 3);
+  CHECK(asked[1].at("replaces") == "1.1");
+  CHECK_FALSE(asked[2].contains("replaces"));
+  CHECK(asked[1].at("request_id") != asked[2].at("request_id"));
+}
