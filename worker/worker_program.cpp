@@ -193,6 +193,7 @@ Result<void> WorkerProgram::build_engine() {
                     .commit_gate = &*commit_gate_,
                     .observer = this,
                     .clock = &clock_,
+                    .broker_away = &broker_->is_away(),
                     .is_end = [this](TokenId token) { return model_.tokenizer.is_end(token); }});
   weights_source_ = std::make_unique<WeightsSource>(
       model_.file, model_.config, model_.plan,

@@ -211,6 +211,22 @@ TEST_CASE("a lease past its deadline is over here, even when no broker is there 
   REQUIRE(rig.submit(request).error().code == Errc::LeaseRevoked);
 }
 
+TEST_CASE("a lease that runs out between two steps while the broker is away is the broker's loss") {
+  EngineRig rig;
+  const LeaseId lease = rig.grant("t");
+  const PromptRequest request = rig.request("t", lease, "r", rig.encode(prompts()[0]), 9);
+  REQUIRE(rig.submit(request));
+  rig.set_deadline(lease, rig.clock().now() + std::chrono::seconds(1));
+  rig.set_broker_away(true);
+  REQUIRE(rig.step());
+  rig.clock().advance(std::chrono::seconds(1));
+  REQUIRE(rig.submit(request).error().code == Errc::BrokerLost);
+  REQUIRE(rig.step());
+  REQUIRE(rig.outcome("r").completions.size() == 1);
+  REQUIRE(rig.outcome("r").completions[0].reason == CompletionReason::EngineError);
+  REQUIRE(rig.outcome("r").completions[0].error->code == Errc::BrokerLost);
+}
+
 TEST_CASE("a draining lease takes no new request and finishes the ones it has") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");

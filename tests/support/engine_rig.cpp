@@ -70,6 +70,7 @@ void EngineRig::load_model() {
                     .commit_gate = commit_gate_.get(),
                     .observer = this,
                     .clock = &clock_,
+                    .broker_away = &broker_away_,
                     .is_end = [this](TokenId token) { return tokenizer_->is_end(token); }});
   engine_->bind_weights(map_weights());
 }

@@ -4,6 +4,7 @@
 /// ManualClock. Everything that ends early is recorded with the place where it was refused.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -102,6 +103,7 @@ class EngineRig : public RevocationObserver {
   Engine& engine() { return *engine_; }
   Backend& backend() { return *backend_; }
   ManualClock& clock() { return clock_; }
+  void set_broker_away(bool away) { broker_away_ = away; }
   RunningBoard& board() { return board_; }
   LeaseTable& broker_table() { return table_; }
   const LineReader& line() const { return line_; }
@@ -134,6 +136,7 @@ class EngineRig : public RevocationObserver {
   void file(const SchedulerEvent& event);
 
   RigOptions options_;
+  std::atomic<bool> broker_away_{false};
   ManualClock clock_;
   LeaseTable table_;
   TableReader reader_;

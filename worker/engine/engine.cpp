@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/fault_point.hpp"
+#include "worker/engine/lease_time.hpp"
 #include "worker/engine/sampler.hpp"
 
 namespace leasehold {
@@ -16,6 +17,11 @@ SchedulerLimits completed(SchedulerLimits limits, const ModelConfig& model,
   limits.tokens_per_block = KvLayout::kBlockTokens;
   limits.record_blocks = record_block_count(model.n_context, block_size_bytes);
   return limits;
+}
+
+Completed revoked(LeaseId lease, LeaseWord word) {
+  return {.reason = CompletionReason::Revoked,
+          .verdict = LeaseVerdict{.lease = lease, .reason = word.reason()}};
 }
 
 Transformer::Limits scratch_limits(const SchedulerLimits& limits) {
@@ -56,7 +62,7 @@ void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
 
 void Engine::drop_lease(LeaseId lease) {
   const LeaseWord word = parts_.table->word_of(lease);
-  scheduler_.end_lease(lease, {.lease = lease, .reason = word.reason()}, CompletionReason::Revoked);
+  scheduler_.end_lease(lease, revoked(lease, word));
   forget_scratch();
   unmap_fenced(lease);
 }
@@ -67,14 +73,15 @@ std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count
   return extents;
 }
 
-std::optional<LeaseVerdict> Engine::refusal_of(LeaseId lease) const {
+std::optional<Completed> Engine::end_of(LeaseId lease) const {
   const LeaseWord word = parts_.table->word_of(lease);
-  if (word.state() != LeaseState::Live)
-    return LeaseVerdict{.lease = lease, .reason = word.reason()};
+  if (word.state() != LeaseState::Live) return revoked(lease, word);
   // Past its deadline a lease is over here, even when no broker is there to say so.
-  const TimePoint deadline = parts_.table->deadline(lease);
-  if (deadline.boottime_ns == 0 || parts_.clock->now() < deadline) return std::nullopt;
-  return LeaseVerdict{.lease = lease, .reason = RevokeReason::TtlExpired};
+  const LeaseTime time{.deadline = parts_.table->deadline(lease),
+                       .broker_away = parts_.broker_away != nullptr && *parts_.broker_away};
+  const LocalStop stop = lease_stop(time, parts_.clock->now());
+  if (stop == LocalStop::None) return std::nullopt;
+  return stopped_by(stop, lease);
 }
 
 // --------------------------------------------------------------------------------------- requests
@@ -85,9 +92,10 @@ Result<void> Engine::submit(PromptRequest request) {
   if (parts_.table->word_of(request.lease).state() == LeaseState::Fenced) {
     return fail(Errc::LeaseFenced, fmt::format("lease {} is fenced; acquire a fresh one", lease));
   }
-  if (const auto refusal = refusal_of(request.lease)) {
+  if (const auto end = end_of(request.lease)) {
+    if (end->error) return std::unexpected(*end->error);
     return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a fresh one",
-                                                lease, name(refusal->reason)));
+                                                lease, name(end->verdict->reason)));
   }
   if (parts_.table->drain_deadline(request.lease).boottime_ns != 0) {
     return fail(Errc::Draining, fmt::format("lease {} is draining; acquire another", lease));
@@ -142,11 +150,11 @@ Result<StepReport> Engine::step() {
 
 void Engine::end_revoked_leases() {
   for (const LeaseId lease : scheduler_.leases()) {
-    const std::optional<LeaseVerdict> verdict = refusal_of(lease);
-    if (!verdict) continue;
+    const std::optional<Completed> end = end_of(lease);
+    if (!end) continue;
     // The memory stays mapped until the broker asks for it back: nothing touches it meanwhile.
     report_found_down(lease);
-    scheduler_.end_lease(lease, *verdict, CompletionReason::Revoked);
+    scheduler_.end_lease(lease, *end);
     forget_scratch();
   }
 }

@@ -15,6 +15,7 @@
 /// outlives it. Threads: all calls from one thread, except those of RunningBoard.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -55,6 +56,8 @@ class Engine {
     ThreadGate* commit_gate = nullptr;  ///< A gate of the engine thread's own.
     RevocationObserver* observer = nullptr;
     const Clock* clock = nullptr;
+    /// True while no broker could renew a lease. Null: there always is one.
+    const std::atomic<bool>* broker_away = nullptr;
     std::function<bool(TokenId)> is_end;  ///< Which tokens end a text.
   };
   Engine(const EngineConfig& config, const Parts& parts);
@@ -125,7 +128,8 @@ class Engine {
   void end_refused(const StepPlan& plan, const StepRefusals& refusals);
   void forget_scratch();
   void commit_part(const PlannedRows& part, std::uint32_t index);
-  std::optional<LeaseVerdict> refusal_of(LeaseId lease) const;
+  /// How requests of this lease end now; nothing while it may be used.
+  std::optional<Completed> end_of(LeaseId lease) const;
 
   EngineConfig config_;
   Parts parts_;

@@ -1,9 +1,7 @@
 #include "worker/engine/step_refusals.hpp"
 
 namespace leasehold {
-namespace {
-
-Completed locally_stopped(const Sequence& sequence, LocalStop local) {
+Completed stopped_by(LocalStop local, LeaseId lease) {
   switch (local) {
     case LocalStop::Cancelled:
       return {.reason = CompletionReason::Cancelled};
@@ -11,7 +9,7 @@ Completed locally_stopped(const Sequence& sequence, LocalStop local) {
       return {.reason = CompletionReason::DeadlineExceeded};
     case LocalStop::LeaseExpired:
       return {.reason = CompletionReason::Revoked,
-              .verdict = LeaseVerdict{sequence.request.lease, false, RevokeReason::TtlExpired}};
+              .verdict = LeaseVerdict{lease, false, RevokeReason::TtlExpired}};
     case LocalStop::BrokerLost:
     case LocalStop::None:
       break;
@@ -22,12 +20,10 @@ Completed locally_stopped(const Sequence& sequence, LocalStop local) {
                          "fresh one once it is back"}};
 }
 
-}  // namespace
-
 Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop local) {
   Completed completed;
   if (local != LocalStop::None) {
-    completed = locally_stopped(sequence, local);
+    completed = stopped_by(local, sequence.request.lease);
   } else {
     const LeaseId lease = sequence.request.lease;
     const bool same_generation = seen.generation() == lease.generation;

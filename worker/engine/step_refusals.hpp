@@ -58,6 +58,9 @@ class StepRefusals final : public RefusalListener {
   std::vector<std::optional<Completed>> completions_;
 };
 
+/// How requests of a lease end that this process stopped by itself. Precondition: not None.
+Completed stopped_by(LocalStop local, LeaseId lease);
+
 /// How a request ends whose lease's word reads `seen`, or that was stopped by this process.
 Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop local);
 

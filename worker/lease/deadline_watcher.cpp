@@ -10,8 +10,8 @@ constexpr Duration kLongestSleep = std::chrono::seconds(1);
 }  // namespace
 
 LocalStop due_stop(const Occupant& occupant, LeaseTime lease, TimePoint now) {
-  const bool over = lease.deadline.boottime_ns != 0 && lease.deadline <= now;
-  if (over) return lease.broker_away ? LocalStop::BrokerLost : LocalStop::LeaseExpired;
+  const LocalStop by_lease = lease_stop(lease, now);
+  if (by_lease != LocalStop::None) return by_lease;
   if (occupant.deadline && *occupant.deadline <= now) return LocalStop::DeadlineExceeded;
   return LocalStop::None;
 }

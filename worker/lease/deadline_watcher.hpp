@@ -10,16 +10,12 @@
 #include <thread>
 
 #include "ipc/table/table_reader.hpp"
+#include "worker/engine/lease_time.hpp"
 #include "worker/engine/running_board.hpp"
 
 namespace leasehold {
 
-/// Why `occupant` must stop at `now`; None when it may go on. A lease that runs out while nobody
-/// can renew it ends for the broker's sake.
-struct LeaseTime {
-  TimePoint deadline;  ///< Zero: none.
-  bool broker_away = false;
-};
+/// Why `occupant` must stop at `now`; None when it may go on.
 LocalStop due_stop(const Occupant& occupant, LeaseTime lease, TimePoint now);
 
 class DeadlineWatcher {

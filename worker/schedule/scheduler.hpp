@@ -70,8 +70,8 @@ class Scheduler {
   /// block ends, or the first waiting request is rejected when nothing of the lease runs.
   void deny_growth(LeaseId lease);
   std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count);
-  /// Ends everything of the lease with `verdict` and forgets it.
-  void end_lease(LeaseId lease, const LeaseVerdict& verdict, CompletionReason reason);
+  /// Ends everything of the lease in this way and forgets it.
+  void end_lease(LeaseId lease, const Completed& how);
   bool knows(LeaseId lease) const { return tenancies_.contains(lease); }
   std::vector<LeaseId> leases() const;
 

@@ -35,16 +35,16 @@ std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_
                                    : found->second.pool.remove_free_extents(count);
 }
 
-void Scheduler::end_lease(LeaseId lease, const LeaseVerdict& verdict, CompletionReason reason) {
+void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   if (!knows(lease)) return;
   std::vector<Sequence*> ending;
   for (const auto& sequence : running_) {
     if (sequence->request.lease == lease) ending.push_back(sequence.get());
   }
   for (Sequence* sequence : ending) {
-    end_sequence(*sequence, {.reason = reason, .verdict = verdict});
+    end_sequence(*sequence, how);
   }
-  end_waiting(tenancies_.at(lease), {.reason = reason, .verdict = verdict});
+  end_waiting(tenancies_.at(lease), how);
   tenancies_.erase(lease);
 }
 

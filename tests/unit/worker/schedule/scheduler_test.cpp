@@ -262,8 +262,9 @@ TEST_CASE("scheduler: a lease that ends takes its own requests with it, running 
   }
   REQUIRE(bench.scheduler.submit(bench.request(other, "bystander")));
   bench.tick();
-  bench.scheduler.end_lease(dead, {.lease = dead, .reason = RevokeReason::Released},
-                            CompletionReason::Revoked);
+  bench.scheduler.end_lease(
+      dead, {.reason = CompletionReason::Revoked,
+             .verdict = LeaseVerdict{.lease = dead, .reason = RevokeReason::Released}});
   const auto ends = only<Completed>(bench.scheduler.take_events());
   REQUIRE(ends.size() == 2);
   for (const Completed& end : ends) {

@@ -60,7 +60,8 @@ class Walk {
 
   void reopen() {
     const auto slot = static_cast<std::uint32_t>(1 + random_.below(4));
-    bench_.scheduler.end_lease(leases_[slot], {.lease = leases_[slot]}, CompletionReason::Revoked);
+    bench_.scheduler.end_lease(leases_[slot], {.reason = CompletionReason::Revoked,
+                                               .verdict = LeaseVerdict{.lease = leases_[slot]}});
     note(bench_.scheduler.take_events());
     open(slot);
   }
