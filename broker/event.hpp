@@ -10,6 +10,7 @@
 
 #include "broker/fence_proof.hpp"
 #include "broker/request_book.hpp"
+#include "common/process.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/segment_layout.hpp"
@@ -30,6 +31,11 @@ struct ConnectionClosed {
 /// The process at the other end exited, seen by its pidfd: counts as holder gone.
 struct HolderExited {
   ConnectionId connection;
+};
+
+/// The same for a process that held leases under an earlier broker, and may not have claimed them.
+struct EarlierHolderExited {
+  ProcessIdentity process;
 };
 
 /// The worker's pidfd is readable.
@@ -114,9 +120,9 @@ using Event =
                  Call<wire::LeaseGrow>, Call<wire::LeaseShrink>, Call<wire::WorkerAttach>,
                  Call<wire::WorkerReady>, Call<wire::WeightsOpen>, Call<wire::WeightsPublish>,
                  Call<wire::LeaseAttach>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
-                 Call<wire::FenceClear>, ConnectionClosed, HolderExited, WorkerExited,
-                 GrantAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered, QuietObserved,
-                 ExtentsVerified, RegionCreated, RegionSealed, RegionScrubbed, TableTampered,
-                 WorkerReported, Tick, Shutdown>;
+                 Call<wire::FenceClear>, ConnectionClosed, HolderExited, EarlierHolderExited,
+                 WorkerExited, GrantAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered,
+                 QuietObserved, ExtentsVerified, RegionCreated, RegionSealed, RegionScrubbed,
+                 TableTampered, WorkerReported, Tick, Shutdown>;
 
 }  // namespace leasehold

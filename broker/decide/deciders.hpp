@@ -32,6 +32,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseR
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseHold& hold);
 void decide_event(Decision& decision, const ConnectionClosed& closed);
 void decide_event(Decision& decision, const HolderExited& exited);
+void decide_event(Decision& decision, const EarlierHolderExited& exited);
 
 // decide/resize.cpp
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseGrow& grow);

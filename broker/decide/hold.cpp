@@ -73,4 +73,13 @@ void decide_event(Decision& decision, const HolderExited& exited) {
   lose_holder(decision, exited.connection);
 }
 
+/// Whoever claimed the lease since is another process, or is watched through its connection.
+void decide_event(Decision& decision, const EarlierHolderExited& exited) {
+  const auto held = open_leases_where(decision.state, [&](const LeaseRecord& record) {
+    return record.scope == wire::LeaseScope::Tenant && record.holder == ConnectionId{} &&
+           record.holder_process == exited.process;
+  });
+  take_back(decision, held, RevokeReason::HolderGone);
+}
+
 }  // namespace leasehold

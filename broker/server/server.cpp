@@ -18,6 +18,7 @@
 #include "broker/server/connections.hpp"
 #include "broker/server/dispatch.hpp"
 #include "broker/server/effects.hpp"
+#include "broker/server/holder_watches.hpp"
 #include "broker/server/lists.hpp"
 #include "broker/server/rate_limits.hpp"
 #include "broker/supervise/exit_observer.hpp"
@@ -51,6 +52,7 @@ class Server {
   DispatchHooks dispatch_hooks();
   void take_up_workers(KeptDescriptors& kept);
   void watch_orphan(const Worker& worker);
+  void watch_earlier_holders();
   void settle();
   void observe_quiet();
   void recheck_soon();
@@ -76,6 +78,7 @@ class Server {
   ServerEffects effects_;
   BrokerLoop loop_;
   Connections connections_;
+  HolderWatches earlier_holders_;
   RateLimits rates_;
   Dispatch dispatch_;
   std::unique_ptr<BootTimer> deadline_timer_;
@@ -100,6 +103,8 @@ Server::Server(asio::io_context& io, Beginning beginning,
                [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
       connections_(io, std::move(acceptor), connection_handlers(), options.worker_uids),
+      earlier_holders_(io,
+                       [this](const ProcessIdentity& it) { loop_.post(EarlierHolderExited{it}); }),
       rates_(options.worker_uids),
       dispatch_(dispatch_hooks(), options.worker_uids),
       quiet_timer_(io),
@@ -119,6 +124,7 @@ Result<void> Server::start(KeptDescriptors kept) {
   }
   loop_.begin(beginning_.recovered.effects);
   TRY(beginning_.adopt_journal());
+  watch_earlier_holders();
   signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
     if (!error) stop(signal_number);
   });
@@ -150,6 +156,14 @@ void Server::watch_orphan(const Worker& worker) {
   if (const auto exit = ExitObserver::observe(worker.id, process)) {
     asio::post(io_, [this, proof = *exit] { loop_.post(WorkerExited{proof}); });
   }
+}
+
+void Server::watch_earlier_holders() {
+  state_.leases.for_each_open([this](const LeaseRecord& record) {
+    const bool unclaimed = record.is(LeaseState::Live) && record.holder_process.pid != 0 &&
+                           record.scope == wire::LeaseScope::Tenant;
+    if (unclaimed) earlier_holders_.watch(record.holder_process);
+  });
 }
 
 Connections::Handlers Server::connection_handlers() {

@@ -226,3 +226,20 @@ TEST_CASE("hold: a lease nobody claims runs to its deadline") {
   world.advance(TimePoint{world.lease.deadline_boottime_ns} - world.clock.now());
   CHECK(reason_of(world.record(world.lease.lease).lease) == RevokeReason::TtlExpired);
 }
+
+TEST_CASE("reattach: an earlier holder's exit ends what it has not claimed, and nothing else") {
+  Restarted world;
+  const ProcessIdentity earlier = world.record(world.lease.lease).holder_process;
+
+  SECTION("not claimed") {
+    world.post(EarlierHolderExited{{earlier.pid, earlier.start_ticks + 1}});
+    CHECK(world.is_live());  // another process that has its pid
+    world.post(EarlierHolderExited{earlier});
+    CHECK(reason_of(world.record(world.lease.lease).lease) == RevokeReason::HolderGone);
+  }
+  SECTION("claimed") {
+    world.hold(world.lease.token);
+    world.post(EarlierHolderExited{earlier});
+    CHECK(world.is_live());
+  }
+}
