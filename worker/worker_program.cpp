@@ -25,6 +25,7 @@
 #include "worker/lease/weights_source.hpp"
 #include "worker/load_progress.hpp"
 #include "worker/serve/tenant_server.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
 
 namespace leasehold {
 namespace {

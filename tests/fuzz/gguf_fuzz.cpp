@@ -2,9 +2,9 @@
 #include "tests/fuzz/memory_file.hpp"
 #include "worker/model/config.hpp"
 #include "worker/model/gguf.hpp"
-#include "worker/model/stream_decoder.hpp"
-#include "worker/model/tokenizer.hpp"
 #include "worker/model/weights_layout.hpp"
+#include "worker/tokenizer/stream_decoder.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
 
 using namespace leasehold;
 

@@ -17,6 +17,7 @@
 #include "kernels/backend.hpp"
 #include "tests/support/places.hpp"
 #include "worker/engine/engine.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
 
 namespace leasehold::testing {
 

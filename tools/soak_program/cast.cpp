@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "worker/model/tokenizer.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
 
 namespace leasehold::soak {
 namespace {

@@ -27,7 +27,6 @@
 #include "worker/engine/step_batch.hpp"
 #include "worker/engine/step_refusals.hpp"
 #include "worker/kv/lease_memory.hpp"
-#include "worker/model/tokenizer.hpp"
 #include "worker/model/transformer.hpp"
 #include "worker/schedule/scheduler.hpp"
 

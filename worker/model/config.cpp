@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/utf8.hpp"
 #include "worker/model/architecture.hpp"
 #include "worker/model/architecture_keys.hpp"
-#include "worker/model/utf8.hpp"
 
 namespace leasehold {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <span>
 
+#include "common/utf8.hpp"
 #include "worker/model/architecture_keys.hpp"
-#include "worker/model/utf8.hpp"
 
 namespace leasehold {
 namespace {
@@ -67,7 +67,8 @@ Result<std::vector<float>> read_divisors(const RopeReading& from, const RopeConf
                              kRopeDivisors, tensor->rows(), tensor->columns(), config.dim / 2);
   std::vector<float> divisors(config.dim / 2);
   TRY(from.file.read(*tensor, 0, std::as_writable_bytes(std::span(divisors))));
-  if (std::ranges::all_of(divisors, [](float d) { return d >= kLeastDivisor && d < 1e12f; })) return divisors;
+  if (std::ranges::all_of(divisors, [](float d) { return d >= kLeastDivisor && d < 1e12f; }))
+    return divisors;
   return from.keys.corrupt("tensor {} has a number that divides no frequency", kRopeDivisors);
 }
 

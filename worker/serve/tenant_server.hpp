@@ -20,6 +20,7 @@
 #include "worker/lease/broker_link.hpp"
 #include "worker/serve/deliveries.hpp"
 #include "worker/serve/text_stream.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
 
 namespace leasehold {
 

@@ -7,8 +7,8 @@
 
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
-#include "worker/model/stream_decoder.hpp"
 #include "worker/schedule/events.hpp"
+#include "worker/tokenizer/stream_decoder.hpp"
 
 namespace leasehold {
 

@@ -6,9 +6,9 @@
 #include "common/random.hpp"
 #include "tests/unit/worker/model/gguf_builder.hpp"
 #include "worker/model/config.hpp"
-#include "worker/model/stream_decoder.hpp"
-#include "worker/model/tokenizer.hpp"
 #include "worker/model/weights_layout.hpp"
+#include "worker/tokenizer/stream_decoder.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;

@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "worker/model/tokenizer.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
 
 namespace leasehold {
 

@@ -6,8 +6,8 @@
 #include <queue>
 #include <tuple>
 
-#include "worker/model/tokenizer.hpp"
-#include "worker/model/utf8.hpp"
+#include "common/utf8.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
 
 namespace leasehold {
 

@@ -1,4 +1,4 @@
-#include "worker/model/stream_decoder.hpp"
+#include "worker/tokenizer/stream_decoder.hpp"
 
 #include <catch2/catch.hpp>
 

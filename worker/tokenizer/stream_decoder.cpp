@@ -1,8 +1,8 @@
-#include "worker/model/stream_decoder.hpp"
+#include "worker/tokenizer/stream_decoder.hpp"
 
 #include <utility>
 
-#include "worker/model/utf8.hpp"
+#include "common/utf8.hpp"
 
 namespace leasehold {
 namespace {

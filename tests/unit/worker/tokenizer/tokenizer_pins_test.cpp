@@ -7,11 +7,11 @@
 #include <sstream>
 
 #include "common/random.hpp"
+#include "common/utf8.hpp"
 #include "tests/support/places.hpp"
 #include "tests/unit/worker/model/gguf_builder.hpp"
-#include "worker/model/stream_decoder.hpp"
-#include "worker/model/tokenizer.hpp"
-#include "worker/model/utf8.hpp"
+#include "worker/tokenizer/stream_decoder.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;

@@ -1,4 +1,4 @@
-#include "worker/model/tokenizer.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
 
 #include <catch2/catch.hpp>
 #include <limits>

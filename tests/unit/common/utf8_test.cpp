@@ -1,4 +1,4 @@
-#include "worker/model/utf8.hpp"
+#include "common/utf8.hpp"
 
 #include <catch2/catch.hpp>
 

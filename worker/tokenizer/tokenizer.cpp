@@ -1,4 +1,4 @@
-#include "worker/model/tokenizer.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "common/expects.hpp"
-#include "worker/model/utf8.hpp"
+#include "common/utf8.hpp"
 
 namespace leasehold {
 namespace {
