@@ -23,7 +23,9 @@ Result<void> read_tensors(const GgufFile& file) {
 Result<void> read_tokenizer(const GgufFile& file) {
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   StreamDecoder decoder(tokenizer);
-  for (const TokenId token : TRY(tokenizer.encode("cab ab\xff é"))) decoder.push(token);
+  for (const auto special : {SpecialTokens::AsText, SpecialTokens::AsTokens})
+    for (const TokenId token : TRY(tokenizer.encode("cab ab\xff é<e>", special)))
+      decoder.push(token);
   return {};
 }
 

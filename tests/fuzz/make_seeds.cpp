@@ -8,6 +8,7 @@
 #include "tests/support/places.hpp"
 #include "tests/unit/ipc/control/message_samples.hpp"
 #include "tests/unit/worker/model/gguf_builder.hpp"
+#include "tests/unit/worker/tokenizer/byte_vocabulary.hpp"
 #include "worker/kv/record_layout.hpp"
 #include "worker/kv/sequence_record.hpp"
 
@@ -51,6 +52,9 @@ void write_models() {
   GgufBuilder tokenizer;
   add_tokenizer(tokenizer);
   write_seed("gguf_fuzz", "tokenizer", tokenizer.bytes());
+  const auto byte_level =
+      byte_vocabulary({{"c", "a"}, {" ", "a"}, {"a", "b"}}, {{"<e>", 3}}, "qwen2");
+  write_seed("gguf_fuzz", "byte-level", byte_level.bytes());
   write_seed("gguf_fuzz", "empty", GgufBuilder{}.bytes());
 }
 

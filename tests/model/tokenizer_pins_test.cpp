@@ -1,0 +1,224 @@
+// Tokenizers against real vocabularies: ids that others computed, and text that comes back.
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "common/random.hpp"
+#include "common/utf8.hpp"
+#include "tests/support/places.hpp"
+#include "tests/unit/worker/model/gguf_builder.hpp"
+#include "worker/tokenizer/stream_decoder.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
+
+using namespace leasehold;
+using namespace leasehold::testing;
+
+namespace {
+
+using Tokens = std::vector<TokenId>;
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> split(const std::string& text, const std::string& separator) {
+  std::vector<std::string> parts;
+  std::size_t start = 0;
+  for (std::size_t at; (at = text.find(separator, start)) != std::string::npos;) {
+    parts.push_back(text.substr(start, at - start));
+    start = at + separator.size();
+  }
+  parts.push_back(text.substr(start));
+  return parts;
+}
+
+Tokens ids_of(const std::string& line) {
+  std::istringstream words(line);
+  return Tokens(std::istream_iterator<TokenId>(words), {});
+}
+
+Tokenizer tokenizer_at(const std::string& path) {
+  const auto file = GgufFile::open(path);
+  REQUIRE(file.has_value());
+  auto tokenizer = Tokenizer::from_metadata(*file);
+  REQUIRE(tokenizer.has_value());
+  return std::move(*tokenizer);
+}
+
+std::string utf8_of(std::uint32_t code_point) {
+  const auto tail = [&](int shift) {
+    return static_cast<char>(0x80 | (code_point >> shift & 0x3f));
+  };
+  const auto lead = [&](int mark, int shift) {
+    return static_cast<char>(mark | code_point >> shift);
+  };
+  if (code_point < 0x80) return {static_cast<char>(code_point)};
+  if (code_point < 0x800) return {lead(0xC0, 6), tail(0)};
+  if (code_point < 0x10000) return {lead(0xE0, 12), tail(6), tail(0)};
+  return {lead(0xF0, 18), tail(12), tail(6), tail(0)};
+}
+
+/// Mostly what people write, sometimes anything. U+2581 is left out: SentencePiece's space.
+std::string random_text(SeededRandom& random) {
+  struct Range {
+    std::uint32_t first, count;
+  };
+  constexpr Range kRanges[] = {{' ', 1},         {' ', 95},          {'a', 26},
+                               {0, 0x80},        {0xA0, 0x500},      {0x4E00, 0x5000},
+                               {0x1F300, 0x300}, {0xE000, 0x101FFF}, {0x2580, 0x20}};
+  std::string text;
+  for (std::uint64_t n = random.below(60); n > 0; --n) {
+    const Range& range = kRanges[random.below(std::size(kRanges))];
+    const std::uint32_t code_point =
+        range.first + static_cast<std::uint32_t>(random.below(range.count));
+    if (code_point != 0x2581 && code_point < 0x110000) text += utf8_of(code_point);
+  }
+  return text;
+}
+
+std::uint64_t seed() {
+  const char* text = std::getenv("SEED");
+  return text ? std::strtoull(text, nullptr, 10) : 20261120;
+}
+
+std::string vocabulary_path(const std::string& name) {
+  return test_data("vocab/ggml-vocab-" + name + ".gguf");
+}
+
+/// Every pinned text has its pinned tokens.
+void check_pins(const std::string& name) {
+  const std::string path = vocabulary_path(name);
+  if (path.empty()) return;
+  const Tokenizer tokenizer = tokenizer_at(path);
+  const auto texts = split(contents(path + ".inp"), "\n__ggml_vocab_test__\n");
+  const auto lines = split(contents(path + ".out"), "\n");
+  REQUIRE(texts.size() > 40);
+  REQUIRE(lines.size() >= texts.size());
+  const Tokens bos = *tokenizer.encode("");  // the pins leave it out
+
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    INFO("case " << i << ": " << texts[i]);
+    Tokens expected = ids_of(lines[i]);
+    expected.insert(expected.begin(), bos.begin(), bos.end());
+    CHECK(tokenizer.encode(texts[i]) == expected);
+  }
+}
+
+/// What the tokens say, token by token; `whole` if that was whole characters at every moment.
+std::string decoded(const Tokenizer& tokenizer, const Tokens& tokens, bool& whole) {
+  StreamDecoder decoder(tokenizer);
+  std::string text;
+  whole = true;
+  for (const TokenId token : tokens) {
+    const std::string now = decoder.push(token);
+    whole = whole && is_utf8(now);
+    text += now;
+  }
+  return text + decoder.finish();
+}
+
+void check_round_trips(const Tokenizer& tokenizer, int n_texts) {
+  SeededRandom random(seed());
+  for (int i = 0; i < n_texts; ++i) {
+    const std::string text = random_text(random);
+    const auto tokens = tokenizer.encode(text);
+    REQUIRE(tokens.has_value());
+    bool whole = false;
+    INFO("SEED=" << seed() << " text " << i << ": " << text);
+    CHECK(decoded(tokenizer, *tokens, whole) == text);
+    CHECK(whole);
+  }
+}
+
+/// Bytes of any kind: the pieces of their tokens are they, behind the space that may be in front.
+void check_bytes_come_back(const Tokenizer& tokenizer, int n_texts) {
+  SeededRandom random(seed() + 1);
+  for (int i = 0; i < n_texts; ++i) {
+    std::string text, back;
+    for (std::uint64_t n = random.below(200); n > 0; --n)
+      text += static_cast<char>(random.below(random.below(2) ? 256 : 128));
+    const auto tokens = tokenizer.encode(text);
+    REQUIRE(tokens.has_value());
+    for (const TokenId token : *tokens) back += tokenizer.piece(token);
+    INFO("SEED=" << seed() << " bytes " << i);
+    CHECK(back == (tokenizer.adds_space_prefix() && !text.empty() ? " " + text : text));
+  }
+}
+
+void check_texts(const std::string& path) {
+  if (path.empty()) return;
+  const Tokenizer tokenizer = tokenizer_at(path);
+  check_round_trips(tokenizer, 500);
+  check_bytes_come_back(tokenizer, 200);
+}
+
+}  // namespace
+
+TEST_CASE("tokenizer pins: every text of the Llama 2 vocabulary") {
+  check_pins("llama-spm");
+}
+TEST_CASE("tokenizer pins: every text of the Llama 3 vocabulary") {
+  check_pins("llama-bpe");
+}
+TEST_CASE("tokenizer pins: every text of the Qwen 2 vocabulary") {
+  check_pins("qwen2");
+}
+TEST_CASE("tokenizer pins: every text of the GPT-2 vocabulary") {
+  check_pins("gpt-2");
+}
+
+TEST_CASE("tokenizer pins: random text comes back from every vocabulary") {
+  for (const char* name : {"llama-spm", "llama-bpe", "qwen2", "gpt-2"}) {
+    INFO(name);
+    check_texts(vocabulary_path(name));
+  }
+}
+
+TEST_CASE("tokenizer pins: random text comes back from the models themselves") {
+  check_texts(test_data("models/stories260K-q8_0.gguf"));
+  if (std::filesystem::exists(own_model_path()))
+    check_texts(own_model_path());
+  else
+    WARN("not checked: there is no " << own_model_path());
+}
+
+TEST_CASE("tokenizer pins: Llama 3 turns are control tokens where a template wrote them") {
+  const std::string path = vocabulary_path("llama-bpe");
+  if (path.empty()) return;
+  const Tokenizer tokenizer = tokenizer_at(path);
+  const std::string turn =
+      "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>";
+  CHECK(tokenizer.encode(turn, SpecialTokens::AsTokens) ==
+        Tokens{128000, 128006, 882, 128007, 271, 13347, 128009});
+  CHECK(tokenizer.encode(turn)->size() > 20);
+  CHECK(tokenizer.is_end(128009));  // the file names 128001 only
+  CHECK(tokenizer.is_end(128001));
+}
+
+// tokenizer_model_test "[bench]": tokens a second for a megabyte of text.
+TEST_CASE("tokenizer pins: tokens a second", "[.][bench]") {
+  for (const char* name : {"llama-spm", "llama-bpe", "qwen2", "gpt-2"}) {
+    const std::string path = vocabulary_path(name);
+    if (path.empty()) return;
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    const Tokenizer tokenizer = tokenizer_at(path);
+    const auto loaded = Clock::now();
+    std::string text;
+    const std::string pins = contents(path + ".inp");
+    const std::string prose = contents(source_dir() + "/README.md");
+    while (text.size() < 1'000'000) text += prose + pins;
+    text.resize(1'000'000);
+    const auto ready = Clock::now();
+    const std::size_t n_tokens = tokenizer.encode(text)->size();
+    const std::chrono::duration<double> load = loaded - start, encode = Clock::now() - ready;
+    WARN(name << ": loaded in " << load.count() * 1e3 << " ms, " << n_tokens << " tokens in "
+              << encode.count() * 1e3 << " ms, " << static_cast<double>(n_tokens) / encode.count()
+              << " tokens/s");
+  }
+}

@@ -1,0 +1,98 @@
+/// leasehold-tokenize: text to the token ids of a model, and back.
+///
+/// Exit codes: 0 answered, 2 wrong usage, otherwise the code of the error (common/errc.hpp).
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <iostream>
+#include <iterator>
+#include <string>
+
+#include "common/version.hpp"
+#include "tools/cli/explain.hpp"
+#include "worker/tokenizer/stream_decoder.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
+
+namespace leasehold::tokenize {
+namespace {
+
+struct Options {
+  std::string model;
+  std::optional<std::string> input;
+  bool decode = false;
+  bool special = false;
+};
+
+void declare(CLI::App& app, Options& options) {
+  app.set_version_flag("--version", "leasehold-tokenize " + std::string(version()));
+  app.add_option("--model", options.model, "GGUF file")->required();
+  app.add_flag("--decode", options.decode, "token ids to text");
+  app.add_flag("--special", options.special,
+               "control tokens: read as tokens; with --decode, shown by name");
+  app.add_option("input", options.input, "text, or ids separated by spaces; else from stdin");
+}
+
+std::string read_stdin() {
+  return {std::istreambuf_iterator<char>(std::cin), {}};
+}
+
+Result<TokenId> token_from(const Tokenizer& tokenizer, std::string_view word) {
+  TokenId token = -1;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), token);
+  if (error != std::errc{} || end != word.data() + word.size() || !tokenizer.contains(token))
+    return fail(Errc::BadRequest, fmt::format("\"{}\" is no token id; they go from 0 to {}",
+                                              cli::printable(word), tokenizer.n_vocab() - 1));
+  return token;
+}
+
+Result<std::string> decoded(const Tokenizer& tokenizer, std::string_view ids, bool special) {
+  constexpr std::string_view kBetween = " \t\r\n,";
+  StreamDecoder decoder(tokenizer);
+  std::string text;
+  while (true) {
+    ids.remove_prefix(std::min(ids.find_first_not_of(kBetween), ids.size()));
+    if (ids.empty()) return text + decoder.finish();
+    const std::string_view word = ids.substr(0, ids.find_first_of(kBetween));
+    const TokenId token = TRY(token_from(tokenizer, word));
+    const bool is_named = special && tokenizer.piece(token).empty();
+    text += decoder.push(token);
+    if (is_named) text += tokenizer.text(token);
+    ids.remove_prefix(word.size());
+  }
+}
+
+Result<std::string> answer(const Options& options) {
+  const GgufFile file = TRY(GgufFile::open(options.model));
+  const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
+  const std::string input = options.input ? *options.input : read_stdin();
+  if (options.decode) return decoded(tokenizer, input, options.special);
+  const auto special = options.special ? SpecialTokens::AsTokens : SpecialTokens::AsText;
+  return fmt::format("{}\n", fmt::join(TRY(tokenizer.encode(input, special)), " "));
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Text to the token ids of a model, and back.", "leasehold-tokenize");
+  Options options;
+  declare(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
+  }
+  const Result<std::string> text = answer(options);
+  if (text) {
+    fmt::print("{}", *text);
+    return cli::kExitOk;
+  }
+  fmt::print(stderr, "{}\n", cli::explain("leasehold-tokenize", text.error()));
+  return exit_code(text.error().code);
+}
+
+}  // namespace
+}  // namespace leasehold::tokenize
+
+int main(int argc, char** argv) {
+  return leasehold::tokenize::run(argc, argv);
+}
