@@ -3,20 +3,22 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <utility>
 
 namespace leasehold {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(1);
 constexpr std::uint64_t kBarWidth = 40;
+constexpr std::uint64_t kNothing = ~std::uint64_t{0};
 
-void draw(std::uint64_t done_bytes, std::uint64_t total_bytes) {
-  const std::uint64_t filled = done_bytes * kBarWidth / std::max<std::uint64_t>(1, total_bytes);
+void draw(std::uint64_t percent) {
+  const std::uint64_t filled = percent * kBarWidth / 100;
   fmt::print(stderr, "\rloading weights [{:-<{}}] {:>3} %{}", std::string(filled, '#'), kBarWidth,
-             done_bytes * 100 / std::max<std::uint64_t>(1, total_bytes),
-             done_bytes == total_bytes ? "\n" : "");
+             percent, percent == 100 ? "\n" : "");
   std::fflush(stderr);
 }
 
@@ -25,8 +27,10 @@ void draw(std::uint64_t done_bytes, std::uint64_t total_bytes) {
 LoadProgress load_progress_on_terminal() {
   if (::isatty(STDERR_FILENO) == 0) return {};
   const auto start = std::chrono::steady_clock::now();
-  return [start](std::uint64_t done_bytes, std::uint64_t total_bytes) {
-    if (std::chrono::steady_clock::now() - start > kPatience) draw(done_bytes, total_bytes);
+  return [start, drawn = kNothing](std::uint64_t done_bytes, std::uint64_t total_bytes) mutable {
+    const std::uint64_t percent = done_bytes * 100 / std::max<std::uint64_t>(1, total_bytes);
+    const bool is_slow = std::chrono::steady_clock::now() - start > kPatience;
+    if (is_slow && percent != std::exchange(drawn, percent)) draw(percent);
   };
 }
 

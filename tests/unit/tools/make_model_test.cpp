@@ -123,6 +123,55 @@ TEST_CASE("make_model: a tied model has no output layer, others have one") {
   CHECK(has_output("1b"));
 }
 
+TEST_CASE("make_model: a model in parts has the same tensors, each in one file, at its own place") {
+  ModelRequest request = tiny(TensorType::Q8_0);
+  const auto whole = plan_tensors(request);
+  const auto parts = cut_plan(whole, 4);
+  REQUIRE(parts.size() == 4);
+  std::size_t number = 0;
+  for (const auto& part : parts) {
+    std::uint64_t end = 0;
+    CHECK_FALSE(part.empty());
+    for (const PlannedTensor& tensor : part) {
+      CHECK(tensor.name == whole[number].name);
+      CHECK(tensor.number == number++);
+      CHECK(tensor.offset == end);
+      end = align_up(end + tensor.size_bytes());
+    }
+  }
+  CHECK(number == whole.size());
+
+  const ScratchFolder folder;
+  request.parts = 4;
+  const auto written = write_model(request, folder.file("m.gguf"), [](auto, auto) {});
+  REQUIRE(written);
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < 4; ++i)
+    bytes += bytes_of(part_path(folder.file("m.gguf"), i, 4)).size();
+  CHECK(bytes == *written);
+  CHECK(part_path("m.gguf", 2, 4) == "m-00003-of-00004.gguf");
+  CHECK(part_path("m.gguf", 0, 1) == "m.gguf");
+}
+
+TEST_CASE("make_model: experts have a router, and matrices one after the other") {
+  ModelRequest request = tiny(TensorType::F32);
+  request.architecture = Architecture::Qwen2Moe;
+  request.shape.experts = 8;
+  request.shape.experts_used = 2;
+  request.shape.expert_ffn = 32;
+  REQUIRE(check(request));
+  bool has_dense = false;
+  for (const PlannedTensor& tensor : plan_tensors(request)) {
+    has_dense = has_dense || tensor.name == "blk.0.ffn_up.weight";
+    if (tensor.name == "blk.1.ffn_gate_inp.weight") CHECK(tensor.rows == 8);
+    if (tensor.name != "blk.1.ffn_down_exps.weight") continue;
+    CHECK(tensor.columns == 32);
+    CHECK(tensor.rows == 8 * 64);
+    CHECK(tensor.matrices == 8);
+  }
+  CHECK_FALSE(has_dense);
+}
+
 TEST_CASE("make_model: weights do not depend on how rows are batched") {
   const PlannedTensor tensor = matrix(4, 64);
   std::vector<float> whole(256);
@@ -207,6 +256,23 @@ TEST_CASE("make_model: a shape that cannot be is refused with the option to chan
   }
   SECTION("a vocabulary without room for the bytes") {
     request.shape.vocab = 258;
+  }
+  SECTION("experts where an architecture has none") {
+    request.architecture = Architecture::Qwen2;
+    request.shape.experts = 4;
+  }
+  SECTION("an architecture of experts without any") {
+    request.architecture = Architecture::Qwen3Moe;
+  }
+  SECTION("more experts used than there are") {
+    request.shape.experts = 4;
+    request.shape.experts_used = 5;
+  }
+  SECTION("heads of an odd width") {
+    request.shape.head_width = 15;
+  }
+  SECTION("no part at all") {
+    request.parts = 0;
   }
   SECTION("sizes left out") {
     request.shape = *named_shape("custom");

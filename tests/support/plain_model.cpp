@@ -1,0 +1,218 @@
+#include "tests/support/plain_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <stdexcept>
+
+#include "tests/support/plain_formats.hpp"
+#include "worker/model/gguf.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().detail);
+  return *std::move(result);
+}
+
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+void add_to(std::vector<double>& x, const std::vector<double>& more, double weight = 1) {
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += weight * more[i];
+}
+
+}  // namespace
+
+PlainModel::PlainModel(const std::string& path) {
+  const GgufFile file = must(GgufFile::open(path));
+  config_ = must(read_config(file));
+  pairs_are_neighbours_ = config_.architecture == "llama";
+  for (const GgufTensor& tensor : file.tensors()) {
+    tensors_[tensor.name] = {
+        .columns = tensor.columns(),
+        .values = plain_values(static_cast<std::uint32_t>(tensor.type), file.data(tensor).data(),
+                               tensor.rows() * tensor.columns())};
+  }
+  forget();
+}
+
+void PlainModel::forget() {
+  caches_.assign(config_.n_layers, {});
+}
+
+const PlainModel::Matrix& PlainModel::of_layer(std::uint32_t layer, const char* name) const {
+  return matrix("blk." + std::to_string(layer) + "." + name);
+}
+
+const PlainModel::Matrix* PlainModel::find(std::uint32_t layer, const char* name) const {
+  const auto found = tensors_.find("blk." + std::to_string(layer) + "." + name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+PlainModel::Vector PlainModel::times(const Matrix& matrix, const Vector& x) {
+  return times(matrix, x, 0, matrix.values.size() / matrix.columns);
+}
+
+PlainModel::Vector PlainModel::times(const Matrix& matrix, const Vector& x, std::size_t first_row,
+                                     std::size_t n_rows) {
+  Vector out;
+  auto row = matrix.values.begin() + static_cast<std::ptrdiff_t>(first_row * matrix.columns);
+  for (std::size_t i = 0; i < n_rows; ++i, row += static_cast<std::ptrdiff_t>(matrix.columns))
+    out.push_back(std::inner_product(x.begin(), x.end(), row, 0.0));
+  return out;
+}
+
+PlainModel::Vector PlainModel::normed(const Vector& x, const Matrix& weight) const {
+  const double squares = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
+  const double root = std::sqrt(squares / static_cast<double>(x.size()) + config_.rms_epsilon);
+  Vector out(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) out[i] = x[i] / root * weight.values[i];
+  return out;
+}
+
+/// Each head by itself, where the model has a weight for it.
+void PlainModel::norm_heads(Vector& heads, const Matrix* weight) const {
+  if (weight == nullptr) return;
+  const auto dim = static_cast<std::ptrdiff_t>(config_.head_dim);
+  for (auto head = heads.begin(); head != heads.end(); head += dim)
+    std::ranges::copy(normed(Vector(head, head + dim), *weight), head);
+}
+
+double PlainModel::angle(std::size_t pair, std::size_t position) const {
+  const RopeConfig& rope = config_.rope;
+  const double dim = rope.dim;
+  double frequency = std::pow(double{rope.base}, -2.0 * static_cast<double>(pair) / dim);
+  if (!rope.divisors.empty()) frequency /= rope.divisors[pair];
+  if (rope.scaling == RopeScaling::Linear) frequency /= rope.factor;
+  if (rope.scaling == RopeScaling::Yarn) {
+    const auto turning = [&](double turns) {
+      return dim * std::log(rope.original_context / (turns * 2 * std::numbers::pi)) /
+             (2 * std::log(double{rope.base}));
+    };
+    const double low = std::max(0.0, std::floor(turning(32)));
+    const double high = std::min(dim - 1, std::ceil(turning(1)));
+    const double ramp = (static_cast<double>(pair) - low) / std::max(0.001, high - low);
+    const double divided = std::min(1.0, std::max(0.0, ramp));
+    frequency = frequency * (1 - divided) + frequency / rope.factor * divided;
+  }
+  return static_cast<double>(position) * frequency;
+}
+
+/// A pair is two neighbours in a llama's file, whose rows were sorted for that,
+/// and an element of the first half with one of the second elsewhere.
+void PlainModel::rotate(Vector& heads, std::size_t position) const {
+  const std::size_t pairs = config_.rope.dim / 2;
+  const double length =
+      config_.rope.scaling == RopeScaling::Yarn ? 0.1 * std::log(config_.rope.factor) + 1 : 1;
+  for (std::size_t head = 0; head < heads.size(); head += config_.head_dim)
+    for (std::size_t i = 0; i < pairs; ++i) {
+      const double turn = angle(i, position);
+      double& first = heads[head + (pairs_are_neighbours_ ? 2 * i : i)];
+      double& second = heads[head + (pairs_are_neighbours_ ? 2 * i + 1 : i + pairs)];
+      const double before = first;
+      first = length * (before * std::cos(turn) - second * std::sin(turn));
+      second = length * (before * std::sin(turn) + second * std::cos(turn));
+    }
+}
+
+PlainModel::Vector PlainModel::project(std::uint32_t layer, const std::string& what,
+                                       const Vector& x) const {
+  Vector out = times(of_layer(layer, what.c_str()), x);
+  const Matrix* bias = find(layer, (what + ".bias").c_str());
+  if (bias != nullptr) add_to(out, bias->values);
+  return out;
+}
+
+PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
+  Cache& cache = caches_[layer];
+  Vector q = project(layer, "attn_q", x);
+  Vector k = project(layer, "attn_k", x);
+  norm_heads(q, find(layer, "attn_q_norm.weight"));
+  norm_heads(k, find(layer, "attn_k_norm.weight"));
+  rotate(q, cache.keys.size());
+  rotate(k, cache.keys.size());
+  cache.keys.push_back(k);
+  cache.values.push_back(project(layer, "attn_v", x));
+  const std::size_t dim = config_.head_dim;
+  const std::size_t sharing = config_.n_heads / config_.n_kv_heads;
+  Vector out(q.size());
+  for (std::size_t head = 0; head < config_.n_heads; ++head) {
+    const std::size_t from = head / sharing * dim;
+    Vector weights;
+    for (const Vector& key : cache.keys) {
+      const auto begin = q.begin() + static_cast<std::ptrdiff_t>(head * dim);
+      const auto with = key.begin() + static_cast<std::ptrdiff_t>(from);
+      weights.push_back(
+          std::inner_product(begin, begin + static_cast<std::ptrdiff_t>(dim), with, 0.0) /
+          std::sqrt(static_cast<double>(dim)));
+    }
+    const double highest = *std::ranges::max_element(weights);
+    double sum = 0;
+    for (double& weight : weights) sum += weight = std::exp(weight - highest);
+    for (std::size_t p = 0; p < weights.size(); ++p)
+      for (std::size_t d = 0; d < dim; ++d)
+        out[head * dim + d] += weights[p] / sum * cache.values[p][from + d];
+  }
+  return project(layer, "attn_output", out);
+}
+
+/// `suffix`: "" for a layer's own, "_shexp" for the expert that all rows share.
+PlainModel::Vector PlainModel::feed_forward(std::uint32_t layer, const Vector& x,
+                                            const std::string& suffix) const {
+  Vector gate = times(of_layer(layer, ("ffn_gate" + suffix).c_str()), x);
+  const Vector up = times(of_layer(layer, ("ffn_up" + suffix).c_str()), x);
+  for (std::size_t i = 0; i < gate.size(); ++i) gate[i] *= sigmoid(gate[i]) * up[i];
+  return times(of_layer(layer, ("ffn_down" + suffix).c_str()), gate);
+}
+
+PlainModel::Vector PlainModel::expert(std::uint32_t layer, const Vector& x,
+                                      std::size_t number) const {
+  const std::size_t width = config_.experts.n_ff;
+  Vector gate = times(of_layer(layer, "ffn_gate_exps"), x, number * width, width);
+  const Vector up = times(of_layer(layer, "ffn_up_exps"), x, number * width, width);
+  for (std::size_t i = 0; i < gate.size(); ++i) gate[i] *= sigmoid(gate[i]) * up[i];
+  return times(of_layer(layer, "ffn_down_exps"), gate, number * x.size(), x.size());
+}
+
+/// Shares are of the softmax over all experts; Mixtral's and Qwen3's chosen
+/// share one among them.
+PlainModel::Vector PlainModel::experts(std::uint32_t layer, const Vector& x) const {
+  Vector shares = times(of_layer(layer, "ffn_gate_inp"), x);
+  for (double& share : shares) share = std::exp(share);
+  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  std::vector<std::size_t> order(shares.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t e) { return shares[e]; });
+  order.resize(config_.experts.n_used);
+  double chosen = 0;
+  for (const std::size_t e : order) chosen += shares[e];
+  const double sum = config_.architecture == "qwen2moe" ? all : chosen;
+  Vector out(x.size());
+  for (const std::size_t e : order) add_to(out, expert(layer, x, e), shares[e] / sum);
+  if (config_.architecture == "qwen2moe") {
+    const double gate = times(of_layer(layer, "ffn_gate_inp_shexp"), x).front();
+    add_to(out, feed_forward(layer, x, "_shexp"), sigmoid(gate));
+  }
+  return out;
+}
+
+PlainModel::Vector PlainModel::next(std::int32_t token) {
+  const Matrix& table = matrix("token_embd");
+  const auto row = table.values.begin() + static_cast<std::ptrdiff_t>(table.columns) * token;
+  Vector x(row, row + static_cast<std::ptrdiff_t>(table.columns));
+  const bool has_experts = config_.experts.n_experts > 0;
+  for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer) {
+    add_to(x, attend(layer, normed(x, of_layer(layer, "attn_norm"))));
+    const Vector norm = normed(x, of_layer(layer, "ffn_norm"));
+    add_to(x, has_experts ? experts(layer, norm) : feed_forward(layer, norm, ""));
+  }
+  return times(config_.tied_embeddings ? table : matrix("output"),
+               normed(x, matrix("output_norm")));
+}
+
+}  // namespace leasehold::testing

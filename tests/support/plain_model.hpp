@@ -1,0 +1,66 @@
+/// Every architecture once more, in doubles and one token at a time: the
+/// reference on dequantised weights, sharing with the worker only how a file's
+/// directory is read.
+///
+/// Source: Touvron et al. 2023 (LLaMA); Yang et al. 2024, 2025 (Qwen2, Qwen3);
+/// Jiang et al. 2024 (Mixtral); Peng et al. 2023 (YaRN); weights by
+/// tests/support/plain_formats. Slow: for small models.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "worker/model/config.hpp"
+
+namespace leasehold::testing {
+
+class PlainModel {
+ public:
+  using Vector = std::vector<double>;
+
+  /// Throws std::runtime_error for a file that does not load.
+  explicit PlainModel(const std::string& path);
+
+  /// The logits after one more token.
+  Vector next(std::int32_t token);
+
+  /// Begins anew at the first position.
+  void forget();
+
+  const ModelConfig& config() const { return config_; }
+
+ private:
+  struct Matrix {
+    std::size_t columns = 0;
+    Vector values;  // [rows, columns]
+  };
+  struct Cache {
+    std::vector<Vector> keys;    // [positions][n_kv_heads · head_dim]
+    std::vector<Vector> values;  // likewise
+  };
+
+  const Matrix& matrix(const std::string& name) const { return tensors_.at(name + ".weight"); }
+  const Matrix& of_layer(std::uint32_t layer, const char* name) const;
+  /// Null where the model has none.
+  const Matrix* find(std::uint32_t layer, const char* name) const;
+  Vector attend(std::uint32_t layer, const Vector& x);
+  Vector project(std::uint32_t layer, const std::string& what, const Vector& x) const;
+  Vector feed_forward(std::uint32_t layer, const Vector& x, const std::string& suffix) const;
+  Vector experts(std::uint32_t layer, const Vector& x) const;
+  Vector expert(std::uint32_t layer, const Vector& x, std::size_t number) const;
+  void norm_heads(Vector& heads, const Matrix* weight) const;
+  void rotate(Vector& heads, std::size_t position) const;
+  double angle(std::size_t pair, std::size_t position) const;
+  static Vector times(const Matrix& matrix, const Vector& x);
+  static Vector times(const Matrix& matrix, const Vector& x, std::size_t first_row,
+                      std::size_t n_rows);
+  Vector normed(const Vector& x, const Matrix& weight) const;
+
+  ModelConfig config_;
+  bool pairs_are_neighbours_ = true;
+  std::map<std::string, Matrix> tensors_;
+  std::vector<Cache> caches_;  // [n_layers]
+};
+
+}  // namespace leasehold::testing
