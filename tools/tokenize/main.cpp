@@ -86,7 +86,8 @@ int run(int argc, char** argv) {
     fmt::print("{}", *text);
     return cli::kExitOk;
   }
-  fmt::print(stderr, "{}\n", cli::explain("leasehold-tokenize", text.error()));
+  // Not cli::explain: what it advises next is about brokers.
+  fmt::print(stderr, "leasehold-tokenize: {} ({})\n", text.error().detail, name(text.error().code));
   return exit_code(text.error().code);
 }
 

@@ -1,4 +1,3 @@
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "worker/tokenizer/pre_tokenizer.hpp"
 
 #include <fmt/format.h>

@@ -38,9 +38,8 @@ constexpr const char* kFalcon[] = {R"re([\p{P}\$\+<=>\^~\|`]+)re", kGpt2Words,
 constexpr const char* kDeepSeekIdeographs =
     R"re([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)re";
 
-constexpr const char* kDeepSeekLlm[] = {
-    R"re([\r\n])re",
-    // Letters that have cases, listed one range at a time.
+// With letters that have cases, listed one range at a time.
+constexpr const char* kDeepSeekLetters =
     R"re(\s?[)re"
     R"re(A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF})re"
     R"re(\x{1C4}-\x{293}\x{295}-\x{2AF}\x{370}-\x{373}\x{376}\x{377}\x{37B}-\x{37D})re"
@@ -60,9 +59,12 @@ constexpr const char* kDeepSeekLlm[] = {
     R"re(\x{FB13}-\x{FB17}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}\x{10400}-\x{1044F})re"
     R"re(\x{104B0}-\x{104D3}\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2})re"
     R"re(\x{118A0}-\x{118DF}\x{1E900}-\x{1E943})re"
-    R"re(]+)re",
+    R"re(]+)re";
+
+constexpr const char* kDeepSeekLlm[] = {
+    R"re([\r\n])re", kDeepSeekLetters,
     R"re(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)re",
-    // Published as \s+$, which takes quadratic time inside a text; this matches the same.
+    // Published as \s+$. This matches the same, and not in quadratic time where PCRE2 interprets.
     R"re((?<!\s)\s++$)re", kDeepSeekIdeographs, R"re(\p{N}+)re"};
 
 constexpr const char* kDeepSeekCoder[] = {R"re([\r\n])re", R"re(\s?\p{L}+)re", R"re(\s?\p{P}+)re",

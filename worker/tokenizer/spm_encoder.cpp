@@ -34,6 +34,13 @@ std::string without_extra_spaces(std::string_view text) {
   return result;
 }
 
+/// Where the space marks at the beginning of `text` end.
+std::size_t end_of_marks(std::string_view text) {
+  std::size_t end = 0;
+  while (text.substr(end).starts_with(kSpaceMark)) end += kSpaceMark.size();
+  return end;
+}
+
 std::string piece_of(std::string_view text, TokenKind /*kind*/) {
   return replaced(text, kSpaceMark, " ");
 }
@@ -71,7 +78,11 @@ Result<void> SpmEncoder::index_tokens(const GgufFile& file) {
       return corrupt_vocabulary(file, fmt::format("the score of token {} is not a number", token));
     const auto id = static_cast<TokenId>(token);
     const TokenKind kind = vocabulary_->kinds[token];
-    if (kind == TokenKind::Normal) by_text_[texts[token]] = id;  // of two alike the later counts
+    if (kind == TokenKind::Normal) {
+      by_text_[texts[token]] = id;  // of two alike the later counts
+      const std::size_t later_mark = texts[token].find(kSpaceMark, end_of_marks(texts[token]));
+      words_are_apart_ = words_are_apart_ && later_mark == std::string::npos;
+    }
     if (kind == TokenKind::Byte)
       by_byte_[static_cast<std::uint8_t>(vocabulary_->pieces[token][0])] = id;
   }
@@ -90,28 +101,42 @@ TokenId SpmEncoder::token_of(std::string_view text) const {
   return found == by_text_.end() ? SymbolMerger::kNoToken : found->second;
 }
 
+/// Where no merge can cross the border of a word, a word is merged by itself: the result is the
+/// same, and the heap of pairs stays small.
+std::string_view SpmEncoder::next_word(std::string_view text) const {
+  if (!words_are_apart_) return text;
+  return text.substr(0, text.find(kSpaceMark, end_of_marks(text)));
+}
+
 Result<void> SpmEncoder::append(std::string_view text, std::vector<TokenId>& tokens) const {
   const std::string whole = normalized(text);
   SymbolMerger symbols;
   for (std::string_view rest = whole; !rest.empty();) {
+    const std::string_view word = next_word(rest);
+    append_word(word, symbols, tokens);
+    rest.remove_prefix(word.size());
+  }
+  return {};
+}
+
+void SpmEncoder::append_word(std::string_view word, SymbolMerger& symbols,
+                             std::vector<TokenId>& tokens) const {
+  symbols.clear();
+  for (std::string_view rest = word; !rest.empty();) {
     const std::string_view first = rest.substr(0, next_utf8(rest).size_bytes);
     symbols.add(static_cast<std::uint32_t>(first.size()), token_of(first));
     rest.remove_prefix(first.size());
   }
   using Symbol = SymbolMerger::Symbol;
-  const auto slice = [&](const Symbol& a, std::uint32_t size_bytes) {
-    return std::string_view(whole).substr(a.start, size_bytes);
-  };
   symbols.merge([&](const Symbol& a, const Symbol& b) -> std::optional<SymbolMerger::Union> {
-    const TokenId token = token_of(slice(a, a.size_bytes + b.size_bytes));
+    const TokenId token = token_of(word.substr(a.start, a.size_bytes + b.size_bytes));
     if (token == SymbolMerger::kNoToken) return std::nullopt;
     return SymbolMerger::Union{scores_[token], token};
   });
   symbols.for_each([&](const Symbol& symbol) {
     if (symbol.token != SymbolMerger::kNoToken) return tokens.push_back(symbol.token);
-    append_bytes(slice(symbol, symbol.size_bytes), tokens);
+    append_bytes(word.substr(symbol.start, symbol.size_bytes), tokens);
   });
-  return {};
 }
 
 void SpmEncoder::append_bytes(std::string_view text, std::vector<TokenId>& tokens) const {

@@ -7,10 +7,10 @@
 #pragma once
 
 #include <array>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "worker/tokenizer/symbol_merger.hpp"
 #include "worker/tokenizer/text_encoder.hpp"
@@ -33,13 +33,18 @@ class SpmEncoder : public TextEncoder {
   Result<void> index_tokens(const GgufFile& file);
   std::string normalized(std::string_view text) const;
   TokenId token_of(std::string_view text) const;
+  std::string_view next_word(std::string_view text) const;
+  void append_word(std::string_view word, SymbolMerger& symbols,
+                   std::vector<TokenId>& tokens) const;
   void append_bytes(std::string_view text, std::vector<TokenId>& tokens) const;
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::vector<float> scores_;
-  std::unordered_map<std::string_view, TokenId> by_text_;  ///< Normal tokens, texts of vocabulary_.
+  boost::unordered_flat_map<std::string_view, TokenId>
+      by_text_;  ///< Normal tokens, texts of vocabulary_.
   std::array<std::optional<TokenId>, 256> by_byte_;
   bool removes_extra_spaces_ = false;
+  bool words_are_apart_ = true;  ///< No token has a space behind anything but spaces.
 };
 
 }  // namespace leasehold

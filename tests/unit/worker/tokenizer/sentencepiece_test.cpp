@@ -115,6 +115,27 @@ TEST_CASE("sentencepiece: user-defined tokens stand whole, the longest first, un
   CHECK(encoded(builder, "<x> aa") == Tokens{kBos, 6, 3, 4});
 }
 
+TEST_CASE("sentencepiece: a token may hold a space between words") {
+  const GgufBuilder builder = vocabulary({{"▁", kNormal, -9},
+                                          {"a", kNormal, -9},
+                                          {"b", kNormal, -9},
+                                          {"▁b", kNormal, -8},
+                                          {"a▁b", kNormal, -1}});
+  CHECK(encoded(builder, "a b") == Tokens{kBos, 3, 7});
+}
+
+TEST_CASE("sentencepiece: a million of one byte come back") {
+  const auto tokenizer = tokenizer_of(tiny_llama());
+  for (const char byte : {'a', 'c', ' ', '\xff'}) {
+    const std::string text(1'000'000, byte);
+    std::string back;
+    const auto tokens = tokenizer->encode(text);
+    REQUIRE(tokens.has_value());
+    for (const TokenId token : *tokens) back += tokenizer->piece(token);
+    CHECK((back == " " + text));
+  }
+}
+
 TEST_CASE("sentencepiece: pieces are what tokens stand for in text") {
   const auto tokenizer = tokenizer_of(tiny_llama());
   REQUIRE(tokenizer.has_value());

@@ -1,0 +1,49 @@
+// leasehold-tokenize as somebody at a terminal meets it.
+#include <catch2/catch.hpp>
+
+#include "common/errc.hpp"
+#include "tests/process/tools/program_run.hpp"
+#include "tests/support/places.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+struct Ended {
+  int code;
+  std::string output;
+  std::string errors;
+};
+
+Ended tokenize(std::vector<std::string> arguments) {
+  ProgramRun run("leasehold-tokenize", std::move(arguments));
+  const int code = run.finish([] {});
+  return {code, run.output, run.errors()};
+}
+
+}  // namespace
+
+TEST_CASE("leasehold-tokenize: the ids of a text are that text again") {
+  const std::string text = "Once upon a time, Zoë had\nan 🦙.";
+  const Ended ids = tokenize({"--model", own_model_path(), text});
+  CHECK(ids.code == 0);
+  CHECK(ids.output.starts_with("1 "));  // BOS
+  const Ended back = tokenize({"--model", own_model_path(), "--decode", ids.output});
+  CHECK(back.output == text);
+}
+
+TEST_CASE("leasehold-tokenize: names of control tokens are those tokens when asked for") {
+  CHECK(tokenize({"--model", own_model_path(), "--special", "</s>"}).output == "1 2\n");
+  CHECK(tokenize({"--model", own_model_path(), "</s>"}).output != "1 2\n");
+  CHECK(tokenize({"--model", own_model_path(), "--special", "--decode", "1 2"}).output ==
+        "<s></s>");
+}
+
+TEST_CASE("leasehold-tokenize: what is wrong is on stderr, with the code's own exit code") {
+  CHECK(tokenize({"text"}).code == 2);
+  CHECK(tokenize({"--model", "/nowhere.gguf", "x"}).code == exit_code(Errc::FileNotFound));
+  const Ended ended = tokenize({"--model", own_model_path(), "--decode", "1 99999999"});
+  CHECK(ended.code == exit_code(Errc::BadRequest));
+  CHECK(ended.output.empty());
+  CHECK(ended.errors.find("99999999") != std::string::npos);
+}
