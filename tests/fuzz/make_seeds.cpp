@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "ipc/segment_layout.hpp"
 #include "tests/support/places.hpp"
@@ -92,6 +94,16 @@ void write_record() {
   write_seed("record_fuzz", "two-commits", image(std::uint8_t{1}) + record);  // signed when read
 }
 
+void write_chats() {
+  const std::string folder = source_dir() + "/tests/unit/worker/chat/templates/";
+  for (const std::string name : {"llama-3.1", "mistral-v0.3", "qwen-3", "tinyllama"}) {
+    std::ifstream source(folder + name + ".jinja"), tests(folder + name + ".json");
+    std::ostringstream text;
+    text << source.rdbuf() << '\0' << nlohmann::ordered_json::parse(tests).back()["messages"];
+    write_seed("chat_template_fuzz", name, text.str());
+  }
+}
+
 }  // namespace
 
 TEST_CASE("seeds of the fuzz targets", "[.][seeds]") {
@@ -99,4 +111,5 @@ TEST_CASE("seeds of the fuzz targets", "[.][seeds]") {
   write_models();
   write_segments();
   write_record();
+  write_chats();
 }
