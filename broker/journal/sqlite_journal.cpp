@@ -91,7 +91,12 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
 void SqliteJournal::shorten_log() {
   const std::uint64_t pages = parts_.database.log_pages();
   if (pages >= kLongestLogPages) return parts_.database.checkpoint(true);
-  if (pages >= kCheckpointPages) parts_.checkpointer->wake();
+  // Under load the log is never moved wholly, and so goes on where it is: asked for at each commit,
+  // the checkpointer would be woken for a page.
+  checkpointed_pages_ = std::min(checkpointed_pages_, pages);  // it began anew
+  if (pages < checkpointed_pages_ + kCheckpointPages) return;
+  checkpointed_pages_ = pages;
+  parts_.checkpointer->wake();
 }
 
 Result<void> SqliteJournal::write_rows(const Batch& batch) {

@@ -70,6 +70,7 @@ class SqliteJournal final : public Journal {
   std::unordered_set<LeaseId> not_fenced_;
   std::map<RowKey, Row> waiting_;
   bool waiting_is_durable_ = false;
+  std::uint64_t checkpointed_pages_ = 0;  ///< How long the log was when it was to be moved last.
 };
 
 }  // namespace leasehold::journal
