@@ -67,6 +67,12 @@ struct ReclaimAnswered {
   Result<std::vector<ExtentId>> extents;
 };
 
+/// The words of these leases left Live: when, as it stands in the table. Clocks count from there.
+struct WordsLowered {
+  std::vector<LeaseId> leases;
+  TimePoint at;
+};
+
 /// Units that stood when the words went down are over.
 struct QuietObserved {
   std::vector<LaunchQuiet> proofs;
@@ -122,7 +128,7 @@ using Event =
                  Call<wire::LeaseAttach>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
                  Call<wire::FenceClear>, ConnectionClosed, HolderExited, EarlierHolderExited,
                  WorkerExited, GrantAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered,
-                 QuietObserved, ExtentsVerified, RegionCreated, RegionSealed, RegionScrubbed,
-                 TableTampered, WorkerReported, Tick, Shutdown>;
+                 WordsLowered, QuietObserved, ExtentsVerified, RegionCreated, RegionSealed,
+                 RegionScrubbed, TableTampered, WorkerReported, Tick, Shutdown>;
 
 }  // namespace leasehold

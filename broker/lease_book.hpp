@@ -59,6 +59,7 @@ struct LeaseRecord {
   bool fenced_during_grant = false;
   bool memory_returned = false;
   TimePoint granted_at;
+  TimePoint flipped_at;  ///< As the table says; zero until it has said so.
   TimePoint rebound_at;  ///< Zero: no request went on under another lease.
   wire::RevokeClocks clocks;
 
@@ -68,7 +69,7 @@ struct LeaseRecord {
   bool is(LeaseState wanted) const { return state() == wanted; }
   /// Of a grant or renewal at `now`: a TTL from then on, and never past the longest life.
   TimePoint deadline_after(TimePoint now) const;
-  /// When the word left Live. Precondition: not Live.
+  /// When the word left Live, or that was decided. Precondition: not Live.
   TimePoint revoked_at() const;
 };
 

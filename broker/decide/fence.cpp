@@ -30,6 +30,13 @@ void settle_extent(Decision& decision, LeaseRecord& record,
 
 }  // namespace
 
+void decide_event(Decision& decision, const WordsLowered& lowered) {
+  for (const LeaseId lease : lowered.leases) {
+    const auto found = decision.state.leases.find(lease);
+    if (found && !(*found)->is(LeaseState::Live)) (*found)->flipped_at = lowered.at;
+  }
+}
+
 void decide_event(Decision& decision, const QuietObserved& observed) {
   std::vector<ProvenLease> proven;
   for (const LaunchQuiet& proof : observed.proofs) {

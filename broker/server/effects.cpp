@@ -13,7 +13,7 @@ namespace leasehold {
 namespace {
 
 /// Longer than a unit on a CPU with an idle core for the broker; short beside writing a log line.
-constexpr auto kQuietLook = std::chrono::microseconds(30);
+constexpr auto kQuietLook = std::chrono::microseconds(100);
 
 template <class T>
 std::optional<Error> error_of(const Result<T>& result) {
@@ -93,8 +93,13 @@ void ServerEffects::perform(const effect::TakeAway& effect) {
   for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
   const bool fences = flips.front().to == LeaseState::Fenced;
   if (fences) fault_point(FaultSite::BrokerFenceDecided);
-  parts_.table.take_away(effect.worker, flips, clock_.now());  // the flip is the store
-  if (!fences) fault_point(FaultSite::BrokerRevokePublished);
+  const TimePoint flipped = clock_.now();  // the flip is the store, not what led to it
+  parts_.table.take_away(effect.worker, flips, flipped);
+  if (fences) return;
+  fault_point(FaultSite::BrokerRevokePublished);
+  WordsLowered lowered{.leases = {}, .at = flipped};
+  for (const auto& flip : effect.flips) lowered.leases.push_back(flip.lease);
+  post_(std::move(lowered));
 }
 
 void ServerEffects::perform(const effect::SetDeadline& effect) {

@@ -44,6 +44,18 @@ TEST_CASE("revoke: fenced only when the unit that stood at the flip is over") {
   CHECK(world.record(world.lease).clocks.quiet_ns == 1'000'000'000);
 }
 
+TEST_CASE("revoke: clocks count from the moment that stands in the table") {
+  OneLease world;
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.revoke(world.lease);
+  world.post(WordsLowered{.leases = {world.lease}, .at = world.clock.now() + 300ms});
+
+  world.advance(1s);
+  world.end_unit(world.worker);
+
+  CHECK(world.record(world.lease).clocks.quiet_ns == 700'000'000);
+}
+
 TEST_CASE("revoke: a unit that touches weights only holds up no tenant's fence") {
   OneLease world;
   world.begin_unit(world.worker, Touches::WeightsAndScratch);
