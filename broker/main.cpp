@@ -11,6 +11,10 @@
 
 namespace {
 
+/// Soon on a core when called, and then long enough there to flip words and see the work on them
+/// end.
+constexpr std::chrono::microseconds kTurn{500};
+
 int complain(const leasehold::Error& error) {
   fmt::print(stderr, "leasehold-broker: {} ({}); next: {}\n", error.detail, name(error.code),
              next_step(error.code));
@@ -26,6 +30,7 @@ int main(int argc, char** argv) {
   const auto& options = std::get<BrokerOptions>(parsed);
   forbid_dumping();
   raise_descriptor_limit();
+  ask_for_short_turns(kTurn);
   set_up_log("leasehold-broker", options.log_level);
   if (const auto armed = arm_fault_points_from_environment(); !armed) {
     return complain(armed.error());

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -38,6 +39,13 @@ Result<std::string> boot_id();
 
 /// Raises the soft limit of open descriptors to the hard one: an extent is a descriptor.
 void raise_descriptor_limit();
+
+inline constexpr std::chrono::microseconds kShortestTurn{100};
+
+/// Asks for short turns on a core: this thread, and those it starts, then runs soon after it wakes,
+/// also beside threads that compute. Best effort: kernels before 6.12 have no such thing.
+/// Source: sched_setattr(2), sched_runtime of SCHED_OTHER.
+void ask_for_short_turns(std::chrono::microseconds turn = kShortestTurn);
 
 /// Keeps other processes of the same user from reading this one's memory or descriptors.
 void forbid_dumping();

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <iostream>
 #include <map>
 #include <thread>
 
@@ -33,6 +34,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   std::string backend = "auto";
   std::string kv_type = "f16";
   std::string weights_scope = "model";
+  std::string compute_cpus;
   CLI::App app("Serves one model to many tenants under leases that a broker can take back.");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
   app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")->required();
@@ -45,6 +47,9 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   app.add_option("--threads", options.threads, "compute threads; default: cores, or one less of 4")
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
+  app.add_option("--compute-cpus", compute_cpus,
+                 "cores like 1 or 2-7: compute threads stay there, and all others of this worker "
+                 "off them");
   app.add_option("--kv-type", kv_type, "how keys and values are kept")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
@@ -74,6 +79,15 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   options.backend = kBackends.at(backend);
   options.kv_type = kKvTypes.at(kv_type);
   options.weights_scope = *weights_scope_from_name(weights_scope);
+  if (!compute_cpus.empty()) {
+    const auto cpus = CpuSet::parse(compute_cpus);
+    if (!cpus) {
+      std::cerr << "leasehold-worker: --compute-cpus: " << cpus.error().detail << '\n';
+      exit_code = 2;
+      return std::nullopt;
+    }
+    options.compute_cpus = *cpus;
+  }
   // Tenants are told this path, wherever they stand.
   if (!options.listen_path.empty()) {
     options.listen_path = std::filesystem::absolute(options.listen_path).string();

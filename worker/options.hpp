@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "common/cpu_set.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/model/weights_plan.hpp"
 
@@ -19,6 +20,7 @@ struct WorkerOptions {
   std::string listen_path;
   BackendChoice backend = BackendChoice::Auto;
   std::uint32_t threads = 1;
+  CpuSet compute_cpus;  ///< Empty: compute threads run anywhere.
   KvType kv_type = KvType::F16;
   WeightsScope weights_scope = WeightsScope::Model;
   std::chrono::microseconds slow_motion{0};

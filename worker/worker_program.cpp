@@ -10,14 +10,14 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <future>
 #include <thread>
 
+#include "common/process.hpp"
 #include "ipc/control/event_file.hpp"
-#include "kernels/cpu/cpu_backend.hpp"
-#include "kernels/reference/reference_backend.hpp"
+#include "worker/compute.hpp"
 #include "worker/engine/engine_loop.hpp"
-#include "worker/engine/worker_gates.hpp"
 #include "worker/kv/sequence_record.hpp"
 #include "worker/lease/broker_session.hpp"
 #include "worker/lease/deadline_watcher.hpp"
@@ -52,18 +52,6 @@ struct Model {
     return Model{std::move(file), config, std::move(plan), std::move(tokenizer)};
   }
 };
-
-Result<std::unique_ptr<Backend>> make_backend(const WorkerOptions& options,
-                                              const BackendLimits& limits,
-                                              const GateWiring& wiring) {
-  if (options.backend != BackendChoice::Reference) {
-    auto cpu = CpuBackend::create(limits, make_gates(wiring, 0, options.threads));
-    if (cpu) return std::unique_ptr<Backend>(std::move(*cpu));
-    if (options.backend == BackendChoice::Cpu) return std::unexpected(cpu.error());
-    spdlog::warn("falling back to the reference backend reason=\"{}\"", cpu.error().detail);
-  }
-  return std::make_unique<ReferenceBackend>(limits, make_gates(wiring, 0, 1).front());
-}
 
 /// One line a step, for those who asked for it.
 void log_step(std::optional<events::EventFile>& file, const StepReport& report) {
@@ -125,6 +113,7 @@ class WorkerProgram final : public RevocationObserver {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<LeaseService> leases_;
+  boost::asio::thread_pool mapper_{1};  // ends before what its work is done for
   std::unique_ptr<TenantServer> server_;
   std::unique_ptr<DeadlineWatcher> watcher_;
   std::thread io_thread_;
@@ -184,7 +173,8 @@ Result<void> WorkerProgram::build_engine() {
                           .line = &broker_->attachment().line,
                           .stops = &board_.stops(),
                           .probe = &probe_};
-  backend_ = TRY(make_backend(options_, backend_limits(model_.config, SchedulerLimits{}.token_budget), wiring));
+  backend_ = TRY(make_backend(
+      options_, backend_limits(model_.config, SchedulerLimits{}.token_budget), wiring));
   commit_gate_.emplace(make_gates(wiring, options_.threads, 1).front());
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = {}},
@@ -241,6 +231,7 @@ Result<void> WorkerProgram::restore_weights(Engine& engine) {
 Result<void> WorkerProgram::open_doors() {
   leases_ =
       std::make_unique<LeaseService>(LeaseService::Parts{.io = &io_,
+                                                         .mapper = mapper_.get_executor(),
                                                          .loop = loop_.get(),
                                                          .engine = engine_.get(),
                                                          .table = &broker_->attachment().table,
@@ -280,7 +271,10 @@ Result<void> WorkerProgram::announce_ready() {
 // --------------------------------------------------------------------------------------- the run
 
 Result<void> WorkerProgram::run() {
-  loop_->run();
+  {
+    const OnCpus here(options_.compute_cpus);
+    loop_->run();
+  }
   watcher_.reset();
   const bool lost = broker_->is_lost();
   say_goodbye();
@@ -317,7 +311,10 @@ Result<void> WorkerProgram::on_io_thread(const std::function<Result<void>()>& wo
 
 void WorkerProgram::start_io() {
   watch_signals();
-  io_thread_ = std::thread([this] { io_.run(); });
+  io_thread_ = std::thread([this] {
+    ask_for_short_turns();
+    io_.run();
+  });
 }
 
 void WorkerProgram::stop_io() {
@@ -374,6 +371,7 @@ void WorkerProgram::quiet_progress() noexcept {
 }  // namespace
 
 Result<void> run_worker(const WorkerOptions& options) {
+  TRY(keep_off_compute_cpus(options.compute_cpus));
   WorkerProgram program(options, TRY(Model::open(options.model_path, options.weights_scope)));
   TRY(program.start());
   return program.run();

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "common/fault_point.hpp"
+#include "common/process.hpp"
 #include "tools/cli/broker_address.hpp"
 #include "tools/cli/explain.hpp"
 #include "tools/tenant/arguments.hpp"
@@ -56,6 +57,7 @@ int run(tenant::Arguments arguments) {
     signals.clear();  // A second signal ends the program at once.
   });
   session->start();
+  ask_for_short_turns();
   io.run();
   if (!std::cout.flush()) {
     return end_with({Errc::DiskFull, "the text could not be written to stdout"});

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/process.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -25,6 +27,7 @@ DeadlineWatcher::~DeadlineWatcher() {
 }
 
 void DeadlineWatcher::watch(const std::stop_token& stop) {
+  ask_for_short_turns();
   while (!stop.stop_requested()) {
     parts_.board->stop_due([this](const Occupant& occupant) {
       const LeaseTime lease{.deadline = parts_.table->deadline(occupant.lease),

@@ -19,32 +19,22 @@ constexpr TimePoint kNever{INT64_MAX};
 constexpr Duration kAfterRefusal = std::chrono::milliseconds(50);
 constexpr std::size_t kExtentsPerDelivery = 60;
 
-struct MappedExtent {
-  ExtentId id;
-  UniqueFd object;
-  LeasedMapping mapping;
-};
-
-Result<MappedExtent> map_extent(ExtentId id, UniqueFd fd, std::uint64_t size_bytes) {
-  MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+Result<LeasedMapping> map_extent(UniqueFd fd, ExtentId id, std::uint64_t size_bytes) {
+  const MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
   if (object.size_bytes() != size_bytes) {
     return fail(Errc::UntrustedSegment, fmt::format("extent {} has {} bytes, {} were announced",
                                                     id.value, object.size_bytes(), size_bytes));
   }
   LeasedMapping mapping = TRY(LeasedMapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
   TRY(mapping.prefault());
-  return MappedExtent{id, std::move(object).release(), std::move(mapping)};
+  return mapping;
 }
 
-Result<std::vector<MappedExtent>> map_all(const wire::LeaseGrant& grant,
-                                          std::vector<UniqueFd> fds) {
-  if (fds.size() != grant.extents.size()) {
-    return fail(Errc::BadRequest, fmt::format("{} extents were announced, {} descriptors came",
-                                              grant.extents.size(), fds.size()));
-  }
-  std::vector<MappedExtent> mapped;
+Result<std::vector<LeasedMapping>> map_all(const wire::LeaseGrant& grant,
+                                           std::vector<UniqueFd> fds) {
+  std::vector<LeasedMapping> mapped;
   for (std::size_t i = 0; i < fds.size(); ++i) {
-    mapped.push_back(TRY(map_extent(grant.extents[i], std::move(fds[i]), grant.extent_size_bytes)));
+    mapped.push_back(TRY(map_extent(std::move(fds[i]), grant.extents[i], grant.extent_size_bytes)));
   }
   return mapped;
 }
@@ -64,15 +54,44 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
 }
 
 Result<void> LeaseService::grant(Payload params, Responder& respond) {
-  const wire::LeaseGrant grant = TRY(wire::LeaseGrant::from_json(params.body));
-  auto mapped = TRY(map_all(grant, std::move(params.fds)));
-  fault_point(FaultSite::WorkerExtentsMapped);
-  for (MappedExtent& extent : mapped) {
-    objects_[grant.lease][extent.id] = std::move(extent.object);
-  }
+  wire::LeaseGrant grant = TRY(wire::LeaseGrant::from_json(params.body));
+  TRY(keep_objects(grant, params.fds));
   ++grants_on_the_way_[grant.lease];
-  parts_.loop->post([this, grant, mapped = std::move(mapped),
-                     respond = std::move(respond)](Engine& engine) mutable {
+  boost::asio::post(parts_.mapper, [this, grant = std::move(grant), fds = std::move(params.fds),
+                                    respond = std::move(respond)]() mutable {
+    auto mapped = map_all(grant, std::move(fds));
+    fault_point(FaultSite::WorkerExtentsMapped);
+    boost::asio::post(*parts_.io, [this, done = Granted{std::move(grant), std::move(respond),
+                                                        std::move(mapped)}]() mutable {
+      granted(std::move(done));
+    });
+  });
+  return {};
+}
+
+/// Before anything is mapped: a broker that is started again meanwhile is brought these as well.
+Result<void> LeaseService::keep_objects(const wire::LeaseGrant& grant,
+                                        const std::vector<UniqueFd>& fds) {
+  if (fds.size() != grant.extents.size()) {
+    return fail(Errc::BadRequest, fmt::format("{} extents were announced, {} descriptors came",
+                                              grant.extents.size(), fds.size()));
+  }
+  std::vector<UniqueFd> kept;
+  for (const UniqueFd& fd : fds) kept.push_back(TRY(fd.duplicate()));
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    objects_[grant.lease][grant.extents[i]] = std::move(kept[i]);
+  }
+  return {};
+}
+
+void LeaseService::granted(Granted granted) {
+  if (!granted.mapped) {
+    for (const ExtentId extent : granted.grant.extents) objects_[granted.grant.lease].erase(extent);
+    grant_arrived(granted.grant.lease);
+    return granted.respond(std::unexpected(granted.mapped.error()));
+  }
+  parts_.loop->post([this, grant = std::move(granted.grant), mapped = std::move(*granted.mapped),
+                     respond = std::move(granted.respond)](Engine& engine) mutable {
     if (!engine.scheduler().knows(grant.lease)) {
       engine.add_lease({.lease = grant.lease,
                         .tenant = grant.tenant,
@@ -81,13 +100,12 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
     } else {
       engine.set_quota(grant.lease, grant.max_concurrent, grant.max_blocks);
     }
-    for (MappedExtent& extent : mapped) {
-      engine.add_extent(grant.lease, extent.id, std::move(extent.mapping));
+    for (std::size_t i = 0; i < mapped.size(); ++i) {
+      engine.add_extent(grant.lease, grant.extents[i], std::move(mapped[i]));
     }
     boost::asio::post(*parts_.io, [this, lease = grant.lease] { grant_arrived(lease); });
     answer(std::move(respond), empty_payload());
   });
-  return {};
 }
 
 void LeaseService::grant_arrived(LeaseId lease) {
@@ -103,27 +121,38 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
                                                      to_string(ask.lease)));
   }
   forget_growth(ask.lease);
-  // At once, whatever step is running: the fence says that no unit touches this memory. Only what
-  // is still on its way to the engine, or is being loaded by it, waits for the step to end.
-  const bool at_once =
-      !grants_on_the_way_.contains(ask.lease) && parts_.engine->unmap_fenced(ask.lease);
-  if (at_once) {
-    fault_point(FaultSite::WorkerExtentsUnmapped);
-    objects_.erase(ask.lease);
-    respond(empty_payload());
-    parts_.loop->post([lease = ask.lease](Engine& engine) { engine.drop_lease(lease); });
+  if (!grants_on_the_way_.contains(ask.lease)) {
+    unmap_fenced(ask.lease, std::move(respond));
     return {};
   }
-  parts_.loop->post(
-      [this, lease = ask.lease, respond = std::move(respond)](Engine& engine) mutable {
-        engine.drop_lease(lease);
-        fault_point(FaultSite::WorkerExtentsUnmapped);
+  // Behind the grant, which may still be with the mapper.
+  boost::asio::post(
+      parts_.mapper, [this, lease = ask.lease, respond = std::move(respond)]() mutable {
         boost::asio::post(*parts_.io, [this, lease, respond = std::move(respond)]() mutable {
-          objects_.erase(lease);
-          respond(empty_payload());
+          unmap_fenced(lease, std::move(respond));
         });
       });
   return {};
+}
+
+/// At once, whatever step is running: the fence says that no unit touches this memory. Only what is
+/// still on its way to the engine, or is being loaded by it, waits for the step to end.
+void LeaseService::unmap_fenced(LeaseId lease, Responder respond) {
+  const bool at_once = !grants_on_the_way_.contains(lease) && parts_.engine->unmap_fenced(lease);
+  if (at_once) {
+    fault_point(FaultSite::WorkerExtentsUnmapped);
+    objects_.erase(lease);
+    respond(empty_payload());
+    return parts_.loop->post([lease](Engine& engine) { engine.drop_lease(lease); });
+  }
+  parts_.loop->post([this, lease, respond = std::move(respond)](Engine& engine) mutable {
+    engine.drop_lease(lease);
+    fault_point(FaultSite::WorkerExtentsUnmapped);
+    boost::asio::post(*parts_.io, [this, lease, respond = std::move(respond)]() mutable {
+      objects_.erase(lease);
+      respond(empty_payload());
+    });
+  });
 }
 
 Result<void> LeaseService::reclaim(const Json& body, Responder& respond) {

@@ -1,7 +1,8 @@
 /// What the broker asks of a worker: map a grant, unmap a fenced lease, give extents back.
 ///
-/// Mapping, prefaulting and unmapping happen on the I/O thread, never inside a step; the engine
-/// learns of the result between two steps.
+/// Mapping and prefaulting happen on a mapper's thread: never inside a step, and not on the I/O
+/// thread either, where the typed end of somebody else's request may be waiting to be sent. The
+/// engine learns of the result between two steps.
 ///
 /// The descriptor of each extent is kept beside its mapping: only its worker can bring the memory
 /// of a live lease back to a broker that was started again.
@@ -10,6 +11,7 @@
 /// it.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <map>
 #include <mutex>
 
@@ -22,6 +24,7 @@ class LeaseService {
  public:
   struct Parts {
     boost::asio::io_context* io = nullptr;
+    boost::asio::any_io_executor mapper;  ///< Of one thread: what came first is mapped first.
     EngineLoop* loop = nullptr;
     Engine* engine = nullptr;  ///< For what may be done beside a step.
     const TableReader* table = nullptr;
@@ -48,8 +51,17 @@ class LeaseService {
   void grow(const std::vector<GrowthWish>& wishes);
 
  private:
+  /// A grant whose memory is mapped, or why it is not.
+  struct Granted {
+    wire::LeaseGrant grant;
+    control::Responder respond;
+    Result<std::vector<LeasedMapping>> mapped;
+  };
   Result<void> grant(control::Payload params, control::Responder& respond);
+  Result<void> keep_objects(const wire::LeaseGrant& grant, const std::vector<UniqueFd>& fds);
+  void granted(Granted granted);
   Result<void> unmap(const control::Json& body, control::Responder& respond);
+  void unmap_fenced(LeaseId lease, control::Responder respond);
   Result<void> reclaim(const control::Json& body, control::Responder& respond);
   void answer(control::Responder respond, control::Payload reply);
   void grant_arrived(LeaseId lease);
@@ -59,8 +71,8 @@ class LeaseService {
 
   Parts parts_;
   BrokerLink* broker_ = nullptr;
-  std::map<LeaseId, std::map<ExtentId, UniqueFd>> objects_;  // what is mapped; I/O thread
-  std::map<LeaseId, int> grants_on_the_way_;  // mapped, but not with the engine yet; I/O thread
+  std::map<LeaseId, std::map<ExtentId, UniqueFd>> objects_;  // what was granted; I/O thread
+  std::map<LeaseId, int> grants_on_the_way_;                 // not with the engine yet; I/O thread
   std::mutex mutex_;
   std::map<LeaseId, TimePoint> not_before_;  // leases with a call under way, or lately refused
 };

@@ -19,6 +19,14 @@ class Desk {
                      [this](Result<control::Payload> reply) {
                        answer = reply ? Result<void>{} : std::unexpected(reply.error());
                      });
+    io_.restart();
+    io_.poll();
+  }
+
+  void let_mapper_run() {
+    mapper_.restart();
+    mapper_.poll();
+    io_.restart();
     io_.poll();
   }
 
@@ -45,16 +53,20 @@ class Desk {
     return grant;
   }
 
+  std::vector<LeaseService::Delivery> deliveries() const { return service_.deliveries().value(); }
+
   EngineRig rig;
   std::optional<Result<void>> answer;
 
  private:
   boost::asio::io_context io_;
+  boost::asio::io_context mapper_;
   EngineLoop loop_{rig.engine(),
                    {.on_report = [](auto) {},
                     .on_growth = [](auto) {},
                     .on_weights_lost = [](Engine&) { return Result<void>{}; }}};
   LeaseService service_{{.io = &io_,
+                         .mapper = mapper_.get_executor(),
                          .loop = &loop_,
                          .engine = &rig.engine(),
                          .table = &rig.table(),
@@ -92,16 +104,47 @@ TEST_CASE("unmap: memory on its way to the engine is let go before the answer, n
   Desk desk;
   const LeaseId lease = desk.rig.grant("t", /*extents=*/0);
   desk.grant(lease);
+  desk.let_mapper_run();
   REQUIRE_FALSE(desk.answer);  // mapped, but the engine has not heard of it
   desk.rig.fence(lease);
 
   desk.ask(wire::LeaseUnmap{.lease = lease});
 
+  desk.let_mapper_run();
   REQUIRE_FALSE(desk.answer);
   desk.let_engine_run();
   REQUIRE(desk.answer);
   CHECK(desk.answer->has_value());
   CHECK_FALSE(desk.rig.engine().unmap_fenced(lease));
+}
+
+TEST_CASE("unmap: it does not overtake a grant that is being mapped") {
+  Desk desk;
+  const LeaseId lease = desk.rig.grant("t", /*extents=*/0);
+  desk.grant(lease);
+  desk.rig.fence(lease);
+
+  desk.ask(wire::LeaseUnmap{.lease = lease});
+  desk.let_engine_run();
+
+  REQUIRE_FALSE(desk.answer);
+  desk.let_mapper_run();
+  desk.let_engine_run();
+  REQUIRE(desk.answer);
+  CHECK(desk.answer->has_value());
+  CHECK_FALSE(desk.rig.engine().unmap_fenced(lease));
+}
+
+TEST_CASE("deliver: memory that is still being mapped is brought back too") {
+  Desk desk;
+  const LeaseId lease = desk.rig.grant("t", /*extents=*/0);
+  desk.grant(lease);
+
+  const auto deliveries = desk.deliveries();
+
+  REQUIRE(deliveries.size() == 1);
+  CHECK(deliveries.front().message.lease == lease);
+  CHECK(deliveries.front().fds.size() == 1);
 }
 
 }  // namespace leasehold

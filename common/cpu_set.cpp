@@ -1,0 +1,85 @@
+#include "common/cpu_set.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+
+namespace leasehold {
+namespace {
+
+struct Range {
+  unsigned first = 0;
+  unsigned last = 0;
+};
+
+std::optional<unsigned> number_of(std::string_view text) {
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  return whole && number < CPU_SETSIZE ? std::optional(number) : std::nullopt;
+}
+
+std::optional<Range> range_of(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  const auto first = number_of(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : number_of(text.substr(dash + 1));
+  if (!first || !last || *first > *last) return std::nullopt;
+  return Range{*first, *last};
+}
+
+}  // namespace
+
+Result<CpuSet> CpuSet::parse(std::string_view list) {
+  CpuSet cpus;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string_view part = list.substr(begin, end - begin);
+    const auto range = range_of(part);
+    if (!range) {
+      return fail(Errc::BadRequest,
+                  fmt::format("\"{}\" in the cores \"{}\" is neither a number below {} nor a range "
+                              "like 0-3",
+                              part, list, CPU_SETSIZE));
+    }
+    for (unsigned cpu = range->first; cpu <= range->last; ++cpu) CPU_SET(cpu, &cpus.bits_);
+    begin = end + 1;
+  }
+  return cpus;
+}
+
+CpuSet CpuSet::of_this_thread() {
+  CpuSet cpus;
+  (void)::sched_getaffinity(0, sizeof cpus.bits_, &cpus.bits_);
+  return cpus;
+}
+
+bool CpuSet::contains(const CpuSet& others) const {
+  return others.without(*this).empty();
+}
+
+CpuSet CpuSet::without(const CpuSet& others) const {
+  CpuSet left;
+  CPU_AND(&left.bits_, &bits_, &others.bits_);
+  CPU_XOR(&left.bits_, &bits_, &left.bits_);
+  return left;
+}
+
+Result<void> CpuSet::confine_this_thread() const {
+  if (::sched_setaffinity(0, sizeof bits_, &bits_) == 0) return {};
+  return fail_errno(Errc::SystemError, "sched_setaffinity", errno);
+}
+
+OnCpus::OnCpus(const CpuSet& cpus) {
+  if (cpus.empty()) return;
+  before_ = CpuSet::of_this_thread();
+  (void)cpus.confine_this_thread();
+}
+
+OnCpus::~OnCpus() {
+  if (!before_.empty()) (void)before_.confine_this_thread();
+}
+
+}  // namespace leasehold

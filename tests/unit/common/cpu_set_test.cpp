@@ -1,0 +1,49 @@
+#include "common/cpu_set.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "common/result.hpp"
+
+namespace leasehold {
+namespace {
+
+CpuSet cpus(const std::string& list) {
+  return CpuSet::parse(list).value();
+}
+
+}  // namespace
+
+TEST_CASE("cpu set: numbers and ranges name cores") {
+  CHECK(cpus("0-2,5").contains(cpus("1,5")));
+  CHECK_FALSE(cpus("0-2,5").contains(cpus("3")));
+  CHECK(cpus("0-2").without(cpus("0-1")).contains(cpus("2")));
+  CHECK(cpus("0-2").without(cpus("0-7")).empty());
+}
+
+TEST_CASE("cpu set: what is no list of cores is refused with its part") {
+  for (const std::string list : {"", "1,", "x", "2-1", "1-", "-1", "0 ", "1024", "0-99999999999"}) {
+    INFO(list);
+    const auto parsed = CpuSet::parse(list);
+    REQUIRE_FALSE(parsed);
+    CHECK(parsed.error().code == Errc::BadRequest);
+  }
+  CHECK(CpuSet::parse("0,x").error().detail.find("\"x\"") != std::string::npos);
+}
+
+TEST_CASE("cpu set: a thread is confined for as long as asked, and free again") {
+  const CpuSet before = CpuSet::of_this_thread();
+  const CpuSet none_here = cpus("1023");
+  CHECK(none_here.confine_this_thread().error().code == Errc::SystemError);
+  int first = 0;
+  while (!before.contains(cpus(std::to_string(first)))) ++first;
+  {
+    const OnCpus here(cpus(std::to_string(first)));
+    CHECK(cpus(std::to_string(first)).contains(CpuSet::of_this_thread()));
+  }
+  CHECK(CpuSet::of_this_thread().contains(before));
+  const OnCpus anywhere{CpuSet()};
+  CHECK(CpuSet::of_this_thread().contains(before));
+}
+
+}  // namespace leasehold
