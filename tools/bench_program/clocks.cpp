@@ -43,37 +43,35 @@ Result<ClockSample> flip_one(System& system, const Crowd& crowd, SeededRandom& r
   // Between two requests there was no stream that could end: the next call was refused.
   const bool streamed = end->reason == "Revoked";
   return ClockSample{.lease = lease,
-                     .error_us = streamed ? static_cast<double>(end->at.boottime_ns) : -1,
+                     .ended = streamed ? end->at : TimePoint{},
                      .engine_waited_us = us(static_cast<std::int64_t>(after.waited_ns) -
                                             static_cast<std::int64_t>(before.waited_ns))};
 }
 
 using BySample = std::map<LeaseId, ClockSample*>;
 
-/// The flip's stamp and the refusing thread's from the events.
+/// The refusing thread's stamp.
 void read_events(const std::vector<events::StampedEvent>& seen, const BySample& samples) {
-  std::map<LeaseId, TimePoint> flipped;
   for (const auto& [event, at] : seen) {
-    if (const auto* state = std::get_if<events::LeaseStateChanged>(&event)) {
-      if (state->state == LeaseState::Revoked) flipped[state->lease] = at;
-    } else if (const auto* refused = std::get_if<events::ForwardRevoked>(&event)) {
-      const auto found = samples.find(refused->lease);
-      if (found == samples.end() || found->second->refuse_us >= 0) continue;
-      found->second->refuse_us = us(refused->since_flip_ns);
-      found->second->site = std::string(name(refused->kernel_site));
-    }
-  }
-  for (const auto& [lease, sample] : samples) {
-    const double at_ns = sample->error_us;
-    const auto flip = flipped.find(lease);
-    sample->error_us = -1;
-    if (flip != flipped.end() && at_ns >= 0) {
-      sample->error_us = (at_ns - static_cast<double>(flip->second.boottime_ns)) / 1e3;
-    }
+    const auto* refused = std::get_if<events::ForwardRevoked>(&event);
+    if (refused == nullptr) continue;
+    const auto found = samples.find(refused->lease);
+    if (found == samples.end() || found->second->refuse_us >= 0) continue;
+    found->second->refuse_us = us(refused->since_flip_ns);
+    found->second->site = std::string(name(refused->kernel_site));
   }
 }
 
-/// The broker's clocks, once every lease that was flipped is fenced and its memory is back.
+/// The broker's clocks, and from its flip the holder's.
+void read_lease(const wire::LeaseView& view, ClockSample& sample) {
+  sample.handed_us = us(view.clocks.error_ns);
+  sample.quiet_us = us(view.clocks.quiet_ns);
+  sample.reuse_us = us(view.clocks.reuse_ns);
+  if (sample.ended == TimePoint{}) return;
+  sample.error_us = us(sample.ended.boottime_ns - view.times.revoked_boottime_ns);
+}
+
+/// What the broker knows, once every lease that was flipped is fenced and its memory is back.
 Result<void> read_leases(System& system, const BySample& samples) {
   const SystemClock clock;
   const TimePoint give_up = clock.now() + kFencePatience;
@@ -82,9 +80,7 @@ Result<void> read_leases(System& system, const BySample& samples) {
     for (const wire::LeaseView& view : TRY(system.leases())) {
       const auto found = samples.find(view.lease);
       if (found == samples.end()) continue;
-      found->second->handed_us = us(view.clocks.error_ns);
-      found->second->quiet_us = us(view.clocks.quiet_ns);
-      found->second->reuse_us = us(view.clocks.reuse_ns);
+      read_lease(view, *found->second);
       if (found->second->reuse_us >= 0) --open;
     }
     if (open == 0) return {};

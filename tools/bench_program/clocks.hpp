@@ -28,6 +28,7 @@ struct ClockSetup {
 /// In µs from the flip; -1: did not happen, as t_refuse of a tenant that was between two requests.
 struct ClockSample {
   LeaseId lease;
+  TimePoint ended;  ///< Its holder read the typed end. Zero: there was no stream to end.
   double refuse_us = -1;
   double handed_us = -1;  ///< The typed end was written to the holder's socket, says the worker.
   double error_us = -1;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "common/process.hpp"
 #include "common/random.hpp"
 #include "tools/bench_program/light_stream.hpp"
 #include "tools/tenant/lease_holder.hpp"
@@ -37,6 +38,7 @@ struct Board {
   std::map<LeaseId, LeaseEnd> ends;
   std::vector<TokenGap> gaps;
   std::uint64_t tokens = 0;
+  Crowd::Losses losses;
   std::string last_error = "no seat met an error";
 };
 
@@ -69,6 +71,7 @@ class Seat : public std::enable_shared_from_this<Seat> {
   std::shared_ptr<LightStream> stream_;
   std::optional<wire::LeaseAcquired> lease_;
   std::optional<TimePoint> last_token_;
+  std::uint64_t tokens_read_ = 0;  ///< Of this request.
   tenant::Timer retry_;
 };
 
@@ -98,6 +101,7 @@ void Seat::submit() {
   }
   generate.prompt_tokens = std::move(prompt);
   last_token_.reset();
+  tokens_read_ = 0;
   const auto weak = weak_from_this();
   auto opened = LightStream::open(io_, lease_->address, generate,
                                   {.on_token =
@@ -118,6 +122,7 @@ void Seat::take_token() {
   const TimePoint now = timers_.now();
   const std::lock_guard lock(board_.mutex);
   ++board_.tokens;
+  ++tokens_read_;
   if (last_token_) {
     board_.gaps.push_back({index_, static_cast<double>((now - *last_token_).count()) / 1e3});
   }
@@ -128,6 +133,11 @@ void Seat::take_token() {
 }
 
 void Seat::completed(const wire::RequestCompleted& completed) {
+  {
+    const std::lock_guard lock(board_.mutex);
+    board_.losses.tokens +=
+        completed.emitted_tokens - std::min<std::uint64_t>(completed.emitted_tokens, tokens_read_);
+  }
   const bool lost = completed.reason == "Revoked" || completed.reason == "LeaseFenced";
   if (!lost) return submit();
   lease_ended(completed.reason);
@@ -143,13 +153,19 @@ void Seat::lease_ended(const std::string& reason) {
   if (config_.refill) acquire();
 }
 
-/// Refused or cut off: from the beginning, soon.
+/// Refused or cut off: from the beginning, soon. While the broker is away a lease goes on, and only
+/// new requests are refused.
 void Seat::failed(const Error& error) {
+  if (error.code == Errc::BrokerLost && lease_) {
+    retry_ = timers_.after(kTryAgain, [this] { submit(); });
+    return;
+  }
   if (error.code == Errc::LeaseRevoked || error.code == Errc::LeaseFenced) {
     return lease_ended(std::string(name(error.code)));  // taken between two requests
   }
   {
     const std::lock_guard lock(board_.mutex);
+    ++board_.losses.streams;
     board_.last_error = fmt::format("{}: {}", name(error.code), error.detail);
     board_.seats[index_].lease.reset();
   }
@@ -167,7 +183,10 @@ struct Crowd::State {
       seats.push_back(std::make_shared<Seat>(io, timers, config, board, i));
       boost::asio::post(io, [seat = seats.back()] { seat->acquire(); });
     }
-    thread = std::thread([this] { io.run(); });
+    thread = std::thread([this] {
+      ask_for_short_turns();
+      io.run();
+    });
   }
   ~State() {
     io.stop();
@@ -236,6 +255,11 @@ std::vector<TokenGap> Crowd::take_gaps() {
 std::uint64_t Crowd::tokens() const {
   const std::lock_guard lock(state_->board.mutex);
   return state_->board.tokens;
+}
+
+Crowd::Losses Crowd::losses() const {
+  const std::lock_guard lock(state_->board.mutex);
+  return state_->board.losses;
 }
 
 Result<void> Crowd::await_tokens(std::uint64_t tokens, Duration at_most) const {

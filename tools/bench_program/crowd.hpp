@@ -66,6 +66,12 @@ class Crowd {
   /// All gaps since the last call.
   std::vector<TokenGap> take_gaps();
   std::uint64_t tokens() const;
+  /// What should not happen, since the beginning.
+  struct Losses {
+    std::uint64_t tokens = 0;   ///< Emitted, as the request's end said, and never read.
+    std::uint64_t streams = 0;  ///< Ended without a typed end.
+  };
+  Losses losses() const;
   /// Waits until `tokens()` has reached a number. Errors: TimedOut.
   Result<void> await_tokens(std::uint64_t tokens, Duration at_most) const;
 

@@ -17,6 +17,9 @@ namespace {
 constexpr Duration kPatience = std::chrono::seconds(120);
 constexpr auto kLookAgain = std::chrono::milliseconds(1);
 constexpr int kRebinds = 20;
+constexpr auto kCalm = std::chrono::milliseconds(500);
+/// For each tenant; more than one request has, so that each tells its end.
+constexpr std::uint64_t kTokensAfter = 150;
 
 double ms_since(TimePoint begin) {
   return static_cast<double>((SystemClock().now() - begin).count()) / 1e6;
@@ -34,11 +37,13 @@ Result<void> admit_all(System& system, const DeathsConfig& config) {
   return {};
 }
 
-Result<Scene> set_scene(const DeathsConfig& config) {
-  Scene scene{
-      .system = TRY(System::start(
-          {.bin_dir = config.bin_dir, .model_path = config.model_path, .threads = config.threads})),
-      .crowd = nullptr};
+Result<Scene> set_scene(const DeathsConfig& config, bool with_store = false) {
+  Scene scene{.system = TRY(System::start({.bin_dir = config.bin_dir,
+                                           .model_path = config.model_path,
+                                           .threads = config.threads,
+                                           .journal = with_store,
+                                           .keep_descriptors = with_store})),
+              .crowd = nullptr};
   TRY(admit_all(*scene.system, config));
   scene.crowd = std::make_unique<Crowd>(
       CrowdConfig{.broker_socket = scene.system->broker_socket(), .seats = config.tenants});
@@ -66,7 +71,41 @@ Result<DeathTimes> time_comeback(Scene& scene, const DeathsConfig& config, TimeP
   return times;
 }
 
+double longest_ms(const std::vector<TokenGap>& gaps) {
+  double longest = 0;
+  for (const TokenGap& gap : gaps) longest = std::max(longest, gap.gap_us / 1e3);
+  return longest;
+}
+
 }  // namespace
+
+Result<BrokerDeath> measure_broker_death(const DeathsConfig& config) {
+  Scene scene = TRY(set_scene(config, true));
+  Crowd& crowd = *scene.crowd;
+  BrokerDeath result;
+  (void)crowd.take_gaps();
+  std::this_thread::sleep_for(kCalm);
+  result.calm_gap_ms = longest_ms(crowd.take_gaps());
+  const TimePoint died = SystemClock().now();
+  TRY(scene.system->kill_broker());
+  TRY(scene.system->start_broker());
+  TRY(scene.system->status());
+  result.answers_ms = ms_since(died);
+  const auto taken = crowd.running().at(0);
+  TRY(scene.system->revoke(taken.lease));
+  const auto end = crowd.await_end(taken.lease, kPatience);
+  if (!end) return fail(Errc::TimedOut, "no typed end of the first revoke");
+  result.first_revoke_ms = ms_since(died);
+  if (!crowd.await_token(taken.seat, end->at, kPatience)) {
+    return fail(Errc::TimedOut, "no token under a fresh lease");
+  }
+  result.first_grant_ms = ms_since(died);
+  result.longest_gap_ms = longest_ms(crowd.take_gaps());
+  TRY(crowd.await_tokens(crowd.tokens() + kTokensAfter * config.tenants, kPatience));
+  result.tokens_lost = crowd.losses().tokens;
+  result.streams_broken = crowd.losses().streams;
+  return result;
+}
 
 Result<DeathTimes> measure_worker_death(const DeathsConfig& config) {
   Scene scene = TRY(set_scene(config));

@@ -23,6 +23,20 @@ struct DeathTimes {
   double first_revoke_ms = -1;  ///< A revoke was called and its typed end read by the holder.
 };
 
+/// What a dead broker costs when its service manager keeps its descriptors.
+struct BrokerDeath {
+  double answers_ms = -1;       ///< SIGKILL → the next broker answers.
+  double first_revoke_ms = -1;  ///< … → a revoke was called and its typed end read by the holder.
+  double first_grant_ms = -1;   ///< … → that tenant reads a token under a fresh lease.
+  double calm_gap_ms = -1;      ///< The longest pause of a stream before,
+  double longest_gap_ms = -1;   ///< and from the SIGKILL to the first grant.
+  std::uint64_t tokens_lost = 0;
+  std::uint64_t streams_broken = 0;
+};
+
+/// The broker dies amid the streams and is started again at once; nobody asks the tenants to stop.
+Result<BrokerDeath> measure_broker_death(const DeathsConfig& config);
+
 /// The worker dies; its service manager (here: the benchmark) starts it again at once.
 Result<DeathTimes> measure_worker_death(const DeathsConfig& config);
 

@@ -130,6 +130,14 @@ Json death_json(const DeathTimes& times) {
           {"to_first_revoke_ms", times.first_revoke_ms}};
 }
 
+Json death_json(const BrokerDeath& death) {
+  return {
+      {"to_answer_ms", death.answers_ms},          {"to_first_revoke_ms", death.first_revoke_ms},
+      {"to_first_grant_ms", death.first_grant_ms}, {"calm_longest_gap_ms", death.calm_gap_ms},
+      {"longest_gap_ms", death.longest_gap_ms},    {"tokens_lost", death.tokens_lost},
+      {"streams_broken", death.streams_broken}};
+}
+
 std::string report_text(const Json& report) {
   std::string text;
   if (report.contains("runs")) {

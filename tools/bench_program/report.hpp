@@ -22,6 +22,7 @@ nlohmann::json clocks_json(const std::vector<ClockRun>& runs, std::uint32_t head
 nlohmann::json storm_json(const StormResult& storm);
 nlohmann::json mass_json(const std::vector<MassRound>& rounds, std::uint32_t leases);
 nlohmann::json death_json(const DeathTimes& times);
+nlohmann::json death_json(const BrokerDeath& death);
 
 /// For people.
 std::string report_text(const nlohmann::json& report);

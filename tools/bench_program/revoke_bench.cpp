@@ -139,6 +139,8 @@ Result<Json> Bench::deaths_of(const std::string& model, const std::string& path)
   Json json = {{"rebind_ms", TRY(measure_rebind_ms(config))}};
   progress_(fmt::format("deaths: model {}, a tenant", model));
   json["tenant_killed_to_memory_free_ms"] = TRY(measure_tenant_death_ms(config));
+  progress_(fmt::format("deaths: model {}, the broker", model));
+  json["broker_killed"] = death_json(TRY(measure_broker_death(config)));
   progress_(fmt::format("deaths: model {}, the worker", model));
   json["worker_killed"] = death_json(TRY(measure_worker_death(config)));
   progress_(fmt::format("deaths: model {}, everything, as people do today", model));

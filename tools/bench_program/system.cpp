@@ -48,12 +48,24 @@ System::~System() {
 
 Result<std::unique_ptr<System>> System::start(const SystemConfig& config) {
   std::unique_ptr<System> system(new System(config, TRY(fresh_directory())));
+  if (!config.model_path.empty()) system->share_out_cores();
   auto started = system->start_broker();
   if (started && !config.model_path.empty()) started = system->start_worker();
   if (started) return system;
   system->keep_logs_ = true;
   return fail(started.error().code,
               fmt::format("{} (logs: {})", started.error().detail, system->directory_.string()));
+}
+
+/// When this thread may use all cores there are; somebody else has shared them out otherwise.
+void System::share_out_cores() {
+  const std::uint32_t cores = std::thread::hardware_concurrency();
+  if (config_.threads >= cores) return;
+  const auto others = CpuSet::parse(fmt::format("0-{}", cores - config_.threads - 1));
+  const auto all = CpuSet::parse(fmt::format("0-{}", cores - 1));
+  if (!others || !all || !CpuSet::of_this_thread().contains(*all)) return;
+  compute_cpus_ = fmt::format("{}-{}", cores - config_.threads, cores - 1);
+  elsewhere_.emplace(*others);
 }
 
 Result<void> System::start_broker() {
@@ -74,7 +86,9 @@ Result<void> System::start_broker() {
     argv.insert(argv.end(), {"--state-dir", state.string()});
   }
   client_.reset();
-  broker_.emplace(TRY(Child::start({.argv = argv, .log_path = directory_ / "broker.log"})));
+  ChildConfig broker{.argv = std::move(argv), .log_path = directory_ / "broker.log"};
+  if (config_.keep_descriptors && !store_) store_.emplace();
+  broker_.emplace(TRY(store_ ? store_->start(std::move(broker)) : Child::start(broker)));
   return connect();
 }
 
@@ -93,11 +107,20 @@ Result<void> System::connect() {
 }
 
 Result<void> System::start_worker() {
-  worker_.emplace(TRY(Child::start(
-      {.argv = {config_.bin_dir + "/leasehold-worker", "--broker", broker_socket(), "--name",
-                kWorkerName, "--model", config_.model_path, "--listen", directory_ / "worker.sock",
-                "--threads", std::to_string(config_.threads)},
-       .log_path = directory_ / "worker.log"})));
+  std::vector<std::string> argv = {config_.bin_dir + "/leasehold-worker",
+                                   "--broker",
+                                   broker_socket(),
+                                   "--name",
+                                   kWorkerName,
+                                   "--model",
+                                   config_.model_path,
+                                   "--listen",
+                                   directory_ / "worker.sock",
+                                   "--threads",
+                                   std::to_string(config_.threads)};
+  if (!compute_cpus_.empty()) argv.insert(argv.end(), {"--compute-cpus", compute_cpus_});
+  worker_.emplace(
+      TRY(Child::start({.argv = std::move(argv), .log_path = directory_ / "worker.log"})));
   return await_worker();
 }
 

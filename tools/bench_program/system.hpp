@@ -8,19 +8,24 @@
 #include <vector>
 
 #include "common/child_process.hpp"
+#include "common/cpu_set.hpp"
 #include "ipc/control/client.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/control/messages.hpp"
+#include "tools/fd_store/fd_store.hpp"
 
 namespace leasehold::bench {
 
 struct SystemConfig {
   std::string bin_dir;     ///< Where leasehold-broker and leasehold-worker are.
   std::string model_path;  ///< Empty: no worker of our own is started.
+  /// Fewer than cores: they get the last cores to themselves, and broker, worker and this thread
+  /// with all it starts share the others. As many: the kernel's choice.
   std::uint32_t threads = 1;
   std::string capacity = "512MiB";
   std::vector<std::string> broker_options;
-  bool journal = false;  ///< Give the broker a state directory.
+  bool journal = false;           ///< Give the broker a state directory.
+  bool keep_descriptors = false;  ///< … and a service manager that keeps them over its death.
 };
 
 /// Lifetime: children end with it, and the directory goes. Threads: one.
@@ -57,11 +62,15 @@ class System {
  private:
   System(SystemConfig config, std::filesystem::path directory)
       : config_(std::move(config)), directory_(std::move(directory)) {}
+  void share_out_cores();
   Result<void> connect();
   Result<void> await_worker();
 
   SystemConfig config_;
   std::filesystem::path directory_;
+  std::string compute_cpus_;  ///< Empty: anywhere.
+  std::optional<OnCpus> elsewhere_;
+  std::optional<FdStore> store_;
   std::optional<Child> broker_;
   std::optional<Child> worker_;  ///< Ends before the broker.
   std::optional<control::Client> client_;
