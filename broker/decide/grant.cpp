@@ -82,6 +82,14 @@ Result<void> require_free_extents(const State& state, std::uint32_t wanted) {
               fmt::format("{} extents wanted, {} of {} are free: {}", wanted, free, all, hope));
 }
 
+Result<void> require_worker_back(const State& state, const LeaseRecord& record) {
+  const Worker& worker = *state.workers.find(record.worker());
+  if (!worker.resuming && worker.reattach_until == TimePoint{}) return {};
+  return fail(Errc::BrokerLost,
+              fmt::format("what worker {} has of lease {} is known once it is back; retry",
+                          worker.name, to_string(record.id())));
+}
+
 void take_over(Decision& decision, const Caller& caller, LeaseRecord& record) {
   record.holder = caller.connection;
   record.holder_process = {caller.pid, caller.start_ticks};
@@ -92,12 +100,7 @@ Result<Answer> hand_over(Decision& decision, const Caller& caller, Answer answer
   auto& acquired = std::get<wire::LeaseAcquired>(answer.body);
   LeaseRecord& record = *TRY(decision.state.leases.find(acquired.lease));
   TRY(require_live(record));
-  const Worker* worker = decision.state.workers.find(record.worker());
-  if (worker->resuming || worker->reattach_until != TimePoint{}) {
-    return fail(Errc::BrokerLost, fmt::format("whether lease {} is mapped is known once worker {} "
-                                              "is back; retry",
-                                              to_string(record.id()), worker->name));
-  }
+  TRY(require_worker_back(decision.state, record));
   take_over(decision, caller, record);
   acquired.deadline_boottime_ns = record.deadline.boottime_ns;
   return answer;

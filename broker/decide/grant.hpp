@@ -17,6 +17,10 @@ std::uint32_t charged_to_others(State& state, const TenantId& tenant, std::optio
 /// PoolExhausted says whether waiting can help: never, after an operator, or when leases end.
 Result<void> require_free_extents(const State& state, std::uint32_t wanted);
 
+/// BrokerLost while the lease's worker is on its way back to a broker that was started again: until
+/// then it can be asked nothing.
+Result<void> require_worker_back(const State& state, const LeaseRecord& record);
+
 /// A grant that is asked for once more, over another connection of the same user: the caller
 /// becomes the lease's holder. Errors: LeaseRevoked, LeaseFenced, StaleGeneration when it is over.
 Result<Answer> hand_over(Decision& decision, const Caller& caller, Answer answer);

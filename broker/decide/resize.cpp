@@ -29,6 +29,7 @@ Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId 
   if (!record->acquired) {
     return fail(Errc::BadRequest, "the lease is still being mapped; wait for lease.acquire");
   }
+  TRY(require_worker_back(state, *record));
   return record;
 }
 

@@ -5,6 +5,7 @@
 #include "broker/journal/lock_file.hpp"
 #include "broker/server/token_key_file.hpp"
 #include "broker/supervise/exit_observer.hpp"
+#include "broker/supervise/kept_slots.hpp"
 
 namespace leasehold {
 namespace {
@@ -41,18 +42,6 @@ std::optional<LeaseTable> take_table(const journal::Image& image, const std::str
   spdlog::warn("the kept lease table cannot be used, making a new one detail=\"{}\"",
                table.error().detail);
   return std::nullopt;
-}
-
-std::vector<KeptSlot> slots_of(const LeaseTable& table) {
-  std::vector<KeptSlot> slots;
-  slots.reserve(table.slot_count());
-  for (std::uint32_t slot = 0; slot < table.slot_count(); ++slot) {
-    slots.push_back({.word = table.word(slot),
-                     .deadline = table.deadline(slot),
-                     .drain_deadline = table.drain_deadline(slot),
-                     .flipped = table.flipped_at(slot)});
-  }
-  return slots;
 }
 
 bool is_kept(const KeptDescriptors& kept, AttachmentId worker) {
@@ -110,7 +99,7 @@ Result<Beginning> begin_broker(const BrokerOptions& options, KeptDescriptors& ke
   auto table = take_table(image, facts.boot_id, kept);
   MemoryStore memory;
   if (table) {
-    facts.table = slots_of(*table);
+    facts.table = kept_slots(*table);
     facts.kept_regions = take_regions(image, kept, memory);
     for (const auto& [id, row] : image.workers) {
       if (is_kept(kept, id)) facts.kept_workers.insert(id);

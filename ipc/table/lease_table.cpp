@@ -61,6 +61,9 @@ Result<LeaseTable> LeaseTable::adopt(UniqueFd fd) {
   TRY(mapping.prefault(MapAccess::ReadWrite));
   LeaseTable table(std::move(object), std::move(mapping), slots);
   table.book_what_stands();
+  // The broker before may have died between a word and the counter that tells of it: its worker
+  // would go on by that word, and quiet of its units would prove nothing.
+  for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) table.move_counter(worker);
   return table;
 }
 

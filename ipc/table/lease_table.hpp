@@ -27,9 +27,9 @@ class LeaseTable {
   /// All slots Closed, all counters 1. Errors: OutOfMemory, SystemError.
   static Result<LeaseTable> create(std::uint32_t slot_count);
 
-  /// Goes on with a table that outlived the broker which made it: words, counters and deadlines
-  /// stand as they were. Errors: UntrustedSegment when it is no table of this version, or cannot be
-  /// written; OutOfMemory, SystemError.
+  /// Goes on with a table that outlived its broker: words and deadlines as they stand, counters
+  /// moved once so that each worker compares again. Errors: UntrustedSegment when it is no table
+  /// of this version or cannot be written; OutOfMemory, SystemError.
   static Result<LeaseTable> adopt(UniqueFd fd);
 
   std::uint32_t slot_count() const { return slot_count_; }

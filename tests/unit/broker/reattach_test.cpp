@@ -207,6 +207,28 @@ TEST_CASE("hold: the token and the user make a caller the holder again") {
   CHECK(reason_of(world.record(world.lease.lease).lease) == RevokeReason::HolderGone);
 }
 
+TEST_CASE("hold: a lease is resized when its worker is back, until then a retry is asked for") {
+  Restarted world;
+  world.answer<wire::LeaseRenewed>(world.hold(world.lease.token));
+  const auto grow = [&] {
+    return world.call(kNewHolder, wire::LeaseGrow{.lease = world.lease.lease, .extents = 1}, kUser);
+  };
+  const auto shrink = [&] {
+    return world.call(kNewHolder, wire::LeaseShrink{.lease = world.lease.lease, .extents = 1},
+                      kUser);
+  };
+  CHECK(world.refusal(grow()) == Errc::BrokerLost);
+  CHECK(world.refusal(shrink()) == Errc::BrokerLost);
+  world.resume(world.worker);
+  CHECK(world.refusal(grow()) == Errc::BrokerLost);
+  CHECK(world.extents().size() == 2);
+
+  world.redeliver(world.extents());
+  world.ready();
+
+  CHECK(world.answer<wire::LeaseResized>(grow()).extents == 3);
+}
+
 TEST_CASE("hold: neither a wrong token nor another user nor a second holder gets the lease") {
   Restarted world;
   CHECK(world.refusal(world.hold("v1:0.1:a:00")) == Errc::BadToken);

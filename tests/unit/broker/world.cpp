@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "broker/supervise/kept_slots.hpp"
 #include "common/process.hpp"
 
 namespace leasehold {
@@ -59,17 +60,6 @@ World::World(const BrokerConfig& config)
 
 namespace {
 
-std::vector<KeptSlot> slots_of(const LeaseTable& table) {
-  std::vector<KeptSlot> slots;
-  for (std::uint32_t slot = 0; slot < table.slot_count(); ++slot) {
-    slots.push_back({.word = table.word(slot),
-                     .deadline = table.deadline(slot),
-                     .drain_deadline = table.drain_deadline(slot),
-                     .flipped = table.flipped_at(slot)});
-  }
-  return slots;
-}
-
 Recovered recovered(const World& before, const World::Outlives& outlives,
                     const BrokerConfig& config) {
   journal::Image image = before.journal;
@@ -80,7 +70,7 @@ Recovered recovered(const World& before, const World::Outlives& outlives,
               .exited_workers = outlives.exited_workers,
               .exited_holders = outlives.exited_holders,
               .reattach_grace = std::chrono::seconds(5)};
-  if (outlives.table) facts.table = slots_of(before.table);
+  if (outlives.table) facts.table = kept_slots(before.table);
   for (const auto& [id, row] : image.workers) {
     if (outlives.table) facts.kept_workers.insert(id);
   }

@@ -269,10 +269,20 @@ TEST_CASE("lease table: one that outlived its broker goes on where it stood") {
   CHECK(second.word(2) == LeaseWord::make(5, LeaseState::Live));
   CHECK(second.deadline(2) == kDeadline);
   CHECK(second.flipped_at(3) == kNow);
-  CHECK(second.revocations(kWorker) == 2);
+  CHECK(second.revocations(kWorker) == 3);
   revoke(second, {2, 5});
   CHECK(worker.word_of({2, 5}).state() == LeaseState::Revoked);
-  CHECK(worker.revocations(kWorker).load() == 3);
+  CHECK(worker.revocations(kWorker).load() == 4);
+}
+
+TEST_CASE("lease table: a broker that goes on with a table makes every worker compare again") {
+  const LeaseTable died_between_word_and_counter = new_table();
+  const auto before = died_between_word_and_counter.revocations(kWorker);
+  const LeaseTable next =
+      required(LeaseTable::adopt(required(died_between_word_and_counter.kept_fd().duplicate())));
+  for (std::uint64_t worker = 0; worker < kMaxWorkers; ++worker) {
+    CHECK(next.revocations({worker}) > before);
+  }
 }
 
 TEST_CASE("lease table: what is kept under its name is checked before a word is stored") {
