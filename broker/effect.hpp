@@ -22,6 +22,7 @@ namespace leasehold::effect {
 /// there were no memory. → GrantAnswered, RegionCreated
 struct Journal {
   journal::Batch batch;
+  bool when_idle = false;  ///< Only after everything that follows from this decision.
 };
 
 /// Stores a Live word with its deadline (zero: none).

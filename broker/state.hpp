@@ -58,6 +58,7 @@ struct Touched {
   std::vector<RegionId> regions;
   std::vector<TenantId> tenants;
   bool shape = false;
+  std::vector<journal::AuditRow> audit;
   bool durable = false;  ///< An operator spoke.
 };
 
@@ -85,6 +86,12 @@ class Decision {
     for (const CallId waiting : state.requests.finish(call, answer)) {
       add(effect::Reply{waiting, answer});
     }
+  }
+
+  /// What an operator did or tried, for good. The time is filled in.
+  void audit(journal::AuditRow row) {
+    row.at_boottime_ns = now.boottime_ns;
+    touched.audit.push_back(std::move(row));
   }
 
   std::vector<Effect>& effects() { return effects_; }

@@ -34,22 +34,33 @@ void start_drain(Decision& decision, LeaseRecord& record, TimePoint until) {
   decision.add(effect::SetDrainDeadline{record.id(), until});
 }
 
+void note_deed(Decision& decision, const Caller& caller, std::string deed, std::string object) {
+  decision.audit({.uid = caller.uid, .deed = std::move(deed), .object = std::move(object)});
+}
+
+template <class Call>
+std::string object_of(const Call& call) {
+  return call.lease ? "lease:" + to_string(*call.lease) : "tenant:" + call.tenant->value;
+}
+
 }  // namespace
 
-Outcome decide_call(Decision& decision, const Caller&, const wire::TenantAdmit& admit) {
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit) {
   TRY(decision.state.tenants.admit(admit));
   decision.touched.tenants.push_back(admit.tenant);
   decision.touched.durable = true;
+  note_deed(decision, caller, "admit", "tenant:" + admit.tenant.value);
   return Answer{};
 }
 
-Outcome decide_call(Decision& decision, const Caller&, const wire::LeaseRevoke& revoke) {
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke) {
   std::vector<LeaseId> leases = TRY(named_leases(decision.state, revoke.lease, revoke.tenant));
   take_back(decision, leases, RevokeReason::Operator);
+  note_deed(decision, caller, "revoke", object_of(revoke));
   return Answer{wire::LeasesTouched{.leases = std::move(leases)}};
 }
 
-Outcome decide_call(Decision& decision, const Caller&, const wire::LeaseDrain& drain) {
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain) {
   if (drain.grace_ms < 0 || drain.grace_ms > 86'400'000) {
     return fail(Errc::BadRequest,
                 fmt::format("grace_ms is {}; it must be 0 to 86400000", drain.grace_ms));
@@ -57,6 +68,7 @@ Outcome decide_call(Decision& decision, const Caller&, const wire::LeaseDrain& d
   std::vector<LeaseId> leases = TRY(named_leases(decision.state, drain.lease, drain.tenant));
   const TimePoint until = decision.now + std::chrono::milliseconds(drain.grace_ms);
   for (const LeaseId id : leases) start_drain(decision, decision.state.leases.at(id), until);
+  note_deed(decision, caller, "drain", object_of(drain));
   if (drain.grace_ms == 0) take_back(decision, leases, RevokeReason::DrainDeadline);
   return Answer{wire::LeasesTouched{.leases = std::move(leases)}};
 }

@@ -30,6 +30,11 @@ void record_deed(Decision& decision, const std::string& object, const Clearing& 
                                         .uid = clearing.uid,
                                         .reason = clearing.reason,
                                         .done = done});
+  decision.audit({.uid = clearing.uid,
+                  .deed = "unfence",
+                  .object = object,
+                  .reason = clearing.reason,
+                  .done = done});
 }
 
 void refuse(Decision& decision, const std::string& object, Quarantine& quarantine,

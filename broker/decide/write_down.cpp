@@ -1,6 +1,7 @@
 #include "broker/decide/write_down.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace leasehold {
 namespace {
@@ -34,13 +35,22 @@ journal::LeaseRow row_of(const LeaseRecord& record) {
                         .model = record.model,
                         .part = record.part,
                         .replaces = record.replaces.value_or(LeaseId{}),
-                        .replaced_by = record.replaced_by.value_or(LeaseId{})};
+                        .replaced_by = record.replaced_by.value_or(LeaseId{}),
+                        .granted_ns = record.granted_at.boottime_ns};
   if (!record.is(LeaseState::Live)) row.revoked_ns = record.revoked_at().boottime_ns;
   if (const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease)) {
     row.fenced_ns = fenced->state().at.boottime_ns;
     row.proof = name(fenced->state().proof);
   }
   return row;
+}
+
+journal::QuarantineColumns columns_of(const std::optional<Quarantine>& quarantine) {
+  if (!quarantine) return {};
+  return {.worker = quarantine->worker,
+          .worker_name = quarantine->worker_name,
+          .since_ns = quarantine->since.boottime_ns,
+          .allocated_bytes = quarantine->allocated_bytes};
 }
 
 /// True when the extent's state follows from its lease's.
@@ -129,7 +139,8 @@ class RowsOf {
       batch_.rows.push_back(journal::ExtentRow{.id = id,
                                                .lease = extent->lease,
                                                .state = extent->state,
-                                               .size_bytes = state_.extents.extent_size_bytes()});
+                                               .size_bytes = state_.extents.extent_size_bytes(),
+                                               .quarantine = columns_of(extent->quarantine)});
     }
   }
 
@@ -144,7 +155,8 @@ class RowsOf {
                                              .key = region.key,
                                              .size_bytes = region.size_bytes,
                                              .state = region.state,
-                                             .loader = region.loader});
+                                             .loader = region.loader,
+                                             .quarantine = columns_of(region.quarantine)});
   }
 
   const State& state_;
@@ -170,14 +182,25 @@ bool must_follow(const Effect& effect, bool revokes) {
 
 void write_down(Decision& decision) {
   journal::Batch batch = RowsOf(decision).take();
-  if (batch.rows.empty()) return;
   std::vector<Effect>& effects = decision.effects();
-  batch.grants = std::ranges::any_of(effects, lends);
   const bool revokes = std::ranges::any_of(
       effects, [](const Effect& each) { return lowers_to(each, LeaseState::Revoked); });
-  const auto place = std::ranges::find_if(
-      effects, [revokes](const Effect& each) { return must_follow(each, revokes); });
-  effects.insert(place, effect::Journal{std::move(batch)});
+  auto& audit = decision.touched.audit;
+  std::vector<journal::Row> deeds(audit.begin(), audit.end());
+  if (!revokes && !deeds.empty()) {
+    std::ranges::move(deeds, std::back_inserter(batch.rows));
+    batch.durable = true;
+    deeds.clear();
+  }
+  if (!batch.rows.empty()) {
+    batch.grants = std::ranges::any_of(effects, lends);
+    const auto place = std::ranges::find_if(
+        effects, [revokes](const Effect& each) { return must_follow(each, revokes); });
+    effects.insert(place, effect::Journal{.batch = std::move(batch)});
+  }
+  if (deeds.empty()) return;
+  effects.emplace_back(
+      effect::Journal{.batch = {.rows = std::move(deeds), .durable = true}, .when_idle = true});
 }
 
 }  // namespace leasehold

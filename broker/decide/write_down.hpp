@@ -10,7 +10,8 @@ namespace leasehold {
 /// the decision used one beyond the mark. One transaction at most, and it stands
 ///   - before the first word that grants or fences, the first thing that is sent, and the answer;
 ///   - at the very end of a decision that lowered words and did none of that: a revocation waits
-///     for no disk, nor do those who hear of it.
+///     for no disk, nor do those who hear of it. What an operator did by it is a transaction of its
+///     own then, synced when nothing else is left to do.
 void write_down(Decision& decision);
 
 }  // namespace leasehold

@@ -85,7 +85,8 @@ Result<void> load_leases(Database& database, Image& image) {
       "SELECT slot, generation, attachment, revoked_ns, fenced_ns, proof, tenant, holder_pid,"
       " holder_start_ticks, request_uid, request_id, request_digest, ttl_ns, deadline_ns,"
       " drain_deadline_ns, charged_blocks, region, replaces_slot, replaces_generation,"
-      " replaced_by_slot, replaced_by_generation, last_deadline_ns, model, part, scope, state, "
+      " replaced_by_slot, replaced_by_generation, last_deadline_ns, model, part, granted_ns, "
+      "scope, state, "
       "reason"
       " FROM lease"));
   while (TRY(rows.next())) {
@@ -95,7 +96,7 @@ Result<void> load_leases(Database& database, Image& image) {
              row.request.request_id, row.request.digest, row.ttl_ns, row.deadline_ns,
              row.drain_deadline_ns, row.charged_blocks, row.region, row.replaces.slot,
              row.replaces.generation, row.replaced_by.slot, row.replaced_by.generation,
-             row.last_deadline_ns, row.model, row.part);
+             row.last_deadline_ns, row.model, row.part, row.granted_ns);
     const bool enums = read_enum(rows, row.scope, wire::LeaseScope::Tenant) &&
                        read_enum(rows, row.state, LeaseState::Fenced) &&
                        read_enum(rows, row.reason, RevokeReason::MachineRestarted);
@@ -111,11 +112,13 @@ Result<void> load_leases(Database& database, Image& image) {
 
 Result<void> load_extents(Database& database, Image& image) {
   Statement rows = TRY(database.prepare(
-      "SELECT extent, slot, generation, size_bytes, device, inode, state FROM extent"));
+      "SELECT extent, slot, generation, size_bytes, device, inode, touched_by, touched_by_name,"
+      " quarantined_ns, allocated_bytes, state FROM extent"));
   while (TRY(rows.next())) {
     ExtentRow row;
     read_all(rows, row.id, row.lease.slot, row.lease.generation, row.size_bytes, row.device,
-             row.inode);
+             row.inode, row.quarantine.worker, row.quarantine.worker_name, row.quarantine.since_ns,
+             row.quarantine.allocated_bytes);
     const bool state = read_enum(rows, row.state, ExtentState::Quarantined);
     const bool quarantined = row.state == ExtentState::Quarantined;
     const bool sized = row.size_bytes != 0 && row.size_bytes == image.extent_size_bytes;
@@ -131,12 +134,16 @@ Result<void> load_extents(Database& database, Image& image) {
 Result<void> load_regions(Database& database, Image& image) {
   Statement rows = TRY(database.prepare(
       "SELECT region, size_bytes, loader, file_device, file_inode, file_size_bytes, file_mtime_ns,"
-      " layout_digest, layout_version, state FROM region"));
+      " layout_digest, layout_version, touched_by, touched_by_name, quarantined_ns, "
+      "allocated_bytes,"
+      " state FROM region"));
   while (TRY(rows.next())) {
     RegionRow row;
     WeightsKey& key = row.key;
     read_all(rows, row.id, row.size_bytes, row.loader, key.file_device, key.file_inode,
-             key.file_size_bytes, key.file_mtime_ns, key.layout_digest, key.layout_version);
+             key.file_size_bytes, key.file_mtime_ns, key.layout_digest, key.layout_version,
+             row.quarantine.worker, row.quarantine.worker_name, row.quarantine.since_ns,
+             row.quarantine.allocated_bytes);
     if (!read_enum(rows, row.state, RegionState::Quarantined)) {
       return corrupt("region", row.id.value);
     }

@@ -10,18 +10,20 @@ constexpr const char* kPutLease =
     " proof, tenant, holder_pid, holder_start_ticks, request_uid, request_id, request_digest,"
     " ttl_ns, deadline_ns, drain_deadline_ns, charged_blocks, region, replaces_slot,"
     " replaces_generation, replaced_by_slot, replaced_by_generation, last_deadline_ns,"
-    " model, part)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    " model, part, granted_ns)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutWorker =
     "REPLACE INTO worker (attachment, counter, name, pid, start_ticks, uid, state, model, address,"
     " blocks_per_extent) VALUES (?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutExtent =
-    "REPLACE INTO extent (extent, slot, generation, state, size_bytes, device, inode)"
-    " VALUES (?,?,?,?,?,?,?)";
+    "REPLACE INTO extent (extent, slot, generation, state, size_bytes, device, inode, touched_by,"
+    " touched_by_name, quarantined_ns, allocated_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutRegion =
     "REPLACE INTO region (region, state, size_bytes, loader, file_device, file_inode,"
-    " file_size_bytes, file_mtime_ns, layout_digest, layout_version)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?)";
+    " file_size_bytes, file_mtime_ns, layout_digest, layout_version, touched_by, touched_by_name,"
+    " quarantined_ns, allocated_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+constexpr const char* kPutAudit =
+    "INSERT INTO audit (at_boottime_ns, uid, deed, object, reason, done) VALUES (?,?,?,?,?,?)";
 
 }  // namespace
 
@@ -33,6 +35,7 @@ Result<RowWriter> RowWriter::create(Database& database) {
       .lease = TRY(database.prepare(kPutLease)),
       .extent = TRY(database.prepare(kPutExtent)),
       .region = TRY(database.prepare(kPutRegion)),
+      .audit = TRY(database.prepare(kPutAudit)),
       .worker_gone = TRY(database.prepare("DELETE FROM worker WHERE attachment=?")),
       .lease_gone = TRY(database.prepare("DELETE FROM lease WHERE slot=? AND generation=?")),
       .extent_gone = TRY(database.prepare("DELETE FROM extent WHERE extent=?")),
@@ -63,19 +66,28 @@ Result<void> RowWriter::put(const LeaseRow& row) {
                        row.request.digest, row.ttl_ns, row.deadline_ns, row.drain_deadline_ns,
                        row.charged_blocks, row.region, row.replaces.slot, row.replaces.generation,
                        row.replaced_by.slot, row.replaced_by.generation, row.last_deadline_ns,
-                       row.model, row.part);
+                       row.model, row.part, row.granted_ns);
 }
 
 Result<void> RowWriter::put(const ExtentRow& row) {
+  const QuarantineColumns& held = row.quarantine;
   return to_.extent.run(row.id, row.lease.slot, row.lease.generation, static_cast<int>(row.state),
-                        row.size_bytes, row.device, row.inode);
+                        row.size_bytes, row.device, row.inode, held.worker, held.worker_name,
+                        held.since_ns, held.allocated_bytes);
 }
 
 Result<void> RowWriter::put(const RegionRow& row) {
   const WeightsKey& key = row.key;
   return to_.region.run(row.id, static_cast<int>(row.state), row.size_bytes, row.loader,
                         key.file_device, key.file_inode, key.file_size_bytes, key.file_mtime_ns,
-                        key.layout_digest, key.layout_version);
+                        key.layout_digest, key.layout_version, row.quarantine.worker,
+                        row.quarantine.worker_name, row.quarantine.since_ns,
+                        row.quarantine.allocated_bytes);
+}
+
+Result<void> RowWriter::put(const AuditRow& row) {
+  return to_.audit.run(row.at_boottime_ns, row.uid, row.deed, row.object, row.reason,
+                       static_cast<int>(row.done));
 }
 
 Result<void> RowWriter::put(const Reserved& row) {

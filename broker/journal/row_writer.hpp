@@ -23,6 +23,7 @@ class RowWriter {
     Statement lease;
     Statement extent;
     Statement region;
+    Statement audit;
     Statement worker_gone;
     Statement lease_gone;
     Statement extent_gone;
@@ -37,6 +38,7 @@ class RowWriter {
   Result<void> put(const RegionRow& row);
   Result<void> put(const Reserved& row);
   Result<void> put(const ShapeRow& row);
+  Result<void> put(const AuditRow& row);
   Result<void> put(const WorkerGone& row) { return to_.worker_gone.run(row.id); }
   Result<void> put(const LeaseGone& row) {
     return to_.lease_gone.run(row.id.slot, row.id.generation);

@@ -70,6 +70,16 @@ struct LeaseRow {
   std::string part;
   LeaseId replaces;  ///< Generation 0: none; as the next.
   LeaseId replaced_by;
+  std::int64_t granted_ns = 0;
+};
+
+/// What is known of memory that is Quarantined; all zero for other memory.
+struct QuarantineColumns {
+  AttachmentId worker;
+  std::string worker_name;
+  std::int64_t since_ns = 0;
+  std::uint64_t allocated_bytes = 0;
+  bool operator==(const QuarantineColumns&) const = default;
 };
 
 struct ExtentRow {
@@ -79,6 +89,7 @@ struct ExtentRow {
   std::uint64_t size_bytes = 0;
   std::uint64_t device = 0;  ///< Of the memory object; 0 when it could not be made.
   std::uint64_t inode = 0;
+  QuarantineColumns quarantine{};
 };
 
 struct RegionRow {
@@ -87,6 +98,7 @@ struct RegionRow {
   std::uint64_t size_bytes = 0;
   RegionState state = RegionState::Loading;
   AttachmentId loader;
+  QuarantineColumns quarantine{};
 };
 
 /// No number above these was ever used; each is raised, durably, before the first one beyond it is.
@@ -103,6 +115,17 @@ struct ShapeRow {
   std::uint64_t extent_size_bytes = 0;
 };
 
+/// What an operator did or tried. Never changed and never read back by the broker; for people:
+/// `sqlite3 journal.db 'SELECT * FROM audit'`.
+struct AuditRow {
+  std::int64_t at_boottime_ns = 0;
+  std::uint32_t uid = 0;
+  std::string deed;    ///< "admit", "revoke", "drain", "unfence"
+  std::string object;  ///< "lease:17.4", "tenant:acme", "extent:5", "region:3"
+  std::string reason;  ///< In the operator's words; empty where none are asked for.
+  bool done = true;    ///< False: it was refused.
+};
+
 struct WorkerGone {
   AttachmentId id;
 };
@@ -117,7 +140,7 @@ struct RegionGone {
 };
 
 using Row = std::variant<TenantRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, Reserved, ShapeRow,
-                         WorkerGone, LeaseGone, ExtentGone, RegionGone>;
+                         AuditRow, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
 
 /// Everything a journal holds: what a broker starts from.
 struct Image {

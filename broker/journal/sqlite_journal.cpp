@@ -117,6 +117,9 @@ struct SqliteJournal::KeyOf {
   RowKey operator()(const RegionGone& row) const { return {4, "", row.id.value, 0}; }
   RowKey operator()(const Reserved&) const { return {5, "", 0, 0}; }
   RowKey operator()(const ShapeRow&) const { return {6, "", 0, 0}; }
+  RowKey operator()(const AuditRow& row) const {  // replaces none
+    return {7, row.deed + ' ' + row.object, static_cast<std::uint64_t>(row.at_boottime_ns), 0};
+  }
 };
 
 void SqliteJournal::keep_waiting(const Batch& batch) {

@@ -57,6 +57,15 @@ ExtentState state_of(const ExtentRow& row, LeaseState lease) {
   return lease == LeaseState::Revoked ? ExtentState::Draining : ExtentState::Scrubbing;
 }
 
+/// Nothing for memory that is none of it, or was quarantined by a broker that wrote no more down.
+std::optional<Quarantine> quarantine_of(const journal::QuarantineColumns& columns) {
+  if (columns == journal::QuarantineColumns{}) return std::nullopt;
+  return Quarantine{.worker = columns.worker,
+                    .worker_name = columns.worker_name,
+                    .since = {columns.since_ns},
+                    .allocated_bytes = columns.allocated_bytes};
+}
+
 class Restorer {
  public:
   Restorer(const journal::Image& image, const Facts& facts, const BrokerConfig& config,
@@ -170,7 +179,8 @@ class Restorer {
                        .deadline = {row.deadline_ns},
                        .last_deadline = {row.last_deadline_ns},
                        .drain_deadline = {row.drain_deadline_ns},
-                       .reached_worker = reached_worker};
+                       .reached_worker = reached_worker,
+                       .granted_at = {row.granted_ns}};
   }
 
   void restore_extents() {
@@ -188,7 +198,10 @@ class Restorer {
         continue;
       }
       const ExtentState stands = quarantined ? row.state : state_of(row, lease->state());
-      state.extents.restore(id, {.state = stands, .lease = row.lease, .away = true});
+      state.extents.restore(id, {.state = stands,
+                                 .lease = row.lease,
+                                 .quarantine = quarantine_of(row.quarantine),
+                                 .away = true});
       if (!quarantined) state.leases.at(row.lease).extents.push_back(id);
     }
   }
@@ -208,7 +221,10 @@ class Restorer {
                                                         .state = RegionState::Scrubbing,
                                                         .loader = row.loader});
     region.users = static_cast<std::uint32_t>(users.size());
-    if (row.state == RegionState::Quarantined) region.state = RegionState::Quarantined;
+    if (row.state == RegionState::Quarantined) {
+      region.state = RegionState::Quarantined;
+      region.quarantine = quarantine_of(row.quarantine);
+    }
     if (kept) region.state = RegionState::Published;
     if (kept && users.empty()) out_.state.weights.retain(region);
     if (!kept) std::ranges::copy(users, std::back_inserter(out_.region_lost));

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <spdlog/spdlog.h>
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 
@@ -70,8 +71,14 @@ std::optional<Error> ServerEffects::take_refusal(std::map<Id, Error>& refused, I
   return node.empty() ? std::nullopt : std::optional(node.mapped());
 }
 
+/// Words, proofs and punches of a revocation do not wait for the disk; all of it is performed
+/// before the loop is idle.
 void ServerEffects::perform(const effect::Journal& effect) {
-  journal::Batch batch = effect.batch;
+  if (!effect.when_idle) return write(effect.batch);
+  boost::asio::post(parts_.io, [this, batch = effect.batch] { write(batch); });
+}
+
+void ServerEffects::write(journal::Batch batch) {
   if (batch.grants) make_memory(batch);
   const auto written = parts_.journal.write(batch);
   fault_point(FaultSite::BrokerJournalWritten);

@@ -63,6 +63,7 @@ class ServerEffects final : public EffectPerformer {
   void perform(const effect::Warn& effect) override;
 
  private:
+  void write(journal::Batch batch);
   void make_memory(journal::Batch& batch);
   void note_refused(const journal::Batch& batch, const Error& why);
   /// The error under which nothing of this may leave the broker; asked once.

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "broker/recovery/recovery_observer.hpp"
+#include "broker/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;
@@ -355,4 +356,26 @@ TEST_CASE("recovery: fewer slots than leases of before need are made more") {
   fewer.slot_count = 1;
   World after(before, {.table = false}, fewer);
   CHECK(after.state.config.slot_count == 2);
+}
+
+TEST_CASE(
+    "recovery: since when a lease is granted, and why memory is quarantined, is still known") {
+  OneLease before;
+  before.clock.advance(3s);
+  const LeaseId second = before.acquired("a");
+  const TimePoint granted = before.clock.now();
+  before.touched.insert(before.record(before.lease).extents.at(0));
+  before.clock.advance(1s);
+  before.revoke(before.lease);
+  const std::vector<wire::FenceView> fences = fence_views(before.state);
+  REQUIRE(fences.size() == 1);
+
+  World after(before, {});
+
+  CHECK(after.record(second).granted_at == granted);
+  const std::vector<wire::FenceView> still = fence_views(after.state);
+  REQUIRE(still.size() == 1);
+  CHECK(still[0].worker == "w0");
+  CHECK(still[0].since_boottime_ns == fences[0].since_boottime_ns);
+  CHECK(still[0].why == fences[0].why);
 }

@@ -177,3 +177,44 @@ TEST_CASE("leases: their times are seen from grant to rebind") {
   CHECK(times.fenced_boottime_ns - times.revoked_boottime_ns == 1'000'000'000);
   CHECK(times.rebound_boottime_ns - times.fenced_boottime_ns == 1'000'000'000);
 }
+
+TEST_CASE("audit: what an operator did is written down, durably and with the user's number") {
+  OneQuarantine world;
+  world.touched.clear();
+  world.forget_effects();
+  world.clear(world.extent);
+
+  const auto written = world.performed<effect::Journal>();
+  REQUIRE_FALSE(written.empty());
+  CHECK(written.back().batch.durable);
+  const auto* row = std::get_if<journal::AuditRow>(&written.back().batch.rows.back());
+  REQUIRE(row != nullptr);
+  CHECK(row->deed == "unfence");
+  CHECK(row->object == "extent:" + std::to_string(world.extent.value));
+  CHECK(row->reason == kReason);
+  CHECK(row->uid == 7);
+  CHECK(row->done);
+  CHECK(row->at_boottime_ns == world.clock.now().boottime_ns);
+}
+
+TEST_CASE("audit: a revocation is written down after everything else, and delays nothing") {
+  World world;
+  world.attach_worker("w0", kWorkerSocket);
+  world.admit_tenant("a");
+  const LeaseId lease = world.acquired("a");
+  world.forget_effects();
+  world.call(kOperator, wire::LeaseRevoke{.lease = lease}, 9);
+
+  std::vector<effect::Journal> audits;
+  for (const auto& each : world.performed<effect::Journal>()) {
+    const bool deed = std::holds_alternative<journal::AuditRow>(each.batch.rows.front());
+    CHECK(each.when_idle == deed);
+    CHECK(each.batch.durable == deed);
+    if (deed) audits.push_back(each);
+  }
+  REQUIRE(audits.size() == 1);
+  const auto& row = std::get<journal::AuditRow>(audits[0].batch.rows[0]);
+  CHECK(row.deed == "revoke");
+  CHECK(row.object == "lease:" + to_string(lease));
+  CHECK(row.uid == 9);
+}

@@ -95,12 +95,15 @@ TEST_CASE("journal: what is no journal, or a newer one, is refused and left alon
 TEST_CASE("journal: a value out of range is refused, whatever wrote it") {
   const StateDir dir;
   SqliteJournal::open(dir.path()).value()->write({.rows = {worker_row(1), lease_row(4)}}).value();
-  const char* damage = GENERATE("UPDATE lease SET state=9", "UPDATE lease SET reason=-1",
-                                "UPDATE lease SET generation=0", "UPDATE lease SET attachment=2",
-                                "UPDATE worker SET counter=64", "UPDATE worker SET state=7",
-                                "INSERT INTO extent VALUES (1, 4, 3, 1, 4096, 0, 0)",
-                                "INSERT INTO region VALUES (1, 9, 0, 0, 0, 0, 0, 0, '', 0)",
-                                "INSERT INTO tenant VALUES ('a', '{}')");
+  const char* damage = GENERATE(
+      "UPDATE lease SET state=9", "UPDATE lease SET reason=-1", "UPDATE lease SET generation=0",
+      "UPDATE lease SET attachment=2", "UPDATE worker SET counter=64", "UPDATE worker SET state=7",
+      "INSERT INTO extent (extent, slot, generation, state, size_bytes, device, "
+      "inode) VALUES (1, 4, 3, 1, 4096, 0, 0)",
+      "INSERT INTO region (region, state, size_bytes, loader, file_device, "
+      "file_inode, file_size_bytes, file_mtime_ns, layout_digest, "
+      "layout_version) VALUES (1, 9, 0, 0, 0, 0, 0, 0, '', 0)",
+      "INSERT INTO tenant VALUES ('a', '{}')");
   CAPTURE(damage);
   run_sql(dir.file("journal.db"), damage);
   CHECK(refused(dir) == Errc::FileCorrupt);

@@ -35,6 +35,7 @@ TEST_CASE("journal: a lease comes back as it was written") {
   CHECK(lease.drain_deadline_ns == 30);
   CHECK(lease.last_deadline_ns == 40);
   CHECK(lease.charged_blocks == 8);
+  CHECK(lease.granted_ns == 9);
   CHECK(lease.model == "m");
   CHECK(lease.part == "blk.0");
   CHECK(lease.replaces == LeaseId{9, 1});
@@ -49,12 +50,14 @@ TEST_CASE("journal: workers, tenants, extents, regions and numbers come back, to
                          .key = {1, 2, 3, -4, "digest", 5},
                          .size_bytes = 4096,
                          .state = RegionState::Published,
-                         .loader = {1}};
-  const Image image =
-      reopened(dir, {.rows = {TenantRow{policy}, worker_row(1), ShapeRow{2u << 20}, lease_row(4),
-                              ExtentRow{{7}, {4, 3}, ExtentState::Scrubbing, 2u << 20, 8, 9},
-                              region, Reserved{1024, 2048, 3072, 4096}},
-                     .durable = true});
+                         .loader = {1},
+                         .quarantine = {{1}, "w1", 5, 4096}};
+  const Image image = reopened(
+      dir, {.rows = {TenantRow{policy}, worker_row(1), ShapeRow{2u << 20}, lease_row(4),
+                     ExtentRow{
+                         {7}, {4, 3}, ExtentState::Scrubbing, 2u << 20, 8, 9, {{1}, "w1", 6, 8192}},
+                     region, Reserved{1024, 2048, 3072, 4096}},
+            .durable = true});
 
   CHECK(image.tenants.at({"a"}).policy.max_blocks == 77);
   CHECK(image.tenants.at({"a"}).policy.uid == 9u);
@@ -66,7 +69,9 @@ TEST_CASE("journal: workers, tenants, extents, regions and numbers come back, to
   CHECK(image.extents.at({7}).state == ExtentState::Scrubbing);
   CHECK(image.extents.at({7}).lease == LeaseId{4, 3});
   CHECK(image.extents.at({7}).inode == 9);
+  CHECK(image.extents.at({7}).quarantine == QuarantineColumns{{1}, "w1", 6, 8192});
   CHECK(image.regions.at({2}).key == region.key);
+  CHECK(image.regions.at({2}).quarantine == region.quarantine);
   CHECK(image.regions.at({2}).state == RegionState::Published);
   CHECK(image.reserved == Reserved{1024, 2048, 3072, 4096});
   CHECK(image.extent_size_bytes == 2u << 20);

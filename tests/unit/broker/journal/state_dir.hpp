@@ -62,7 +62,8 @@ inline LeaseRow lease_row(std::uint32_t slot, LeaseState state = LeaseState::Liv
           .model = "m",
           .part = "blk.0",
           .replaces = {9, 1},
-          .replaced_by = {10, 2}};
+          .replaced_by = {10, 2},
+          .granted_ns = 9};
 }
 
 }  // namespace leasehold::journal
