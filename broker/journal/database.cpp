@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "broker/journal/state_file.hpp"
 #include "common/unique_fd.hpp"
 
 namespace leasehold::journal {
@@ -106,10 +107,7 @@ void Database::destroy(sqlite3* handle) {
 Result<Database> Database::open(const std::string& path) {
   // Made by us first: SQLite would ask the umask about the mode. Its other files copy this one's.
   const UniqueFd made(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!made) {
-    const Errc code = errno == ENOENT ? Errc::FileNotFound : Errc::PermissionDenied;
-    return fail_errno(code, "open the journal " + path, errno);
-  }
+  if (!made) return state_file_error(path, errno);
   sqlite3* handle = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
   const int result = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);

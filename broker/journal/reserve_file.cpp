@@ -6,6 +6,8 @@
 
 #include <cerrno>
 
+#include "broker/journal/state_file.hpp"
+
 namespace leasehold::journal {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr std::uint64_t kStepBytes = 1u << 20;
 
 Result<ReserveFile> ReserveFile::open(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd) return fail_errno(Errc::SystemError, path, errno);
+  if (!fd) return state_file_error(path, errno);
   return ReserveFile(std::move(fd), 0);
 }
 

@@ -13,7 +13,7 @@ namespace leasehold::journal {
 
 class ReserveFile {
  public:
-  /// Errors: SystemError.
+  /// Errors: those of state_file_error.
   static Result<ReserveFile> open(const std::string& path);
 
   /// Grows the file to at least this size, in steps, so that this is nearly always free of charge.

@@ -23,7 +23,7 @@ namespace leasehold::journal {
 class SqliteJournal final : public Journal {
  public:
   /// Opens or creates, migrates, checks.
-  /// Errors: FileCorrupt, FileNotFound, PermissionDenied, DiskFull, SystemError.
+  /// Errors: FileCorrupt, DiskFull, SystemError; those of state_file_error.
   static Result<std::unique_ptr<SqliteJournal>> open(const std::string& state_dir);
 
   /// What was written before this start.

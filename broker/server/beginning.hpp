@@ -30,8 +30,8 @@ struct Beginning {
 
 /// Reads, looks and recovers; acts on nothing but its own files. Takes the table and the weights
 /// out of `kept`, and leaves there what belongs to connections and workers.
-/// Errors: SocketInUse (another broker works with this directory), FileCorrupt, FileNotFound,
-/// PermissionDenied, DiskFull, BadRequest (a capacity too small), OutOfMemory, SystemError.
+/// Errors: SocketInUse (another broker works with this directory), FileCorrupt, PermissionDenied,
+/// DiskFull, BadRequest (a capacity too small, no such directory), OutOfMemory, SystemError.
 Result<Beginning> begin_broker(const BrokerOptions& options, KeptDescriptors& kept, TimePoint now);
 
 /// Names in the service manager's store that this broker goes on with.

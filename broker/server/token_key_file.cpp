@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "broker/journal/state_file.hpp"
 #include "common/unique_fd.hpp"
 
 namespace leasehold {
@@ -37,16 +38,13 @@ Result<TokenKey> create_key(const std::string& path) {
   const std::string fresh_path = path + ".new";
   ::unlink(fresh_path.c_str());
   UniqueFd fd(::open(fresh_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerOnly));
-  if (!fd) {
-    const Errc code = errno == ENOENT ? Errc::FileNotFound : Errc::SystemError;
-    return fail_errno(code, fresh_path, errno);
-  }
+  if (!fd) return journal::state_file_error(fresh_path, errno);
   const TokenKey key = random_token_key();
   const std::string text = to_hex(key);
   const bool written =
       ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
       ::fsync(fd.get()) == 0 && ::rename(fresh_path.c_str(), path.c_str()) == 0;
-  if (!written) return fail_errno(Errc::SystemError, path, errno);
+  if (!written) return journal::state_file_error(fresh_path, errno);
   return key;
 }
 
@@ -56,7 +54,7 @@ Result<TokenKey> load_or_create_token_key(const std::string& state_dir) {
   const std::string path = state_dir + "/token.key";
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (fd) return read_key(fd, path);
-  if (errno != ENOENT) return fail_errno(Errc::SystemError, path, errno);
+  if (errno != ENOENT) return journal::state_file_error(path, errno);
   return create_key(path);
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "broker/journal/lock_file.hpp"
+#include "broker/journal/state_file.hpp"
 #include "tests/unit/broker/journal/state_dir.hpp"
 
 using namespace leasehold;
@@ -173,5 +174,44 @@ TEST_CASE("journal: a directory has one broker, until that one is gone") {
 
   first->reset();
   CHECK(lock_state_dir(dir.path()).has_value());
-  CHECK(lock_state_dir(dir.file("missing")).error().code == Errc::FileNotFound);
+}
+
+TEST_CASE("state directory: what is wrong with it is said with what to do about it") {
+  const StateDir dir;
+  const auto missing = lock_state_dir(dir.file("missing"));
+  CHECK(missing.error().code == Errc::BadRequest);
+  CHECK(missing.error().detail.find(dir.file("missing") + " does not exist; create it") !=
+        std::string::npos);
+
+  run_sql(dir.file("journal.db"), "PRAGMA user_version=0; CREATE TABLE x (y);");
+  const auto no_directory = lock_state_dir(dir.file("journal.db"));
+  CHECK(no_directory.error().code == Errc::BadRequest);
+  CHECK(no_directory.error().detail.find("is no directory") != std::string::npos);
+
+  const auto error = [&](int number) { return state_file_error(dir.file("x"), number).error(); };
+  CHECK(error(ENOSPC).code == Errc::DiskFull);
+  CHECK(error(EDQUOT).code == Errc::DiskFull);
+  CHECK(error(EACCES).code == Errc::PermissionDenied);
+  CHECK(error(ELOOP).detail.find("remove it") != std::string::npos);
+  CHECK(error(EROFS).detail.find("--state-dir") != std::string::npos);
+  CHECK(error(EIO).code == Errc::SystemError);
+}
+
+TEST_CASE("journal: operators' deeds stay, each in a row of its own, with the time of day") {
+  const StateDir dir;
+  const AuditRow deed{.at_boottime_ns = 5,
+                      .uid = 7,
+                      .deed = "unfence",
+                      .object = "extent:5",
+                      .reason = "the worker's gone",
+                      .done = false};
+  SqliteJournal::open(dir.path()).value()->write({.rows = {deed}, .durable = true}).value();
+  SqliteJournal::open(dir.path()).value()->write({.rows = {deed}, .durable = true}).value();
+
+  auto database = Database::open(dir.file("journal.db")).value();
+  CHECK(database
+            .number("SELECT count(*) FROM audit WHERE uid=7 AND deed='unfence' AND"
+                    " object='extent:5' AND reason='the worker''s gone' AND done=0 AND"
+                    " at_boottime_ns=5 AND at_unix_s > 1700000000")
+            .value() == 2);
 }
