@@ -18,8 +18,10 @@ std::string program_dir() {
 std::string test_data_path(const std::string& relative) {
   const char* root = std::getenv("LEASEHOLD_TEST_DATA");
   const std::filesystem::path base = root != nullptr ? root : source_dir() + "/../shared";
-  const std::filesystem::path path = base / relative;
-  return std::filesystem::exists(path) ? path.string() : std::string();
+  for (const std::filesystem::path& folder :
+       {base, std::filesystem::path(source_dir() + "/tests/data")})
+    if (std::filesystem::exists(folder / relative)) return (folder / relative).string();
+  return {};
 }
 
 bool eventually(const std::function<bool()>& holds) {

@@ -23,7 +23,8 @@ inline std::string own_model_path() {
   return source_dir() + "/tools/models/leasehold-stories-q8_0.gguf";
 }
 
-/// A path under LEASEHOLD_TEST_DATA (default: `shared` beside the tree); empty when there is none.
+/// A path under LEASEHOLD_TEST_DATA (default: `shared` beside the tree), or else under tests/data,
+/// which has some of the same files; empty when there is none.
 std::string test_data_path(const std::string& relative);
 
 /// True as soon as `holds` is; false when it has not become so in a minute. For what another

@@ -1,4 +1,4 @@
-/// leasehold-bench: measures revocation on real processes.
+/// leasehold-bench: measures revocation on real processes, and what a batch gains.
 ///
 /// Exit codes: 0 done (and within the limits), 1 a limit was not held, 2 wrong usage, otherwise the
 /// code of the error (common/errc.hpp).
@@ -9,6 +9,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "tools/bench_program/batch_bench.hpp"
 #include "tools/bench_program/limits.hpp"
 #include "tools/bench_program/poll_cost.hpp"
 #include "tools/bench_program/report.hpp"
@@ -27,6 +28,7 @@ struct Options {
   std::vector<std::string> only;
   std::string json_path, plot_path, limits_path;
   StepConfig step;
+  BatchConfig batch;
   std::uint64_t gate_units = 0;
 };
 
@@ -49,14 +51,28 @@ Result<std::string> read_file(const std::string& path) {
   return std::string{std::istreambuf_iterator<char>(file), {}};
 }
 
+/// Those of the limits file that are for this command: "batch.…" for `batch`, the others for
+/// `revoke`. Read before the long part: a file that cannot be read shall not cost ten minutes.
+Result<std::vector<Limit>> read_limits(const Options& options, bool of_batch) {
+  std::vector<Limit> limits;
+  if (options.limits_path.empty()) return limits;
+  const std::string text = TRY(read_file(options.limits_path));
+  limits = TRY(parse_limits(text));
+  std::erase_if(limits, [of_batch](const Limit& limit) {
+    return limit.name.starts_with("batch.") != of_batch;
+  });
+  return limits;
+}
+
+int judge(const nlohmann::json& report, const std::vector<Limit>& limits) {
+  const std::vector<Verdict> verdicts = hold_against(report, limits);
+  if (!verdicts.empty()) std::cerr << verdicts_text(verdicts);
+  return std::ranges::all_of(verdicts, &Verdict::ok) ? cli::kExitOk : kOverLimit;
+}
+
 /// The exit code.
 Result<int> revoke(const Options& options) {
-  // Before the long part: a limits file that cannot be read shall not cost ten minutes.
-  std::vector<Limit> limits;
-  if (!options.limits_path.empty()) {
-    const std::string text = TRY(read_file(options.limits_path));
-    limits = TRY(parse_limits(text));
-  }
+  const std::vector<Limit> limits = TRY(read_limits(options, false));
   const auto progress = [](const std::string& what) { std::cerr << "bench: " << what << '\n'; };
   const RevokeReport report = TRY(run_revoke_bench(options.revoke, progress));
   std::cout << (options.json_path == "-" ? report.json.dump(2) + "\n" : report_text(report.json));
@@ -66,9 +82,18 @@ Result<int> revoke(const Options& options) {
   if (!options.plot_path.empty()) {
     TRY(write_file(options.plot_path, percentile_svg(clock_panels(report.clocks))));
   }
-  const std::vector<Verdict> verdicts = hold_against(report.json, limits);
-  if (!verdicts.empty()) std::cerr << verdicts_text(verdicts);
-  return std::ranges::all_of(verdicts, &Verdict::ok) ? cli::kExitOk : kOverLimit;
+  return judge(report.json, limits);
+}
+
+Result<int> batch(const Options& options) {
+  const std::vector<Limit> limits = TRY(read_limits(options, true));
+  const nlohmann::json report = TRY(measure_batch(options.batch));
+  const std::string text = report.dump(2) + "\n";
+  std::cout << text;
+  if (!options.json_path.empty() && options.json_path != "-") {
+    TRY(write_file(options.json_path, text));
+  }
+  return judge(report, limits);
 }
 
 Result<int> step(const Options& options) {
@@ -106,14 +131,28 @@ void describe_revoke(CLI::App& app, Options& options) {
   app.add_option("--check", options.limits_path, "Exit with 1 unless within this file's limits");
 }
 
+void describe_batch(CLI::App& app, Options& options) {
+  app.add_option("--model", options.batch.model_path, "A GGUF model")->required();
+  app.add_option("--sequences", options.batch.sequences, "In one step")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--rounds", options.batch.rounds, "Serial and batched in turn")
+      ->check(CLI::Range(1, 1'000))
+      ->capture_default_str();
+  app.add_option("--json", options.json_path, "Write the report there too");
+  app.add_option("--check", options.limits_path, "Exit with 1 unless within this file's limits");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Measures revocation on real processes.", "leasehold-bench"};
+  CLI::App app{"Measures revocation on real processes, and what a batch gains.", "leasehold-bench"};
   app.require_subcommand(1);
   CLI::App& revoke_command = *app.add_subcommand("revoke", "Everything about revocation");
   describe_revoke(revoke_command, options);
+  CLI::App& batch_command = *app.add_subcommand("batch", "Tokens a second, batched and serial");
+  describe_batch(batch_command, options);
   CLI::App& step_command = *app.add_subcommand("step", "Decode steps alone, to count instructions");
   step_command.add_option("--model", options.step.model_path, "A GGUF model")->required();
   step_command.add_option("--steps", options.step.steps, "How many")->check(CLI::Range(1, 200));
@@ -125,8 +164,9 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
   }
   if (!options.only.empty()) options.revoke.parts = {options.only.begin(), options.only.end()};
-  const Result<int> done = revoke_command ? revoke(options)
-                           : step_command ? step(options)
-                                          : gate(options);
+  const Result<int> done = revoke_command  ? revoke(options)
+                           : batch_command ? batch(options)
+                           : step_command  ? step(options)
+                                           : gate(options);
   return done ? *done : end_with(done.error());
 }

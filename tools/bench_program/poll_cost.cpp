@@ -1,12 +1,11 @@
 #include "tools/bench_program/poll_cost.hpp"
 
-#include <time.h>
-
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "ipc/table/worker_line.hpp"
-#include "tools/bench_program/local_step.hpp"
 #include "tools/bench_program/statistics.hpp"
+#include "tools/bench_program/thread_time.hpp"
+#include "tools/local_model/local_model.hpp"
 #include "worker/engine/worker_gates.hpp"
 
 namespace leasehold::bench {
@@ -18,13 +17,6 @@ constexpr int kRounds = 9;
 /// The compiler may neither drop nor merge units.
 void empty_unit() {
   asm volatile("" ::: "memory");
-}
-
-/// Time this thread ran, so that a core it had to share does not count.
-double thread_time_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
 template <class Unit>
@@ -68,13 +60,14 @@ Result<double> measure_gate_ns(std::uint64_t units) {
 }
 
 Result<StepCost> measure_step(const StepConfig& config) {
-  const auto model = TRY(LocalStep::load(config.model_path));
-  TRY(model->step());
+  const auto model = TRY(LocalModel::load({.model_path = config.model_path}));
+  constexpr LocalRow kRow{.token = 100};
+  TRY(model->forward({&kRow, 1}));
   const std::uint64_t units_before = model->units();
   std::vector<double> times_us;
   for (std::uint32_t i = 0; i < config.steps; ++i) {
     const double begin_ns = thread_time_ns();
-    TRY(model->step());
+    TRY(model->forward({&kRow, 1}));
     times_us.push_back((thread_time_ns() - begin_ns) / 1e3);
   }
   return StepCost{

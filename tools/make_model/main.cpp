@@ -11,7 +11,7 @@
 #include <string>
 
 #include "common/version.hpp"
-#include "tools/make_model/progress.hpp"
+#include "tools/cli/progress_line.hpp"
 #include "tools/make_model/write_model.hpp"
 
 namespace leasehold::make_model {
@@ -91,7 +91,7 @@ Result<ModelRequest> request_from(const Options& options) {
 
 Result<std::uint64_t> write(const Options& options) {
   const ModelRequest request = TRY(request_from(options));
-  ProgressLine progress(std::chrono::steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
+  cli::ProgressLine progress(std::chrono::steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
   return write_model(request, options.out, [&](std::uint64_t done, std::uint64_t total) {
     progress.update(done, total, std::chrono::steady_clock::now());
   });

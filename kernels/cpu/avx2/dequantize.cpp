@@ -34,13 +34,17 @@ struct Sixteen {
   return _mm256_mul_ps(scale, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q)));
 }
 
-[[gnu::target("avx2,fma,f16c")]] void scale_sixteen(__m128i q, float scale, float* out) {
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void scale_sixteen(__m128i q,
+                                                                               float scale,
+                                                                               float* out) {
   const __m256 scales = _mm256_set1_ps(scale);
   _mm256_storeu_ps(out, scaled(q, scales));
   _mm256_storeu_ps(out + kWidth, scaled(_mm_srli_si128(q, 8), scales));
 }
 
-[[gnu::target("avx2,fma,f16c")]] void scale_sixteen(__m128i q, Sixteen common, float* out) {
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void scale_sixteen(__m128i q,
+                                                                               Sixteen common,
+                                                                               float* out) {
   const __m256 scales = _mm256_set1_ps(common.scale);
   const __m256 mins = _mm256_set1_ps(common.min);
   _mm256_storeu_ps(out, _mm256_sub_ps(scaled(q, scales), mins));
@@ -49,8 +53,10 @@ struct Sixteen {
 
 /// 32 elements with a scale for each half: a float, or a Sixteen where there are minima.
 template <class Common>
-[[gnu::target("avx2,fma,f16c")]] void scale_thirty_two(__m256i q, Common low, Common high,
-                                                       float* out) {
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void scale_thirty_two(__m256i q,
+                                                                                  Common low,
+                                                                                  Common high,
+                                                                                  float* out) {
   scale_sixteen(_mm256_castsi256_si128(q), low, out);
   scale_sixteen(_mm256_extracti128_si256(q, 1), high, out + 16);
 }
@@ -157,7 +163,8 @@ template <class Common>
   return bits_of(load32(quants + group / 2 * 32), group % 2 == 0 ? 0 : 4, 15);
 }
 
-Sixteen common_of(const std::byte* scales, std::size_t sub_block, float d, float dmin) {
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline Sixteen common_of(
+    const std::byte* scales, std::size_t sub_block, float d, float dmin) {
   const ScaleAndMin sub = q4_scale_and_min(scales, sub_block);
   return {d * static_cast<float>(sub.scale), dmin * static_cast<float>(sub.min)};
 }

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace leasehold::make_model {
+namespace leasehold::cli {
 
 /// Threads: one. Ends its line when destroyed.
 class ProgressLine {
@@ -17,7 +17,7 @@ class ProgressLine {
   ~ProgressLine();
 
   /// Draws when a second has passed since the start, then ten times a second.
-  void update(std::uint64_t done_bytes, std::uint64_t total_bytes, TimePoint now);
+  void update(std::uint64_t done, std::uint64_t total, TimePoint now);
 
  private:
   TimePoint last_;  // the start, then the last time the line was drawn
@@ -25,4 +25,4 @@ class ProgressLine {
   bool drawn_ = false;
 };
 
-}  // namespace leasehold::make_model
+}  // namespace leasehold::cli

@@ -1,0 +1,47 @@
+/// What the same-bits matrix and its sample have in common.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "common/random.hpp"
+#include "tests/model/expected_bits.hpp"
+#include "tests/model/same_bits.hpp"
+#include "tests/support/places.hpp"
+
+namespace leasehold::testing {
+
+inline std::string matrix_model(std::string_view name) {
+  return name == "own" ? own_model_path() : test_data_path("models/" + std::string(name) + ".gguf");
+}
+
+/// Any tokens will do: they are the same ones everywhere. All models here have 512.
+inline std::vector<TokenId> matrix_text(std::uint32_t n) {
+  std::vector<TokenId> tokens{1};
+  for (std::uint32_t i = 1; i < n; ++i)
+    tokens.push_back(static_cast<TokenId>(random_at(20, i) % 512));
+  return tokens;
+}
+inline constexpr std::uint32_t kMatrixTokens = 40;
+
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// Our own model's bits, serial, once per kv type.
+inline const std::vector<float>& serial_bits(KvType kv_type) {
+  static const std::vector<float> kBits[2] = {
+      logits_by(own_model_path(), matrix_text(kMatrixTokens),
+                {.kv_type = KvType::F32, .chunking = Chunking::OneByOne}),
+      logits_by(own_model_path(), matrix_text(kMatrixTokens),
+                {.kv_type = KvType::F16, .chunking = Chunking::OneByOne})};
+  return kBits[kv_type == KvType::F32 ? 0 : 1];
+}
+
+inline void check_way(const Way& way) {
+  INFO(describe(way));
+  const auto bits = logits_by(own_model_path(), matrix_text(kMatrixTokens), way);
+  CHECK(same_bits(bits, serial_bits(way.kv_type)));
+}
+
+}  // namespace leasehold::testing

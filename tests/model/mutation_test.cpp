@@ -1,0 +1,95 @@
+/// The pins must be able to fail: each of these small damages to a loaded model has to be seen by
+/// the comparison that the formats are held to.
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+
+#include "tests/model/format_table.hpp"
+#include "tests/model/oracle.hpp"
+#include "tests/support/places.hpp"
+#include "tests/unit/worker/model/gguf_builder.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+const std::string kTensor = "blk.0.attn_v.weight";
+
+std::string path_of(const std::string& name) {
+  return test_data_path("models/" + name + ".gguf");
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Ours of one model against oracle and plain computation of another.
+Agreement judge(const std::string& name, const std::string& model_path,
+                std::function<void(ModelConfig&)> alter = {}) {
+  PlainModel reference(path_of(name));
+  Agreement agreement;
+  for (const OracleCase& one : read_oracle(path_of(name))) {
+    const std::vector<Logits> ours = forced_logits(model_path, one, alter);
+    agreement.compare(one, ours, tolerance_of(name));
+    agreement.compare_exactly(forced_logits(reference, one), ours);
+  }
+  return agreement;
+}
+
+/// The file with one byte of kTensor changed.
+template <class Change>
+std::string damaged(const std::string& name, std::size_t offset, Change&& change) {
+  std::string bytes = bytes_of(path_of(name));
+  const auto file = GgufFile::open(path_of(name));
+  char& byte = bytes[file->find(kTensor)->offset + offset];
+  const char before = byte;
+  byte = static_cast<char>(change(static_cast<unsigned char>(before)));
+  REQUIRE(byte != before);
+  return bytes;
+}
+
+/// By file: where the first block of kTensor has the upper byte of its scale, and a byte of quants.
+struct Places {
+  std::string name;
+  std::size_t scale_sign;
+  std::size_t quants;
+};
+const std::vector<Places> kPlaces{{"stories260K-q4_0", 1, 4}, {"kq-llama-q4_1", 1, 6},
+                                  {"kq-llama-q5_0", 1, 8},    {"kq-llama-q5_1", 1, 10},
+                                  {"kq-llama-q4_k_m", 1, 18}, {"kq-llama-q5_k_m", 1, 50},
+                                  {"kq-llama-q6_k", 209, 2}};
+
+}  // namespace
+
+TEST_CASE("model: one flipped scale fails the pin") {
+  const Places at = GENERATE(from_range(kPlaces));
+  const TemporaryFile file(damaged(at.name, at.scale_sign, [](unsigned b) { return b ^ 0x80u; }));
+  const Agreement agreement = judge(at.name, file.path());
+  CAPTURE(at.name, agreement.worst_top, agreement.worst_exact, agreement.wrong);
+  CHECK_FALSE(holds(agreement, tolerance_of(at.name)));
+}
+
+TEST_CASE("model: one swapped nibble fails the pin") {
+  const Places at = GENERATE(from_range(kPlaces));
+  const TemporaryFile file(damaged(at.name, at.quants, [](unsigned b) { return b << 4 | b >> 4; }));
+  const Agreement agreement = judge(at.name, file.path());
+  CAPTURE(at.name, agreement.worst_top, agreement.worst_exact, agreement.wrong);
+  CHECK_FALSE(holds(agreement, tolerance_of(at.name)));
+}
+
+TEST_CASE("model: a wrong rope pairing fails the pin") {
+  const std::string name = GENERATE("stories260K-f32", "stories260K-q8_0", "kq-llama-q4_k_m");
+  const Agreement agreement = judge(
+      name, path_of(name), [](ModelConfig& config) { config.rope.style = RopeStyle::Halves; });
+  CAPTURE(name, agreement.worst_top, agreement.worst_exact, agreement.wrong);
+  CHECK_FALSE(holds(agreement, tolerance_of(name)));
+  CHECK(agreement.worst_top > tolerance_of(name));
+}
+
+TEST_CASE("model: the same comparison holds for an undamaged copy") {
+  const std::string name = "kq-llama-q4_k_m";
+  const TemporaryFile file(bytes_of(path_of(name)));
+  CHECK(holds(judge(name, file.path()), tolerance_of(name)));
+}
+
+}  // namespace leasehold::testing

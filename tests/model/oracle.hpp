@@ -1,0 +1,60 @@
+/// What another program, or a computation that shares no code with ours, says of a model; and how
+/// far ours is from it along the same tokens.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/support/plain_model.hpp"
+#include "tools/local_model/local_model.hpp"
+
+namespace leasehold::testing {
+
+struct OracleTop {
+  TokenId token;
+  double logit;
+};
+struct OracleStep {
+  TokenId token;
+  std::vector<OracleTop> top;  ///< The five largest logits, largest first.
+};
+struct OracleCase {
+  std::vector<TokenId> prompt;
+  std::vector<OracleStep> steps;
+
+  /// Everything that is read before the last step's answer.
+  std::vector<TokenId> forced_tokens() const;
+};
+
+/// NAME.json beside NAME.gguf.
+std::vector<OracleCase> read_oracle(const std::string& model_path);
+
+using Logits = std::vector<double>;  // [n_vocab]
+
+/// Ours, in one forward pass, with keys and values in F32: one entry per step of the case.
+std::vector<Logits> forced_logits(const std::string& model_path, const OracleCase& one,
+                                  std::function<void(ModelConfig&)> alter = {});
+std::vector<Logits> forced_logits(PlainModel& model, const OracleCase& one);
+
+/// Over all of an oracle's steps.
+struct Agreement {
+  double worst_top = 0;    ///< Largest difference among the oracle's five logits.
+  int decided = 0;         ///< Steps whose margin exceeds the tolerance.
+  int wrong = 0;           ///< Decided, and another token is first.
+  double worst_exact = 0;  ///< Largest difference of any logit from the plain computation.
+
+  void compare(const OracleCase& one, const std::vector<Logits>& ours, double tolerance);
+  void compare_exactly(const std::vector<Logits>& plain, const std::vector<Logits>& ours);
+};
+
+/// Sums and roundings of ours against doubles; measured at most a quarter of it.
+inline constexpr double kExactTolerance = 1e-4;
+
+/// The pin: right by the oracle's tolerance, and by the plain computation's much smaller one.
+inline bool holds(const Agreement& agreement, double tolerance) {
+  return agreement.wrong == 0 && agreement.decided > 0 && agreement.worst_top <= tolerance &&
+         agreement.worst_exact <= kExactTolerance;
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,137 @@
+/// How far our probabilities are from those of the fp32 reference on the same weights, over a fixed
+/// text, with keys and values as the worker keeps them.
+#include "tools/perplexity_program/perplexity.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/places.hpp"
+#include "tests/support/plain_model.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::size_t kTokens = 256;
+
+std::string story() {
+  std::ifstream file(source_dir() + "/tests/data/texts/story.txt");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string trained_model(const std::string& name) {
+  return name == "own" ? own_model_path() : test_data_path("models/" + name + ".gguf");
+}
+
+std::vector<TokenId> tokens_of(const std::string& model_path) {
+  const auto file = GgufFile::open(model_path);
+  auto tokens = *Tokenizer::from_metadata(*file)->encode(story());
+  tokens.resize(std::min(tokens.size(), kTokens));
+  return tokens;
+}
+
+std::vector<double> plain_odds(const std::vector<double>& logits) {
+  return log_probabilities(std::vector<float>(logits.begin(), logits.end()));
+}
+
+struct Quality {
+  double mean_divergence;
+  double perplexity;
+  double reference_perplexity;
+};
+
+Quality against_reference(const std::string& model_path, KvType kv_type) {
+  const std::vector<TokenId> tokens = tokens_of(model_path);
+  auto model =
+      LocalModel::load({.model_path = model_path, .kv_type = kv_type, .positions = kTokens});
+  REQUIRE(model.has_value());
+  PlainModel reference(model_path);
+  TextScore score;
+  double reference_surprise = 0;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    const LocalRow row{.token = tokens[i]};
+    REQUIRE((*model)->forward({&row, 1}));
+    const auto ours = log_probabilities((*model)->logits(0));
+    const auto exact = plain_odds(reference.next(tokens[i]));
+    const auto target = static_cast<std::size_t>(tokens[i + 1]);
+    score.divergence_sum += divergence(exact, ours);
+    score.surprise_nats -= ours[target];
+    reference_surprise -= exact[target];
+    ++score.scored;
+  }
+  return {score.mean_divergence(), score.perplexity(),
+          std::exp(reference_surprise / static_cast<double>(score.scored))};
+}
+
+PerplexityConfig config_for(const std::string& name) {
+  return {.model_path = trained_model(name), .text = story()};
+}
+
+}  // namespace
+
+TEST_CASE("model: mean KL from the fp32 reference is below 1e-3 on the trained models") {
+  const std::string name =
+      GENERATE("own", "stories260K-f32", "stories260K-f16", "stories260K-q8_0", "stories260K-q4_0");
+  const Quality quality = against_reference(trained_model(name), KvType::F16);
+  std::printf("%-18s mean KL %.3e  perplexity %.4f, of the reference %.4f\n", name.c_str(),
+              quality.mean_divergence, quality.perplexity, quality.reference_perplexity);
+  CAPTURE(name, quality.mean_divergence);
+  CHECK(quality.mean_divergence <= 1e-3);
+  CHECK(quality.mean_divergence >= 0);
+  CHECK(quality.perplexity == Approx(quality.reference_perplexity).epsilon(1e-3));
+  // Of 512 tokens. Ours was trained on texts of another kind.
+  CHECK(quality.perplexity < (name == "own" ? 200 : 5));
+}
+
+TEST_CASE("perplexity: a model is no distance from itself, and some from a coarser one") {
+  PerplexityConfig config = config_for("stories260K-q4_0");
+  config.reference_path = config.model_path;
+  const auto itself = measure_perplexity(config, {});
+  REQUIRE(itself.has_value());
+  CHECK(itself->divergence_sum == 0);
+  config.reference_path = trained_model("stories260K-f32");
+  const auto other = measure_perplexity(config, {});
+  REQUIRE(other.has_value());
+  CHECK(other->mean_divergence() > 1e-4);
+  CHECK(other->worst_divergence >= other->mean_divergence());
+  CHECK(other->perplexity() == itself->perplexity());
+}
+
+TEST_CASE("perplexity: windows are read from an empty cache, and all but their first are scored") {
+  PerplexityConfig config = config_for("own");
+  const std::size_t n_tokens = [&] {
+    const auto file = GgufFile::open(config.model_path);
+    return Tokenizer::from_metadata(*file)->encode(config.text)->size();
+  }();
+  std::uint64_t told = 0;
+  config.window = 100;
+  const auto cut = measure_perplexity(config, [&](std::uint64_t done, std::uint64_t total) {
+    CHECK(total == n_tokens);
+    CHECK(done > told);
+    told = done;
+  });
+  REQUIRE(cut.has_value());
+  CHECK(told == n_tokens);
+  CHECK(cut->scored == n_tokens - (n_tokens + 99) / 100);
+  config.window = 0;
+  CHECK(measure_perplexity(config, {})->perplexity() < cut->perplexity());
+}
+
+TEST_CASE("perplexity: what cannot be measured is refused with what is wrong") {
+  PerplexityConfig config = config_for("own");
+  config.window = 1;
+  CHECK(measure_perplexity(config, {}).error().code == Errc::BadRequest);
+  config.window = 1u << 20;
+  CHECK(measure_perplexity(config, {}).error().code == Errc::BadRequest);
+  config = config_for("own");
+  config.text.clear();
+  CHECK(measure_perplexity(config, {}).error().code == Errc::BadRequest);
+  config = config_for("own");
+  config.reference_path = trained_model("stories260K-f32");
+  CHECK_THAT(measure_perplexity(config, {}).error().detail, Catch::Contains("vocabulary"));
+  config.reference_path = "/nowhere.gguf";
+  CHECK(measure_perplexity(config, {}).error().code == Errc::FileNotFound);
+}
+
+}  // namespace leasehold::testing

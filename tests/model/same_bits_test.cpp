@@ -1,0 +1,73 @@
+/// A sample of the same-bits matrix, and the committed bits. The whole matrix: same_bits_long_test.
+#include <cstdlib>
+
+#include "tests/model/matrix.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr int kSample = 120;
+
+std::uint64_t test_seed() {
+  const char* text = std::getenv("SEED");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
+}
+
+Way random_way(std::uint64_t seed) {
+  SeededRandom random(seed);
+  Way way{.reference = random.below(4) == 0, .seed = seed};
+  way.threads = static_cast<std::uint32_t>(1 + random.below(3));
+  way.kv_type = random.below(2) == 0 ? KvType::F16 : KvType::F32;
+  // The scalar path is slow; what it does for a row does not depend on how many there are.
+  way.batch = static_cast<std::uint32_t>(1 + random.below(way.reference ? 6 : 64));
+  way.place = static_cast<std::uint32_t>(random.below(way.batch));
+  way.chunking = static_cast<Chunking>(random.below(4));
+  way.scattered = random.below(2) == 0;
+  return way;
+}
+
+}  // namespace
+
+TEST_CASE("same bits: a sample of batch, place, chunks, threads, path, blocks and kv type") {
+  INFO("SEED=" << test_seed());
+  for (std::uint64_t i = 0; i < kSample; ++i) check_way(random_way(test_seed() * 1000 + i));
+}
+
+TEST_CASE("same bits: every model and both kv types give the committed bits") {
+  const ExpectedBits row = GENERATE(from_range(std::begin(kExpectedBits), std::end(kExpectedBits)));
+  const bool reference = GENERATE(false, true);
+  const auto digest = [&](KvType kv_type) {
+    return bits_digest(logits_by(matrix_model(row.model), matrix_text(kMatrixTokens),
+                                 {.reference = reference, .kv_type = kv_type}));
+  };
+  CAPTURE(row.model, reference);
+  CHECK(digest(KvType::F16) == row.kv_f16);
+  CHECK(digest(KvType::F32) == row.kv_f32);
+}
+
+TEST_CASE("same bits: a text longer than a partition of attention, in chunks and in company") {
+  const auto text = matrix_text(300);
+  for (const Way& way : {Way{.chunking = Chunking::Whole},
+                         Way{.threads = 3, .chunking = Chunking::Random, .scattered = true},
+                         Way{.threads = 2,
+                             .batch = 3,
+                             .place = 1,
+                             .chunking = Chunking::Sixteens,
+                             .scattered = true}}) {
+    INFO(describe(way));
+    CHECK(bits_digest(logits_by(own_model_path(), text, way)) == kExpectedLongText);
+  }
+}
+
+TEST_CASE("same bits: the comparison sees one bit of one logit") {
+  std::vector<float> bits = serial_bits(KvType::F16);
+  std::uint32_t word;
+  std::memcpy(&word, &bits[bits.size() / 2], sizeof word);
+  word ^= 1;
+  std::memcpy(&bits[bits.size() / 2], &word, sizeof word);
+  CHECK_FALSE(same_bits(bits, serial_bits(KvType::F16)));
+  CHECK(bits_digest(bits) != bits_digest(serial_bits(KvType::F16)));
+  CHECK_FALSE(same_bits(serial_bits(KvType::F32), serial_bits(KvType::F16)));
+}
+
+}  // namespace leasehold::testing

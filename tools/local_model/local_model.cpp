@@ -1,0 +1,213 @@
+#include "tools/local_model/local_model.hpp"
+
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/expects.hpp"
+#include "common/random.hpp"
+#include "ipc/region/memory_object.hpp"
+#include "ipc/table/lease_table.hpp"
+#include "ipc/table/table_reader.hpp"
+#include "ipc/table/worker_line.hpp"
+#include "kernels/cpu/cpu_backend.hpp"
+#include "kernels/reference/reference_backend.hpp"
+#include "worker/engine/worker_gates.hpp"
+#include "worker/kv/lease_memory.hpp"
+#include "worker/model/transformer.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr LeaseId kEngineLease{.slot = 0, .generation = 1};
+constexpr LeaseId kTenantLease{.slot = 1, .generation = 1};
+constexpr std::uint32_t kSlots = 8;
+constexpr ExtentId kExtent{1};
+
+std::uint32_t blocks_each(const LocalOptions& options) {
+  return (options.positions + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
+}
+
+BackendLimits limits_of(const LocalOptions& options, const ModelConfig& model) {
+  BackendLimits limits = backend_limits(model, options.max_rows);
+  limits.max_context = blocks_each(options) * KvLayout::kBlockTokens;
+  return limits;
+}
+
+/// Numbers 0 … n - 1, shuffled unless the seed is 0.
+std::vector<std::uint32_t> block_order(std::uint32_t n, std::uint64_t seed) {
+  std::vector<std::uint32_t> order(n);
+  std::iota(order.begin(), order.end(), 0u);
+  SeededRandom random(seed);
+  for (std::size_t i = n; seed != 0 && i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  return order;
+}
+
+}  // namespace
+
+struct LocalModel::Parts {
+  LocalOptions options;
+  ModelConfig config;
+  LeaseTable table;
+  TableReader reader;
+  LineReader line;
+  LineWriter writer;
+  StopBoard stops = {};
+  Nobody nobody = {};
+  std::unique_ptr<Backend> backend = nullptr;
+  std::unique_ptr<Transformer> transformer = nullptr;
+  WeightsPlan plan = {};  // outlives the weights
+  std::optional<Weights> weights = std::nullopt;
+  std::optional<LeaseMemory> memory = std::nullopt;
+  std::vector<std::vector<Leased<std::byte>>> tables = {};  // [sequences][blocks_each]
+  std::vector<std::uint32_t> positions = {};                // [sequences], of the next row
+  std::uint64_t step = 0;
+
+  Result<void> make_backend();
+  Result<void> load_weights(const GgufFile& file);
+  Result<void> make_room();
+  Result<void> check_room(std::span<const LocalRow> rows) const;
+};
+
+Result<void> LocalModel::Parts::make_backend() {
+  const BackendLimits limits = limits_of(options, config);
+  auto gates =
+      make_gates({.worker = WorkerId{0}, .table = &reader, .line = &writer, .stops = &stops}, 0,
+                 options.reference ? 1 : options.threads);
+  if (options.reference) {
+    backend = std::make_unique<ReferenceBackend>(limits, gates.front());
+  } else {
+    backend = TRY(CpuBackend::create(limits, std::move(gates)));
+  }
+  transformer = std::make_unique<Transformer>(
+      config, options.kv_type,
+      Transformer::Limits{.max_rows = options.max_rows, .max_logit_rows = options.max_rows},
+      *backend);
+  return {};
+}
+
+Result<void> LocalModel::Parts::load_weights(const GgufFile& file) {
+  plan = cut_weights(TRY(plan_weights(file, config)), WeightsScope::Model);
+  const WeightsLayout& layout = plan.parts.front().layout;
+  const MemoryObject object = TRY(MemoryObject::create(
+      {.name = "local-weights", .size_bytes = layout.size_bytes, .final_seals = false}));
+  GateSet gates(~std::uint64_t{0}, stops, nobody);
+  gates.add_engine_lease(TRY(reader.dependency(kEngineLease)));
+  gates.add_sequence({});
+  {
+    const LeasedMapping region =
+        TRY(LeasedMapping::map(object.fd(), layout.size_bytes, MapAccess::ReadWrite));
+    TRY(fill_weights(file, layout, region, gates, *backend, {}));
+  }
+  const UniqueFd read_only = TRY(object.open_read_only());
+  std::vector<Weights::Holding> holdings;
+  holdings.push_back(
+      {.mapping = TRY(LeasedMapping::map(read_only, layout.size_bytes, MapAccess::ReadOnly)),
+       .lease = TRY(reader.dependency(kEngineLease))});
+  weights.emplace(TRY(Weights::bind(plan, config, std::move(holdings))));
+  return {};
+}
+
+Result<void> LocalModel::Parts::make_room() {
+  memory.emplace(transformer->kv_layout().block_size_bytes());
+  const std::uint32_t each = blocks_each(options);
+  const std::uint32_t n_blocks = options.sequences * each;
+  const std::size_t size_bytes = n_blocks * memory->block_size_bytes();
+  const MemoryObject object =
+      TRY(MemoryObject::create({.name = "local-kv", .size_bytes = size_bytes}));
+  LeasedMapping mapping = TRY(LeasedMapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
+  TRY(mapping.prefault());
+  memory->add(kTenantLease, kExtent, std::move(mapping));
+  const std::vector<std::uint32_t> order = block_order(n_blocks, options.scatter_seed);
+  for (std::uint32_t s = 0; s < options.sequences; ++s) {
+    tables.emplace_back();
+    for (std::uint32_t i = 0; i < each; ++i)
+      tables.back().push_back(TRY(memory->address(kTenantLease, {kExtent, order[s * each + i]})));
+  }
+  positions.assign(options.sequences, 0);
+  return {};
+}
+
+LocalModel::LocalModel(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+LocalModel::~LocalModel() = default;
+
+Result<std::unique_ptr<LocalModel>> LocalModel::load(LocalOptions options) {
+  const GgufFile file = TRY(GgufFile::open(options.model_path));
+  ModelConfig config = TRY(read_config(file));
+  if (options.alter) options.alter(config);
+  LeaseTable table = TRY(LeaseTable::create(kSlots));
+  table.grant(kEngineLease, {});
+  table.grant(kTenantLease, {});
+  UniqueFd table_fd = TRY(table.reader_fd());
+  TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
+  LineReader line = TRY(LineReader::create());
+  UniqueFd line_fd = TRY(line.writer_fd());
+  LineWriter writer = TRY(LineWriter::attach(std::move(line_fd)));
+  std::unique_ptr<Parts> parts(new Parts{.options = std::move(options),
+                                         .config = std::move(config),
+                                         .table = std::move(table),
+                                         .reader = std::move(reader),
+                                         .line = std::move(line),
+                                         .writer = std::move(writer)});
+  TRY(parts->make_backend());
+  TRY(parts->load_weights(file));
+  TRY(parts->make_room());
+  return std::unique_ptr<LocalModel>(new LocalModel(std::move(parts)));
+}
+
+const ModelConfig& LocalModel::config() const {
+  return parts_->config;
+}
+
+Result<void> LocalModel::Parts::check_room(std::span<const LocalRow> rows) const {
+  std::vector<std::uint32_t> after = positions;
+  for (const LocalRow& row : rows) {
+    expects(row.sequence < after.size(), "a row is of one of the model's sequences");
+    if (++after[row.sequence] > options.positions)
+      return fail(Errc::PoolExhausted, "a sequence has no room for another position");
+  }
+  return {};
+}
+
+Result<void> LocalModel::forward(std::span<const LocalRow> rows) {
+  Parts& parts = *parts_;
+  TRY(parts.check_room(rows));
+  GateSet gates(++parts.step, parts.stops, parts.nobody);
+  gates.add_engine_lease(TRY(parts.reader.dependency(kEngineLease)));
+  const LeaseDependency tenant = TRY(parts.reader.dependency(kTenantLease));
+  std::vector<RowRef> refs;
+  std::vector<TokenId> tokens;
+  std::vector<BlockTableView> tables;
+  std::vector<std::uint32_t> logit_rows;
+  for (const LocalRow& row : rows) {
+    if (refs.empty() || row.sequence != rows[refs.size() - 1].sequence) {
+      gates.add_sequence({&tenant, 1});
+      tables.emplace_back(parts.tables[row.sequence]);
+    }
+    if (row.wants_logits) logit_rows.push_back(static_cast<std::uint32_t>(refs.size()));
+    refs.push_back({gates.sequence_count() - 1, parts.positions[row.sequence]++});
+    tokens.push_back(row.token);
+  }
+  parts.transformer->forward(*parts.weights, {.gates = &gates,
+                                              .rows = refs,
+                                              .tokens = tokens,
+                                              .block_tables = tables,
+                                              .logit_rows = logit_rows});
+  return {};
+}
+
+std::span<const float> LocalModel::logits(std::uint32_t i) const {
+  return parts_->transformer->logits(i);
+}
+
+void LocalModel::restart(std::uint32_t sequence) {
+  parts_->positions[sequence] = 0;
+}
+
+std::uint64_t LocalModel::units() const {
+  const auto counts = parts_->backend->units_run();
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+}  // namespace leasehold
