@@ -12,7 +12,8 @@ Result<std::unique_ptr<Backend>> make_backend(const WorkerOptions& options,
                                               const GateWiring& wiring) {
   const OnCpus here(options.compute_cpus);  // as the threads it starts
   if (options.backend != BackendChoice::Reference) {
-    auto cpu = CpuBackend::create(limits, make_gates(wiring, 0, options.threads));
+    auto cpu = CpuBackend::create(limits, make_gates(wiring, 0, options.threads),
+                                  options.simd.value_or(best_simd_path()));
     if (cpu) return std::unique_ptr<Backend>(std::move(*cpu));
     if (options.backend == BackendChoice::Cpu) return std::unexpected(cpu.error());
     spdlog::warn("falling back to the reference backend reason=\"{}\"", cpu.error().detail);

@@ -32,6 +32,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   std::int64_t slow_motion_us = 0;
   std::int64_t broker_patience_ms = options.broker_patience.count();
   std::string backend = "auto";
+  std::string simd = "auto";
   std::string kv_type = "f16";
   std::string weights_scope = "model";
   std::string compute_cpus;
@@ -41,8 +42,11 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   app.add_option("--model", options.model_path, "GGUF model file")->required();
   app.add_option("--listen", options.listen_path, "Unix socket for tenants; made here")->required();
   app.add_option("--name", options.name, "name of this worker")->capture_default_str();
-  app.add_option("--backend", backend, "cpu needs AVX2; auto takes it where it can")
+  app.add_option("--backend", backend, "reference: plain loops, one thread; auto is cpu")
       ->check(CLI::IsMember({"auto", "cpu", "reference"}))
+      ->capture_default_str();
+  app.add_option("--simd", simd, "path of the cpu backend; all give the same bits")
+      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
       ->capture_default_str();
   app.add_option("--threads", options.threads, "compute threads; default: cores, or one less of 4")
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
@@ -77,6 +81,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   options.slow_motion = std::chrono::microseconds(slow_motion_us);
   options.broker_patience = std::chrono::milliseconds(broker_patience_ms);
   options.backend = kBackends.at(backend);
+  options.simd = simd_path_from_name(simd);
   options.kv_type = kKvTypes.at(kv_type);
   options.weights_scope = *weights_scope_from_name(weights_scope);
   if (!compute_cpus.empty()) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/cpu_set.hpp"
+#include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/model/weights_plan.hpp"
 
@@ -19,6 +20,7 @@ struct WorkerOptions {
   std::string model_path;
   std::string listen_path;
   BackendChoice backend = BackendChoice::Auto;
+  std::optional<SimdPath> simd;  ///< Nothing: the widest the CPU has.
   std::uint32_t threads = 1;
   CpuSet compute_cpus;  ///< Empty: compute threads run anywhere.
   KvType kv_type = KvType::F16;

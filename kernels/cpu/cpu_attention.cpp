@@ -2,7 +2,6 @@
 /// each wave is one launch that fills partials and one that merges them.
 #include <algorithm>
 
-#include "kernels/cpu/avx2/attention.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/cpu/tiling.hpp"
 
@@ -46,7 +45,7 @@ LaunchStatus CpuBackend::score_wave(const LaunchContext& context, const Attentio
     const std::uint32_t head = (tile - first_partial_[in_wave]) / n_partitions;
     const std::uint32_t p = (tile - first_partial_[in_wave]) % n_partitions;
     const std::uint32_t kv_head = head / (args.n_heads / layout.n_kv_heads);
-    avx2::Partition partition;
+    Partition partition;
     partition.q = args.q + (r * args.n_heads + head) * layout.head_dim;
     partition.head_dim = layout.head_dim;
     partition.scale = args.scale;
@@ -55,11 +54,11 @@ LaunchStatus CpuBackend::score_wave(const LaunchContext& context, const Attentio
         std::min(kPartitionPositions, row.position + 1 - p * kPartitionPositions);
     for (std::uint32_t b = 0; b * KvLayout::kBlockTokens < partition.n_positions; ++b) {
       const std::byte* block =
-          permit.open(args.block_tables[row.sequence][p * avx2::kPartitionBlocks + b]);
+          permit.open(args.block_tables[row.sequence][p * kPartitionBlocks + b]);
       partition.keys[b] = block + layout.head_offset_bytes(context.layer, 0, kv_head);
       partition.values[b] = block + layout.head_offset_bytes(context.layer, 1, kv_head);
     }
-    avx2::attend(partition, partials_.data() + std::size_t{tile} * stride);
+    kernels_.attend(partition, partials_.data() + std::size_t{tile} * stride);
   };
   return launcher_.run(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
                        wave.n_partials, score);
@@ -76,8 +75,8 @@ LaunchStatus CpuBackend::merge_wave(const LaunchContext& context, const Attentio
     if (!permit.is_live(row.sequence)) return;
     const std::uint32_t n_partitions = partition_count(row.position + 1);
     const std::size_t first = first_partial_[in_wave] + head * n_partitions;
-    avx2::merge(partials_.data() + first * partial_floats(head_dim), n_partitions, head_dim,
-                args.out + (r * n_heads + head) * head_dim);
+    kernels_.merge(partials_.data() + first * partial_floats(head_dim), n_partitions, head_dim,
+                   args.out + (r * n_heads + head) * head_dim);
   };
   const std::uint32_t items = wave.n_rows * n_heads;
   const std::uint64_t partials_each = (wave.n_partials + items - 1) / items;

@@ -3,19 +3,11 @@
 #include <cstring>
 #include <system_error>
 
-#include "kernels/cpu/avx2/attention.hpp"
-#include "kernels/cpu/avx2/dequantize.hpp"
-#include "kernels/cpu/avx2/rows.hpp"
 #include "kernels/cpu/dot_batch.hpp"
 #include "kernels/cpu/tiling.hpp"
 
 namespace leasehold {
 namespace {
-
-bool cpu_is_able() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("f16c");
-}
 
 /// As many partials as the largest step needs, within the budget, but at least those of one row.
 std::size_t partials_per_wave(const BackendLimits& limits) {
@@ -28,19 +20,22 @@ std::size_t partials_per_wave(const BackendLimits& limits) {
 }  // namespace
 
 Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limits,
-                                                       std::vector<ThreadGate> gates) {
-  if (!cpu_is_able())
-    return fail(Errc::SystemError,
-                "this CPU lacks AVX2, FMA or F16C: choose the reference backend");
+                                                       std::vector<ThreadGate> gates,
+                                                       SimdPath path) {
+  if (!cpu_has(path))
+    return fail(Errc::SystemError, "this CPU has no " + std::string(leasehold::name(path)) +
+                                       ": choose another path, or none");
   try {
-    return std::unique_ptr<CpuBackend>(new CpuBackend(limits, std::move(gates)));
+    return std::unique_ptr<CpuBackend>(new CpuBackend(limits, std::move(gates), row_kernels(path)));
   } catch (const std::system_error& error) {
     return fail(Errc::SystemError, std::string("cannot start the pool's threads: ") + error.what());
   }
 }
 
-CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates)
+CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates,
+                       const RowKernels& kernels)
     : limits_(limits),
+      kernels_(kernels),
       launcher_(std::move(gates)),
       // Rows start on lines of their own, so that threads do not share one.
       weight_stride_((limits.max_width + 31) / 16 * 16),
@@ -70,18 +65,18 @@ LaunchStatus CpuBackend::embedding(const LaunchContext& context, const Embedding
                   [&](const LaunchPermit& permit, std::size_t r) {
                     const auto token = static_cast<std::uint32_t>(args.tokens[r]);
                     expects(token < args.table.n_out, "a token is an index of the vocabulary");
-                    avx2::dequantize_row(args.table.type, matrix_row(permit, args.table, token),
-                                         args.out + r * width, width);
+                    kernels_.dequantize_row(args.table.type, matrix_row(permit, args.table, token),
+                                            args.out + r * width, width);
                   });
 }
 
 LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
   const auto norm_vector = [&](const LaunchPermit& permit, std::size_t vector) {
-    avx2::rms_norm_row({.x = args.x + vector * args.width,
-                        .weight = permit.open(args.weight),
-                        .out = args.out + vector * args.width,
-                        .width = args.width,
-                        .epsilon = args.epsilon});
+    kernels_.rms_norm_row({.x = args.x + vector * args.width,
+                           .weight = permit.open(args.weight),
+                           .out = args.out + vector * args.width,
+                           .width = args.width,
+                           .epsilon = args.epsilon});
   };
   return each_row(context, label(context, args.site),
                   std::uint64_t{args.n_vectors} * args.width * kMacsPerElement,
@@ -101,10 +96,10 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
   const auto run_tile = [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t tile) {
     const Span32 outputs = tiles.outputs(tile);
     for (std::uint32_t o = outputs.begin; o < outputs.end; ++o) {
-      const float* weights =
-          row_as_floats(args.weight, matrix_row(permit, args.weight, o), weight_row(thread));
+      const float* weights = row_as_floats(kernels_, args.weight,
+                                           matrix_row(permit, args.weight, o), weight_row(thread));
       const float* bias = args.bias ? permit.open(args.bias) + o : nullptr;
-      dot_batch(weights, args.weight.n_in, tiles.batch(tile), row_of,
+      dot_batch(kernels_, {weights, args.weight.n_in}, tiles.batch(tile), row_of,
                 [&](std::uint32_t i, float dot) {
                   float& out = args.out[std::size_t{i} * args.weight.n_out + o];
                   const float product = bias != nullptr ? dot + *bias : dot;
@@ -121,8 +116,8 @@ LaunchStatus CpuBackend::rope(const LaunchContext& context, const RopeArgs& args
                   [&](const LaunchPermit&, std::size_t r) {
                     const float* cos_sin = args.cos_sin + r * args.rope_dim;
                     for (std::uint32_t h = 0; h < args.n_heads; ++h)
-                      avx2::rope_head(args.x + r * row_floats + h * args.head_dim, cos_sin,
-                                      args.rope_dim, args.style);
+                      kernels_.rope_head(args.x + r * row_floats + h * args.head_dim, cos_sin,
+                                         args.rope_dim, args.style);
                   });
 }
 
@@ -140,8 +135,8 @@ LaunchStatus CpuBackend::kv_append(const LaunchContext& context, const KvAppendA
       const std::size_t from = r * row_floats + std::size_t{h} * layout.head_dim;
       std::byte* keys = block + layout.head_offset_bytes(context.layer, 0, h);
       std::byte* values = block + layout.head_offset_bytes(context.layer, 1, h);
-      avx2::store_kv(layout.type, args.k + from, keys + slot_offset_bytes, layout.head_dim);
-      avx2::store_kv(layout.type, args.v + from, values + slot_offset_bytes, layout.head_dim);
+      kernels_.store_kv(layout.type, args.k + from, keys + slot_offset_bytes, layout.head_dim);
+      kernels_.store_kv(layout.type, args.v + from, values + slot_offset_bytes, layout.head_dim);
     }
   };
   return each_row(context, label(context, LaunchSite::KvAppend, Touches::TenantMemory),
@@ -157,7 +152,7 @@ LaunchStatus CpuBackend::swiglu(const LaunchContext& context, const SwiGluArgs& 
       context, label(context, LaunchSite::SwiGlu), tiles_for(n, per_tile),
       [&](const LaunchPermit&, std::uint32_t, std::uint32_t tile) {
         const Span32 span = tile_span(tile, per_tile, static_cast<std::uint32_t>(n));
-        avx2::swiglu(args.gate + span.begin, args.up + span.begin, span.end - span.begin);
+        kernels_.swiglu(args.gate + span.begin, args.up + span.begin, span.end - span.begin);
       });
 }
 

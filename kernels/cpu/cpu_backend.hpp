@@ -1,4 +1,5 @@
-/// AVX2 + FMA + F16C on a thread pool, with the bits of the reference backend.
+/// Tiles on a thread pool by the widest SIMD path the CPU has, with the bits of the reference
+/// backend.
 ///
 /// A unit is a tile of at most about 15 µs (kernels/cpu/tiling.hpp). All scratch is allocated in
 /// create(). Weights are dequantised a row at a time; there is never an fp32 copy of a matrix.
@@ -9,6 +10,7 @@
 #include "common/result.hpp"
 #include "common/zeroed_array.hpp"
 #include "kernels/cpu/launcher.hpp"
+#include "kernels/cpu/row_kernels.hpp"
 
 namespace leasehold {
 
@@ -16,10 +18,10 @@ class CpuBackend final : public Backend {
  public:
   /// As many threads as gates; the first gate is the caller's own. Lines, table and stop board
   /// outlive the backend.
-  /// Errors: SystemError when the CPU lacks AVX2, FMA or F16C (take the reference backend then) or
-  /// when no more threads can be started.
+  /// Errors: SystemError when the CPU lacks the path, or when no more threads can be started.
   static Result<std::unique_ptr<CpuBackend>> create(const BackendLimits& limits,
-                                                    std::vector<ThreadGate> gates);
+                                                    std::vector<ThreadGate> gates,
+                                                    SimdPath path = best_simd_path());
 
   std::string_view name() const override { return "cpu"; }
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
@@ -37,7 +39,7 @@ class CpuBackend final : public Backend {
   std::vector<std::uint64_t> units_run() const override { return launcher_.units_run(); }
 
  private:
-  CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates);
+  CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, const RowKernels& kernels);
 
   template <class Row>
   LaunchStatus each_row(const LaunchContext& context, UnitLabel label, std::uint64_t macs_per_row,
@@ -53,6 +55,7 @@ class CpuBackend final : public Backend {
                           const AttentionWave& wave);
 
   BackendLimits limits_;
+  const RowKernels& kernels_;
   Launcher launcher_;
   std::size_t weight_stride_;
   std::vector<float> weight_rows_;            // [threads, weight_stride_]: one dequantised row each

@@ -43,10 +43,11 @@ LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const Exper
     const std::uint32_t* items = args.batch.items.data() + args.batch.first[expert];
     const Span32 outputs = tiles.outputs(tile - first_tile_[expert]);
     for (std::uint32_t o = outputs.begin; o < outputs.end; ++o) {
-      const float* weights = row_as_floats(
-          args.weight, matrix_row(permit, args.weight, expert * n_out + o), weight_row(thread));
+      const float* weights =
+          row_as_floats(kernels_, args.weight, matrix_row(permit, args.weight, expert * n_out + o),
+                        weight_row(thread));
       dot_batch(
-          weights, args.weight.n_in, tiles.batch(tile - first_tile_[expert]),
+          kernels_, {weights, args.weight.n_in}, tiles.batch(tile - first_tile_[expert]),
           [&](std::uint32_t i) { return item_row(args, items[i]); },
           [&](std::uint32_t i, float dot) { args.out[std::size_t{items[i]} * n_out + o] = dot; });
     }
@@ -63,8 +64,9 @@ LaunchStatus CpuBackend::weighted_sum(const LaunchContext& context, const Weight
     for (std::uint32_t k = 0; k < args.n_terms; ++k) {
       const std::size_t term = std::size_t{row} * args.n_terms + k;
       const float weight = args.weights[term];
-      avx2::add_scaled(args.is_gate ? sigmoid(weight) : weight, args.x + term * args.width + column,
-                       args.out + std::size_t{row} * args.width + column, count);
+      kernels_.add_scaled(args.is_gate ? sigmoid(weight) : weight,
+                          args.x + term * args.width + column,
+                          args.out + std::size_t{row} * args.width + column, count);
     }
   };
   const std::uint32_t per_tile = items_per_tile(std::uint64_t{args.n_terms} * kMacsPerElement);

@@ -63,7 +63,7 @@ class Companions {
 std::string describe(const Way& way) {
   constexpr std::string_view kChunkings[] = {"one by one", "whole", "sixteens", "random"};
   return fmt::format("{} threads={} kv={} batch={} place={} chunks={} blocks={} seed={}",
-                     way.reference ? "scalar" : "avx2", way.threads,
+                     way.reference ? "reference" : name(way.simd), way.threads,
                      way.kv_type == KvType::F16 ? "f16" : "f32", way.batch, way.place,
                      kChunkings[static_cast<std::size_t>(way.chunking)],
                      way.scattered ? "scattered" : "in order", way.seed);
@@ -76,6 +76,7 @@ std::vector<float> logits_by(const std::string& model_path, const std::vector<To
   const auto model =
       must(LocalModel::load({.model_path = model_path,
                              .reference = way.reference,
+                             .simd = way.simd,
                              .threads = way.threads,
                              .kv_type = way.kv_type,
                              .max_rows = n_tokens + (way.batch - 1) * kLongestCompanionChunk,

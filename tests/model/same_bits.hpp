@@ -14,8 +14,9 @@ namespace leasehold::testing {
 enum class Chunking : std::uint8_t { OneByOne, Whole, Sixteens, Random };
 
 struct Way {
-  bool reference = false;     ///< The scalar path; else AVX2.
-  std::uint32_t threads = 1;  ///< Of the AVX2 path.
+  bool reference = false;  ///< The reference backend; else the CPU backend with the next two.
+  SimdPath simd = best_simd_path();
+  std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   std::uint32_t batch = 1;  ///< Sequences in every step.
   std::uint32_t place = 0;  ///< Of ours among them.

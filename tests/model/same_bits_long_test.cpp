@@ -29,19 +29,28 @@ std::vector<Way> ways_of(std::uint32_t batch) {
 
 }  // namespace
 
-TEST_CASE("same bits, all of it: AVX2, whatever the batch, place, chunks, threads and blocks") {
+TEST_CASE("same bits, all of it: every SIMD path, whatever the batch, place, chunks and blocks") {
+  const SimdPath path = GENERATE(SimdPath::Avx2, SimdPath::Avx512);
   const std::uint32_t threads = GENERATE(1u, 2u, 3u);
+  if (!cpu_has(path)) {
+    WARN("this CPU has no " << name(path));
+    return;
+  }
   for (std::uint32_t batch = 1; batch <= kMaxStepSequences; ++batch)
     for (Way way : ways_of(batch)) {
+      way.simd = path;
       way.threads = threads;
       check_way(way);
     }
 }
 
-TEST_CASE("same bits, all of it: the scalar path, whatever the batch, place, chunks and blocks") {
-  for (std::uint32_t batch = 1; batch <= kMaxStepSequences; batch += batch < 8 ? 1 : 8)
+/// They take a hundred times as long, so not every batch.
+TEST_CASE("same bits, all of it: plain loops, whatever the batch, place, chunks and blocks") {
+  const bool reference = GENERATE(false, true);
+  for (const std::uint32_t batch : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 33u, 64u})
     for (Way way : ways_of(batch)) {
-      way.reference = true;
+      way.reference = reference;
+      way.simd = SimdPath::Scalar;
       check_way(way);
     }
 }

@@ -15,11 +15,14 @@ std::uint64_t test_seed() {
 
 Way random_way(std::uint64_t seed) {
   SeededRandom random(seed);
-  Way way{.reference = random.below(4) == 0, .seed = seed};
+  Way way{.reference = random.below(6) == 0, .seed = seed};
+  do way.simd = kSimdPaths[random.below(std::size(kSimdPaths))];
+  while (!cpu_has(way.simd));
   way.threads = static_cast<std::uint32_t>(1 + random.below(3));
   way.kv_type = random.below(2) == 0 ? KvType::F16 : KvType::F32;
-  // The scalar path is slow; what it does for a row does not depend on how many there are.
-  way.batch = static_cast<std::uint32_t>(1 + random.below(way.reference ? 6 : 64));
+  // Plain loops are slow; what they do for a row does not depend on how many there are.
+  const bool is_slow = way.reference || way.simd == SimdPath::Scalar;
+  way.batch = static_cast<std::uint32_t>(1 + random.below(is_slow ? 6 : 64));
   way.place = static_cast<std::uint32_t>(random.below(way.batch));
   way.chunking = static_cast<Chunking>(random.below(4));
   way.scattered = random.below(2) == 0;

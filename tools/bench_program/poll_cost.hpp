@@ -26,7 +26,7 @@ struct StepConfig {
 
 /// Decode steps of one sequence on one thread of this process, with the worker's own forward pass
 /// and gates. Run under `valgrind --tool=callgrind` it counts instructions; two runs differ by
-/// their steps alone. Errors: those of reading the model; SystemError without AVX2.
+/// their steps alone. Errors: those of reading the model.
 Result<StepCost> measure_step(const StepConfig& config);
 
 }  // namespace leasehold::bench

@@ -78,7 +78,7 @@ Result<void> LocalModel::Parts::make_backend() {
   if (options.reference) {
     backend = std::make_unique<ReferenceBackend>(limits, gates.front());
   } else {
-    backend = TRY(CpuBackend::create(limits, std::move(gates)));
+    backend = TRY(CpuBackend::create(limits, std::move(gates), options.simd));
   }
   transformer = std::make_unique<Transformer>(
       config, options.kv_type,

@@ -10,6 +10,7 @@
 
 #include "common/result.hpp"
 #include "ipc/gate_set.hpp"
+#include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/model/config.hpp"
 #include "worker/model/tokenizer.hpp"
@@ -26,6 +27,7 @@ class Nobody final : public RefusalListener {
 struct LocalOptions {
   std::string model_path;
   bool reference = false;  ///< Else the CPU backend with `threads`.
+  SimdPath simd = best_simd_path();
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   std::uint32_t max_rows = 1;   ///< Of one step.
@@ -47,7 +49,7 @@ struct LocalRow {
 /// Threads: one, which computes with the backend's own.
 class LocalModel {
  public:
-  /// Errors: those of reading the model; OutOfMemory; SystemError without AVX2.
+  /// Errors: those of reading the model; OutOfMemory; SystemError for a path the CPU lacks.
   static Result<std::unique_ptr<LocalModel>> load(LocalOptions options);
   ~LocalModel();
 

@@ -1,23 +1,37 @@
 #include "kernels/cpu/avx2/rows.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/avx2/lanes.hpp"
 #include "kernels/numerics/rope.hpp"
 
 namespace leasehold::avx2 {
-void dot_group(const float* w, const float* const (&x)[kDotGroup], std::uint32_t n_rows,
-               std::size_t n, float (&out)[kDotGroup]) {
-  static_assert(kDotGroup == 3);
-  if (n_rows == 3) return dot_rows<3>(w, x, n, out);
-  if (n_rows == 1) {
-    out[0] = dot(w, x[0], n);
-    return;
+namespace {
+
+template <int kRows>
+[[gnu::target("avx2,fma,f16c")]] void dot_some(const float* w, const float* const* x, std::size_t n,
+                                               float* out) {
+  const float* rows[kRows];
+  float dots[kRows];
+  std::copy_n(x, kRows, rows);
+  dot_rows<kRows>(w, rows, n, dots);
+  std::copy_n(dots, kRows, out);
+}
+
+}  // namespace
+
+/// Three at a time fill the registers; four are two and two, for a single row wastes half of them.
+void dot_group(const float* w, const float* const* x, std::uint32_t n_rows, std::size_t n,
+               float* out) {
+  for (std::uint32_t done = 0; done < n_rows;) {
+    const std::uint32_t left = n_rows - done;
+    const std::uint32_t now = left == 4 ? 2 : std::min(left, 3u);
+    if (now == 3) dot_some<3>(w, x + done, n, out + done);
+    if (now == 2) dot_some<2>(w, x + done, n, out + done);
+    if (now == 1) dot_some<1>(w, x + done, n, out + done);
+    done += now;
   }
-  float two[2];
-  dot_rows<2>(w, {x[0], x[1]}, n, two);
-  out[0] = two[0];
-  out[1] = two[1];
 }
 
 void rms_norm_row(const NormRow& row) {

@@ -324,7 +324,7 @@ TEST_CASE("backend: every unit announces what it can reach") {
       {LaunchSite::Commit, Touches::TenantMemory}};
   REQUIRE(watch.seen == expected);
   REQUIRE(watch.right_layer);
-  for (std::uint32_t t = 0; t < std::max(threads, 1u); ++t)
+  for (std::uint32_t t = 0; t < gates_of(threads); ++t)
     REQUIRE(touches_of(rig.table.announcement_of(t)) == Touches::Nothing);
 }
 

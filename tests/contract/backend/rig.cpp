@@ -14,8 +14,11 @@ namespace leasehold::testing {
 Rig::Rig(std::uint32_t threads, GateProbe* probe) {
   if (threads == 0)
     backend = std::make_unique<ReferenceBackend>(kLimits, table.gate(0, probe));
-  else
+  else if (threads < kForced)
     backend = required(CpuBackend::create(kLimits, table.gates(threads, probe)));
+  else
+    backend = required(CpuBackend::create(kLimits, table.gates(gates_of(threads), probe),
+                                          static_cast<SimdPath>(threads - kForced)));
 }
 
 std::uint64_t test_seed() {

@@ -1,12 +1,14 @@
 /// Every backend on a table of its own, and the cases they are all given.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "common/random.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/cpu/row_kernels.hpp"
 #include "tests/support/fake_table.hpp"
 #include "tests/support/leased_memory.hpp"
 
@@ -21,8 +23,20 @@ inline constexpr BackendLimits kLimits{.max_rows = 48,
                                        .n_experts = 16,
                                        .attention_scratch_bytes = 16 * 1024};
 
-/// By threads: 0 is the reference backend, n > 0 the CPU backend with n threads.
-inline const std::vector<std::uint32_t> kEveryBackend{0, 1, 2, 3};
+/// By threads: 0 is the reference backend, n > 0 the CPU backend with n threads. From kForced on:
+/// the CPU backend with two threads and that SIMD path, of those the CPU has.
+inline constexpr std::uint32_t kForced = 100;
+inline const std::vector<std::uint32_t> kEveryBackend = [] {
+  std::vector<std::uint32_t> every{0, 1, 2, 3};
+  for (const SimdPath path : kSimdPaths)
+    if (cpu_has(path)) every.push_back(kForced + static_cast<std::uint32_t>(path));
+  return every;
+}();
+
+/// How many gates such a backend has.
+constexpr std::uint32_t gates_of(std::uint32_t threads) {
+  return threads >= kForced ? 2 : std::max(threads, 1u);
+}
 
 /// Lifetime: neither copied nor moved; the backend's gates point into the table.
 struct Rig {

@@ -1,0 +1,88 @@
+#include "kernels/cpu/row_kernels.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/cpu/avx2/attention.hpp"
+#include "kernels/cpu/avx2/dequantize.hpp"
+#include "kernels/cpu/avx2/rows.hpp"
+#include "kernels/cpu/avx512/rows.hpp"
+#include "kernels/cpu/scalar_rows.hpp"
+#include "kernels/quant/dequantize.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::array<std::string_view, std::size(kSimdPaths)> kNames = {"scalar", "avx2", "avx512"};
+
+constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
+                             .dot_group = scalar::dot_group,
+                             .rms_norm_row = scalar::rms_norm_row,
+                             .swiglu = scalar::swiglu,
+                             .add_scaled = scalar::add_scaled,
+                             .rope_head = scalar::rope_head,
+                             .store_kv = scalar::store_kv,
+                             .attend = scalar::attend,
+                             .merge = scalar::merge};
+
+constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
+                           .dot_group = avx2::dot_group,
+                           .rms_norm_row = avx2::rms_norm_row,
+                           .swiglu = avx2::swiglu,
+                           .add_scaled = avx2::add_scaled,
+                           .rope_head = avx2::rope_head,
+                           .store_kv = avx2::store_kv,
+                           .attend = avx2::attend,
+                           .merge = avx2::merge};
+
+/// Dots are where a step's time goes; the rest is AVX2's.
+constexpr RowKernels kAvx512 = [] {
+  RowKernels kernels = kAvx2;
+  kernels.dot_group = avx512::dot_group;
+  return kernels;
+}();
+
+}  // namespace
+
+std::string_view name(SimdPath path) {
+  return kNames[static_cast<std::size_t>(path)];
+}
+
+std::optional<SimdPath> simd_path_from_name(std::string_view text) {
+  const auto* found = std::ranges::find(kNames, text);
+  if (found == kNames.end()) return std::nullopt;
+  return kSimdPaths[found - kNames.begin()];
+}
+
+bool cpu_has(SimdPath path) {
+  switch (path) {
+    case SimdPath::Scalar:
+      return true;
+    case SimdPath::Avx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+             __builtin_cpu_supports("f16c");
+    case SimdPath::Avx512:
+      return cpu_has(SimdPath::Avx2) && __builtin_cpu_supports("avx512f") &&
+             __builtin_cpu_supports("avx512dq");
+  }
+  return false;
+}
+
+SimdPath best_simd_path() {
+  if (cpu_has(SimdPath::Avx512)) return SimdPath::Avx512;
+  return cpu_has(SimdPath::Avx2) ? SimdPath::Avx2 : SimdPath::Scalar;
+}
+
+const RowKernels& row_kernels(SimdPath path) {
+  switch (path) {
+    case SimdPath::Scalar:
+      return kScalar;
+    case SimdPath::Avx2:
+      return kAvx2;
+    case SimdPath::Avx512:
+      return kAvx512;
+  }
+  return kScalar;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,75 @@
+/// The inner loops of the CPU backend: one set of functions for each SIMD path.
+///
+/// Every set gives the same bits (kernels/README.md, *Numerics*), so a path is chosen by what the
+/// CPU has and never by what is wanted. A set of a path the CPU lacks must not be called.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "kernels/numerics/attention_order.hpp"
+#include "kernels/op_args.hpp"
+
+namespace leasehold {
+
+enum class SimdPath : std::uint8_t { Scalar, Avx2, Avx512 };
+inline constexpr SimdPath kSimdPaths[] = {SimdPath::Scalar, SimdPath::Avx2, SimdPath::Avx512};
+
+/// "scalar", "avx2", "avx512"
+std::string_view name(SimdPath path);
+std::optional<SimdPath> simd_path_from_name(std::string_view text);
+
+bool cpu_has(SimdPath path);
+/// The widest the CPU has.
+SimdPath best_simd_path();
+
+/// Batch rows a dot may be given at once.
+inline constexpr std::uint32_t kDotGroup = 8;
+
+struct NormRow {
+  const float* x;       // [width]
+  const float* weight;  // [width]
+  float* out;           // [width]; may be x
+  std::uint32_t width;
+  float epsilon;
+};
+
+inline constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / KvLayout::kBlockTokens;
+
+/// One row and head against up to 256 positions.
+struct Partition {
+  const float* q;  // [head_dim]
+  std::uint32_t head_dim;
+  float scale;
+  KvType type;
+  std::uint32_t n_positions;                  // 1 … kPartitionPositions
+  const std::byte* keys[kPartitionBlocks];    // each [kBlockTokens, head_dim] of `type`
+  const std::byte* values[kPartitionBlocks];  // likewise
+};
+
+struct RowKernels {
+  /// As kernels/quant has it.
+  void (*dequantize_row)(TensorType type, const std::byte* source, float* out, std::size_t n);
+  /// out[r] = w·x[r] for n_rows (1 … kDotGroup) rows x[r] of n elements.
+  void (*dot_group)(const float* w, const float* const* x, std::uint32_t n_rows, std::size_t n,
+                    float* out);
+  void (*rms_norm_row)(const NormRow& row);
+  /// gate[i] = silu(gate[i])·up[i]
+  void (*swiglu)(float* gate, const float* up, std::size_t n);
+  /// out[i] = fma(weight, x[i], out[i])
+  void (*add_scaled)(float weight, const float* x, float* out, std::size_t n);
+  /// Turns one head [head_dim] by its row's angles [rope_dim/2, 2].
+  void (*rope_head)(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style);
+  /// Keys or values into a block, narrowed to its type.
+  void (*store_kv)(KvType type, const float* values, std::byte* to, std::size_t n);
+  /// Fills partial[partial_floats(head_dim)].
+  void (*attend)(const Partition& partition, float* partial);
+  /// merge_partials of partials[count, partial_floats(head_dim)] into out[head_dim].
+  void (*merge)(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out);
+};
+
+const RowKernels& row_kernels(SimdPath path);
+
+}  // namespace leasehold

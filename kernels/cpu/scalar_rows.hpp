@@ -1,0 +1,18 @@
+/// The inner loops in plain C++, for CPUs without AVX2. What each does: RowKernels.
+#pragma once
+
+#include "kernels/cpu/row_kernels.hpp"
+
+namespace leasehold::scalar {
+
+void dot_group(const float* w, const float* const* x, std::uint32_t n_rows, std::size_t n,
+               float* out);
+void rms_norm_row(const NormRow& row);
+void swiglu(float* gate, const float* up, std::size_t n);
+void add_scaled(float weight, const float* x, float* out, std::size_t n);
+void rope_head(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style);
+void store_kv(KvType type, const float* values, std::byte* to, std::size_t n);
+void attend(const Partition& partition, float* partial);
+void merge(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out);
+
+}  // namespace leasehold::scalar
