@@ -11,7 +11,8 @@
 
 namespace leasehold {
 
-/// The types we compute with. Values are GGUF's own numbers.
+/// The types we compute with. Values are GGUF's own numbers, and so are the names.
+// NOLINTBEGIN(readability-identifier-naming)
 enum class TensorType : std::uint32_t {
   F32 = 0,
   F16 = 1,
@@ -27,6 +28,7 @@ enum class TensorType : std::uint32_t {
   Q6_K = 14,
   BF16 = 30,
 };
+// NOLINTEND(readability-identifier-naming)
 
 /// A row is a whole number of blocks: `elements` numbers stored in `size_bytes`.
 struct BlockShape {

@@ -9,6 +9,7 @@
 
 #include "tests/support/places.hpp"
 #include "tests/support/plain_model.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
 
 namespace leasehold::testing {
 namespace {

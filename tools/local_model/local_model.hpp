@@ -13,7 +13,7 @@
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/model/config.hpp"
-#include "worker/model/tokenizer.hpp"
+#include "worker/tokenizer/token_id.hpp"
 
 namespace leasehold {
 

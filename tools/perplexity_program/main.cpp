@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 
 #include "common/version.hpp"
@@ -74,8 +73,9 @@ int main(int argc, char** argv) {
   }
   const Result<TextScore> score = measure(options);
   if (!score) {
-    std::cerr << cli::explain("leasehold-perplexity", score.error()) << '\n';
-    return exit_code(score.error().code);
+    const Error& error = score.error();
+    fmt::print(stderr, "leasehold-perplexity: {} ({})\n", error.detail, name(error.code));
+    return exit_code(error.code);
   }
   fmt::print("tokens      {}\nperplexity  {:.4f}\n", score->scored, score->perplexity());
   if (!options.measure.reference_path.empty())

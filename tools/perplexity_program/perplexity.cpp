@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "worker/tokenizer/tokenizer.hpp"
+
 namespace leasehold {
 namespace {
 

@@ -13,8 +13,6 @@
 namespace leasehold::avx2 {
 namespace {
 
-constexpr std::size_t kBlock = 32;  // elements of a small block
-
 /// What 16 elements have in common: x = scale·q - min.
 struct Sixteen {
   float scale;
