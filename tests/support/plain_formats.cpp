@@ -75,7 +75,7 @@ Values q2_k(Bytes block) {
     for (int shift : {0, 2, 4, 6})
       for (std::size_t first : {0, 16}) {
         const double scale = half(block, 80) * (at(block, sub) % 16);
-        const double min = half(block, 82) * (at(block, sub) / 16);
+        const double min = half(block, 82) * (at(block, sub) >> 4);
         ++sub;
         for (std::size_t i = 0; i < 16; ++i)
           values.push_back(scale * (at(block, base + first + i) >> shift & 3) - min);
@@ -121,8 +121,8 @@ Scales eight_scales(Bytes packed, double d, double dmin) {
     const int first = at(packed, i), second = at(packed, i + 4), third = at(packed, i + 8);
     scales.scale[i] = d * (first % 64);
     scales.min[i] = dmin * (second % 64);
-    scales.scale[i + 4] = d * (third % 16 + first / 64 * 16);
-    scales.min[i + 4] = dmin * (third / 16 + second / 64 * 16);
+    scales.scale[i + 4] = d * (third % 16 + (first >> 6) * 16);
+    scales.min[i + 4] = dmin * ((third >> 4) + (second >> 6) * 16);
   }
   return scales;
 }
