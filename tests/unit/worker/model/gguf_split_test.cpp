@@ -61,6 +61,11 @@ std::vector<float> numbers(const GgufFile& file, const char* name) {
   return floats;
 }
 
+std::string why_refused(const std::string& path) {
+  const auto file = GgufFile::open(path);
+  return file ? "it loads" : file.error().detail;
+}
+
 void check_refused(const SplitModel& model, Errc code, const std::string& says) {
   for (const std::uint32_t from : {0u, 1u, 2u}) {
     if (!std::filesystem::exists(model.path(from))) continue;
@@ -131,17 +136,17 @@ TEST_CASE("gguf split: a part of another model is an error that names it") {
   const SplitModel model;
   SECTION("of another number of parts") {
     SplitModel::write(model.path(1), part(1).set("split.count", 4u));
-    CHECK_THAT(GgufFile::open(model.path(0)).error().detail,
+    CHECK_THAT(why_refused(model.path(0)),
                Contains(model.path(1) + ": says it is part 2 of 4, not 2 of 3"));
   }
   SECTION("out of order") {
     SplitModel::write(model.path(1), part(2));
-    CHECK_THAT(GgufFile::open(model.path(0)).error().detail,
+    CHECK_THAT(why_refused(model.path(0)),
                Contains(model.path(1) + ": says it is part 3 of 3, not 2 of 3"));
   }
   SECTION("no part of anything") {
     SplitModel::write(model.path(2), tiny_llama());
-    CHECK_THAT(GgufFile::open(model.path(0)).error().detail, Contains(model.path(2)));
+    CHECK_THAT(why_refused(model.path(0)), Contains(model.path(2)));
   }
   SECTION("with a tensor that is in another part too") {
     SplitModel::write(model.path(2), part(2).vector("a", {1}));
@@ -156,11 +161,9 @@ TEST_CASE("gguf split: a part of another model is an error that names it") {
 TEST_CASE("gguf split: a part under a name that does not lead to the others is refused") {
   const SplitModel model;
   SplitModel::write(model.other("mine.gguf"), part(1));
-  CHECK_THAT(GgufFile::open(model.other("mine.gguf")).error().detail,
-             Contains("must end with -00002-of-00003.gguf"));
+  CHECK_THAT(why_refused(model.other("mine.gguf")), Contains("must end with -00002-of-00003.gguf"));
   SplitModel::write(model.other("mine.gguf"), part(1).set("split.no", 7u));
-  CHECK_THAT(GgufFile::open(model.other("mine.gguf")).error().detail,
-             Contains("split.no is 7 of 3 parts"));
+  CHECK_THAT(why_refused(model.other("mine.gguf")), Contains("split.no is 7 of 3 parts"));
   SplitModel::write(model.other("mine.gguf"), part(0).set("split.count", 5000u));
   CHECK(GgufFile::open(model.other("mine.gguf")).error().code == Errc::UnsupportedModel);
 }

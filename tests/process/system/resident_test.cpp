@@ -1,0 +1,86 @@
+/// What a worker takes up: the weights as they are in the file, once for all
+/// workers, and little beside them.
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "tests/support/system.hpp"
+#include "tools/make_model/write_model.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint32_t kSequences = 2;
+
+/// The number behind `field` in a file of /proc that has one "Field: number" a
+/// line.
+std::uint64_t field(pid_t pid, const std::string &file,
+                    const std::string &field) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(field + ":"))
+      return std::stoull(line.substr(field.size() + 1));
+  FAIL("no " << field << " in " << file);
+  return 0;
+}
+
+std::uint64_t resident_bytes(pid_t pid) {
+  return field(pid, "status", "VmRSS") * 1024;
+}
+
+/// 94 MB in Q4_0: in floats it would be 670 MB, and even a second copy as it is
+/// would be more than what a worker may have beside the weights. Half of it is
+/// a vocabulary of a usual size today.
+make_model::ModelRequest wide_vocabulary() {
+  return {.shape = {.layers = 5,
+                    .embd = 768,
+                    .heads = 12,
+                    .kv_heads = 4,
+                    .ffn = 3072,
+                    .vocab = 151'936,
+                    .context = 4096,
+                    .tied = true},
+          .type = TensorType::Q4_0,
+          .seed = 5,
+          .parts = 3};
+}
+
+} // namespace
+
+TEST_CASE("resident: a worker holds the weights as they are in the file, and "
+          "the next one shares") {
+  const auto request = wide_vocabulary();
+  System system({.worker_arguments = {},
+                 .start_worker = false,
+                 .model_name = "m-00002-of-00003.gguf"});
+  const auto written = make_model::write_model(
+      request, system.directory() / "m.gguf", [](auto, auto) {});
+  REQUIRE(written.has_value());
+  const std::uint64_t file_bytes = *written;
+  REQUIRE(file_bytes > 67 * kMiB);
+
+  system.start_worker("w1");
+  REQUIRE(eventually([&] { return system.worker_is_ready("w1"); }));
+  CHECK(field(system.worker("w1").pid(), "io", "rchar") > file_bytes * 9 / 10);
+  for (const char *tenant : {"ann", "bob"})
+    system.admit(tenant);
+  const auto first = system.start_tenant({.tenant = "ann", .max_tokens = 6});
+  const auto second = system.start_tenant({.tenant = "bob", .max_tokens = 6});
+  CHECK(first->finish() == 0);
+  CHECK(second->finish() == 0);
+  CHECK(first->record().tokens == second->record().tokens);
+
+  const std::uint64_t allowed = file_bytes + file_bytes * 3 / 100 + 64 * kMiB;
+  const std::uint64_t resident = resident_bytes(system.worker("w1").pid());
+  INFO("file " << file_bytes << " resident " << resident);
+  CHECK(resident <= allowed + kSequences * 4 * kMiB);
+
+  // Metadata is read through a mapping, so what read() brought is what was
+  // loaded.
+  system.start_worker("w2");
+  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+  CHECK(field(system.worker("w2").pid(), "io", "rchar") < 4 * kMiB);
+  CHECK(resident_bytes(system.worker("w2").pid()) <= allowed);
+}
+
+} // namespace leasehold::testing
