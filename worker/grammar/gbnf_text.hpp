@@ -1,0 +1,58 @@
+/// The text of a grammar as its reader goes through it: blanks, names, characters, places.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/result.hpp"
+
+namespace leasehold {
+
+struct Repetition {
+  std::uint32_t least = 0;
+  std::optional<std::uint32_t> most;  ///< Nothing: any number.
+};
+
+/// BadRequest naming the place of the first byte that is not UTF-8.
+Result<void> check_utf8(std::string_view text);
+
+/// Over whole UTF-8. Lifetime: the text outlives it.
+class GbnfText {
+ public:
+  explicit GbnfText(std::string_view text) : text_(text) {}
+
+  std::size_t position() const { return at_; }
+  bool at_end() const { return at_ == text_.size(); }
+  bool at_newline() const { return looks_at('\n') || looks_at("\r\n"); }
+  bool looks_at(char c) const { return !at_end() && text_[at_] == c; }
+  bool looks_at(std::string_view what) const { return rest().starts_with(what); }
+
+  /// True when it was there.
+  bool take(std::string_view what);
+  /// Letters, digits, '-' and '_'; empty when there is none.
+  std::string_view take_name();
+  /// One character or one escape. Not at the end.
+  Result<std::uint32_t> take_character();
+  /// What follows a '{', with the '}'.
+  Result<Repetition> take_repetition();
+
+  void skip_blanks();
+  /// Blanks and comments, and newlines too if `newlines`.
+  void skip(bool newlines);
+
+  std::unexpected<Error> error(const std::string& what) const { return error_at(at_, what); }
+  /// "grammar, line 2 column 5: …", columns in characters.
+  std::unexpected<Error> error_at(std::size_t position, const std::string& what) const;
+
+ private:
+  std::string_view rest() const { return text_.substr(at_); }
+  Result<std::uint32_t> take_escape();
+  Result<std::uint32_t> take_number();
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace leasehold
