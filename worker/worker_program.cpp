@@ -185,7 +185,7 @@ Result<void> WorkerProgram::build_engine() {
                     .observer = this,
                     .clock = &clock_,
                     .broker_away = &broker_->is_away(),
-                    .is_end = [this](TokenId token) { return model_.tokenizer.is_end(token); }});
+                    .tokenizer = &model_.tokenizer});
   weights_source_ = std::make_unique<WeightsSource>(
       model_.file, model_.config, model_.plan,
       WeightsSource::Parts{.broker = &broker_->link(),

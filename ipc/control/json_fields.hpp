@@ -4,6 +4,7 @@
 ///     fields.field("tenant", m.tenant);
 ///     fields.field("weight", m.weight, Between<std::uint32_t>{1, 1000});
 ///     fields.field("uid", m.uid);                    // a std::optional may be missing
+///     fields.with_default("stop", m.stop, {});       // so may this; left out when it is as usual
 ///   };
 ///   Json j = write_fields(message, kFields);
 ///   Result<Message> m = read_fields<Message>(j, kFields);
@@ -181,6 +182,10 @@ class FieldWriter {
   void field(const char* key, const std::optional<T>& value, Rule...) {
     if (value) json_[key] = to_field(*value);
   }
+  template <class T, class... Rule>
+  void with_default(const char* key, const T& value, const T& usual, Rule...) {
+    if (value != usual) json_[key] = to_field(value);
+  }
   template <class Object, class Describe>
   void object(const char* key, const Object& value, Describe describe) {
     FieldWriter inner;
@@ -209,6 +214,13 @@ class FieldReader {
     if (problem_) return;
     const nlohmann::json* found = find(key);
     if (found) note(key, found, from_field(*found, value.emplace(), rule...));
+  }
+  /// May be missing, and then stays what it is: `usual`.
+  template <class T, class... Rule>
+  void with_default(const char* key, T& value, const T&, Rule... rule) {
+    if (problem_) return;
+    const nlohmann::json* found = find(key);
+    if (found) note(key, found, from_field(*found, value, rule...));
   }
   template <class Object, class Describe>
   void object(const char* key, Object& value, Describe describe) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,9 +14,47 @@
 
 namespace leasehold::wire {
 
+/// On the wire a text, or a list of texts.
+struct Texts {
+  std::vector<std::string> all;
+  bool operator==(const Texts&) const = default;
+};
+
+/// On the wire an object: token ids, written as text, and what is added to their logits.
+struct TokenBiases {
+  std::map<std::int32_t, float> by_token;
+  bool operator==(const TokenBiases&) const = default;
+};
+
+/// On the wire {"type": "text" | "json_object" | "json_schema"}, the last with
+/// {"json_schema": {"schema": …}}: an object, whose members then lose their order, or that object
+/// written as text, which keeps it.
+struct ResponseFormat {
+  std::string type = "text";
+  std::string schema;  ///< JSON.
+  bool operator==(const ResponseFormat&) const = default;
+};
+
+/// Names and meanings are those of OpenAI's API where it has one. Every field but the first two may
+/// be missing. Ranges are the worker's to check (worker/sampling/params.hpp).
 struct Sampling {
   float temperature = 0.0f;  ///< 0 is greedy; 0 … 100, finite.
   std::uint64_t seed = 0;
+  std::uint32_t top_k = 0;  ///< 0: all.
+  float top_p = 1.0f;
+  float min_p = 0.0f;
+  float typical_p = 1.0f;
+  float repetition_penalty = 1.0f;
+  float presence_penalty = 0.0f;
+  float frequency_penalty = 0.0f;
+  std::uint32_t penalty_window = 0;  ///< 0: all tokens.
+  TokenBiases logit_bias;
+  bool logprobs = false;
+  std::uint32_t top_logprobs = 0;  ///< With `logprobs` only.
+  Texts stop;
+  std::vector<std::int32_t> stop_token_ids;
+  ResponseFormat response_format;
+  std::string grammar;  ///< GBNF; not with a response_format.
   Json to_json() const;
   static Result<Sampling> from_json(const Json& json);
 };
@@ -45,12 +84,20 @@ struct Generating {
   static Result<Generating> from_json(const Json& json);
 };
 
+struct TokenLogprob {
+  std::int32_t token = 0;
+  float logprob = 0.0f;
+  bool operator==(const TokenLogprob&) const = default;
+};
+
 struct TokenEmitted {
   static constexpr std::string_view kMethod = "token";
   RequestId request;
   std::int32_t token = 0;
-  std::uint32_t position = 0;  ///< 0 is the first emitted token of the request.
-  std::string text;            ///< Whole UTF-8 characters; may be empty.
+  std::uint32_t position = 0;              ///< 0 is the first emitted token of the request.
+  std::string text;                        ///< Whole UTF-8 characters; may be empty.
+  std::optional<float> logprob;            ///< When asked for, as the next.
+  std::vector<TokenLogprob> top_logprobs;  ///< Most likely first.
   Json to_json() const;
   static Result<TokenEmitted> from_json(const Json& json);
 };
@@ -64,6 +111,7 @@ struct RequestCompleted {
   std::string scope;             ///< "tenant" or "engine", with Revoked.
   std::string revoke_reason;     ///< "operator" …, with Revoked.
   std::string detail;
+  std::string text;  ///< What was held back of the text until nothing could follow.
   Json to_json() const;
   static Result<RequestCompleted> from_json(const Json& json);
 };

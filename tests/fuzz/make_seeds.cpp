@@ -86,11 +86,22 @@ void write_record() {
                   .max_context = kContext,
                   .request = "acme/r-1",
                   .prompt_tokens = 3,
-                  .max_emitted_tokens = 9};
+                  .max_emitted_tokens = 9,
+                  .top_p = 0.5f,
+                  .typical_p = 1.0f,
+                  .repetition_penalty = 1.0f,
+                  .top_logprobs = kNoLogprobs};
+  const std::vector<std::byte> lists =
+      pack_sampling_lists({.logit_bias = {{3, 1.0f}},
+                           .stop_tokens = {4},
+                           .stop = {"END"},
+                           .grammar = {GrammarKind::Gbnf, "root ::= \"x\""}});
+  head.lists_bytes = static_cast<std::uint32_t>(lists.size());
   const RecordSlot slot{.committed = 4, .tokens = 5, .blocks = 1, .number = 2};
   std::string record(record_size_bytes(kContext), '\0');
   record.replace(0, sizeof(head), image(head));
   record.replace(kSlotsOffset, sizeof(slot), image(slot));
+  record.append(reinterpret_cast<const char*>(lists.data()), lists.size());
   write_seed("record_fuzz", "two-commits", image(std::uint8_t{1}) + record);  // signed when read
 }
 
@@ -106,10 +117,27 @@ void write_chats() {
 
 }  // namespace
 
+/// One byte says which notation, and how many of the rest are the text; then what is tried on it.
+void write_grammars() {
+  const auto seed = [](const std::string& name, char kind, const std::string& text) {
+    write_seed("grammar_fuzz", name, image(kind) + text);
+  };
+  seed("gbnf", 0,
+       "root ::= item (\",\" item){0,3} # all\nitem ::= [a-c^\\x41é]+ | \"x\\n\" | (\".\"?)*");
+  seed("recursion", 0, "root ::= e\ne ::= t (\"+\" e)?\nt ::= [0-9]{1,3} | \"(\" e \")\"");
+  seed("schema", 1,
+       R"s({"type":"object","properties":{"a":{"type":"integer","minimum":-3,"maximum":120},
+    "b":{"anyOf":[{"$ref":"#"},{"type":["string","null"],"pattern":"^[a-z]{2}(x|\\d)*$"}]}},"required":["a"],
+    "additionalProperties":{"type":"array","prefixItems":[{"const":1}],"items":{"format":"date-time"},
+    "minItems":1,"maxItems":3}})s");
+  seed("literals", 1, R"({"enum":["a",1,{"k":[null,true]}],"$defs":{"x":{"maxLength":4}}})");
+}
+
 TEST_CASE("seeds of the fuzz targets", "[.][seeds]") {
   write_lines();
   write_models();
   write_segments();
   write_record();
   write_chats();
+  write_grammars();
 }

@@ -20,6 +20,9 @@ T& at(std::vector<std::byte>& bytes, std::uint64_t offset) {
 
 void sign(std::vector<std::byte>& bytes) {
   auto& head = at<RecordHead>(bytes, 0);
+  const std::uint64_t lists =
+      std::min<std::uint64_t>(head.lists_bytes, bytes.size() - record_size_bytes(kContext));
+  head.lists_checksum = Checksum::of(bytes.data() + record_size_bytes(kContext), lists);
   head.checksum = head_checksum(head);
   for (const std::uint64_t i : {0, 1}) {
     auto& slot = at<RecordSlot>(bytes, kSlotsOffset + i * kCacheLineBytes);
@@ -37,6 +40,7 @@ void check_promises(const SequenceRecord& record) {
   fuzz::check(record.committed <= record.tokens.size());
   fuzz::check(record.committed <= record.blocks.size() * KvLayout::kBlockTokens);
   fuzz::check(!record.request.value.empty());
+  fuzz::check(check_sampling(record.sampling).has_value());
 }
 
 }  // namespace

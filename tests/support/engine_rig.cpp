@@ -71,7 +71,7 @@ void EngineRig::load_model() {
                     .observer = this,
                     .clock = &clock_,
                     .broker_away = &broker_away_,
-                    .is_end = [this](TokenId token) { return tokenizer_->is_end(token); }});
+                    .tokenizer = tokenizer_.get()});
   engine_->bind_weights(map_weights());
 }
 

@@ -41,6 +41,7 @@ Result<void> note_event(TenantRecord& record, const Json& line) {
                                   .after_tokens = line.at("emitted_tokens").get<std::uint32_t>()});
   } else if (event == "completed") {
     record.completed = line.at("reason").get<std::string>();
+    record.text += line.value("text", std::string());
   } else if (event == "failed") {
     record.failed = fmt::format("{}: {}", line.at("code").get<std::string>(),
                                 line.at("detail").get<std::string>());

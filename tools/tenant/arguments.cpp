@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <fstream>
 #include <sstream>
 
 #include "common/random.hpp"
@@ -15,9 +16,21 @@ namespace {
 struct CommandLine {
   CLI::App app{"Runs one prompt under a lease and streams the answer.", "leasehold-tenant"};
   std::string socket, tenant, worker, request_id, output = "text", prompt;
+  std::string schema_file, grammar_file;
+  bool json = false;
   CLI::Option* prompt_option = nullptr;
+  CLI::Option* logprobs_option = nullptr;
   SessionConfig config;
 };
+
+Result<std::string> read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || text.str().empty())
+    return fail(Errc::FileNotFound, fmt::format("{}: cannot be read, or is empty", path));
+  return text.str();
+}
 
 void describe_lease(CommandLine& line) {
   line.app.set_version_flag("--version", "leasehold-tenant " + std::string(version()));
@@ -32,6 +45,43 @@ void describe_lease(CommandLine& line) {
                     "When the lease is taken back, go on under a fresh one");
 }
 
+void describe_sampling(CommandLine& line) {
+  wire::Sampling& sampling = line.config.request.sampling;
+  const auto add = [&line](const char* name, auto& value, const char* what, double low,
+                           double high) {
+    line.app.add_option(name, value, what)->check(CLI::Range(low, high));
+  };
+  add("--top-k", sampling.top_k, "Only the so many most likely tokens; 0: all", 0, 1 << 30);
+  add("--top-p", sampling.top_p, "Only the most likely tokens up to this share", 0, 1);
+  add("--min-p", sampling.min_p, "Only tokens this likely, against the most likely one", 0, 1);
+  add("--typical-p", sampling.typical_p, "Only the most typical tokens up to this share", 0, 1);
+  add("--repetition-penalty", sampling.repetition_penalty, "1 is none", 0.01, 100);
+  add("--presence-penalty", sampling.presence_penalty, "Off the logit of what was emitted", -2, 2);
+  add("--frequency-penalty", sampling.frequency_penalty, "The same, each time it was", -2, 2);
+  line.app.add_option("--stop", sampling.stop.all, "End before this text; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  line.logprobs_option = line.app
+                             .add_option("--logprobs", sampling.top_logprobs,
+                                         "Log probabilities (-o json), and of so many other tokens")
+                             ->check(CLI::Range(0, 20));
+  auto* shape = line.app.add_option_group("shape", "What the text must be");
+  shape->add_flag("--json", line.json, "A JSON object");
+  shape->add_option("--json-schema", line.schema_file, "JSON valid under the schema in this file");
+  shape->add_option("--grammar", line.grammar_file, "What the GBNF grammar in this file says");
+  shape->require_option(0, 1);
+}
+
+/// What the command line names by file, or by the number of times it says something.
+Result<void> complete_sampling(const CommandLine& line, wire::Sampling& sampling) {
+  sampling.logprobs = line.logprobs_option->count() > 0;
+  if (line.json) sampling.response_format.type = "json_object";
+  if (!line.grammar_file.empty()) sampling.grammar = TRY(read_text(line.grammar_file));
+  if (line.schema_file.empty()) return {};
+  sampling.response_format = {.type = "json_schema", .schema = TRY(read_text(line.schema_file))};
+  return {};
+}
+
 void describe_request(CommandLine& line) {
   wire::Generate& request = line.config.request;
   line.prompt_option = line.app.add_option("--prompt", line.prompt, "Default: read from stdin");
@@ -42,6 +92,7 @@ void describe_request(CommandLine& line) {
   line.app.add_option("--seed", request.sampling.seed,
                       "Chance depends on it and the position only");
   line.app.add_flag("--ignore-eos", request.ignore_eos, "Go on to --max-tokens");
+  describe_sampling(line);
   line.app.add_option("--request-id", line.request_id, "Minted when not given");
   line.app.add_option("-o,--output", line.output, "text, or json: one object per line")
       ->check(CLI::IsMember({"text", "json"}));
@@ -56,10 +107,14 @@ Result<Arguments> understand(const CommandLine& line) {
   config.request.request_id =
       TRY(RequestId::parse(line.request_id.empty() ? mint_request_id() : line.request_id));
   if (!arguments.prompt_from_stdin) config.request.prompt = line.prompt;
+  const wire::Sampling& sampling = config.request.sampling;
   // A range check lets "nan" through, for it is on neither side of a bound.
-  if (!std::isfinite(config.request.sampling.temperature)) {
-    return fail(Errc::BadRequest, "--temperature must be a number");
+  for (const float value :
+       {sampling.temperature, sampling.top_p, sampling.min_p, sampling.typical_p,
+        sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty}) {
+    if (!std::isfinite(value)) return fail(Errc::BadRequest, "\"nan\" is no number to sample by");
   }
+  TRY(complete_sampling(line, config.request.sampling));
   if (!line.worker.empty()) config.worker = TRY(TenantId::parse(line.worker)).value;
   if (!line.socket.empty()) arguments.socket = line.socket;
   return arguments;

@@ -28,11 +28,17 @@ struct AsJson {
             {"prompt_tokens", event.prompt_tokens}};
   }
   Json operator()(const TokenArrived& event) const {
-    return {{"event", "token"},
-            {"lease", to_string(event.lease)},
-            {"position", event.token.position},
-            {"token", event.token.token},
-            {"text", event.token.text}};
+    Json json{{"event", "token"},
+              {"lease", to_string(event.lease)},
+              {"position", event.token.position},
+              {"token", event.token.token},
+              {"text", event.token.text}};
+    if (!event.token.logprob) return json;
+    json["logprob"] = *event.token.logprob;
+    json["top_logprobs"] = Json::array();
+    for (const wire::TokenLogprob& top : event.token.top_logprobs)
+      json["top_logprobs"].push_back({{"token", top.token}, {"logprob", top.logprob}});
+    return json;
   }
   Json operator()(const Interrupted& event) const {
     return {{"event", "revoked"},
@@ -65,6 +71,7 @@ struct AsJson {
                 {"reason", event.reason},
                 {"emitted_tokens", event.delivered_tokens}};
       if (!event.note.empty()) json["note"] = event.note;
+      if (!event.text.empty()) json["text"] = event.text;
       return json;
     }
     return {{"event", "failed"},
@@ -96,6 +103,7 @@ struct AsText {
                        event.error.detail));
   }
   void operator()(const Ended& event) const {
+    out << event.text;
     if (event.delivered_tokens > 0) out << std::endl;
     if (event.error) notes << cli::explain(kProgram, *event.error) << std::endl;
     if (!event.note.empty()) remark(event.note);

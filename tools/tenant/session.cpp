@@ -129,7 +129,9 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   }
   completed.emitted_tokens = ledger_.size();
   const auto error = error_of(completed);
-  if (!error) return finish({.reason = completed.reason, .note = completed.detail});
+  if (!error) {
+    return finish({.reason = completed.reason, .note = completed.detail, .text = completed.text});
+  }
   if (completed.lease) {
     holder_->stop_renewing();
     observer_(Interrupted{.completed = completed, .delivered_tokens = ledger_.size()});

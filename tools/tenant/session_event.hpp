@@ -59,6 +59,7 @@ struct Ended {
   std::string reason;          ///< The worker's word, e.g. "MaxTokensReached"; empty with `error`.
   std::uint32_t delivered_tokens = 0;
   std::string note;  ///< What else the worker said about an end that is no error.
+  std::string text;  ///< The end of the text, held back until nothing could follow.
 };
 
 using SessionEvent = std::variant<Acquired, Submitted, TokenArrived, Interrupted, Rebound, Retrying,

@@ -6,7 +6,7 @@
 
 #include "common/fault_point.hpp"
 #include "worker/engine/lease_time.hpp"
-#include "worker/engine/sampler.hpp"
+#include "worker/engine/token_rules.hpp"
 
 namespace leasehold {
 namespace {
@@ -16,6 +16,7 @@ SchedulerLimits completed(SchedulerLimits limits, const ModelConfig& model,
   limits.max_context = model.n_context;
   limits.tokens_per_block = KvLayout::kBlockTokens;
   limits.record_blocks = record_block_count(model.n_context, block_size_bytes);
+  limits.block_size_bytes = block_size_bytes;
   return limits;
 }
 
@@ -103,11 +104,14 @@ Result<void> Engine::submit(PromptRequest request) {
   const auto is_unknown = [this](TokenId token) {
     return token < 0 || static_cast<std::uint32_t>(token) >= config_.model.n_vocab;
   };
+  const auto is_biased_unknown = [&](const LogitBias& bias) { return is_unknown(bias.token); };
   if (std::ranges::any_of(request.prompt, is_unknown) ||
-      std::ranges::any_of(request.emitted, is_unknown)) {
+      std::ranges::any_of(request.emitted, is_unknown) ||
+      std::ranges::any_of(request.sampling.logit_bias, is_biased_unknown)) {
     return fail(Errc::BadRequest,
                 fmt::format("token ids go from 0 to {}", config_.model.n_vocab - 1));
   }
+  if (request.constraint) TRY(TokenRules::create(request, *parts_.tokenizer));
   return scheduler_.submit(std::move(request));
 }
 
@@ -203,21 +207,47 @@ void Engine::add_parts(StepPlan& plan, StepBatch& batch) {
 // ----------------------------------------------------------------------------------------- commit
 
 void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live) {
-  sampled_.assign(plan.parts.size(), std::nullopt);
+  drawn_.assign(plan.parts.size(), std::nullopt);
   last_logits_.clear();
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
     const auto logits = batch.logit_index(i);
     if (!logits || (live >> i & 1) == 0) continue;
-    const Sequence& sequence = *plan.parts[i].sequence;
-    sampled_[i] =
-        sample(transformer_.logits(*logits), sequence.request.sampling, sequence.emitted());
+    Sequence& sequence = *plan.parts[i].sequence;
+    drawn_[i] = draw(sequence, transformer_.logits(*logits));
     last_logits_[sequence.request.request] = *logits;
   }
 }
 
+Result<DrawnToken> Engine::draw(Sequence& sequence, std::span<const float> logits) {
+  TokenRules& rules = *TRY(rules_of(sequence));
+  // A text that was complete when it came here: its last token was told, its end was not.
+  if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
+  const TokenMask* allowed = TRY(rules.allowed());
+  DrawnToken drawn;
+  drawn.sampled = TRY(sample({.logits = logits,
+                              .params = &sequence.request.sampling,
+                              .history = sequence.tokens,
+                              .position = sequence.emitted(),
+                              .allowed = allowed},
+                             sampler_scratch_));
+  drawn.ends = rules.ends_before(drawn.sampled.token);
+  drawn.is_text = !drawn.ends;
+  return drawn;
+}
+
+Result<TokenRules*> Engine::rules_of(Sequence& sequence) const {
+  if (!sequence.rules) {
+    sequence.rules =
+        std::make_shared<TokenRules>(TRY(TokenRules::create(sequence.request, *parts_.tokenizer)));
+  }
+  return sequence.rules.get();
+}
+
+/// What the sequence record is to hold: tokens of the text.
 std::optional<TokenId> Engine::next_token(std::uint32_t part) const {
-  const auto& sampled = sampled_[part];
-  return sampled && sampled->has_value() ? std::optional(**sampled) : std::nullopt;
+  const auto& drawn = drawn_[part];
+  if (!drawn || !drawn->has_value() || !(*drawn)->is_text) return std::nullopt;
+  return (*drawn)->sampled.token;
 }
 
 SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
@@ -262,12 +292,17 @@ void Engine::forget_scratch() {
 }
 
 void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
-  if (sampled_[index] && !sampled_[index]->has_value()) {
-    return scheduler_.end_sequence(*part.sequence, {.reason = CompletionReason::EngineError,
-                                                    .error = sampled_[index]->error()});
+  auto& drawn = drawn_[index];
+  if (!drawn) return scheduler_.commit(part, std::nullopt);
+  if (!drawn->has_value()) {
+    return scheduler_.end_sequence(
+        *part.sequence, {.reason = CompletionReason::EngineError, .error = drawn->error()});
   }
-  const std::optional<TokenId> token = next_token(index);
-  scheduler_.commit(part, token, token && parts_.is_end(*token));
+  if ((*drawn)->is_text) {
+    part.sequence->rules->take((*drawn)->sampled.token);
+    (*drawn)->ends = part.sequence->rules->over();
+  }
+  scheduler_.commit(part, std::move(**drawn));
 }
 
 std::span<const float> Engine::last_logits(const RequestId& request) const {

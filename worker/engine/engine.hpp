@@ -35,7 +35,7 @@ namespace leasehold {
 struct EngineConfig {
   ModelConfig model;
   KvType kv_type = KvType::F16;
-  SchedulerLimits limits;  ///< max_context and record_blocks are filled in.
+  SchedulerLimits limits;  ///< max_context and those about records are filled in.
 };
 
 /// What one step did.
@@ -57,7 +57,7 @@ class Engine {
     const Clock* clock = nullptr;
     /// True while no broker could renew a lease. Null: there always is one.
     const std::atomic<bool>* broker_away = nullptr;
-    std::function<bool(TokenId)> is_end;  ///< Which tokens end a text.
+    const Tokenizer* tokenizer = nullptr;
   };
   Engine(const EngineConfig& config, const Parts& parts);
 
@@ -92,7 +92,8 @@ class Engine {
 
   // ---- requests
 
-  /// Errors: those of Scheduler::submit, LeaseRevoked, LeaseFenced, Draining, MissingWeight.
+  /// Errors: those of Scheduler::submit, LeaseRevoked, LeaseFenced, Draining, MissingWeight;
+  /// BadRequest for tokens of another vocabulary, and for emitted ones that are not of the grammar.
   Result<void> submit(PromptRequest request);
   Result<void> cancel(const RequestId& request) { return scheduler_.cancel(request); }
 
@@ -119,6 +120,8 @@ class Engine {
   void publish_occupants();
   void add_parts(StepPlan& plan, StepBatch& batch);
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
+  Result<DrawnToken> draw(Sequence& sequence, std::span<const float> logits);
+  Result<TokenRules*> rules_of(Sequence& sequence) const;
   std::optional<TokenId> next_token(std::uint32_t part) const;
   SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
   /// Returns the positions each committed sequence has in its cache now.
@@ -137,7 +140,8 @@ class Engine {
   Scheduler scheduler_;
   std::optional<Weights> weights_;
   std::uint64_t step_ = 0;
-  std::vector<std::optional<Result<TokenId>>> sampled_;  // per part of the running step
+  std::vector<std::optional<Result<DrawnToken>>> drawn_;  // per part of the running step
+  SamplerScratch sampler_scratch_;
   std::map<RequestId, std::uint32_t> last_logits_;
 };
 

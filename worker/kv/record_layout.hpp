@@ -14,10 +14,11 @@
 namespace leasehold {
 
 inline constexpr std::uint64_t kRecordMagic = 0x4452'4345'5251'4553;
-inline constexpr std::uint32_t kRecordVersion = 1;
+inline constexpr std::uint32_t kRecordVersion = 2;
 inline constexpr std::uint64_t kSlotsOffset = 256;
 inline constexpr std::uint64_t kTokensOffset = 384;
 inline constexpr unsigned kBlockIndexBits = 24;
+inline constexpr std::uint32_t kNoLogprobs = UINT32_MAX;
 
 struct RecordHead {
   std::uint64_t magic;
@@ -29,6 +30,17 @@ struct RecordHead {
   std::uint32_t ignore_eos;
   std::uint32_t prompt_tokens;
   std::uint32_t max_emitted_tokens;
+  std::uint32_t top_k;
+  float top_p;
+  float min_p;
+  float typical_p;
+  float repetition_penalty;
+  float presence_penalty;
+  float frequency_penalty;
+  std::uint32_t penalty_window;
+  std::uint32_t top_logprobs;  // kNoLogprobs: none are asked for
+  std::uint32_t lists_bytes;   // of worker/kv/sampling_lists.hpp
+  std::uint64_t lists_checksum;
   std::uint64_t checksum;  // over everything before it
 };
 static_assert(sizeof(RecordHead) <= kSlotsOffset && std::is_trivially_copyable_v<RecordHead>);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <optional>
@@ -11,6 +12,10 @@
 
 namespace leasehold {
 namespace {
+
+std::uint32_t blocks_of(std::uint64_t bytes, std::uint64_t block_size_bytes) {
+  return static_cast<std::uint32_t>((bytes + block_size_bytes - 1) / block_size_bytes);
+}
 
 /// The address of `offset` within a record that spans blocks.
 std::byte* at(const LaunchPermit& permit, const RecordMemory& memory, std::uint64_t offset) {
@@ -40,25 +45,58 @@ Result<void> check_record_block_size(std::uint64_t block_size_bytes) {
 }
 
 std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes) {
-  return static_cast<std::uint32_t>((record_size_bytes(max_context) + block_size_bytes - 1) /
-                                    block_size_bytes);
+  return blocks_of(record_size_bytes(max_context), block_size_bytes);
+}
+
+std::uint32_t list_block_count(const SamplingParams& sampling, std::uint64_t block_size_bytes) {
+  const std::size_t bytes = sampling_lists_bytes(sampling);
+  return bytes == 0 ? 0 : blocks_of(bytes, block_size_bytes);
 }
 
 namespace {
 
+/// Bytes that may lie in several blocks.
+void write_bytes(const LaunchPermit& permit, const RecordMemory& memory, std::uint64_t offset,
+                 std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const std::uint64_t in_block = memory.block_size_bytes - offset % memory.block_size_bytes;
+    const std::size_t n = std::min<std::size_t>(bytes.size(), in_block);
+    std::memcpy(at(permit, memory, offset), bytes.data(), n);
+    bytes = bytes.subspan(n);
+    offset += n;
+  }
+}
+
+void set_sampling(RecordHead& head, const SamplingParams& sampling) {
+  head.seed = sampling.seed;
+  head.temperature = sampling.temperature;
+  head.ignore_eos = sampling.ignore_eos ? 1 : 0;
+  head.top_k = sampling.top_k;
+  head.top_p = sampling.top_p;
+  head.min_p = sampling.min_p;
+  head.typical_p = sampling.typical_p;
+  head.repetition_penalty = sampling.repetition_penalty;
+  head.presence_penalty = sampling.presence_penalty;
+  head.frequency_penalty = sampling.frequency_penalty;
+  head.penalty_window = sampling.penalty_window;
+  head.top_logprobs = sampling.top_logprobs.value_or(kNoLogprobs);
+}
+
 void open_record(const LaunchPermit& permit, const RecordMemory& memory, const Sequence& sequence,
                  std::uint32_t max_context) {
+  const std::vector<std::byte> lists = pack_sampling_lists(sequence.request.sampling);
   RecordHead head{};
   head.magic = kRecordMagic;
   head.version = kRecordVersion;
   head.max_context = max_context;
   sequence.request.request.value.copy(head.request, sizeof(head.request));
-  head.seed = sequence.request.sampling.seed;
-  head.temperature = sequence.request.sampling.temperature;
-  head.ignore_eos = sequence.request.sampling.ignore_eos ? 1 : 0;
   head.prompt_tokens = static_cast<std::uint32_t>(sequence.request.prompt.size());
   head.max_emitted_tokens = sequence.request.max_emitted_tokens;
+  set_sampling(head, sequence.request.sampling);
+  head.lists_bytes = static_cast<std::uint32_t>(lists.size());
+  head.lists_checksum = Checksum::of(lists.data(), lists.size());
   head.checksum = head_checksum(head);
+  write_bytes(permit, memory, record_size_bytes(max_context), lists);
   // Slots first: an old record's slots must not speak for a new head.
   std::memset(at(permit, memory, kSlotsOffset), 0, kTokensOffset - kSlotsOffset);
   std::memcpy(at(permit, memory, 0), &head, sizeof(head));
@@ -129,6 +167,36 @@ Result<RecordHead> read_head(std::span<const std::byte> bytes, std::uint32_t max
   return head;
 }
 
+/// Within its range, or a reader that draws by it would not do what was asked.
+Result<SamplingParams> read_sampling(const RecordHead& head, std::span<const std::byte> bytes) {
+  const std::uint64_t offset = record_size_bytes(head.max_context);
+  if (head.lists_bytes > kMaxSamplingListsBytes || head.lists_bytes > bytes.size() - offset) {
+    return fail(Errc::FileCorrupt, fmt::format("a sequence record of {} bytes has {} of sampling "
+                                               "lists",
+                                               bytes.size(), head.lists_bytes));
+  }
+  const std::span<const std::byte> lists = bytes.subspan(offset, head.lists_bytes);
+  if (Checksum::of(lists.data(), lists.size()) != head.lists_checksum)
+    return fail(Errc::FileCorrupt, "the sampling lists of a sequence record are damaged");
+  SamplingParams sampling{.temperature = head.temperature,
+                          .seed = head.seed,
+                          .ignore_eos = head.ignore_eos != 0,
+                          .top_k = head.top_k,
+                          .top_p = head.top_p,
+                          .min_p = head.min_p,
+                          .typical_p = head.typical_p,
+                          .repetition_penalty = head.repetition_penalty,
+                          .presence_penalty = head.presence_penalty,
+                          .frequency_penalty = head.frequency_penalty,
+                          .penalty_window = head.penalty_window};
+  if (head.top_logprobs != kNoLogprobs) sampling.top_logprobs = head.top_logprobs;
+  TRY(unpack_sampling_lists(lists, sampling));
+  if (const Result<void> checked = check_sampling(sampling); !checked) {
+    return fail(Errc::FileCorrupt, "in a sequence record: " + checked.error().detail);
+  }
+  return sampling;
+}
+
 bool has_plausible_counts(const RecordSlot& slot, const RecordHead& head) {
   return slot.number > 0 && slot.checksum == slot_checksum(slot) &&
          slot.tokens <= head.max_context && slot.committed <= slot.tokens &&
@@ -187,9 +255,7 @@ Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32
     return fail(Errc::FileCorrupt, "a sequence record names no request");
   }
   SequenceRecord record{.request = {std::string(request)},
-                        .sampling = {.temperature = head.temperature,
-                                     .seed = head.seed,
-                                     .ignore_eos = head.ignore_eos != 0},
+                        .sampling = TRY(read_sampling(head, bytes)),
                         .max_emitted_tokens = head.max_emitted_tokens,
                         .prompt_tokens = head.prompt_tokens,
                         .committed = slot->committed,

@@ -8,6 +8,7 @@
 ///   256  RecordSlot × 2  how far it got; written in turn, `number` last
 ///   384  u32 tokens[max_context]                       append-only
 ///   …    u64 blocks[ceil(max_context / 16)]            append-only, extent << 24 | index
+///   …    what sampling_lists.hpp packs                 written with the head; usually nothing
 ///
 /// A commit appends tokens and blocks, then fills the older slot: checksums and counts first, the
 /// number last (release). Counts say how much of the append-only arrays is meant, checksums what
@@ -24,18 +25,20 @@
 #include <vector>
 
 #include "ipc/thread_gate.hpp"
+#include "worker/kv/sampling_lists.hpp"
 #include "worker/schedule/sequence.hpp"
 
 namespace leasehold {
 
-/// Bytes a record needs for sequences of up to `max_context` positions.
+/// Bytes a record needs for sequences of up to `max_context` positions, sampling lists apart.
 std::uint64_t record_size_bytes(std::uint32_t max_context);
 
 /// UnsupportedModel for blocks too small, or too odd in size, to hold the parts of a record whole.
 Result<void> check_record_block_size(std::uint64_t block_size_bytes);
 
-/// Blocks that hold it.
+/// Blocks that hold it, and how many more the lists of `sampling` may take.
 std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes);
+std::uint32_t list_block_count(const SamplingParams& sampling, std::uint64_t block_size_bytes);
 
 /// Where the parts of one record lie. Block size is a multiple of 64.
 struct RecordMemory {

@@ -9,6 +9,7 @@
 
 #include "common/clock.hpp"
 #include "ipc/lease_word.hpp"
+#include "worker/sampling/sampler.hpp"
 #include "worker/schedule/request.hpp"
 
 namespace leasehold {
@@ -19,6 +20,7 @@ struct Token {
   RequestId request;
   TokenId token = 0;
   std::uint32_t position = 0;
+  std::optional<Logprobs> logprobs = {};  ///< When asked for.
 };
 
 /// What a lease said when it ended a request.

@@ -8,17 +8,10 @@
 
 #include "common/clock.hpp"
 #include "common/ids.hpp"
+#include "worker/grammar/grammar_vocabulary.hpp"
+#include "worker/sampling/params.hpp"
 
 namespace leasehold {
-
-using TokenId = std::int32_t;
-
-/// How the next token is drawn. Chance depends on `seed` and the token's position only.
-struct SamplingParams {
-  float temperature = 0.0f;  ///< 0 is greedy.
-  std::uint64_t seed = 0;
-  bool ignore_eos = false;
-};
 
 struct PromptRequest {
   TenantId tenant;
@@ -28,6 +21,7 @@ struct PromptRequest {
   std::vector<TokenId> emitted;         ///< After a rebind: delivered before, in order.
   std::optional<LeaseId> rebound_from;  ///< … under this lease.
   SamplingParams sampling;
+  TextConstraint constraint;             ///< What `sampling.grammar` says, ready to be followed.
   std::uint32_t max_emitted_tokens = 0;  ///< Counts `emitted` too.
   std::optional<TimePoint> deadline;
 };

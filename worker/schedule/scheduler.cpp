@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "common/expects.hpp"
 #include "ipc/gate_set.hpp"
+#include "worker/kv/sequence_record.hpp"
 
 namespace leasehold {
 
@@ -70,15 +70,17 @@ void Scheduler::end_starved() {
   for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied = false;
 }
 
-void Scheduler::commit(const PlannedRows& part, std::optional<TokenId> token, bool is_end_token) {
+void Scheduler::commit(const PlannedRows& part, std::optional<DrawnToken> drawn) {
   Sequence& sequence = *part.sequence;
   sequence.blocks.commit(sequence.blocks.committed() + part.n_rows);
-  if (!token) return;
-  if (is_end_token && !sequence.request.sampling.ignore_eos) {
-    return end_sequence(sequence, {.reason = CompletionReason::EndOfSequence});
+  if (!drawn) return;
+  if (drawn->is_text) {
+    const TokenId token = drawn->sampled.token;
+    tokens_.push_back(
+        {sequence.request.request, token, sequence.emitted(), std::move(drawn->sampled.logprobs)});
+    sequence.tokens.push_back(token);
   }
-  tokens_.push_back({sequence.request.request, *token, sequence.emitted()});
-  sequence.tokens.push_back(*token);
+  if (drawn->ends) return end_sequence(sequence, {.reason = *drawn->ends});
   const bool enough = sequence.emitted() >= sequence.request.max_emitted_tokens;
   if (enough || sequence.tokens.size() >= limits_.max_context) {
     end_sequence(sequence, {.reason = CompletionReason::MaxTokensReached});
@@ -171,11 +173,12 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
 
 bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
-  const std::uint32_t needed = blocks_for(positions) + limits_.record_blocks;
+  const std::uint32_t record_blocks = record_blocks_of(sequence.request);
+  const std::uint32_t needed = blocks_for(positions) + record_blocks;
   const std::uint32_t free = tenancy.pool.free_blocks();
   if (tenancy.pool.held_blocks() + needed > tenancy.config.max_blocks) return false;
   if (free >= needed) {
-    const bool ok = sequence.blocks.reserve_record(limits_.record_blocks, tenancy.pool) &&
+    const bool ok = sequence.blocks.reserve_record(record_blocks, tenancy.pool) &&
                     sequence.blocks.reserve(positions, tenancy.pool);
     ensures(ok, "blocks that were counted free can be taken");
     return true;
@@ -245,10 +248,7 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
 }
 
 Result<void> Scheduler::check_sizes(const PromptRequest& request, const Tenancy& tenancy) const {
-  const float temperature = request.sampling.temperature;
-  if (!std::isfinite(temperature) || temperature < 0.0f) {
-    return fail(Errc::BadRequest, "temperature must be a finite number of at least 0");
-  }
+  TRY(check_sampling(request.sampling));
   if (request.prompt.empty()) return fail(Errc::BadRequest, "the prompt is empty");
   if (request.max_emitted_tokens <= request.emitted.size()) {
     return fail(Errc::BadRequest,
@@ -263,7 +263,8 @@ Result<void> Scheduler::check_sizes(const PromptRequest& request, const Tenancy&
   }
   const std::size_t most = std::min<std::size_t>(request.prompt.size() + request.max_emitted_tokens,
                                                  limits_.max_context);
-  const std::uint32_t blocks = blocks_for(static_cast<std::uint32_t>(most)) + limits_.record_blocks;
+  const std::uint32_t blocks =
+      blocks_for(static_cast<std::uint32_t>(most)) + record_blocks_of(request);
   if (blocks > tenancy.config.max_blocks) {
     return fail(Errc::QuotaBlocks,
                 fmt::format("up to {} tokens need {} KV blocks, tenant {} may hold {}; ask for "
@@ -340,6 +341,10 @@ std::uint32_t Scheduler::free_place() const {
 
 std::uint32_t Scheduler::blocks_for(std::uint32_t n_positions) const {
   return (n_positions + limits_.tokens_per_block - 1) / limits_.tokens_per_block;
+}
+
+std::uint32_t Scheduler::record_blocks_of(const PromptRequest& request) const {
+  return limits_.record_blocks + list_block_count(request.sampling, limits_.block_size_bytes);
 }
 
 Tenancy& Scheduler::tenancy_of(const Sequence& sequence) {

@@ -32,7 +32,8 @@ struct SchedulerLimits {
   std::uint32_t token_budget = 256;   ///< Rows in a step.
   std::uint32_t max_context = 0;      ///< Positions the model has.
   std::uint32_t tokens_per_block = 16;
-  std::uint32_t record_blocks = 0;  ///< Blocks each sequence needs for its record.
+  std::uint32_t record_blocks = 0;     ///< Blocks each sequence needs for its record, at least.
+  std::uint64_t block_size_bytes = 0;  ///< How many more one with sampling lists needs.
   std::uint32_t max_waiting_per_lease = 64;
   std::uint32_t max_waiting = 1024;
 };
@@ -47,6 +48,13 @@ struct PlannedRows {
 struct StepPlan {
   std::vector<PlannedRows> parts;
   std::uint32_t row_count() const;
+};
+
+/// A token drawn for a sequence, and what it means for it.
+struct DrawnToken {
+  SampledToken sampled;
+  bool is_text = true;                   ///< False: it ends the text and is no part of it.
+  std::optional<CompletionReason> ends;  ///< The text ends here.
 };
 
 /// More memory one lease could use.
@@ -92,7 +100,7 @@ class Scheduler {
 
   /// A sequence's rows are in the cache. With a token it grows by it and may end. Emits Token, then
   /// Completed when it was the last.
-  void commit(const PlannedRows& part, std::optional<TokenId> token, bool is_end_token);
+  void commit(const PlannedRows& part, std::optional<DrawnToken> drawn);
   /// Ends one running sequence; its blocks are free again. `told_already`: the completion was
   /// delivered by whoever saw it first.
   void end_sequence(Sequence& sequence, Completed how, bool told_already = false);
@@ -126,6 +134,7 @@ class Scheduler {
   static std::uint32_t blocks_held(const Sequence& sequence);
   std::uint32_t free_place() const;
   std::uint32_t blocks_for(std::uint32_t n_positions) const;
+  std::uint32_t record_blocks_of(const PromptRequest& request) const;
   Tenancy& tenancy_of(const Sequence& sequence);
 
   SchedulerLimits limits_;

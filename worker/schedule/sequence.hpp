@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "worker/kv/block_table.hpp"
@@ -10,12 +11,15 @@
 
 namespace leasehold {
 
+class TokenRules;
+
 struct Sequence {
   PromptRequest request;
   std::vector<TokenId> tokens;  ///< Prompt, then everything emitted.
   BlockTable blocks;
   std::uint32_t place = 0;      ///< On the stop board, its own while it runs.
   std::uint64_t admission = 0;  ///< Counts admissions of this scheduler; never the same twice.
+  std::shared_ptr<TokenRules> rules;  ///< The engine's, made when it first draws a token.
 
   // How much of it the sequence record has (worker/kv/sequence_record.hpp).
   std::uint64_t record_number = 0;  ///< Of the last commit; 0: no record yet.

@@ -23,12 +23,15 @@ void Deliveries::add_urgent(Completed completed) {
   urgent_.push_back(std::move(completed));
 }
 
-std::optional<Deliveries::Next> Deliveries::take() {
+std::optional<SchedulerEvent> Deliveries::take() {
   const std::scoped_lock lock(mutex_);
   if (!urgent_.empty()) {
-    const auto own = first_of(urgent_.front().request, queue_.begin());
+    const auto own =
+        std::find_if(queue_.begin(), queue_.end(), [this](const SchedulerEvent& event) {
+          return request_of(event) == urgent_.front().request;
+        });
     if (own != queue_.end()) return take_at(own);
-    Next next{std::move(urgent_.front())};
+    SchedulerEvent next = std::move(urgent_.front());
     urgent_.pop_front();
     return next;
   }
@@ -36,21 +39,10 @@ std::optional<Deliveries::Next> Deliveries::take() {
   return take_at(queue_.begin());
 }
 
-Deliveries::Next Deliveries::take_at(Queue::iterator place) {
-  Next next{std::move(*place)};
-  const auto after = queue_.erase(place);
-  if (!std::holds_alternative<Token>(next.event)) return next;
-  const auto follower = first_of(request_of(next.event), after);
-  if (follower == queue_.end()) return next;
-  const auto* completed = std::get_if<Completed>(&*follower);
-  next.last = completed != nullptr && !completed->verdict;
+SchedulerEvent Deliveries::take_at(Queue::iterator place) {
+  SchedulerEvent next = std::move(*place);
+  queue_.erase(place);
   return next;
-}
-
-Deliveries::Queue::iterator Deliveries::first_of(const RequestId& request, Queue::iterator from) {
-  return std::find_if(from, queue_.end(), [&request](const SchedulerEvent& event) {
-    return request_of(event) == request;
-  });
 }
 
 }  // namespace leasehold

@@ -18,21 +18,15 @@ namespace leasehold {
 
 class Deliveries {
  public:
-  struct Next {
-    SchedulerEvent event;
-    bool last = false;  ///< Of a token: the request's answer is complete with it.
-  };
-
   void add(std::vector<SchedulerEvent> events);
   void add_urgent(Completed completed);
 
   /// What is to be told next; nothing when all was told.
-  std::optional<Next> take();
+  std::optional<SchedulerEvent> take();
 
  private:
   using Queue = std::deque<SchedulerEvent>;
-  Next take_at(Queue::iterator place);
-  Queue::iterator first_of(const RequestId& request, Queue::iterator from);
+  SchedulerEvent take_at(Queue::iterator place);
 
   std::mutex mutex_;
   Queue queue_;

@@ -142,15 +142,13 @@ Result<void> TenantServer::check_room(const Client& client) const {
 }
 
 Result<PromptRequest> TenantServer::read_request(const wire::Generate& ask,
-                                                 const LeaseClaim& claim) const {
+                                                 const LeaseClaim& claim) {
   PromptRequest request{.tenant = claim.tenant,
                         .lease = claim.lease,
                         .request = inner_id(claim.tenant, ask.request_id),
                         .emitted = ask.emitted,
                         .rebound_from = ask.rebound_from,
-                        .sampling = {.temperature = ask.sampling.temperature,
-                                     .seed = ask.sampling.seed,
-                                     .ignore_eos = ask.ignore_eos},
+                        .sampling = TRY(read_sampling(ask, *parts_.tokenizer)),
                         .max_emitted_tokens = ask.max_emitted_tokens};
   if (ask.prompt && ask.prompt->empty()) return fail(Errc::BadRequest, "the prompt is empty");
   const auto is_unknown = [this](TokenId token) { return !parts_.tokenizer->contains(token); };
@@ -171,6 +169,7 @@ Result<PromptRequest> TenantServer::read_request(const wire::Generate& ask,
                 fmt::format("{} tokens, the model's context holds {}",
                             request.prompt.size() + request.emitted.size(), parts_.max_context));
   }
+  request.constraint = TRY(constraints_.read(request.sampling.grammar));
   if (ask.deadline_ms) {
     request.deadline = parts_.clock->now() + std::chrono::milliseconds(*ask.deadline_ms);
   }
@@ -182,9 +181,10 @@ void TenantServer::submit(const std::shared_ptr<Client>& client, PromptRequest r
   const RequestId inner = request.request;
   const wire::Generating answer{.request = outer_id(inner),
                                 .prompt_tokens = static_cast<std::uint32_t>(request.prompt.size())};
-  streams_.emplace(
-      inner, Stream{TextStream(client->peer, outer_id(inner), *parts_.tokenizer, request.emitted),
-                    request.lease, request.max_emitted_tokens});
+  streams_.emplace(inner, Stream{TextStream(client->peer, outer_id(inner),
+                                            AnswerText(*parts_.tokenizer, request.sampling.stop),
+                                            request.emitted),
+                                 request.lease, request.max_emitted_tokens});
   client->requests.insert(inner);
   parts_.loop->post([this, client, inner, answer, request = std::move(request),
                      respond = std::move(respond)](Engine& engine) mutable {
@@ -236,15 +236,15 @@ void TenantServer::deliver_some() {
   boost::asio::post(*parts_.io, [this] { deliver_some(); });
 }
 
-void TenantServer::deliver_one(const Deliveries::Next& next) {
-  if (const auto* token = std::get_if<Token>(&next.event)) {
+void TenantServer::deliver_one(const SchedulerEvent& event) {
+  if (const auto* token = std::get_if<Token>(&event)) {
     const auto stream = streams_.find(token->request);
-    if (stream != streams_.end()) stream->second.text.send_token(*token, next.last);
-  } else if (const auto* completed = std::get_if<Completed>(&next.event)) {
+    if (stream != streams_.end()) stream->second.text.send_token(*token);
+  } else if (const auto* completed = std::get_if<Completed>(&event)) {
     finish(*completed);
-  } else if (const auto* rejected = std::get_if<AdmissionRejected>(&next.event)) {
+  } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
     reject(*rejected);
-  } else if (const auto* rebound = std::get_if<Rebound>(&next.event)) {
+  } else if (const auto* rebound = std::get_if<Rebound>(&event)) {
     report_rebound(*rebound);
   }
 }

@@ -19,6 +19,7 @@
 #include "worker/engine/engine_loop.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/serve/deliveries.hpp"
+#include "worker/serve/read_sampling.hpp"
 #include "worker/serve/text_stream.hpp"
 #include "worker/tokenizer/tokenizer.hpp"
 
@@ -36,7 +37,8 @@ class TenantServer {
     TokenKey token_key{};
     std::uint32_t max_context = 0;  ///< Of the model, in tokens.
   };
-  explicit TenantServer(Parts parts) : parts_(std::move(parts)), accept_timer_(*parts_.io) {}
+  explicit TenantServer(Parts parts)
+      : parts_(std::move(parts)), accept_timer_(*parts_.io), constraints_(*parts_.tokenizer) {}
 
   using Acceptor = boost::asio::local::stream_protocol::acceptor;
   /// A socket any tenant can reach; nobody is answered before `serve`.
@@ -75,13 +77,13 @@ class TenantServer {
   void generate(const std::shared_ptr<Client>& client, const control::Json& body,
                 control::Responder respond);
   Result<void> check_room(const Client& client) const;
-  Result<PromptRequest> read_request(const wire::Generate& ask, const LeaseClaim& claim) const;
+  Result<PromptRequest> read_request(const wire::Generate& ask, const LeaseClaim& claim);
   Result<void> cancel(const Client& client, const control::Json& body);
   void submit(const std::shared_ptr<Client>& client, PromptRequest request,
               control::Responder respond);
   void client_gone(Client& client);
   void deliver_some();
-  void deliver_one(const Deliveries::Next& next);
+  void deliver_one(const SchedulerEvent& event);
   void finish(const Completed& completed);
   void reject(const AdmissionRejected& rejected);
   void end_stream(const RequestId& request, std::string_view reason, std::uint32_t emitted_tokens,
@@ -90,6 +92,7 @@ class TenantServer {
 
   Parts parts_;
   boost::asio::steady_timer accept_timer_;
+  ConstraintReader constraints_;
   bool broker_away_ = false;
   std::optional<Acceptor> acceptor_;
   Deliveries deliveries_;

@@ -11,19 +11,22 @@ std::string_view reason_on_the_wire(const Completed& completed) {
 
 }  // namespace
 
-TextStream::TextStream(std::weak_ptr<control::Peer> peer, RequestId request,
-                       const Tokenizer& tokenizer, std::span<const TokenId> emitted)
-    : peer_(std::move(peer)), request_(std::move(request)), decoder_(tokenizer) {
-  for (const TokenId token : emitted) (void)decoder_.push(token);
+TextStream::TextStream(std::weak_ptr<control::Peer> peer, RequestId request, AnswerText text,
+                       std::span<const TokenId> emitted)
+    : peer_(std::move(peer)), request_(std::move(request)), text_(std::move(text)) {
+  for (const TokenId token : emitted) (void)text_.push(token);
 }
 
-void TextStream::send_token(const Token& token, bool last) {
-  std::string text = decoder_.push(token.token);
-  if (last) text += decoder_.finish();
-  const wire::TokenEmitted message{.request = request_,
-                                   .token = token.token,
-                                   .position = token.position,
-                                   .text = std::move(text)};
+void TextStream::send_token(const Token& token) {
+  wire::TokenEmitted message{.request = request_,
+                             .token = token.token,
+                             .position = token.position,
+                             .text = text_.push(token.token)};
+  if (token.logprobs) {
+    message.logprob = token.logprobs->chosen;
+    for (const TokenLogprob& top : token.logprobs->top)
+      message.top_logprobs.push_back({top.token, top.logprob});
+  }
   notify(wire::TokenEmitted::kMethod, message.to_json());
 }
 
@@ -32,6 +35,7 @@ void TextStream::send_completed(const Completed& completed, std::string note) {
                                  .reason = std::string(reason_on_the_wire(completed)),
                                  .emitted_tokens = completed.emitted_tokens,
                                  .detail = std::move(note)};
+  if (!completed.verdict) message.text = text_.finish();
   if (completed.verdict) {
     message.lease = completed.verdict->lease;
     message.scope = completed.verdict->engine_scope ? "engine" : "tenant";

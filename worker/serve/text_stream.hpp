@@ -7,20 +7,20 @@
 
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
+#include "worker/engine/answer_text.hpp"
 #include "worker/schedule/events.hpp"
-#include "worker/tokenizer/stream_decoder.hpp"
 
 namespace leasehold {
 
-/// Lifetime: the tokenizer outlives it. Threads: the I/O thread.
+/// Threads: the I/O thread.
 class TextStream {
  public:
-  /// `emitted` was delivered before (rebind): the text goes on after it.
-  TextStream(std::weak_ptr<control::Peer> peer, RequestId request, const Tokenizer& tokenizer,
+  /// `text` is as new. `emitted` was delivered before (rebind): the text goes on after it.
+  TextStream(std::weak_ptr<control::Peer> peer, RequestId request, AnswerText text,
              std::span<const TokenId> emitted);
 
-  /// `last`: nothing follows but the completion, so held-back bytes go out too.
-  void send_token(const Token& token, bool last);
+  void send_token(const Token& token);
+  /// With what was held back of the text, unless a lease ended it: then it may go on elsewhere.
   /// `note`: what else there is to know about an end that is no error.
   void send_completed(const Completed& completed, std::string note = {});
   /// Queued, but never admitted: the reason on the wire is the error's own name.
@@ -31,7 +31,7 @@ class TextStream {
 
   std::weak_ptr<control::Peer> peer_;
   RequestId request_;
-  StreamDecoder decoder_;
+  AnswerText text_;
 };
 
 }  // namespace leasehold

@@ -107,6 +107,18 @@ TEST_CASE("bad input: requests a worker cannot serve are refused, each with its 
   CHECK(ask("sampling", {{"temperature", "nan"}, {"seed", 0}}) == Errc::BadRequest);
   CHECK(ask("sampling", {{"temperature", -1.0}, {"seed", 0}}) == Errc::BadRequest);
   CHECK(ask("sampling", {{"temperature", nullptr}, {"seed", 0}}) == Errc::BadRequest);
+  const auto ask_sampling = [&](const char* field, const Json& value) {
+    return ask("sampling", {{"temperature", 0.0}, {"seed", 0}, {field, value}});
+  };
+  CHECK(ask_sampling("top_p", 1.5) == Errc::BadRequest);
+  CHECK(ask_sampling("logit_bias", {{"99999", 1}}) == Errc::BadRequest);
+  CHECK(ask_sampling("stop", std::string(5000, 'x')) == Errc::BadRequest);
+  CHECK(ask_sampling("grammar", "root ::= root") == Errc::BadRequest);
+  CHECK(ask_sampling("grammar", std::string(100'000, '(')) == Errc::BadRequest);
+  CHECK(ask_sampling("response_format", {{"type", "json_schema"}}) == Errc::BadRequest);
+  CHECK(ask_sampling("response_format",
+                     {{"type", "json_schema"}, {"json_schema", {{"schema", {{"not", true}}}}}}) ==
+        Errc::BadRequest);
   CHECK(ask("emitted", Json::array({99'999})) == Errc::BadRequest);
   Json both = generate(holder);
   both["prompt_tokens"] = Json::array({1, 2});

@@ -75,6 +75,7 @@ TEST_CASE("messages: a value of another type is refused by the name of its field
     for (const auto& [field, value] : whole.items()) {
       for (const json& stranger : kStrangers) {
         if (same_kind(value, stranger) && !value.is_structured()) continue;
+        if (field == "stop" && stranger.is_string()) continue;  // a text, or a list of them
         CAPTURE(sample.name, field, stranger.dump());
         json wrong = whole;
         wrong[field] = stranger;
@@ -132,6 +133,17 @@ TEST_CASE("messages: a revoke and a drain take one target, a generate one prompt
   CHECK(sample_named("Generate").again(tokens) == tokens);
   tokens.erase("prompt_tokens");
   check_refused(sample_named("Generate").again(tokens), "prompt");
+}
+
+TEST_CASE("messages: a stop may be one text, and a schema an object") {
+  json one = sample_named("Sampling").json();
+  one["stop"] = "END";
+  one["response_format"]["json_schema"]["schema"] = {{"type", "object"}};
+  const auto sampling = wire::Sampling::from_json(one);
+  REQUIRE(sampling);
+  CHECK(sampling->stop.all == std::vector<std::string>{"END"});
+  CHECK(sampling->response_format.schema == R"({"type":"object"})");
+  CHECK(wire::Sampling::from_json({{"temperature", 0}, {"seed", 1}})->top_p == 1.0f);
 }
 
 TEST_CASE("messages: an error shows no more than a line of what came") {

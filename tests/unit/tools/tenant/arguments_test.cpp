@@ -1,12 +1,33 @@
 #include "tools/tenant/arguments.hpp"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 using namespace leasehold;
 using namespace leasehold::tenant;
 
 namespace {
+
+/// A file that is gone with its variable.
+class TemporaryText {
+ public:
+  explicit TemporaryText(std::string_view text) {
+    const int fd = ::mkstemp(path_.data());
+    REQUIRE(fd >= 0);
+    REQUIRE(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    ::close(fd);
+  }
+  TemporaryText(const TemporaryText&) = delete;
+  TemporaryText& operator=(const TemporaryText&) = delete;
+  ~TemporaryText() { ::unlink(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/tmp/leasehold-text-XXXXXX";
+};
 
 int exit_code_of(const std::vector<std::string>& words) {
   const auto arguments = parse_arguments(words);
@@ -41,6 +62,61 @@ TEST_CASE("tenant arguments: everything that can be asked for arrives in the req
   CHECK(arguments->socket == "/x");
 }
 
+TEST_CASE("tenant arguments: how tokens are chosen arrives in the request") {
+  const std::vector<std::string> words{"--tenant",
+                                       "A",
+                                       "--top-k",
+                                       "40",
+                                       "--top-p",
+                                       "0.5",
+                                       "--min-p",
+                                       "0.25",
+                                       "--typical-p",
+                                       "0.75",
+                                       "--repetition-penalty",
+                                       "1.5",
+                                       "--presence-penalty",
+                                       "-1",
+                                       "--frequency-penalty",
+                                       "2",
+                                       "--stop",
+                                       "END",
+                                       "--stop",
+                                       "x y",
+                                       "--logprobs",
+                                       "0",
+                                       "--json"};
+  const auto arguments = parse_arguments(words);
+  REQUIRE(arguments);
+  const wire::Sampling& sampling = arguments->config.request.sampling;
+  CHECK(sampling.top_k == 40);
+  CHECK(sampling.top_p == 0.5f);
+  CHECK(sampling.min_p == 0.25f);
+  CHECK(sampling.typical_p == 0.75f);
+  CHECK(sampling.repetition_penalty == 1.5f);
+  CHECK(sampling.presence_penalty == -1.0f);
+  CHECK(sampling.frequency_penalty == 2.0f);
+  CHECK(sampling.stop.all == std::vector<std::string>{"END", "x y"});
+  CHECK(sampling.logprobs);
+  CHECK(sampling.top_logprobs == 0);
+  CHECK(sampling.response_format.type == "json_object");
+}
+
+TEST_CASE("tenant arguments: a grammar or a schema comes from a file, and only one of them") {
+  const TemporaryText file("root ::= \"x\"");
+  const auto grammar =
+      parse_arguments(std::vector<std::string>{"--tenant", "A", "--grammar", file.path()});
+  REQUIRE(grammar);
+  CHECK(grammar->config.request.sampling.grammar == "root ::= \"x\"");
+  const auto schema =
+      parse_arguments(std::vector<std::string>{"--tenant", "A", "--json-schema", file.path()});
+  REQUIRE(schema);
+  CHECK(schema->config.request.sampling.response_format.type == "json_schema");
+  CHECK(schema->config.request.sampling.response_format.schema == "root ::= \"x\"");
+  CHECK(exit_code_of({"--tenant", "A", "--json", "--grammar", file.path()}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--grammar", "/nowhere/at/all"}) == 2);
+}
+
 TEST_CASE("tenant arguments: an empty prompt is a prompt; none means stdin") {
   const auto empty = parse_arguments(std::vector<std::string>{"--tenant", "A", "--prompt", ""});
   const auto none = parse_arguments(std::vector<std::string>{"--tenant", "A"});
@@ -59,6 +135,9 @@ TEST_CASE("tenant arguments: wrong usage ends with 2 and says why") {
   CHECK(exit_code_of({"--tenant", "A", "--temperature", "-1"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--temperature", "nan"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--seed", "x"}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--top-p", "1.5"}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--top-p", "nan"}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--logprobs", "21"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--request-id", "a b"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "stray"}) == 2);
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/support/leased_memory.hpp"
+#include "worker/kv/record_layout.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -12,12 +13,30 @@ constexpr std::uint32_t kContext = 128;
 constexpr std::size_t kSlots = 256;
 constexpr std::size_t kNumberInSlot = 40;
 
+SamplingParams sampling() {
+  return {.temperature = 0.5f,
+          .seed = 99,
+          .ignore_eos = true,
+          .top_k = 40,
+          .top_p = 0.9f,
+          .min_p = 0.05f,
+          .typical_p = 0.8f,
+          .repetition_penalty = 1.1f,
+          .presence_penalty = -0.5f,
+          .frequency_penalty = 0.25f,
+          .penalty_window = 64,
+          .top_logprobs = 0,
+          .logit_bias = {{3, -100.0f}},
+          .stop_tokens = {4},
+          .stop = {"END", std::string(100, 's')}};
+}
+
 PromptRequest request() {
   return {.tenant = TenantId{"acme"},
           .lease = {3, 1},
           .request = RequestId{"acme/" + std::string(64, 'r')},
           .prompt = {5, 6, 7},
-          .sampling = {.temperature = 0.5f, .seed = 99, .ignore_eos = true},
+          .sampling = sampling(),
           .max_emitted_tokens = 40};
 }
 
@@ -32,7 +51,7 @@ struct Recorded {
     }
   }
   static std::size_t blocks(std::size_t block_bytes) {
-    return record_block_count(kContext, block_bytes);
+    return record_block_count(kContext, block_bytes) + list_block_count(sampling(), block_bytes);
   }
 
   void commit(std::uint32_t n_rows, std::optional<TokenId> next) {
@@ -68,9 +87,7 @@ Recorded three_commits(std::size_t block_bytes = 4096) {
 }
 
 bool same(const SequenceRecord& a, const SequenceRecord& b) {
-  return a.request == b.request && a.sampling.seed == b.sampling.seed &&
-         a.sampling.temperature == b.sampling.temperature &&
-         a.sampling.ignore_eos == b.sampling.ignore_eos &&
+  return a.request == b.request && a.sampling == b.sampling &&
          a.max_emitted_tokens == b.max_emitted_tokens && a.prompt_tokens == b.prompt_tokens &&
          a.committed == b.committed && a.tokens == b.tokens && a.blocks == b.blocks;
 }
@@ -82,9 +99,7 @@ TEST_CASE("sequence record: what was written is what is read") {
   const Result<SequenceRecord> record = read_record(recorded.bytes(), kContext);
   REQUIRE(record);
   REQUIRE(record->request == request().request);
-  REQUIRE(record->sampling.temperature == 0.5f);
-  REQUIRE(record->sampling.seed == 99);
-  REQUIRE(record->sampling.ignore_eos);
+  REQUIRE(record->sampling == sampling());
   REQUIRE(record->max_emitted_tokens == 40);
   REQUIRE(record->prompt_tokens == 3);
   REQUIRE(record->committed == 5);
@@ -129,7 +144,8 @@ TEST_CASE("sequence record: every changed byte is noticed or harmless") {
   const SequenceRecord newest = *read_record(whole, kContext);
   int refused = 0;
   int fell_back = 0;
-  for (std::size_t at = 0; at < record_size_bytes(kContext); ++at) {
+  const std::size_t size_bytes = record_size_bytes(kContext) + sampling_lists_bytes(sampling());
+  for (std::size_t at = 0; at < size_bytes; ++at) {
     for (const int bit : {0, 7}) {
       std::vector<std::byte> damaged = whole;
       damaged[at] ^= std::byte{static_cast<unsigned char>(1 << bit)};
@@ -153,6 +169,25 @@ TEST_CASE("sequence record: a head of another model, a short record and zeros ar
   REQUIRE(read_record(std::span(whole).first(400), kContext).error().code == Errc::FileCorrupt);
   const std::vector<std::byte> zeros(whole.size());
   REQUIRE(read_record(zeros, kContext).error().code == Errc::FileCorrupt);
+}
+
+TEST_CASE("sequence record: sampling parameters out of range, or lists cut off, are FileCorrupt") {
+  const std::vector<std::byte> whole = three_commits().bytes();
+  const auto refused = [&](auto spoil) {
+    std::vector<std::byte> bytes = whole;
+    auto& head = *reinterpret_cast<RecordHead*>(bytes.data());
+    spoil(head);
+    head.checksum = head_checksum(head);
+    return read_record(bytes, kContext).error().code == Errc::FileCorrupt;
+  };
+  REQUIRE(refused([](RecordHead& head) { head.top_p = 2.0f; }));
+  REQUIRE(refused([](RecordHead& head) { head.temperature = -1.0f; }));
+  REQUIRE(refused([](RecordHead& head) { head.lists_bytes = UINT32_MAX; }));
+  REQUIRE(refused([](RecordHead& head) { --head.lists_bytes; }));
+  const std::size_t size_bytes = record_size_bytes(kContext) + sampling_lists_bytes(sampling());
+  REQUIRE(read_record(std::span(whole).first(size_bytes), kContext));
+  REQUIRE(read_record(std::span(whole).first(size_bytes - 1), kContext).error().code ==
+          Errc::FileCorrupt);
 }
 
 TEST_CASE("sequence record: an earlier record's commits do not speak for a new head") {

@@ -38,7 +38,7 @@ class SchedulerBench {
     plan = scheduler.plan(now);
     for (const PlannedRows& part : plan.parts) {
       const bool wants = part.wants_token;
-      scheduler.commit(part, wants ? std::optional<TokenId>(2) : std::nullopt, false);
+      scheduler.commit(part, wants ? std::optional(DrawnToken{.sampled = {2}}) : std::nullopt);
     }
     return scheduler.take_events();
   }

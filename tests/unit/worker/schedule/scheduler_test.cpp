@@ -103,20 +103,24 @@ TEST_CASE("scheduler: a request's last token comes before its end, other tokens 
   REQUIRE(std::get<Token>(events[2]).request.value == "longer");
 }
 
-TEST_CASE("scheduler: an end token ends the text and is not part of it, unless it is ignored") {
+TEST_CASE("scheduler: a token that ends a text is a part of it or not, as the draw says") {
   SchedulerBench bench;
   const LeaseId lease = bench.lease(1, 20);
   REQUIRE(bench.scheduler.submit(bench.request(lease, "r")));
-  PromptRequest ignoring = bench.request(lease, "s");
-  ignoring.sampling.ignore_eos = true;
-  REQUIRE(bench.scheduler.submit(ignoring));
-  for (const PlannedRows& part : bench.scheduler.plan(kNow).parts) {
-    bench.scheduler.commit(part, 2, true);
-  }
+  REQUIRE(bench.scheduler.submit(bench.request(lease, "s")));
+  const StepPlan plan = bench.scheduler.plan(kNow);
+  bench.scheduler.commit(
+      plan.parts[0],
+      DrawnToken{.sampled = {2}, .is_text = false, .ends = CompletionReason::EndOfSequence});
+  bench.scheduler.commit(plan.parts[1],
+                         DrawnToken{.sampled = {2}, .ends = CompletionReason::StopSequence});
   const auto events = bench.scheduler.take_events();
-  REQUIRE(only<Completed>(events).size() == 1);
-  REQUIRE(only<Completed>(events)[0].reason == CompletionReason::EndOfSequence);
-  REQUIRE(only<Completed>(events)[0].emitted_tokens == 0);
+  const auto ends = only<Completed>(events);
+  REQUIRE(ends.size() == 2);
+  REQUIRE(ends[0].reason == CompletionReason::EndOfSequence);
+  REQUIRE(ends[0].emitted_tokens == 0);
+  REQUIRE(ends[1].reason == CompletionReason::StopSequence);
+  REQUIRE(ends[1].emitted_tokens == 1);
   REQUIRE(only<Token>(events).size() == 1);
   REQUIRE(only<Token>(events)[0].request.value == "s");
 }

@@ -15,14 +15,13 @@ Completed revoked(const RequestId& request) {
           .verdict = LeaseVerdict{.lease = {.slot = 1, .generation = 1}}};
 }
 
-/// "a0 b0 a!": tokens with their position, ends with "!", and "$" after an answer's last token.
+/// "a0 b0 a!": tokens with their position, and ends.
 std::string told(Deliveries& deliveries) {
   std::string all;
   while (const auto next = deliveries.take()) {
-    if (const auto* token = std::get_if<Token>(&next->event)) {
-      all += token->request.value.back() + std::to_string(token->position);
-      all += next->last ? "$ " : " ";
-    } else if (const auto* completed = std::get_if<Completed>(&next->event)) {
+    if (const auto* token = std::get_if<Token>(&*next)) {
+      all += token->request.value.back() + std::to_string(token->position) + " ";
+    } else if (const auto* completed = std::get_if<Completed>(&*next)) {
       all += completed->request.value.back() + std::string("! ");
     }
   }
@@ -43,18 +42,4 @@ TEST_CASE("deliveries: a completion in mid-step overtakes others' tokens, never 
   deliveries.add({Token{kA, 1, 0}, Token{kB, 2, 0}, Token{kA, 3, 1}});
   deliveries.add_urgent(revoked(kB));
   CHECK(told(deliveries) == "b0 b! a0 a1 ");
-}
-
-TEST_CASE(
-    "deliveries: the last token of an answer is known as such, that of a revoked one is not") {
-  Deliveries deliveries;
-  deliveries.add({Token{kA, 1, 0}, Token{kB, 2, 0}, Completed{.request = kA}, revoked(kB)});
-  CHECK(told(deliveries) == "a0$ b0 a! b! ");
-}
-
-TEST_CASE("deliveries: a token is not the last while another of its request waits") {
-  Deliveries deliveries;
-  deliveries.add({Token{kA, 1, 0}});
-  deliveries.add({Token{kA, 2, 1}, Completed{.request = kA}});
-  CHECK(told(deliveries) == "a0 a1$ a! ");
 }

@@ -22,8 +22,8 @@ struct StreamBench {
     const TemporaryFile file(tiny_llama().bytes());
     return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
   }
-  TextStream stream(std::vector<TokenId> emitted = {}) {
-    return TextStream(bench.peer, RequestId{"r"}, tokenizer, emitted);
+  TextStream stream(std::vector<TokenId> emitted = {}, std::vector<std::string> stops = {}) {
+    return TextStream(bench.peer, RequestId{"r"}, AnswerText(tokenizer, std::move(stops)), emitted);
   }
   /// The parameters of the next message to the client.
   nlohmann::json received(const char* method) {
@@ -43,7 +43,7 @@ TEST_CASE("text stream: a character comes whole, with its last token") {
   StreamBench bench;
   TextStream stream = bench.stream();
   for (std::uint32_t i = 0; i < 4; ++i) {
-    stream.send_token({RequestId{"t/r"}, byte_token(kLlama[i]), i}, false);
+    stream.send_token({RequestId{"t/r"}, byte_token(kLlama[i]), i});
     const nlohmann::json message = bench.received("token");
     REQUIRE(message.at("position") == i);
     REQUIRE(message.at("request") == "r");
@@ -54,17 +54,59 @@ TEST_CASE("text stream: a character comes whole, with its last token") {
 TEST_CASE("text stream: after a rebind a character goes on where it was cut") {
   StreamBench bench;
   TextStream stream = bench.stream({byte_token(kLlama[0]), byte_token(kLlama[1])});
-  stream.send_token({RequestId{"t/r"}, byte_token(kLlama[2]), 2}, false);
+  stream.send_token({RequestId{"t/r"}, byte_token(kLlama[2]), 2});
   REQUIRE(bench.text().empty());
-  stream.send_token({RequestId{"t/r"}, byte_token(kLlama[3]), 3}, false);
+  stream.send_token({RequestId{"t/r"}, byte_token(kLlama[3]), 3});
   REQUIRE(bench.text() == kLlama);
 }
 
-TEST_CASE("text stream: what can become no character any more goes out with the last token") {
+TEST_CASE("text stream: what can become no character any more goes out with the end") {
   StreamBench bench;
   TextStream stream = bench.stream();
-  stream.send_token({RequestId{"t/r"}, byte_token(kLlama[0]), 0}, true);
-  REQUIRE(bench.text() == "\uFFFD");
+  stream.send_token({RequestId{"t/r"}, byte_token(kLlama[0]), 0});
+  REQUIRE(bench.text().empty());
+  stream.send_completed({.reason = CompletionReason::EndOfSequence});
+  REQUIRE(bench.received("completed").at("text") == "\uFFFD");
+}
+
+TEST_CASE(
+    "text stream: what may become a stop string waits, and comes with the end if it does not") {
+  StreamBench bench;
+  TextStream stream = bench.stream({byte_token('a'), byte_token('<')}, {"</s>"});
+  stream.send_token({RequestId{"t/r"}, byte_token('b'), 2});
+  REQUIRE(bench.text() == "<b");  // held back before the rebind
+  stream.send_token({RequestId{"t/r"}, byte_token('<'), 3});
+  REQUIRE(bench.text().empty());
+  TextStream revoked = stream;
+  stream.send_completed({.reason = CompletionReason::MaxTokensReached});
+  REQUIRE(bench.received("completed").at("text") == "<");
+  // A lease that ends it ends no text: the rest comes where it goes on.
+  revoked.send_completed({.reason = CompletionReason::Revoked, .verdict = LeaseVerdict{{17, 4}}});
+  REQUIRE_FALSE(bench.received("completed").contains("text"));
+}
+
+TEST_CASE("text stream: a stop string is no part of the text, nor is what follows it") {
+  StreamBench bench;
+  TextStream stream = bench.stream({}, {"ab"});
+  std::string text;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    stream.send_token({RequestId{"t/r"}, byte_token("xabc"[i]), i});
+    text += bench.text();
+  }
+  stream.send_completed({.reason = CompletionReason::StopSequence});
+  REQUIRE_FALSE(bench.received("completed").contains("text"));
+  REQUIRE(text == "x");
+}
+
+TEST_CASE("text stream: log probabilities come with their token, when asked for") {
+  StreamBench bench;
+  TextStream stream = bench.stream();
+  stream.send_token({RequestId{"t/r"}, byte_token('a'), 0, Logprobs{-0.5f, {{7, -0.25f}}}});
+  const nlohmann::json message = bench.received("token");
+  REQUIRE(message.at("logprob") == -0.5);
+  REQUIRE(message.at("top_logprobs") == nlohmann::json::parse(R"([{"token":7,"logprob":-0.25}])"));
+  stream.send_token({RequestId{"t/r"}, byte_token('a'), 1});
+  REQUIRE_FALSE(bench.received("token").contains("logprob"));
 }
 
 TEST_CASE("text stream: an end says why, and which lease said so") {
@@ -93,7 +135,7 @@ TEST_CASE("text stream: a client that has gone is no concern of the stream") {
   StreamBench bench;
   TextStream stream = bench.stream();
   bench.bench.peer.reset();
-  stream.send_token({RequestId{"t/r"}, byte_token('a'), 0}, false);
+  stream.send_token({RequestId{"t/r"}, byte_token('a'), 0});
 }
 
 TEST_CASE("request key: the engine's name keeps tenants apart and gives both halves back") {

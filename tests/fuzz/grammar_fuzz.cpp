@@ -1,0 +1,64 @@
+// Grammars and JSON schemas as tenants send them. Input: one byte, whose lowest bit says which; the
+// text. What is a grammar is then walked some tokens far, each allowed by the mask.
+#include <array>
+
+#include "tests/fuzz/input.hpp"
+#include "worker/grammar/compile.hpp"
+#include "worker/grammar/grammar_matcher.hpp"
+#include "worker/grammar/piece_trie.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+using State = GrammarMatcher::State;
+
+PieceTrie bytes_and_pairs() {
+  static std::array<std::string, 1024> pieces;
+  std::vector<std::string_view> views;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    pieces[i] = static_cast<char>(i);
+    if (i >= 256) pieces[i] += R"(",:}]{[0)"[i / 256 + i % 5];
+    views.push_back(pieces[i]);
+  }
+  return PieceTrie(views);
+}
+
+void walk(std::shared_ptr<const Grammar> grammar, std::uint64_t choices) {
+  static const PieceTrie trie = bytes_and_pairs();
+  GrammarMatcher matcher(std::move(grammar));
+  State state = matcher.start();
+  for (int step = 0; step < 24; ++step) {
+    state = matcher.retain(state).first;
+    TokenMask mask(trie.n_vocab());
+    trie.walk(
+        state, GrammarMatcher::kDead,
+        [&](State from, std::uint8_t byte) { return matcher.next(from, byte); }, mask);
+    if (matcher.overflowed()) return;
+    std::vector<TokenId> allowed;
+    mask.for_each([&](TokenId token) {
+      if (token < 256) allowed.push_back(token);
+      return true;
+    });
+    if (allowed.empty()) return;
+    choices = choices * 6364136223846793005u + 1442695040888963407u;
+    const TokenId byte = allowed[(choices >> 33) % allowed.size()];
+    state = matcher.next(state, static_cast<std::uint8_t>(byte));
+    fuzz::check(state != GrammarMatcher::kDead || matcher.overflowed());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::Input input{{data, size}};
+  const bool is_schema = (input.byte() & 1) != 0;
+  const auto rest = input.rest();
+  const std::string text(reinterpret_cast<const char*>(rest.data()), rest.size());
+  if (text.size() > SamplingParams::kMaxGrammarBytes) return 0;
+  const auto grammar =
+      compile_grammar({is_schema ? GrammarKind::JsonSchema : GrammarKind::Gbnf, text});
+  fuzz::check(grammar || grammar.error().code == Errc::BadRequest);
+  if (grammar) walk(*grammar, size);
+  return 0;
+}

@@ -1,0 +1,219 @@
+/// However its tokens are chosen, a request's text is the one it has alone and undisturbed; and it
+/// is what was asked for.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/property/four_tenants.hpp"
+#include "worker/engine/answer_text.hpp"
+#include "worker/grammar/compile.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::uint32_t kTokens = 24;
+
+PromptRequest ask(const EngineRig& rig, const SamplingParams& sampling, LeaseId lease,
+                  const std::string& id) {
+  PromptRequest request = rig.request("t", lease, id, rig.encode(prompts()[3]), kTokens);
+  request.sampling = sampling;
+  const auto grammar = compile_grammar(sampling.grammar);
+  REQUIRE(grammar);
+  if (*grammar)
+    request.constraint = {*grammar, std::make_shared<const GrammarVocabulary>(rig.tokenizer())};
+  return request;
+}
+
+SamplingParams of_schema(std::string schema) {
+  return {.temperature = 1.5f,
+          .seed = 3,
+          .min_p = 0.0f,
+          .grammar = {GrammarKind::JsonSchema, std::move(schema)}};
+}
+
+/// What a user may ask for, each in a way that matters within few tokens.
+const std::vector<SamplingParams>& all_asked() {
+  static const std::vector<SamplingParams> kAsked{
+      {.temperature = 1.0f,
+       .seed = 11,
+       .ignore_eos = true,
+       .top_k = 30,
+       .top_p = 0.9f,
+       .min_p = 0.01f,
+       .typical_p = 0.95f,
+       .top_logprobs = 3},
+      {.ignore_eos = true,
+       .repetition_penalty = 1.3f,
+       .presence_penalty = 0.5f,
+       .frequency_penalty = 0.7f,
+       .penalty_window = 9},
+      {.temperature = 0.8f, .seed = 4, .ignore_eos = true, .stop = {"e t", ". "}},
+      {.ignore_eos = true, .logit_bias = {{5, -100.0f}, {300, 4.0f}}, .stop_tokens = {301}},
+      of_schema(R"({"type":"object","properties":{"a":{"type":"boolean"},
+                    "b":{"type":"string","maxLength":5}},"required":["a","b"]})"),
+      {.temperature = 1.0f,
+       .seed = 9,
+       .grammar = {GrammarKind::Gbnf, R"(root ::= ([A-Z] [a-z]{1,6} " ")+ "!")"}},
+  };
+  return kAsked;
+}
+
+struct Answer {
+  std::vector<TokenId> tokens;
+  CompletionReason reason{};
+  bool operator==(const Answer&) const = default;
+};
+
+Answer answer_of(EngineRig& rig, const std::string& id) {
+  const Outcome& outcome = rig.outcome(id);
+  REQUIRE(outcome.completions.size() == 1);
+  if (outcome.completions[0].error) INFO(outcome.completions[0].error->detail);
+  REQUIRE_FALSE(outcome.completions[0].error);
+  return {outcome.tokens, outcome.completions[0].reason};
+}
+
+Answer alone(const SamplingParams& sampling) {
+  EngineRig rig;
+  REQUIRE(rig.submit(ask(rig, sampling, rig.grant("t"), "r")));
+  rig.run();
+  return answer_of(rig, "r");
+}
+
+std::string text_of(const EngineRig& rig, const Answer& answer,
+                    std::vector<std::string> stops = {}) {
+  AnswerText text(rig.tokenizer(), std::move(stops));
+  std::string all;
+  for (const TokenId token : answer.tokens) all += text.push(token);
+  return all + text.finish();
+}
+
+}  // namespace
+
+TEST_CASE("rebound after any token, a request goes on choosing as if nothing had happened") {
+  for (std::size_t which = 0; which < all_asked().size(); ++which) {
+    const SamplingParams& sampling = all_asked()[which];
+    const Answer undisturbed = alone(sampling);
+    EngineRig rig;
+    for (std::size_t cut = 0; cut < undisturbed.tokens.size(); ++cut) {
+      CAPTURE(which, cut);
+      rig.forget_outcomes();
+      const LeaseId first = rig.grant("t");
+      REQUIRE(rig.submit(ask(rig, sampling, first, "r")));
+      for (std::size_t i = 0; i < cut; ++i) REQUIRE(rig.step());
+      rig.revoke(first);
+      REQUIRE(rig.step());
+      REQUIRE(rig.outcome("r").completions.size() == 1);
+      rig.outcome("r").completions.clear();
+
+      PromptRequest again = ask(rig, sampling, rig.grant("t"), "r");
+      again.emitted = rig.outcome("r").tokens;
+      again.rebound_from = first;
+      REQUIRE(rig.submit(again));
+      rig.run();
+      REQUIRE(answer_of(rig, "r") == undisturbed);
+      rig.drop(first);
+      rig.drop(again.lease);
+    }
+  }
+}
+
+TEST_CASE("in one batch everybody's tokens are chosen as they are alone") {
+  EngineRig rig({.threads = 2});
+  const LeaseId lease = rig.grant("t");
+  for (std::size_t i = 0; i < all_asked().size(); ++i) {
+    REQUIRE(rig.submit(ask(rig, all_asked()[i], lease, "r" + std::to_string(i))));
+    REQUIRE(rig.step());
+  }
+  rig.run();
+  for (std::size_t i = 0; i < all_asked().size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(answer_of(rig, "r" + std::to_string(i)) == alone(all_asked()[i]));
+  }
+}
+
+TEST_CASE("a text under a schema is valid JSON when it ends") {
+  EngineRig rig;
+  SamplingParams sampling = all_asked()[4];
+  for (sampling.seed = 0; sampling.seed < 12; ++sampling.seed) {
+    const std::string id = "r" + std::to_string(sampling.seed);
+    REQUIRE(rig.submit(ask(rig, sampling, rig.grant("t"), id)));
+    rig.run();
+    const Answer answer = answer_of(rig, id);
+    if (answer.reason == CompletionReason::MaxTokensReached) continue;
+    REQUIRE(answer.reason == CompletionReason::EndOfSequence);
+    const auto json = nlohmann::json::parse(text_of(rig, answer), nullptr, false);
+    INFO(text_of(rig, answer));
+    REQUIRE(json.is_object());
+    REQUIRE(json.at("a").is_boolean());
+    REQUIRE(json.at("b").is_string());
+  }
+}
+
+TEST_CASE("a stop string ends a text before it, and the text is else the same") {
+  EngineRig rig;
+  SamplingParams sampling = all_asked()[2];
+  const Answer stopped = alone(sampling);
+  REQUIRE(stopped.reason == CompletionReason::StopSequence);
+  const std::string text = text_of(rig, stopped, sampling.stop);
+  for (const std::string& stop : sampling.stop) REQUIRE_FALSE(text.contains(stop));
+  const std::vector<std::string> stops = std::exchange(sampling.stop, {});
+  const std::string whole = text_of(rig, alone(sampling));
+  REQUIRE(whole.starts_with(text));
+  REQUIRE(std::ranges::any_of(
+      stops, [&](const std::string& stop) { return whole.substr(text.size()).starts_with(stop); }));
+}
+
+TEST_CASE("a request that comes back with its whole text ends at once, for the same reason") {
+  EngineRig rig;
+  for (const std::size_t which : {2u, 4u}) {
+    const Answer whole = alone(all_asked()[which]);
+    REQUIRE(whole.tokens.size() < kTokens);
+    const std::string id = "r" + std::to_string(which);
+    PromptRequest again = ask(rig, all_asked()[which], rig.grant("t"), id);
+    again.emitted = whole.tokens;
+    REQUIRE(rig.submit(again));
+    rig.run();
+    REQUIRE(answer_of(rig, id) == Answer{{}, whole.reason});
+  }
+}
+
+TEST_CASE("the record in the tenant's own memory says how tokens are chosen, to the last list") {
+  for (const SamplingParams& sampling : all_asked()) {
+    EngineRig rig;
+    const LeaseId lease = rig.grant("t");
+    PromptRequest request = ask(rig, sampling, lease, "r");
+    request.request = {"t/r"};
+    REQUIRE(rig.submit(request));
+    REQUIRE(rig.step());
+    const Sequence* sequence = rig.sequence("t/r");
+    REQUIRE(sequence != nullptr);
+    const auto bytes = rig.bytes_of(lease, sequence->blocks.record_blocks());
+    const Result<SequenceRecord> record = read_record(bytes, rig.config().n_context);
+    REQUIRE(record);
+    REQUIRE(record->sampling == sampling);
+  }
+}
+
+TEST_CASE("log probabilities come with every token that asked for them, and with no other") {
+  EngineRig rig;
+  const LeaseId lease = rig.grant("t");
+  REQUIRE(rig.submit(ask(rig, all_asked()[0], lease, "with")));
+  REQUIRE(rig.submit(ask(rig, all_asked()[1], lease, "without")));
+  int told = 0;
+  while (rig.engine().scheduler().has_work()) {
+    const auto report = rig.step();
+    REQUIRE(report);
+    for (const SchedulerEvent& event : report->events) {
+      const auto* token = std::get_if<Token>(&event);
+      if (token == nullptr) continue;
+      REQUIRE(token->logprobs.has_value() == (token->request.value == "with"));
+      if (!token->logprobs) continue;
+      ++told;
+      REQUIRE(token->logprobs->top.size() == 3);
+      REQUIRE(token->logprobs->chosen <= 0.0f);
+    }
+  }
+  REQUIRE(told == static_cast<int>(kTokens));
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,62 @@
+#include "worker/kv/sampling_lists.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace leasehold {
+namespace {
+
+SamplingParams full() {
+  return {.logit_bias = {{3, -1.5f}, {9, 100.0f}},
+          .stop_tokens = {7, 8, 9},
+          .stop = {"END", "</s>"},
+          .grammar = {GrammarKind::Gbnf, "root ::= \"x\""}};
+}
+
+}  // namespace
+
+TEST_CASE("sampling lists: what was packed is what is unpacked") {
+  const std::vector<std::byte> bytes = pack_sampling_lists(full());
+  REQUIRE(bytes.size() == sampling_lists_bytes(full()));
+  SamplingParams again;
+  REQUIRE(unpack_sampling_lists(bytes, again));
+  REQUIRE(again == full());
+}
+
+TEST_CASE("sampling lists: without any there are no bytes") {
+  REQUIRE(pack_sampling_lists({}).empty());
+  REQUIRE(sampling_lists_bytes({.temperature = 1.0f, .top_k = 40}) == 0);
+  for (const SamplingParams& one :
+       {SamplingParams{.stop = {"x"}}, SamplingParams{.stop_tokens = {1}},
+        SamplingParams{.grammar = {GrammarKind::JsonObject, {}}}}) {
+    REQUIRE(pack_sampling_lists(one).size() == sampling_lists_bytes(one));
+    REQUIRE(sampling_lists_bytes(one) > 0);
+  }
+}
+
+TEST_CASE("sampling lists: the largest fit the bound") {
+  SamplingParams largest;
+  largest.logit_bias.resize(SamplingParams::kMaxLogitBiases);
+  largest.stop_tokens.resize(SamplingParams::kMaxStopTokens);
+  largest.stop.assign(SamplingParams::kMaxStops, std::string(SamplingParams::kMaxStopBytes, 's'));
+  largest.grammar = {GrammarKind::Gbnf, std::string(SamplingParams::kMaxGrammarBytes, 'g')};
+  REQUIRE(sampling_lists_bytes(largest) == kMaxSamplingListsBytes);
+}
+
+TEST_CASE("sampling lists: bytes that are cut, too many or no lists are FileCorrupt") {
+  const std::vector<std::byte> bytes = pack_sampling_lists(full());
+  SamplingParams params;
+  for (std::size_t n = 1; n < bytes.size(); ++n) {
+    const auto cut = unpack_sampling_lists(std::span(bytes).first(n), params);
+    REQUIRE(cut.error().code == Errc::FileCorrupt);
+  }
+  std::vector<std::byte> more = bytes;
+  more.push_back(std::byte{0});
+  REQUIRE(unpack_sampling_lists(more, params).error().code == Errc::FileCorrupt);
+  for (const std::size_t at : {3u, 23u, 39u}) {  // the counts' highest bytes
+    std::vector<std::byte> vast = bytes;
+    vast[at] = std::byte{0xFF};
+    REQUIRE(unpack_sampling_lists(vast, params).error().code == Errc::FileCorrupt);
+  }
+}
+
+}  // namespace leasehold

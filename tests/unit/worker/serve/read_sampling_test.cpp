@@ -1,0 +1,100 @@
+#include "worker/serve/read_sampling.hpp"
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "tests/unit/worker/model/gguf_builder.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+Tokenizer tiny_tokenizer() {
+  const TemporaryFile file(tiny_llama().bytes());
+  return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
+}
+
+}  // namespace
+
+TEST_CASE("read sampling: everything that was sent arrives") {
+  const Tokenizer tokenizer = tiny_tokenizer();
+  wire::Generate ask;
+  ask.ignore_eos = true;
+  ask.sampling = {.temperature = 0.5f,
+                  .seed = 7,
+                  .top_k = 40,
+                  .top_p = 0.9f,
+                  .min_p = 0.1f,
+                  .typical_p = 0.8f,
+                  .repetition_penalty = 1.5f,
+                  .presence_penalty = 1.0f,
+                  .frequency_penalty = -1.0f,
+                  .penalty_window = 64,
+                  .logit_bias = {{{9, 2.0f}, {3, -1.0f}}},
+                  .logprobs = true,
+                  .top_logprobs = 4,
+                  .stop = {{"END"}},
+                  .stop_token_ids = {5}};
+  REQUIRE(*read_sampling(ask, tokenizer) == SamplingParams{.temperature = 0.5f,
+                                                           .seed = 7,
+                                                           .ignore_eos = true,
+                                                           .top_k = 40,
+                                                           .top_p = 0.9f,
+                                                           .min_p = 0.1f,
+                                                           .typical_p = 0.8f,
+                                                           .repetition_penalty = 1.5f,
+                                                           .presence_penalty = 1.0f,
+                                                           .frequency_penalty = -1.0f,
+                                                           .penalty_window = 64,
+                                                           .top_logprobs = 4,
+                                                           .logit_bias = {{3, -1.0f}, {9, 2.0f}},
+                                                           .stop_tokens = {5},
+                                                           .stop = {"END"}});
+  REQUIRE(*read_sampling({}, tokenizer) == SamplingParams{});
+}
+
+TEST_CASE("read sampling: what the text must be comes as a format or as a grammar, not both") {
+  const Tokenizer tokenizer = tiny_tokenizer();
+  wire::Generate ask;
+  ask.sampling.response_format.type = "json_object";
+  REQUIRE(read_sampling(ask, tokenizer)->grammar == GrammarSource{GrammarKind::JsonObject, {}});
+  ask.sampling.response_format = {"json_schema", "{}"};
+  REQUIRE(read_sampling(ask, tokenizer)->grammar == GrammarSource{GrammarKind::JsonSchema, "{}"});
+  ask.sampling.grammar = "root ::= \"x\"";
+  REQUIRE(read_sampling(ask, tokenizer).error().code == Errc::BadRequest);
+  ask.sampling.response_format = {};
+  REQUIRE(read_sampling(ask, tokenizer)->grammar ==
+          GrammarSource{GrammarKind::Gbnf, "root ::= \"x\""});
+}
+
+TEST_CASE("read sampling: a refusal names the field") {
+  const Tokenizer tokenizer = tiny_tokenizer();
+  const std::pair<const char*, std::function<void(wire::Sampling&)>> kWrong[] = {
+      {"top_logprobs", [](auto& s) { s.top_logprobs = 1; }},
+      {"logit_bias", [](auto& s) { s.logit_bias.by_token[100000] = 1.0f; }},
+      {"logit_bias", [](auto& s) { s.logit_bias.by_token[3] = 101.0f; }},
+      {"stop_token_ids", [](auto& s) { s.stop_token_ids = {100000}; }},
+      {"top_p", [](auto& s) { s.top_p = 1.5f; }},
+      {"stop", [](auto& s) { s.stop.all = {""}; }},
+  };
+  for (const auto& [field, spoil] : kWrong) {
+    wire::Generate ask;
+    spoil(ask.sampling);
+    CAPTURE(field);
+    const auto params = read_sampling(ask, tokenizer);
+    REQUIRE(params.error().code == Errc::BadRequest);
+    REQUIRE_THAT(params.error().detail, Catch::Contains(field));
+  }
+}
+
+TEST_CASE("constraint reader: one vocabulary for all grammars, and none for requests without") {
+  const Tokenizer tokenizer = tiny_tokenizer();
+  ConstraintReader reader(tokenizer);
+  REQUIRE_FALSE(*reader.read({}));
+  const auto first = reader.read({GrammarKind::Gbnf, "root ::= \"x\""});
+  const auto second = reader.read({GrammarKind::JsonObject, {}});
+  REQUIRE(first->vocabulary == second->vocabulary);
+  REQUIRE(first->vocabulary->ends == std::vector<TokenId>{2});
+  REQUIRE(reader.read({GrammarKind::Gbnf, "rot"}).error().code == Errc::BadRequest);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,66 @@
+#include "worker/serve/read_sampling.hpp"
+
+#include <fmt/format.h>
+
+#include "worker/grammar/compile.hpp"
+
+namespace leasehold {
+namespace {
+
+Result<void> check_token(const Tokenizer& tokenizer, TokenId token, const char* field) {
+  if (tokenizer.contains(token)) return {};
+  return fail(Errc::BadRequest, fmt::format("{}: {} is no token; ids go from 0 to {}", field, token,
+                                            tokenizer.n_vocab() - 1));
+}
+
+Result<GrammarSource> read_grammar(const wire::Sampling& sent) {
+  const wire::ResponseFormat& format = sent.response_format;
+  const bool has_format = format.type != "text";
+  if (has_format && !sent.grammar.empty())
+    return fail(Errc::BadRequest, "grammar and response_format: one of them, not both");
+  if (!sent.grammar.empty()) return GrammarSource{GrammarKind::Gbnf, sent.grammar};
+  if (!has_format) return GrammarSource{};
+  if (format.type == "json_object") return GrammarSource{GrammarKind::JsonObject, {}};
+  return GrammarSource{GrammarKind::JsonSchema, format.schema};
+}
+
+}  // namespace
+
+Result<SamplingParams> read_sampling(const wire::Generate& ask, const Tokenizer& tokenizer) {
+  const wire::Sampling& sent = ask.sampling;
+  if (sent.top_logprobs > 0 && !sent.logprobs)
+    return fail(Errc::BadRequest, "top_logprobs is for requests with logprobs");
+  SamplingParams params{.temperature = sent.temperature,
+                        .seed = sent.seed,
+                        .ignore_eos = ask.ignore_eos,
+                        .top_k = sent.top_k,
+                        .top_p = sent.top_p,
+                        .min_p = sent.min_p,
+                        .typical_p = sent.typical_p,
+                        .repetition_penalty = sent.repetition_penalty,
+                        .presence_penalty = sent.presence_penalty,
+                        .frequency_penalty = sent.frequency_penalty,
+                        .penalty_window = sent.penalty_window,
+                        .stop_tokens = sent.stop_token_ids,
+                        .stop = sent.stop.all,
+                        .grammar = TRY(read_grammar(sent))};
+  if (sent.logprobs) params.top_logprobs = sent.top_logprobs;
+  for (const auto& [token, bias] : sent.logit_bias.by_token) {
+    TRY(check_token(tokenizer, token, "logit_bias"));
+    params.logit_bias.push_back({token, bias});
+  }
+  for (const TokenId token : params.stop_tokens)
+    TRY(check_token(tokenizer, token, "stop_token_ids"));
+  TRY(check_sampling(params));
+  return params;
+}
+
+Result<TextConstraint> ConstraintReader::read(const GrammarSource& source) {
+  TextConstraint constraint{.grammar = TRY(compile_grammar(source))};
+  if (!constraint) return constraint;
+  if (!vocabulary_) vocabulary_ = std::make_shared<const GrammarVocabulary>(*tokenizer_);
+  constraint.vocabulary = vocabulary_;
+  return constraint;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,27 @@
+/// From what a tenant sent to what the engine works with.
+#pragma once
+
+#include "ipc/control/messages_tenant.hpp"
+#include "worker/grammar/grammar_vocabulary.hpp"
+#include "worker/sampling/params.hpp"
+
+namespace leasehold {
+
+/// Errors: BadRequest naming the field: out of range, a token that is not of the vocabulary, two
+/// grammars at once, top_logprobs without logprobs. The grammar's text is not read yet.
+Result<SamplingParams> read_sampling(const wire::Generate& ask, const Tokenizer& tokenizer);
+
+/// Grammars of requests, over one vocabulary. Threads: one. Lifetime: the tokenizer outlives it.
+class ConstraintReader {
+ public:
+  explicit ConstraintReader(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
+
+  /// Empty when there is no grammar. Errors: BadRequest saying where in its text and what.
+  Result<TextConstraint> read(const GrammarSource& source);
+
+ private:
+  const Tokenizer* tokenizer_;
+  std::shared_ptr<const GrammarVocabulary> vocabulary_;  ///< Made for the first who needs it.
+};
+
+}  // namespace leasehold
