@@ -8,8 +8,8 @@
 
 namespace leasehold {
 
-/// Nothing for GrammarKind::None. Errors: BadRequest saying where and what. Takes milliseconds at
-/// most: the text and what becomes of it are bounded.
+/// Nothing for GrammarKind::None. Errors: BadRequest saying where and what. Takes milliseconds,
+/// some tens of them for a text made to be slow: it and what becomes of it are bounded.
 Result<std::shared_ptr<const Grammar>> compile_grammar(const GrammarSource& source);
 
 }  // namespace leasehold

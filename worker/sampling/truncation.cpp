@@ -39,10 +39,18 @@ struct Magnitudes {
   std::array<std::uint64_t, kCount> mass{};
 
   explicit Magnitudes(std::span<const std::uint32_t> weights) {
-    for (const std::uint32_t weight : weights) {
-      const auto m = static_cast<std::size_t>(std::bit_width(weight));
-      ++tokens[m];
-      mass[m] += weight;
+    // Several of each, in turn: neighbours are often alike, and would wait for one another.
+    constexpr std::size_t kTurns = 4;
+    std::array<std::uint64_t, kTurns * kCount> token_turns{};
+    std::array<std::uint64_t, kTurns * kCount> mass_turns{};
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const auto m = static_cast<std::size_t>(std::bit_width(weights[i]));
+      ++token_turns[i % kTurns * kCount + m];
+      mass_turns[i % kTurns * kCount + m] += weights[i];
+    }
+    for (std::size_t at = 0; at < token_turns.size(); ++at) {
+      tokens[at % kCount] += token_turns[at];
+      mass[at % kCount] += mass_turns[at];
     }
   }
 
