@@ -46,6 +46,10 @@ void Broker::saw(const events::RegionStateChanged& changed) {
 
 void Broker::saw_extent(const events::RegionStateChanged& changed, ExtentState to) {
   ExtentState& seen = extents_[changed.region];
+  if (!to_recover_.empty()) {  // what the one before told is not known here
+    if (to == ExtentState::Free) around_.judge.freed(ExtentId{changed.region});
+    return;
+  }
   if (!may_become(seen, to)) violated("an extent moved against its table");
   if (to == ExtentState::Free) around_.judge.freed(ExtentId{changed.region});
   met({Kind::Extent, static_cast<std::uint8_t>(seen), static_cast<std::uint8_t>(to)});
@@ -74,6 +78,12 @@ void Broker::saw_region(const events::RegionStateChanged& changed) {
 void Broker::perform(const effect::Journal& effect) {
   Fiber::pause();
   disk_full_ = effect.batch.grants && around_.machine.one_in(32);
+  unwritten_.insert(unwritten_.end(), effect.batch.rows.begin(), effect.batch.rows.end());
+  if (!disk_full_) {
+    for (const journal::Row& row : std::exchange(unwritten_, {})) {
+      journal::apply(around_.estate.journal, row);
+    }
+  }
   if (around_.machine.reach(FaultSite::BrokerJournalWritten, *this)) Fiber::pause();
 }
 
@@ -113,6 +123,7 @@ void Broker::perform(const effect::SetDrainDeadline& effect) {
 void Broker::perform(const effect::BeginQuietWatch& effect) {
   Fiber::pause();
   const auto link = links_.find(effect.worker);
+  if (link == links_.end()) return;
   quiet_.watch(link->second.line->reader, {effect.worker, effect.scope, effect.leases});
 }
 
@@ -121,16 +132,31 @@ void Broker::perform(const effect::BeginQuietWatch& effect) {
 
 void Broker::perform(const effect::BindWorker& effect) {
   Connection* connection = connections_.at(effect.connection);
-  links_[effect.worker] = {connection, take_spare_line()};
+  lines_.push_back(take_spare_line());
+  links_[effect.worker] = {connection, lines_.back().get()};
   auto* worker = dynamic_cast<Worker*>(connection->ends[Connection::kClient].process);
+  watched_[effect.worker] = worker;
   around_.judge.attached(effect.worker, *worker);
+}
+
+void Broker::perform(const effect::ResumeWorker& effect) {
+  links_.at(effect.worker).connection = connections_.at(effect.connection);
 }
 
 void Broker::perform(const effect::ForgetWorker& effect) {
   quiet_.forget(effect.worker);
+  const auto link = links_.find(effect.worker);
+  if (link == links_.end()) return;
+  link->second.kept = false;
   std::erase_if(outstanding_, [&](const auto& entry) {
-    return entry.second.connection == links_.at(effect.worker).connection;
+    return entry.second.connection == link->second.connection;
   });
+}
+
+/// Who is away is asked nothing: its return, or its exit, settles everything.
+Connection* Broker::way_to(AttachmentId worker) {
+  const auto link = links_.find(worker);
+  return link == links_.end() ? nullptr : link->second.connection;
 }
 
 void Broker::perform(const effect::SendGrant& effect) {
@@ -142,7 +168,9 @@ void Broker::perform(const effect::SendGrant& effect) {
   }
   for (const ExtentId extent : grant.extents) around_.judge.object_made(extent, grant.lease);
   around_.judge.grant_sent(grant.lease);
-  Connection& to = *links_.at(effect.worker).connection;
+  Connection* const way = way_to(effect.worker);
+  if (way == nullptr) return;
+  Connection& to = *way;
   const std::uint64_t number = expect_answer(to, [grant](Error error) -> Event {
     return GrantAnswered{grant.lease, grant.extents, error, true};
   });
@@ -154,7 +182,9 @@ void Broker::perform(const effect::SendGrant& effect) {
 
 void Broker::perform(const effect::SendUnmap& effect) {
   Fiber::pause();
-  Connection& to = *links_.at(effect.worker).connection;
+  Connection* const way = way_to(effect.worker);
+  if (way == nullptr) return;
+  Connection& to = *way;
   const std::uint64_t number = expect_answer(
       to, [lease = effect.lease](Error error) -> Event { return UnmapAnswered{lease, error}; });
   outstanding_[number].give_up = TimePoint{INT64_MAX};  // its ladder ends the worker
@@ -165,7 +195,9 @@ void Broker::perform(const effect::SendUnmap& effect) {
 
 void Broker::perform(const effect::SendReclaim& effect) {
   Fiber::pause();
-  Connection& to = *links_.at(effect.worker).connection;
+  Connection* const way = way_to(effect.worker);
+  if (way == nullptr) return;
+  Connection& to = *way;
   const std::uint64_t number =
       expect_answer(to, [lease = effect.lease, call = effect.call](Error error) -> Event {
         return ReclaimAnswered{lease, call, std::unexpected(error)};
@@ -176,7 +208,7 @@ void Broker::perform(const effect::SendReclaim& effect) {
 }
 
 void Broker::perform(const effect::KillWorker& effect) {
-  links_.at(effect.worker).connection->ends[Connection::kClient].process->kill_pending = true;
+  around_.machine.send_kill(watched_.at(effect.worker)->pid);
 }
 
 // -------------------------------------------------------------------------------------------
@@ -206,6 +238,7 @@ void Broker::perform(const effect::CreateRegion& effect) {
 void Broker::perform(const effect::SealRegion& effect) {
   std::optional<Error> refused;
   if (around_.machine.one_in(8)) refused = Error{Errc::StillWritable, "mapped"};
+  if (!refused) around_.estate.regions.insert(effect.region);
   receive(RegionSealed{effect.region, refused});
 }
 
@@ -215,7 +248,9 @@ void Broker::perform(const effect::ScrubRegion& effect) {
   receive(RegionScrubbed{effect.region, soiled ? 4096u : 0u});
 }
 
-void Broker::perform(const effect::CloseRegion&) {}
+void Broker::perform(const effect::CloseRegion& effect) {
+  around_.estate.regions.erase(effect.region);
+}
 
 // ------------------------------------------------------------------------------------------
 // answers
@@ -226,6 +261,10 @@ void Broker::perform(const effect::Reply& effect) {
   const Waiting waiting = std::move(found->second);
   waiting_.erase(found);
   if (waiting.connection == nullptr) return;  // an operator's; nobody reads it
+  if (effect.answer) {
+    const auto* weights = std::get_if<wire::WeightsOpened>(&effect.answer->body);
+    if (weights != nullptr) around_.judge.grant_sent(weights->lease);
+  }
   around_.machine.send(*waiting.connection, Connection::kClient,
                        [waiting, answer = effect.answer] { waiting.on_reply(answer); });
 }

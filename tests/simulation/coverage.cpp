@@ -87,10 +87,13 @@ void Coverage::add(const Coverage& other) {
     for (std::size_t i = 0; i < kColumnCount; ++i) met_[row][i] += other.met_[row][i];
   }
   for (std::size_t i = 0; i < kColumnCount; ++i) struck_[i] += other.struck_[i];
+  for (std::size_t i = 0; i < restarts_.size(); ++i) restarts_[i] += other.restarts_[i];
 }
 
 std::vector<std::string> Coverage::shortfalls(std::uint64_t least) const {
   std::vector<std::string> found;
+  if (std::min(restarts_[0], restarts_[1]) < least)
+    found.emplace_back("few brokers were started again");
   for (std::size_t row = 0; row < met_.size(); ++row) {
     for (std::size_t i = 0; i < kColumnCount; ++i) {
       const Transition& transition = all_transitions()[row];
@@ -117,7 +120,10 @@ std::vector<std::string> Coverage::wrongly_impossible() const {
 }
 
 std::string Coverage::table() const {
-  std::string text = "faults struck\n";
+  std::string text = fmt::format(
+      "brokers started again: {} with the descriptors of before, {} with the journal alone\n",
+      restarts_[1], restarts_[0]);
+  text += "faults struck\n";
   for (std::size_t i = 0; i < kColumnCount; ++i) {
     text += fmt::format("  {:>9}  {}\n", struck_[i], name(column_at(i)));
   }

@@ -51,6 +51,7 @@ class Coverage {
   Coverage();
   void met(const Transition& transition, FaultColumn column);
   void happened(const Transition& transition);
+  void broker_restarted(bool with_store) { ++restarts_[with_store]; }
   void struck(FaultColumn column) { ++struck_[index_of(column)]; }
   void add(const Coverage& other);
 
@@ -64,6 +65,7 @@ class Coverage {
   std::vector<std::array<std::uint64_t, kColumnCount>> met_;
   std::vector<std::uint64_t> happened_;
   std::array<std::uint64_t, kColumnCount> struck_{};
+  std::array<std::uint64_t, 2> restarts_{};
 };
 
 }  // namespace leasehold::simulation

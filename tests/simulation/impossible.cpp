@@ -1,7 +1,6 @@
 // Pairs of transition and fault that cannot meet, each with its reason.
 #include "broker/extents.hpp"
 #include "broker/weights.hpp"
-#include "broker/workers.hpp"
 #include "tests/simulation/coverage.hpp"
 
 namespace leasehold::simulation {
@@ -9,14 +8,6 @@ namespace {
 
 constexpr Transition of(ExtentState from, ExtentState to) {
   return {Kind::Extent, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to)};
-}
-
-constexpr Transition of(WorkerState from, WorkerState to) {
-  return {Kind::Worker, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to)};
-}
-
-bool is_brokers(FaultSite site) {
-  return name(site).starts_with("broker.");
 }
 
 /// Labels this machine comes by. Who adds one says here whether it does.
@@ -29,6 +20,8 @@ bool is_reached(FaultSite site) {
     case FaultSite::BrokerFenceDecided:
     case FaultSite::BrokerScrubbed:
     case FaultSite::WorkerAttached:
+    case FaultSite::WorkerResumed:
+    case FaultSite::WorkerRedelivered:
     case FaultSite::WorkerWeightsFilled:
     case FaultSite::WorkerExtentsMapped:
     case FaultSite::WorkerUnitPolled:
@@ -39,9 +32,6 @@ bool is_reached(FaultSite site) {
     case FaultSite::TenantRequestSubmitted:
     case FaultSite::TenantTokenReceived:
       return true;
-    case FaultSite::WorkerResumed:
-    case FaultSite::WorkerRedelivered:
-      return false;
   }
   return false;
 }
@@ -53,14 +43,8 @@ std::optional<std::string> why_impossible(const Transition& transition, FaultCol
   if (transition == of(Draining, Retained) || transition == of(Retained, Scrubbing)) {
     return "nothing is kept for adoption yet";
   }
-  if (transition == of(WorkerState::Lost, WorkerState::Attached)) {
-    return "no broker of this machine is started again; tests/process/restart does that";
-  }
   if (transition == of(Quarantined, Scrubbing)) return "only an operator clears it, by hand";
   if (!is_reached(column.site)) return "no code of that kind is simulated";
-  if (is_brokers(column.site) && column.strike == Strike::Kill) {
-    return "this machine has no disk to recover from; tests/process kills brokers";
-  }
   return std::nullopt;
 }
 

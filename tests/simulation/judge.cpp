@@ -52,7 +52,7 @@ void Judge::granted(LeaseId lease, AttachmentId worker, bool engine) {
 
 void Judge::taken_away(LeaseId lease, LeaseState to) {
   Lease& slot = at(lease);
-  if (to == LeaseState::Revoked) slot.flipped_at = machine_->step;
+  if (to == LeaseState::Revoked && !slot.orphaned) slot.flipped_at = machine_->step;
   if (to == LeaseState::Fenced) check_no_unit_in(slot);
   slot.state = to;
   if (tracing) trace(fmt::format("{} is {} now", to_string(lease), name(to)));
@@ -75,8 +75,8 @@ void Judge::check_no_unit_in(const Lease& lease) const {
 void Judge::fenced(LeaseId lease, std::string_view proof) {
   const Lease& slot = at(lease);
   const auto worker = workers_.find(slot.worker);
-  const bool dead = worker != workers_.end() && worker->second->is_dead();
-  if (proof == "ProcessExit" && !dead) {
+  const bool lives = worker != workers_.end() && !worker->second->is_dead();
+  if (proof == "ProcessExit" && lives) {
     violated(fmt::format("{} was fenced by the exit of a worker that lives", to_string(lease)));
   }
   if (proof == "NeverMapped" && slot.sent) {
@@ -96,6 +96,10 @@ void Judge::unit_opened(UnitWatch& unit, Touches touches, std::vector<LeaseId> l
     const auto found = slots_.find(lease.slot);
     if (found == slots_.end()) violated("a unit ran for a lease nobody granted");
     const Lease& slot = found->second;
+    if (slot.expired_at != 0 && unit.called_at > slot.expired_at) {
+      violated(fmt::format("a unit begun at step {} ran for {}, over since step {}", unit.called_at,
+                           to_string(lease), slot.expired_at));
+    }
     const bool flipped = slot.id != lease || slot.flipped_at != 0;
     if (!flipped) continue;
     // Only the unit that stood at the gate when the word went down may still run.
@@ -140,6 +144,83 @@ void Judge::died(const Worker& worker) {
   for (auto& [id, object] : objects_) std::erase(object.mappers, &worker);
 }
 
+void Judge::told_expired(LeaseId lease) {
+  Lease& slot = slots_[lease.slot];
+  if (slot.id == lease && slot.expired_at == 0) slot.expired_at = machine_->step;
+}
+
+void Judge::accepted(LeaseId lease) {
+  at(lease).expired_at = 0;
+}
+
+// ------------------------------------------------------------------------------------------
+// a broker and the next one
+
+void Judge::broker_died() {
+  for (auto& [id, object] : objects_) object.open = false;
+}
+
+void Judge::broker_began(const Began& began, bool table_kept) {
+  for (auto& [number, slot] : slots_) check_word(slot, began.table.word(number), table_kept);
+  for (const Recovered::Word& word : began.words) enter(word, began.state);
+  for (const auto& [id, object] : objects_) {
+    if (!object.mappers.empty() && began.state.extents.find(id) == nullptr) {
+      violated(fmt::format("extent {} is mapped, and the next broker lost count of it", id.value));
+    }
+  }
+}
+
+/// What stood in a slot when the last broker died, against what the next one made of it.
+void Judge::check_word(Lease& lease, LeaseWord word, bool table_kept) {
+  if (word.generation() < lease.id.generation) {
+    if (table_kept) violated(fmt::format("the word of {} fell back", to_string(lease.id)));
+    if (lease.state == LeaseState::Fenced) return;
+    const auto worker = workers_.find(lease.worker);
+    const bool lives = worker != workers_.end() && !worker->second->is_dead();
+    if (lease.sent && lives) {
+      violated(fmt::format("a worker has {}, nobody knows it", to_string(lease.id)));
+    }
+    lease =
+        {};  // it never left, or was fenced in the journal and the broker died before it said so
+    return;
+  }
+  if (word.generation() > lease.id.generation) return;
+  if (!table_kept) {
+    lease.orphaned = true;  // nobody reads the new word; no lease stays Live there
+    const bool fenced = word.state() == LeaseState::Fenced && lease.state != LeaseState::Fenced;
+    if (fenced) taken_away(lease.id, LeaseState::Fenced);
+    return;
+  }
+  if (word.state() == LeaseState::Live && lease.state != LeaseState::Live) {
+    violated(fmt::format("{} is Live again after a restart", to_string(lease.id)));
+  }
+  if (word.state() > lease.state) taken_away(lease.id, word.state());
+}
+
+/// A lease that was journaled and whose word was never stored in the table there is now.
+void Judge::enter(const Recovered::Word& word, const State& state) {
+  Lease& slot = slots_[word.lease.slot];
+  if (slot.id == word.lease) return;
+  if (slot.id.generation > word.lease.generation) {
+    violated(
+        fmt::format("{} is open, {} came after it", to_string(word.lease), to_string(slot.id)));
+  }
+  const LeaseRecord* record = state.leases.find_open(word.lease);
+  slot = Lease{.id = word.lease,
+               .worker = record == nullptr ? AttachmentId{} : record->worker(),
+               .engine = record != nullptr && record->scope == wire::LeaseScope::Engine,
+               .state = word.state};
+}
+
+void Judge::redelivered(const Worker& worker, ExtentId extent) {
+  Object& object = objects_.at(extent);
+  const bool maps = std::ranges::find(object.mappers, &worker) != object.mappers.end();
+  if (!maps && !worker.is_dead()) {
+    violated(fmt::format("extent {} delivered by a worker that has it not", extent.value));
+  }
+  object.open = true;
+}
+
 void Judge::soil(ExtentId extent) {
   Object& object = objects_.at(extent);
   object.soiled = true;
@@ -164,14 +245,14 @@ void Judge::check_capacity() const {
 }
 
 void Judge::punched(ExtentId extent) {
-  if (const auto found = objects_.find(extent); found != objects_.end()) {
-    found->second.allocated = found->second.soiled;
-  }
+  const auto found = objects_.find(extent);
+  if (found == objects_.end() || !found->second.open) return;
+  found->second.allocated = found->second.soiled;
 }
 
 std::uint64_t Judge::verified(ExtentId extent) {
   const auto found = objects_.find(extent);
-  if (found == objects_.end()) return 0;  // never made
+  if (found == objects_.end() || !found->second.open) return 0;  // never made, or not delivered
   if (found->second.allocated) return 4096;
   found->second.open = false;
   return 0;
@@ -183,7 +264,8 @@ void Judge::freed(ExtentId extent) {
   if (!found->second.mappers.empty()) {
     violated(fmt::format("extent {} is free while somebody maps it", extent.value));
   }
-  if (found->second.soiled) violated("memory touched after its fence became free");
+  if (found->second.soiled && found->second.open)
+    violated("memory touched after its fence became free");
 }
 
 Request& Judge::submitted(LeaseId lease, const Process& holder, const Process& worker,

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "broker/effect.hpp"
+#include "broker/recovery/recovery.hpp"
 #include "ipc/launch_gate.hpp"
+#include "ipc/table/lease_table.hpp"
 #include "tests/simulation/machine.hpp"
 
 namespace leasehold::simulation {
@@ -69,8 +71,22 @@ class Judge {
   void mapped(const Worker& worker, ExtentId extent);
   void unmapped(const Worker& worker, ExtentId extent);
   void died(const Worker& worker);
+  /// Its local stop was told that the lease is past its deadline; a new request begins anew.
+  void told_expired(LeaseId lease);
+  void accepted(LeaseId lease);
   /// A worker that writes after its fence: its memory must never be free again.
   void soil(ExtentId extent);
+
+  // A broker and the next one.
+  void broker_died();
+  /// It has put the words right that it found, or made a new table; nobody was heard yet.
+  struct Began {
+    const State& state;
+    const std::vector<Recovered::Word>& words;
+    const LeaseTable& table;
+  };
+  void broker_began(const Began& began, bool table_kept);
+  void redelivered(const Worker& worker, ExtentId extent);
 
   // Memory objects, as the broker makes, punches and closes them.
   void object_made(ExtentId extent, LeaseId lease);
@@ -96,7 +112,9 @@ class Judge {
     bool engine = false;
     bool sent = false;
     LeaseState state = LeaseState::Live;
+    bool orphaned = false;         ///< Its worker looks at a table that no broker writes any more.
     std::uint64_t flipped_at = 0;  ///< Step in which word *and* counter were down.
+    std::uint64_t expired_at = 0;  ///< Step in which its worker was told of its deadline.
   };
   struct Object {
     LeaseId lease;
@@ -106,6 +124,8 @@ class Judge {
     std::vector<const Worker*> mappers;
   };
   Lease& at(LeaseId lease);
+  void check_word(Lease& lease, LeaseWord word, bool table_kept);
+  void enter(const Recovered::Word& word, const State& state);
   void check_no_unit_in(const Lease& lease) const;
   void check_capacity() const;
 

@@ -39,6 +39,7 @@ class Process {
   /// The kernel ends its threads and mappings; connections are the machine's business.
   virtual void on_death() = 0;
 
+  std::int64_t pid = 0;
   Life life = Life::Running;
   bool kill_pending = false;       ///< SIGKILL is on its way.
   std::deque<Message> unfinished;  ///< What it does first when it goes on after a stop.
@@ -90,10 +91,15 @@ class Machine {
   P& spawn(Args&&... args) {
     auto process = std::make_unique<P>(std::forward<Args>(args)...);
     P& spawned = *process;
+    spawned.pid = kFirstPid + static_cast<std::int64_t>(processes_.size());
     processes_.push_back(std::move(process));
     return spawned;
   }
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
+  /// Precondition: it was spawned here.
+  const Process& process(std::int64_t pid) const {
+    return *processes_.at(static_cast<std::size_t>(pid - kFirstPid));
+  }
 
   Connection& connect(Process& client, Process& server);
   /// Lost when either end is closed already.
@@ -110,8 +116,14 @@ class Machine {
   /// killed there, after a stop when it goes on.
   void reach_then(FaultSite site, Process& process, Message rest);
   void kill(Process& process);
+  /// SIGKILL is on its way to that process.
+  void send_kill(std::int64_t pid) {
+    processes_.at(static_cast<std::size_t>(pid - kFirstPid))->kill_pending = true;
+  }
 
  private:
+  static constexpr std::int64_t kFirstPid = 100;
+
   void hang_up_dead(Connection& connection, int side);
 
   SeededRandom random_;

@@ -43,7 +43,8 @@ bool plant(Options& options) {
       {"eof-is-proof", &Plants::eof_is_proof},
       {"ack-before-drain", &Plants::ack_before_drain},
       {"unmap-before-quiet", &Plants::unmap_before_quiet},
-      {"commit-unread", &Plants::commit_unread}};
+      {"commit-unread", &Plants::commit_unread},
+      {"journal-over-table", &Plants::journal_over_table}};
   if (options.plant.empty()) return true;
   const auto found = all.find(options.plant);
   if (found == all.end()) return false;

@@ -19,6 +19,7 @@ BrokerConfig config() {
 }
 
 constexpr Duration kCallPatience = std::chrono::seconds(10);
+constexpr std::string_view kBootId = "this boot";
 
 std::vector<std::unique_ptr<Line>>& spare_lines() {
   thread_local std::vector<std::unique_ptr<Line>> spare;
@@ -58,6 +59,10 @@ const UniqueFd& exited_process() {
 
 }  // namespace
 
+ProcessExit exit_of(AttachmentId worker) {
+  return ExitObserver::observe(worker, exited_process()).value();
+}
+
 Broker::Broker(Surroundings around)
     : Process(Role::Broker),
       state(config()),
@@ -65,10 +70,12 @@ Broker::Broker(Surroundings around)
       reader(TableReader::attach(table.reader_fd().value()).value()),
       around_(around) {
   state.extents.choose_size(kBlockBytes);
+  around_.estate.journal.boot_id = kBootId;
+  around_.estate.journal.extent_size_bytes = state.extents.extent_size_bytes();
 }
 
 Broker::~Broker() {
-  for (auto& [id, link] : links_) spare_lines().push_back(std::move(link.line));
+  for (auto& line : lines_) spare_lines().push_back(std::move(line));
 }
 
 Connection& Broker::connect(Process& client, Message on_closed) {
@@ -94,22 +101,25 @@ void Broker::connection_closed(Connection& connection) {
   const Worker* worker = dynamic_cast<Worker*>(connection.ends[Connection::kClient].process);
   if (!around_.plants.eof_is_proof || worker == nullptr) return;
   if (const Worker* known = worker; known->attachment != AttachmentId{}) {
-    receive(WorkerExited{ExitObserver::observe(known->attachment, exited_process()).value()});
+    receive(WorkerExited{exit_of(known->attachment)});
   }
 }
 
-void Broker::process_exited(const Process& process, const Connection& connection) {
-  if (process.role() == Role::Tenant) return receive(HolderExited{connection.id});
-  for (const auto& [id, link] : links_) {
-    if (link.connection != &connection) continue;
-    return receive(WorkerExited{ExitObserver::observe(id, exited_process()).value()});
+void Broker::process_exited(const Process& process) {
+  for (const auto& [id, connection] : connections_) {
+    const bool its = connection->ends[Connection::kClient].process == &process;
+    if (its && process.role() == Role::Tenant) receive(HolderExited{id});
+  }
+  for (const auto& [id, watched] : watched_) {
+    if (watched != &process) continue;
+    receive(WorkerExited{exit_of(id)});
   }
 }
 
-Caller Broker::caller_of(ConnectionId from, std::string request, std::string_view method) {
+Caller Broker::caller_of(const Connection* from, std::string request, std::string_view method) {
   return {.call = CallId{next_call_++},
-          .connection = from,
-          .pid = 1,
+          .connection = from == nullptr ? ConnectionId{1} : from->id,
+          .pid = from == nullptr ? 1 : from->ends[Connection::kClient].process->pid,
           .uid = 0,
           .request_id = {std::move(request)},
           .fingerprint = std::string(method)};
@@ -125,7 +135,7 @@ void Broker::answered(std::uint64_t number, Event event) {
 
 std::uint64_t Broker::expect_answer(const Connection& connection,
                                     std::function<Event(Error)> failed) {
-  const std::uint64_t number = next_outstanding_++;
+  const std::uint64_t number = around_.estate.next_outstanding++;
   outstanding_[number] = {.connection = &connection,
                           .give_up = around_.machine.clock.now() + kCallPatience,
                           .failed = std::move(failed)};
@@ -133,6 +143,7 @@ std::uint64_t Broker::expect_answer(const Connection& connection,
 }
 
 void Broker::live() {
+  recover();
   for (;;) {
     while (queue_.empty()) Fiber::pause();
     const Event event = std::move(queue_.front());
@@ -179,6 +190,10 @@ std::string Broker::debts() const {
   std::string owed;
   if (!outstanding_.empty()) owed += fmt::format(" {} calls to workers", outstanding_.size());
   if (quiet_.is_waiting()) owed += " quiet";
+  for (const auto& [call, waiting] : waiting_) {
+    const bool gone = waiting.connection != nullptr && !waiting.connection->is_open();
+    if (!gone) owed += fmt::format(" an answer to call {}", call.value);
+  }
   state.leases.for_each_open([&](const LeaseRecord& record) {
     if (record.is(LeaseState::Live)) return;
     const leasehold::Worker& worker = *state.workers.find(record.worker());

@@ -1,13 +1,20 @@
 /// The broker of the simulated machine: the real core, the real table, the real witnesses; in place
 /// of sockets, connections of the machine. It is one fiber that may stand still between any two
 /// effects and between any two stores of a revocation.
+///
+/// When one dies, the next begins with what outlived it: the journal as far as it was committed
+/// and, where the service manager keeps descriptors, table, worker lines and published weights.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <type_traits>
 #include <utility>
 
 #include "broker/core.hpp"
+#include "broker/recovery/recovery.hpp"
 #include "broker/supervise/exit_observer.hpp"
 #include "broker/supervise/quiet_observer.hpp"
 #include "ipc/table/lease_table.hpp"
@@ -28,6 +35,19 @@ struct Plants {
   bool ack_before_drain = false;    ///< A worker gives extents back while its step uses them.
   bool unmap_before_quiet = false;  ///< A worker unmaps as soon as a word is down.
   bool commit_unread = false;       ///< A worker lets tokens out without asking the gate again.
+  bool journal_over_table = false;  ///< Recovery believes the journal where the table is further.
+};
+
+class Broker;
+
+/// What outlives a broker. The table, the lines and the processes it watched are taken from the
+/// dead one itself.
+struct Estate {
+  Broker* broker = nullptr;    ///< Who serves now, or was the last to.
+  bool store = false;          ///< The service manager keeps descriptors.
+  journal::Image journal;      ///< On disk.
+  std::set<RegionId> regions;  ///< Sealed weights in the store.
+  std::uint64_t next_outstanding = 1;
 };
 
 struct Surroundings {
@@ -35,6 +55,7 @@ struct Surroundings {
   Judge& judge;
   Coverage& coverage;
   Plants plants;
+  Estate& estate;
 };
 
 /// A worker line that outlives schedules: making one is slow.
@@ -45,7 +66,10 @@ struct Line {
 
 class Broker : public Process, private EffectPerformer {
  public:
+  /// The first one of a schedule.
   explicit Broker(Surroundings around);
+  /// The service manager starts it after that one died.
+  Broker(Surroundings around, Broker& before);
   ~Broker() override;
 
   using ReplyHandler = std::function<void(const Result<Answer>&)>;
@@ -54,6 +78,9 @@ class Broker : public Process, private EffectPerformer {
   LeaseTable table;
   TableReader reader;
 
+  /// Sends a call on its way here.
+  template <class Sent>
+  void ask(Connection& from, Sent message, ReplyHandler on_reply);
   /// A call has arrived on this connection; the answer goes back on it.
   template <class Sent>
   void call(Connection& from, Sent message, ReplyHandler on_reply);
@@ -64,13 +91,13 @@ class Broker : public Process, private EffectPerformer {
   /// The reply to the broker's own call `number` has arrived.
   void answered(std::uint64_t number, Event event);
   void connection_closed(Connection& connection);
-  void process_exited(const Process& process, const Connection& connection);
+  void process_exited(const Process& process);
 
   bool is_busy() const { return handling_ || !queue_.empty(); }
   bool accepts() const override { return !is_busy(); }
-  void on_death() override {}
+  void on_death() override;
   /// One stretch up to the next place where it may stand still.
-  void run() { fiber_.resume(); }
+  void run() { fiber_->resume(); }
   /// Looks at worker lines and clocks, as its bell and its timers would make it do.
   void look_around();
   bool hears_bell() const { return bell_; }
@@ -85,7 +112,8 @@ class Broker : public Process, private EffectPerformer {
  private:
   struct Link {
     Connection* connection = nullptr;
-    std::unique_ptr<Line> line;
+    Line* line = nullptr;
+    bool kept = true;  ///< Line, bell and pidfd, until the worker is forgotten.
   };
   struct Waiting {
     Connection* connection = nullptr;  ///< An operator's otherwise.
@@ -98,7 +126,19 @@ class Broker : public Process, private EffectPerformer {
     std::function<Event(Error)> failed;
   };
 
+  struct Beginning {
+    Recovered recovered;
+    LeaseTable table;
+    std::set<AttachmentId> kept_workers;
+  };
+  static Beginning begin_again(Surroundings around, Broker& before);
+  Broker(Surroundings around, Broker& before, Beginning beginning);
+  void take_up_workers(Broker& before, const std::set<AttachmentId>& kept);
+
   void live();
+  void recover();
+  /// Descriptors came with the message; they are taken before it is decided.
+  void take_memory(const Connection& from, const wire::LeaseRedeliver& message);
   void handle(const Event& event);
   void observe_workers();
   void check_words() const;
@@ -108,7 +148,9 @@ class Broker : public Process, private EffectPerformer {
   void saw(const auto&) {}
   void saw_extent(const events::RegionStateChanged& changed, ExtentState to);
   void saw_region(const events::RegionStateChanged& changed);
-  Caller caller_of(ConnectionId from, std::string request, std::string_view method);
+  /// Where it can be asked something; null while it is away.
+  Connection* way_to(AttachmentId worker);
+  Caller caller_of(const Connection* from, std::string request, std::string_view method);
   std::uint64_t expect_answer(const Connection& connection, std::function<Event(Error)> failed);
 
   void perform(const effect::Journal& effect) override;
@@ -117,7 +159,7 @@ class Broker : public Process, private EffectPerformer {
   void perform(const effect::SetDeadline& effect) override;
   void perform(const effect::SetDrainDeadline& effect) override;
   void perform(const effect::BindWorker& effect) override;
-  void perform(const effect::ResumeWorker&) override {}  // no broker is started again here
+  void perform(const effect::ResumeWorker& effect) override;
   void perform(const effect::ForgetWorker& effect) override;
   void perform(const effect::SendGrant& effect) override;
   void perform(const effect::SendUnmap& effect) override;
@@ -140,8 +182,12 @@ class Broker : public Process, private EffectPerformer {
   std::deque<Event> queue_;
   bool handling_ = false;
   bool bell_ = false;
-  bool disk_full_ = false;  ///< The decision at work could not be written down.
+  bool disk_full_ = false;               ///< The decision at work could not be written down.
+  std::vector<journal::Row> unwritten_;  ///< Go along with what is written next.
+  std::vector<Effect> to_recover_;       ///< What recovery decided, until it is done.
   std::map<AttachmentId, Link> links_;
+  std::vector<std::unique_ptr<Line>> lines_;  ///< It made; they stay until the schedule is over.
+  std::map<AttachmentId, const Process*> watched_;  ///< By pidfd.
   std::map<ConnectionId, Connection*> connections_;
   std::map<CallId, Waiting> waiting_;
   std::map<std::uint64_t, Outstanding> outstanding_;
@@ -149,26 +195,36 @@ class Broker : public Process, private EffectPerformer {
   std::map<std::uint64_t, RegionState> regions_;
   std::map<AttachmentId, WorkerState> workers_;
   std::uint64_t next_call_ = 1;
-  std::uint64_t next_outstanding_ = 1;
-  Fiber fiber_{[this] { live(); }};
+  std::optional<Fiber> fiber_{std::in_place, [this] { live(); }};
 };
 
 template <class Sent>
+void Broker::ask(Connection& from, Sent message, ReplyHandler on_reply) {
+  around_.machine.send(from, Connection::kServer,
+                       [this, &from, message = std::move(message), on_reply = std::move(on_reply)] {
+                         call(from, message, on_reply);
+                       });
+}
+
+template <class Sent>
 void Broker::call(Connection& from, Sent message, ReplyHandler on_reply) {
+  if constexpr (std::is_same_v<Sent, wire::LeaseRedeliver>) take_memory(from, message);
   std::string request;
   if constexpr (requires { message.request_id; }) request = message.request_id.value;
-  Caller caller = caller_of(from.id, std::move(request), Sent::kMethod);
+  Caller caller = caller_of(&from, std::move(request), Sent::kMethod);
   waiting_[caller.call] = {&from, std::move(on_reply)};
   receive(Call<Sent>{std::move(caller), std::move(message)});
 }
 
 template <class Sent>
 void Broker::call(Sent message) {
-  Caller caller = caller_of(ConnectionId{1}, {}, Sent::kMethod);
+  Caller caller = caller_of(nullptr, {}, Sent::kMethod);
   waiting_[caller.call] = {};
   receive(Call<Sent>{std::move(caller), std::move(message)});
 }
 
 std::unique_ptr<Line> take_spare_line();
+/// The witness looks at a pidfd that is readable.
+ProcessExit exit_of(AttachmentId worker);
 
 }  // namespace leasehold::simulation

@@ -4,25 +4,49 @@
 
 namespace leasehold::simulation {
 
-Tenant::Tenant(Surroundings around, Broker& broker, std::string name, FindWorker find_worker)
+Tenant::Tenant(Surroundings around, std::string name, FindWorker find_worker)
     : Process(Role::Tenant),
       around_(around),
-      broker_(&broker),
       name_(std::move(name)),
       find_worker_(std::move(find_worker)) {
-  link_ = &broker.connect(*this, [] {});
+  connect();
+}
+
+void Tenant::connect() {
+  broker_ = around_.estate.broker;
+  link_ = &broker_->connect(*this, [this] { asking_ = false; });
+}
+
+/// To the broker that was started again: repeats what was not answered, claims what it holds.
+void Tenant::find_back() {
+  if (around_.estate.broker->is_dead()) return;
+  connect();
+  const bool answered = asked_ && granted_.contains(asked_->request_id.value);
+  if (asked_ && !answered) return send_acquire();
+  asked_.reset();
+  if (lease_) hold_again();
+}
+
+void Tenant::hold_again() {
+  broker_->ask(*link_, wire::LeaseHold{.lease = *lease_, .token = token_},
+               [this, lease = *lease_](const Result<Answer>& answer) {
+                 if (answer || lease_ != lease) return;
+                 lost_ = lease_;
+                 lease_.reset();
+                 request_ = nullptr;
+               });
 }
 
 template <class Sent>
 void Tenant::tell_broker(Sent message) {
-  around_.machine.send(*link_, Connection::kServer, [this, message = std::move(message)] {
-    broker_->call(*link_, message, [](const Result<Answer>&) {});
-  });
+  broker_->ask(*link_, std::move(message), [](const Result<Answer>&) {});
 }
 
 void Tenant::act() {
-  if (!lease_ && !asking_) return acquire();
-  if (asked_ && around_.machine.one_in(6)) return send_acquire();  // as if the answer were lost
+  if (!is_connected() && around_.machine.one_in(2)) return find_back();
+  if (!lease_ && !asking_ && is_connected()) return acquire();
+  if (asked_ && is_connected() && around_.machine.one_in(6))
+    return send_acquire();  // as if the answer were lost
   if (!lease_) return;
   if (request_ == nullptr && around_.machine.pick(4) != 0) return submit();
   resize_or_leave();
@@ -62,12 +86,10 @@ void Tenant::acquire() {
 
 void Tenant::send_acquire() {
   asking_ = true;
-  around_.machine.send(*link_, Connection::kServer, [this, acquire = *asked_] {
-    broker_->call(*link_, acquire,
-                  [this, request = acquire.request_id.value](const Result<Answer>& answer) {
-                    acquired(request, answer);
-                  });
-  });
+  broker_->ask(*link_, *asked_,
+               [this, request = asked_->request_id.value](const Result<Answer>& answer) {
+                 acquired(request, answer);
+               });
 }
 
 void Tenant::acquired(const std::string& request, const Result<Answer>& answer) {
@@ -79,6 +101,7 @@ void Tenant::acquired(const std::string& request, const Result<Answer>& answer) 
   if (!fresh) return;
   lease_ = given.lease;
   worker_ = given.worker;
+  token_ = given.token;
   request_ = nullptr;
   around_.machine.reach_then(FaultSite::TenantLeaseAcquired, *this, [this] { submit(); });
 }

@@ -11,7 +11,7 @@ class Tenant final : public Process {
  public:
   using FindWorker = std::function<Worker*(const std::string& name)>;
 
-  Tenant(Surroundings around, Broker& broker, std::string name, FindWorker find_worker);
+  Tenant(Surroundings around, std::string name, FindWorker find_worker);
 
   /// One thing it may want to do now.
   void act();
@@ -21,6 +21,10 @@ class Tenant final : public Process {
   bool has_lease() const { return lease_.has_value(); }
 
  private:
+  void connect();
+  void find_back();
+  void hold_again();
+  bool is_connected() const { return link_->ends[Connection::kClient].open; }
   void acquire();
   void send_acquire();
   void acquired(const std::string& request, const Result<Answer>& answer);
@@ -39,6 +43,7 @@ class Tenant final : public Process {
   std::optional<LeaseId> lease_;
   std::optional<LeaseId> lost_;  ///< The next one takes over from it.
   std::string worker_;
+  std::string token_;
   std::optional<wire::LeaseAcquire> asked_;  ///< The newest acquire, which may be repeated.
   bool asking_ = false;
   std::map<std::string, LeaseId> granted_;  ///< By request id: the same id, the same lease.

@@ -5,11 +5,21 @@
 #include <algorithm>
 
 namespace leasehold::simulation {
+namespace {
 
-Worker::Worker(Surroundings around, Broker& broker, std::string name)
-    : Process(Role::Worker), around_(around), broker_(&broker), name_(std::move(name)) {
-  link_ = &broker.connect(*this, [] {});
+constexpr Duration kBrokerPatience = std::chrono::seconds(5);
+
+}  // namespace
+
+Worker::Worker(Surroundings around, std::string name)
+    : Process(Role::Worker), around_(around), name_(std::move(name)), path_(kBrokerPatience) {
+  connect();
   attach();
+}
+
+void Worker::connect() {
+  broker_ = around_.estate.broker;
+  link_ = &broker_->connect(*this, [this] { broker_lost(); });
 }
 
 void Worker::on_death() {
@@ -25,10 +35,8 @@ void Worker::on_death() {
 // attaching
 
 void Worker::attach() {
-  around_.machine.send(*link_, Connection::kServer, [this] {
-    broker_->call(*link_, wire::WorkerAttach{.worker = name_},
-                  [this](const Result<Answer>& answer) { attached(answer); });
-  });
+  broker_->ask(*link_, wire::WorkerAttach{.worker = name_},
+               [this](const Result<Answer>& answer) { attached(answer); });
 }
 
 void Worker::attached(const Result<Answer>& answer) {
@@ -36,13 +44,13 @@ void Worker::attached(const Result<Answer>& answer) {
   index_ = std::get<wire::WorkerAttached>(answer->body).worker;
   attachment = std::get<WorkerDescriptors>(answer->descriptors).worker;
   line_ = &broker_->line_of(attachment);
+  table_ = &broker_->reader;
   for (std::uint32_t i = 0; i < kThreads; ++i) {
-    threads_[i].gate =
-        std::make_unique<BasicThreadGate<SimulatedMemory>>(BasicThreadGate<SimulatedMemory>::Wiring{
-            .thread = i,
-            .announce = &line_->writer.announce(i),
-            .revocations = &broker_->reader.revocations(index_),
-            .stops = &stops_});
+    threads_[i].gate = std::make_unique<BasicThreadGate<SimulatedMemory>>(
+        BasicThreadGate<SimulatedMemory>::Wiring{.thread = i,
+                                                 .announce = &line_->writer.announce(i),
+                                                 .revocations = &table_->revocations(index_),
+                                                 .stops = &stops_});
   }
   threads_[0].fiber = std::make_unique<Fiber>([this] { engine(); });
   threads_[1].fiber = std::make_unique<Fiber>([this] { helper(); });
@@ -51,14 +59,12 @@ void Worker::attached(const Result<Answer>& answer) {
 
 void Worker::open_weights() {
   asking_ = true;
-  around_.machine.send(*link_, Connection::kServer, [this] {
-    broker_->call(*link_,
-                  wire::WeightsOpen{.model = "m",
-                                    .file_size_bytes = 1,
-                                    .layout_digest = around_.machine.one_in(16) ? "other" : "same",
-                                    .size_bytes = 4ull << 20},
-                  [this](const Result<Answer>& answer) { weights_opened(answer); });
-  });
+  broker_->ask(*link_,
+               wire::WeightsOpen{.model = "m",
+                                 .file_size_bytes = 1,
+                                 .layout_digest = around_.machine.one_in(16) ? "other" : "same",
+                                 .size_bytes = 4ull << 20},
+               [this](const Result<Answer>& answer) { weights_opened(answer); });
 }
 
 void Worker::weights_opened(const Result<Answer>& answer) {
@@ -73,34 +79,32 @@ void Worker::weights_opened(const Result<Answer>& answer) {
 
 void Worker::publish_weights() {
   asking_ = true;
-  around_.machine.send(*link_, Connection::kServer, [this] {
-    broker_->call(*link_, wire::WeightsPublish{.region = region_},
-                  [this](const Result<Answer>& answer) {
-                    asking_ = false;
-                    if (answer) return say_ready();
-                    engine_lease_.reset();  // opens again
-                  });
-  });
+  broker_->ask(*link_, wire::WeightsPublish{.region = region_},
+               [this](const Result<Answer>& answer) {
+                 asking_ = false;
+                 if (answer) return say_ready();
+                 engine_lease_.reset();  // opens again
+               });
 }
 
 void Worker::say_ready() {
   weights_ready_ = true;
   if (ready_) return;
-  around_.machine.send(*link_, Connection::kServer, [this] {
-    broker_->call(*link_, wire::WorkerReady{.address = name_, .kv_block_size_bytes = kBlockBytes},
-                  [this](const Result<Answer>& answer) { ready_ = answer.has_value(); });
-  });
+  broker_->ask(*link_, wire::WorkerReady{.address = name_, .kv_block_size_bytes = kBlockBytes},
+               [this](const Result<Answer>& answer) { ready_ = answer.has_value(); });
 }
 
 void Worker::look_around() {
   for (auto& [lease, held] : held_) {
-    const TimePoint deadline = broker_->reader.deadline(lease);
-    const bool over = deadline != TimePoint{} && deadline <= around_.machine.clock.now();
-    if (held.running && over) stops_.stop(held.running->place, LocalStop::LeaseExpired);
+    if (held.running && is_expired(lease)) {
+      stops_.stop(held.running->place, LocalStop::LeaseExpired);
+      around_.judge.told_expired(lease);
+    }
     const bool down = state_of(lease) != LeaseState::Live;
     if (around_.plants.unmap_before_quiet && down) unmap_all(lease);
   }
-  const bool known = attachment != AttachmentId{} && link_->is_open();
+  find_back();
+  const bool known = attachment != AttachmentId{} && link_->is_open() && !is_away();
   if (known && !asking_ && !engine_lease_) open_weights();
 }
 
@@ -108,7 +112,12 @@ void Worker::look_around() {
 // memory
 
 LeaseState Worker::state_of(LeaseId lease) const {
-  return broker_->reader.word_of(lease).state();
+  return table_->word_of(lease).state();
+}
+
+bool Worker::is_expired(LeaseId lease) const {
+  const TimePoint deadline = table_->deadline(lease);
+  return deadline != TimePoint{} && deadline <= around_.machine.clock.now();
 }
 
 void Worker::reply(std::uint64_t number, Event event) {
@@ -133,7 +142,10 @@ void Worker::on_grant(const wire::LeaseGrant& grant, std::uint64_t number) {
     return reply(number, GrantAnswered{grant.lease, grant.extents,
                                        Error{Errc::OutOfMemory, "cannot map"}, true});
   }
-  for (const ExtentId extent : grant.extents) around_.judge.mapped(*this, extent);
+  for (const ExtentId extent : grant.extents) {
+    around_.judge.mapped(*this, extent);
+    objects_[grant.lease].insert(extent);
+  }
   around_.machine.reach_then(FaultSite::WorkerExtentsMapped, *this, [this, grant, number] {
     ++grants_on_the_way_[grant.lease];
     posted_.push_back([this, grant, number] {
@@ -152,6 +164,7 @@ void Worker::unmap_all(LeaseId lease) {
     around_.judge.unmapped(*this, extent);
   }
   found->second.extents.clear();
+  objects_.erase(lease);
 }
 
 void Worker::drop(LeaseId lease) {
@@ -204,6 +217,7 @@ void Worker::on_reclaim(const effect::SendReclaim& asked, std::uint64_t number) 
       if (extents.size() < 2) break;
       given.push_back(extents.back());
       extents.pop_back();
+      objects_[asked.lease].erase(given.back());
       around_.judge.unmapped(*this, given.back());
     }
     for (const auto& [lease, held] : held_) {  // a lie: another lease's, or nobody's
@@ -243,12 +257,13 @@ void Worker::on_submit(Request& request, Connection& stream, Message on_token, M
       [this, &request, &stream, on_token = std::move(on_token), on_end = std::move(on_end)] {
         const auto found = held_.find(request.lease);
         const auto place = free_place();
-        const bool draining = broker_->reader.drain_deadline(request.lease) != TimePoint{};
+        const bool draining = table_->drain_deadline(request.lease) != TimePoint{};
         if (found == held_.end() || found->second.running || !place || draining ||
-            state_of(request.lease) != LeaseState::Live) {
+            is_expired(request.lease) || state_of(request.lease) != LeaseState::Live) {
           return around_.machine.send(stream, Connection::kClient, on_end);
         }
         request.accepted = true;
+        around_.judge.accepted(request.lease);
         stops_.clear(*place);
         found->second.running = Running{&request, &stream, on_token, on_end, *place};
       });

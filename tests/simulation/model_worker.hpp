@@ -11,6 +11,7 @@
 #include "ipc/thread_gate.hpp"
 #include "tests/simulation/memory.hpp"
 #include "tests/simulation/model_broker.hpp"
+#include "worker/lease/return_path.hpp"
 
 namespace leasehold::simulation {
 
@@ -18,7 +19,7 @@ class Worker final : public Process, private RefusalListener {
  public:
   static constexpr std::uint32_t kThreads = 2;
 
-  Worker(Surroundings around, Broker& broker, std::string name);
+  Worker(Surroundings around, std::string name);
 
   AttachmentId attachment;
 
@@ -38,11 +39,15 @@ class Worker final : public Process, private RefusalListener {
   /// Timers: deadlines of running requests, a retry of what was refused.
   void look_around();
   /// Its socket to the broker breaks; the process goes on.
-  void lose_socket() { around_.machine.close(*link_, Connection::kClient); }
+  void lose_socket();
 
   const std::string& worker_name() const { return name_; }
   Connection& link() const { return *link_; }
-  bool is_serving() const { return ready_; }
+  /// On its way back to a broker, and not refused.
+  bool is_away() const {
+    return path_.phase() != ReturnPath::Phase::Together &&
+           path_.phase() != ReturnPath::Phase::Refused;
+  }
   std::array<const UnitWatch*, kThreads> units() const {
     return {&threads_[0].unit, &threads_[1].unit};
   }
@@ -68,7 +73,18 @@ class Worker final : public Process, private RefusalListener {
     std::optional<Running> running;
   };
 
+  // worker_return.cpp: the way back to a broker
+  void broker_lost();
+  void find_back();
+  void try_to_return();
+  void ask_to_resume();
+  void deliver();
+  void settle();
+  void failed(Errc code);
+  bool leases_are_over() const;
+
   // model_worker.cpp: the I/O side
+  void connect();
   void attach();
   void attached(const Result<Answer>& answer);
   void open_weights();
@@ -81,6 +97,7 @@ class Worker final : public Process, private RefusalListener {
   void drop(LeaseId lease);
   void end(Held& held);
   LeaseState state_of(LeaseId lease) const;
+  bool is_expired(LeaseId lease) const;
   std::optional<std::uint32_t> free_place() const;
 
   // worker_engine.cpp: the threads
@@ -100,10 +117,14 @@ class Worker final : public Process, private RefusalListener {
   std::string name_;
   Connection* link_ = nullptr;
   const Line* line_ = nullptr;
+  const TableReader* table_ = nullptr;  ///< Mapped once, whatever becomes of its broker.
+  ReturnPath path_;
+  std::size_t undelivered_ = 0;
   WorkerId index_;
   StopBoard stops_;
   std::array<Thread, kThreads> threads_;
   std::map<LeaseId, Held> held_;
+  std::map<LeaseId, std::set<ExtentId>> objects_;  ///< It has their descriptors.
   std::map<LeaseId, int> grants_on_the_way_;
   std::deque<Message> posted_;  ///< For the engine, between two steps.
 

@@ -77,10 +77,10 @@ void Worker::form_step() {
   if (!engine_lease_ || !weights_ready_) return;
   set_.emplace(++step_, stops_, static_cast<RefusalListener&>(*this));
   step_engine_ = *engine_lease_;
-  set_->add_engine_lease(broker_->reader.dependency(step_engine_).value());
+  set_->add_engine_lease(table_->dependency(step_engine_).value());
   for (const auto& [lease, held] : held_) {
     if (!held.running) continue;
-    const LeaseDependency own[] = {broker_->reader.dependency(lease).value()};
+    const LeaseDependency own[] = {table_->dependency(lease).value()};
     set_->add_sequence(own, held.running->place);
     in_step_.push_back({lease, held.extents});
   }
@@ -145,7 +145,7 @@ void Worker::refused(const Refusal& refusal) noexcept {
 }
 
 void Worker::quiet_progress() noexcept {
-  broker_->ring();
+  around_.estate.broker->ring();
 }
 
 }  // namespace leasehold::simulation

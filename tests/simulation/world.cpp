@@ -2,36 +2,45 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace leasehold::simulation {
 namespace {
 
 constexpr int kSteps = 130;
-constexpr int kCalm = 150;             // a worker that serves never ends by itself
+constexpr int kCalm = 150;  // a worker that serves never ends by itself
+constexpr int kSettleRounds = 20;
 constexpr int kStepsAfterFault = 280;  // what it leads to takes its time
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
 constexpr std::string_view kTenantNames[] = {"a", "b", "c"};
+
+/// Labels that only a worker comes by whose broker was started again.
+bool is_on_the_way_back(FaultSite site) {
+  return site == FaultSite::WorkerResumed || site == FaultSite::WorkerRedelivered;
+}
 
 }  // namespace
 
 World::World(std::uint64_t seed, Plants plants, Coverage& coverage)
     : machine_(seed),
       judge_(machine_, kExtents),
-      around_{machine_, judge_, coverage, plants},
-      broker_(&machine_.spawn<Broker>(around_)) {
+      around_{machine_, judge_, coverage, plants, estate_} {
+  estate_.store = !machine_.one_in(3);
+  estate_.broker = &machine_.spawn<Broker>(around_);
   running_schedule.seed = seed;
   running_schedule.machine = &machine_;
   ++running_schedule.schedule;
 }
 
 Worker& World::spawn_worker(std::size_t place) {
-  Worker& worker = machine_.spawn<Worker>(around_, *broker_, std::string(kWorkerNames[place]));
+  Worker& worker = machine_.spawn<Worker>(around_, std::string(kWorkerNames[place]));
   workers_[place] = &worker;
   return worker;
 }
 
 Tenant& World::spawn_tenant(std::size_t place) {
   Tenant& tenant = machine_.spawn<Tenant>(
-      around_, *broker_, std::string(kTenantNames[place]), [this](const std::string& name) {
+      around_, std::string(kTenantNames[place]), [this](const std::string& name) {
         Worker* worker = workers_[name == kWorkerNames[0] ? 0 : 1];
         return worker->worker_name() == name ? worker : nullptr;
       });
@@ -41,16 +50,15 @@ Tenant& World::spawn_tenant(std::size_t place) {
 
 void World::arm_fault() {
   const FaultColumn column = column_at(machine_.pick(kColumnCount));
-  const bool broker = name(column.site).starts_with("broker.");
   machine_.fault = Fault{.site = column.site,
-                         .strike = broker ? Strike::Stop : column.strike,
+                         .strike = column.strike,
                          .arrivals_left = static_cast<int>(1 + machine_.pick(2))};
 }
 
 /// Some schedules begin with everybody starting up, most with a service at work.
 void World::begin() {
   for (std::size_t place = 0; place < kTenants; ++place) {
-    broker_->call(wire::TenantAdmit{.tenant = {std::string(kTenantNames[place])},
+    broker().call(wire::TenantAdmit{.tenant = {std::string(kTenantNames[place])},
                                     .max_blocks = 16 + machine_.pick(32),
                                     .ttl_ms = 3000});
     spawn_tenant(place);
@@ -67,6 +75,20 @@ void World::begin() {
     if (tenant->is_running()) tenant->act();
   }
   calm_down(static_cast<int>(machine_.pick(90)));  // into the midst of decoding, for some
+  if (machine_.one_in(6) || is_on_the_way_back(machine_.fault->site)) live_through_restart();
+}
+
+/// Of the broker, with requests under way.
+void World::live_through_restart() {
+  const bool on_the_way_back = is_on_the_way_back(machine_.fault->site);
+  if (broker().is_running()) machine_.kill(broker());
+  if (broker().is_dead()) restart_broker();
+  for (int round = on_the_way_back ? 3 : 1; round > 0; --round) {
+    calm_down(static_cast<int>(machine_.pick(40)));
+    for (Worker* worker : workers_) {
+      if (worker->is_running()) worker->look_around();
+    }
+  }
 }
 
 void World::run() {
@@ -113,8 +135,8 @@ bool World::run_thread() {
 }
 
 bool World::run_broker() {
-  if (!broker_->is_running() || !broker_->is_busy()) return false;
-  broker_->run();
+  if (!broker().is_running() || !broker().is_busy()) return false;
+  broker().run();
   return true;
 }
 
@@ -126,33 +148,33 @@ bool World::run_tenant() {
 }
 
 LeaseId World::any_lease() {
-  const auto open = broker_->state.leases.open_leases();
+  const auto open = broker().state.leases.open_leases();
   if (open.empty() || machine_.one_in(16)) return {machine_.pick(5), 1 + machine_.pick(3)};
   return open[machine_.pick(open.size())];
 }
 
 bool World::run_operator() {
-  if (!broker_->is_running() || broker_->is_busy()) return false;
+  if (!broker().is_running() || broker().is_busy()) return false;
   const TenantId tenant{std::string(kTenantNames[machine_.pick(kTenants)])};
   switch (machine_.pick(8)) {
     case 0:
-      broker_->call(wire::LeaseRevoke{.tenant = tenant});
+      broker().call(wire::LeaseRevoke{.tenant = tenant});
       return true;
     case 1:
-      broker_->call(wire::TenantAdmit{.tenant = tenant, .max_blocks = 8 + machine_.pick(40)});
+      broker().call(wire::TenantAdmit{.tenant = tenant, .max_blocks = 8 + machine_.pick(40)});
       return true;
     case 2:
     case 3:
-      broker_->call(wire::LeaseDrain{.lease = any_lease(), .grace_ms = machine_.pick(1500)});
+      broker().call(wire::LeaseDrain{.lease = any_lease(), .grace_ms = machine_.pick(1500)});
       return true;
     default:
-      broker_->call(wire::LeaseRevoke{.lease = any_lease()});
+      broker().call(wire::LeaseRevoke{.lease = any_lease()});
       return true;
   }
 }
 
 bool World::pass_time() {
-  const auto due = next_deadline(broker_->state);
+  const auto due = broker().is_dead() ? std::nullopt : next_deadline(broker().state);
   if (due && machine_.one_in(3)) {
     const Duration left = *due - machine_.clock.now();
     if (left > Duration{0}) machine_.clock.advance(left);
@@ -182,9 +204,7 @@ bool World::signal_somebody() {
   for (const auto& process : machine_.processes()) {
     if (process->kill_pending) {
       machine_.kill(*process);
-      const auto* worker = dynamic_cast<Worker*>(process.get());
-      const auto* tenant = dynamic_cast<Tenant*>(process.get());
-      exits_.push_back({process.get(), worker ? &worker->link() : &tenant->link()});
+      if (process->role() != Role::Broker) exits_.push_back(process.get());
       if (machine_.one_in(2)) notice_exit();  // before its sockets are seen to be closed
       signalled = true;
     } else if (process->life == Life::Stopped && machine_.one_in(2)) {
@@ -196,15 +216,16 @@ bool World::signal_somebody() {
 }
 
 bool World::notice_exit() {
-  if (exits_.empty() || !broker_->is_running() || broker_->is_busy()) return false;
-  const Exit exit = exits_.front();
+  if (exits_.empty() || !broker().is_running() || broker().is_busy()) return false;
+  const Process* exited = exits_.front();
   exits_.pop_front();
-  broker_->process_exited(*exit.process, *exit.connection);
+  broker().process_exited(*exited);
   return true;
 }
 
 /// What died is started again, whoever stands still may go on, and the service gets back to work.
 void World::recover() {
+  if (broker().is_dead()) restart_broker();
   for (std::size_t place = 0; place < kTenants; ++place) {
     if (tenants_[place]->is_dead()) spawn_tenant(place);
   }
@@ -223,14 +244,29 @@ void World::recover() {
   }
 }
 
+/// The service manager does, as soon as it sees.
+void World::restart_broker() {
+  Broker& before = broker();
+  estate_.broker = &machine_.spawn<Broker>(around_, before);
+}
+
+bool World::is_anybody_away() const {
+  return std::ranges::any_of(
+      workers_, [](const Worker* worker) { return worker->is_running() && worker->is_away(); });
+}
+
 /// The service manager starts what has died; now and then a worker's socket breaks, or somebody is
 /// killed where no label is.
 bool World::disturb_somebody() {
+  if (broker().is_dead()) {
+    restart_broker();
+    return true;
+  }
   const std::size_t place = machine_.pick(kWorkers);
   const std::size_t tenant = machine_.pick(kTenants);
   if (workers_[place]->is_dead()) return spawn_worker(place).is_running();
   if (tenants_[tenant]->is_dead()) return spawn_tenant(tenant).is_running();
-  switch (machine_.pick(6)) {
+  switch (machine_.pick(7)) {
     case 0:
       workers_[place]->lose_socket();
       return true;
@@ -240,14 +276,17 @@ bool World::disturb_somebody() {
     case 2:
       tenants_[tenant]->kill_pending = true;
       return true;
+    case 3:
+      broker().kill_pending = true;
+      return true;
     default:
       return false;
   }
 }
 
 bool World::look_around() {
-  if (broker_->is_running() && !broker_->is_busy() && machine_.one_in(2)) {
-    broker_->look_around();
+  if (broker().is_running() && !broker().is_busy() && machine_.one_in(2)) {
+    broker().look_around();
     return true;
   }
   Worker& worker = *workers_[machine_.pick(kWorkers)];
@@ -276,21 +315,23 @@ void World::calm_down(int most) {
 /// Nobody starts anything new; whoever stands still goes on, or the ladder ends him.
 void World::settle() {
   if (machine_.fault->struck == nullptr) machine_.fault->arrivals_left = INT32_MAX;
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < kSettleRounds; ++round) {
+    if (broker().is_dead()) restart_broker();
     calm_down(kCalm);
-    broker_->look_around();
+    broker().look_around();
     for (Worker* worker : workers_) {
       if (worker->is_running()) worker->look_around();
     }
     signal_somebody();
-    if (broker_->life == Life::Stopped) go_on(*broker_);
+    if (broker().is_dead()) continue;
+    if (broker().life == Life::Stopped) go_on(broker());
     calm_down(kCalm);
-    if (!broker_->owes() && broker_->is_running()) return;
-    const auto due = next_deadline(broker_->state);
+    if (!broker().owes() && broker().is_running() && !is_anybody_away()) return;
+    const auto due = next_deadline(broker().state);
     const Duration left = due ? *due - machine_.clock.now() : std::chrono::seconds(10);
     machine_.clock.advance(std::max(left, Duration{1}));
   }
-  violated("the machine did not come to rest, the broker waits for" + broker_->debts());
+  violated("the machine did not come to rest, the broker waits for" + broker().debts());
 }
 
 }  // namespace leasehold::simulation

@@ -22,6 +22,10 @@ class World {
   void begin();
   void take_step();
   void recover();
+  void live_through_restart();
+  void restart_broker();
+  bool is_anybody_away() const;
+  Broker& broker() const { return *estate_.broker; }
   void settle();
   /// Whatever can happen without time passing happens, for so many rounds at most.
   void calm_down(int most);
@@ -44,15 +48,11 @@ class World {
 
   Machine machine_;
   Judge judge_;
+  Estate estate_;
   Surroundings around_;
-  Broker* broker_;
   std::array<Worker*, kWorkers> workers_{};
   std::array<Tenant*, kTenants> tenants_{};
-  struct Exit {
-    const Process* process;
-    const Connection* connection;
-  };
-  std::deque<Exit> exits_;  ///< Of processes whose pidfd the broker has not looked at.
+  std::deque<const Process*> exits_;  ///< Whose pidfd the broker has not looked at.
 };
 
 }  // namespace leasehold::simulation

@@ -1,0 +1,83 @@
+// A worker whose broker went away: back to the next one with what it still maps, or to its end.
+#include <algorithm>
+
+#include "tests/simulation/model_worker.hpp"
+
+namespace leasehold::simulation {
+
+using Phase = ReturnPath::Phase;
+
+void Worker::lose_socket() {
+  around_.machine.close(*link_, Connection::kClient);
+  broker_lost();
+}
+
+void Worker::broker_lost() {
+  asking_ = false;
+  if (!ready_) path_.give_up();  // it has not finished starting
+  path_.lost(around_.machine.clock.now());
+}
+
+/// Once refused it serves until its leases are over, and exits.
+void Worker::find_back() {
+  if (path_.phase() == Phase::Away && path_.next_try() <= around_.machine.clock.now()) {
+    try_to_return();
+  }
+  if (path_.phase() == Phase::Refused && leases_are_over()) kill_pending = true;
+}
+
+bool Worker::leases_are_over() const {
+  return std::ranges::all_of(held_, [this](const auto& entry) {
+    const bool over = is_expired(entry.first) || state_of(entry.first) != LeaseState::Live;
+    return over && !entry.second.running;
+  });
+}
+
+void Worker::try_to_return() {
+  if (around_.estate.broker->is_dead()) return path_.not_connected(around_.machine.clock.now());
+  connect();
+  path_.connected();
+  ask_to_resume();
+}
+
+void Worker::ask_to_resume() {
+  broker_->ask(*link_, wire::WorkerAttach{.worker = name_, .resume = attachment},
+               [this](const Result<Answer>& answer) {
+                 if (!answer) return failed(answer.error().code);
+                 path_.resumed();
+                 around_.machine.reach_then(FaultSite::WorkerResumed, *this, [this] { deliver(); });
+               });
+}
+
+void Worker::deliver() {
+  std::erase_if(objects_, [](const auto& entry) { return entry.second.empty(); });
+  undelivered_ = objects_.size();
+  if (undelivered_ == 0) return settle();
+  for (const auto& [lease, extents] : objects_) {
+    broker_->ask(*link_,
+                 wire::LeaseRedeliver{.lease = lease, .extents = {extents.begin(), extents.end()}},
+                 [this](const Result<Answer>& answer) {
+                   if (!answer) return failed(answer.error().code);
+                   if (--undelivered_ == 0) settle();
+                 });
+  }
+}
+
+void Worker::settle() {
+  around_.machine.reach_then(FaultSite::WorkerRedelivered, *this, [this] {
+    broker_->ask(*link_, wire::WorkerReady{.address = name_, .kv_block_size_bytes = kBlockBytes},
+                 [this](const Result<Answer>& answer) {
+                   if (!answer) return failed(answer.error().code);
+                   path_.settled();
+                   asking_ = false;
+                 });
+  });
+}
+
+void Worker::failed(Errc code) {
+  if (path_.phase() != Phase::Asking && path_.phase() != Phase::Delivering) return;
+  around_.machine.close(*link_, Connection::kClient);
+  path_.answered_with(code, around_.machine.clock.now());
+}
+
+}  // namespace leasehold::simulation
