@@ -106,8 +106,7 @@ void Broker::recover() {
 
 void Broker::take_memory(const Connection& from, const wire::LeaseRedeliver& message) {
   if (!check_redelivery(state, from.id, message)) return;
-  const auto& worker = dynamic_cast<const Worker&>(*from.ends[Connection::kClient].process);
-  for (const ExtentId extent : message.extents) around_.judge.redelivered(worker, extent);
+  for (const ExtentId extent : message.extents) around_.judge.redelivered(extent);
 }
 
 }  // namespace leasehold::simulation

@@ -86,7 +86,8 @@ class Judge {
     const LeaseTable& table;
   };
   void broker_began(const Began& began, bool table_kept);
-  void redelivered(const Worker& worker, ExtentId extent);
+  /// Its descriptor came in a message: the object is open again, whoever maps it by now.
+  void redelivered(ExtentId extent);
 
   // Memory objects, as the broker makes, punches and closes them.
   void object_made(ExtentId extent, LeaseId lease);
