@@ -19,7 +19,7 @@ namespace leasehold::effect {
 /// Writes one transaction. Stands before the words and answers that need it, after words that fall.
 /// Extents that are lent get their memory first, so that their rows can name it. When the batch
 /// grants and cannot be written, whatever would leave the broker under it is refused instead, as if
-/// there were no memory. → GrantAnswered, RegionCreated
+/// there were no memory. → GrantAnswered, RegionLent
 struct Journal {
   journal::Batch batch;
   bool when_idle = false;  ///< Only after everything that follows from this decision.
@@ -113,10 +113,16 @@ struct VerifyExtents {
   bool close_anyway = false;  ///< Nobody else maps them: what is allocated goes with the object.
 };
 
-/// → RegionCreated
+/// → RegionLent
 struct CreateRegion {
+  LeaseId lease;  ///< Its first.
   RegionId region;
   std::uint64_t size_bytes = 0;
+};
+
+/// One more lease on a region there is: nothing to make, but its row may be refused. → RegionLent
+struct ShareRegion {
+  LeaseId lease;
 };
 
 /// → RegionSealed
@@ -163,9 +169,9 @@ using Effect =
                  effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
                  effect::ForgetWorker, effect::SendGrant, effect::SendUnmap, effect::SendPing,
                  effect::SendReclaim, effect::BeginQuietWatch, effect::PunchExtents,
-                 effect::VerifyExtents, effect::CreateRegion, effect::SealRegion,
-                 effect::ScrubRegion, effect::CloseRegion, effect::KillWorker, effect::Reply,
-                 effect::AppendEvent, effect::Warn>;
+                 effect::VerifyExtents, effect::CreateRegion, effect::ShareRegion,
+                 effect::SealRegion, effect::ScrubRegion, effect::CloseRegion, effect::KillWorker,
+                 effect::Reply, effect::AppendEvent, effect::Warn>;
 
 /// The one door from decisions to the world. What an effect leads to comes back as an event, never
 /// as a return value.
@@ -188,6 +194,7 @@ class EffectPerformer {
   virtual void perform(const effect::PunchExtents& effect) = 0;
   virtual void perform(const effect::VerifyExtents& effect) = 0;
   virtual void perform(const effect::CreateRegion& effect) = 0;
+  virtual void perform(const effect::ShareRegion& effect) = 0;
   virtual void perform(const effect::SealRegion& effect) = 0;
   virtual void perform(const effect::ScrubRegion& effect) = 0;
   virtual void perform(const effect::CloseRegion& effect) = 0;

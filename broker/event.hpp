@@ -88,8 +88,9 @@ struct ExtentsVerified {
   std::vector<Entry> entries;
 };
 
-struct RegionCreated {
-  RegionId region;
+/// The lease may leave the broker: its region has memory, and both are written down.
+struct RegionLent {
+  LeaseId lease;
   std::optional<Error> refused;
 };
 
@@ -128,7 +129,7 @@ using Event =
                  Call<wire::LeaseAttach>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
                  Call<wire::FenceClear>, ConnectionClosed, HolderExited, EarlierHolderExited,
                  WorkerExited, GrantAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered,
-                 WordsLowered, QuietObserved, ExtentsVerified, RegionCreated, RegionSealed,
+                 WordsLowered, QuietObserved, ExtentsVerified, RegionLent, RegionSealed,
                  RegionScrubbed, TableTampered, WorkerReported, Tick, Shutdown>;
 
 }  // namespace leasehold

@@ -49,6 +49,7 @@ struct LeaseRecord {
   RegionId region;
   std::string model;  ///< Whose weights, and which part of them; for people.
   std::string part;
+  std::optional<CallId> open_call;  ///< Waits until it is written down and has memory.
 
   TimePoint deadline;                  ///< Zero: none.
   TimePoint last_deadline;             ///< No renewal goes past it. Zero: no end.

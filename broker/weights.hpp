@@ -71,7 +71,6 @@ struct WeightsRegion {
   AttachmentId loader;
   std::uint32_t users = 0;                 ///< Engine leases whose memory has not come back.
   std::uint64_t retained_order = 0;        ///< Smaller: retained earlier, evicted earlier.
-  std::optional<CallId> open_call;         ///< Waits for the memory object.
   std::optional<CallId> publish_call;      ///< Waits for the seal.
   std::optional<Quarantine> quarantine{};  ///< While Quarantined.
 };

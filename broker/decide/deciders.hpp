@@ -61,7 +61,7 @@ void end_grace(Decision& decision);
 // decide/weights.cpp
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::WeightsOpen& open);
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::WeightsPublish& publish);
-void decide_event(Decision& decision, const RegionCreated& created);
+void decide_event(Decision& decision, const RegionLent& lent);
 void decide_event(Decision& decision, const RegionSealed& sealed);
 void decide_event(Decision& decision, const RegionScrubbed& scrubbed);
 

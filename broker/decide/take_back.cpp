@@ -26,8 +26,10 @@ void answer_pending_calls(Decision& decision, LeaseRecord& record) {
   for (const CallId call : record.shrinks) {
     decision.reply(call, std::unexpected(revoked.error()));
   }
+  if (record.open_call) decision.reply(*record.open_call, std::unexpected(revoked.error()));
   record.grants.clear();
   record.shrinks.clear();
+  record.open_call.reset();
 }
 
 /// An acquire that came to nothing replaced nothing: the next one may.

@@ -53,18 +53,19 @@ Result<void> check_room_for_lease(const State& state, const Worker& worker) {
                           worker.name, held));
 }
 
-/// Precondition: check_room_for_lease.
-LeaseRecord& open_engine_lease(Decision& decision, const Worker& worker, WeightsRegion& region,
-                               const wire::WeightsOpen& open) {
+/// Whoever calls hears of it once it is lent. Precondition: check_room_for_lease.
+LeaseId open_engine_lease(Decision& decision, CallId call, const Worker& worker,
+                          WeightsRegion& region, const wire::WeightsOpen& open) {
   LeaseRecord& record = decision.state.leases.open(worker.id, wire::LeaseScope::Engine);
   record.granted_at = decision.now;
   record.region = region.id;
   record.model = open.model;
   record.part = open.part;
+  record.open_call = call;
   ++region.users;
   decision.add(effect::PublishGrant{record.id(), TimePoint{}});
   record_lease(decision, record);
-  return record;
+  return record.id();
 }
 
 Answer opened(const WeightsRegion& region, LeaseRecord& record) {
@@ -75,37 +76,28 @@ Answer opened(const WeightsRegion& region, LeaseRecord& record) {
       RegionDescriptor{region.id, !published}};
 }
 
-/// A call about it waits for its answer.
-bool is_busy(const WeightsRegion& region) {
-  return region.open_call || region.publish_call;
-}
-
 /// Shares what is published already; Loading means that its loader is at it.
-Outcome open_existing(Decision& decision, const Worker& worker, WeightsRegion& region,
+Outcome open_existing(Decision& decision, CallId call, const Worker& worker, WeightsRegion& region,
                       const wire::WeightsOpen& open) {
   if (region.size_bytes != open.size_bytes) {
     return fail(Errc::BadRequest, fmt::format("these weights lie in {} bytes, not {}",
                                               region.size_bytes, open.size_bytes));
   }
   LeaseRecord* held = engine_lease_on(decision.state, worker, region.id);
-  if (region.state == RegionState::Loading && (held == nullptr || is_busy(region))) {
-    return fail(Errc::WeightsLoading, "this region is being filled; retry");
+  const bool busy = region.publish_call || (held != nullptr && held->open_call);
+  if (busy || (region.state == RegionState::Loading && held == nullptr)) {
+    return fail(Errc::WeightsLoading, "this region is being filled or opened; retry");
   }
   // A loader that asks again lost the first answer, or failed and starts over: nobody else can.
   if (held != nullptr) return opened(region, *held);
   TRY(check_room_for_lease(decision.state, worker));
-  LeaseRecord& record = open_engine_lease(decision, worker, region, open);
+  const LeaseId lease = open_engine_lease(decision, call, worker, region, open);
   if (region.state == RegionState::Retained) {
     move(region, RegionState::Published);
     record_region(decision, region, name(region.state));
   }
-  return opened(region, record);
-}
-
-LeaseRecord* loader_lease(State& state, const WeightsRegion& region) {
-  const auto users = open_leases_where(
-      state, [&](const LeaseRecord& record) { return record.region == region.id; });
-  return users.empty() ? nullptr : &state.leases.at(users.front());
+  decision.add(effect::ShareRegion{lease});
+  return std::nullopt;
 }
 
 void evict(Decision& decision, std::span<const RegionId> regions) {
@@ -124,7 +116,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Weight
   const Worker* worker = TRY(calling_worker(state, caller));
   TRY(check(open));
   if (WeightsRegion* region = state.weights.find_usable(key_of(open))) {
-    return open_existing(decision, *worker, *region, open);
+    return open_existing(decision, caller.call, *worker, *region, open);
   }
   TRY(check_room_for_lease(state, *worker));
   const auto evicted = state.weights.room_for(open.size_bytes);
@@ -139,10 +131,9 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Weight
   }
   evict(decision, *evicted);
   WeightsRegion& region = state.weights.add(key_of(open), open.size_bytes, worker->id);
-  region.open_call = caller.call;
-  open_engine_lease(decision, *worker, region, open);
+  const LeaseId lease = open_engine_lease(decision, caller.call, *worker, region, open);
   record_region(decision, region, name(region.state));
-  decision.add(effect::CreateRegion{region.id, region.size_bytes});
+  decision.add(effect::CreateRegion{lease, region.id, region.size_bytes});
   return std::nullopt;
 }
 
@@ -165,19 +156,17 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Weight
   return std::nullopt;
 }
 
-void decide_event(Decision& decision, const RegionCreated& created) {
-  WeightsRegion* region = decision.state.weights.find(created.region);
-  if (region == nullptr || !region->open_call) return;
-  const CallId call = *std::exchange(region->open_call, std::nullopt);
-  LeaseRecord* record = loader_lease(decision.state, *region);
-  if (record == nullptr || !record->is(LeaseState::Live)) {
-    return decision.reply(call, fail(Errc::LeaseRevoked, "taken back while it was being made"));
+void decide_event(Decision& decision, const RegionLent& lent) {
+  const auto found = decision.state.leases.find(lent.lease);
+  if (!found || !(*found)->open_call) return;  // taken back meanwhile, and answered then
+  LeaseRecord& record = **found;
+  const CallId call = *std::exchange(record.open_call, std::nullopt);
+  if (!lent.refused) {
+    return decision.reply(call, opened(*decision.state.weights.find(record.region), record));
   }
-  if (!created.refused) return decision.reply(call, opened(*region, *record));
-  const LeaseId lease = record->id();
-  take_back(decision, std::vector{lease}, RevokeReason::Released);
-  fence_if_never_mapped(decision, *record);
-  decision.reply(call, std::unexpected(*created.refused));
+  take_back(decision, std::vector{lent.lease}, RevokeReason::Released);
+  fence_if_never_mapped(decision, record);
+  decision.reply(call, std::unexpected(*lent.refused));
 }
 
 void decide_event(Decision& decision, const RegionSealed& sealed) {

@@ -59,9 +59,9 @@ void ServerEffects::note_refused(const journal::Batch& batch, const Error& why) 
   for (const journal::Row& row : batch.rows) {
     const auto* extent = std::get_if<journal::ExtentRow>(&row);
     if (extent && extent->state == ExtentState::Owned) unwritten_extents_.emplace(extent->id, why);
-    const auto* region = std::get_if<journal::RegionRow>(&row);
-    if (region && region->state == RegionState::Loading)
-      unwritten_regions_.emplace(region->id, why);
+    const auto* lease = std::get_if<journal::LeaseRow>(&row);
+    const bool engine = lease != nullptr && lease->scope == wire::LeaseScope::Engine;
+    if (engine && lease->state == LeaseState::Live) unwritten_weights_.emplace(lease->id, why);
   }
 }
 
@@ -209,11 +209,13 @@ void ServerEffects::perform(const effect::VerifyExtents& effect) {
 }
 
 void ServerEffects::perform(const effect::CreateRegion& effect) {
-  if (auto unwritten = take_refusal(unwritten_regions_, effect.region)) {
-    return post_(RegionCreated{effect.region, std::move(unwritten)});
-  }
-  post_(RegionCreated{effect.region,
-                      error_of(parts_.memory.create_region(effect.region, effect.size_bytes))});
+  auto refused = take_refusal(unwritten_weights_, effect.lease);
+  if (!refused) refused = error_of(parts_.memory.create_region(effect.region, effect.size_bytes));
+  post_(RegionLent{effect.lease, std::move(refused)});
+}
+
+void ServerEffects::perform(const effect::ShareRegion& effect) {
+  post_(RegionLent{effect.lease, take_refusal(unwritten_weights_, effect.lease)});
 }
 
 void ServerEffects::perform(const effect::SealRegion& effect) {

@@ -54,6 +54,7 @@ class ServerEffects final : public EffectPerformer {
   void perform(const effect::PunchExtents& effect) override;
   void perform(const effect::VerifyExtents& effect) override;
   void perform(const effect::CreateRegion& effect) override;
+  void perform(const effect::ShareRegion& effect) override;
   void perform(const effect::SealRegion& effect) override;
   void perform(const effect::ScrubRegion& effect) override;
   void perform(const effect::CloseRegion& effect) override;
@@ -81,7 +82,7 @@ class ServerEffects final : public EffectPerformer {
   TimePoint told_at_;  ///< Of the events told last, and how many there were.
   std::size_t told_ = 0;
   std::map<ExtentId, Error> unwritten_extents_;  ///< Lent by a decision that could not be written.
-  std::map<RegionId, Error> unwritten_regions_;
+  std::map<LeaseId, Error> unwritten_weights_;   ///< Likewise engine leases.
   SystemClock clock_;
 };
 

@@ -110,6 +110,9 @@ void Broker::perform(const effect::TakeAway& effect) {
   if (fences) return;
   for (const auto& flip : flips) around_.judge.taken_away(flip.lease, flip.to);
   if (around_.machine.reach(FaultSite::BrokerRevokePublished, *this)) Fiber::pause();
+  WordsLowered lowered{.leases = {}, .at = around_.machine.clock.now()};
+  for (const auto& flip : flips) lowered.leases.push_back(flip.lease);
+  receive(std::move(lowered));
 }
 
 void Broker::perform(const effect::SetDeadline& effect) {
@@ -232,7 +235,13 @@ void Broker::perform(const effect::VerifyExtents& effect) {
 void Broker::perform(const effect::CreateRegion& effect) {
   std::optional<Error> refused;
   if (disk_full_ || around_.machine.one_in(32)) refused = Error{Errc::OutOfMemory, "no memory"};
-  receive(RegionCreated{effect.region, refused});
+  receive(RegionLent{effect.lease, refused});
+}
+
+void Broker::perform(const effect::ShareRegion& effect) {
+  std::optional<Error> refused;
+  if (disk_full_) refused = Error{Errc::DiskFull, "no room"};
+  receive(RegionLent{effect.lease, refused});
 }
 
 void Broker::perform(const effect::SealRegion& effect) {

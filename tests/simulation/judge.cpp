@@ -161,7 +161,7 @@ void Judge::broker_died() {
 }
 
 void Judge::broker_began(const Began& began, bool table_kept) {
-  for (auto& [number, slot] : slots_) check_word(slot, began.table.word(number), table_kept);
+  for (auto& [number, slot] : slots_) check_word(slot, {number, table_kept}, began);
   for (const Recovered::Word& word : began.words) enter(word, began.state);
   for (const auto& [id, object] : objects_) {
     if (!object.mappers.empty() && began.state.extents.find(id) == nullptr) {
@@ -171,7 +171,9 @@ void Judge::broker_began(const Began& began, bool table_kept) {
 }
 
 /// What stood in a slot when the last broker died, against what the next one made of it.
-void Judge::check_word(Lease& lease, LeaseWord word, bool table_kept) {
+void Judge::check_word(Lease& lease, Slot slot, const Began& began) {
+  const LeaseWord word = began.table.word(slot.number);
+  const bool table_kept = slot.table_kept;
   if (word.generation() < lease.id.generation) {
     if (table_kept) violated(fmt::format("the word of {} fell back", to_string(lease.id)));
     if (lease.state == LeaseState::Fenced) return;
@@ -191,7 +193,11 @@ void Judge::check_word(Lease& lease, LeaseWord word, bool table_kept) {
     if (fenced) taken_away(lease.id, LeaseState::Fenced);
     return;
   }
-  if (word.state() == LeaseState::Live && lease.state != LeaseState::Live) {
+  // A fence is heard of before its store, and a broker may die between: the books know better then.
+  const LeaseRecord* record = began.state.leases.find_open(lease.id);
+  const bool known =
+      lease.state == LeaseState::Fenced && (record == nullptr || !record->is(LeaseState::Live));
+  if (word.state() == LeaseState::Live && lease.state != LeaseState::Live && !known) {
     violated(fmt::format("{} is Live again after a restart", to_string(lease.id)));
   }
   if (word.state() > lease.state) taken_away(lease.id, word.state());

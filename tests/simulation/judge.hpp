@@ -125,7 +125,11 @@ class Judge {
     std::vector<const Worker*> mappers;
   };
   Lease& at(LeaseId lease);
-  void check_word(Lease& lease, LeaseWord word, bool table_kept);
+  struct Slot {
+    std::uint32_t number;
+    bool table_kept;
+  };
+  void check_word(Lease& lease, Slot slot, const Began& began);
   void enter(const Recovered::Word& word, const State& state);
   void check_no_unit_in(const Lease& lease) const;
   void check_capacity() const;

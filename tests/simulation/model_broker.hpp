@@ -169,6 +169,7 @@ class Broker : public Process, private EffectPerformer {
   void perform(const effect::PunchExtents& effect) override;
   void perform(const effect::VerifyExtents& effect) override;
   void perform(const effect::CreateRegion& effect) override;
+  void perform(const effect::ShareRegion& effect) override;
   void perform(const effect::SealRegion& effect) override;
   void perform(const effect::ScrubRegion& effect) override;
   void perform(const effect::CloseRegion& effect) override;

@@ -60,10 +60,11 @@ void Worker::attached(const Result<Answer>& answer) {
 void Worker::open_weights() {
   asking_ = true;
   broker_->ask(*link_,
-               wire::WeightsOpen{.model = "m",
-                                 .file_size_bytes = 1,
-                                 .layout_digest = around_.machine.one_in(16) ? "other" : "same",
-                                 .size_bytes = 4ull << 20},
+               wire::WeightsOpen{
+                   .model = "m",
+                   .file_size_bytes = 1,
+                   .layout_digest = around_.machine.one_in(4) ? fmt::format("of {}", pid) : "same",
+                   .size_bytes = 4ull << 20},
                [this](const Result<Answer>& answer) { weights_opened(answer); });
 }
 
@@ -74,6 +75,7 @@ void Worker::weights_opened(const Result<Answer>& answer) {
   region_ = opened.region;
   engine_lease_ = opened.lease;
   if (opened.published) return say_ready();
+  if (around_.machine.one_in(8)) kill_pending = true;  // a loader is busy for long, and may die
   around_.machine.reach_then(FaultSite::WorkerWeightsFilled, *this, [this] { publish_weights(); });
 }
 

@@ -75,7 +75,14 @@ void World::begin() {
     if (tenant->is_running()) tenant->act();
   }
   calm_down(static_cast<int>(machine_.pick(90)));  // into the midst of decoding, for some
+  if (machine_.fault->site == FaultSite::WorkerExtentsUnmapped) take_something_away();
   if (machine_.one_in(6) || is_on_the_way_back(machine_.fault->site)) live_through_restart();
+}
+
+/// A worker unmaps while it serves only what somebody takes away.
+void World::take_something_away() {
+  for (int i = 0; i < 2; ++i) broker().call(wire::LeaseRevoke{.lease = any_lease()});
+  calm_down(static_cast<int>(machine_.pick(40)));
 }
 
 /// Of the broker, with requests under way.
@@ -85,6 +92,7 @@ void World::live_through_restart() {
   if (broker().is_dead()) restart_broker();
   for (int round = on_the_way_back ? 3 : 1; round > 0; --round) {
     calm_down(static_cast<int>(machine_.pick(40)));
+    machine_.clock.advance(std::chrono::milliseconds(200));  // they try again now and then
     for (Worker* worker : workers_) {
       if (worker->is_running()) worker->look_around();
     }

@@ -22,6 +22,7 @@ class World {
   void begin();
   void take_step();
   void recover();
+  void take_something_away();
   void live_through_restart();
   void restart_broker();
   bool is_anybody_away() const;

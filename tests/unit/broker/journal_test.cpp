@@ -193,3 +193,25 @@ TEST_CASE("journal: on a full disk no weights are opened") {
   CHECK(world.refusal(world.call(kWorkerSocket, open)) == Errc::DiskFull);
   CHECK(world.state.weights.regions().empty());
 }
+
+TEST_CASE("journal: on a full disk published weights are lent to nobody else, and stay published") {
+  World world;
+  world.attach_worker("w0", kWorkerSocket);
+  const ConnectionId second{41};
+  const AttachmentId other = world.attach_worker("w1", second);
+  const wire::WeightsOpen open{.model = "m", .file_size_bytes = 9, .size_bytes = 40 * kMiB};
+  const auto first = world.answer<wire::WeightsOpened>(world.call(kWorkerSocket, open));
+  world.call(kWorkerSocket, wire::WeightsPublish{.region = first.region});
+  const auto known = world.journal.leases.size();
+
+  world.disk_full = true;
+  CHECK(world.refusal(world.call(second, open)) == Errc::DiskFull);
+  CHECK(world.state.leases.index().of(other).open.empty());
+  CHECK(world.journal.leases.size() == known);
+
+  world.disk_full = false;
+  const auto shared = world.answer<wire::WeightsOpened>(world.call(second, open));
+  CHECK(shared.published);
+  CHECK(shared.region == first.region);
+  CHECK(world.journal.leases.contains(shared.lease));
+}

@@ -297,7 +297,14 @@ void World::perform(const effect::CreateRegion& effect) {
   std::optional<Error> refused;
   if (memory_fails) refused = Error{Errc::OutOfMemory, "no memory"};
   if (grant_unwritten_) refused = Error{Errc::DiskFull, "no room"};
-  queue_.push_back(RegionCreated{effect.region, refused});
+  queue_.push_back(RegionLent{effect.lease, refused});
+}
+
+void World::perform(const effect::ShareRegion& effect) {
+  effects.push_back(effect);
+  std::optional<Error> refused;
+  if (grant_unwritten_) refused = Error{Errc::DiskFull, "no room"};
+  queue_.push_back(RegionLent{effect.lease, refused});
 }
 
 void World::perform(const effect::SealRegion& effect) {
