@@ -1,8 +1,6 @@
 #include "worker/sampling/truncation.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 
 #include "worker/sampling/token_weights.hpp"
@@ -32,39 +30,29 @@ std::uint64_t share_of(std::uint64_t mass, float share) {
   return std::max(std::uint64_t{1}, static_cast<std::uint64_t>(part));
 }
 
-/// How many tokens there are of each magnitude of weight, 2^m … 2^(m+1) - 1, and their weight.
-struct Magnitudes {
-  static constexpr int kCount = 32;  // the first are zeros
-  std::array<std::uint64_t, kCount> tokens{};
-  std::array<std::uint64_t, kCount> mass{};
-
-  explicit Magnitudes(std::span<const std::uint32_t> weights) {
-    // Several of each, in turn: neighbours are often alike, and would wait for one another.
-    constexpr std::size_t kTurns = 4;
-    std::array<std::uint64_t, kTurns * kCount> token_turns{};
-    std::array<std::uint64_t, kTurns * kCount> mass_turns{};
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      const auto m = static_cast<std::size_t>(std::bit_width(weights[i]));
-      ++token_turns[i % kTurns * kCount + m];
-      mass_turns[i % kTurns * kCount + m] += weights[i];
-    }
-    for (std::size_t at = 0; at < token_turns.size(); ++at) {
-      tokens[at % kCount] += token_turns[at];
-      mass[at % kCount] += mass_turns[at];
-    }
-  }
-
-  /// The lowest weight one must look at so that `enough` of `amounts` lies at or above it.
-  static std::uint32_t floor_for(const std::array<std::uint64_t, kCount>& amounts,
-                                 std::uint64_t enough) {
-    std::uint64_t above = 0;
-    for (int m = kCount - 1; m > 0; --m) {
-      above += amounts[static_cast<std::size_t>(m)];
-      if (above >= enough) return std::uint32_t{1} << (m - 1);
-    }
-    return 1;
-  }
+struct Above {
+  std::uint64_t tokens = 0;
+  std::uint64_t mass = 0;
 };
+
+/// The tokens that weigh at least `floor`.
+Above above(std::span<const std::uint32_t> weights, std::uint32_t floor) {
+  Above found;
+  for (const std::uint32_t weight : weights) {
+    found.tokens += weight >= floor ? 1 : 0;
+    found.mass += weight >= floor ? weight : 0;
+  }
+  return found;
+}
+
+/// A weight with `enough` at or above it, so that what is below cannot matter. Tried in steps of
+/// 16: a look costs less than a histogram, and few are needed.
+template <class Enough>
+std::uint32_t floor_for(std::span<const std::uint32_t> weights, Enough enough) {
+  for (std::uint32_t floor = 1u << 28; floor > 1; floor >>= 4)
+    if (enough(above(weights, floor))) return floor;
+  return 1;
+}
 
 /// Tokens of at least `floor`, most likely first in key, in ascending id.
 void gather(const TokenScores& scores, std::uint32_t floor, Ranked& ranked) {
@@ -140,16 +128,16 @@ struct FirstLook {
 
 /// Only tokens that can matter to the first filter are to be looked at one by one.
 FirstLook first_look(std::span<const std::uint32_t> weights, const SamplingParams& params) {
-  if (params.top_k > 0) return {Magnitudes::floor_for(Magnitudes(weights).tokens, params.top_k)};
+  if (params.top_k > 0)
+    return {floor_for(weights, [&](const Above& found) { return found.tokens >= params.top_k; })};
   if (params.typical_p < 1.0f) return {};
   if (params.top_p == 1.0f) {
     const auto top = static_cast<std::uint64_t>(kTopWeight);
     return {static_cast<std::uint32_t>(share_of(top, params.min_p))};
   }
-  const Magnitudes magnitudes(weights);
-  std::uint64_t mass = 0;
-  for (const std::uint64_t part : magnitudes.mass) mass += part;
-  return {Magnitudes::floor_for(magnitudes.mass, share_of(mass, params.top_p)), mass};
+  const std::uint64_t mass = above(weights, 1).mass;
+  const std::uint64_t needed = share_of(mass, params.top_p);
+  return {floor_for(weights, [&](const Above& found) { return found.mass >= needed; }), mass};
 }
 
 }  // namespace
