@@ -28,8 +28,9 @@ class PreTokenizer {
   using Sink = std::function<void(std::string_view word)>;
 
   /// The words in order; together they are the text. Any bytes: a run of those that are not UTF-8
-  /// is a word. Nothing a user writes takes more than linear time: a match that would is given up.
-  /// Errors: BadRequest for that; OutOfMemory.
+  /// is a word.
+  /// Errors: BadRequest where a match steps back more often than a multiple of the text's length;
+  /// OutOfMemory.
   Result<void> for_each_word(std::string_view text, const Sink& sink) const;
 
  private:
