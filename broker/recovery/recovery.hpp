@@ -8,7 +8,8 @@
 ///   word without a journal    nobody heard of that grant: Fenced(released)
 ///   worker still running      Lost with a grace; its leases stay as they are until that is over
 ///   worker exited             ProcessExit, as always
-///   holder exited             HolderGone; one that runs may claim its lease, or it ends by its exit
+///   holder exited             HolderGone; one that runs may claim its lease, or it ends by its
+///   exit
 ///                             or TTL
 ///   region not kept           its engine leases are Revoked(worker_gone); its bytes stay counted
 ///                             until the last of them is back

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "worker/grammar/code_point.hpp"
 #include "common/utf8.hpp"
+#include "worker/grammar/code_point.hpp"
 
 namespace leasehold {
 namespace {

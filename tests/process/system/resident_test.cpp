@@ -14,12 +14,10 @@ constexpr std::uint32_t kSequences = 2;
 
 /// The number behind `field` in a file of /proc that has one "Field: number" a
 /// line.
-std::uint64_t field(pid_t pid, const std::string &file,
-                    const std::string &field) {
+std::uint64_t field(pid_t pid, const std::string& file, const std::string& field) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
   for (std::string line; std::getline(in, line);)
-    if (line.starts_with(field + ":"))
-      return std::stoull(line.substr(field.size() + 1));
+    if (line.starts_with(field + ":")) return std::stoull(line.substr(field.size() + 1));
   FAIL("no " << field << " in " << file);
   return 0;
 }
@@ -45,16 +43,16 @@ make_model::ModelRequest wide_vocabulary() {
           .parts = 3};
 }
 
-} // namespace
+}  // namespace
 
-TEST_CASE("resident: a worker holds the weights as they are in the file, and "
-          "the next one shares") {
+TEST_CASE(
+    "resident: a worker holds the weights as they are in the file, and "
+    "the next one shares") {
   const auto request = wide_vocabulary();
-  System system({.worker_arguments = {},
-                 .start_worker = false,
-                 .model_name = "m-00002-of-00003.gguf"});
-  const auto written = make_model::write_model(
-      request, system.directory() / "m.gguf", [](auto, auto) {});
+  System system(
+      {.worker_arguments = {}, .start_worker = false, .model_name = "m-00002-of-00003.gguf"});
+  const auto written =
+      make_model::write_model(request, system.directory() / "m.gguf", [](auto, auto) {});
   REQUIRE(written.has_value());
   const std::uint64_t file_bytes = *written;
   REQUIRE(file_bytes > 67 * kMiB);
@@ -62,8 +60,7 @@ TEST_CASE("resident: a worker holds the weights as they are in the file, and "
   system.start_worker("w1");
   REQUIRE(eventually([&] { return system.worker_is_ready("w1"); }));
   CHECK(field(system.worker("w1").pid(), "io", "rchar") > file_bytes * 9 / 10);
-  for (const char *tenant : {"ann", "bob"})
-    system.admit(tenant);
+  for (const char* tenant : {"ann", "bob"}) system.admit(tenant);
   const auto first = system.start_tenant({.tenant = "ann", .max_tokens = 6});
   const auto second = system.start_tenant({.tenant = "bob", .max_tokens = 6});
   CHECK(first->finish() == 0);
@@ -83,4 +80,4 @@ TEST_CASE("resident: a worker holds the weights as they are in the file, and "
   CHECK(resident_bytes(system.worker("w2").pid()) <= allowed);
 }
 
-} // namespace leasehold::testing
+}  // namespace leasehold::testing

@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include "broker/fd_keeper.hpp"
-#include "tools/fd_store/fd_store.hpp"
 #include "tests/support/places.hpp"
+#include "tools/fd_store/fd_store.hpp"
 
 using namespace leasehold;
 

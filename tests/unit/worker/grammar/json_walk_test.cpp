@@ -101,8 +101,8 @@ TEST_CASE("json walks: what a schema lets through is valid under it") {
       R"({"oneOf":[{"type":"integer","exclusiveMinimum":-1000,"maximum":-37},{"const":{"k":[1,"x"]}},{"type":"array","items":{"$ref":"#"},"maxItems":2}]})",
       R"({"allOf":[{"type":"object","properties":{"x":{"type":"boolean"}},"required":["x"]},{"type":"object","properties":{"y":{"type":"number"}}}]})",
       "{}"};
-for (const char* schema : kSchemas)
-  check_walks({GrammarKind::JsonSchema, schema}, nlohmann::ordered_json::parse(schema), 80);
+  for (const char* schema : kSchemas)
+    check_walks({GrammarKind::JsonSchema, schema}, nlohmann::ordered_json::parse(schema), 80);
 }
 
 }  // namespace leasehold::testing
