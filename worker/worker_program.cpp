@@ -40,6 +40,7 @@ struct Model {
   ModelConfig config;
   WeightsPlan plan;
   Tokenizer tokenizer;
+  Result<ChatTemplate> chat;  ///< Without it plain prompts are still served.
 
   static Result<Model> open(const std::string& path, WeightsScope scope) {
     GgufFile file = TRY(GgufFile::open(path));
@@ -49,7 +50,9 @@ struct Model {
     TRY(check_record_block_size(KvLayout{
         .n_layers = config.n_layers, .n_kv_heads = config.n_kv_heads, .head_dim = config.head_dim}
                                     .block_size_bytes()));
-    return Model{std::move(file), config, std::move(plan), std::move(tokenizer)};
+    Result<ChatTemplate> chat = ChatTemplate::from_metadata(file);
+    if (!chat) spdlog::warn("messages are refused reason=\"{}\"", chat.error().detail);
+    return Model{std::move(file), config, std::move(plan), std::move(tokenizer), std::move(chat)};
   }
 };
 
@@ -242,6 +245,7 @@ Result<void> WorkerProgram::open_doors() {
                           .loop = loop_.get(),
                           .board = &board_,
                           .tokenizer = &model_.tokenizer,
+                          .chat = &model_.chat,
                           .broker = &broker_->link(),
                           .clock = &clock_,
                           .token_key = broker_->attachment().token_key,

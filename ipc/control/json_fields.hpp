@@ -172,6 +172,9 @@ nlohmann::json to_field(const std::vector<T>& values) {
 
 // ---------------------------------------------------------------- one object
 
+template <class Message, class Describe>
+nlohmann::json write_fields(const Message& message, Describe describe);
+
 class FieldWriter {
  public:
   template <class T, class... Rule>
@@ -191,6 +194,13 @@ class FieldWriter {
     FieldWriter inner;
     describe(value, inner);
     json_[key] = std::move(inner).take();
+  }
+  template <class Object, class Describe>
+  void objects(const char* key, const std::optional<std::vector<Object>>& values,
+               Describe describe) {
+    if (!values) return;
+    nlohmann::json& array = json_[key] = nlohmann::json::array();
+    for (const Object& value : *values) array.push_back(write_fields(value, describe));
   }
   nlohmann::json take() && { return std::move(json_); }
 
@@ -229,6 +239,23 @@ class FieldReader {
     FieldReader inner(found ? *found : kNothing);
     describe(value, inner);
     note(key, found, std::move(inner.problem_));
+  }
+
+  template <class Object, class Describe>
+  void objects(const char* key, std::optional<std::vector<Object>>& values, Describe describe) {
+    if (problem_) return;
+    const nlohmann::json* found = find(key);
+    if (found == nullptr) return;
+    values.emplace();
+    if (!found->is_array()) return note(key, found, mismatch(*found, "an array"));
+    for (std::size_t i = 0; i < found->size() && !problem_; ++i) {
+      FieldReader inner((*found)[i]);
+      describe(values->emplace_back(), inner);
+      if (!inner.problem_) continue;
+      const std::string& where = inner.problem_->where;
+      inner.problem_->where = "[" + std::to_string(i) + "]" + (where.empty() ? "" : "." + where);
+      note(key, found, std::move(inner.problem_));
+    }
   }
 
   /// Nothing when every field was as described.

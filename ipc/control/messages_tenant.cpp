@@ -115,11 +115,18 @@ constexpr auto kSampling = [](auto& m, auto& fields) {
   fields.with_default("grammar", m.grammar, std::string());
 };
 
+constexpr auto kChatMessage = [](auto& m, auto& fields) {
+  fields.field("role", m.role, TextRule::Filled);
+  fields.field("content", m.content);
+};
+
 constexpr auto kGenerate = [](auto& m, auto& fields) {
   fields.field("token", m.token, TextRule::Filled);
   fields.field("request_id", m.request_id);
   fields.field("prompt", m.prompt);
   fields.field("prompt_tokens", m.prompt_tokens, kTokenIds);
+  fields.objects("messages", m.messages, kChatMessage);
+  fields.field("asked_at_unix_s", m.asked_at_unix_s, kUnixTime_s);
   fields.field("emitted", m.emitted, kTokenIds);
   fields.field("rebound_from", m.rebound_from);
   fields.object("sampling", m.sampling, kSampling);
@@ -197,13 +204,13 @@ Json Generate::to_json() const {
 }
 Result<Generate> Generate::from_json(const Json& json) {
   auto message = read_fields<Generate>(json, kGenerate);
-  if (message && message->prompt.has_value() == message->prompt_tokens.has_value()) {
-    return fail(Errc::BadRequest,
-                message->prompt
-                    ? "expected exactly one of 'prompt' and 'prompt_tokens', got both"
-                    : "expected exactly one of 'prompt' and 'prompt_tokens', got neither");
-  }
-  return message;
+  if (!message) return message;
+  const int prompts =
+      (message->prompt ? 1 : 0) + (message->prompt_tokens ? 1 : 0) + (message->messages ? 1 : 0);
+  if (prompts == 1) return message;
+  return fail(Errc::BadRequest,
+              "expected exactly one of 'prompt', 'prompt_tokens' and 'messages', got " +
+                  std::string(prompts == 0 ? "none" : "more"));
 }
 
 }  // namespace leasehold::wire

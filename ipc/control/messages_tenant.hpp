@@ -59,7 +59,14 @@ struct Sampling {
   static Result<Sampling> from_json(const Json& json);
 };
 
-/// `generate`: the prompt as text or as tokens, exactly one. Reply: Generating; then notifications
+/// One turn of a conversation.
+struct ChatMessage {
+  std::string role;  ///< "system", "user", "assistant", or what else the model's template knows.
+  std::string content;
+};
+
+/// `generate`: the prompt as text, as tokens, or as messages that the model's chat template makes
+/// into one: exactly one of the three. Reply: Generating; then notifications
 /// `token` (TokenEmitted) and, once, `completed` (RequestCompleted).
 struct Generate {
   static constexpr std::string_view kMethod = "generate";
@@ -67,6 +74,10 @@ struct Generate {
   RequestId request_id;
   std::optional<std::string> prompt;
   std::optional<std::vector<std::int32_t>> prompt_tokens;
+  std::optional<std::vector<ChatMessage>> messages;
+  /// What the template takes for now; missing: the worker's clock. Who submits a request again
+  /// sends the same, or the prompt may change at midnight.
+  std::optional<std::int64_t> asked_at_unix_s;
   std::vector<std::int32_t> emitted;    ///< Rebind: tokens already delivered for this request.
   std::optional<LeaseId> rebound_from;  ///< Rebind: the lease they were delivered under.
   Sampling sampling;

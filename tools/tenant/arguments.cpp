@@ -15,9 +15,10 @@ namespace {
 
 struct CommandLine {
   CLI::App app{"Runs one prompt under a lease and streams the answer.", "leasehold-tenant"};
-  std::string socket, tenant, worker, request_id, output = "text", prompt;
+  std::string socket, tenant, worker, request_id, output = "text", prompt, system;
   std::string schema_file, grammar_file;
-  bool json = false;
+  bool json = false, chat = false;
+  CLI::Option* system_option = nullptr;
   CLI::Option* prompt_option = nullptr;
   CLI::Option* logprobs_option = nullptr;
   SessionConfig config;
@@ -85,6 +86,9 @@ Result<void> complete_sampling(const CommandLine& line, wire::Sampling& sampling
 void describe_request(CommandLine& line) {
   wire::Generate& request = line.config.request;
   line.prompt_option = line.app.add_option("--prompt", line.prompt, "Default: read from stdin");
+  line.app.add_flag("--chat", line.chat,
+                    "The prompt is a user's message; the model's chat template frames it");
+  line.system_option = line.app.add_option("--system", line.system, "The system message of a chat");
   line.app.add_option("--max-tokens", request.max_emitted_tokens, "At most so many tokens")
       ->check(CLI::Range(1, 1 << 20));
   line.app.add_option("--temperature", request.sampling.temperature, "0 is greedy")
@@ -100,13 +104,18 @@ void describe_request(CommandLine& line) {
 
 Result<Arguments> understand(const CommandLine& line) {
   Arguments arguments{.output = line.output == "json" ? Output::Json : Output::Text,
+                      .prompt = line.prompt,
                       .prompt_from_stdin = line.prompt_option->count() == 0,
+                      .is_chat = line.chat,
                       .config = line.config};
   SessionConfig& config = arguments.config;
   config.tenant = TRY(TenantId::parse(line.tenant));
   config.request.request_id =
       TRY(RequestId::parse(line.request_id.empty() ? mint_request_id() : line.request_id));
-  if (!arguments.prompt_from_stdin) config.request.prompt = line.prompt;
+  if (line.system_option->count() > 0) arguments.system = line.system;
+  if (arguments.system && !line.chat) {
+    return fail(Errc::BadRequest, "--system is a chat's: add --chat");
+  }
   const wire::Sampling& sampling = config.request.sampling;
   // A range check lets "nan" through, for it is on neither side of a bound.
   for (const float value :
@@ -121,6 +130,18 @@ Result<Arguments> understand(const CommandLine& line) {
 }
 
 }  // namespace
+
+void set_prompt(Arguments& arguments, std::string prompt, std::int64_t now_unix_s) {
+  wire::Generate& request = arguments.config.request;
+  if (!arguments.is_chat) {
+    request.prompt = std::move(prompt);
+    return;
+  }
+  request.messages.emplace();
+  if (arguments.system) request.messages->push_back({"system", *arguments.system});
+  request.messages->push_back({"user", std::move(prompt)});
+  request.asked_at_unix_s = now_unix_s;
+}
 
 std::expected<Arguments, Usage> parse_arguments(std::span<const std::string> arguments) {
   CommandLine line;

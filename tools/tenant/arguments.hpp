@@ -15,10 +15,16 @@ enum class Output { Text, Json };
 struct Arguments {
   std::optional<std::string> socket;
   Output output = Output::Text;
+  std::string prompt;  ///< Unless it comes from stdin.
   bool prompt_from_stdin = false;
-  /// Complete but for `broker_path`, and for the prompt when it comes from stdin.
+  bool is_chat = false;
+  std::optional<std::string> system;  ///< The system's turn of a chat.
+  /// Complete but for `broker_path` and the prompt.
   SessionConfig config;
 };
+
+/// Puts the prompt where it belongs: plain, or in the user's turn behind the system's.
+void set_prompt(Arguments& arguments, std::string prompt, std::int64_t now_unix_s);
 
 /// Help that was asked for (exit code 0, for stdout), or wrong usage (2, for stderr).
 struct Usage {

@@ -3,6 +3,7 @@
 
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
+#include <ctime>
 #include <iostream>
 #include <iterator>
 
@@ -78,6 +79,7 @@ int main(int argc, char** argv) {
     return end_with(armed.error());
   }
   arguments->config.broker_path = cli::broker_address(arguments->socket, cli::read_environment());
-  if (arguments->prompt_from_stdin) arguments->config.request.prompt = read_prompt();
+  std::string prompt = arguments->prompt_from_stdin ? read_prompt() : arguments->prompt;
+  tenant::set_prompt(*arguments, std::move(prompt), std::time(nullptr));
   return run(*std::move(arguments));
 }

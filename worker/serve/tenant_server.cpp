@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include <boost/asio/post.hpp>
 
@@ -150,20 +151,14 @@ Result<PromptRequest> TenantServer::read_request(const wire::Generate& ask,
                         .rebound_from = ask.rebound_from,
                         .sampling = TRY(read_sampling(ask, *parts_.tokenizer)),
                         .max_emitted_tokens = ask.max_emitted_tokens};
-  if (ask.prompt && ask.prompt->empty()) return fail(Errc::BadRequest, "the prompt is empty");
   const auto is_unknown = [this](TokenId token) { return !parts_.tokenizer->contains(token); };
   if (std::ranges::any_of(ask.emitted, is_unknown)) {
     return fail(Errc::BadRequest,
                 fmt::format("token ids go from 0 to {}", parts_.tokenizer->n_vocab() - 1));
   }
-  // A text that cannot fit is refused before it is cut into tokens.
-  const std::size_t most_bytes =
-      std::size_t{parts_.max_context} * parts_.tokenizer->longest_piece_bytes();
-  if (ask.prompt && ask.prompt->size() > most_bytes) {
-    return fail(Errc::PromptTooLong, fmt::format("{} bytes, the model's context holds {} tokens",
-                                                 ask.prompt->size(), parts_.max_context));
-  }
-  request.prompt = ask.prompt ? TRY(parts_.tokenizer->encode(*ask.prompt)) : *ask.prompt_tokens;
+  const PromptReader reader{
+      .tokenizer = parts_.tokenizer, .chat = parts_.chat, .max_context = parts_.max_context};
+  request.prompt = TRY(reader.read(ask, std::time(nullptr)));
   if (request.prompt.size() + request.emitted.size() >= parts_.max_context) {
     return fail(Errc::PromptTooLong,
                 fmt::format("{} tokens, the model's context holds {}",

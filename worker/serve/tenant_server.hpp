@@ -19,6 +19,7 @@
 #include "worker/engine/engine_loop.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/serve/deliveries.hpp"
+#include "worker/serve/prompt.hpp"
 #include "worker/serve/read_sampling.hpp"
 #include "worker/serve/text_stream.hpp"
 #include "worker/tokenizer/tokenizer.hpp"
@@ -32,6 +33,7 @@ class TenantServer {
     EngineLoop* loop = nullptr;
     RunningBoard* board = nullptr;
     const Tokenizer* tokenizer = nullptr;
+    const Result<ChatTemplate>* chat = nullptr;  ///< See PromptReader.
     BrokerLink* broker = nullptr;
     const Clock* clock = nullptr;
     TokenKey token_key{};

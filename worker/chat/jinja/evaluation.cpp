@@ -12,7 +12,6 @@ Result<Value> Interpreter::evaluate(const Expression& expression) {
   runtime_.set_line(expression.line);
   TRY(nesting.check());
   TRY(runtime_.charge(1));
-  // What is evaluated inside leaves its own line behind; an error of this node names this one's.
   return std::visit([this](const auto& kind) { return value_of(kind); }, expression.kind);
 }
 

@@ -176,6 +176,13 @@ std::vector<MessageSample> make_samples() {
            "workers":1,"tenants":2,"isolation":"same-user","tampered":4,"uptime_ms":9})",
        {},
        again<StatusView>},
+      {"GenerateChat",
+       R"({"token":"v1:17.4:acme:00","request_id":"r-1",
+           "messages":[{"role":"system","content":""},{"role":"user","content":"Hi é"}],
+           "asked_at_unix_s":253402300799,"emitted":[],"sampling":{"temperature":0.0,"seed":0},
+           "max_emitted_tokens":1,"ignore_eos":false})",
+       {"asked_at_unix_s"},
+       again<Generate>},
   };
 }
 
@@ -274,6 +281,11 @@ std::vector<OutOfRange> make_out_of_range() {
       {"WorkerView", "/state", R"("asleep")", "state"},
       {"TenantView", "/policy/weight", "0", "policy.weight"},
       {"StatusView", "/isolation", R"("")", "isolation"},
+      {"GenerateChat", "/messages", "{}", "messages"},
+      {"GenerateChat", "/messages/1", "5", "messages[1]"},
+      {"GenerateChat", "/messages/0/role", R"("")", "messages[0].role"},
+      {"GenerateChat", "/messages/1/content", "null", "messages[1].content"},
+      {"GenerateChat", "/asked_at_unix_s", "253402300800", "asked_at_unix_s"},
   };
 }
 

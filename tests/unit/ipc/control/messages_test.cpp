@@ -131,7 +131,10 @@ TEST_CASE("messages: a revoke and a drain take one target, a generate one prompt
   json tokens = both;
   tokens.erase("prompt");
   CHECK(sample_named("Generate").again(tokens) == tokens);
+  tokens["messages"] = json::array();
+  check_refused(sample_named("Generate").again(tokens), "messages");
   tokens.erase("prompt_tokens");
+  tokens.erase("messages");
   check_refused(sample_named("Generate").again(tokens), "prompt");
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("tenant arguments: everything that can be asked for arrives in the req
   REQUIRE(arguments);
   const SessionConfig& config = arguments->config;
   CHECK(config.tenant.value == "A");
-  CHECK(config.request.prompt == "Once");
+  CHECK(arguments->prompt == "Once");
   CHECK(config.request.max_emitted_tokens == 9);
   CHECK(config.request.sampling.temperature == 0.5f);
   CHECK(config.request.sampling.seed == 11);
@@ -124,14 +124,36 @@ TEST_CASE("tenant arguments: an empty prompt is a prompt; none means stdin") {
   REQUIRE(empty);
   REQUIRE(none);
   CHECK_FALSE(empty->prompt_from_stdin);
-  CHECK(empty->config.request.prompt == "");
+  CHECK(empty->prompt.empty());
   CHECK(none->prompt_from_stdin);
+}
+
+TEST_CASE("tenant arguments: a chat has turns and a time, anything else a prompt") {
+  auto plain = parse_arguments(std::vector<std::string>{"--tenant", "A"});
+  auto chat =
+      parse_arguments(std::vector<std::string>{"--tenant", "A", "--chat", "--system", "Be brief."});
+  REQUIRE(plain);
+  REQUIRE(chat);
+
+  set_prompt(*plain, "Once", 7);
+  set_prompt(*chat, "Hi", 7);
+
+  CHECK(plain->config.request.prompt == "Once");
+  CHECK_FALSE(plain->config.request.messages);
+  CHECK_FALSE(chat->config.request.prompt);
+  REQUIRE(chat->config.request.messages->size() == 2);
+  CHECK(chat->config.request.messages->front().role == "system");
+  CHECK(chat->config.request.messages->front().content == "Be brief.");
+  CHECK(chat->config.request.messages->back().role == "user");
+  CHECK(chat->config.request.messages->back().content == "Hi");
+  CHECK(chat->config.request.asked_at_unix_s == 7);
 }
 
 TEST_CASE("tenant arguments: wrong usage ends with 2 and says why") {
   CHECK(exit_code_of({}) == 2);
   CHECK(exit_code_of({"--tenant", "A B"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--max-tokens", "0"}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--system", "Be brief."}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--temperature", "-1"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--temperature", "nan"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--seed", "x"}) == 2);

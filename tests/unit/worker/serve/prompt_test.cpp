@@ -1,0 +1,96 @@
+#include "worker/serve/prompt.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "tests/unit/worker/model/gguf_builder.hpp"
+
+using namespace leasehold;
+using namespace leasehold::testing;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr TokenId kBos = 1, kEos = 2;
+
+struct Bench {
+  explicit Bench(std::string_view source)
+      : chat(ChatTemplate::parse(source, {.bos = "<s>", .eos = "</s>"})) {}
+
+  static Tokenizer read_tokenizer() {
+    const TemporaryFile file(tiny_llama().bytes());
+    return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
+  }
+  Result<std::vector<TokenId>> read(const wire::Generate& ask) const {
+    const PromptReader reader{.tokenizer = &tokenizer, .chat = &chat, .max_context = 64};
+    return reader.read(ask, 1732104000);
+  }
+
+  Tokenizer tokenizer = read_tokenizer();
+  Result<ChatTemplate> chat;
+};
+
+wire::Generate chat_of(std::string content) {
+  wire::Generate ask;
+  ask.messages.emplace().push_back({.role = "user", .content = std::move(content)});
+  return ask;
+}
+
+std::size_t times(const std::vector<TokenId>& tokens, TokenId wanted) {
+  return static_cast<std::size_t>(std::ranges::count(tokens, wanted));
+}
+
+}  // namespace
+
+TEST_CASE("prompt: what the template writes holds control tokens, and one at the beginning") {
+  const Bench bench("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
+  const auto tokens = bench.read(chat_of("ab"));
+  REQUIRE(tokens.has_value());
+  CHECK(tokens->front() == kBos);
+  CHECK(tokens->back() == kEos);
+  CHECK(times(*tokens, kBos) == 1);
+}
+
+TEST_CASE("prompt: in a plain prompt the name of a control token is text") {
+  const Bench bench("{{ bos_token }}");
+  wire::Generate ask;
+  ask.prompt = "<s>ab</s>";
+  const auto tokens = bench.read(ask);
+  REQUIRE(tokens.has_value());
+  CHECK(times(*tokens, kBos) == 1);
+  CHECK(times(*tokens, kEos) == 0);
+}
+
+TEST_CASE("prompt: tokens are taken as they are") {
+  const Bench bench("{{ bos_token }}");
+  wire::Generate ask;
+  ask.prompt_tokens = std::vector<TokenId>{5, 6};
+  CHECK(bench.read(ask).value() == std::vector<TokenId>{5, 6});
+}
+
+TEST_CASE("prompt: a template's date is the one the request says, or else the worker's") {
+  const Bench bench("{{ strftime_now('%Y') }}");
+  wire::Generate ask = chat_of("");
+  const auto now = bench.read(ask);
+  ask.asked_at_unix_s = 0;
+  const auto then = bench.read(ask);
+  wire::Generate plain;
+  plain.prompt = "2024";
+  CHECK(now.value() == bench.read(plain).value());
+  plain.prompt = "1970";
+  CHECK(then.value() == bench.read(plain).value());
+}
+
+TEST_CASE("prompt: messages are refused for what they are, the template, or their length") {
+  wire::Generate none;
+  none.messages.emplace();
+  CHECK(Bench("a").read(none).error().code == Errc::BadRequest);
+  CHECK_THAT(Bench("{{ raise_exception('users first') }}").read(chat_of("ab")).error().detail,
+             Contains("users first"));
+  const auto unknown = Bench("{% include 'x' %}").read(chat_of("ab"));
+  CHECK(unknown.error().code == Errc::UnsupportedModel);
+  CHECK_THAT(unknown.error().detail, Contains("'include'"));
+  const std::string long_text(100'000, 'a');
+  CHECK(Bench("{{ messages[0].content }}").read(chat_of(long_text)).error().code ==
+        Errc::PromptTooLong);
+}

@@ -1,0 +1,29 @@
+/// A request's prompt, whichever way it came, as tokens.
+///
+/// Lifetime: tokenizer and template outlive it. Threads: any number may read.
+#pragma once
+
+#include "ipc/control/messages.hpp"
+#include "worker/chat/chat_template.hpp"
+#include "worker/tokenizer/tokenizer.hpp"
+
+namespace leasehold {
+
+struct PromptReader {
+  const Tokenizer* tokenizer = nullptr;
+  /// The model's, or why there is none: requests with messages are told.
+  const Result<ChatTemplate>* chat = nullptr;
+  std::uint32_t max_context = 0;  ///< In tokens.
+
+  /// A text that cannot fit is refused before it is cut into tokens. In a plain prompt "<s>" is
+  /// three characters; in what the template writes it is the control token. `now_unix_s`: for
+  /// messages that do not say when they were asked. Errors: BadRequest, PromptTooLong, those of
+  /// Tokenizer::encode and of ChatTemplate.
+  Result<std::vector<TokenId>> read(const wire::Generate& ask, std::int64_t now_unix_s) const;
+
+ private:
+  Result<std::string> framed(const wire::Generate& ask, std::int64_t now_unix_s) const;
+  std::size_t most_bytes() const;
+};
+
+}  // namespace leasehold
