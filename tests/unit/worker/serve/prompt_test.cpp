@@ -82,8 +82,8 @@ TEST_CASE("prompt: a template's date is the one the request says, or else the wo
 }
 
 TEST_CASE("prompt: messages are refused for what they are, the template, or their length") {
-  wire::Generate none;
-  none.messages.emplace();
+  wire::Generate none = chat_of("");
+  none.messages->clear();
   CHECK(Bench("a").read(none).error().code == Errc::BadRequest);
   CHECK_THAT(Bench("{{ raise_exception('users first') }}").read(chat_of("ab")).error().detail,
              Contains("users first"));
