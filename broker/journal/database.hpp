@@ -20,6 +20,9 @@ namespace leasehold::journal {
 
 class Statement {
  public:
+  /// Holds none, and is not run before one is moved in.
+  Statement() = default;
+
   /// Binds the values in order, runs to the end, and is ready for the next run.
   template <class... Values>
   Result<void> run(const Values&... values) {
@@ -56,7 +59,7 @@ class Statement {
   std::int64_t next_number();
   std::string next_text();
 
-  std::unique_ptr<sqlite3_stmt, void (*)(sqlite3_stmt*)> statement_;
+  std::unique_ptr<sqlite3_stmt, void (*)(sqlite3_stmt*)> statement_{nullptr, &destroy};
   int bound_ = 0;
   int column_ = 0;
 };

@@ -28,18 +28,19 @@ constexpr const char* kPutAudit =
 }  // namespace
 
 Result<RowWriter> RowWriter::create(Database& database) {
-  return RowWriter(Statements{
-      .meta = TRY(database.prepare("REPLACE INTO meta (name, value) VALUES (?,?)")),
-      .tenant = TRY(database.prepare("REPLACE INTO tenant (tenant, policy) VALUES (?,?)")),
-      .worker = TRY(database.prepare(kPutWorker)),
-      .lease = TRY(database.prepare(kPutLease)),
-      .extent = TRY(database.prepare(kPutExtent)),
-      .region = TRY(database.prepare(kPutRegion)),
-      .audit = TRY(database.prepare(kPutAudit)),
-      .worker_gone = TRY(database.prepare("DELETE FROM worker WHERE attachment=?")),
-      .lease_gone = TRY(database.prepare("DELETE FROM lease WHERE slot=? AND generation=?")),
-      .extent_gone = TRY(database.prepare("DELETE FROM extent WHERE extent=?")),
-      .region_gone = TRY(database.prepare("DELETE FROM region WHERE region=?"))});
+  Statements to;
+  to.meta = TRY(database.prepare("REPLACE INTO meta (name, value) VALUES (?,?)"));
+  to.tenant = TRY(database.prepare("REPLACE INTO tenant (tenant, policy) VALUES (?,?)"));
+  to.worker = TRY(database.prepare(kPutWorker));
+  to.lease = TRY(database.prepare(kPutLease));
+  to.extent = TRY(database.prepare(kPutExtent));
+  to.region = TRY(database.prepare(kPutRegion));
+  to.audit = TRY(database.prepare(kPutAudit));
+  to.worker_gone = TRY(database.prepare("DELETE FROM worker WHERE attachment=?"));
+  to.lease_gone = TRY(database.prepare("DELETE FROM lease WHERE slot=? AND generation=?"));
+  to.extent_gone = TRY(database.prepare("DELETE FROM extent WHERE extent=?"));
+  to.region_gone = TRY(database.prepare("DELETE FROM region WHERE region=?"));
+  return RowWriter(std::move(to));
 }
 
 Result<void> RowWriter::write(const Row& row) {

@@ -35,18 +35,24 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   TRY(database.execute(kPragmas));
   TRY(check_integrity(database));
   TRY(prepare_schema(database));
-  Statements statements{.begin = TRY(database.prepare("BEGIN IMMEDIATE")),
-                        .commit = TRY(database.prepare("COMMIT")),
-                        .rollback = TRY(database.prepare("ROLLBACK")),
-                        .sync_full = TRY(database.prepare("PRAGMA synchronous=FULL")),
-                        .sync_normal = TRY(database.prepare("PRAGMA synchronous=NORMAL"))};
+  Statement begin = TRY(database.prepare("BEGIN IMMEDIATE"));
+  Statement commit = TRY(database.prepare("COMMIT"));
+  Statement rollback = TRY(database.prepare("ROLLBACK"));
+  Statement sync_full = TRY(database.prepare("PRAGMA synchronous=FULL"));
+  Statement sync_normal = TRY(database.prepare("PRAGMA synchronous=NORMAL"));
   RowWriter writer = TRY(RowWriter::create(database));
+  ReserveFile reserve = TRY(ReserveFile::open(state_dir + "/journal.reserve"));
+  auto checkpointer = TRY(Checkpointer::start(path));
   return std::unique_ptr<SqliteJournal>(
       new SqliteJournal({.database = std::move(database),
                          .writer = std::move(writer),
-                         .statements = std::move(statements),
-                         .reserve = TRY(ReserveFile::open(state_dir + "/journal.reserve")),
-                         .checkpointer = TRY(Checkpointer::start(path))}));
+                         .statements = {.begin = std::move(begin),
+                                        .commit = std::move(commit),
+                                        .rollback = std::move(rollback),
+                                        .sync_full = std::move(sync_full),
+                                        .sync_normal = std::move(sync_normal)},
+                         .reserve = std::move(reserve),
+                         .checkpointer = std::move(checkpointer)}));
 }
 
 Result<void> SqliteJournal::adopt(const std::string& boot_id) {

@@ -24,11 +24,12 @@ BrokerConfig config_of(const BrokerOptions& options, const TokenKey& key) {
 /// Nothing is kept: whatever ran before is none of this broker's.
 Result<Beginning> begin_anew(const BrokerOptions& options) {
   const BrokerConfig config = config_of(options, random_token_key());
+  LeaseTable table = TRY(LeaseTable::create(options.slots));
   return Beginning{.lock = {},
                    .journal = std::make_unique<journal::NullJournal>(),
                    .adopt_journal = [] { return Result<void>{}; },
                    .recovered = {.state = State(config), .words = {}, .effects = {}},
-                   .table = TRY(LeaseTable::create(options.slots)),
+                   .table = std::move(table),
                    .memory = {}};
 }
 
@@ -95,7 +96,8 @@ Result<Beginning> begin_broker(const BrokerOptions& options, KeptDescriptors& ke
   const TokenKey key = TRY(load_or_create_token_key(options.state_dir));
   auto journal = TRY(journal::SqliteJournal::open(options.state_dir));
   const journal::Image image = TRY(journal->load());
-  Facts facts{.now = now, .boot_id = TRY(boot_id()), .reattach_grace = options.reattach_grace};
+  Facts facts{.now = now, .reattach_grace = options.reattach_grace};
+  facts.boot_id = TRY(boot_id());
   auto table = take_table(image, facts.boot_id, kept);
   MemoryStore memory;
   if (table) {

@@ -3,7 +3,7 @@
 
 #include <sys/mman.h>
 
-#include <cstring>
+#include <algorithm>
 #include <span>
 #include <stdexcept>
 
@@ -41,7 +41,7 @@ class LeasedMemory {
 
   template <class T>
   void fill(std::span<const T> values, std::size_t offset_bytes = 0) {
-    std::memcpy(bytes() + offset_bytes, values.data(), values.size_bytes());
+    std::ranges::copy(std::as_bytes(values), bytes() + offset_bytes);
   }
 
   /// From here on a read of these pages is a SIGSEGV.

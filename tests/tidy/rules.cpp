@@ -5,6 +5,7 @@
 #include <cctype>
 #include <functional>
 #include <map>
+#include <regex>
 #include <set>
 #include <span>
 #include <utility>
@@ -247,6 +248,18 @@ Findings macros_other_than_try(const Sources& sources) {
       std::string line = file.code[i];
       std::erase(line, ' ');
       if (line.starts_with("#define") && !line.starts_with("#defineTRY("))
+        findings.push_back({file.path, i + 1, file.lines[i]});
+    }
+  }
+  return findings;
+}
+
+Findings try_in_braces(const Sources& sources) {
+  static const std::regex kLaterMember(R"((^|,)\s*\.\w+ = TRY\()");
+  Findings findings;
+  for (const SourceFile& file : sources) {
+    for (std::size_t i = 0; i < file.code.size(); ++i) {
+      if (std::regex_search(file.code[i], kLaterMember))
         findings.push_back({file.path, i + 1, file.lines[i]});
     }
   }

@@ -47,6 +47,10 @@ Findings launch_sites_never_used(const Sources& sources);
 /// TRY is the one macro.
 Findings macros_other_than_try(const Sources& sources);
 
+/// gcc 12 leaks the members before a TRY that leaves a braced initialiser, so only the first may be
+/// one.
+Findings try_in_braces(const Sources& sources);
+
 /// A test that sleeps is slow on a fast machine and wrong on a slow one.
 Findings sleeps_in_tests(const Sources& sources);
 

@@ -73,6 +73,10 @@ TEST_CASE("tidy: TRY is the one macro") {
   check_none(macros_other_than_try(tree()));
 }
 
+TEST_CASE("tidy: no TRY leaves members of a braced initialiser behind") {
+  check_none(try_in_braces(tree()));
+}
+
 TEST_CASE("tidy: no test sleeps") {
   check_none(sleeps_in_tests(tree()));
 }

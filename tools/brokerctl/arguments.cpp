@@ -179,7 +179,8 @@ Result<wire::FenceClear> understand_unfence(const Typed& typed) {
     return fail(Errc::BadRequest,
                 fmt::format("'{}' names no memory; write extent:5 or region:3", typed.memory));
   }
-  wire::FenceClear clear{.reason = typed.reason, .request_id = TRY(request_id(typed))};
+  wire::FenceClear clear{.reason = typed.reason};
+  clear.request_id = TRY(request_id(typed));
   if (kind == "extent") clear.extent = ExtentId{id};
   if (kind == "region") clear.region = RegionId{id};
   return wire::FenceClear::from_json(clear.to_json());  // the reason's rule is the message's

@@ -35,7 +35,9 @@ Result<Page> read_page(const Json& reply) {
   if (items == reply.end() || !items->is_array()) {
     return fail(Errc::MalformedMessage, "the broker's answer has no list of events");
   }
-  Page page{.oldest = TRY(number(reply, "oldest")), .newest = TRY(number(reply, "newest"))};
+  Page page;
+  page.oldest = TRY(number(reply, "oldest"));
+  page.newest = TRY(number(reply, "newest"));
   for (const Json& item : *items) {
     if (!item.is_object()) return fail(Errc::MalformedMessage, "an event is not an object");
     TRY(number(item, "sequence"));

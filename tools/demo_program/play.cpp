@@ -134,11 +134,12 @@ class Play {
   Result<void> look_at_memory() {
     const auto listed = TRY(stage_.broker().extents());
     for (const KeptExtent& kept : kept_) {
+      auto after = TRY(read_memory(kept.object));
       const auto view = std::ranges::find(listed, kept.extent, &wire::ExtentView::extent);
       seen_.extents.push_back({.extent = kept.extent,
                                .lease = kept.lease,
                                .before = kept.before,
-                               .after = TRY(read_memory(kept.object)),
+                               .after = std::move(after),
                                .still_held = view != listed.end() && view->state != "Free"});
     }
     return {};

@@ -101,10 +101,11 @@ Result<void> LocalModel::Parts::load_weights(const GgufFile& file) {
     TRY(fill_weights(file, layout, region, gates, *backend, {}));
   }
   const UniqueFd read_only = TRY(object.open_read_only());
+  LeasedMapping mapping =
+      TRY(LeasedMapping::map(read_only, layout.size_bytes, MapAccess::ReadOnly));
+  const LeaseDependency lease = TRY(reader.dependency(kEngineLease));
   std::vector<Weights::Holding> holdings;
-  holdings.push_back(
-      {.mapping = TRY(LeasedMapping::map(read_only, layout.size_bytes, MapAccess::ReadOnly)),
-       .lease = TRY(reader.dependency(kEngineLease))});
+  holdings.push_back({.mapping = std::move(mapping), .lease = lease});
   weights.emplace(TRY(Weights::bind(plan, config, std::move(holdings))));
   return {};
 }

@@ -79,14 +79,14 @@ ModelShape with_changes(ModelShape shape, const Options& options) {
 }
 
 Result<ModelRequest> request_from(const Options& options) {
-  return ModelRequest{
-      .architecture = TRY(architecture_from(options.architecture)),
-      .shape = with_changes(TRY(named_shape(options.shape)), options),
-      .type = TRY(weight_type_from(options.type)),
-      .seed = options.seed,
-      .rope = TRY(rope_from(options.rope)),
-      .parts = options.parts,
-  };
+  ModelRequest request;
+  request.architecture = TRY(architecture_from(options.architecture));
+  request.shape = with_changes(TRY(named_shape(options.shape)), options);
+  request.type = TRY(weight_type_from(options.type));
+  request.seed = options.seed;
+  request.rope = TRY(rope_from(options.rope));
+  request.parts = options.parts;
+  return request;
 }
 
 Result<std::uint64_t> write(const Options& options) {

@@ -31,13 +31,14 @@ Result<Subject> load(const PerplexityConfig& config, const std::string& path,
                      std::uint32_t window) {
   const GgufFile file = TRY(GgufFile::open(path));
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
+  std::vector<TokenId> tokens = TRY(tokenizer.encode(config.text));
   return Subject{.model = TRY(LocalModel::load({.model_path = path,
                                                 .reference = config.reference_backend,
                                                 .threads = config.threads,
                                                 .kv_type = config.kv_type,
                                                 .max_rows = kRowsPerStep,
                                                 .positions = window})),
-                 .tokens = TRY(tokenizer.encode(config.text))};
+                 .tokens = std::move(tokens)};
 }
 
 Result<void> forward(LocalModel& model, std::span<const TokenId> tokens) {

@@ -79,7 +79,8 @@ Result<void> complete_sampling(const CommandLine& line, wire::Sampling& sampling
   if (line.json) sampling.response_format.type = "json_object";
   if (!line.grammar_file.empty()) sampling.grammar = TRY(read_text(line.grammar_file));
   if (line.schema_file.empty()) return {};
-  sampling.response_format = {.type = "json_schema", .schema = TRY(read_text(line.schema_file))};
+  sampling.response_format.type = "json_schema";
+  sampling.response_format.schema = TRY(read_text(line.schema_file));
   return {};
 }
 

@@ -35,10 +35,12 @@ Result<std::optional<std::string>> special_text(const GgufFile& file,
 Result<SpecialTexts> read_special_texts(const GgufFile& file) {
   if (!file.has(kTokensKey)) return SpecialTexts{};
   const auto tokens = TRY(file.get<std::vector<std::string>>(kTokensKey));
-  return SpecialTexts{.bos = TRY(special_text(file, tokens, "bos")),
-                      .eos = TRY(special_text(file, tokens, "eos")),
-                      .unknown = TRY(special_text(file, tokens, "unknown")),
-                      .padding = TRY(special_text(file, tokens, "padding"))};
+  SpecialTexts special;
+  special.bos = TRY(special_text(file, tokens, "bos"));
+  special.eos = TRY(special_text(file, tokens, "eos"));
+  special.unknown = TRY(special_text(file, tokens, "unknown"));
+  special.padding = TRY(special_text(file, tokens, "padding"));
+  return special;
 }
 
 }  // namespace

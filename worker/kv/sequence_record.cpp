@@ -254,8 +254,9 @@ Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32
   if (!is_request_name(request)) {
     return fail(Errc::FileCorrupt, "a sequence record names no request");
   }
+  SamplingParams sampling = TRY(read_sampling(head, bytes));
   SequenceRecord record{.request = {std::string(request)},
-                        .sampling = TRY(read_sampling(head, bytes)),
+                        .sampling = std::move(sampling),
                         .max_emitted_tokens = head.max_emitted_tokens,
                         .prompt_tokens = head.prompt_tokens,
                         .committed = slot->committed,

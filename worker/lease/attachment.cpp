@@ -28,11 +28,14 @@ Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_n
                 fmt::format("attach came with {} descriptors, 3 expected", reply.fds.size()));
   }
   TRY(check_line(answer));
+  const TokenKey key = TRY(token_key_from_hex(answer.token_key));
+  TableReader table = TRY(TableReader::attach(std::move(reply.fds[0])));
+  LineWriter line = TRY(LineWriter::attach(std::move(reply.fds[1])));
   Attachment attachment{.worker = answer.worker,
                         .id = answer.attachment,
-                        .token_key = TRY(token_key_from_hex(answer.token_key)),
-                        .table = TRY(TableReader::attach(std::move(reply.fds[0]))),
-                        .line = TRY(LineWriter::attach(std::move(reply.fds[1]))),
+                        .token_key = key,
+                        .table = std::move(table),
+                        .line = std::move(line),
                         .bell = std::move(reply.fds[2])};
   fault_point(FaultSite::WorkerAttached);
   return attachment;

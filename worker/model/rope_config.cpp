@@ -76,9 +76,9 @@ Result<std::vector<float>> read_divisors(const RopeReading& from, const RopeConf
 
 Result<RopeConfig> read_rope(const RopeReading& from) {
   const ArchitectureKeys& keys = from.keys;
-  RopeConfig config{.dim = TRY(keys.count_or("rope.dimension_count", kMaxDim, from.head_dim)),
-                    .base = TRY(keys.get_or<float>("rope.freq_base", 10000.0f)),
-                    .style = from.style};
+  RopeConfig config{.style = from.style};
+  config.dim = TRY(keys.count_or("rope.dimension_count", kMaxDim, from.head_dim));
+  config.base = TRY(keys.get_or<float>("rope.freq_base", 10000.0f));
   if (config.dim % 2 != 0 || config.dim > from.head_dim)
     return keys.corrupt("{} is {}; an even number up to the head's {} is needed",
                         keys.key("rope.dimension_count"), config.dim, from.head_dim);

@@ -61,26 +61,27 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
   const auto matrix = [&](const char* what) { return binder.matrix_if_any(part(what)); };
   const auto vector = [&](const char* what) { return binder.vector_if_any(part(what)); };
   const bool is_dense = config.experts.n_experts == 0;
-  return LayerWeights{.attention_norm = TRY(binder.vector(part("attn_norm.weight"))),
-                      .query = TRY(binder.matrix(part("attn_q.weight"))),
-                      .key = TRY(binder.matrix(part("attn_k.weight"))),
-                      .value = TRY(binder.matrix(part("attn_v.weight"))),
-                      .query_bias = vector("attn_q.bias"),
-                      .key_bias = vector("attn_k.bias"),
-                      .value_bias = vector("attn_v.bias"),
-                      .query_norm = vector("attn_q_norm.weight"),
-                      .key_norm = vector("attn_k_norm.weight"),
-                      .attention_output = TRY(binder.matrix(part("attn_output.weight"))),
-                      .attention_output_bias = vector("attn_output.bias"),
-                      .ffn_norm = TRY(binder.vector(part("ffn_norm.weight"))),
-                      .ffn_gate = matrix(is_dense ? "ffn_gate.weight" : "ffn_gate_shexp.weight"),
-                      .ffn_up = matrix(is_dense ? "ffn_up.weight" : "ffn_up_shexp.weight"),
-                      .ffn_down = matrix(is_dense ? "ffn_down.weight" : "ffn_down_shexp.weight"),
-                      .expert_router = matrix("ffn_gate_inp.weight"),
-                      .expert_gate = matrix("ffn_gate_exps.weight"),
-                      .expert_up = matrix("ffn_up_exps.weight"),
-                      .expert_down = matrix("ffn_down_exps.weight"),
-                      .shared_gate = matrix("ffn_gate_inp_shexp.weight")};
+  LayerWeights found{.query_bias = vector("attn_q.bias"),
+                     .key_bias = vector("attn_k.bias"),
+                     .value_bias = vector("attn_v.bias"),
+                     .query_norm = vector("attn_q_norm.weight"),
+                     .key_norm = vector("attn_k_norm.weight"),
+                     .attention_output_bias = vector("attn_output.bias"),
+                     .ffn_gate = matrix(is_dense ? "ffn_gate.weight" : "ffn_gate_shexp.weight"),
+                     .ffn_up = matrix(is_dense ? "ffn_up.weight" : "ffn_up_shexp.weight"),
+                     .ffn_down = matrix(is_dense ? "ffn_down.weight" : "ffn_down_shexp.weight"),
+                     .expert_router = matrix("ffn_gate_inp.weight"),
+                     .expert_gate = matrix("ffn_gate_exps.weight"),
+                     .expert_up = matrix("ffn_up_exps.weight"),
+                     .expert_down = matrix("ffn_down_exps.weight"),
+                     .shared_gate = matrix("ffn_gate_inp_shexp.weight")};
+  found.attention_norm = TRY(binder.vector(part("attn_norm.weight")));
+  found.query = TRY(binder.matrix(part("attn_q.weight")));
+  found.key = TRY(binder.matrix(part("attn_k.weight")));
+  found.value = TRY(binder.matrix(part("attn_v.weight")));
+  found.attention_output = TRY(binder.matrix(part("attn_output.weight")));
+  found.ffn_norm = TRY(binder.vector(part("ffn_norm.weight")));
+  return found;
 }
 
 }  // namespace

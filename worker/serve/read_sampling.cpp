@@ -30,6 +30,7 @@ Result<SamplingParams> read_sampling(const wire::Generate& ask, const Tokenizer&
   const wire::Sampling& sent = ask.sampling;
   if (sent.top_logprobs > 0 && !sent.logprobs)
     return fail(Errc::BadRequest, "top_logprobs is for requests with logprobs");
+  GrammarSource grammar = TRY(read_grammar(sent));
   SamplingParams params{.temperature = sent.temperature,
                         .seed = sent.seed,
                         .ignore_eos = ask.ignore_eos,
@@ -43,7 +44,7 @@ Result<SamplingParams> read_sampling(const wire::Generate& ask, const Tokenizer&
                         .penalty_window = sent.penalty_window,
                         .stop_tokens = sent.stop_token_ids,
                         .stop = sent.stop.all,
-                        .grammar = TRY(read_grammar(sent))};
+                        .grammar = std::move(grammar)};
   if (sent.logprobs) params.top_logprobs = sent.top_logprobs;
   for (const auto& [token, bias] : sent.logit_bias.by_token) {
     TRY(check_token(tokenizer, token, "logit_bias"));

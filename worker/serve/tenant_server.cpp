@@ -144,12 +144,13 @@ Result<void> TenantServer::check_room(const Client& client) const {
 
 Result<PromptRequest> TenantServer::read_request(const wire::Generate& ask,
                                                  const LeaseClaim& claim) {
+  SamplingParams sampling = TRY(read_sampling(ask, *parts_.tokenizer));
   PromptRequest request{.tenant = claim.tenant,
                         .lease = claim.lease,
                         .request = inner_id(claim.tenant, ask.request_id),
                         .emitted = ask.emitted,
                         .rebound_from = ask.rebound_from,
-                        .sampling = TRY(read_sampling(ask, *parts_.tokenizer)),
+                        .sampling = std::move(sampling),
                         .max_emitted_tokens = ask.max_emitted_tokens};
   const auto is_unknown = [this](TokenId token) { return !parts_.tokenizer->contains(token); };
   if (std::ranges::any_of(ask.emitted, is_unknown)) {

@@ -63,9 +63,10 @@ Result<Value> Interpreter::value_of(const Subscript& subscript) {
 
 Result<Value> Interpreter::value_of(const Slice& slice_node) {
   const Value object = TRY(evaluate(*slice_node.object));
-  const SliceBounds bounds{.start = TRY(optional_value(slice_node.start)),
-                           .stop = TRY(optional_value(slice_node.stop)),
-                           .step = TRY(optional_value(slice_node.step))};
+  SliceBounds bounds;
+  bounds.start = TRY(optional_value(slice_node.start));
+  bounds.stop = TRY(optional_value(slice_node.stop));
+  bounds.step = TRY(optional_value(slice_node.step));
   return slice(runtime_, object, bounds);
 }
 

@@ -128,7 +128,9 @@ Result<Interpreter::Captured> Interpreter::capture(const Body& body) {
   std::string outside = std::exchange(output_, {});
   const Result<Flow> flow = execute(body);
   std::string inside = std::exchange(output_, std::move(outside));
-  return Captured{.text = TRY(runtime_.text(std::move(inside))), .flow = TRY(flow)};
+  Captured captured{.flow = TRY(flow)};
+  captured.text = TRY(runtime_.text(std::move(inside)));
+  return captured;
 }
 
 Result<Value> Interpreter::filtered(const std::vector<FilterCall>& filters, Value value) {

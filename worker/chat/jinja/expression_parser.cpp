@@ -70,7 +70,8 @@ Result<GivenArguments> ExpressionParser::arguments() {
 }
 
 Result<FilterCall> ExpressionParser::filter_name_and_arguments() {
-  FilterCall call{.subject = nullptr, .name = TRY(dotted_name()), .arguments = {}};
+  FilterCall call;
+  call.name = TRY(dotted_name());
   if (tokens_.at_operator("(")) call.arguments = TRY(arguments());
   return call;
 }

@@ -127,9 +127,9 @@ class StatementParser {
   Result<Statement::Kind> set_statement() {
     Target where = TRY(target());
     if (tokens_.skip_operator("=")) {
-      Set statement{.target = std::move(where), .value = TRY(parse_tuple(tokens_))};
+      ExpressionPtr value = TRY(parse_tuple(tokens_));
       TRY(end_of_tag());
-      return statement;
+      return Set{.target = std::move(where), .value = std::move(value)};
     }
     SetBlock block{.target = std::move(where), .filters = {}, .body = {}};
     if (tokens_.skip_operator("|")) block.filters = TRY(parse_filters(tokens_));
@@ -158,7 +158,9 @@ class StatementParser {
   }
 
   Result<Statement::Kind> macro_statement() {
-    Macro macro{.name = TRY(tokens_.name()), .parameters = TRY(parameters()), .body = {}};
+    Macro macro;
+    macro.name = TRY(tokens_.name());
+    macro.parameters = TRY(parameters());
     macro.body = TRY(detached_body("endmacro"));
     return std::make_shared<const Macro>(std::move(macro));
   }
@@ -183,7 +185,9 @@ class StatementParser {
 
   /// Marks the text that training would count; when rendering it is only a scope.
   Result<Statement::Kind> generation_block() {
-    return ScopeBlock{.variables = {}, .body = TRY(detached_body("endgeneration"))};
+    ScopeBlock block;
+    block.body = TRY(detached_body("endgeneration"));
+    return block;
   }
 
   Result<Statement::Kind> with_block() {
