@@ -59,7 +59,7 @@ class GateCore {
       : announce_(&announce), revocations_(&revocations), local_stops_(&local_stops) {}
 
   /// Announces a unit and polls. True when nothing changed since the last `recheck`; otherwise the
-  /// caller must recheck before it runs anything. Always followed by `end_unit`.
+  /// caller ends this unit, rechecks, and begins anew. Always followed by `end_unit`.
   bool begin_unit(Touches touches) {
     // seq_cst store before seq_cst load: pairs with RevokeCore, which stores the word and the
     // counter before it reads this line.

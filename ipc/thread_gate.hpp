@@ -74,10 +74,12 @@ class BasicThreadGate {
   /// Returns the sequences that were live for it; empty means it did not run.
   template <class Unit>
   SequenceMask run(const GateSet& set, UnitLabel label, Unit&& unit) {
-    const bool unchanged = core_.begin_unit(label.touches);
     bool refused = false;
-    if (!unchanged || step_ != set.step()) [[unlikely]]
-      refused = recheck(set, label);
+    while (!core_.begin_unit(label.touches) || step_ != set.step()) [[unlikely]] {
+      core_.end_unit();  // nobody waits for a thread that compares words and tells who died
+      refused |= recheck(set, label);
+      if (live_ == 0) break;
+    }
     if (live_ != 0) {
       if (probe_ != nullptr) [[unlikely]]
         probe_->unit_polled(thread_, label.site, label.layer, live_);

@@ -144,7 +144,8 @@ class House : public rl::test_suite<House<Variant, gates, units>, 1 + gates> {
     Gate gate(line.announce, revocations_, local_stops_);
     bool live = true;
     for (int unit = 1; unit <= units; ++unit) {
-      if (!gate.begin_unit(Touches::TenantMemory)) {
+      while (!gate.begin_unit(Touches::TenantMemory)) {
+        gate.end_unit();
         live = Variant::recheck(gate, [&] { return word_.load(rl::mo_seq_cst) == kLive; });
       }
       if (live) touch(line, unit);

@@ -14,7 +14,7 @@
 #include "transitions.pml"
 
 #define THREADS 2
-#define UNITS 2   /* of each thread and grant */
+#define UNITS 1   /* of each thread; a unit that finds the counter moved begins anew */
 #define GRANTS 2
 #define TOUCHES 2 /* a unit that reaches tenant memory */
 
@@ -90,7 +90,13 @@ inline begin_unit() {
 
 inline unit() {
   begin_unit();
-  if :: changed -> recheck() :: else fi;
+  do
+  :: changed ->
+     announce[id] = seq * 4;
+     recheck();
+     if :: live -> begin_unit() :: else -> changed = false fi
+  :: else -> break
+  od;
   if
   :: live ->
      /* Only the unit that stood at the gate when the word went down may still run. */
