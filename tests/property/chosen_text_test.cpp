@@ -165,9 +165,9 @@ TEST_CASE("a stop string ends a text before it, and the text is else the same") 
 
 TEST_CASE("a request that comes back with its whole text ends at once, for the same reason") {
   EngineRig rig;
-  for (const std::size_t which : {2u, 4u}) {
+  for (const std::size_t which : {0u, 2u, 4u}) {
     const Answer whole = alone(all_asked()[which]);
-    REQUIRE(whole.tokens.size() < kTokens);
+    REQUIRE((whole.tokens.size() < kTokens) == (which != 0));
     const std::string id = "r" + std::to_string(which);
     PromptRequest again = ask(rig, all_asked()[which], rig.grant("t"), id);
     again.emitted = whole.tokens;
@@ -175,6 +175,17 @@ TEST_CASE("a request that comes back with its whole text ends at once, for the s
     rig.run();
     REQUIRE(answer_of(rig, id) == Answer{{}, whole.reason});
   }
+}
+
+TEST_CASE("a request that comes back when the context was full ends at once, too") {
+  EngineRig rig;
+  PromptRequest whole = ask(rig, all_asked()[0], rig.grant("t"), "r");
+  const std::size_t room = rig.config().n_context - whole.prompt.size();
+  whole.emitted.assign(room, whole.prompt.back());
+  whole.max_emitted_tokens = rig.config().n_context;
+  REQUIRE(rig.submit(whole));
+  rig.run();
+  REQUIRE(answer_of(rig, "r") == Answer{{}, CompletionReason::MaxTokensReached});
 }
 
 TEST_CASE("the record in the tenant's own memory says how tokens are chosen, to the last list") {

@@ -222,6 +222,8 @@ Result<DrawnToken> Engine::draw(Sequence& sequence, std::span<const float> logit
   TokenRules& rules = *TRY(rules_of(sequence));
   // A text that was complete when it came here: its last token was told, its end was not.
   if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
+  if (scheduler_.is_full(sequence))
+    return DrawnToken{.is_text = false, .ends = CompletionReason::MaxTokensReached};
   const TokenMask* allowed = TRY(rules.allowed());
   DrawnToken drawn;
   drawn.sampled = TRY(sample({.logits = logits,

@@ -26,6 +26,12 @@ struct PromptRequest {
   std::optional<TimePoint> deadline;
 };
 
+/// With room for a token, unless some were delivered before: those may have been the last.
+inline bool fits_context(const PromptRequest& request, std::uint32_t max_context) {
+  const std::size_t known = request.prompt.size() + request.emitted.size();
+  return known < max_context || (known == max_context && !request.emitted.empty());
+}
+
 enum class CompletionReason : std::uint8_t {
   EndOfSequence,
   MaxTokensReached,

@@ -81,10 +81,12 @@ void Scheduler::commit(const PlannedRows& part, std::optional<DrawnToken> drawn)
     sequence.tokens.push_back(token);
   }
   if (drawn->ends) return end_sequence(sequence, {.reason = *drawn->ends});
-  const bool enough = sequence.emitted() >= sequence.request.max_emitted_tokens;
-  if (enough || sequence.tokens.size() >= limits_.max_context) {
-    end_sequence(sequence, {.reason = CompletionReason::MaxTokensReached});
-  }
+  if (is_full(sequence)) end_sequence(sequence, {.reason = CompletionReason::MaxTokensReached});
+}
+
+bool Scheduler::is_full(const Sequence& sequence) const {
+  return sequence.emitted() >= sequence.request.max_emitted_tokens ||
+         sequence.tokens.size() >= limits_.max_context;
 }
 
 void Scheduler::end_sequence(Sequence& sequence, Completed how, bool told_already) {
@@ -250,14 +252,12 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
 Result<void> Scheduler::check_sizes(const PromptRequest& request, const Tenancy& tenancy) const {
   TRY(check_sampling(request.sampling));
   if (request.prompt.empty()) return fail(Errc::BadRequest, "the prompt is empty");
-  if (request.max_emitted_tokens <= request.emitted.size()) {
-    return fail(Errc::BadRequest,
-                fmt::format("max_emitted_tokens {} leaves nothing to emit after the {} tokens "
-                            "delivered before",
-                            request.max_emitted_tokens, request.emitted.size()));
+  if (request.max_emitted_tokens == 0 || request.max_emitted_tokens < request.emitted.size()) {
+    return fail(Errc::BadRequest, fmt::format("max_emitted_tokens {}, with {} delivered before",
+                                              request.max_emitted_tokens, request.emitted.size()));
   }
   const std::size_t known = request.prompt.size() + request.emitted.size();
-  if (known >= limits_.max_context) {
+  if (!fits_context(request, limits_.max_context)) {
     return fail(Errc::PromptTooLong,
                 fmt::format("{} tokens, the model's context holds {}", known, limits_.max_context));
   }

@@ -104,6 +104,9 @@ class Scheduler {
   /// Ends one running sequence; its blocks are free again. `told_already`: the completion was
   /// delivered by whoever saw it first.
   void end_sequence(Sequence& sequence, Completed how, bool told_already = false);
+  /// It may emit no more tokens. One that was rebound may be so from the start: its last token was
+  /// told, its end was not.
+  bool is_full(const Sequence& sequence) const;
 
   /// Ends every request, waiting or running, with this error. Leases stay.
   void end_all(const Error& error);

@@ -160,7 +160,7 @@ Result<PromptRequest> TenantServer::read_request(const wire::Generate& ask,
   const PromptReader reader{
       .tokenizer = parts_.tokenizer, .chat = parts_.chat, .max_context = parts_.max_context};
   request.prompt = TRY(reader.read(ask, std::time(nullptr)));
-  if (request.prompt.size() + request.emitted.size() >= parts_.max_context) {
+  if (!fits_context(request, parts_.max_context)) {
     return fail(Errc::PromptTooLong,
                 fmt::format("{} tokens, the model's context holds {}",
                             request.prompt.size() + request.emitted.size(), parts_.max_context));

@@ -43,7 +43,7 @@ TEST_CASE("scheduler: every refusal of a submit has its own code") {
   bad.max_emitted_tokens = 0;
   REQUIRE(refused(bench, bad) == Errc::BadRequest);
   bad = good;
-  bad.emitted = {1, 2, 3};  // nothing left to emit
+  bad.emitted = {1, 2, 3, 4};  // more than it asks for
   REQUIRE(refused(bench, bad) == Errc::BadRequest);
   for (const float temperature : {-1.0f, NAN, INFINITY}) {
     bad = good;
@@ -51,6 +51,9 @@ TEST_CASE("scheduler: every refusal of a submit has its own code") {
     REQUIRE(refused(bench, bad) == Errc::BadRequest);
   }
   REQUIRE(refused(bench, bench.request(lease, "r", 256)) == Errc::PromptTooLong);
+  bad = bench.request(lease, "r", 254);
+  bad.emitted = {1, 2, 3};
+  REQUIRE(refused(bench, bad) == Errc::PromptTooLong);
 
   REQUIRE(bench.scheduler.submit(good));
   REQUIRE(refused(bench, good) == Errc::BadRequest);  // its id is in use
