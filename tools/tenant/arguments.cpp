@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <sstream>
@@ -17,6 +18,7 @@ struct CommandLine {
   CLI::App app{"Runs one prompt under a lease and streams the answer.", "leasehold-tenant"};
   std::string socket, tenant, worker, request_id, output = "text", prompt, system;
   std::string schema_file, grammar_file;
+  std::vector<std::string> biases;
   bool json = false, chat = false;
   CLI::Option* system_option = nullptr;
   CLI::Option* prompt_option = nullptr;
@@ -59,7 +61,15 @@ void describe_sampling(CommandLine& line) {
   add("--repetition-penalty", sampling.repetition_penalty, "1 is none", 0.01, 100);
   add("--presence-penalty", sampling.presence_penalty, "Off the logit of what was emitted", -2, 2);
   add("--frequency-penalty", sampling.frequency_penalty, "The same, each time it was", -2, 2);
+  add("--penalty-window", sampling.penalty_window, "Penalties look back so far; 0: at all", 0,
+      1 << 30);
   line.app.add_option("--stop", sampling.stop.all, "End before this text; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  line.app.add_option("--stop-token", sampling.stop_token_ids, "The same, by token id")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  line.app.add_option("--logit-bias", line.biases, "TOKEN=BIAS, -100 to 100; may be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   line.logprobs_option = line.app
@@ -73,9 +83,24 @@ void describe_sampling(CommandLine& line) {
   shape->require_option(0, 1);
 }
 
+/// "17=-2.5". The worker checks the range.
+Result<void> add_bias(const std::string& text, wire::TokenBiases& biases) {
+  std::int32_t token = 0;
+  float bias = 0.0f;
+  const char* const end = text.data() + text.size();
+  const auto id = std::from_chars(text.data(), end, token);
+  const bool has_value = id.ec == std::errc{} && token >= 0 && id.ptr != end && *id.ptr == '=';
+  const auto value = has_value ? std::from_chars(id.ptr + 1, end, bias) : id;
+  if (!has_value || value.ec != std::errc{} || value.ptr != end || !std::isfinite(bias))
+    return fail(Errc::BadRequest, fmt::format("--logit-bias {}: expected TOKEN=BIAS", text));
+  biases.by_token[token] = bias;
+  return {};
+}
+
 /// What the command line names by file, or by the number of times it says something.
 Result<void> complete_sampling(const CommandLine& line, wire::Sampling& sampling) {
   sampling.logprobs = line.logprobs_option->count() > 0;
+  for (const std::string& text : line.biases) TRY(add_bias(text, sampling.logit_bias));
   if (line.json) sampling.response_format.type = "json_object";
   if (!line.grammar_file.empty()) sampling.grammar = TRY(read_text(line.grammar_file));
   if (line.schema_file.empty()) return {};

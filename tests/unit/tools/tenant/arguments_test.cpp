@@ -83,6 +83,16 @@ TEST_CASE("tenant arguments: how tokens are chosen arrives in the request") {
                                        "END",
                                        "--stop",
                                        "x y",
+                                       "--stop-token",
+                                       "7",
+                                       "--stop-token",
+                                       "9",
+                                       "--logit-bias",
+                                       "17=-2.5",
+                                       "--logit-bias",
+                                       "0=100",
+                                       "--penalty-window",
+                                       "64",
                                        "--logprobs",
                                        "0",
                                        "--json"};
@@ -97,6 +107,9 @@ TEST_CASE("tenant arguments: how tokens are chosen arrives in the request") {
   CHECK(sampling.presence_penalty == -1.0f);
   CHECK(sampling.frequency_penalty == 2.0f);
   CHECK(sampling.stop.all == std::vector<std::string>{"END", "x y"});
+  CHECK(sampling.stop_token_ids == std::vector<std::int32_t>{7, 9});
+  CHECK(sampling.logit_bias == wire::TokenBiases{{{0, 100.0f}, {17, -2.5f}}});
+  CHECK(sampling.penalty_window == 64);
   CHECK(sampling.logprobs);
   CHECK(sampling.top_logprobs == 0);
   CHECK(sampling.response_format.type == "json_object");
@@ -154,6 +167,8 @@ TEST_CASE("tenant arguments: wrong usage ends with 2 and says why") {
   CHECK(exit_code_of({"--tenant", "A B"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--max-tokens", "0"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--system", "Be brief."}) == 2);
+  for (const char* bias : {"7", "7=", "=1", "-7=1", "7=1x", "7=nan", "7:1"})
+    CHECK(exit_code_of({"--tenant", "A", "--logit-bias", bias}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--temperature", "-1"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--temperature", "nan"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--seed", "x"}) == 2);

@@ -96,6 +96,9 @@ World::World()
     : directory(fresh_directory()),
       broker(io, directory / "broker.sock"),
       worker(io, directory / "worker.sock") {
+  request.request_id = {"req-1"};
+  request.prompt = "Once";
+  request.max_emitted_tokens = 100;
   for (std::uint64_t generation = 1; generation <= 20; ++generation) {
     broker.answers["lease.acquire"].push_back(
         lease(generation, directory / "worker.sock").to_json());
@@ -116,9 +119,7 @@ World::~World() {
 
 std::shared_ptr<TenantSession> World::start(bool rebind) {
   SessionConfig config{.broker_path = directory / "broker.sock", .tenant = {"A"}, .rebind = rebind};
-  config.request.request_id = {"req-1"};
-  config.request.prompt = "Once";
-  config.request.max_emitted_tokens = 100;
+  config.request = request;
   session = TenantSession::create(io, timers, std::move(config),
                                   [this](const SessionEvent& event) { events.push_back(event); });
   session->start();

@@ -78,6 +78,7 @@ struct World {
   boost::asio::io_context io{1};
   ManualTimers timers;
   FakeServer broker, worker;
+  wire::Generate request;  ///< What the session asks for.
   std::vector<SessionEvent> events;
   std::shared_ptr<TenantSession> session;
   std::uint32_t sent = 0;  ///< Tokens the worker sent.

@@ -46,6 +46,19 @@ TEST_CASE("rebind: the stream goes on after the last token, under the same reque
   CHECK(again.at("rebound_from") == "1.1");
 }
 
+TEST_CASE("rebind: a chat is asked again as it was, with the time it was first asked at") {
+  World world;
+  world.request.prompt.reset();
+  world.request.messages.emplace().push_back({"user", "Hi"});
+  world.request.asked_at_unix_s = 86'399;
+  stream_then_revoke(world, 5);
+  run_until_submitted(world, 2);
+  const auto again = world.worker.calls("generate").at(1);
+  CHECK(again.at("messages") == wire::Json::parse(R"([{"role":"user","content":"Hi"}])"));
+  CHECK(again.at("asked_at_unix_s") == 86'399);
+  CHECK_FALSE(again.contains("prompt"));
+}
+
 TEST_CASE("rebind: the fresh lease names the one it replaces, and the old one is let go") {
   World world;
   stream_then_revoke(world, 1);
