@@ -172,12 +172,11 @@ void System::admit(const std::string& tenant, std::vector<std::string> more) {
 }
 
 std::unique_ptr<Tenant> System::start_tenant(const TenantSpec& spec) {
-  std::vector<std::string> arguments{"--socket",     broker_socket(),
-                                     "--tenant",     spec.tenant,
-                                     "--prompt",     spec.prompt,
-                                     "--max-tokens", std::to_string(spec.max_tokens),
-                                     "--ignore-eos", "-o",
-                                     "json"};
+  std::vector<std::string> arguments{
+      "--socket", broker_socket(), "--tenant",     spec.tenant,
+      "--prompt", spec.prompt,     "--max-tokens", std::to_string(spec.max_tokens),
+      "-o",       "json"};
+  if (spec.ignore_eos) arguments.push_back("--ignore-eos");
   if (spec.rebind) arguments.push_back("--rebind");
   arguments.insert(arguments.end(), spec.more.begin(), spec.more.end());
   return std::make_unique<Tenant>(start("leasehold-tenant", arguments, spec.fault, true));
@@ -187,6 +186,15 @@ std::vector<std::int32_t> System::undisturbed(const TenantSpec& spec) {
   const auto tenant = start_tenant(spec);
   if (tenant->finish() != 0) throw std::runtime_error("the undisturbed run failed");
   return tenant->record().tokens;
+}
+
+void System::revoke_in_the_middle(const std::string& tenant) {
+  const pid_t pid = worker().pid();
+  if (!worker().signal(SIGSTOP) || !eventually([pid] { return is_stopped(pid); }))
+    throw std::runtime_error("the worker does not stop");
+  const int revoked = brokerctl({"revoke", "--tenant", tenant});
+  if (!worker().signal(SIGCONT) || revoked != 0)
+    throw std::runtime_error("the lease of " + tenant + " was not revoked");
 }
 
 Child System::start_brokerctl(std::vector<std::string> arguments) {

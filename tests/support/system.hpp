@@ -48,6 +48,7 @@ struct TenantSpec {
   std::string prompt = "Once upon a time";
   std::uint32_t max_tokens = 120;
   bool rebind = false;
+  bool ignore_eos = true;  ///< Which a grammar cannot have.
   std::vector<std::string> more;
   std::string fault;  ///< LEASEHOLD_FAULT of its process; empty for none.
 };
@@ -95,6 +96,9 @@ class System {
   std::unique_ptr<Tenant> start_tenant(const TenantSpec& spec);
   /// What the tenant says when nobody disturbs it.
   std::vector<std::int32_t> undisturbed(const TenantSpec& spec);
+  /// Takes the tenant's lease back while w1 stands still, so that it is in the middle of whatever
+  /// it was seen to do.
+  void revoke_in_the_middle(const std::string& tenant);
   /// Exit code of brokerctl with these arguments.
   int brokerctl(std::vector<std::string> arguments);
   Child start_brokerctl(std::vector<std::string> arguments);

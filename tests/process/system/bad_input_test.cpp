@@ -97,6 +97,7 @@ TEST_CASE("bad input: requests a worker cannot serve are refused, each with its 
     body[field] = value;
     return code_of(holder.worker.call("generate", {.body = body}));
   };
+  CHECK(ask("messages", Json::array({{{"role", "user"}, {"content", "Hi"}}})) == Errc::BadRequest);
   CHECK(ask("prompt", "") == Errc::BadRequest);
   std::string endless;
   for (int i = 0; i < 2000; ++i) endless += "once upon a time ";
@@ -107,18 +108,6 @@ TEST_CASE("bad input: requests a worker cannot serve are refused, each with its 
   CHECK(ask("sampling", {{"temperature", "nan"}, {"seed", 0}}) == Errc::BadRequest);
   CHECK(ask("sampling", {{"temperature", -1.0}, {"seed", 0}}) == Errc::BadRequest);
   CHECK(ask("sampling", {{"temperature", nullptr}, {"seed", 0}}) == Errc::BadRequest);
-  const auto ask_sampling = [&](const char* field, const Json& value) {
-    return ask("sampling", {{"temperature", 0.0}, {"seed", 0}, {field, value}});
-  };
-  CHECK(ask_sampling("top_p", 1.5) == Errc::BadRequest);
-  CHECK(ask_sampling("logit_bias", {{"99999", 1}}) == Errc::BadRequest);
-  CHECK(ask_sampling("stop", std::string(5000, 'x')) == Errc::BadRequest);
-  CHECK(ask_sampling("grammar", "root ::= root") == Errc::BadRequest);
-  CHECK(ask_sampling("grammar", std::string(100'000, '(')) == Errc::BadRequest);
-  CHECK(ask_sampling("response_format", {{"type", "json_schema"}}) == Errc::BadRequest);
-  CHECK(ask_sampling("response_format",
-                     {{"type", "json_schema"}, {"json_schema", {{"schema", {{"not", true}}}}}}) ==
-        Errc::BadRequest);
   CHECK(ask("emitted", Json::array({99'999})) == Errc::BadRequest);
   Json both = generate(holder);
   both["prompt_tokens"] = Json::array({1, 2});
@@ -129,6 +118,68 @@ TEST_CASE("bad input: requests a worker cannot serve are refused, each with its 
                                                          R"(,"sampling":{"temperature":NaN}}})"
                                                          "\n")) == "MalformedMessage");
   CHECK(holder.worker.call("generate", {.body = generate(holder)}));
+  check_still_serves(system);
+}
+
+TEST_CASE("bad input: what cannot be sampled by is refused, and the field is named") {
+  System system;
+  system.admit("ann");
+  Holder holder = hold(system, "ann");
+  const auto schema = [](Json asked) {
+    return Json{{"type", "json_schema"}, {"json_schema", {{"schema", std::move(asked)}}}};
+  };
+  const std::pair<const char*, Json> kWrong[] = {
+      {"temperature", 100.5},
+      {"temperature", "nan"},
+      {"seed", -1},
+      {"top_k", -1},
+      {"top_p", 1.5},
+      {"top_p", nullptr},
+      {"min_p", -0.5},
+      {"typical_p", 2},
+      {"repetition_penalty", 0},
+      {"presence_penalty", 2.5},
+      {"frequency_penalty", -2.5},
+      {"penalty_window", -1},
+      {"logit_bias", {{"99999", 1}}},
+      {"logit_bias", {{"3", 100.5}}},
+      {"logit_bias", {{"three", 1}}},
+      {"stop", std::string(257, 'x')},
+      {"stop", ""},
+      {"stop", Json(std::vector<std::string>(9, "x"))},
+      {"stop_token_ids", Json::array({99'999})},
+      {"stop_token_ids", Json(std::vector<int>(65, 3))},
+      {"logprobs", 5},
+      {"top_logprobs", 3},  // without logprobs
+      {"response_format", {{"type", "xml"}}},
+      {"response_format", {{"type", "json_schema"}}},
+      {"#/properties/age", schema({{"properties", {{"age", {{"multipleOf", 3}}}}}})},
+      {"multipleOf", schema({{"properties", {{"age", {{"multipleOf", 3}}}}}})},
+      {"grammar", std::string(40'000, ' ') + R"(root ::= "x")"},
+      {"root", "root ::= root"},
+      {"line 2", "root ::= a\na ::= ("},
+  };
+  for (const auto& [named, value] : kWrong) {
+    CAPTURE(named, value.dump());
+    const bool is_schema = value.is_object() && value.value("type", "") == "json_schema";
+    const bool is_grammar = value.is_string() && value.get<std::string>().contains("::=");
+    const char* const field = is_schema ? "response_format" : is_grammar ? "grammar" : named;
+    Json body = generate(holder);
+    body["sampling"][field] = value;
+    const auto reply = holder.worker.call("generate", {.body = body});
+    CHECK(code_of(reply) == Errc::BadRequest);
+    CHECK_THAT(reply.error().detail, Catch::Contains(named));
+  }
+  Json many = generate(holder);
+  many["sampling"] = {{"temperature", 0.0}, {"seed", 0}, {"logprobs", true}, {"top_logprobs", 21}};
+  CHECK_THAT(holder.worker.call("generate", {.body = many}).error().detail,
+             Catch::Contains("top_logprobs"));
+  Json endless = generate(holder);
+  endless["ignore_eos"] = true;
+  endless["sampling"] = {
+      {"temperature", 0.0}, {"seed", 0}, {"response_format", {{"type", "json_object"}}}};
+  CHECK_THAT(holder.worker.call("generate", {.body = endless}).error().detail,
+             Catch::Contains("ignore_eos"));
   check_still_serves(system);
 }
 

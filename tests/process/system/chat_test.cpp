@@ -1,0 +1,122 @@
+/// A chat through every process: the tenant sends messages, the worker frames them.
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "tests/support/system.hpp"
+#include "tests/unit/worker/model/gguf_builder.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr std::size_t kGrid = 4096;  // a multiple of any alignment a file could have
+
+/// The model in the tree with a chat template as its first entry. A comment fills the entry up to
+/// the grid, so that everything behind it stays aligned.
+std::string model_with_template(const std::string& text) {
+  std::ifstream file(own_model_path(), std::ios::binary);
+  std::string model{std::istreambuf_iterator<char>(file), {}};
+  const std::string key = raw_string("tokenizer.chat_template") + raw(std::uint32_t{8});
+  const std::size_t size = key.size() + raw_string(text + "{##}").size();
+  const std::string filler((kGrid - size % kGrid) % kGrid, ' ');
+  constexpr std::size_t kCountAt = 16, kEntriesAt = 24;
+  const auto n_entries = static_cast<std::uint64_t>(static_cast<unsigned char>(model[kCountAt]));
+  REQUIRE(n_entries < 255);
+  model.replace(kCountAt, 8, raw(n_entries + 1));
+  return model.insert(kEntriesAt, key + raw_string(text + "{#" + filler + "#}"));
+}
+
+struct ChatSystem : System {
+  explicit ChatSystem(const std::string& text)
+      : System({.start_worker = false, .model_name = "chat.gguf"}) {
+    std::ofstream(directory() / "chat.gguf", std::ios::binary) << model_with_template(text);
+    start_worker("w1");
+    REQUIRE(eventually([this] { return worker_is_ready(); }));
+    admit("ann");
+  }
+};
+
+constexpr const char* kBracketed =
+    "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}";
+
+TenantSpec chat(const std::string& prompt, std::uint32_t max_tokens) {
+  return {.tenant = "ann",
+          .prompt = prompt,
+          .max_tokens = max_tokens,
+          .more = {"--chat", "--system", "Be brief."}};
+}
+
+/// Its exit code, and what it said of the failure.
+std::pair<int, std::string> failure_of(System& system, const TenantSpec& spec) {
+  const auto tenant = system.start_tenant(spec);
+  const int code = tenant->finish();
+  return {code, tenant->record().failed.value_or("")};
+}
+
+}  // namespace
+
+TEST_CASE("chat: a model without a template gets ChatML") {
+  System system;
+  system.admit("ann");
+  const auto framed = system.undisturbed(chat("Hi", 12));
+  // It has no tokens for ChatML's marks either, so they are text here and there.
+  const auto spelt_out = system.undisturbed(
+      {.tenant = "ann",
+       .prompt = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+                 "<|im_start|>assistant\n",
+       .max_tokens = 12});
+  CHECK(framed.size() == 12);
+  CHECK(framed == spelt_out);
+  CHECK(framed != system.undisturbed({.tenant = "ann", .prompt = "Hi", .max_tokens = 12}));
+}
+
+TEST_CASE("chat: the model's own template frames the messages, and a rebind goes on in the text") {
+  ChatSystem system(kBracketed);
+  const auto alone = system.start_tenant(chat("Tell me of a fox", 160));
+  REQUIRE(alone->finish() == 0);
+  // The beginning the template writes is the one a plain prompt gets.
+  CHECK(alone->record().tokens ==
+        system.undisturbed({.tenant = "ann",
+                            .prompt = "[system] Be brief.\n[user] Tell me of a fox\n[assistant]",
+                            .max_tokens = 160}));
+  TenantSpec spec = chat("Tell me of a fox", 160);
+  spec.rebind = true;
+  const auto cut = system.start_tenant(spec);
+  REQUIRE(cut->read_tokens(10));
+  system.revoke_in_the_middle("ann");
+
+  CHECK(cut->finish() == 0);
+  CHECK(cut->record().leases.size() == 2);
+  CHECK(cut->record().tokens == alone->record().tokens);
+  CHECK(cut->record().text == alone->record().text);
+}
+
+TEST_CASE("chat: a template that cannot be read costs only those who send messages") {
+  ChatSystem system("{{ bos_token }}\n{% include 'other' %}");
+  const auto [code, why] = failure_of(system, chat("Hi", 4));
+  CHECK(code == exit_code(Errc::UnsupportedModel));
+  CHECK_THAT(why, Contains("include") && Contains("line 2"));
+  CHECK(system.undisturbed({.tenant = "ann", .max_tokens = 4}).size() == 4);
+}
+
+TEST_CASE("chat: what a template says no to, or needs and we lack, is told by its own words") {
+  ChatSystem system(
+      "{% set asked = messages[-1].content %}{% if asked == 'never' %}"
+      "{{ raise_exception('not that one') }}{% elif asked == 'odd' %}{{ asked | pprint }}"
+      "{% elif asked == 'nothing' %}{% else %}{{ asked }}{% endif %}");
+  const auto [refused, its_words] = failure_of(system, chat("never", 4));
+  CHECK(refused == exit_code(Errc::BadRequest));
+  CHECK_THAT(its_words, Contains("not that one"));
+  const auto [unsupported, the_filter] = failure_of(system, chat("odd", 4));
+  CHECK(unsupported == exit_code(Errc::UnsupportedModel));
+  CHECK_THAT(the_filter, Contains("pprint"));
+  CHECK(failure_of(system, chat(std::string(100'000, 'x'), 4)).first ==
+        exit_code(Errc::PromptTooLong));
+  CHECK(system.undisturbed(chat("else", 4)).size() == 4);
+  // A model that puts a token at every beginning has a prompt even then.
+  CHECK(system.undisturbed(chat("nothing", 4)).size() == 4);
+}
+
+}  // namespace leasehold::testing
