@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "worker/grammar/code_point.hpp"
 #include "worker/grammar/schema_reader.hpp"
@@ -138,12 +139,12 @@ Symbols SchemaReader::member_list(const std::vector<Member>& members,
     after = builder_.repeat(comma_then(*extra), 0, std::nullopt);
     first = builder_.choice({GrammarBuilder::join(*extra, after), {}});
   }
-  for (auto member = members.rbegin(); member != members.rend(); ++member) {
-    const Symbols with = GrammarBuilder::join(member->text, after);
-    first = member->required ? with : builder_.choice({with, first});
+  for (const Member& member : members | std::views::reverse) {
+    const Symbols with = GrammarBuilder::join(member.text, after);
+    first = member.required ? with : builder_.choice({with, first});
     const Symbols with_comma = comma_then(with);
     after =
-        member->required ? builder_.as_rule({}, with_comma) : builder_.choice({with_comma, after});
+        member.required ? builder_.as_rule({}, with_comma) : builder_.choice({with_comma, after});
   }
   return first;
 }

@@ -12,7 +12,7 @@ namespace {
 Result<Value> dict_get(Runtime& runtime, const Value& self, const Arguments& given) {
   Parameters parameters("get", given);
   const Value key = parameters.next("key");
-  const Value fallback = parameters.next("default");
+  Value fallback = parameters.next("default");
   TRY(parameters.done(runtime));
   for (const auto& entry : self.as_dict()->entries)
     if (TRY(are_equal(runtime, entry.first, key))) return entry.second;
@@ -133,7 +133,7 @@ Result<Value> element_of(Runtime& runtime, const Value& value, const Value& inde
     return attribute_of(runtime, value, *index.as_text());
   }
   if (value.is_undefined()) return attribute_of(runtime, value, "");
-  const auto missing = Value::undefined(fmt::format("'{}' has no such element", value.type_name()));
+  auto missing = Value::undefined(fmt::format("'{}' has no such element", value.type_name()));
   if (!index.is_integer()) return missing;
   TRY(runtime.charge_for(value.is_text() ? value : Value()));
   const auto place_in = [&](std::size_t length) -> std::optional<std::size_t> {

@@ -16,7 +16,7 @@ Result<void> Interpreter::Nesting::check() const {
 }
 
 Result<std::string> Interpreter::run(const Body& body) {
-  TRY(execute(body));
+  (void)TRY(execute(body));
   return std::move(output_);
 }
 

@@ -16,7 +16,7 @@ struct Key {
   bool case_sensitive = false;
 
   Result<Value> of(Runtime& runtime, const Value& element) const {
-    const Value value = path.is_none() ? element : TRY(element_by_path(runtime, element, path));
+    Value value = path.is_none() ? element : TRY(element_by_path(runtime, element, path));
     if (case_sensitive || !value.is_text()) return value;
     return in_case(runtime, *value.as_text(), Case::Lower);
   }

@@ -46,7 +46,7 @@ std::optional<std::int64_t> read_integer(std::string_view text, std::int64_t bas
 
 Result<Value> to_int(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("int", given);
-  const Value fallback = parameters.next("default", Value(std::int64_t{0}));
+  Value fallback = parameters.next("default", Value(std::int64_t{0}));
   const Value base_value = parameters.next("base", Value(std::int64_t{10}));
   TRY(parameters.done(runtime));
   const std::int64_t base = TRY(wanted_integer(runtime, "the base of int", base_value));

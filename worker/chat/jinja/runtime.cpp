@@ -130,7 +130,8 @@ const Value* Parameters::named(std::string_view name) {
 
 Value Parameters::next(std::string_view name, Value fallback) {
   const Value* value = given(name);
-  return value != nullptr ? *value : std::move(fallback);
+  if (value != nullptr) return *value;
+  return fallback;
 }
 
 Result<void> Parameters::done(const Runtime& runtime) const {
