@@ -21,20 +21,31 @@ class TokenBucket {
   /// As many of `wanted` as there are whole tokens for.
   std::size_t take(std::size_t wanted, TimePoint now) {
     fill(now);
-    const std::size_t taken = std::min(wanted, static_cast<std::size_t>(tokens_));
+    const std::size_t taken = std::min(wanted, static_cast<std::size_t>(std::max(0.0, tokens_)));
     tokens_ -= static_cast<double>(taken);
     return taken;
   }
 
-  /// Until the next token is there; zero when one is. Precondition: the rate is not zero.
+  /// Takes them whether they are there or not; how long until they would have been. Who asks later
+  /// waits behind. Precondition: the rate is not zero.
+  Duration reserve(std::size_t wanted, TimePoint now) {
+    fill(now);
+    tokens_ -= static_cast<double>(wanted);
+    return debt();
+  }
+
+  /// Until all that was reserved is there; zero when it is.
   Duration wait(TimePoint now) {
     fill(now);
-    if (tokens_ >= 1) return Duration::zero();
-    return std::chrono::ceil<Duration>(
-        std::chrono::duration<double>((1 - tokens_) / rate_.per_second));
+    return debt();
   }
 
  private:
+  Duration debt() const {
+    if (tokens_ >= 0) return Duration::zero();
+    return std::chrono::ceil<Duration>(std::chrono::duration<double>(-tokens_ / rate_.per_second));
+  }
+
   void fill(TimePoint now) {
     const std::chrono::duration<double> passed = now - filled_;
     filled_ = now;

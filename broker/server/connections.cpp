@@ -82,12 +82,15 @@ void Connections::add(control::Socket socket) {
            [this, id](const Error&) {
              connections_.erase(id);
              handlers_.on_closed(id);
+           },
+       .pace =
+           [this, id](std::size_t weight) {
+             return handlers_.pace(connections_.at(id).peer->credentials().uid, weight);
            }},
       kTakesNoDescriptors);
   const uid_t uid = peer->credentials().uid;
-  if (!has_room_for(uid)) {
-    spdlog::warn("too many connections, hung up on a newcomer uid={} connections={}", uid,
-                 connections_.size());
+  if (!has_room_for(uid) || !handlers_.admit_connection(uid)) {
+    ++refused_;
     return;
   }
   connections_[id].peer = peer;

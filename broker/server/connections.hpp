@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "broker/ids.hpp"
 #include "ipc/control/peer.hpp"
@@ -31,6 +32,8 @@ class Connections {
     std::function<void(ConnectionId, const std::string& method, control::Payload)> on_notification;
     std::function<void(ConnectionId)> on_closed;
     std::function<void(ConnectionId)> on_holder_exit;
+    std::function<bool(uid_t)> admit_connection;
+    std::function<Duration(uid_t, std::size_t weight)> pace;  ///< As in Peer::Handlers.
   };
 
   Connections(boost::asio::io_context& io, boost::asio::local::stream_protocol::acceptor acceptor,
@@ -38,6 +41,9 @@ class Connections {
 
   void start() { accept_next(); }
   void stop_accepting();
+
+  /// Newcomers hung up on since this was last asked.
+  std::uint64_t take_refused() { return std::exchange(refused_, 0); }
 
   std::shared_ptr<control::Peer> find(ConnectionId connection) const;
 
@@ -66,6 +72,7 @@ class Connections {
   Handlers handlers_;
   std::set<uid_t> worker_uids_;
   std::uint64_t next_ = 1;
+  std::uint64_t refused_ = 0;
   std::map<ConnectionId, Connection> connections_;
 };
 

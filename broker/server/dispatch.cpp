@@ -96,7 +96,6 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"lease.attach", {Role::Worker, &Dispatch::post_call<wire::LeaseAttach>}},
   };
   const auto handle = [&]() -> Result<void> {
-    TRY(hooks_.admit_call(incoming.connection, incoming.credentials.uid));
     const auto row = kRows.find(method);
     if (row == kRows.end()) {
       return fail(Errc::UnknownMethod, fmt::format("the broker has no method {}", method));

@@ -28,7 +28,6 @@ struct DispatchHooks {
   std::function<Result<control::Payload>(const std::string& method, const control::Json& params)>
       look;
   std::function<void(Event)> post;
-  std::function<Result<void>(ConnectionId, uid_t)> admit_call;
   /// How many of so many reported events are taken.
   std::function<std::size_t(ConnectionId, std::size_t)> admit_events;
 };

@@ -1,35 +1,34 @@
 #include "broker/server/rate_limits.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 namespace leasehold {
 
-TokenBucket& RateLimits::bucket(std::map<ConnectionId, TokenBucket>& buckets,
-                                ConnectionId connection, const Rate& rate, TimePoint now) {
-  return buckets.try_emplace(connection, rate, now).first->second;
+/// Null for operators.
+TokenBucket* RateLimits::bucket_of(uid_t uid, TimePoint now) {
+  if (uid == 0 || uid == ::geteuid()) return nullptr;
+  const Rate& rate = worker_uids_.contains(uid) ? config_.worker_lines : config_.lines;
+  return &lines_.try_emplace(uid, rate, now).first->second;
 }
 
-Result<void> RateLimits::admit_call(ConnectionId connection, uid_t uid, TimePoint now) {
-  if (uid == 0 || uid == ::geteuid()) return {};
-  const Rate& rate = worker_uids_.contains(uid) ? config_.worker_calls : config_.calls;
-  TokenBucket& left = bucket(calls_, connection, rate, now);
-  if (left.take(1, now) == 1) return {};
-  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(left.wait(now));
-  return fail(Errc::QueueFull, fmt::format("more than {} calls a second over this connection; wait "
-                                           "{} ms before the next",
-                                           rate.per_second, wait.count()));
+Duration RateLimits::admit_line(uid_t uid, std::size_t weight, TimePoint now) {
+  TokenBucket* const bucket = bucket_of(uid, now);
+  return bucket == nullptr ? Duration::zero() : bucket->reserve(weight, now);
+}
+
+bool RateLimits::admit_connection(uid_t uid, TimePoint now) {
+  TokenBucket* const bucket = bucket_of(uid, now);
+  if (bucket == nullptr) return true;
+  if (bucket->wait(now) > config_.longest_debt) return false;
+  bucket->reserve(config_.connection_weight, now);
+  return true;
 }
 
 std::size_t RateLimits::admit_events(ConnectionId connection, std::size_t reported, TimePoint now) {
-  const std::size_t taken = bucket(events_, connection, config_.events, now).take(reported, now);
+  TokenBucket& left = events_.try_emplace(connection, config_.events, now).first->second;
+  const std::size_t taken = left.take(reported, now);
   dropped_ += reported - taken;
   return taken;
-}
-
-void RateLimits::forget(ConnectionId connection) {
-  calls_.erase(connection);
-  events_.erase(connection);
 }
 
 }  // namespace leasehold

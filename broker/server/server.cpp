@@ -167,25 +167,29 @@ void Server::watch_earlier_holders() {
 }
 
 Connections::Handlers Server::connection_handlers() {
-  return {.on_call =
-              [this](ConnectionId id, const std::string& method, control::Payload params,
-                     control::Responder respond) {
-                const auto peer = connections_.find(id);
-                dispatch_.call(method,
-                               {id, peer->credentials(), std::move(params), std::move(respond)});
-                links_.drop_prepared(id);
-              },
-          .on_notification =
-              [this](ConnectionId id, const std::string& method, control::Payload params) {
-                const auto peer = connections_.find(id);
-                dispatch_.notification(method, id, peer->credentials(), params);
-              },
-          .on_closed =
-              [this](ConnectionId id) {
-                rates_.forget(id);
-                loop_.post(ConnectionClosed{id});
-              },
-          .on_holder_exit = [this](ConnectionId id) { loop_.post(HolderExited{id}); }};
+  return {
+      .on_call =
+          [this](ConnectionId id, const std::string& method, control::Payload params,
+                 control::Responder respond) {
+            const auto peer = connections_.find(id);
+            dispatch_.call(method,
+                           {id, peer->credentials(), std::move(params), std::move(respond)});
+            links_.drop_prepared(id);
+          },
+      .on_notification =
+          [this](ConnectionId id, const std::string& method, control::Payload params) {
+            const auto peer = connections_.find(id);
+            dispatch_.notification(method, id, peer->credentials(), params);
+          },
+      .on_closed =
+          [this](ConnectionId id) {
+            rates_.forget(id);
+            loop_.post(ConnectionClosed{id});
+          },
+      .on_holder_exit = [this](ConnectionId id) { loop_.post(HolderExited{id}); },
+      .admit_connection = [this](uid_t uid) { return rates_.admit_connection(uid, clock_.now()); },
+      .pace = [this](uid_t uid,
+                     std::size_t weight) { return rates_.admit_line(uid, weight, clock_.now()); }};
 }
 
 WorkerLinks::Handlers Server::worker_handlers() {
@@ -213,8 +217,6 @@ DispatchHooks Server::dispatch_hooks() {
                 method, params);
           },
       .post = [this](Event event) { loop_.post(std::move(event)); },
-      .admit_call = [this](ConnectionId id,
-                           uid_t uid) { return rates_.admit_call(id, uid, clock_.now()); },
       .admit_events =
           [this](ConnectionId id, std::size_t reported) {
             return rates_.admit_events(id, reported, clock_.now());
@@ -271,6 +273,9 @@ void Server::guard_table() {
   if (!lines.empty()) loop_.post(TableTampered{std::move(lines)});
   if (const std::uint64_t dropped = rates_.take_dropped()) {
     spdlog::warn("workers report faster than events are taken, dropped some events={}", dropped);
+  }
+  if (const std::uint64_t refused = connections_.take_refused()) {
+    spdlog::warn("too many connections, hung up on newcomers connections={}", refused);
   }
 }
 

@@ -54,6 +54,8 @@ class SocketPeer final : public Peer {
   void wait_readable();
   void read_some();
   void take_lines();
+  void take_more();
+  void take_after(Duration wait, Line line);
   void take(Line line);
   void act_on(IncomingCall call, std::vector<UniqueFd> fds);
   void act_on(IncomingNotification notification, std::vector<UniqueFd> fds);
@@ -83,8 +85,11 @@ class SocketPeer final : public Peer {
   bool started_ = false;
   bool waits_writable_ = false;
   bool write_broken_ = false;
-  Error why_{Errc::ConnectionLost, ""};  // while Closing
+  Error why_{Errc::ConnectionLost, ""};  // while Closing, or once write_broken_
+  int last_reads_ = 0;
+  std::size_t unread_lines_ = 0;  // in a row, up to now
   boost::asio::steady_timer linger_;
+  boost::asio::steady_timer pause_;
   Inbox inbox_;
   Outbox outbox_;
   std::vector<std::uint64_t> control_;
@@ -125,6 +130,7 @@ SocketPeer::SocketPeer(Socket socket, Handlers handlers, Limits limits)
       limits_(limits),
       credentials_(credentials_of(socket_.native_handle())),
       linger_(socket_.get_executor()),
+      pause_(socket_.get_executor()),
       inbox_(limits),
       control_(control_buffer(limits.max_fds)) {
   // Asio's accept does not ask for it.
@@ -150,9 +156,7 @@ void SocketPeer::start() {
 void SocketPeer::wait_readable() {
   socket_.async_wait(Socket::wait_read, [me = self()](const boost::system::error_code&) {
     // An error of the wait shows itself in the read.
-    if (me->state_ != State::Open) return;
-    me->read_some();
-    if (me->state_ == State::Open) me->wait_readable();
+    if (me->state_ == State::Open) me->read_some();
   });
 }
 
@@ -160,7 +164,7 @@ void SocketPeer::read_some() {
   std::array<char, kReadBytes> bytes;  // not cleared: recvmsg says how much of it counts
   auto got = receive_some(socket_.native_handle(), bytes, control_);
   if (!got) return finish(got.error());
-  if (got->would_block) return;
+  if (got->would_block) return write_broken_ ? finish(why_) : wait_readable();
   if (got->size_bytes == 0)
     return finish({Errc::ConnectionLost, "the other end closed the connection"});
   if (got->fds_lost) {
@@ -173,13 +177,41 @@ void SocketPeer::read_some() {
   take_lines();
 }
 
+/// One turn: however much arrived, the others of this io_context wait for a few lines at most.
 void SocketPeer::take_lines() {
-  while (state_ == State::Open) {
+  for (std::size_t weight = 0; state_ == State::Open && weight < kTurnWeight;) {
     auto line = inbox_.next();
     if (!line) return refuse_and_close(line.error());
-    if (!*line) return;
+    if (!*line) return take_more();
+    const std::size_t its_weight = weight_of_line((*line)->text.size());
+    weight += its_weight;
+    const Duration wait = handlers_.pace ? handlers_.pace(its_weight) : Duration::zero();
+    if (wait > Duration::zero()) return take_after(wait, **std::move(line));
     take(**std::move(line));
   }
+  if (state_ != State::Open) return;
+  post([me = self()] {
+    if (me->state_ == State::Open) me->take_lines();
+  });
+}
+
+/// All lines that arrived are taken. From an end that reads no more, what it has said already.
+void SocketPeer::take_more() {
+  if (!write_broken_) return wait_readable();
+  if (++last_reads_ > kLastReads) return finish(why_);
+  post([me = self()] {
+    if (me->state_ == State::Open) me->read_some();
+  });
+}
+
+void SocketPeer::take_after(Duration wait, Line line) {
+  pause_.expires_after(wait);
+  pause_.async_wait(
+      [me = self(), line = std::move(line)](const boost::system::error_code& error) mutable {
+        if (error || me->state_ != State::Open) return;
+        me->take(std::move(line));
+        me->take_lines();
+      });
 }
 
 void SocketPeer::take(Line line) {
@@ -191,6 +223,8 @@ void SocketPeer::take(Line line) {
                      "descriptors is one sendmsg and holds \"fds\": n",
                      line.fds.size())});
   }
+  const bool is_unread = std::holds_alternative<Refusal>(envelope.content);
+  unread_lines_ = is_unread ? unread_lines_ + 1 : 0;
   std::visit([&](auto& content) { act_on(std::move(content), std::move(line.fds)); },
              envelope.content);
 }
@@ -221,6 +255,11 @@ void SocketPeer::act_on(IncomingReply reply, std::vector<UniqueFd> fds) {
 
 void SocketPeer::act_on(Refusal refusal, std::vector<UniqueFd>) {
   send(refusal_line(refusal), {});
+  if (unread_lines_ <= limits_.max_unread_lines) return;
+  refuse_and_close({Errc::MalformedMessage,
+                    fmt::format("more than {} lines in a row are no message; send JSON-RPC 2.0, "
+                                "one object per line",
+                                limits_.max_unread_lines)});
 }
 
 void SocketPeer::take_descriptors(std::size_t at_most) {
@@ -323,10 +362,14 @@ void SocketPeer::write_failed(Error why) {
   outbox_.clear();
   write_broken_ = true;
   if (state_ == State::Closing) return finish(why_);
-  post([me = self(), why = std::move(why)] {
-    for (int i = 0; me->started_ && i < kLastReads && me->state_ == State::Open; ++i)
-      me->read_some();
-    me->finish(why);
+  why_ = std::move(why);
+  // Not from here: the caller may be walking over its peers. Whoever waits for more waits no
+  // longer.
+  post([me = self()] {
+    if (me->state_ != State::Open) return;
+    if (!me->started_) return me->finish(me->why_);
+    boost::system::error_code ignored;
+    me->socket_.cancel(ignored);
   });
 }
 
@@ -357,6 +400,7 @@ void SocketPeer::finish(Error why) {
   boost::system::error_code ignored;
   socket_.close(ignored);
   linger_.cancel();
+  pause_.cancel();
   outbox_.clear();
   post([me = self(), why = std::move(why)] { me->deliver_close(why); });
 }

@@ -7,7 +7,8 @@
 /// Errors on the wire: `"error": {"code": <int>, "message": <detail>, "data": {"code": "<Errc>",
 /// "retryable": bool}}`; JSON-RPC's own numbers for parse error, invalid request and unknown
 /// method, -32000 for everything else. A line that cannot be parsed is answered with `id: null` and
-/// the connection goes on; an over-long line is answered and the connection is closed.
+/// the connection goes on, unless many come in a row; an over-long line is answered and the
+/// connection is closed.
 ///
 /// Lifetime: shared; stays alive while an operation is pending. Threads: everything on the one
 /// thread that runs the io_context.
@@ -38,7 +39,16 @@ struct Limits {
   std::size_t max_depth = 32;
   std::size_t max_fds = 64;  ///< In one message that arrives; 0: takes none, may still send some.
   std::size_t max_queued_bytes = 8 << 20;  ///< Unsent output; a peer that does not read is dropped.
+  std::size_t max_unread_lines = 64;       ///< Lines in a row that are no message; then hung up on.
 };
+
+/// A peer takes lines of this weight together, then lets all others of its io_context have a turn.
+inline constexpr std::size_t kTurnWeight = 16;
+
+/// What reading a line costs, in short lines: a long one is parsed for as long as many of them.
+constexpr std::size_t weight_of_line(std::size_t size_bytes) {
+  return 1 + size_bytes / 1024;
+}
 
 struct Credentials {
   pid_t pid = 0;
@@ -65,6 +75,10 @@ class Peer : public std::enable_shared_from_this<Peer> {
     std::function<void(const std::string& method, Payload params)> on_notification;
     /// The connection is over; called once. Pending calls have been answered ConnectionLost.
     std::function<void(const Error& why)> on_closed;
+    /// How long a line of this weight must wait before it is looked at; asked once per line, calls,
+    /// answers and garbage alike. Until then nothing more is read, and the sender's socket fills.
+    /// Empty: no line waits.
+    std::function<Duration(std::size_t weight)> pace = {};
   };
   using ReplyHandler = std::move_only_function<void(Result<Payload>)>;
 

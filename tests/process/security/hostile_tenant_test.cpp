@@ -5,16 +5,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
-
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <map>
 #include <random>
 
 #include "tests/process/broker/broker_process.hpp"
 #include "tests/process/broker/fake_worker.hpp"
-#include "tests/process/security/other_user.hpp"
 
 using namespace leasehold;
 
@@ -235,28 +231,5 @@ TEST_CASE("security: a tenant that asks without end and reads nothing is dropped
   });
 
   CHECK(dropped);
-  house.check_unharmed();
-}
-
-TEST_CASE("security: another user's connection is held to its rate, and only that one") {
-  if (!may_become_others()) return;
-  House house;
-
-  const std::string told = as_user(kNobody, [&] {
-    RawPeer peer(house.broker.socket());
-    const std::string call = call_line("lease.renew", R"({"lease":"1.1","request_id":"r"})");
-    std::map<std::string, int> codes;
-    for (int i = 0; i < 2'000; ++i) {
-      if (!peer.send(call)) return std::string("hung up");
-      ++codes[peer.code()];
-    }
-    RawPeer second(house.broker.socket());  // a newcomer pays for nobody else
-    second.send(call);
-    return fmt::format("{} {} {}", codes["UnknownLease"] >= 400, codes["QueueFull"] > 0,
-                       second.code());
-  });
-
-  CHECK(told == "true true UnknownLease");
-  for (int i = 0; i < 2'000; ++i) house.broker.status(house.holder);  // operators are exempt
   house.check_unharmed();
 }

@@ -17,10 +17,23 @@ TEST_CASE("token bucket: a burst at once, then as fast as it fills") {
 
   CHECK(bucket.take(8, now) == 5);
   CHECK(bucket.take(1, now) == 0);
-  CHECK(bucket.wait(now) == 100ms);
   now = now + 250ms;
   CHECK(bucket.take(8, now) == 2);
-  CHECK(bucket.wait(now) == 50ms);
+  CHECK(bucket.take(8, now) == 0);
+}
+
+TEST_CASE("token bucket: what is reserved is waited for, one behind the other") {
+  TimePoint now{0};
+  TokenBucket bucket(kTenASecond, now);
+
+  CHECK(bucket.reserve(5, now) == 0ms);
+  CHECK(bucket.reserve(1, now) == 100ms);
+  CHECK(bucket.reserve(2, now) == 300ms);
+  CHECK(bucket.take(1, now) == 0);
+  CHECK(bucket.wait(now) == 300ms);
+  now = now + 400ms;
+  CHECK(bucket.wait(now) == 0ms);
+  CHECK(bucket.take(8, now) == 1);
 }
 
 TEST_CASE("token bucket: a long rest fills it to the burst and no further") {

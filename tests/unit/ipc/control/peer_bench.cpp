@@ -62,6 +62,10 @@ void BareEnd::send(std::string_view bytes, std::span<const int> fds) {
   REQUIRE(sent == static_cast<ssize_t>(bytes.size()));
 }
 
+bool BareEnd::try_send(std::string_view bytes) {
+  return ::send(fd_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+}
+
 std::size_t BareEnd::pour(std::string_view bytes) {
   std::size_t taken = 0;
   while (taken < bytes.size()) {

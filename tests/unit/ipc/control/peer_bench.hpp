@@ -27,6 +27,9 @@ class BareEnd {
   /// One sendmsg; the bytes must fit into the socket.
   void send(std::string_view bytes, std::span<const int> fds = {});
 
+  /// Sends what the kernel takes right now; false when that is nothing.
+  bool try_send(std::string_view bytes);
+
   /// Sends until all is taken or the peer hangs up; how many bytes were taken.
   std::size_t pour(std::string_view bytes);
 

@@ -1,0 +1,109 @@
+// One user who sends without end over many connections. Nobody else waits for it.
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#include "tests/process/broker/broker_process.hpp"
+#include "tests/process/broker/fake_worker.hpp"
+#include "tests/process/security/other_user.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+constexpr int kConnections = 16;
+
+UniqueFd connect_raw(const std::string& path) {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  return fd;
+}
+
+/// Sends all the socket takes and reads all there is; lines read, nothing when it is hung up on.
+std::optional<std::uint64_t> say_and_hear(int fd, const std::string& lines) {
+  ::send(fd, lines.data(), lines.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  char bytes[1 << 16];
+  const ssize_t got = ::recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+  if (got == 0 || (got < 0 && errno != EAGAIN)) return {};
+  return got < 0 ? 0 : std::count(bytes, bytes + got, '\n');
+}
+
+void flood(const std::string& path, const std::string& lines,
+           std::atomic<std::uint64_t>& answered) {
+  std::vector<UniqueFd> fds(kConnections);
+  for (;;) {
+    std::vector<pollfd> heard;
+    for (UniqueFd& fd : fds) {
+      const auto lines_heard = say_and_hear(fd.get(), lines);
+      if (!lines_heard) fd = connect_raw(path);
+      answered += lines_heard.value_or(0);
+      heard.push_back({fd.get(), POLLIN, 0});
+    }
+    ::poll(heard.data(), heard.size(), 1);
+  }
+}
+
+/// Another user's process that floods, and how many lines it was answered.
+class Flood {
+ public:
+  Flood(const std::string& socket, const std::string& line)
+      : shared_(::mmap(nullptr, sizeof(std::atomic<std::uint64_t>), PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
+        answered_(*new(shared_) std::atomic<std::uint64_t>(0)),
+        lodger_(kNobody, [&] {
+          std::string lines;
+          while (lines.size() < 60'000) lines += line;
+          std::thread([=, this] { flood(socket, lines, answered_); }).detach();
+        }) {}
+  std::uint64_t answered() const { return answered_; }
+
+ private:
+  void* shared_;  ///< Stays mapped: the test is a short process.
+  std::atomic<std::uint64_t>& answered_;
+  Lodger lodger_;
+};
+
+/// Without a rate the broker answers some hundred thousand lines a second; the user's budget would
+/// need most of a minute for as many.
+constexpr std::uint64_t kMany = 100'000;
+
+void check_operator_is_served_during(const std::string& line) {
+  if (!may_become_others()) return;
+  BrokerProcess broker;
+  const Flood flood(broker.socket(), line);
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  REQUIRE(eventually([&] { return flood.answered() > 500; }));
+
+  const std::uint64_t before = flood.answered();
+  for (int i = 0; i < 20; ++i) broker.status(client);
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
+  broker.revoke(client, lease).value();
+  REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
+  CHECK(flood.answered() - before < kMany);
+}
+
+}  // namespace
+
+TEST_CASE("security: operators and workers are served while another user sends garbage") {
+  check_operator_is_served_during("x\n");
+}
+
+TEST_CASE("security: operators and workers are served while another user calls without end") {
+  check_operator_is_served_during(R"({"jsonrpc":"2.0","method":"a"})"
+                                  "\n"
+                                  R"({"jsonrpc":"2.0","id":1,"method":"a"})"
+                                  "\n");
+}

@@ -1,0 +1,138 @@
+// How much of one sender's talk is heard at once, and what it must wait for.
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+
+#include "peer_bench.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+using control::kTurnWeight;
+using control::Peer;
+using leasehold::testing::BareEnd;
+using leasehold::testing::PeerBench;
+using leasehold::testing::run_until;
+
+namespace {
+
+const std::string kNote = R"({"jsonrpc":"2.0","method":"n"})"
+                          "\n";
+
+std::string many(const std::string& line, int count) {
+  std::string lines;
+  for (int i = 0; i < count; ++i) lines += line;
+  return lines;
+}
+
+/// A peer whose lines wait as `pace` says.
+struct PacedBench {
+  std::function<Duration(std::size_t)> pace;
+  boost::asio::io_context io;
+  leasehold::testing::Seen seen;
+  std::vector<std::size_t> asked;
+  std::shared_ptr<Peer> peer;
+  std::optional<BareEnd> other;
+
+  explicit PacedBench(std::function<Duration(std::size_t)> how) : pace(std::move(how)) {
+    auto [socket, bare] = leasehold::testing::socket_and_bare_end(io);
+    Peer::Handlers handlers = seen.handlers();
+    handlers.pace = [this](std::size_t weight) {
+      asked.push_back(weight);
+      return pace(weight);
+    };
+    peer = Peer::create(std::move(socket), std::move(handlers));
+    peer->start();
+    other.emplace(io, std::move(bare));
+  }
+  ~PacedBench() {
+    peer->close();
+    io.restart();
+    io.poll();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("turns: who sends much at once is heard a few lines at a time, the others in between") {
+  boost::asio::io_context io;
+  leasehold::testing::Seen loud;
+  leasehold::testing::Seen quiet;
+  auto [loud_socket, loud_fd] = leasehold::testing::socket_and_bare_end(io);
+  auto [quiet_socket, quiet_fd] = leasehold::testing::socket_and_bare_end(io);
+  const auto loud_peer = Peer::create(std::move(loud_socket), loud.handlers());
+  const auto quiet_peer = Peer::create(std::move(quiet_socket), quiet.handlers());
+  BareEnd(io, std::move(loud_fd)).send(many(kNote, 1'000));
+  BareEnd(io, std::move(quiet_fd)).send(many(kNote, 1));
+  loud_peer->start();
+  quiet_peer->start();
+
+  run_until(io, [&] { return !quiet.notifications.empty(); });
+  CHECK(loud.notifications.size() <= 2 * kTurnWeight);
+
+  run_until(io, [&] { return !loud.closed.empty() && !quiet.closed.empty(); });
+  CHECK(loud.notifications.size() == 1'000);  // nothing is lost, not even to an end that hung up
+}
+
+TEST_CASE("turns: a line that must wait keeps all behind it, and the sender's socket fills") {
+  int left = 3;
+  PacedBench bench([&](std::size_t) { return left-- > 0 ? 0h : 1h; });
+  bench.other->send(many(kNote, 10));
+  run_until(bench.io, [&] { return bench.asked.size() == 4; });
+  for (int i = 0; i < 100; ++i) bench.io.poll();
+
+  CHECK(bench.seen.notifications.size() == 3);
+  CHECK(bench.asked.size() == 4);
+  const std::string much(1 << 16, 'x');
+  int sent = 0;  // what the kernel holds, and not a byte of it here
+  while (sent < 64 && bench.other->try_send(much)) {
+    ++sent;
+    bench.io.poll();
+  }
+  CHECK(sent < 64);
+}
+
+TEST_CASE("turns: a line that waited is taken before those behind it, each asked for once") {
+  int number = 0;
+  PacedBench bench([&](std::size_t) { return ++number % 5 == 0 ? 1ms : 0ms; });
+  for (int i = 0; i < 40; ++i) {
+    bench.other->send(R"({"jsonrpc":"2.0","method":"n)" + std::to_string(i) + "\"}\n");
+  }
+  run_until(bench.io, [&] { return bench.seen.notifications.size() == 40; });
+
+  for (std::size_t i = 0; i < 40; ++i) {
+    CHECK(bench.seen.notifications[i].first == "n" + std::to_string(i));
+  }
+  CHECK(bench.asked.size() == 40);
+}
+
+TEST_CASE("turns: garbage weighs what a call weighs, and a long line as many short ones") {
+  PacedBench bench([](std::size_t) { return 0s; });
+  bench.other->pour("x\n" + std::string(100 * 1024, 'y') + "\n" + kNote);
+  run_until(bench.io, [&] { return bench.asked.size() == 3; });
+  CHECK(bench.asked == std::vector<std::size_t>{1, 101, 1});
+}
+
+TEST_CASE("turns: who sends nothing but garbage is told once more and hung up on") {
+  PeerBench bench({.max_unread_lines = 8});
+  bench.other->send(many("x\n", 8) + kNote + many("x\n", 100));
+  for (int i = 0; i < 8 + 9; ++i) {
+    CHECK(bench.other->must_read()["error"]["data"]["code"] == "MalformedMessage");
+  }
+  const auto last = bench.other->must_read();
+  CHECK(last["error"]["message"].get<std::string>().find("more than 8 lines in a row") !=
+        std::string::npos);
+  CHECK_FALSE(bench.other->read().has_value());
+  bench.run_until_closed();
+  CHECK(bench.seen.notifications.size() == 1);
+}
+
+TEST_CASE("turns: an end that reads no answers is heard no faster for it") {
+  PacedBench bench([](std::size_t) { return 1h; });
+  ::shutdown(bench.other->fd(), SHUT_RD);
+  bench.other->send(many(kNote, 100));
+  run_until(bench.io, [&] { return bench.asked.size() == 1; });
+  bench.peer->notify("lost", {});
+  for (int i = 0; i < 100; ++i) bench.io.poll();
+  CHECK(bench.seen.notifications.empty());
+  CHECK(bench.asked.size() == 1);
+}
