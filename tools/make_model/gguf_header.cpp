@@ -69,13 +69,13 @@ class Metadata {
     begin(key, ValueKind::Bool);
     sink_.number(static_cast<std::uint8_t>(value));
   }
-  /// `put(sink, token)` for every token of the vocabulary.
+  /// `put(sink, i)` for every token, or merge, of the vocabulary.
   template <class Put>
-  void add_per_token(std::string_view key, ValueKind kind, std::uint32_t vocab, Put put) {
+  void add_list(std::string_view key, ValueKind kind, std::uint32_t count, Put put) {
     begin(key, ValueKind::Array);
     sink_.number(kind);
-    sink_.number(std::uint64_t{vocab});
-    for (std::uint32_t token = 0; token < vocab; ++token) put(sink_, token);
+    sink_.number(std::uint64_t{count});
+    for (std::uint32_t i = 0; i < count; ++i) put(sink_, i);
   }
 
   std::uint64_t count() const { return count_; }
@@ -154,23 +154,41 @@ void add_shape(Metadata& metadata, const ModelRequest& request) {
   }
   if (request.architecture == Architecture::Qwen2Moe)
     metadata.add(key("expert_shared_feed_forward_length"), shape.ffn);
+  if (shape.window > 0) metadata.add(key("attention.sliding_window"), shape.window);
   metadata.add(key("vocab_size"), shape.vocab);
 }
 
 void add_vocabulary(Metadata& metadata, std::uint32_t vocab) {
   metadata.add("tokenizer.ggml.model", std::string_view("llama"));
-  metadata.add_per_token("tokenizer.ggml.tokens", ValueKind::String, vocab,
-                         [](ByteSink& sink, auto token) { sink.string(token_text(token)); });
-  metadata.add_per_token("tokenizer.ggml.scores", ValueKind::Float32, vocab,
-                         [](ByteSink& sink, auto token) { sink.number(token_score(token)); });
-  metadata.add_per_token("tokenizer.ggml.token_type", ValueKind::Int32, vocab,
-                         [](ByteSink& sink, auto token) { sink.number(token_kind(token)); });
+  metadata.add_list("tokenizer.ggml.tokens", ValueKind::String, vocab,
+                    [](ByteSink& sink, auto token) { sink.string(token_text(token)); });
+  metadata.add_list("tokenizer.ggml.scores", ValueKind::Float32, vocab,
+                    [](ByteSink& sink, auto token) { sink.number(token_score(token)); });
+  metadata.add_list("tokenizer.ggml.token_type", ValueKind::Int32, vocab,
+                    [](ByteSink& sink, auto token) { sink.number(token_kind(token)); });
   metadata.add("tokenizer.ggml.bos_token_id", kBosToken);
   metadata.add("tokenizer.ggml.eos_token_id", kEosToken);
   metadata.add("tokenizer.ggml.unknown_token_id", kUnknownToken);
   metadata.add("tokenizer.ggml.add_bos_token", true);
   metadata.add("tokenizer.ggml.add_eos_token", false);
   metadata.add("tokenizer.ggml.add_space_prefix", true);
+}
+
+void add_byte_level_vocabulary(Metadata& metadata, std::uint32_t vocab) {
+  metadata.add("tokenizer.ggml.model", std::string_view("gpt2"));
+  metadata.add("tokenizer.ggml.pre", std::string_view("qwen2"));
+  metadata.add_list("tokenizer.ggml.tokens", ValueKind::String, vocab,
+                    [](ByteSink& sink, auto token) { sink.string(byte_level_text(token)); });
+  metadata.add_list("tokenizer.ggml.token_type", ValueKind::Int32, vocab,
+                    [](ByteSink& sink, auto token) {
+                      sink.number(token == kByteLevelEnd ? TokenKind::Control : TokenKind::Normal);
+                    });
+  constexpr std::uint32_t kFirstWord = kByteLevelEnd + 1;
+  metadata.add_list(
+      "tokenizer.ggml.merges", ValueKind::String, vocab - kFirstWord,
+      [](ByteSink& sink, auto index) { sink.string(byte_level_merge(kFirstWord + index)); });
+  metadata.add("tokenizer.ggml.eos_token_id", kByteLevelEnd);
+  metadata.add("tokenizer.ggml.add_bos_token", false);
 }
 
 /// Dimensions go fastest first: columns, then rows, then matrices; a vector has one.
@@ -199,7 +217,10 @@ std::vector<std::byte> gguf_header(const ModelRequest& request,
   if (part.number == 0) {
     add_general(metadata, request);
     add_shape(metadata, request);
-    add_vocabulary(metadata, request.shape.vocab);
+    if (request.vocabulary == Vocabulary::ByteLevel)
+      add_byte_level_vocabulary(metadata, request.shape.vocab);
+    else
+      add_vocabulary(metadata, request.shape.vocab);
   }
   if (part.n_parts > 1) add_part(metadata, part);
 

@@ -28,8 +28,9 @@ struct Options {
   std::uint64_t seed = 1;
   std::string rope = "plain";
   std::uint32_t parts = 1;
+  std::string vocabulary = "sentencepiece";
   std::optional<std::uint32_t> layers, embd, heads, kv_heads, head_dim, ffn, vocab, context;
-  std::optional<std::uint32_t> experts, experts_used, expert_ffn;
+  std::optional<std::uint32_t> experts, experts_used, expert_ffn, window;
   bool tied = false;
 };
 
@@ -44,6 +45,8 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--out", options.out, "file to write")->required();
   app.add_option("--rope", options.rope, "plain, linear, yarn or divisors")->capture_default_str();
+  app.add_option("--vocabulary", options.vocabulary, "sentencepiece or byte-level")
+      ->capture_default_str();
   app.add_option("--parts", options.parts, "files to write: NAME-00001-of-0000N.gguf …")
       ->capture_default_str();
   const std::string group = "Sizes (all of them for custom; elsewhere they change the shape)";
@@ -58,6 +61,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--expert-ffn", options.expert_ffn)->group(group);
   app.add_option("--vocab", options.vocab)->group(group);
   app.add_option("--context", options.context)->group(group);
+  app.add_option("--window", options.window, "how far back attention looks, as in Mistral")
+      ->group(group);
   app.add_flag("--tied", options.tied, "no output.weight: the embedding table serves as output")
       ->group(group);
 }
@@ -74,6 +79,7 @@ ModelShape with_changes(ModelShape shape, const Options& options) {
   shape.expert_ffn = options.expert_ffn.value_or(shape.expert_ffn);
   shape.vocab = options.vocab.value_or(shape.vocab);
   shape.context = options.context.value_or(shape.context);
+  shape.window = options.window.value_or(shape.window);
   shape.tied = shape.tied || options.tied;
   return shape;
 }
@@ -86,6 +92,7 @@ Result<ModelRequest> request_from(const Options& options) {
   request.seed = options.seed;
   request.rope = TRY(rope_from(options.rope));
   request.parts = options.parts;
+  request.vocabulary = TRY(vocabulary_from(options.vocabulary));
   return request;
 }
 

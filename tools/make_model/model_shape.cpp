@@ -67,6 +67,9 @@ constexpr std::array<std::pair<std::string_view, Rope>, 4> kRopes{{{"plain", Rop
                                                                    {"yarn", Rope::Yarn},
                                                                    {"divisors", Rope::Divisors}}};
 
+constexpr std::array<std::pair<std::string_view, Vocabulary>, 2> kVocabularies{
+    {{"sentencepiece", Vocabulary::SentencePiece}, {"byte-level", Vocabulary::ByteLevel}}};
+
 constexpr std::array<std::pair<std::string_view, TensorType>, 4> kTypes{
     {{"f32", TensorType::F32},
      {"f16", TensorType::F16},
@@ -159,6 +162,10 @@ Result<TensorType> weight_type_from(std::string_view name) {
 
 Result<Rope> rope_from(std::string_view name) {
   return look_up(kRopes, "--rope", name);
+}
+
+Result<Vocabulary> vocabulary_from(std::string_view name) {
+  return look_up(kVocabularies, "--vocabulary", name);
 }
 
 std::string_view name(Architecture architecture) {

@@ -19,6 +19,9 @@ enum class Architecture : std::uint8_t { Llama, Qwen2, Qwen3, Qwen2Moe, Qwen3Moe
 /// a tensor.
 enum class Rope : std::uint8_t { Plain, Linear, Yarn, Divisors };
 
+/// How text becomes tokens: by score, or by rank of merges.
+enum class Vocabulary : std::uint8_t { SentencePiece, ByteLevel };
+
 /// Sizes of a transformer, in elements. `tied`: the embedding table is also the output layer.
 struct ModelShape {
   std::uint32_t layers = 0;
@@ -33,6 +36,7 @@ struct ModelShape {
   std::uint32_t experts = 0;       ///< 0: none.
   std::uint32_t experts_used = 0;  ///< By each token.
   std::uint32_t expert_ffn = 0;    ///< 0: ffn.
+  std::uint32_t window = 0;        ///< How far back attention looks; 0: all the way.
 
   std::uint32_t head_dim() const { return head_width != 0 ? head_width : embd / heads; }
   std::uint32_t query_width() const { return head_dim() * heads; }
@@ -49,6 +53,7 @@ struct ModelRequest {
   std::uint64_t seed = 0;
   Rope rope = Rope::Plain;
   std::uint32_t parts = 1;  ///< Files it is written to.
+  Vocabulary vocabulary = Vocabulary::SentencePiece;
 };
 
 inline constexpr float kRopeFactor = 4.0f;
@@ -61,6 +66,7 @@ Result<ModelShape> named_shape(std::string_view name);
 Result<Architecture> architecture_from(std::string_view name);
 Result<TensorType> weight_type_from(std::string_view name);
 Result<Rope> rope_from(std::string_view name);
+Result<Vocabulary> vocabulary_from(std::string_view name);
 
 /// As GGUF spells it, which is also the prefix of its keys.
 std::string_view name(Architecture architecture);

@@ -48,6 +48,21 @@ std::string spell_piece(std::uint32_t index) {
   return spell_word(index - kPrintable - 1);
 }
 
+/// The letter that stands for a byte: itself where it is visible in Latin-1, else the next from
+/// U+0100 on. As UTF-8.
+std::string letter_of(std::uint32_t byte) {
+  const auto is_visible = [](std::uint32_t b) {
+    return (b >= '!' && b <= '~') || (b >= 0xa1 && b != 0xad && b <= 0xff);
+  };
+  std::uint32_t letter = byte;
+  if (!is_visible(byte)) {
+    letter = 0x100;
+    for (std::uint32_t before = 0; before < byte; ++before) letter += is_visible(before) ? 0 : 1;
+  }
+  if (letter < 0x80) return std::string(1, static_cast<char>(letter));
+  return {static_cast<char>(0xc0 | letter >> 6), static_cast<char>(0x80 | (letter & 0x3f))};
+}
+
 }  // namespace
 
 std::string token_text(std::uint32_t token) {
@@ -65,6 +80,21 @@ TokenKind token_kind(std::uint32_t token) {
   if (token == kUnknownToken) return TokenKind::Unknown;
   if (token < kFirstByte) return TokenKind::Control;
   return token < kFirstPiece ? TokenKind::Byte : TokenKind::Normal;
+}
+
+std::string byte_level_text(std::uint32_t token) {
+  if (token < kByteLevelEnd) return letter_of(token);
+  if (token == kByteLevelEnd) return "<|endoftext|>";
+  std::string word = spell_word(token - kByteLevelEnd - 1);
+  if (word.starts_with(kSpace)) word.replace(0, kSpace.size(), letter_of(' '));
+  return word;
+}
+
+/// A word grows by its last syllable; a syllable by its vowel.
+std::string byte_level_merge(std::uint32_t token) {
+  std::string word = byte_level_text(token);
+  word.insert(word.size() == 2 ? 1 : word.size() - 2, " ");
+  return word;
 }
 
 }  // namespace leasehold::make_model

@@ -243,6 +243,26 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("make_model: in a byte-level vocabulary each merge makes its own token of earlier ones") {
+  std::set<std::string> texts;
+  for (std::uint32_t token = 0; token < 40'000; ++token) {
+    const std::string text = byte_level_text(token);
+    CHECK(texts.insert(text).second);
+    if (token <= kByteLevelEnd) continue;
+    const std::string merge = byte_level_merge(token);
+    const auto space = merge.find(' ');
+    const std::string left = merge.substr(0, space), right = merge.substr(space + 1);
+    CHECK(left + right == text);
+    // "Ġba" comes before "ba": what matters is that the loop of merges has "ba" by then.
+    CHECK(texts.contains(left));
+    CHECK((texts.contains(right) || byte_level_text(token + 100) == right));
+  }
+  CHECK(byte_level_text(0) == "\u0100");
+  CHECK(byte_level_text(' ') == "\u0120");
+  CHECK(byte_level_text(0xad) == "\u0143");
+  CHECK(byte_level_text(0xff) == "\u00ff");
+}
+
 TEST_CASE("make_model: a shape that cannot be is refused with the option to change") {
   ModelRequest request = tiny(TensorType::Q8_0);
   SECTION("heads that do not divide the width") {
