@@ -26,16 +26,16 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limi
     return fail(Errc::SystemError, "this CPU has no " + std::string(leasehold::name(path)) +
                                        ": choose another path, or none");
   try {
-    return std::unique_ptr<CpuBackend>(new CpuBackend(limits, std::move(gates), row_kernels(path)));
+    return std::unique_ptr<CpuBackend>(new CpuBackend(limits, std::move(gates), path));
   } catch (const std::system_error& error) {
     return fail(Errc::SystemError, std::string("cannot start the pool's threads: ") + error.what());
   }
 }
 
-CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates,
-                       const RowKernels& kernels)
+CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, SimdPath path)
     : limits_(limits),
-      kernels_(kernels),
+      kernels_(row_kernels(path)),
+      name_("cpu-" + std::string(leasehold::name(path))),
       launcher_(std::move(gates)),
       // Rows start on lines of their own, so that threads do not share one.
       weight_stride_((limits.max_width + 31) / 16 * 16),

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "common/result.hpp"
 #include "common/zeroed_array.hpp"
@@ -23,7 +24,8 @@ class CpuBackend final : public Backend {
                                                     std::vector<ThreadGate> gates,
                                                     SimdPath path = best_simd_path());
 
-  std::string_view name() const override { return "cpu"; }
+  /// "cpu-avx2" and so on.
+  std::string_view name() const override { return name_; }
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
@@ -39,7 +41,7 @@ class CpuBackend final : public Backend {
   std::vector<std::uint64_t> units_run() const override { return launcher_.units_run(); }
 
  private:
-  CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, const RowKernels& kernels);
+  CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, SimdPath path);
 
   template <class Row>
   LaunchStatus each_row(const LaunchContext& context, UnitLabel label, std::uint64_t macs_per_row,
@@ -56,6 +58,7 @@ class CpuBackend final : public Backend {
 
   BackendLimits limits_;
   const RowKernels& kernels_;
+  std::string name_;
   Launcher launcher_;
   std::size_t weight_stride_;
   std::vector<float> weight_rows_;            // [threads, weight_stride_]: one dequantised row each

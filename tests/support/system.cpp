@@ -146,9 +146,12 @@ void System::start_worker(const std::string& name, const std::string& fault) {
 }
 
 bool System::worker_says_ready(const std::string& name) const {
+  return worker_log(name).find("ready name=" + name) != std::string::npos;
+}
+
+std::string System::worker_log(const std::string& name) const {
   std::ifstream file(worker_logs_.at(name));
-  const std::string log{std::istreambuf_iterator<char>(file), {}};
-  return log.find("ready name=" + name) != std::string::npos;
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 bool System::worker_is_ready(const std::string& name) {

@@ -89,6 +89,8 @@ class System {
   bool worker_is_ready(const std::string& name = "w1");
   /// As it says itself: for when the broker cannot be asked.
   bool worker_says_ready(const std::string& name = "w1") const;
+  /// What it wrote to stderr until now.
+  std::string worker_log(const std::string& name = "w1") const;
   /// Kills it and forgets it.
   void remove_worker(const std::string& name);
 
