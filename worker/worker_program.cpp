@@ -249,7 +249,8 @@ Result<void> WorkerProgram::open_doors() {
                           .broker = &broker_->link(),
                           .clock = &clock_,
                           .token_key = broker_->attachment().token_key,
-                          .max_context = model_.config.n_context});
+                          .max_context = model_.config.n_context,
+                          .context_is_window = model_.config.context_is_window});
   server_->serve(std::move(*acceptor_));
   acceptor_.reset();
   return {};

@@ -86,10 +86,12 @@ Result<void> refuse_refinements(const ArchitectureKeys& keys) {
 
 /// A sliding window hides what is further back than it is wide. Up to its width it hides nothing,
 /// so that is how far a text may go.
-Result<std::uint32_t> read_context(const ArchitectureKeys& keys) {
+Result<void> read_context(const ArchitectureKeys& keys, ModelConfig& config) {
   const auto n_context = TRY(keys.count("context_length", kMaxContext));
   const auto window = TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
-  return window == 0 ? n_context : std::min(n_context, window);
+  config.context_is_window = window != 0 && window < n_context;
+  config.n_context = config.context_is_window ? window : n_context;
+  return {};
 }
 
 Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architecture& architecture,
@@ -166,7 +168,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   const auto n_ff = TRY(keys.count("feed_forward_length", kMaxWidth));
   config.experts = TRY(read_experts(keys, *architecture, n_ff));
   config.n_ff = TRY(read_common_width(keys, *architecture, config.experts, n_ff));
-  config.n_context = TRY(read_context(keys));
+  TRY(read_context(keys, config));
   TRY(refuse_refinements(keys));
   TRY(read_attention(keys, config));
   config.rope = TRY(read_rope({.file = file,

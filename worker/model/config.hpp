@@ -35,6 +35,7 @@ struct ModelConfig {
   ExpertConfig experts;
   std::uint32_t n_vocab;    ///< Rows of the embedding, tokens of the tokenizer.
   std::uint32_t n_context;  ///< Positions the model was trained for and attends to.
+  bool context_is_window;   ///< It was trained for more, but attends only so far back.
   RopeConfig rope;
   float rms_epsilon;
   bool tied_embeddings;  ///< token_embd.weight serves as output.weight.

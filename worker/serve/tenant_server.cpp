@@ -161,9 +161,9 @@ Result<PromptRequest> TenantServer::read_request(const wire::Generate& ask,
       .tokenizer = parts_.tokenizer, .chat = parts_.chat, .max_context = parts_.max_context};
   request.prompt = TRY(reader.read(ask, std::time(nullptr)));
   if (!fits_context(request, parts_.max_context)) {
-    return fail(Errc::PromptTooLong,
-                fmt::format("{} tokens, the model's context holds {}",
-                            request.prompt.size() + request.emitted.size(), parts_.max_context));
+    return fail(Errc::PromptTooLong, fmt::format("{} tokens, {} holds {}",
+                                                 request.prompt.size() + request.emitted.size(),
+                                                 what_holds_a_text(), parts_.max_context));
   }
   request.constraint = TRY(constraints_.read(request.sampling.grammar));
   if (ask.deadline_ms) {
@@ -250,8 +250,15 @@ std::string TenantServer::note_on(const Stream& stream, const Completed& complet
   const bool cut = completed.reason == CompletionReason::MaxTokensReached &&
                    completed.emitted_tokens < stream.max_emitted_tokens;
   if (!cut) return {};
-  return fmt::format("the model's context of {} tokens is full: {} of at most {} tokens emitted",
-                     parts_.max_context, completed.emitted_tokens, stream.max_emitted_tokens);
+  return fmt::format("{} holds {} tokens and is full: {} of at most {} tokens emitted",
+                     what_holds_a_text(), parts_.max_context, completed.emitted_tokens,
+                     stream.max_emitted_tokens);
+}
+
+std::string_view TenantServer::what_holds_a_text() const {
+  return parts_.context_is_window
+             ? "the model's sliding window, beyond which this worker does not compute,"
+             : "the model's context";
 }
 
 void TenantServer::finish(const Completed& completed) {

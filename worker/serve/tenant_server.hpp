@@ -37,7 +37,8 @@ class TenantServer {
     BrokerLink* broker = nullptr;
     const Clock* clock = nullptr;
     TokenKey token_key{};
-    std::uint32_t max_context = 0;  ///< Of the model, in tokens.
+    std::uint32_t max_context = 0;   ///< Of the model, in tokens.
+    bool context_is_window = false;  ///< See ModelConfig.
   };
   explicit TenantServer(Parts parts)
       : parts_(std::move(parts)), accept_timer_(*parts_.io), constraints_(*parts_.tokenizer) {}
@@ -70,6 +71,7 @@ class TenantServer {
     bool cancelled = false;  ///< Said once; saying it again changes nothing.
   };
 
+  std::string_view what_holds_a_text() const;
   std::string note_on(const Stream& stream, const Completed& completed) const;
   void accept_next();
   void accept_later();

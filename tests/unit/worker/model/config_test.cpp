@@ -201,9 +201,15 @@ TEST_CASE("config: whatever else would change the computation is refused by its 
 }
 
 TEST_CASE("config: a text may be as long as a sliding window is wide, and no longer") {
-  CHECK(config_of(tiny_llama().set("llama.attention.sliding_window", 16u))->n_context == 16);
-  CHECK(config_of(tiny_llama().set("llama.attention.sliding_window", 4096u))->n_context == 64);
-  CHECK(config_of(tiny_llama().set("llama.attention.sliding_window", 0u))->n_context == 64);
+  const auto with_window = [](std::uint32_t width) {
+    return *config_of(tiny_llama().set("llama.attention.sliding_window", width));
+  };
+  CHECK(with_window(16).n_context == 16);
+  CHECK(with_window(16).context_is_window);
+  for (const std::uint32_t width : {0u, 64u, 4096u}) {
+    CHECK(with_window(width).n_context == 64);
+    CHECK_FALSE(with_window(width).context_is_window);
+  }
 }
 
 TEST_CASE("config: a llama with experts is a Mixtral, whose experts are as wide as it says") {
