@@ -8,7 +8,7 @@ namespace leasehold::testing {
 
 /// bits_digest of the logits after each token of matrix_text, serial.
 struct ExpectedBits {
-  std::string_view model;  ///< "own", or a file of test_data_path("models/…").
+  std::string_view model;  ///< "own", a file of test_data_path("models/…"), or a family.
   std::string_view kv_f16;
   std::string_view kv_f32;
 };
@@ -42,6 +42,37 @@ inline constexpr ExpectedBits kExpectedBits[] = {
      "8d2e1cda903f22649e9648d41aae341a840c62079263bf2d0dd48d4e55ffaf1b"},
     {"kq-llama-q6_k", "2072a67611d9798173b17c8ac76ac74d97926e4df471df05d737cf06095b9bf0",
      "5d8a7e011e5e39f6fdf737f52d5c8c3cadbf622c18e6a5f5f7a167a4903bb7c8"},
+    {"kq-qwen2-q4_k_m", "3cc53c06789ed153df92ae4e2ad9a93f2e0053c1b3a1d50675677eb545971350",
+     "71711fbc5c4eacc212a110d85fd925596d3c3b8302db37c34f3e6935ba41b5d8"},
+    {"kq-qwen3-q4_k_m", "89169027dcf714379598e606f5773f92262effe3f051c84637ff6d1caacc59ea",
+     "fa799f3942a006569683f32ceea048505a8d68a1d9ec463a76252b9376ac87b3"},
+};
+
+/// Of the models in tests/support/made_model.hpp, which are made with integers and correctly
+/// rounded operations: the same file everywhere.
+inline constexpr ExpectedBits kExpectedFamilyBits[] = {
+    {"llama", "d8ea3aa105fb10acf380d838ac181fd09a958f9b7c831b8e48a985acacefbb14",
+     "adf2cb0a6bad093f0eb06dd3f9e06bf9a835f604f39d66ef20cb9fd42f5c9d91"},
+    {"llama, rope_freqs", "e73e0e1df933e8ad0ee29766436f583d8643c290236994fbff5fc5d2f8a0a325",
+     "edf87ecc3c8f58f2f34657cd0f8852913feb57125709958c07fca55a55ab8307"},
+    {"llama, linear", "fba103f63530509236d81f49f4764755bba31565cc59d1bd1ca80efa2997d6d2",
+     "f65aa762c8ef690f538241e34b40353ee1df9a7297300f0317aedf3105f11e80"},
+    {"mixtral", "742f6e145aab7cd125caff4898f26a3a5d69b6e8ced25110d3fc79141a0c127a",
+     "8e24ba9cfc78b62df08fc4d118afab84f84b7fc9c465c0766eda2bdca344915e"},
+    {"mixtral, q8_0", "ea9a6bcfd7d0e4eab0b506501fc4b1c7e079ab09faf88864a634c39b8af78814",
+     "008a15c179d7f25739bcd9fbd8cd5955dff1817a8b3abe7cb5f2dffab6c67fd7"},
+    {"qwen2", "8ee765143ab8267cc4c9f465b183ab112ce1bb7c3f297dee16b88c3184253026",
+     "601138f2c7210be1d96a949aab5aab42baa2a34f199b284948b8a162f7095568"},
+    {"qwen2, yarn", "211580fc005f9145cebbef53dd42487584097e6d1c4dfd48de4063a7fca57929",
+     "45baead711cc3c1545ca0eb7335f674253c84080e45da988b4de020652a1de1b"},
+    {"qwen3", "8f43593fe3d3879752296737e57e7eeb7ce62ac85e7e33c9cf4bc13d2c68ea26",
+     "198aea593ef83972e531bff1b3042b758f0991106129cd31255e2d1641334693"},
+    {"qwen2moe", "10f93bcd1fc5079d62769c98c88d2b003b40f98acc005d3ec0327a36ffd99004",
+     "c87041aef739875e084d902046a27a254fcb15e8b9f47192c78af2b1a8f7afe6"},
+    {"qwen2moe, q4_0", "5c496af6256a61ac9a8010301d587645f6dfc4569786a96dd0974b1387d683a3",
+     "a314330a17d517e6bdc0ac596dfea010aaab373395ab910899dc0a3cedab07f9"},
+    {"qwen3moe, in parts", "2b855b3228709affeed598fef100c746878a2fd79e5a03b37bd6bc3c3322c734",
+     "468a7cf756b9fa7b126211ccc75a28c9a4876db6985f686b5cc72e25c2744b71"},
 };
 
 /// Of 300 tokens of our own model, more than one partition of attention, with keys in F16.

@@ -27,11 +27,8 @@ std::vector<Way> ways_of(std::uint32_t batch) {
   return ways;
 }
 
-}  // namespace
-
-TEST_CASE("same bits, all of it: every SIMD path, whatever the batch, place, chunks and blocks") {
-  const SimdPath path = GENERATE(SimdPath::Avx2, SimdPath::Avx512);
-  const std::uint32_t threads = GENERATE(1u, 2u, 3u);
+/// On a CPU without the path there is nothing to check.
+void check_every_batch(SimdPath path, std::uint32_t threads) {
   if (!cpu_has(path)) {
     WARN("this CPU has no " << name(path));
     return;
@@ -44,15 +41,42 @@ TEST_CASE("same bits, all of it: every SIMD path, whatever the batch, place, chu
     }
 }
 
-/// They take a hundred times as long, so not every batch.
-TEST_CASE("same bits, all of it: plain loops, whatever the batch, place, chunks and blocks") {
-  const bool reference = GENERATE(false, true);
+/// Plain loops take a hundred times as long, so not every batch.
+void check_some_batches(bool reference) {
   for (const std::uint32_t batch : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 33u, 64u})
     for (Way way : ways_of(batch)) {
       way.reference = reference;
       way.simd = SimdPath::Scalar;
       check_way(way);
     }
+}
+
+}  // namespace
+
+// A case for each path and number of threads, so that they can run side by side.
+TEST_CASE("same bits, all of it: AVX2, one thread") {
+  check_every_batch(SimdPath::Avx2, 1);
+}
+TEST_CASE("same bits, all of it: AVX2, two threads") {
+  check_every_batch(SimdPath::Avx2, 2);
+}
+TEST_CASE("same bits, all of it: AVX2, three threads") {
+  check_every_batch(SimdPath::Avx2, 3);
+}
+TEST_CASE("same bits, all of it: AVX-512, one thread") {
+  check_every_batch(SimdPath::Avx512, 1);
+}
+TEST_CASE("same bits, all of it: AVX-512, two threads") {
+  check_every_batch(SimdPath::Avx512, 2);
+}
+TEST_CASE("same bits, all of it: AVX-512, three threads") {
+  check_every_batch(SimdPath::Avx512, 3);
+}
+TEST_CASE("same bits, all of it: plain C++ in tiles") {
+  check_some_batches(false);
+}
+TEST_CASE("same bits, all of it: the reference backend") {
+  check_some_batches(true);
 }
 
 }  // namespace leasehold::testing

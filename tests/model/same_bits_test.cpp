@@ -1,7 +1,9 @@
 /// A sample of the same-bits matrix, and the committed bits. The whole matrix: same_bits_long_test.
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/model/matrix.hpp"
+#include "tests/support/made_model.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -29,6 +31,19 @@ Way random_way(std::uint64_t seed) {
   return way;
 }
 
+/// By both backends.
+void check_expected(const ExpectedBits& row, const std::string& model_path) {
+  for (const bool reference : {false, true}) {
+    const auto digest = [&](KvType kv_type) {
+      return bits_digest(logits_by(model_path, matrix_text(kMatrixTokens),
+                                   {.reference = reference, .kv_type = kv_type}));
+    };
+    CAPTURE(row.model, reference);
+    CHECK(digest(KvType::F16) == row.kv_f16);
+    CHECK(digest(KvType::F32) == row.kv_f32);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("same bits: a sample of batch, place, chunks, threads, path, blocks and kv type") {
@@ -38,14 +53,16 @@ TEST_CASE("same bits: a sample of batch, place, chunks, threads, path, blocks an
 
 TEST_CASE("same bits: every model and both kv types give the committed bits") {
   const ExpectedBits row = GENERATE(from_range(std::begin(kExpectedBits), std::end(kExpectedBits)));
-  const bool reference = GENERATE(false, true);
-  const auto digest = [&](KvType kv_type) {
-    return bits_digest(logits_by(matrix_model(row.model), matrix_text(kMatrixTokens),
-                                 {.reference = reference, .kv_type = kv_type}));
-  };
-  CAPTURE(row.model, reference);
-  CHECK(digest(KvType::F16) == row.kv_f16);
-  CHECK(digest(KvType::F32) == row.kv_f32);
+  check_expected(row, matrix_model(row.model));
+}
+
+TEST_CASE("same bits: every family, with experts or without, gives the committed bits") {
+  const Family family = GENERATE(from_range(std::begin(kFamilies), std::end(kFamilies)));
+  const auto* row = std::ranges::find(kExpectedFamilyBits, family.name, &ExpectedBits::model);
+  INFO(family.name << " has no row in expected_bits.hpp");
+  REQUIRE(row != std::end(kExpectedFamilyBits));
+  const MadeModel model(family);
+  check_expected(*row, model.path());
 }
 
 TEST_CASE("same bits: a text longer than a partition of attention, in chunks and in company") {

@@ -1,0 +1,59 @@
+#include "tests/support/made_model.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "tools/make_model/write_model.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+make_model::ModelRequest request_for(const Family& family) {
+  make_model::ModelRequest request{.architecture = family.architecture,
+                                   .shape = {.layers = 2,
+                                             .embd = 64,
+                                             .heads = 4,
+                                             .kv_heads = 2,
+                                             .ffn = 96,
+                                             .vocab = 512,
+                                             .context = 256,
+                                             .head_width = family.head_dim},
+                                   .type = family.type,
+                                   .seed = 11,
+                                   .rope = family.rope,
+                                   .parts = family.parts,
+                                   .vocabulary = family.vocabulary};
+  if (family.with_experts) {
+    request.shape.experts = 8;
+    request.shape.experts_used = 3;
+    request.shape.expert_ffn = 64;
+  }
+  return request;
+}
+
+}  // namespace
+
+const Family& family_named(std::string_view name) {
+  const auto* found = std::ranges::find(
+      kFamilies, name, [](const Family& row) { return std::string_view(row.name); });
+  if (found == std::end(kFamilies)) throw std::runtime_error("no family " + std::string(name));
+  return *found;
+}
+
+MadeModel::MadeModel(const Family& family) {
+  folder_ = (std::filesystem::temp_directory_path() / "leasehold-family-XXXXXX").string();
+  if (::mkdtemp(folder_.data()) == nullptr) throw std::runtime_error("mkdtemp " + folder_);
+  const std::string asked = folder_ + "/m.gguf";
+  const auto written = make_model::write_model(request_for(family), asked, [](auto, auto) {});
+  if (!written) throw std::runtime_error(written.error().detail);
+  path_ = make_model::part_path(asked, family.parts - 1, family.parts);
+}
+
+MadeModel::~MadeModel() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,74 @@
+/// Small random models of every family there is a file of, made on the spot.
+#pragma once
+
+#include <string>
+
+#include "tools/make_model/model_shape.hpp"
+
+namespace leasehold::testing {
+
+/// What tells one made model from another. Widths, vocabulary (512) and context (256) are the same
+/// for all.
+struct Family {
+  const char* name;
+  make_model::Architecture architecture = make_model::Architecture::Llama;
+  make_model::Rope rope = make_model::Rope::Plain;
+  bool with_experts = false;
+  std::uint32_t head_dim = 0;
+  TensorType type = TensorType::F32;
+  make_model::Vocabulary vocabulary = make_model::Vocabulary::SentencePiece;
+  std::uint32_t parts = 1;
+};
+
+inline constexpr Family kFamilies[] = {
+    {.name = "llama"},
+    {.name = "llama, rope_freqs", .rope = make_model::Rope::Divisors},
+    {.name = "llama, linear", .rope = make_model::Rope::Linear},
+    {.name = "mixtral", .with_experts = true},
+    {.name = "mixtral, q8_0", .with_experts = true, .type = TensorType::Q8_0},
+    {.name = "qwen2",
+     .architecture = make_model::Architecture::Qwen2,
+     .vocabulary = make_model::Vocabulary::ByteLevel},
+    {.name = "qwen2, yarn",
+     .architecture = make_model::Architecture::Qwen2,
+     .rope = make_model::Rope::Yarn},
+    {.name = "qwen3",
+     .architecture = make_model::Architecture::Qwen3,
+     .head_dim = 32,
+     .vocabulary = make_model::Vocabulary::ByteLevel},
+    {.name = "qwen2moe",
+     .architecture = make_model::Architecture::Qwen2Moe,
+     .with_experts = true,
+     .vocabulary = make_model::Vocabulary::ByteLevel},
+    {.name = "qwen2moe, q4_0",
+     .architecture = make_model::Architecture::Qwen2Moe,
+     .with_experts = true,
+     .type = TensorType::Q4_0},
+    {.name = "qwen3moe, in parts",
+     .architecture = make_model::Architecture::Qwen3Moe,
+     .with_experts = true,
+     .head_dim = 32,
+     .vocabulary = make_model::Vocabulary::ByteLevel,
+     .parts = 3},
+};
+
+/// The row of that name; throws when there is none.
+const Family& family_named(std::string_view name);
+
+/// A family's model on disk, gone at the end. Throws when it cannot be written.
+class MadeModel {
+ public:
+  explicit MadeModel(const Family& family);
+  ~MadeModel();
+  MadeModel(const MadeModel&) = delete;
+  MadeModel& operator=(const MadeModel&) = delete;
+
+  /// Of the last part, where there are several.
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string folder_;
+  std::string path_;
+};
+
+}  // namespace leasehold::testing
