@@ -51,9 +51,12 @@ std::string_view next_step(Errc code) {
       return "see `brokerctl leases` for the lease's state";
     case Errc::RequestIdConflict:
       return "use another --request-id";
+    case Errc::FileNotFound:
+      return "check the path; if it is a broker's socket: is leasehold-broker running? see "
+             "--socket, "
+             "LEASEHOLD_BROKER";
     case Errc::BrokerLost:
     case Errc::ConnectionRefused:
-    case Errc::FileNotFound:
       return "is leasehold-broker running? name its socket with --socket or LEASEHOLD_BROKER";
     case Errc::ConnectionLost:
       return "is the process at the other end still running? its log says why it left";

@@ -12,6 +12,12 @@ TEST_CASE("explain: a refused connection asks whether the broker runs") {
   CHECK(line.find("is leasehold-broker running?") != std::string::npos);
 }
 
+TEST_CASE("explain: a missing file is a path to check before it is a broker's socket") {
+  const auto line = cli::explain("leasehold-tokenize", {Errc::FileNotFound, "no /x.gguf"});
+
+  CHECK(line.find("next: check the path;") != std::string::npos);
+}
+
 TEST_CASE("explain: another process cannot drive the terminal through an error") {
   const auto line = cli::explain("brokerctl", {Errc::BadRequest, "a\x1b[2Jb\nc"});
 
