@@ -1,4 +1,4 @@
-/// Everything a decision can ask for, as values, and the one interface that does it.
+/// Everything a decision can ask for, as values, and the one way they get done.
 ///
 /// Effects are performed in order. The order inside a revocation is a promise: the words and the
 /// counter first, everything else after.
@@ -173,38 +173,10 @@ using Effect =
                  effect::SealRegion, effect::ScrubRegion, effect::CloseRegion, effect::KillWorker,
                  effect::Reply, effect::AppendEvent, effect::Warn>;
 
-/// The one door from decisions to the world. What an effect leads to comes back as an event, never
-/// as a return value.
-class EffectPerformer {
- public:
-  virtual ~EffectPerformer() = default;
-  virtual void perform(const effect::Journal& effect) = 0;
-  virtual void perform(const effect::PublishGrant& effect) = 0;
-  virtual void perform(const effect::TakeAway& effect) = 0;
-  virtual void perform(const effect::SetDeadline& effect) = 0;
-  virtual void perform(const effect::SetDrainDeadline& effect) = 0;
-  virtual void perform(const effect::BindWorker& effect) = 0;
-  virtual void perform(const effect::ResumeWorker& effect) = 0;
-  virtual void perform(const effect::ForgetWorker& effect) = 0;
-  virtual void perform(const effect::SendGrant& effect) = 0;
-  virtual void perform(const effect::SendUnmap& effect) = 0;
-  virtual void perform(const effect::SendPing& effect) = 0;
-  virtual void perform(const effect::SendReclaim& effect) = 0;
-  virtual void perform(const effect::BeginQuietWatch& effect) = 0;
-  virtual void perform(const effect::PunchExtents& effect) = 0;
-  virtual void perform(const effect::VerifyExtents& effect) = 0;
-  virtual void perform(const effect::CreateRegion& effect) = 0;
-  virtual void perform(const effect::ShareRegion& effect) = 0;
-  virtual void perform(const effect::SealRegion& effect) = 0;
-  virtual void perform(const effect::ScrubRegion& effect) = 0;
-  virtual void perform(const effect::CloseRegion& effect) = 0;
-  virtual void perform(const effect::KillWorker& effect) = 0;
-  virtual void perform(const effect::Reply& effect) = 0;
-  virtual void perform(const effect::AppendEvent& effect) = 0;
-  virtual void perform(const effect::Warn& effect) = 0;
-};
-
-inline void perform_all(std::span<const Effect> effects, EffectPerformer& performer) {
+/// The one door from decisions to the world: a `perform` for each kind of effect. What an effect
+/// leads to comes back as an event, never as a return value.
+template <class Performer>
+void perform_all(std::span<const Effect> effects, Performer& performer) {
   for (const Effect& effect : effects) {
     std::visit([&performer](const auto& each) { performer.perform(each); }, effect);
   }

@@ -1,5 +1,7 @@
 #include "broker/server/broker_loop.hpp"
 
+#include "broker/server/effects.hpp"
+
 namespace leasehold {
 
 void BrokerLoop::begin(const std::vector<Effect>& effects) {

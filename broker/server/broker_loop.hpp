@@ -10,9 +10,11 @@
 
 namespace leasehold {
 
+class ServerEffects;
+
 class BrokerLoop {
  public:
-  BrokerLoop(State& state, const Clock& clock, EffectPerformer& performer)
+  BrokerLoop(State& state, const Clock& clock, ServerEffects& performer)
       : state_(state), clock_(clock), performer_(performer) {}
 
   /// Performs what recovery decided; decides nothing before all of it is done.
@@ -26,7 +28,7 @@ class BrokerLoop {
  private:
   State& state_;
   const Clock& clock_;
-  EffectPerformer& performer_;
+  ServerEffects& performer_;
   std::deque<Event> queue_;
   bool running_ = false;
 };

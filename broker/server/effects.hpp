@@ -33,35 +33,35 @@ struct Parts {
   Duration call_patience;  ///< For a worker's answer that a caller waits for.
 };
 
-class ServerEffects final : public EffectPerformer {
+class ServerEffects {
  public:
   ServerEffects(Parts parts, std::function<void(Event)> post)
       : parts_(parts), post_(std::move(post)) {}
 
-  void perform(const effect::Journal& effect) override;
-  void perform(const effect::PublishGrant& effect) override;
-  void perform(const effect::TakeAway& effect) override;
-  void perform(const effect::SetDeadline& effect) override;
-  void perform(const effect::SetDrainDeadline& effect) override;
-  void perform(const effect::BindWorker& effect) override;
-  void perform(const effect::ResumeWorker& effect) override;
-  void perform(const effect::ForgetWorker& effect) override;
-  void perform(const effect::SendGrant& effect) override;
-  void perform(const effect::SendUnmap& effect) override;
-  void perform(const effect::SendPing& effect) override;
-  void perform(const effect::SendReclaim& effect) override;
-  void perform(const effect::BeginQuietWatch& effect) override;
-  void perform(const effect::PunchExtents& effect) override;
-  void perform(const effect::VerifyExtents& effect) override;
-  void perform(const effect::CreateRegion& effect) override;
-  void perform(const effect::ShareRegion& effect) override;
-  void perform(const effect::SealRegion& effect) override;
-  void perform(const effect::ScrubRegion& effect) override;
-  void perform(const effect::CloseRegion& effect) override;
-  void perform(const effect::KillWorker& effect) override;
-  void perform(const effect::Reply& effect) override;
-  void perform(const effect::AppendEvent& effect) override;
-  void perform(const effect::Warn& effect) override;
+  void perform(const effect::Journal& effect);
+  void perform(const effect::PublishGrant& effect);
+  void perform(const effect::TakeAway& effect);
+  void perform(const effect::SetDeadline& effect);
+  void perform(const effect::SetDrainDeadline& effect);
+  void perform(const effect::BindWorker& effect);
+  void perform(const effect::ResumeWorker& effect);
+  void perform(const effect::ForgetWorker& effect);
+  void perform(const effect::SendGrant& effect);
+  void perform(const effect::SendUnmap& effect);
+  void perform(const effect::SendPing& effect);
+  void perform(const effect::SendReclaim& effect);
+  void perform(const effect::BeginQuietWatch& effect);
+  void perform(const effect::PunchExtents& effect);
+  void perform(const effect::VerifyExtents& effect);
+  void perform(const effect::CreateRegion& effect);
+  void perform(const effect::ShareRegion& effect);
+  void perform(const effect::SealRegion& effect);
+  void perform(const effect::ScrubRegion& effect);
+  void perform(const effect::CloseRegion& effect);
+  void perform(const effect::KillWorker& effect);
+  void perform(const effect::Reply& effect);
+  void perform(const effect::AppendEvent& effect);
+  void perform(const effect::Warn& effect);
 
  private:
   void write(journal::Batch batch);

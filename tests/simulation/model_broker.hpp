@@ -64,7 +64,7 @@ struct Line {
   LineWriter writer;
 };
 
-class Broker : public Process, private EffectPerformer {
+class Broker : public Process {
  public:
   /// The first one of a schedule.
   explicit Broker(Surroundings around);
@@ -109,6 +109,31 @@ class Broker : public Process, private EffectPerformer {
   const Line& line_of(AttachmentId worker) const { return *links_.at(worker).line; }
   Connection& connect(Process& client, Message on_closed);
 
+  void perform(const effect::Journal& effect);
+  void perform(const effect::PublishGrant& effect);
+  void perform(const effect::TakeAway& effect);
+  void perform(const effect::SetDeadline& effect);
+  void perform(const effect::SetDrainDeadline& effect);
+  void perform(const effect::BindWorker& effect);
+  void perform(const effect::ResumeWorker& effect);
+  void perform(const effect::ForgetWorker& effect);
+  void perform(const effect::SendGrant& effect);
+  void perform(const effect::SendUnmap& effect);
+  void perform(const effect::SendPing&) {}  // liveness is no part of the model
+  void perform(const effect::SendReclaim& effect);
+  void perform(const effect::BeginQuietWatch& effect);
+  void perform(const effect::PunchExtents& effect);
+  void perform(const effect::VerifyExtents& effect);
+  void perform(const effect::CreateRegion& effect);
+  void perform(const effect::ShareRegion& effect);
+  void perform(const effect::SealRegion& effect);
+  void perform(const effect::ScrubRegion& effect);
+  void perform(const effect::CloseRegion& effect);
+  void perform(const effect::KillWorker& effect);
+  void perform(const effect::Reply& effect);
+  void perform(const effect::AppendEvent& effect);
+  void perform(const effect::Warn&) {}
+
  private:
   struct Link {
     Connection* connection = nullptr;
@@ -152,31 +177,6 @@ class Broker : public Process, private EffectPerformer {
   Connection* way_to(AttachmentId worker);
   Caller caller_of(const Connection* from, std::string request, std::string_view method);
   std::uint64_t expect_answer(const Connection& connection, std::function<Event(Error)> failed);
-
-  void perform(const effect::Journal& effect) override;
-  void perform(const effect::PublishGrant& effect) override;
-  void perform(const effect::TakeAway& effect) override;
-  void perform(const effect::SetDeadline& effect) override;
-  void perform(const effect::SetDrainDeadline& effect) override;
-  void perform(const effect::BindWorker& effect) override;
-  void perform(const effect::ResumeWorker& effect) override;
-  void perform(const effect::ForgetWorker& effect) override;
-  void perform(const effect::SendGrant& effect) override;
-  void perform(const effect::SendUnmap& effect) override;
-  void perform(const effect::SendPing&) override {}  // liveness is no part of the model
-  void perform(const effect::SendReclaim& effect) override;
-  void perform(const effect::BeginQuietWatch& effect) override;
-  void perform(const effect::PunchExtents& effect) override;
-  void perform(const effect::VerifyExtents& effect) override;
-  void perform(const effect::CreateRegion& effect) override;
-  void perform(const effect::ShareRegion& effect) override;
-  void perform(const effect::SealRegion& effect) override;
-  void perform(const effect::ScrubRegion& effect) override;
-  void perform(const effect::CloseRegion& effect) override;
-  void perform(const effect::KillWorker& effect) override;
-  void perform(const effect::Reply& effect) override;
-  void perform(const effect::AppendEvent& effect) override;
-  void perform(const effect::Warn&) override {}
 
   Surroundings around_;
   QuietObserver quiet_;
