@@ -27,6 +27,24 @@ Result<std::vector<LeaseId>> named_leases(State& state, const std::optional<Leas
   });
 }
 
+bool covers(std::string_view wanted, std::string_view part) {
+  return part == wanted ||
+         (part.starts_with(wanted) && part.substr(wanted.size()).starts_with('.'));
+}
+
+/// Unlike with a tenant, none is an error: the name is likely mistyped, or cut in another scope.
+Result<std::vector<LeaseId>> leases_on_part(State& state, const wire::LeaseRevoke& revoke) {
+  std::vector<LeaseId> leases = open_leases_where(state, [&](const LeaseRecord& record) {
+    return record.scope == wire::LeaseScope::Engine && record.is(LeaseState::Live) &&
+           covers(*revoke.part, record.part) &&
+           (!revoke.worker || state.workers.find(record.worker())->name == *revoke.worker);
+  });
+  if (!leases.empty()) return leases;
+  return fail(Errc::UnknownLease,
+              fmt::format("no live engine lease covers part '{}'{}", *revoke.part,
+                          revoke.worker ? " on worker " + *revoke.worker : ""));
+}
+
 void start_drain(Decision& decision, LeaseRecord& record, TimePoint until) {
   if (!record.is(LeaseState::Live)) return;
   record.drain_deadline = until;
@@ -40,6 +58,9 @@ void note_deed(Decision& decision, const Caller& caller, std::string deed, std::
 
 template <class Call>
 std::string object_of(const Call& call) {
+  if constexpr (requires { call.part; }) {
+    if (call.part) return "part:" + *call.part + (call.worker ? "@" + *call.worker : "");
+  }
   return call.lease ? "lease:" + to_string(*call.lease) : "tenant:" + call.tenant->value;
 }
 
@@ -54,7 +75,9 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Tenant
 }
 
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke) {
-  std::vector<LeaseId> leases = TRY(named_leases(decision.state, revoke.lease, revoke.tenant));
+  std::vector<LeaseId> leases =
+      revoke.part ? TRY(leases_on_part(decision.state, revoke))
+                  : TRY(named_leases(decision.state, revoke.lease, revoke.tenant));
   take_back(decision, leases, RevokeReason::Operator);
   note_deed(decision, caller, "revoke", object_of(revoke));
   return Answer{wire::LeasesTouched{.leases = std::move(leases)}};

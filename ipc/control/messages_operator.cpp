@@ -1,6 +1,8 @@
 // Operator → broker: admit, revoke, drain.
 #include "ipc/control/messages_operator.hpp"
 
+#include <fmt/format.h>
+
 #include "ipc/control/message_limits.hpp"
 #include "ipc/control/tenant_policy.hpp"
 
@@ -12,14 +14,20 @@ constexpr auto kTenantAdmit = [](auto& m, auto& fields) {
   fields.field("request_id", m.request_id);
 };
 
-constexpr auto kLeaseRevoke = [](auto& m, auto& fields) {
+constexpr auto kTarget = [](auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("tenant", m.tenant);
   fields.field("request_id", m.request_id);
 };
 
+constexpr auto kLeaseRevoke = [](auto& m, auto& fields) {
+  kTarget(m, fields);
+  fields.field("part", m.part, TextRule::Sentence);
+  fields.field("worker", m.worker, TextRule::Name);
+};
+
 constexpr auto kLeaseDrain = [](auto& m, auto& fields) {
-  kLeaseRevoke(m, fields);
+  kTarget(m, fields);
   fields.field("grace_ms", m.grace_ms, kUpToADay_ms);
 };
 
@@ -38,15 +46,10 @@ constexpr auto kFenceCleared = [](auto& m, auto& fields) {
 
 constexpr auto kLeasesTouched = [](auto& m, auto& fields) { fields.field("leases", m.leases); };
 
-/// A lease or a tenant: both or none would leave it to luck what is taken back.
-template <class Message>
-Result<Message> with_one_target(Result<Message> message) {
-  if (message && message->lease.has_value() == message->tenant.has_value()) {
-    return fail(Errc::BadRequest,
-                message->lease ? "expected exactly one of 'lease' and 'tenant', got both"
-                               : "expected exactly one of 'lease' and 'tenant', got neither");
-  }
-  return message;
+/// Two or none would leave it to luck what is taken back.
+Result<void> check_one_target(std::string_view targets, int named) {
+  if (named == 1) return {};
+  return fail(Errc::BadRequest, fmt::format("expected exactly one of {}, got {}", targets, named));
 }
 
 }  // namespace
@@ -85,14 +88,24 @@ Json LeaseRevoke::to_json() const {
   return write_fields(*this, kLeaseRevoke);
 }
 Result<LeaseRevoke> LeaseRevoke::from_json(const Json& json) {
-  return with_one_target(read_fields<LeaseRevoke>(json, kLeaseRevoke));
+  auto message = TRY(read_fields<LeaseRevoke>(json, kLeaseRevoke));
+  const bool part = message.part.has_value();
+  TRY(check_one_target("'lease', 'tenant' and 'part'",
+                       message.lease.has_value() + message.tenant.has_value() + part));
+  if (message.worker && !part) {
+    return fail(Errc::BadRequest, "'worker' goes with 'part': a lease is on one worker anyway");
+  }
+  return message;
 }
 
 Json LeaseDrain::to_json() const {
   return write_fields(*this, kLeaseDrain);
 }
 Result<LeaseDrain> LeaseDrain::from_json(const Json& json) {
-  return with_one_target(read_fields<LeaseDrain>(json, kLeaseDrain));
+  auto message = TRY(read_fields<LeaseDrain>(json, kLeaseDrain));
+  TRY(check_one_target("'lease' and 'tenant'",
+                       message.lease.has_value() + message.tenant.has_value()));
+  return message;
 }
 
 Json ExtentOpen::to_json() const {

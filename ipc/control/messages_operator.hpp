@@ -29,11 +29,17 @@ struct TenantAdmit {
   static Result<TenantAdmit> from_json(const Json& json);
 };
 
-/// `lease.revoke`: one lease, or all of a tenant. Exactly one of the two. Reply: LeasesTouched.
+/// `lease.revoke`: one lease, all of a tenant, or the engine leases on a part of the weights.
+/// Exactly one of the three. Reply: LeasesTouched. Errors: UnknownLease, LeaseFenced,
+/// UnknownTenant.
 struct LeaseRevoke {
   static constexpr std::string_view kMethod = "lease.revoke";
   std::optional<LeaseId> lease;
   std::optional<TenantId> tenant;
+  /// As WeightsOpen::part, or what such names begin with up to a dot: "blk.1" is the layer, and
+  /// where weights are cut by tensors each of its tensors. 1 to 200 bytes on one line.
+  std::optional<std::string> part;
+  std::optional<std::string> worker;  ///< With a part: on this worker only.
   RequestId request_id;
   Json to_json() const;
   static Result<LeaseRevoke> from_json(const Json& json);

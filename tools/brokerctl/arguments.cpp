@@ -18,7 +18,7 @@ namespace {
 /// The words as typed; `understand` turns those of the chosen verb into a Verb.
 struct Typed {
   std::string socket, output = "table", request_id;
-  std::string lease, tenant, state, tier = "standard", memory, reason;
+  std::string lease, tenant, part, worker, state, tier = "standard", memory, reason;
   std::uint64_t after = 0;
   wire::TenantAdmit admit;
   std::uint32_t uid = 0;
@@ -36,9 +36,27 @@ struct CommandLine {
   CLI::Option* watch_after = nullptr;
 };
 
-void add_lease_or_tenant(CLI::App* verb, Typed& typed) {
+struct Targets {
+  CLI::Option* lease;
+  CLI::Option* tenant;
+};
+
+Targets add_lease_or_tenant(CLI::App* verb, Typed& typed) {
   auto* lease = verb->add_option("lease", typed.lease, "One lease, e.g. 17.4");
-  verb->add_option("--tenant", typed.tenant, "All leases of this tenant")->excludes(lease);
+  auto* tenant = verb->add_option("--tenant", typed.tenant, "All leases of this tenant");
+  return {lease, tenant->excludes(lease)};
+}
+
+void add_revoke(CLI::App* revoke, Typed& typed) {
+  const Targets others = add_lease_or_tenant(revoke, typed);
+  auto* part = revoke->add_option("--part", typed.part,
+                                  "Weights: a tensor, or a layer and all in it, e.g. blk.1; "
+                                  "`brokerctl leases` shows the parts there are");
+  part->excludes(others.lease)->excludes(others.tenant);
+  revoke->add_option("--worker", typed.worker, "With --part: on this worker only")->needs(part);
+  revoke->add_flag("--wait", typed.wait, "Wait until fenced and show the four clocks");
+  revoke->add_option("--timeout-ms", typed.timeout_ms, "With --wait: for how long at most")
+      ->check(CLI::Range(1, 86'400'000));
 }
 
 void add_lists(CommandLine& line) {
@@ -91,10 +109,7 @@ void add_deeds(CommandLine& line) {
   line.uid = admit->add_option("--uid", typed.uid, "Only this user may act for it");
 
   auto* revoke = line.app.add_subcommand("revoke", "Take leases back, now");
-  add_lease_or_tenant(revoke, typed);
-  revoke->add_flag("--wait", typed.wait, "Wait until fenced and show the four clocks");
-  revoke->add_option("--timeout-ms", typed.timeout_ms, "With --wait: for how long at most")
-      ->check(CLI::Range(1, 86'400'000));
+  add_revoke(revoke, typed);
 
   auto* drain = line.app.add_subcommand("drain", "No new work; take leases back after a grace");
   add_lease_or_tenant(drain, typed);
@@ -143,6 +158,14 @@ Result<Message> aim(const Typed& typed, Message message) {
     return fail(Errc::BadRequest, "name one lease, or all of a tenant with --tenant");
   }
   return message;
+}
+
+Result<wire::LeaseRevoke> understand_revoke(const Typed& typed) {
+  if (typed.part.empty()) return aim(typed, wire::LeaseRevoke{});
+  wire::LeaseRevoke revoke{.part = typed.part};
+  revoke.request_id = TRY(request_id(typed));
+  if (!typed.worker.empty()) revoke.worker = typed.worker;
+  return wire::LeaseRevoke::from_json(revoke.to_json());  // the names' rules are the message's
 }
 
 Result<ListLeases> understand_leases(const Typed& typed) {
@@ -211,7 +234,7 @@ Result<Verb> understand(const CommandLine& line) {
   if (verb == "drain") {
     return TRY(aim(line.typed, wire::LeaseDrain{.grace_ms = line.typed.grace_ms}));
   }
-  return Revoke{.message = TRY(aim(line.typed, wire::LeaseRevoke{})),
+  return Revoke{.message = TRY(understand_revoke(line.typed)),
                 .wait = line.typed.wait,
                 .timeout_ms = line.typed.timeout_ms};
 }

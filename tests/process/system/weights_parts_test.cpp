@@ -69,8 +69,9 @@ void write_model_without(const std::string& tensor, const std::string& to) {
   fs::rename(to + ".new", to);
 }
 
-/// Two tenants decode, the lease of `part` is taken back, and it shows in neither text.
-void take_back(System& system, const std::string& part) {
+/// Two tenants decode, the lease of `part` is taken back by id or by name, and it shows in neither
+/// text.
+void take_back(System& system, const std::string& part, bool by_name) {
   for (const char* tenant : {"ann", "bob"}) system.admit(tenant);
   const TenantSpec ann_spec{.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 100};
   const TenantSpec bob_spec{.tenant = "bob", .prompt = "The little fox", .max_tokens = 100};
@@ -84,7 +85,12 @@ void take_back(System& system, const std::string& part) {
   const auto before = live(system.engine_leases());
   const Counts counted = counts(system);
 
-  REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0);
+  if (by_name) {
+    REQUIRE(system.brokerctl({"revoke", "--part", part, "--worker", "w1", "--wait"}) == 0);
+    CHECK(system.brokerctl({"revoke", "--part", part + ".x"}) == exit_code(Errc::UnknownLease));
+  } else {
+    REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0);
+  }
 
   REQUIRE(system.becomes_fenced(lease));
   CHECK(ann->finish() == 0);
@@ -105,12 +111,12 @@ void take_back(System& system, const std::string& part) {
 
 TEST_CASE("one tensor taken back mid-decode comes back alone; every text is unchanged") {
   System system(scoped("tensor"));
-  take_back(system, "blk.1.ffn_up.weight");
+  take_back(system, "blk.1.ffn_up.weight", false);
 }
 
 TEST_CASE("one layer taken back mid-decode comes back alone; every text is unchanged") {
   System system(scoped("layer"));
-  take_back(system, "blk.1");
+  take_back(system, "blk.1", true);
 }
 
 TEST_CASE("a second worker shares the weights part by part") {

@@ -194,3 +194,29 @@ TEST_CASE("weights: an engine lease has no deadline and another's revocation lea
   CHECK(world.record(other.lease).is(LeaseState::Live));
   CHECK(world.region_state(mine.region) == RegionState::Published);
 }
+
+TEST_CASE("weights: a part is taken back by its name, a layer with all that lies in it") {
+  TwoWorkers world;
+  std::uint64_t inode = 0;
+  const auto open = [&](ConnectionId worker, const std::string& part) {
+    wire::WeightsOpen message = weights(++inode, kMiB);
+    message.part = part;
+    return world.answer<wire::WeightsOpened>(world.call(worker, message)).lease;
+  };
+  const LeaseId up = open(kFirst, "blk.1.ffn_up.weight");
+  const LeaseId down = open(kFirst, "blk.1.ffn_down.weight");
+  const LeaseId tenth = open(kFirst, "blk.10.ffn_up.weight");
+  const LeaseId elsewhere = open(kSecond, "blk.1.ffn_up.weight");
+  const auto revoke = [&](const std::string& part, std::optional<std::string> worker = {}) {
+    return world.call(kOperator, wire::LeaseRevoke{.part = part, .worker = std::move(worker)});
+  };
+
+  const CallId one = revoke("blk.1.ffn_up.weight", "w0");
+  CHECK(world.answer<wire::LeasesTouched>(one).leases == std::vector{up});
+  const CallId layer = revoke("blk.1");
+  CHECK(world.answer<wire::LeasesTouched>(layer).leases == std::vector{down, elsewhere});
+
+  CHECK(world.record(tenth).is(LeaseState::Live));
+  CHECK(world.refusal(revoke("blk.1")) == Errc::UnknownLease);  // they are over
+  CHECK(world.answer<wire::LeasesTouched>(revoke("blk")).leases == std::vector{tenth});
+}

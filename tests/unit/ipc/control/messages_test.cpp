@@ -125,6 +125,12 @@ TEST_CASE("messages: a revoke and a drain take one target, a generate one prompt
     neither.erase("tenant");
     check_refused(sample_named(name).again(neither), "lease");
   }
+  json both_kinds = sample_named("LeaseRevoke of a part").json();
+  both_kinds["tenant"] = "acme";
+  check_refused(sample_named("LeaseRevoke").again(both_kinds), "part");
+  json narrowed = sample_named("LeaseRevoke").json();
+  narrowed["worker"] = "w0";
+  check_refused(sample_named("LeaseRevoke").again(narrowed), "worker");
   json both = sample_named("Generate").json();
   both["prompt_tokens"] = {1, 2};
   check_refused(sample_named("Generate").again(both), "prompt");

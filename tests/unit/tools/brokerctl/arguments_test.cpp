@@ -49,6 +49,20 @@ TEST_CASE("brokerctl arguments: a deed without a request id gets a fresh one") {
   CHECK(first.message.request_id != second.message.request_id);
 }
 
+TEST_CASE("brokerctl arguments: a revocation aims at a part of the weights, on one worker or all") {
+  const auto everywhere = std::get<Revoke>(parsed({"revoke", "--part", "blk.1"}).verb);
+  const auto there = std::get<Revoke>(parsed({"revoke", "--part", "blk.1", "--worker", "w0"}).verb);
+
+  CHECK(everywhere.message.part == "blk.1");
+  CHECK_FALSE(everywhere.message.worker);
+  CHECK_FALSE(everywhere.message.lease);
+  CHECK(there.message.worker == "w0");
+  CHECK(exit_code_of({"revoke", "1.1", "--part", "blk.1"}) == 2);
+  CHECK(exit_code_of({"revoke", "--tenant", "A", "--part", "blk.1"}) == 2);
+  CHECK(exit_code_of({"revoke", "1.1", "--worker", "w0"}) == 2);
+  CHECK(exit_code_of({"revoke", "--part", "two\nlines"}) == 2);
+}
+
 TEST_CASE("brokerctl arguments: an option may stand before or after the verb") {
   CHECK(parsed({"-o", "json", "status"}).output == Output::Json);
   CHECK(parsed({"status", "-o", "json"}).output == Output::Json);
