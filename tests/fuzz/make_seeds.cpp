@@ -133,6 +133,18 @@ void write_grammars() {
   seed("literals", 1, R"({"enum":["a",1,{"k":[null,true]}],"$defs":{"x":{"maxLength":4}}})");
 }
 
+/// One byte says which tokenizer, and whether names are tokens; then the text.
+void write_texts() {
+  const char* const texts[] = {"ab cab \u00e9 \u4f60\u597d 12345's <u>n<e>\n\n  x",
+                               "\xff\xe2\x96 \u2581a"};
+  for (int kind = 0; kind < 7; ++kind) {
+    for (int i = 0; i < 2; ++i) {
+      write_seed("tokenizer_fuzz", std::to_string(kind) + (i == 0 ? "-text" : "-bytes"),
+                 static_cast<char>(2 * kind + i) + std::string(texts[i]));
+    }
+  }
+}
+
 TEST_CASE("seeds of the fuzz targets", "[.][seeds]") {
   write_lines();
   write_models();
@@ -140,4 +152,5 @@ TEST_CASE("seeds of the fuzz targets", "[.][seeds]") {
   write_record();
   write_chats();
   write_grammars();
+  write_texts();
 }

@@ -1,0 +1,85 @@
+// Whatever a tenant sends as a prompt, by each kind of tokenizer. Input: one byte that says which
+// one and whether names of control tokens are those tokens; then the text.
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "common/utf8.hpp"
+#include "tests/fuzz/memory_file.hpp"
+#include "tests/unit/worker/tokenizer/byte_vocabulary.hpp"
+#include "worker/tokenizer/stream_decoder.hpp"
+
+using namespace leasehold;
+using namespace leasehold::testing;
+
+namespace {
+
+struct Kind {
+  Tokenizer tokenizer;
+  bool gives_bytes_back;  ///< SentencePiece makes spaces of U+2581.
+};
+
+Kind kind_of(const GgufBuilder& builder, bool gives_bytes_back) {
+  const std::string bytes = builder.bytes();
+  const UniqueFd fd =
+      fuzz::memory_file({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, 0);
+  return {Tokenizer::from_metadata(GgufFile::open(fuzz::path_of(fd)).value()).value(),
+          gives_bytes_back};
+}
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = [] {
+    std::vector<Kind> made;
+    GgufBuilder sentencepiece;
+    add_tokenizer(sentencepiece);
+    made.push_back(kind_of(sentencepiece, false));
+    for (const char* pre : {"gpt-2", "llama-bpe", "qwen2", "tekken", "deepseek-v3", "gpt-4o"}) {
+      made.push_back(kind_of(
+          byte_vocabulary({{"c", "a"}, {" ", "a"}, {"a", "b"}, {" a", "b"}, {"1", "2"}},
+                          {{"<e>", kControl}, {"<u>", kUserDefined}, {"<un>", kUserDefined}}, pre),
+          true));
+    }
+    return made;
+  }();
+  return all;
+}
+
+/// As a stream's reader gets it, token by token.
+std::string streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& tokens) {
+  StreamDecoder decoder(tokenizer);
+  std::string text;
+  for (const TokenId token : tokens) {
+    const std::string part = decoder.push(token);
+    fuzz::check(is_utf8(part));
+    text += part;
+  }
+  return text + decoder.finish();
+}
+
+void check_text(const Kind& kind, const std::vector<TokenId>& tokens, std::string_view text) {
+  std::string pieces;
+  for (const TokenId token : tokens) {
+    fuzz::check(kind.tokenizer.contains(token));
+    pieces += kind.tokenizer.piece(token);
+  }
+  const std::string seen = streamed(kind.tokenizer, tokens);
+  if (!kind.gives_bytes_back) return;
+  fuzz::check(pieces == text);
+  fuzz::check(!is_utf8(text) || seen == text);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const Kind& kind = kinds()[data[0] / 2 % kinds().size()];
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const auto special = data[0] % 2 == 0 ? SpecialTokens::AsText : SpecialTokens::AsTokens;
+  const auto tokens = kind.tokenizer.encode(text, special);
+  fuzz::check(tokens || tokens.error().code == Errc::BadRequest ||
+              tokens.error().code == Errc::PromptTooLong);
+  if (!tokens) return 0;
+  // The names of control tokens that are tokens stand for no text.
+  if (special == SpecialTokens::AsText) check_text(kind, *tokens, text);
+  (void)streamed(kind.tokenizer, *tokens);
+  return 0;
+}
