@@ -17,7 +17,7 @@ class Names {
   Names& operator=(const Names&) = delete;
   ~Names() {
     for (char** name = list_; name != nullptr && *name != nullptr; ++name) std::free(*name);
-    std::free(list_);
+    std::free(static_cast<void*>(list_));
   }
   char*** slot() { return &list_; }
   std::string at(int i) const { return list_[i]; }

@@ -50,8 +50,10 @@ void LeaseIndex::erase(LeaseId lease) {
   if (found == entries_.end()) return;
   const Entry& entry = found->second;
   if (ByTime* place = place_of(entry)) place->erase({entry.time, lease});
-  const auto charged = charged_.find(entry.tenant);
-  if (charged != charged_.end() && (charged->second -= entry.charged) == 0) charged_.erase(charged);
+  if (const auto charged = charged_.find(entry.tenant); charged != charged_.end()) {
+    charged->second -= entry.charged;
+    if (charged->second == 0) charged_.erase(charged);
+  }
   const auto worker = workers_.find(entry.worker);
   worker->second.open.erase(lease);
   worker->second.asked.erase({entry.asked, lease});

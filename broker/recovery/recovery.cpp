@@ -55,8 +55,8 @@ void judge_workers(Decision& decision, const Facts& facts) {
     if (!worker.line_lost) worker.reattach_until = facts.now + facts.reattach_grace;
     if (facts.table) continue;
     // It sees the words of a table that nobody writes any more, and obeys the deadlines there.
-    decision.state.leases.for_each_open([&worker, id = id](const LeaseRecord& record) {
-      if (record.worker() != id || !record.is(LeaseState::Live)) return;
+    decision.state.leases.for_each_open([&worker](const LeaseRecord& record) {
+      if (record.worker() != worker.id || !record.is(LeaseState::Live)) return;
       worker.patience_from = std::max(worker.patience_from, record.deadline);
     });
   }

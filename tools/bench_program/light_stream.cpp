@@ -41,8 +41,7 @@ Result<std::shared_ptr<LightStream>> LightStream::open(boost::asio::io_context& 
   boost::system::error_code failed;
   boost::asio::write(socket, boost::asio::buffer(call.dump() + "\n"), failed);
   if (failed) return fail(Errc::ConnectionLost, failed.message());
-  const std::shared_ptr<LightStream> stream(
-      new LightStream(std::move(socket), std::move(handlers)));
+  std::shared_ptr<LightStream> stream(new LightStream(std::move(socket), std::move(handlers)));
   stream->read_more();
   return stream;
 }

@@ -40,7 +40,7 @@ Result<Page> read_page(const Json& reply) {
   page.newest = TRY(number(reply, "newest"));
   for (const Json& item : *items) {
     if (!item.is_object()) return fail(Errc::MalformedMessage, "an event is not an object");
-    TRY(number(item, "sequence"));
+    (void)TRY(number(item, "sequence"));
     page.items.push_back(item);
   }
   return page;

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <cerrno>
+#include <cstdint>
 #include <sstream>
 
 #include "common/process.hpp"
@@ -78,7 +80,7 @@ int steal_descriptor(pid_t broker) {
 int write_into_broker(pid_t broker) {
   char byte = 0;
   const iovec local{&byte, 1};
-  const iovec remote{reinterpret_cast<void*>(kPage), 1};
+  const iovec remote{std::bit_cast<void*>(std::uintptr_t{kPage}), 1};
   const int error = error_of(::process_vm_writev(broker, &local, 1, &remote, 1, 0));
   return error == EFAULT ? 0 : error;  // allowed, had the address been right
 }

@@ -66,7 +66,7 @@ class RawPeer {
   }
 
   std::string code() {
-    const std::string text = line();
+    std::string text = line();
     const auto reply = control::Json::parse(text, nullptr, false);
     if (!reply.is_object() || !reply.contains("error")) return text;
     return reply.at("error").at("data").at("code").get<std::string>();
@@ -211,7 +211,8 @@ TEST_CASE("security: descriptors that nobody asked for end their connection alon
     control::Payload payload;
     payload.fds.emplace_back(::dup(STDIN_FILENO));
     control::Client other = house.broker.connect();
-    CHECK_FALSE(other.call("lease.renew", std::move(payload)).has_value());
+    const auto answer = other.call("lease.renew", std::move(payload));
+    CHECK_FALSE(answer.has_value());
   }
   REQUIRE(bystander.send(call_line("status", "{}")));
   CHECK(bystander.line().find("capacity_bytes") != std::string::npos);
