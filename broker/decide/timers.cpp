@@ -31,9 +31,10 @@ class EarliestDebt {
 };
 
 /// The first of its debts to fall due; nothing while it owes nothing, or while it may still come
-/// back.
+/// back. Who has exited owes nothing: a debt nobody can pay would be due for ever.
 std::optional<Debt> debt_of(const State& state, const Worker& worker) {
-  if (worker.killed || worker.reattach_until != TimePoint{}) return std::nullopt;
+  if (worker.state == WorkerState::Gone || worker.killed) return std::nullopt;
+  if (worker.reattach_until != TimePoint{}) return std::nullopt;
   const LeaseIndex::OfWorker& held = state.leases.index().of(worker.id);
   EarliestDebt debts;
   const auto owed = [&](std::string_view what, const LeaseIndex::ByTime& since, Duration allowed) {
@@ -68,8 +69,7 @@ void expire(Decision& decision) {
 void climb_ladder(Decision& decision) {
   for (const auto& [id, each] : decision.state.workers.all()) {
     const std::optional<Debt> debt = debt_of(decision.state, each);
-    const bool overdue = debt && debt->until <= decision.now;
-    if (!overdue || each.state == WorkerState::Gone) continue;
+    if (!debt || debt->until > decision.now) continue;
     kill_worker(decision, *decision.state.workers.find(id), debt->owes, debt->allowed);
   }
 }

@@ -163,3 +163,16 @@ TEST_CASE("signs of life: a worker that comes back and delivers nothing more is 
   CHECK(world.kills() == 1);
   CHECK(world.overdue().back().owes == "delivery");
 }
+
+TEST_CASE(
+    "signs of life: a worker that exits on its way back owes no delivery, and no timer runs") {
+  Watched world;
+  world.acquired("a", 16);
+  world.restart();
+  world.call(kReturnSocket, wire::WorkerAttach{.worker = "w0", .resume = world.worker});
+
+  world.post(WorkerExited{exit_of(world.worker)});
+
+  world.pass(20s);
+  CHECK_FALSE(next_deadline(world.state));
+}
