@@ -130,6 +130,7 @@ void settle_clearing(Decision& decision, const ExtentsVerified::Entry& verified)
   }
   const Clearing clearing = *quarantine.clearing;
   extents.move(verified.extent, ExtentState::Scrubbing);
+  record_extent(decision, verified.extent, nullptr);
   extents.move(verified.extent, ExtentState::Free);
   record_extent(decision, verified.extent, nullptr);
   grant(decision, object, clearing, extents.extent_size_bytes());

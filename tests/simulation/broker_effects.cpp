@@ -196,6 +196,15 @@ void Broker::perform(const effect::SendUnmap& effect) {
                        [worker, lease = effect.lease, number] { worker->on_unmap(lease, number); });
 }
 
+/// No answer is waited for: what does not come is silence.
+void Broker::perform(const effect::SendPing& effect) {
+  Connection* const way = way_to(effect.worker);
+  if (way == nullptr) return;
+  auto* worker = dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
+  around_.machine.send(*way, Connection::kClient,
+                       [worker, id = effect.worker] { worker->on_ping(id); });
+}
+
 void Broker::perform(const effect::SendReclaim& effect) {
   Fiber::pause();
   Connection* const way = way_to(effect.worker);
@@ -227,7 +236,7 @@ void Broker::perform(const effect::VerifyExtents& effect) {
   Fiber::pause();
   ExtentsVerified verified;
   for (const ExtentId extent : effect.extents) {
-    verified.entries.push_back({extent, around_.judge.verified(extent)});
+    verified.entries.push_back({extent, around_.judge.verified(extent, effect.close_anyway)});
   }
   receive(std::move(verified));
 }

@@ -43,7 +43,6 @@ std::optional<std::string> why_impossible(const Transition& transition, FaultCol
   if (transition == of(Draining, Retained) || transition == of(Retained, Scrubbing)) {
     return "nothing is kept for adoption yet";
   }
-  if (transition == of(Quarantined, Scrubbing)) return "only an operator clears it, by hand";
   if (!is_reached(column.site)) return "no code of that kind is simulated";
   return std::nullopt;
 }

@@ -251,12 +251,11 @@ void Judge::punched(ExtentId extent) {
   found->second.allocated = found->second.soiled;
 }
 
-std::uint64_t Judge::verified(ExtentId extent) {
+std::uint64_t Judge::verified(ExtentId extent, bool close_anyway) {
   const auto found = objects_.find(extent);
   if (found == objects_.end() || !found->second.open) return 0;  // never made, or not delivered
-  if (found->second.allocated) return 4096;
-  found->second.open = false;
-  return 0;
+  found->second.open = found->second.allocated && !close_anyway;
+  return found->second.allocated ? 4096 : 0;
 }
 
 void Judge::freed(ExtentId extent) {

@@ -92,8 +92,8 @@ class Judge {
   // Memory objects, as the broker makes, punches and closes them.
   void object_made(ExtentId extent, LeaseId lease);
   void punched(ExtentId extent);
-  /// What the broker reads; closes the object when that is zero.
-  std::uint64_t verified(ExtentId extent);
+  /// What the broker reads; closes the object when that is zero, or it wants to anyway.
+  std::uint64_t verified(ExtentId extent, bool close_anyway);
   void freed(ExtentId extent);
 
   // Requests.

@@ -15,7 +15,8 @@ BrokerConfig config() {
   return {.slot_count = 5,
           .capacity_bytes = kExtents * kExtentBytes,
           .weights_capacity_bytes = 8ull << 20,
-          .fence_patience = std::chrono::seconds(2)};
+          .fence_patience = std::chrono::seconds(2),
+          .worker_patience = std::chrono::seconds(6)};
 }
 
 constexpr Duration kCallPatience = std::chrono::seconds(10);

@@ -119,7 +119,7 @@ class Broker : public Process {
   void perform(const effect::ForgetWorker& effect);
   void perform(const effect::SendGrant& effect);
   void perform(const effect::SendUnmap& effect);
-  void perform(const effect::SendPing&) {}  // liveness is no part of the model
+  void perform(const effect::SendPing& effect);
   void perform(const effect::SendReclaim& effect);
   void perform(const effect::BeginQuietWatch& effect);
   void perform(const effect::PunchExtents& effect);

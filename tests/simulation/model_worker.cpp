@@ -128,6 +128,11 @@ void Worker::reply(std::uint64_t number, Event event) {
       [broker = broker_, number, event = std::move(event)] { broker->answered(number, event); });
 }
 
+void Worker::on_ping(AttachmentId called) {
+  around_.machine.send(*link_, Connection::kServer,
+                       [broker = broker_, called] { broker->receive(PingAnswered{called}); });
+}
+
 void Worker::map(LeaseId lease, const std::vector<ExtentId>& extents) {
   Held& held = held_[lease];
   for (const ExtentId extent : extents) {

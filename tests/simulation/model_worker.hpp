@@ -26,6 +26,7 @@ class Worker final : public Process, private RefusalListener {
   // What the broker asks, on its connection.
   void on_grant(const wire::LeaseGrant& grant, std::uint64_t number);
   void on_unmap(LeaseId lease, std::uint64_t number);
+  void on_ping(AttachmentId called);
   void on_reclaim(const effect::SendReclaim& asked, std::uint64_t number);
 
   // What a holder asks, on a stream of its own.

@@ -8,8 +8,8 @@ namespace leasehold::simulation {
 namespace {
 
 constexpr int kSteps = 130;
-constexpr int kCalm = 150;  // a worker that serves never ends by itself
-constexpr int kSettleRounds = 20;
+constexpr int kCalm = 150;             // a worker that serves never ends by itself
+constexpr int kSettleRounds = 40;      // workers are looked at while others unmap
 constexpr int kStepsAfterFault = 280;  // what it leads to takes its time
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
 constexpr std::string_view kTenantNames[] = {"a", "b", "c"};
@@ -108,6 +108,7 @@ void World::run() {
     if (struck && left == kStepsAfterFault / 2) recover();
   }
   settle();
+  leave_no_fence();
   judge_.at_rest();
   const Fault& fault = *machine_.fault;
   if (fault.struck != nullptr) around_.coverage.struck({fault.site, fault.strike});
@@ -164,10 +165,12 @@ LeaseId World::any_lease() {
 bool World::run_operator() {
   if (!broker().is_running() || broker().is_busy()) return false;
   const TenantId tenant{std::string(kTenantNames[machine_.pick(kTenants)])};
-  switch (machine_.pick(8)) {
+  switch (machine_.pick(9)) {
     case 0:
       broker().call(wire::LeaseRevoke{.tenant = tenant});
       return true;
+    case 4:
+      return clear_fences();
     case 1:
       broker().call(wire::TenantAdmit{.tenant = tenant, .max_blocks = 8 + machine_.pick(40)});
       return true;
@@ -179,6 +182,30 @@ bool World::run_operator() {
       broker().call(wire::LeaseRevoke{.lease = any_lease()});
       return true;
   }
+}
+
+bool World::clear_fences() {
+  bool any = false;
+  for (const auto& [id, extent] : broker().state.extents.records()) {
+    if (extent.state != ExtentState::Quarantined) continue;
+    broker().call(wire::FenceClear{.extent = id, .reason = "looked at"});
+    any = true;
+  }
+  for (const auto& [id, region] : broker().state.weights.regions()) {
+    if (region.state != RegionState::Quarantined) continue;
+    broker().call(wire::FenceClear{.region = id, .reason = "looked at"});
+    any = true;
+  }
+  return any;
+}
+
+/// Does what StillWritable advises: ends the workers, then clears again.
+void World::leave_no_fence() {
+  if (!clear_fences()) return;
+  settle();
+  for (Worker* worker : workers_) worker->kill_pending = !worker->is_dead();
+  settle();
+  if (clear_fences()) settle();
 }
 
 bool World::pass_time() {

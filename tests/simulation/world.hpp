@@ -28,6 +28,9 @@ class World {
   bool is_anybody_away() const;
   Broker& broker() const { return *estate_.broker; }
   void settle();
+  /// An operator looks at all quarantined memory; false when there is none.
+  bool clear_fences();
+  void leave_no_fence();
   /// Whatever can happen without time passing happens, for so many rounds at most.
   void calm_down(int most);
 
