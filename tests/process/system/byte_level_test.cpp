@@ -1,0 +1,94 @@
+/// A model with byte-level tokens, from prompt to text: characters come whole, though most of them
+/// are spread over several tokens.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/made_model.hpp"
+#include "tests/support/system.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+/// A system whose worker has the family's model, and which knows how to force a text.
+class ByteLevelSystem : public System {
+ public:
+  explicit ByteLevelSystem(const char* slow_motion_us = "0")
+      : System({.worker_arguments = {"--slow-motion-us", slow_motion_us},
+                .start_worker = false,
+                .model_name = "byte-level.gguf"}) {
+    const MadeModel made(family_named("qwen2"));
+    std::filesystem::copy_file(made.path(), directory() / "byte-level.gguf");
+    start_worker("w1");
+    REQUIRE(eventually([this] { return worker_is_ready(); }));
+    admit("ann");
+  }
+
+  /// A request that can only be answered with `text`.
+  TenantSpec forced(const std::string& text) const {
+    const std::string path = directory() / "text.gbnf";
+    std::ofstream(path) << "root ::= \"" << text << "\"\n";
+    return {.tenant = "ann",
+            .prompt = "Zoë: ",
+            .max_tokens = 200,
+            .ignore_eos = false,
+            .more = {"--grammar", path}};
+  }
+};
+
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  while (times-- > 0) all += text;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("byte-level: a text comes in whole characters, however many tokens each of them takes") {
+  ByteLevelSystem system;
+  const std::string text = "Größe, 日本語 été 🦊!";
+  const auto tenant = system.start_tenant(system.forced(text));
+  CHECK(tenant->finish() == 0);
+  INFO(tenant->record().failed.value_or("did not fail"));
+  CHECK(tenant->record().text == text);
+  CHECK(tenant->record().completed == "EndOfSequence");
+  // Tokens are what is told, bytes what they are made of: 3 times 3, 1 times 4 …
+  CHECK(tenant->record().tokens.size() > 20);
+}
+
+TEST_CASE("byte-level: a text that is interrupted within characters goes on within them") {
+  ByteLevelSystem system("1000");
+  const std::string text = repeated("🦊", 40);  // four tokens each
+  TenantSpec asked = system.forced(text);
+  asked.rebind = true;
+  const auto tenant = system.start_tenant(asked);
+  for (const std::size_t after : {9u, 26u, 55u}) {
+    // On a machine that is slow enough the text may be over before it is taken back so often.
+    if (!tenant->read_tokens(after) || tenant->record().tokens.size() == 160) break;
+    REQUIRE(system.brokerctl({"revoke", "--tenant", "ann"}) == 0);
+    if (!tenant->read_until([&](const auto& record) {
+          return record.leases.size() > record.revocations.size() && !record.revocations.empty() &&
+                 record.revocations.back().after_tokens >= after;
+        }))
+      break;
+  }
+  CHECK(tenant->finish() == 0);
+  INFO(tenant->record().failed.value_or("did not fail"));
+  CHECK(tenant->record().text == text);
+  CHECK(tenant->record().tokens.size() == 160);
+  CHECK(tenant->record().revocations.size() >= 1);
+}
+
+TEST_CASE("byte-level: bytes that make no character are U+FFFD, and the text is the same again") {
+  ByteLevelSystem system;
+  const TenantSpec asked{.tenant = "ann", .prompt = "baba été", .max_tokens = 100};
+  const auto tenant = system.start_tenant(asked);
+  CHECK(tenant->finish() == 0);
+  INFO(tenant->record().failed.value_or("did not fail"));
+  CHECK(tenant->record().tokens.size() == 100);
+  // Random weights say random bytes.
+  CHECK(tenant->record().text.find("\uFFFD") != std::string::npos);
+  CHECK(system.undisturbed(asked) == tenant->record().tokens);
+}
+
+}  // namespace leasehold::testing

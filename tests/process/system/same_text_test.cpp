@@ -1,0 +1,42 @@
+/// One text, whatever the worker computes with.
+#include <catch2/catch.hpp>
+
+#include "kernels/cpu/row_kernels.hpp"
+#include "tests/support/system.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+const TenantSpec kAsked{
+    .tenant = "ann", .max_tokens = 60, .more = {"--temperature", "0.9", "--seed", "5"}};
+
+/// What a worker started with these arguments writes.
+std::vector<std::int32_t> tokens_by(std::vector<std::string> arguments) {
+  System system({.worker_arguments = std::move(arguments)});
+  system.admit("ann");
+  return system.undisturbed(kAsked);
+}
+
+}  // namespace
+
+TEST_CASE("same text: by plain loops, and by every SIMD path with any number of threads") {
+  const auto reference = tokens_by({"--backend", "reference"});
+  REQUIRE(reference.size() == kAsked.max_tokens);
+  const std::pair<SimdPath, const char*> ways[] = {
+      {SimdPath::Scalar, "2"}, {SimdPath::Avx2, "1"}, {SimdPath::Avx512, "3"}};
+  for (const auto& [path, threads] : ways) {
+    if (!cpu_has(path)) continue;
+    INFO(name(path));
+    CHECK(tokens_by({"--simd", std::string(name(path)), "--threads", threads}) == reference);
+  }
+}
+
+TEST_CASE("same text: a worker computes by the path it was told to, and says so") {
+  for (const SimdPath path : kSimdPaths) {
+    if (!cpu_has(path)) continue;
+    System system({.worker_arguments = {"--simd", std::string(name(path))}});
+    CHECK(system.worker_log().find("backend=cpu-" + std::string(name(path))) != std::string::npos);
+  }
+}
+
+}  // namespace leasehold::testing
