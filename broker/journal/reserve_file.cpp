@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "broker/journal/state_file.hpp"
@@ -12,13 +14,18 @@ namespace leasehold::journal {
 namespace {
 
 constexpr std::uint64_t kStepBytes = 1u << 20;
+constexpr std::int64_t kBytesPerBlock = 512;  // of st_blocks, see stat(3type)
 
 }  // namespace
 
 Result<ReserveFile> ReserveFile::open(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return state_file_error(path, errno);
-  return ReserveFile(std::move(fd), 0);
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return fail_errno(Errc::SystemError, path, errno);
+  // What was copied from elsewhere may be all holes.
+  const bool backed = status.st_blocks * kBytesPerBlock >= status.st_size;
+  return ReserveFile(std::move(fd), backed ? static_cast<std::uint64_t>(status.st_size) : 0);
 }
 
 Result<void> ReserveFile::hold(std::uint64_t size_bytes) {
@@ -36,9 +43,10 @@ Result<void> ReserveFile::hold(std::uint64_t size_bytes) {
   return {};
 }
 
-void ReserveFile::give_up() {
-  (void)!::ftruncate(fd_.get(), 0);  // a failure shows in the write that follows
-  size_bytes_ = 0;
+void ReserveFile::give_up(std::uint64_t size_bytes) {
+  size_bytes_ -= std::min(size_bytes, size_bytes_);
+  (void)!::ftruncate(fd_.get(),
+                     static_cast<off_t>(size_bytes_));  // shows in the write that follows
 }
 
 }  // namespace leasehold::journal

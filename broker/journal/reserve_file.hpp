@@ -13,15 +13,15 @@ namespace leasehold::journal {
 
 class ReserveFile {
  public:
-  /// Errors: those of state_file_error.
+  /// With what a broker before this one has left of it. Errors: those of state_file_error.
   static Result<ReserveFile> open(const std::string& path);
 
   /// Grows the file to at least this size, in steps, so that this is nearly always free of charge.
   /// Errors: DiskFull; the file keeps the size it had.
   Result<void> hold(std::uint64_t size_bytes);
 
-  /// Gives all of it back to the file system.
-  void give_up();
+  /// Gives so much of it back to the file system, or all there is.
+  void give_up(std::uint64_t size_bytes);
 
   std::uint64_t size_bytes() const { return size_bytes_; }
 

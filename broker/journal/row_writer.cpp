@@ -102,4 +102,8 @@ Result<void> RowWriter::put(const ShapeRow& row) {
   return to_.meta.run("extent_size_bytes", row.extent_size_bytes);
 }
 
+Result<void> RowWriter::put(const BootRow& row) {
+  return to_.meta.run("boot_id", row.boot_id);
+}
+
 }  // namespace leasehold::journal

@@ -102,6 +102,7 @@ struct RegionRow {
 };
 
 /// No number above these was ever used; each is raised, durably, before the first one beyond it is.
+/// They are written twice: here, and in a file that stays when the journal is moved away.
 struct Reserved {
   std::uint64_t generations = 0;
   std::uint64_t attachments = 0;
@@ -126,6 +127,11 @@ struct AuditRow {
   bool done = true;    ///< False: it was refused.
 };
 
+/// The start of the machine that the rows belong to.
+struct BootRow {
+  std::string boot_id;
+};
+
 struct WorkerGone {
   AttachmentId id;
 };
@@ -140,7 +146,7 @@ struct RegionGone {
 };
 
 using Row = std::variant<TenantRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, Reserved, ShapeRow,
-                         AuditRow, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
+                         AuditRow, BootRow, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
 
 /// Everything a journal holds: what a broker starts from.
 struct Image {

@@ -1,6 +1,9 @@
 #include "broker/journal/sqlite_journal.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
 
 #include "broker/journal/schema.hpp"
 
@@ -14,6 +17,8 @@ constexpr std::uint64_t kLongestLogPages = 16 * kCheckpointPages;
 constexpr std::uint64_t kPageBytes = 4096;
 /// A fence alone rewrites a page of leases, and its log entry is no longer than two of them.
 constexpr std::uint64_t kBytesPerFence = 2 * kPageBytes;
+/// For what goes with them: pages above theirs, rows of workers and extents.
+constexpr std::uint64_t kSpareBytes = 16 * kPageBytes;
 
 constexpr const char* kPragmas =
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;";
@@ -27,10 +32,27 @@ Result<void> check_integrity(Database& database) {
               "the journal is damaged (" + verdict + "); move it away to start without it");
 }
 
+/// SQLite would throw the log of an empty file away, and with it nearly all that was written.
+Result<void> check_log_has_its_file(const std::string& path) {
+  std::error_code missing;
+  const auto size_bytes = std::filesystem::file_size(path, missing);
+  if (!missing && size_bytes != 0) return {};
+  const std::string log = path + "-wal";
+  const auto log_bytes = std::filesystem::file_size(log, missing);
+  if (missing || log_bytes == 0) return {};
+  return fail(
+      Errc::FileCorrupt,
+      fmt::format(
+          "{} is empty or missing, but its log of {} bytes is there; put the file back, or move "
+          "{} away, too, to start without them",
+          path, log_bytes, log));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& state_dir) {
   const std::string path = state_dir + "/journal.db";
+  TRY(check_log_has_its_file(path));
   Database database = TRY(Database::open(path));
   TRY(database.execute(kPragmas));
   TRY(check_integrity(database));
@@ -42,6 +64,7 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   Statement sync_normal = TRY(database.prepare("PRAGMA synchronous=NORMAL"));
   RowWriter writer = TRY(RowWriter::create(database));
   ReserveFile reserve = TRY(ReserveFile::open(state_dir + "/journal.reserve"));
+  NumbersFile numbers = TRY(NumbersFile::open(state_dir + "/numbers.used"));
   auto checkpointer = TRY(Checkpointer::start(path));
   return std::unique_ptr<SqliteJournal>(
       new SqliteJournal({.database = std::move(database),
@@ -52,30 +75,59 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
                                         .sync_full = std::move(sync_full),
                                         .sync_normal = std::move(sync_normal)},
                          .reserve = std::move(reserve),
+                         .numbers = std::move(numbers),
                          .checkpointer = std::move(checkpointer)}));
 }
 
-Result<void> SqliteJournal::adopt(const std::string& boot_id) {
-  TRY(parts_.statements.sync_full.run());
-  Statement put =
-      TRY(parts_.database.prepare("REPLACE INTO meta (name, value) VALUES ('boot_id', ?)"));
-  auto written = put.run(boot_id);
-  TRY(parts_.statements.sync_normal.run());
-  return written;
+Result<Image> SqliteJournal::load() {
+  Image image = TRY(load_image(parts_.database));
+  image.reserved = marks_ = higher(image.reserved, parts_.numbers.marks());
+  for (const auto& [id, row] : image.leases) {
+    if (row.state != LeaseState::Fenced) not_fenced_.insert(id);
+  }
+  (void)parts_.reserve.hold(reserve_wanted());  // else what a broker before this one has left
+  return image;
 }
 
 Result<void> SqliteJournal::write(const Batch& batch) {
   count_leases(batch);
   Result<void> written;
   if (batch.grants) written = parts_.reserve.hold(reserve_wanted());
+  if (written) written = raise_marks(batch);
   if (written) written = commit(batch);
   const bool full = !written && written.error().code == Errc::DiskFull;
-  if (full && !batch.grants && parts_.reserve.size_bytes() != 0) {
-    parts_.reserve.give_up();
-    written = commit(batch);
-  }
+  if (full && takes_back(batch)) written = commit_on_reserve(batch);
   if (!written) keep_waiting(batch);
   return written;
+}
+
+/// Only a grant needs them: no token is signed without one, and a fence must not wait for room.
+Result<void> SqliteJournal::raise_marks(const Batch& batch) {
+  for (const Row& row : batch.rows) {
+    if (const auto* reserved = std::get_if<Reserved>(&row)) marks_ = *reserved;
+  }
+  if (marks_ == parts_.numbers.marks()) return {};
+  Result<void> raised = parts_.numbers.raise(marks_);
+  return batch.grants ? raised : Result<void>{};
+}
+
+/// First so much room as these rows take, so that other leases keep theirs; then all there is.
+Result<void> SqliteJournal::commit_on_reserve(const Batch& batch) {
+  parts_.reserve.give_up((waiting_.size() + batch.rows.size()) * kBytesPerFence + kSpareBytes);
+  Result<void> written = commit(batch);
+  if (written || written.error().code != Errc::DiskFull) return written;
+  parts_.reserve.give_up(parts_.reserve.size_bytes());
+  return commit(batch);
+}
+
+bool SqliteJournal::takes_back(const Batch& batch) const {
+  if (batch.grants || parts_.reserve.size_bytes() == 0) return false;
+  const auto takes = [](const Row& row) {
+    const auto* lease = std::get_if<LeaseRow>(&row);
+    return lease != nullptr && lease->state != LeaseState::Live;
+  };
+  return std::ranges::any_of(batch.rows, takes) ||
+         std::ranges::any_of(waiting_, takes, &std::pair<const RowKey, Row>::second);
 }
 
 Result<void> SqliteJournal::commit(const Batch& batch) {
@@ -123,6 +175,7 @@ struct SqliteJournal::KeyOf {
   RowKey operator()(const RegionGone& row) const { return {4, "", row.id.value, 0}; }
   RowKey operator()(const Reserved&) const { return {5, "", 0, 0}; }
   RowKey operator()(const ShapeRow&) const { return {6, "", 0, 0}; }
+  RowKey operator()(const BootRow&) const { return {8, "", 0, 0}; }
   RowKey operator()(const AuditRow& row) const {  // replaces none
     return {7, row.deed + ' ' + row.object, static_cast<std::uint64_t>(row.at_boottime_ns), 0};
   }
@@ -148,7 +201,7 @@ void SqliteJournal::count_leases(const Batch& batch) {
 
 std::uint64_t SqliteJournal::reserve_wanted() const {
   constexpr std::uint64_t kLogBytes = 2 * kCheckpointPages * kPageBytes;
-  return std::min(not_fenced_.size() * kBytesPerFence, kLogBytes) + kPageBytes * 16;
+  return std::min(not_fenced_.size() * kBytesPerFence, kLogBytes) + kSpareBytes;
 }
 
 }  // namespace leasehold::journal

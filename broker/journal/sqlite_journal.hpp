@@ -1,8 +1,8 @@
 /// The journal as a SQLite file in write-ahead mode: `<state_dir>/journal.db`, mode 0600.
 ///
 /// One transaction per batch. NORMAL: it outlives the broker's death, not a power cut; FULL for
-/// batches that must. A reserve file beside it holds room for the fence of every open lease, so
-/// that a full disk stops new grants and nothing else.
+/// batches that must. A reserve file beside it holds room for the fence of every open lease, over a
+/// restart too, and is spent on nothing else: a full disk stops new grants only.
 /// Lifetime: the caller holds the lock of the state directory. Threads: one.
 /// Source: https://sqlite.org/wal.html, https://sqlite.org/pragma.html#pragma_synchronous
 #pragma once
@@ -15,6 +15,7 @@
 #include "broker/journal/checkpointer.hpp"
 #include "broker/journal/journal.hpp"
 #include "broker/journal/load_image.hpp"
+#include "broker/journal/numbers_file.hpp"
 #include "broker/journal/reserve_file.hpp"
 #include "broker/journal/row_writer.hpp"
 
@@ -26,11 +27,9 @@ class SqliteJournal final : public Journal {
   /// Errors: FileCorrupt, DiskFull, SystemError; those of state_file_error.
   static Result<std::unique_ptr<SqliteJournal>> open(const std::string& state_dir);
 
-  /// What was written before this start.
-  Result<Image> load() { return load_image(parts_.database); }
-
-  /// From now on the rows belong to this boot. Durable.
-  Result<void> adopt(const std::string& boot_id);
+  /// What was written before this start; numbers used under a journal that is gone count, too.
+  /// From then on there is room for the fences of its leases, unless the disk is full.
+  Result<Image> load();
 
   Result<void> write(const Batch& batch) override;
 
@@ -51,11 +50,15 @@ class SqliteJournal final : public Journal {
     RowWriter writer;
     Statements statements;
     ReserveFile reserve;
+    NumbersFile numbers;
     std::unique_ptr<Checkpointer> checkpointer;
   };
   explicit SqliteJournal(Parts parts) : parts_(std::move(parts)) {}
 
   Result<void> commit(const Batch& batch);
+  Result<void> commit_on_reserve(const Batch& batch);
+  Result<void> raise_marks(const Batch& batch);
+  bool takes_back(const Batch& batch) const;
   Result<void> write_rows(const Batch& batch);
   void shorten_log();
   void keep_waiting(const Batch& batch);
@@ -70,6 +73,7 @@ class SqliteJournal final : public Journal {
   std::unordered_set<LeaseId> not_fenced_;
   std::map<RowKey, Row> waiting_;
   bool waiting_is_durable_ = false;
+  Reserved marks_;                        ///< As of the newest row; those of the file follow.
   std::uint64_t checkpointed_pages_ = 0;  ///< How long the log was when it was to be moved last.
 };
 

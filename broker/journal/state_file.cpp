@@ -1,10 +1,13 @@
 #include "broker/journal/state_file.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
+
+#include "common/unique_fd.hpp"
 
 namespace leasehold::journal {
 
@@ -40,6 +43,22 @@ std::unexpected<Error> state_file_error(const std::string& path, int error_numbe
     default:
       return fail_errno(Errc::SystemError, path, error_number);
   }
+}
+
+Result<void> write_state_file(const std::string& path, std::string_view text) {
+  const std::string fresh_path = path + ".new";
+  ::unlink(fresh_path.c_str());
+  const UniqueFd fd(::open(fresh_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd) return state_file_error(fresh_path, errno);
+  const ssize_t put = ::write(fd.get(), text.data(), text.size());
+  if (put >= 0 && put != static_cast<ssize_t>(text.size())) return state_file_error(path, ENOSPC);
+  if (put < 0 || ::fsync(fd.get()) != 0 || ::rename(fresh_path.c_str(), path.c_str()) != 0) {
+    return state_file_error(fresh_path, errno);
+  }
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const UniqueFd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory || ::fsync(directory.get()) != 0) return state_file_error(path, errno);
+  return {};
 }
 
 }  // namespace leasehold::journal

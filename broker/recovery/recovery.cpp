@@ -125,6 +125,10 @@ Result<Recovered> recover(const journal::Image& image, const Facts& facts, Broke
     begin_again(decision, facts, restored);
   }
   write_down(decision);
+  if (image.boot_id != facts.boot_id) {  // last: from here on the rows are of this boot
+    decision.add(
+        effect::Journal{.batch = {.rows = {journal::BootRow{facts.boot_id}}, .durable = true}});
+  }
   std::vector<Effect> effects = decision.take_effects();
   return Recovered{.state = std::move(restored.state),
                    .words = std::move(restored.words),

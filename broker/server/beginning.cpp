@@ -27,7 +27,6 @@ Result<Beginning> begin_anew(const BrokerOptions& options) {
   LeaseTable table = TRY(LeaseTable::create(options.slots));
   return Beginning{.lock = {},
                    .journal = std::make_unique<journal::NullJournal>(),
-                   .adopt_journal = [] { return Result<void>{}; },
                    .recovered = {.state = State(config), .words = {}, .effects = {}},
                    .table = std::move(table),
                    .memory = {}};
@@ -93,9 +92,10 @@ void say(const journal::Image& image, const Facts& facts) {
 Result<Beginning> begin_broker(const BrokerOptions& options, KeptDescriptors& kept, TimePoint now) {
   if (options.state_dir.empty()) return begin_anew(options);
   UniqueFd lock = TRY(journal::lock_state_dir(options.state_dir));
-  const TokenKey key = TRY(load_or_create_token_key(options.state_dir));
   auto journal = TRY(journal::SqliteJournal::open(options.state_dir));
   const journal::Image image = TRY(journal->load());
+  const bool no_number_used = image.reserved == journal::Reserved{};
+  const TokenKey key = TRY(load_or_create_token_key(options.state_dir, no_number_used));
   Facts facts{.now = now, .reattach_grace = options.reattach_grace};
   facts.boot_id = TRY(boot_id());
   auto table = take_table(image, facts.boot_id, kept);
@@ -116,10 +116,8 @@ Result<Beginning> begin_broker(const BrokerOptions& options, KeptDescriptors& ke
   }
   const bool was_kept = table.has_value();
   if (!table) table = TRY(LeaseTable::create(recovered.state.config.slot_count));
-  auto adopt = [raw = journal.get(), boot = facts.boot_id] { return raw->adopt(boot); };
   return Beginning{.lock = std::move(lock),
                    .journal = std::move(journal),
-                   .adopt_journal = std::move(adopt),
                    .recovered = std::move(recovered),
                    .table = *std::move(table),
                    .table_kept = was_kept,

@@ -2,7 +2,6 @@
 /// of the processes it knew.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,8 +18,6 @@ namespace leasehold {
 struct Beginning {
   UniqueFd lock;  ///< Of the state directory, while the broker lives.
   std::unique_ptr<journal::Journal> journal;
-  /// Tells the journal that its rows are of this boot; once they are.
-  std::function<Result<void>()> adopt_journal;
   Recovered recovered;
   LeaseTable table;
   bool table_kept = false;

@@ -123,7 +123,6 @@ Result<void> Server::start(KeptDescriptors kept) {
     table_.restore(word.lease, word.state, word.reason);
   }
   loop_.begin(beginning_.recovered.effects);
-  TRY(beginning_.adopt_journal());
   watch_earlier_holders();
   signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
     if (!error) stop(signal_number);

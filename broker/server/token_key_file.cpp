@@ -13,7 +13,6 @@
 namespace leasehold {
 namespace {
 
-constexpr mode_t kOwnerOnly = 0600;
 constexpr mode_t kAnybodyElse = 0077;
 constexpr std::size_t kHexDigits = 2 * sizeof(TokenKey);
 
@@ -33,27 +32,21 @@ Result<TokenKey> read_key(const UniqueFd& fd, const std::string& path) {
   return key;
 }
 
-/// Written beside and moved into place, so that a crash leaves no half of a key.
 Result<TokenKey> create_key(const std::string& path) {
-  const std::string fresh_path = path + ".new";
-  ::unlink(fresh_path.c_str());
-  UniqueFd fd(::open(fresh_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerOnly));
-  if (!fd) return journal::state_file_error(fresh_path, errno);
   const TokenKey key = random_token_key();
-  const std::string text = to_hex(key);
-  const bool written =
-      ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      ::fsync(fd.get()) == 0 && ::rename(fresh_path.c_str(), path.c_str()) == 0;
-  if (!written) return journal::state_file_error(fresh_path, errno);
+  TRY(journal::write_state_file(path, to_hex(key)));
   return key;
 }
 
 }  // namespace
 
-Result<TokenKey> load_or_create_token_key(const std::string& state_dir) {
+Result<TokenKey> load_or_create_token_key(const std::string& state_dir, bool unused) {
   const std::string path = state_dir + "/token.key";
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (fd) return read_key(fd, path);
+  if (fd) {
+    const TokenKey key = TRY(read_key(fd, path));
+    return unused ? create_key(path) : key;
+  }
   if (errno != ENOENT) return journal::state_file_error(path, errno);
   return create_key(path);
 }

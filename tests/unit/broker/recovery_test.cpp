@@ -379,3 +379,17 @@ TEST_CASE(
   CHECK(still[0].since_boottime_ns == fences[0].since_boottime_ns);
   CHECK(still[0].why == fences[0].why);
 }
+
+TEST_CASE("recovery: the boot is written down when it is another one, and last") {
+  journal::Image image;
+  image.boot_id = "boot-1";
+  const auto boot_of = [&](const std::string& boot) -> std::string {
+    const auto effects = recover(image, {.boot_id = boot}, small_config()).value().effects;
+    if (effects.empty()) return "";
+    const auto& batch = std::get<effect::Journal>(effects.back()).batch;
+    CHECK(batch.durable);
+    return std::get<journal::BootRow>(batch.rows.at(0)).boot_id;
+  };
+  CHECK(boot_of("boot-1").empty());  // nothing to write: a full disk stops no such start
+  CHECK(boot_of("boot-2") == "boot-2");
+}

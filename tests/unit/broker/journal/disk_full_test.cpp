@@ -80,3 +80,67 @@ TEST_CASE("journal: what could not be written is written once there is room, new
   CHECK(image.leases.contains({7, 3}));
   CHECK(world.journal->reserve_bytes() != 0);
 }
+
+TEST_CASE("journal: on a full disk only what takes a lease back is written on the reserve") {
+  GrantedLeases world;
+  const std::uint64_t held = world.journal->reserve_bytes();
+  const FileSizeLimit limit(world.log_bytes());
+
+  const TenantRow tenant{{.tenant = {"b"}}};
+  CHECK(world.journal->write({.rows = {tenant}}).error().code == Errc::DiskFull);
+  CHECK(world.journal->write({.rows = {LeaseGone{{1, 3}}}}).error().code == Errc::DiskFull);
+  CHECK(world.journal->write({.rows = {lease_row(0)}}).error().code == Errc::DiskFull);  // renewed
+  CHECK(world.journal->reserve_bytes() == held);
+
+  (void)world.journal->write({.rows = {lease_row(0, LeaseState::Revoked)}});
+  CHECK(world.journal->reserve_bytes() < held);
+}
+
+TEST_CASE("journal: the reserve is given up in parts, so that one fence leaves room for others") {
+  const StateDir dir;
+  auto reserve = ReserveFile::open(dir.file("journal.reserve")).value();
+  reserve.hold(1).value();
+  const std::uint64_t held = reserve.size_bytes();
+
+  reserve.give_up(8192);
+
+  CHECK(reserve.size_bytes() == held - 8192);
+  CHECK(std::filesystem::file_size(dir.file("journal.reserve")) == held - 8192);
+  reserve.give_up(2 * held);
+  CHECK(std::filesystem::file_size(dir.file("journal.reserve")) == 0);
+}
+
+TEST_CASE("journal: opened on a full disk it is read, and what was reserved is still there") {
+  GrantedLeases world;
+  const std::uint64_t held = world.journal->reserve_bytes();
+  const FileSizeLimit limit(world.log_bytes());
+  world.journal.reset();
+
+  const auto again = SqliteJournal::open(world.dir.path()).value();
+
+  CHECK(again->load().value().leases.size() == 2);
+  CHECK(again->reserve_bytes() == held);
+}
+
+TEST_CASE("journal: opened again it holds room for the fences of leases of before") {
+  GrantedLeases world;
+  world.journal.reset();
+  std::filesystem::remove(world.dir.file("journal.reserve"));
+
+  const auto again = SqliteJournal::open(world.dir.path()).value();
+  REQUIRE(again->load().has_value());
+
+  CHECK(again->reserve_bytes() >= 2 * 8192);
+}
+
+TEST_CASE("journal: numbers that cannot be written down twice are granted to nobody") {
+  const StateDir dir;
+  auto journal = SqliteJournal::open(dir.path()).value();
+  const Batch batch{.rows = {Reserved{1024, 1024, 0, 0}}, .grants = true, .durable = true};
+  std::filesystem::create_directories(dir.file("numbers.used.new/full"));  // nothing moves there
+
+  CHECK_FALSE(journal->write(batch).has_value());
+  std::filesystem::remove_all(dir.file("numbers.used.new"));
+  CHECK(journal->write({.rows = {lease_row(0)}, .grants = true}).has_value());
+  CHECK(NumbersFile::open(dir.file("numbers.used")).value().marks() == Reserved{1024, 1024, 0, 0});
+}

@@ -96,10 +96,10 @@ TEST_CASE("journal: a slot's next lease is not erased by what is said of the one
   CHECK(journal->load().value().leases.contains({4, 3}));
 }
 
-TEST_CASE("journal: the rows belong to the boot that adopted them") {
+TEST_CASE("journal: the rows belong to the boot that was written last") {
   const StateDir dir;
-  SqliteJournal::open(dir.path()).value()->adopt("boot-1").value();
-  CHECK(SqliteJournal::open(dir.path()).value()->load().value().boot_id == "boot-1");
+  CHECK(reopened(dir, {.rows = {BootRow{"boot-1"}}, .durable = true}).boot_id == "boot-1");
+  CHECK(reopened(dir, {.rows = {BootRow{"boot-2"}}, .durable = true}).boot_id == "boot-2");
 }
 
 TEST_CASE("journal: an image takes rows as the file does") {

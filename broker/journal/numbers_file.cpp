@@ -1,0 +1,64 @@
+#include "broker/journal/numbers_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <sstream>
+
+#include "broker/journal/state_file.hpp"
+#include "common/unique_fd.hpp"
+
+namespace leasehold::journal {
+namespace {
+
+/// A lease word has 48 bits for them.
+constexpr std::uint64_t kLargestGeneration = 1ull << 48;
+constexpr std::size_t kLongestLine = 4 * 21;  // 20 digits and what follows each
+
+std::string line_of(const Reserved& marks) {
+  return fmt::format("{} {} {} {}\n", marks.generations, marks.attachments, marks.extents,
+                     marks.regions);
+}
+
+/// What is written back differs from what was read: somebody else wrote it, or half of it is gone.
+Result<Reserved> parse(const std::string& line, const std::string& path) {
+  Reserved marks;
+  std::istringstream words(line);
+  words >> marks.generations >> marks.attachments >> marks.extents >> marks.regions;
+  if (words && line_of(marks) == line && marks.generations <= kLargestGeneration) return marks;
+  return fail(Errc::FileCorrupt,
+              fmt::format("{} holds no numbers; end all workers, then remove it together with the "
+                          "journal and token.key",
+                          path));
+}
+
+}  // namespace
+
+Reserved higher(const Reserved& a, const Reserved& b) {
+  return {.generations = std::max(a.generations, b.generations),
+          .attachments = std::max(a.attachments, b.attachments),
+          .extents = std::max(a.extents, b.extents),
+          .regions = std::max(a.regions, b.regions)};
+}
+
+Result<NumbersFile> NumbersFile::open(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd && errno == ENOENT) return NumbersFile(path, {});
+  if (!fd) return state_file_error(path, errno);
+  std::array<char, kLongestLine + 1> text{};
+  const ssize_t got = ::read(fd.get(), text.data(), text.size());
+  if (got < 0) return fail_errno(Errc::SystemError, path, errno);
+  return NumbersFile(path, TRY(parse({text.data(), static_cast<std::size_t>(got)}, path)));
+}
+
+Result<void> NumbersFile::raise(const Reserved& marks) {
+  TRY(write_state_file(path_, line_of(marks)));
+  marks_ = marks;
+  return {};
+}
+
+}  // namespace leasehold::journal

@@ -1,0 +1,83 @@
+/// What is left of a journal that was lost: its numbers.
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "tests/unit/broker/journal/state_dir.hpp"
+
+using namespace leasehold;
+using namespace leasehold::journal;
+
+namespace {
+
+constexpr Reserved kUsed{2048, 1024, 65'536, 1024};
+
+struct UsedJournal {
+  StateDir dir;
+  UsedJournal() {
+    SqliteJournal::open(dir.path()).value()->write({.rows = {kUsed}, .durable = true}).value();
+  }
+  Reserved read_again() const {
+    return SqliteJournal::open(dir.path()).value()->load().value().reserved;
+  }
+};
+
+Errc refused(const StateDir& dir) {
+  const auto opened = SqliteJournal::open(dir.path());
+  return opened ? Errc::BadRequest : opened.error().code;
+}
+
+}  // namespace
+
+TEST_CASE("journal: begun anew after it was moved away it uses no number again") {
+  const UsedJournal world;
+  std::filesystem::remove(world.dir.file("journal.db"));
+  CHECK(world.read_again() == kUsed);
+}
+
+TEST_CASE("journal: an older copy put back takes no number back") {
+  const UsedJournal world;
+  std::filesystem::copy_file(world.dir.file("journal.db"), world.dir.file("older"));
+  constexpr Reserved kLater{4096, 1024, 65'536, 2048};
+  SqliteJournal::open(world.dir.path()).value()->write({.rows = {kLater}, .durable = true}).value();
+  std::filesystem::rename(world.dir.file("older"), world.dir.file("journal.db"));
+  CHECK(world.read_again() == kLater);
+}
+
+TEST_CASE("journal: of a broker that did not write numbers twice they count as it wrote them") {
+  const UsedJournal world;
+  std::filesystem::remove(world.dir.file("numbers.used"));
+  CHECK(world.read_again() == kUsed);
+
+  auto journal = SqliteJournal::open(world.dir.path()).value();
+  REQUIRE(journal->load().has_value());
+  journal->write({.rows = {worker_row(1)}}).value();
+  CHECK(NumbersFile::open(world.dir.file("numbers.used")).value().marks() == kUsed);
+}
+
+TEST_CASE("journal: half a line of numbers, or another's file, is refused by name") {
+  const UsedJournal world;
+  const char* text = GENERATE("", "2048 1024 655", "1 2 3 4 5\n", "0x10 0 0 0\n", "-1 0 0 0\n",
+                              "999999999999999 0 0 0\n");
+  CAPTURE(text);
+  std::ofstream(world.dir.file("numbers.used"), std::ios::trunc) << text;
+  CHECK(refused(world.dir) == Errc::FileCorrupt);
+}
+
+TEST_CASE("journal: an empty or missing file whose log is there is damaged, and the log stays") {
+  const StateDir dir;
+  auto journal = SqliteJournal::open(dir.path()).value();
+  journal->write({.rows = {kUsed, worker_row(1)}, .durable = true}).value();
+  const StateDir crashed;
+  const std::string log = crashed.file("journal.db-wal");
+  std::filesystem::copy_file(dir.file("journal.db-wal"), log);
+  const auto log_bytes = std::filesystem::file_size(log);
+  SECTION("empty") {
+    const std::ofstream empty(crashed.file("journal.db"));
+  }
+  SECTION("missing") {}
+
+  CHECK(refused(crashed) == Errc::FileCorrupt);
+  CHECK(std::filesystem::file_size(log) == log_bytes);
+  std::filesystem::remove(log);
+  CHECK(SqliteJournal::open(crashed.path()).has_value());
+}
