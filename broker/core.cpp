@@ -18,9 +18,15 @@ Result<Answer> answer_again(Decision& decision, const Caller& caller, Result<Ans
   return answer;
 }
 
+/// Said twice they mean the same as once: remembered, they would only push out answers that matter.
+template <class Message>
+constexpr bool kRepeatsByItself =
+    std::is_same_v<Message, wire::LeaseRenew> || std::is_same_v<Message, wire::LeaseHold>;
+
 /// True when the call is to be decided now; otherwise it was answered, or waits with its twin.
 template <class Message>
 bool admit(Decision& decision, const Caller& caller) {
+  if constexpr (kRepeatsByItself<Message>) return true;
   RequestBook::Outcome outcome = decision.state.requests.begin(caller);
   if (auto* replayed = std::get_if<RequestBook::Replayed>(&outcome)) {
     decision.add(effect::Reply{

@@ -1,5 +1,7 @@
 #include "broker/request_book.hpp"
 
+#include <algorithm>
+
 namespace leasehold {
 
 RequestBook::Outcome RequestBook::begin(const Caller& caller) {
@@ -16,7 +18,7 @@ RequestBook::Outcome RequestBook::begin(const Caller& caller) {
   entries_.emplace(key,
                    Entry{.digest = journal::digest(caller.fingerprint), .waiting = {caller.call}});
   in_flight_.emplace(caller.call, key);
-  order_.push_back(key);
+  order_[key.first].push_back(key.second);
   forget_oldest();
   return New{};
 }
@@ -25,7 +27,7 @@ void RequestBook::restore(const journal::RequestKey& key, Answer answer) {
   const Key id{key.uid, RequestId{key.request_id}};
   const bool added =
       entries_.emplace(id, Entry{.digest = key.digest, .answer = std::move(answer)}).second;
-  if (added) order_.push_back(id);
+  if (added) order_[id.first].push_back(id.second);
   forget_oldest();
 }
 
@@ -38,8 +40,7 @@ std::vector<CallId> RequestBook::finish(CallId call, const Result<Answer>& answe
   std::vector<CallId> waiting = std::move(entry.waiting);
   const bool worth_a_retry = !answer && is_retryable(answer.error().code);
   if (worth_a_retry) {
-    entries_.erase(key);
-    std::erase(order_, key);
+    forget(key);
   } else {
     entry.answer = answer;
     entry.waiting.clear();
@@ -47,15 +48,20 @@ std::vector<CallId> RequestBook::finish(CallId call, const Result<Answer>& answe
   return waiting;
 }
 
+void RequestBook::forget(const Key& key) {
+  entries_.erase(key);
+  const auto ids = order_.find(key.first);
+  std::erase(ids->second, key.second);
+  if (ids->second.empty()) order_.erase(ids);
+}
+
 void RequestBook::forget_oldest() {
-  for (std::size_t tries = order_.size(); entries_.size() > kRemembered && tries > 0; --tries) {
-    const Key oldest = order_.front();
-    order_.pop_front();
-    if (entries_.at(oldest).answer) {
-      entries_.erase(oldest);
-    } else {
-      order_.push_back(oldest);  // somebody still waits for it
-    }
+  if (entries_.size() <= kRemembered) return;
+  const auto most = std::ranges::max_element(
+      order_, {}, [](const auto& of_user) { return of_user.second.size(); });
+  for (const RequestId& id : most->second) {
+    const Key key{most->first, id};
+    if (entries_.at(key).answer) return forget(key);  // else somebody still waits for it
   }
 }
 

@@ -1,8 +1,8 @@
 /// The same request id with the same parameters gets the same answer.
 ///
-/// Ids belong to a user, so nobody learns another user's answer by guessing. The newest 4096 are
-/// remembered. An error that a retry may cure is forgotten at once: the retry shall be tried.
-/// Threads: one.
+/// Ids belong to a user, so nobody learns another user's answer by guessing. 4096 are remembered;
+/// when that is not enough, the user who has the most loses the oldest. An error that a retry may
+/// cure is forgotten at once: the retry shall be tried. Threads: one.
 #pragma once
 
 #include <deque>
@@ -60,10 +60,11 @@ class RequestBook {
   };
 
   void forget_oldest();
+  void forget(const Key& key);
 
   std::map<Key, Entry> entries_;
   std::map<CallId, Key> in_flight_;
-  std::deque<Key> order_;
+  std::map<std::uint32_t, std::deque<RequestId>> order_;  ///< By user, oldest first; none empty.
 };
 
 }  // namespace leasehold

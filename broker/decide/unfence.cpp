@@ -38,15 +38,31 @@ void record_deed(Decision& decision, const std::string& object, const Clearing& 
 }
 
 void refuse(Decision& decision, const std::string& object, Quarantine& quarantine,
-            std::uint64_t allocated_bytes) {
+            const std::string& why) {
   const Clearing clearing = *std::exchange(quarantine.clearing, std::nullopt);
-  quarantine.allocated_bytes = allocated_bytes;
   record_deed(decision, object, clearing, false);
-  decision.reply(clearing.call,
-                 fail(Errc::StillWritable,
-                      fmt::format("{} holds {} bytes after another punch: worker {} still writes "
-                                  "to it; end that worker, then unfence again",
-                                  object, allocated_bytes, quarantine.worker_name)));
+  decision.reply(clearing.call, fail(Errc::StillWritable, object + why));
+}
+
+void refuse_written(Decision& decision, const std::string& object, Quarantine& quarantine,
+                    std::uint64_t allocated_bytes) {
+  quarantine.allocated_bytes = allocated_bytes;
+  refuse(decision, object, quarantine,
+         fmt::format(" holds {} bytes after another punch: worker {} still writes to it; end that "
+                     "worker, then unfence again",
+                     allocated_bytes, quarantine.worker_name));
+}
+
+/// This broker can neither punch it nor see whether it is empty: only the end of who maps it
+/// counts.
+void refuse_unseen(Decision& decision, const std::string& object, Quarantine& quarantine) {
+  const bool known = quarantine.worker != AttachmentId{};
+  const std::string what_to_do =
+      known ? fmt::format("worker {} may map it; end that worker, then unfence again",
+                          quarantine.worker_name)
+            : "nobody knows who maps it; it is free when the machine was restarted";
+  refuse(decision, object, quarantine,
+         " was quarantined before this broker started, which cannot look into it: " + what_to_do);
 }
 
 void grant(Decision& decision, const std::string& object, const Clearing& clearing,
@@ -80,9 +96,13 @@ Outcome clear_extent(Decision& decision, const Caller& caller, const wire::Fence
     return std::unexpected(not_quarantined(object, name(record->state)));
   }
   TRY(begin(record->quarantine, caller, clear));
+  const bool gone = last_worker_is_gone(decision.state, *record->quarantine);
+  if (record->away && !gone) {
+    refuse_unseen(decision, object, *record->quarantine);
+    return std::nullopt;
+  }
   decision.add(effect::PunchExtents{{*clear.extent}});
-  decision.add(effect::VerifyExtents{{*clear.extent},
-                                     last_worker_is_gone(decision.state, *record->quarantine)});
+  decision.add(effect::VerifyExtents{{*clear.extent}, gone});
   return std::nullopt;
 }
 
@@ -94,6 +114,10 @@ Outcome clear_region(Decision& decision, const Caller& caller, const wire::Fence
     return std::unexpected(not_quarantined(object, name(region->state)));
   }
   TRY(begin(region->quarantine, caller, clear));
+  if (region->away && !last_worker_is_gone(decision.state, *region->quarantine)) {
+    refuse_unseen(decision, object, *region->quarantine);
+    return std::nullopt;
+  }
   decision.add(effect::ScrubRegion{region->id});
   return std::nullopt;
 }
@@ -126,7 +150,7 @@ void settle_clearing(Decision& decision, const ExtentsVerified::Entry& verified)
   if (!quarantine.clearing) return;
   const std::string object = name_of(verified.extent);
   if (verified.allocated_bytes != 0 && !last_worker_is_gone(decision.state, quarantine)) {
-    return refuse(decision, object, quarantine, verified.allocated_bytes);
+    return refuse_written(decision, object, quarantine, verified.allocated_bytes);
   }
   const Clearing clearing = *quarantine.clearing;
   extents.move(verified.extent, ExtentState::Scrubbing);
@@ -140,7 +164,7 @@ void settle_clearing(Decision& decision, WeightsRegion& region, std::uint64_t al
   if (!region.quarantine->clearing) return;
   const std::string object = name_of(region.id);
   if (allocated_bytes != 0 && !last_worker_is_gone(decision.state, *region.quarantine)) {
-    return refuse(decision, object, *region.quarantine, allocated_bytes);
+    return refuse_written(decision, object, *region.quarantine, allocated_bytes);
   }
   const Clearing clearing = *region.quarantine->clearing;
   const std::uint64_t size_bytes = region.size_bytes;

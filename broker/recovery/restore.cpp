@@ -223,6 +223,7 @@ class Restorer {
     region.users = static_cast<std::uint32_t>(users.size());
     if (row.state == RegionState::Quarantined) {
       region.state = RegionState::Quarantined;
+      region.away = true;
       region.quarantine = quarantine_of(row.quarantine);
     }
     if (kept) region.state = RegionState::Published;

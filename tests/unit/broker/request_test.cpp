@@ -78,6 +78,29 @@ TEST_CASE("request id: the newest 4096 are remembered, and no call that is still
   CHECK(std::holds_alternative<RequestBook::Replayed>(book.begin(caller(4000))));
 }
 
+TEST_CASE("request id: one user's many calls push out no other user's answer") {
+  RequestBook book;
+  const Caller mine{.call = CallId{1}, .uid = 1, .request_id = {"mine"}, .fingerprint = "f"};
+  book.begin(mine);
+  book.finish(mine.call, Answer{});
+  for (std::uint64_t i = 2; i <= 2 * RequestBook::kRemembered; ++i) {
+    book.begin({.call = CallId{i}, .uid = 2, .request_id = {std::to_string(i)}});
+    book.finish(CallId{i}, Answer{});
+  }
+  CHECK(std::holds_alternative<RequestBook::Replayed>(book.begin(mine)));
+}
+
+TEST_CASE("request id: however often a lease is renewed, its lost answer is not forgotten") {
+  OneWorker world;
+  const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
+  for (std::size_t i = 0; i <= RequestBook::kRemembered; ++i) {
+    world.call(kHolder, wire::LeaseRenew{.lease = first.lease});
+    world.forget_effects();
+  }
+  const auto again = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
+  CHECK(again.lease == first.lease);
+}
+
 TEST_CASE("events: the newest are kept, numbered from one") {
   EventLog log(3);
   for (std::uint64_t step = 1; step <= 5; ++step) {

@@ -97,6 +97,23 @@ TEST_CASE("unfence: with its last worker exited an extent is free whatever it ho
   CHECK(world.objects.empty());
 }
 
+TEST_CASE("unfence: memory quarantined before a restart stays so until its worker has exited") {
+  OneQuarantine before;
+  before.touched.clear();
+  World after(before, {});
+
+  const CallId call =
+      after.call(kOperator, wire::FenceClear{.extent = before.extent, .reason = kReason});
+  REQUIRE(after.refusal(call) == Errc::StillWritable);
+  CHECK(after.answers.at(call).error().detail.find("end that worker") != std::string::npos);
+  CHECK(after.state.extents.find(before.extent)->state == ExtentState::Quarantined);
+
+  after.post(WorkerExited{exit_of(before.worker)});
+  after.answer<wire::FenceCleared>(
+      after.call(kOperator, wire::FenceClear{.extent = before.extent, .reason = kReason}));
+  CHECK(after.state.extents.find(before.extent) == nullptr);
+}
+
 TEST_CASE("unfence: what is not quarantined is refused with its state") {
   OneQuarantine world;
   const LeaseId live = world.acquired("a");
