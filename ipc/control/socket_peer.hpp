@@ -1,0 +1,113 @@
+/// The one implementation of Peer, over a connected Unix socket. For peer.cpp alone; everybody else
+/// sees peer.hpp.
+///
+/// Threads: the io_context's. Ownership: shared, by whoever holds the Peer and by what is under
+/// way.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ipc/control/envelope.hpp"
+#include "ipc/control/fd_socket.hpp"
+#include "ipc/control/inbox.hpp"
+#include "ipc/control/outbox.hpp"
+#include "ipc/control/peer.hpp"
+
+namespace leasehold::control {
+
+/// No method calls a handler of the user; those run from the io_context alone, so that a caller who
+/// walks over its peers never sees one vanish under its feet.
+class SocketPeer final : public Peer {
+ public:
+  SocketPeer(Socket socket, Handlers handlers, Limits limits);
+
+  void start() override;
+  void call(const std::string& method, Payload params, ReplyHandler on_reply,
+            Duration timeout) override;
+  void notify(const std::string& method, Payload params) override;
+  void take_descriptors(std::size_t at_most) override;
+  const Credentials& credentials() const override { return credentials_; }
+  void close() override;
+
+ private:
+  enum class State { Open, Closing, Closed };  // Closing: sends what is queued, nothing else
+  struct PendingCall {
+    ReplyHandler on_reply;
+    std::unique_ptr<boost::asio::steady_timer> timer;
+  };
+  class Answer;
+
+  std::shared_ptr<SocketPeer> self();
+  template <class Handler>
+  void post(Handler handler);
+
+  void wait_readable();
+  void read_some();
+  void take_lines();
+  void take_more();
+  void take_after(Duration wait, Line line);
+  void take(Line line);
+  void act_on(IncomingCall call, std::vector<UniqueFd> fds);
+  void act_on(IncomingNotification notification, std::vector<UniqueFd> fds);
+  void act_on(IncomingReply reply, std::vector<UniqueFd> fds);
+  void act_on(Refusal refusal, std::vector<UniqueFd> fds);
+
+  void answer(const Json& id, Result<Payload> result);
+  void settle(std::uint64_t id, Result<Payload> result);
+  void fail_later(ReplyHandler on_reply, Error error);
+  void arm_timeout(std::uint64_t id, Duration timeout);
+
+  bool fits(const std::string& line, const Payload& payload) const;
+  Error too_large(const std::string& line, const Payload& payload) const;
+  void send(std::string line, std::vector<UniqueFd> fds);
+  void flush();
+  void write_failed(Error why);
+  void refuse_and_close(Error why);
+  void begin_close(Error why);
+  void finish(Error why);
+  void deliver_close(const Error& why);
+
+  Socket socket_;
+  Handlers handlers_;
+  Limits limits_;
+  Credentials credentials_;
+  State state_ = State::Open;
+  bool started_ = false;
+  bool waits_writable_ = false;
+  bool write_broken_ = false;
+  Error why_{Errc::ConnectionLost, ""};  // while Closing, or once write_broken_
+  int last_reads_ = 0;
+  std::size_t unread_lines_ = 0;  // in a row, up to now
+  boost::asio::steady_timer linger_;
+  boost::asio::steady_timer pause_;
+  Inbox inbox_;
+  Outbox outbox_;
+  std::vector<std::uint64_t> control_;
+  std::uint64_t next_id_ = 1;
+  std::map<std::uint64_t, PendingCall> pending_;
+};
+
+/// The responder of one call. A moved-from or used one no longer knows the peer.
+class SocketPeer::Answer {
+ public:
+  Answer(std::weak_ptr<SocketPeer> peer, Json id) : peer_(std::move(peer)), id_(std::move(id)) {}
+  Answer(Answer&&) noexcept = default;
+  Answer& operator=(Answer&&) = delete;
+  ~Answer() {
+    (*this)(fail(Errc::SystemError, "the call was dropped without an answer; see the log there"));
+  }
+  void operator()(Result<Payload> result) {
+    if (const auto peer = std::exchange(peer_, {}).lock()) peer->answer(id_, std::move(result));
+  }
+
+ private:
+  std::weak_ptr<SocketPeer> peer_;
+  Json id_;
+};
+
+}  // namespace leasehold::control
