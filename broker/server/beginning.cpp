@@ -94,8 +94,8 @@ Result<Beginning> begin_broker(const BrokerOptions& options, KeptDescriptors& ke
   UniqueFd lock = TRY(journal::lock_state_dir(options.state_dir));
   auto journal = TRY(journal::SqliteJournal::open(options.state_dir));
   const journal::Image image = TRY(journal->load());
-  const bool no_number_used = image.reserved == journal::Reserved{};
-  const TokenKey key = TRY(load_or_create_token_key(options.state_dir, no_number_used));
+  const bool begins_anew = image.boot_id.empty() && image.reserved == journal::Reserved{};
+  const TokenKey key = TRY(load_or_create_token_key(options.state_dir, begins_anew));
   Facts facts{.now = now, .reattach_grace = options.reattach_grace};
   facts.boot_id = TRY(boot_id());
   auto table = take_table(image, facts.boot_id, kept);

@@ -41,9 +41,10 @@ void BrokerProcess::start() {
   if (!serves) throw std::runtime_error("the broker does not serve");
 }
 
-void BrokerProcess::kill_and_restart() {
+void BrokerProcess::kill_and_restart(const std::function<void()>& between) {
   signal(SIGKILL);
   wait();
+  between();
   start();
 }
 

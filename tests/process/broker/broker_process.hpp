@@ -25,8 +25,8 @@ class BrokerProcess {
   const std::string& socket() const { return socket_; }
   pid_t pid() const { return child_->pid(); }
   void signal(int signal_number);
-  /// SIGKILL, then a new one with the same arguments; waits until it serves.
-  void kill_and_restart();
+  /// SIGKILL, then `between`, then a new one with the same arguments; waits until it serves.
+  void kill_and_restart(const std::function<void()>& between = [] {});
   /// Waits for its end; the exit code, or 128 + signal.
   int wait();
 

@@ -110,6 +110,30 @@ TEST_CASE("broker: no generation and no worker key comes back, however often it 
   }
 }
 
+TEST_CASE("broker: with its journal moved away it lends no lease and signs no token twice") {
+  const StateFolder state;
+  BrokerProcess broker(state.arguments());
+  const auto granted = [&] {
+    const FakeWorker worker(broker.socket(), "w0");
+    control::Client client = broker.connect();
+    broker.admit(client, "a");
+    return broker.acquire(client, "a").value();
+  };
+  const bool numbers_too = GENERATE(false, true);
+  const wire::LeaseAcquired before = granted();
+
+  broker.kill_and_restart([&] {
+    for (const char* name : {"journal.db", "journal.db-wal", "journal.db-shm"}) {
+      std::filesystem::remove(state.path() + "/" + name);
+    }
+    if (numbers_too) std::filesystem::remove(state.path() + "/numbers.used");
+  });
+
+  const wire::LeaseAcquired after = granted();
+  CHECK(after.token != before.token);
+  if (!numbers_too) CHECK(after.lease.generation > before.lease.generation);
+}
+
 TEST_CASE("broker: a state directory has one broker at a time") {
   const StateFolder state;
   const BrokerProcess broker(state.arguments());
