@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -20,6 +21,9 @@ using namespace leasehold;
 using namespace leasehold::demo;
 
 constexpr int kNotAllOk = 1;
+/// Up to here a model is so quick that nobody could follow.
+constexpr std::uintmax_t kSmallModelBytes = 32u << 20;
+constexpr std::uint32_t kSlowMotion_us = 100;
 constexpr int kInterrupted = 130;  // As a shell calls the end by SIGINT.
 
 std::unique_ptr<Screen> make_screen(bool plain) {
@@ -38,6 +42,7 @@ Result<void> write_report(const std::string& path, const wire::Json& report) {
 
 /// True when every promise was kept.
 Result<bool> perform(const Settings& settings, const Patience& patience) {
+  std::cout << "Loading " << settings.model_path << std::endl;
   const auto stage = TRY(Stage::set(settings, patience));
   const auto screen = make_screen(settings.plain);
   auto seen = play(*stage, *screen, std::cout);
@@ -59,7 +64,12 @@ int end_with(const Error& error) {
   return exit_code(error.code);
 }
 
-void describe(CLI::App& app, Settings& settings) {
+std::uint32_t slow_motion_for(const std::string& model_path) {
+  std::error_code ignored;  // the worker says what is wrong with the file
+  return std::filesystem::file_size(model_path, ignored) <= kSmallModelBytes ? kSlowMotion_us : 0;
+}
+
+void describe(CLI::App& app, Settings& settings, std::optional<std::uint32_t>& slow_motion_us) {
   app.set_version_flag("--version", "leasehold-demo " + std::string(version()));
   app.add_option("--bin-dir", settings.bin_dir, "Where the programs are")->required();
   app.add_option("--model", settings.model_path, "A GGUF model")->required();
@@ -67,8 +77,10 @@ void describe(CLI::App& app, Settings& settings) {
   app.add_flag("--plain", settings.plain, "Lines instead of columns");
   app.add_option("--max-tokens", settings.max_tokens, "How long each stream is")
       ->check(CLI::Range(120, 1 << 20));
-  app.add_option("--slow-motion-us", settings.slow_motion_us,
-                 "Pause after each unit of work, so that people can watch")
+  app.add_option(
+         "--slow-motion-us", slow_motion_us,
+         "Pause after each unit of work, so that people can watch; default: 100 for a small "
+         "model, 0 for others")
       ->check(CLI::Range(0, 1'000'000));
 }
 
@@ -78,12 +90,14 @@ int main(int argc, char** argv) {
   Settings settings;
   CLI::App app{"Shows leases taken back in the middle of a token, and checks every claim.",
                "leasehold-demo"};
-  describe(app, settings);
+  std::optional<std::uint32_t> slow_motion_us;
+  describe(app, settings, slow_motion_us);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
   }
+  settings.slow_motion_us = slow_motion_us.value_or(slow_motion_for(settings.model_path));
   const auto patience = Patience::create();
   if (!patience) return end_with(patience.error());
   const auto all_kept = perform(settings, *patience);

@@ -12,7 +12,7 @@ namespace leasehold::demo {
 namespace {
 
 constexpr Duration kRound = std::chrono::milliseconds(20);
-constexpr Duration kSilence = std::chrono::seconds(30);
+constexpr Duration kSilence = std::chrono::minutes(5);  // four prompts on a large model
 
 }  // namespace
 
@@ -73,7 +73,7 @@ Result<void> listen(Stage& stage, const Players& players,
     TRY(stage.check_alive());
     if (!ready.empty()) last_word = clock.now();
     if (clock.now() - last_word > kSilence) {
-      return fail(Errc::TimedOut, "no tenant has told anything for 30 s");
+      return fail(Errc::TimedOut, "no tenant has told anything for 5 min");
     }
   }
 }

@@ -43,7 +43,7 @@ using Players = std::vector<std::unique_ptr<Player>>;
 
 /// Listens to all of them until all are over, and calls `after_each_round` whenever something was
 /// told, and at least every 20 ms.
-/// Errors: those of the call, of check_alive; TimedOut when nobody tells anything for 30 s.
+/// Errors: those of the call, of check_alive; TimedOut when nobody tells anything for 5 minutes.
 Result<void> listen(Stage& stage, const Players& players,
                     const std::function<Result<void>()>& after_each_round);
 

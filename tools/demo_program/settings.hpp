@@ -13,7 +13,7 @@ struct Settings {
   std::optional<std::string> report_path;
   bool plain = false;  ///< Lines, not columns.
   std::uint32_t max_tokens = 160;
-  std::uint32_t slow_motion_us = 100;
+  std::uint32_t slow_motion_us = 0;
 };
 
 }  // namespace leasehold::demo

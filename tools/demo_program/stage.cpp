@@ -15,6 +15,12 @@ namespace {
 
 constexpr Duration kAskAgain = std::chrono::milliseconds(20);
 constexpr Duration kStartPatience = std::chrono::seconds(30);
+/// A large model from a slow disk; a worker that fails says so long before.
+constexpr Duration kLoadPatience = std::chrono::minutes(15);
+/// Enough for four such texts of a 7B model without grouped heads, 0.5 MiB a token. Only what is
+/// written takes up memory.
+constexpr const char* kCapacity = "1GiB";
+constexpr const char* kWeightsCapacity = "1TiB";
 constexpr std::size_t kLogEnd = 600;
 
 Result<std::filesystem::path> fresh_directory() {
@@ -48,10 +54,10 @@ Result<std::unique_ptr<Stage>> Stage::set(const Settings& settings, const Patien
 }
 
 Result<void> Stage::start_broker() {
-  broker_.emplace(
-      TRY(Child::start({.argv = {program("leasehold-broker"), "--socket", broker_socket(),
-                                 "--capacity", "256MiB", "--allow-memory-audit"},
-                        .log_path = directory_ / "broker.log"})));
+  broker_.emplace(TRY(Child::start(
+      {.argv = {program("leasehold-broker"), "--socket", broker_socket(), "--capacity", kCapacity,
+                "--weights-capacity", kWeightsCapacity, "--allow-memory-audit"},
+       .log_path = directory_ / "broker.log"})));
   const SystemClock clock;
   const TimePoint give_up = clock.now() + kStartPatience;
   while (clock.now() < give_up) {
@@ -73,7 +79,7 @@ Result<void> Stage::start_worker() {
                 "--slow-motion-us", std::to_string(settings_.slow_motion_us)},
        .log_path = directory_ / "worker.log"})));
   const SystemClock clock;
-  const TimePoint give_up = clock.now() + kStartPatience;
+  const TimePoint give_up = clock.now() + kLoadPatience;
   while (clock.now() < give_up) {
     TRY(check_alive());
     for (const wire::WorkerView& worker : TRY(broker_view_->workers())) {

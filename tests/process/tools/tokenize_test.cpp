@@ -3,6 +3,7 @@
 
 #include "common/errc.hpp"
 #include "tests/process/tools/program_run.hpp"
+#include "tests/support/made_model.hpp"
 #include "tests/support/places.hpp"
 
 using namespace leasehold;
@@ -30,6 +31,15 @@ TEST_CASE("leasehold-tokenize: the ids of a text are that text again") {
   CHECK(ids.output.starts_with("1 "));  // BOS
   const Ended back = tokenize({"--model", own_model_path(), "--decode", ids.output});
   CHECK(back.output == text);
+}
+
+TEST_CASE(
+    "leasehold-tokenize: a byte-level vocabulary merges words and spells what it has no word for") {
+  const testing::MadeModel model(testing::family_named("qwen2"));
+  const std::string text = "ba baba Zoë 🦙\n";
+  const Ended ids = tokenize({"--model", model.path(), text});
+  CHECK(ids.output.starts_with("357 457 "));  // "ba", " baba"
+  CHECK(tokenize({"--model", model.path(), "--decode", ids.output}).output == text);
 }
 
 TEST_CASE("leasehold-tokenize: names of control tokens are those tokens when asked for") {

@@ -1,0 +1,25 @@
+/// The demo on other models than ours: one of each architecture and each kind of tokenizer. Every
+/// file there is: demo_models_long_test.
+#include <catch2/catch.hpp>
+
+#include "tests/process/tools/demo_models.hpp"
+#include "tests/support/made_model.hpp"
+#include "tests/support/places.hpp"
+
+namespace leasehold::testing {
+
+TEST_CASE("demo: every promise is kept on a file of each architecture there is an oracle for") {
+  for (const char* name :
+       {"stories260K-q4_0", "kq-llama-q3_k_m", "kq-qwen2-q4_k_m", "kq-qwen3-q4_k_m"})
+    check_demo(test_data_path("models/" + std::string(name) + ".gguf"));
+}
+
+TEST_CASE(
+    "demo: every promise is kept with experts, with byte-level tokens, and in several files") {
+  for (const char* name : {"mixtral, q8_0", "qwen2moe", "qwen3moe, in parts"}) {
+    const MadeModel model(family_named(name));
+    check_demo(model.path());
+  }
+}
+
+}  // namespace leasehold::testing
