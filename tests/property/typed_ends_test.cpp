@@ -227,15 +227,20 @@ TEST_CASE("a lease that runs out between two steps while the broker is away is t
   REQUIRE(rig.outcome("r").completions[0].error->code == Errc::BrokerLost);
 }
 
-TEST_CASE("a draining lease takes no new request and finishes the ones it has") {
+TEST_CASE("a draining lease takes no new request and finishes the ones that run") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
   REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(prompts()[0]), 4)));
+  REQUIRE(rig.step());
+  REQUIRE(rig.submit(rig.request("t", lease, "waits", rig.encode(prompts()[0]), 4)));
   rig.set_drain_deadline(lease, rig.clock().now() + std::chrono::seconds(60));
   const PromptRequest late = rig.request("t", lease, "late", rig.encode(prompts()[0]), 4);
   REQUIRE(rig.submit(late).error().code == Errc::Draining);
   rig.run();
   REQUIRE(rig.outcome("r").completions[0].reason == CompletionReason::MaxTokensReached);
+  REQUIRE(rig.outcome("waits").rejections.size() == 1);
+  REQUIRE(rig.outcome("waits").rejections[0].reason.code == Errc::Draining);
+  REQUIRE(rig.outcome("waits").tokens.empty());
 }
 
 TEST_CASE("a token that is not of the vocabulary is refused before it reaches the model") {

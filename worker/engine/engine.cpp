@@ -25,6 +25,10 @@ Completed revoked(LeaseId lease, LeaseWord word) {
           .verdict = LeaseVerdict{.lease = lease, .reason = word.reason()}};
 }
 
+Error draining(LeaseId lease) {
+  return {Errc::Draining, fmt::format("lease {} is draining; acquire another", to_string(lease))};
+}
+
 Transformer::Limits scratch_limits(const SchedulerLimits& limits) {
   return {.max_rows = limits.token_budget, .max_logit_rows = limits.max_batch_size};
 }
@@ -98,9 +102,7 @@ Result<void> Engine::submit(PromptRequest request) {
     return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a fresh one",
                                                 lease, name(end->verdict->reason)));
   }
-  if (parts_.table->drain_deadline(request.lease).boottime_ns != 0) {
-    return fail(Errc::Draining, fmt::format("lease {} is draining; acquire another", lease));
-  }
+  if (is_draining(request.lease)) return std::unexpected(draining(request.lease));
   const auto is_unknown = [this](TokenId token) {
     return token < 0 || static_cast<std::uint32_t>(token) >= config_.model.n_vocab;
   };
@@ -124,6 +126,7 @@ void Engine::end_all(const Error& error) {
 Result<StepReport> Engine::step() {
   end_revoked_leases();
   end_stopped_sequences();
+  reject_draining();
   TRY(check_weights());
   StepPlan plan = scheduler_.plan(parts_.clock->now());
   publish_occupants();
@@ -170,6 +173,17 @@ void Engine::report_found_down(LeaseId lease) {
   parts_.observer->lease_found_down(
       {.lease = lease, .kernel_site = LaunchSite::Commit, .since_flip_ns = (now - flipped).count()},
       now);
+}
+
+bool Engine::is_draining(LeaseId lease) const {
+  return parts_.table->drain_deadline(lease).boottime_ns != 0;
+}
+
+/// Submitted before the drain began and not begun: new work all the same.
+void Engine::reject_draining() {
+  for (const LeaseId lease : scheduler_.leases()) {
+    if (is_draining(lease)) scheduler_.reject_waiting(lease, draining(lease));
+  }
 }
 
 void Engine::end_stopped_sequences() {

@@ -117,6 +117,8 @@ class Engine {
   void end_revoked_leases();
   void report_found_down(LeaseId lease);
   void end_stopped_sequences();
+  bool is_draining(LeaseId lease) const;
+  void reject_draining();
   void publish_occupants();
   void add_parts(StepPlan& plan, StepBatch& batch);
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);

@@ -80,6 +80,8 @@ class Scheduler {
   std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count);
   /// Ends everything of the lease in this way and forgets it.
   void end_lease(LeaseId lease, const Completed& how);
+  /// Its requests that wait will not be admitted; those that run go on.
+  void reject_waiting(LeaseId lease, const Error& why);
   bool knows(LeaseId lease) const { return tenancies_.contains(lease); }
   std::vector<LeaseId> leases() const;
 

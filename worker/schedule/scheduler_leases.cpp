@@ -48,6 +48,12 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   tenancies_.erase(lease);
 }
 
+void Scheduler::reject_waiting(LeaseId lease, const Error& why) {
+  Tenancy& tenancy = tenancies_.at(lease);
+  for (const PromptRequest& request : tenancy.waiting) rejected_.push_back({request.request, why});
+  tenancy.waiting.clear();
+}
+
 void Scheduler::end_all(const Error& error) {
   const Completed how{.reason = CompletionReason::EngineError, .error = error};
   while (!running_.empty()) end_sequence(*running_.back(), how);
