@@ -35,7 +35,8 @@ struct LeaseRecord {
   ProcessIdentity holder_process;  ///< What the holder is over a restart.
   journal::RequestKey request;     ///< The acquire it answers.
   Duration ttl{};
-  std::vector<ExtentId> extents;  ///< Not free yet.
+  std::vector<ExtentId> extents;          ///< Not free yet.
+  std::uint32_t quarantined_extents = 0;  ///< Went there, and never came back.
   std::uint32_t charged_blocks = 0;
   std::vector<PendingGrant> grants;  ///< The first may be the acquire itself.
   bool acquired = false;             ///< The holder was told of the lease.
@@ -62,6 +63,7 @@ struct LeaseRecord {
   TimePoint granted_at;
   TimePoint flipped_at;  ///< As the table says; zero until it has said so.
   TimePoint rebound_at;  ///< Zero: no request went on under another lease.
+  TimePoint told_at;     ///< Its worker stopped it before the flip, by itself; zero: not.
   wire::RevokeClocks clocks;
 
   LeaseId id() const { return id_of(lease); }

@@ -23,7 +23,8 @@ wire::LeaseTimes times_of(const LeaseRecord& record) {
   return {.granted_boottime_ns = record.granted_at.boottime_ns,
           .revoked_boottime_ns = live ? 0 : record.revoked_at().boottime_ns,
           .fenced_boottime_ns = fenced ? fenced->state().at.boottime_ns : 0,
-          .rebound_boottime_ns = record.rebound_at.boottime_ns};
+          .rebound_boottime_ns = record.rebound_at.boottime_ns,
+          .told_boottime_ns = live ? 0 : record.told_at.boottime_ns};
 }
 
 wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
@@ -40,7 +41,9 @@ wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
           .proof = fenced ? std::string(name(fenced->state().proof)) : "",
           .extents = static_cast<std::uint32_t>(record.extents.size()),
           .size_bytes = extent_bytes + weights_bytes(state, record.region),
+          .quarantined_extents = record.quarantined_extents,
           .deadline_boottime_ns = record.deadline.boottime_ns,
+          .drain_deadline_boottime_ns = record.drain_deadline.boottime_ns,
           .replaced_by = record.replaced_by,
           .clocks = record.clocks,
           .times = times_of(record)};
@@ -52,7 +55,8 @@ std::string_view state_name(const Worker& worker) {
       return "attached";
     case WorkerState::Ready:
       return "ready";
-    case WorkerState::Lost:  // nothing can be granted on it any more
+    case WorkerState::Lost:
+      return "lost";
     case WorkerState::Gone:
       return "gone";
   }
@@ -160,6 +164,17 @@ void count_revoked(wire::StatusView& view, Duration age, Duration patience) {
       std::max<std::int64_t>(view.oldest_revoked_ms, age / std::chrono::milliseconds(1));
 }
 
+/// What a worker holds that is neither served by it nor proven to be out of its reach.
+std::uint64_t unproven_bytes(const State& state) {
+  std::uint64_t bytes = 0;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    const Worker* worker = state.workers.find(record.worker());
+    if (worker == nullptr || worker->state != WorkerState::Lost) return;
+    bytes += record.extents.size() * state.extents.extent_size_bytes();
+  });
+  return bytes;
+}
+
 }  // namespace
 
 wire::StatusView status_view(const State& state, TimePoint now) {
@@ -172,6 +187,7 @@ wire::StatusView status_view(const State& state, TimePoint now) {
                         .scrubbing_bytes = of(ExtentState::Scrubbing),
                         .retained_bytes = of(ExtentState::Retained),
                         .quarantined_bytes = of(ExtentState::Quarantined),
+                        .unproven_bytes = unproven_bytes(state),
                         .leases_fenced = state.leases_fenced,
                         .tenants = static_cast<std::uint32_t>(state.tenants.all().size()),
                         .tampered = state.tampered};
@@ -182,6 +198,7 @@ wire::StatusView status_view(const State& state, TimePoint now) {
   });
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.state <= WorkerState::Ready) ++view.workers;
+    if (worker.state == WorkerState::Lost) ++view.workers_lost;
   }
   return view;
 }

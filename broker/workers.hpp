@@ -4,6 +4,7 @@
 ///    ▲ └────────┴─socket EOF or killed─► Lost      no new leases; the process may still run
 ///    └─────────resume, within its grace──┘ └─pidfd readable─► Gone     and only this ends its hold
 ///
+/// One that wrote to memory that had been taken from it is Lost, too, with its socket open.
 /// After a restart of the broker every worker that still runs is Lost with a grace, during which
 /// its leases stay as they are.
 ///
@@ -52,6 +53,8 @@ struct Worker {
   TokenKey token_key{};
   WorkerState state = WorkerState::Attached;
   bool socket_open = true;
+  /// It wrote to memory that had been taken from it: nothing is granted to its process any more.
+  bool untrusted = false;
   bool killed = false;  ///< SIGKILL was sent; its exit is awaited.
   /// Lost to a restart of the broker: it may resume until then. Zero: it may not.
   TimePoint reattach_until;

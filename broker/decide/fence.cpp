@@ -20,6 +20,7 @@ void settle_extent(Decision& decision, LeaseRecord& record,
     decision.state.extents.move(verified.extent, ExtentState::Free);
     return record_extent(decision, verified.extent, nullptr);
   }
+  ++record.quarantined_extents;
   quarantine_extent(decision, verified.extent,
                     {.worker = record.worker(),
                      .worker_name = decision.state.workers.find(record.worker())->name,

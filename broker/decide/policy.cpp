@@ -49,10 +49,15 @@ void start_drain(Decision& decision, LeaseRecord& record, TimePoint until) {
   if (!record.is(LeaseState::Live)) return;
   record.drain_deadline = until;
   decision.touch(record.id());
+  decision.record(events::LeaseDraining{.lease = record.id(),
+                                        .tenant = record.tenant.value,
+                                        .deadline_boottime_ns = until.boottime_ns});
   decision.add(effect::SetDrainDeadline{record.id(), until});
 }
 
 void note_deed(Decision& decision, const Caller& caller, std::string deed, std::string object) {
+  decision.record(
+      events::OperatorActed{.deed = deed, .object = object, .uid = caller.uid, .done = true});
   decision.audit({.uid = caller.uid, .deed = std::move(deed), .object = std::move(object)});
 }
 

@@ -180,7 +180,8 @@ void scrub_given_back(Decision& decision, LeaseRecord& record, std::span<const E
 
 void close_if_returned(Decision& decision, LeaseRecord& record) {
   if (!record.is(LeaseState::Fenced) || !record.extents.empty() || record.memory_returned) return;
-  record.clocks.reuse_ns = (decision.now - record.revoked_at()).count();
+  const bool all_empty = record.quarantined_extents == 0;
+  if (all_empty) record.clocks.reuse_ns = (decision.now - record.revoked_at()).count();
   decision.state.leases.close(record);
   decision.touch(record.id());
   const Worker* worker = decision.state.workers.find(record.worker());

@@ -16,6 +16,19 @@ std::string name_of(RegionId region) {
   return fmt::format("region:{}", region.value);
 }
 
+/// What it was told to leave alone it wrote to: it keeps no lease and gets none, and the rest is
+/// fenced by its line or its exit, as with a worker that was lost.
+void distrust(Decision& decision, AttachmentId id, events::WorkerUntrusted event) {
+  Worker* worker = decision.state.workers.find(id);
+  if (worker != nullptr) event.worker = worker->name;
+  decision.record(event);
+  if (worker == nullptr || worker->state == WorkerState::Gone || worker->untrusted) return;
+  worker->untrusted = true;
+  move(*worker, WorkerState::Lost);
+  decision.touch(worker->id);
+  take_back(decision, decision.state.leases.leases_on(id), RevokeReason::WorkerUntrusted);
+}
+
 /// With its last worker gone nobody maps it: what is allocated goes with the broker's descriptor.
 bool last_worker_is_gone(const State& state, const Quarantine& quarantine) {
   if (quarantine.worker == AttachmentId{}) return false;  // from before a restart: nobody knows
@@ -132,6 +145,8 @@ void quarantine_extent(Decision& decision, ExtentId extent, const Quarantine& qu
       "extent was touched after it was taken back, quarantined extent={} lease={} worker={} "
       "allocated_bytes={} reason=worker_untrusted",
       extent.value, to_string(record.lease), quarantine.worker_name, quarantine.allocated_bytes));
+  distrust(decision, quarantine.worker,
+           {.what = "extent", .index = extent.value, .lease = to_string(record.lease)});
 }
 
 void quarantine_region(Decision& decision, WeightsRegion& region, const Quarantine& quarantine) {
@@ -142,6 +157,7 @@ void quarantine_region(Decision& decision, WeightsRegion& region, const Quaranti
       "weights region was touched after it was taken back, quarantined region={} worker={} "
       "allocated_bytes={} reason=worker_untrusted",
       region.id.value, quarantine.worker_name, quarantine.allocated_bytes));
+  distrust(decision, quarantine.worker, {.what = "weights", .index = region.id.value});
 }
 
 void settle_clearing(Decision& decision, const ExtentsVerified::Entry& verified) {

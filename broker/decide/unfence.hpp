@@ -6,7 +6,7 @@
 
 namespace leasehold {
 
-/// Into quarantine: an event and a warning say so.
+/// Into quarantine: an event and a warning say so, and the worker that wrote loses what it has.
 void quarantine_extent(Decision& decision, ExtentId extent, const Quarantine& quarantine);
 void quarantine_region(Decision& decision, WeightsRegion& region, const Quarantine& quarantine);
 

@@ -9,6 +9,9 @@
 namespace leasehold {
 namespace {
 
+/// Of a request that its lease ended. Before the flip: at the deadline its worker knew.
+constexpr std::string_view kStopped = "Revoked";
+
 constexpr std::uint64_t kLargestBlockBytes = 1ull << 40;
 
 Answer attached(const State& state, const Worker& worker) {
@@ -33,6 +36,15 @@ Result<void> check_block_size(const State& state, std::uint64_t block_bytes) {
   return {};
 }
 
+/// A new connection makes no new process.
+bool is_distrusted(const State& state, const Caller& caller) {
+  return std::ranges::any_of(state.workers.all(), [&caller](const auto& entry) {
+    const Worker& worker = entry.second;
+    return worker.untrusted && worker.state != WorkerState::Gone && worker.pid == caller.pid &&
+           worker.start_ticks == caller.start_ticks;
+  });
+}
+
 LeaseRecord* find_reported(State& state, const Worker& worker, LeaseId lease) {
   const auto found = state.leases.find(lease);
   return found && (*found)->worker() == worker.id ? *found : nullptr;
@@ -50,17 +62,25 @@ struct TakeReport {
   TimePoint now;
   TimePoint at;
 
+  bool is_before_flip(const LeaseRecord& record) const {
+    return record.is(LeaseState::Live) || at < record.revoked_at();
+  }
   bool operator()(const events::ForwardRevoked& seen) const {
     LeaseRecord* record = find_reported(state, worker, seen.lease);
     if (record == nullptr) return false;
-    if (record->is(LeaseState::Live)) return true;
+    if (is_before_flip(*record)) return true;  // a stop of its own, or a cancelled request
     note_clock(record->clocks.refuse_ns, seen.since_flip_ns, (now - record->revoked_at()).count());
     return true;
   }
   bool operator()(const events::RequestEnded& ended) const {
     LeaseRecord* record = find_reported(state, worker, ended.lease);
     if (record == nullptr) return false;
-    if (record->is(LeaseState::Live)) return true;
+    if (is_before_flip(*record)) {
+      const bool ran_out = record->deadline != TimePoint{} && at >= record->deadline;
+      const bool stopped = ran_out && ended.reason == kStopped;
+      if (stopped && record->told_at == TimePoint{}) record->told_at = at;
+      return true;
+    }
     note_clock(record->clocks.error_ns, (at - record->revoked_at()).count(),
                (now - record->revoked_at()).count());
     return true;
@@ -78,6 +98,7 @@ struct TakeReport {
   bool operator()(const events::BatchedDecodeStep&) const { return true; }
   bool operator()(const events::LeaseStateChanged&) const { return false; }
   bool operator()(const events::RegionStateChanged&) const { return false; }
+  bool operator()(const events::LeaseDraining&) const { return false; }
   bool operator()(const events::OperatorActed&) const { return false; }
   bool operator()(const events::WorkerUntrusted&) const { return false; }
   bool operator()(const events::WorkerOverdue&) const { return false; }
@@ -88,6 +109,12 @@ struct TakeReport {
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach) {
   State& state = decision.state;
   if (state.stopping) return fail(Errc::Draining, "the broker is stopping");
+  if (is_distrusted(state, caller)) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("process {} wrote to memory that had been taken from it; end it and "
+                            "start another worker",
+                            caller.pid));
+  }
   if (const Worker* same = state.workers.find_by_connection(caller.connection)) {
     if (same->name == attach.worker) return attached(state, *same);
     return fail(Errc::BadRequest, fmt::format("this connection is worker {}", same->name));

@@ -7,6 +7,7 @@
 
 #include "broker/journal/rows.hpp"
 #include "common/result.hpp"
+#include "ipc/control/messages.hpp"
 
 namespace leasehold::journal {
 
@@ -27,12 +28,21 @@ class Journal {
   /// Errors: DiskFull, SystemError. Only a batch that grants is refused for want of space while
   /// the reserve lasts.
   virtual Result<void> write(const Batch& batch) = 0;
+
+  /// What operators did, newest first. Errors: FileNotFound where nothing is kept; those of the
+  /// file.
+  virtual Result<std::vector<wire::DeedView>> newest_deeds(std::size_t at_most) = 0;
 };
 
 /// For a broker without a state directory: nothing is kept.
 class NullJournal final : public Journal {
  public:
   Result<void> write(const Batch&) override { return {}; }
+  Result<std::vector<wire::DeedView>> newest_deeds(std::size_t) override {
+    return fail(Errc::FileNotFound,
+                "this broker keeps no audit; start it with --state-dir, or see operator_acted in "
+                "`brokerctl events`");
+  }
 };
 
 }  // namespace leasehold::journal

@@ -116,8 +116,8 @@ struct ShapeRow {
   std::uint64_t extent_size_bytes = 0;
 };
 
-/// What an operator did or tried. Never changed and never read back by the broker; for people:
-/// `sqlite3 journal.db 'SELECT * FROM audit'`.
+/// What an operator did or tried. Never changed, and never read back but to be shown: `brokerctl
+/// audit`.
 struct AuditRow {
   std::int64_t at_boottime_ns = 0;
   std::uint32_t uid = 0;

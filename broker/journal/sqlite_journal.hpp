@@ -14,6 +14,7 @@
 
 #include "broker/journal/checkpointer.hpp"
 #include "broker/journal/journal.hpp"
+#include "broker/journal/load_deeds.hpp"
 #include "broker/journal/load_image.hpp"
 #include "broker/journal/numbers_file.hpp"
 #include "broker/journal/reserve_file.hpp"
@@ -32,6 +33,9 @@ class SqliteJournal final : public Journal {
   Result<Image> load();
 
   Result<void> write(const Batch& batch) override;
+  Result<std::vector<wire::DeedView>> newest_deeds(std::size_t at_most) override {
+    return load_newest_deeds(parts_.database, at_most);
+  }
 
   /// Rows that wait for room.
   std::size_t waiting() const { return waiting_.size(); }

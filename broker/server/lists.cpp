@@ -90,6 +90,11 @@ Result<Json> lease_list(const ListSources& sources, const Json& params) {
   return reply;
 }
 
+Result<Json> audit_list(const ListSources& sources, const Json& params) {
+  const std::uint64_t limit = TRY(number(params, "limit", kMaxItems, kMaxItems));
+  return items(TRY(sources.journal.newest_deeds(limit)));
+}
+
 Result<control::Payload> open_extent(const ListSources& sources, const Json& params) {
   if (!sources.allow_memory_audit) {
     return fail(Errc::PermissionDenied,
@@ -110,6 +115,7 @@ Result<Json> list(const ListSources& sources, const std::string& method, const J
   if (method == "fence.list") return items(fence_views(sources.state));
   if (method == "worker.list") return workers(sources);
   if (method == "event.list") return event_list(sources, params);
+  if (method == "audit.list") return audit_list(sources, params);
   return fail(Errc::UnknownMethod, fmt::format("the broker has no list {}", method));
 }
 

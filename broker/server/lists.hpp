@@ -2,6 +2,7 @@
 #pragma once
 
 #include "broker/event_log.hpp"
+#include "broker/journal/journal.hpp"
 #include "broker/server/memory_store.hpp"
 #include "broker/state.hpp"
 #include "ipc/control/peer.hpp"
@@ -14,6 +15,7 @@ struct ListSources {
   const EventLog& log;
   const MemoryStore& memory;
   const LeaseTable& table;
+  journal::Journal& journal;
   TimePoint started;
   TimePoint now;
   bool allow_memory_audit;

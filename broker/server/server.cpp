@@ -211,9 +211,9 @@ DispatchHooks Server::dispatch_hooks() {
                  std::vector<UniqueFd> fds) { return take_memory(id, redeliver, std::move(fds)); },
       .look =
           [this](const std::string& method, const control::Json& params) {
-            return answer_look(
-                {state_, log_, memory_, table_, started_, clock_.now(), allow_memory_audit_},
-                method, params);
+            return answer_look({state_, log_, memory_, table_, *beginning_.journal, started_,
+                                clock_.now(), allow_memory_audit_},
+                               method, params);
           },
       .post = [this](Event event) { loop_.post(std::move(event)); },
       .admit_events =

@@ -13,8 +13,9 @@ constexpr std::string_view kDebts[] = {"sign_of_life", "answer", "delivery", "fe
 
 // In the order of the variant's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {
-    "lease_state",       "region_state",   "forward_revoked",  "batched_decode_step", "rebind",
-    "request_completed", "operator_acted", "worker_untrusted", "worker_overdue"};
+    "lease_state",    "region_state",      "forward_revoked", "batched_decode_step",
+    "rebind",         "request_completed", "operator_acted",  "worker_untrusted",
+    "worker_overdue", "lease_draining"};
 
 void describe(auto& e, auto& fields, const LeaseStateChanged*) {
   fields.field("lease", e.lease);
@@ -67,7 +68,7 @@ void describe(auto& e, auto& fields, const OperatorActed*) {
   fields.field("deed", e.deed, TextRule::Filled);
   fields.field("object", e.object, TextRule::Filled);
   fields.field("uid", e.uid);
-  fields.field("reason", e.reason, TextRule::Sentence);
+  fields.field("reason", e.reason, TextRule::SentenceOrEmpty);
   fields.field("done", e.done);
 }
 
@@ -83,6 +84,12 @@ void describe(auto& e, auto& fields, const WorkerOverdue*) {
   fields.field("owes", e.owes, Choice{kDebts});
   fields.field("patience_ms", e.patience_ms);
   fields.field("killed", e.killed);
+}
+
+void describe(auto& e, auto& fields, const LeaseDraining*) {
+  fields.field("lease", e.lease);
+  fields.field("tenant", e.tenant, TextRule::NameOrEmpty);
+  fields.field("deadline_boottime_ns", e.deadline_boottime_ns);
 }
 
 struct Header {

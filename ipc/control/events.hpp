@@ -71,21 +71,31 @@ struct RequestEnded {
   std::uint32_t emitted_tokens = 0;
 };
 
+/// `lease_draining`: no new work under it from now on, taken back at the deadline.
+struct LeaseDraining {
+  LeaseId lease;
+  std::string tenant;  ///< Empty for engine leases.
+  std::int64_t deadline_boottime_ns = 0;
+};
+
 /// `operator_acted`: something was done by hand that only a person may decide.
 struct OperatorActed {
-  std::string deed;    ///< "unfence"
-  std::string object;  ///< "extent:5", "region:3"
+  std::string deed;    ///< "admit", "revoke", "drain", "unfence"
+  std::string object;  ///< "tenant:acme", "lease:17.4", "extent:5", "region:3"
   std::uint32_t uid = 0;
-  std::string reason;  ///< In the operator's words.
+  std::string reason;  ///< In the operator's words; empty where none are asked for.
   bool done = false;   ///< False: it was refused.
 };
 
-/// `worker_untrusted`: what only the broker may write was changed by somebody else.
+/// `worker_untrusted`: what only the broker may write was changed by somebody else, or memory was
+/// written to after it had been taken back.
 struct WorkerUntrusted {
-  std::string what;  ///< "slot", "free_slot", "counter", "header": which line of the lease table.
-  std::uint64_t index = 0;
-  std::string lease;   ///< Empty unless one stands in that slot.
-  std::string worker;  ///< Whose lease or counter it is; not who did it: that leaves no trace.
+  /// "slot", "free_slot", "counter", "header": which line of the lease table; "extent", "weights".
+  std::string what;
+  std::uint64_t index = 0;  ///< Of the line; the extent or region.
+  std::string lease;        ///< Empty unless one stands in that slot, or had that extent.
+  std::string worker;  ///< Who had the memory. Of the table: whose lease or counter it is, not who
+                       ///< did it: that leaves no trace.
 };
 
 /// `worker_overdue`: a worker owes something for too long. Said once when half of the patience with
@@ -97,8 +107,9 @@ struct WorkerOverdue {
   bool killed = false;
 };
 
-using Event = std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep,
-                           Rebind, RequestEnded, OperatorActed, WorkerUntrusted, WorkerOverdue>;
+using Event =
+    std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep, Rebind,
+                 RequestEnded, OperatorActed, WorkerUntrusted, WorkerOverdue, LeaseDraining>;
 
 std::string_view name(const Event& event);
 

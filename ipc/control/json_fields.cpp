@@ -61,6 +61,8 @@ bool keeps(TextRule rule, std::string_view text) {
       return text.size() == kHexKeyDigits && std::ranges::all_of(text, is_hex_digit);
     case TextRule::RevokeReasonOrEmpty:
       return text.empty() || is_revoke_reason(text);
+    case TextRule::SentenceOrEmpty:
+      return text.size() <= kMaxSentence && std::ranges::none_of(text, is_control);
     case TextRule::Sentence:
       return !text.empty() && text.size() <= kMaxSentence && std::ranges::none_of(text, is_control);
   }
@@ -85,6 +87,8 @@ std::string wording(TextRule rule) {
       return fmt::format("{} lower-case hex digits", kHexKeyDigits);
     case TextRule::RevokeReasonOrEmpty:
       return "the name of a revoke reason, or empty text";
+    case TextRule::SentenceOrEmpty:
+      return fmt::format("up to {} bytes on one line", kMaxSentence);
     case TextRule::Sentence:
       return fmt::format("1 to {} bytes on one line", kMaxSentence);
   }

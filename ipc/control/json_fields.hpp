@@ -51,6 +51,7 @@ enum class TextRule : std::uint8_t {
   HexKey,      ///< 64 lower-case hex digits: 256 bits.
   RevokeReasonOrEmpty,
   Sentence,  ///< 1 to 200 bytes on one line: what an operator says in their own words.
+  SentenceOrEmpty,
 };
 
 /// One of a closed list of words.

@@ -94,9 +94,10 @@ struct LeasesTouched {
 };
 
 // Lists: `status`, `{tenant,extent,worker,fence}.list` take no parameters and answer
-// {"items": [view, …]} (`status`: one object). `lease.list` and `event.list` take {"after": <slot
-// or sequence>, "limit": <n ≤ 1000>} and answer {"items": [view or event, …]}; `lease.list` also
-// "more": others follow; `event.list` also "oldest" and "newest": the sequence numbers it still
-// has.
+// {"items": [view, …]} (`status`: one object). `audit.list` takes {"limit": <n ≤ 1000>}, answers
+// the newest deeds first, and FileNotFound from a broker without a state directory. `lease.list`
+// and `event.list` take {"after": <slot or sequence>, "limit": <n ≤ 1000>} and answer {"items":
+// [view or event, …]}; `lease.list` also "more": others follow; `event.list` also "oldest" and
+// "newest": the sequence numbers it still has.
 
 }  // namespace leasehold::wire

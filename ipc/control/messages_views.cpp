@@ -7,7 +7,7 @@
 namespace leasehold::wire {
 namespace {
 
-constexpr std::string_view kWorkerStates[] = {"attached", "ready", "gone"};
+constexpr std::string_view kWorkerStates[] = {"attached", "ready", "lost", "gone"};
 constexpr std::string_view kIsolations[] = {"separate-users", "same-user", "no-worker"};
 constexpr Between<std::int64_t> kClock_ns{-1, std::numeric_limits<std::int64_t>::max()};
 
@@ -23,6 +23,7 @@ constexpr auto kLeaseTimes = [](auto& m, auto& fields) {
   fields.field("revoked_boottime_ns", m.revoked_boottime_ns, kBoottime_ns);
   fields.field("fenced_boottime_ns", m.fenced_boottime_ns, kBoottime_ns);
   fields.field("rebound_boottime_ns", m.rebound_boottime_ns, kBoottime_ns);
+  fields.field("told_boottime_ns", m.told_boottime_ns, kBoottime_ns);
 };
 
 constexpr auto kLeaseView = [](auto& m, auto& fields) {
@@ -37,7 +38,9 @@ constexpr auto kLeaseView = [](auto& m, auto& fields) {
   fields.field("proof", m.proof);
   fields.field("extents", m.extents);
   fields.field("size_bytes", m.size_bytes);
+  fields.field("quarantined_extents", m.quarantined_extents);
   fields.field("deadline_boottime_ns", m.deadline_boottime_ns);
+  fields.field("drain_deadline_boottime_ns", m.drain_deadline_boottime_ns, kBoottime_ns);
   fields.field("replaced_by", m.replaced_by);
   fields.object("clocks", m.clocks, kRevokeClocks);
   fields.object("times", m.times, kLeaseTimes);
@@ -78,6 +81,15 @@ constexpr auto kTenantView = [](auto& m, auto& fields) {
   fields.field("blocks_held", m.blocks_held);
 };
 
+constexpr auto kDeedView = [](auto& m, auto& fields) {
+  fields.field("at_unix_s", m.at_unix_s, kUnixTime_s);
+  fields.field("uid", m.uid);
+  fields.field("deed", m.deed, TextRule::Filled);
+  fields.field("object", m.object, TextRule::Filled);
+  fields.field("reason", m.reason, TextRule::SentenceOrEmpty);
+  fields.field("done", m.done);
+};
+
 constexpr auto kStatusView = [](auto& m, auto& fields) {
   fields.field("capacity_bytes", m.capacity_bytes);
   fields.field("free_bytes", m.free_bytes);
@@ -86,12 +98,14 @@ constexpr auto kStatusView = [](auto& m, auto& fields) {
   fields.field("scrubbing_bytes", m.scrubbing_bytes);
   fields.field("retained_bytes", m.retained_bytes);
   fields.field("quarantined_bytes", m.quarantined_bytes);
+  fields.field("unproven_bytes", m.unproven_bytes);
   fields.field("leases_live", m.leases_live);
   fields.field("leases_revoked", m.leases_revoked);
   fields.field("leases_stuck", m.leases_stuck);
   fields.field("oldest_revoked_ms", m.oldest_revoked_ms);
   fields.field("leases_fenced", m.leases_fenced);
   fields.field("workers", m.workers);
+  fields.field("workers_lost", m.workers_lost);
   fields.field("tenants", m.tenants);
   fields.field("isolation", m.isolation, Choice{kIsolations});
   fields.field("tampered", m.tampered);
@@ -151,6 +165,13 @@ Json TenantView::to_json() const {
 }
 Result<TenantView> TenantView::from_json(const Json& json) {
   return read_fields<TenantView>(json, kTenantView);
+}
+
+Json DeedView::to_json() const {
+  return write_fields(*this, kDeedView);
+}
+Result<DeedView> DeedView::from_json(const Json& json) {
+  return read_fields<DeedView>(json, kDeedView);
 }
 
 Json StatusView::to_json() const {

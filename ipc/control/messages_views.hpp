@@ -28,6 +28,7 @@ struct LeaseTimes {
   std::int64_t revoked_boottime_ns = 0;
   std::int64_t fenced_boottime_ns = 0;
   std::int64_t rebound_boottime_ns = 0;  ///< A request of it went on under another lease.
+  std::int64_t told_boottime_ns = 0;     ///< Its worker stopped it by itself, before the flip.
   Json to_json() const;
   static Result<LeaseTimes> from_json(const Json& json);
 };
@@ -44,7 +45,9 @@ struct LeaseView {
   std::string proof;  ///< Of the fence, e.g. "LaunchQuiet"; empty before.
   std::uint32_t extents = 0;
   std::uint64_t size_bytes = 0;
+  std::uint32_t quarantined_extents = 0;  ///< Written to after they were taken back.
   std::int64_t deadline_boottime_ns = 0;
+  std::int64_t drain_deadline_boottime_ns = 0;  ///< No new work since; 0: not draining.
   std::optional<LeaseId> replaced_by;
   RevokeClocks clocks;
   LeaseTimes times;
@@ -79,7 +82,7 @@ struct WorkerView {
   std::string worker;
   WorkerId id;
   std::int64_t pid = 0;
-  std::string state;  ///< "attached", "ready", "gone"
+  std::string state;  ///< "attached", "ready", "lost" (it may still run), "gone"
   std::string model;
   std::string address;
   std::uint32_t leases = 0;
@@ -96,6 +99,18 @@ struct TenantView {
   static Result<TenantView> from_json(const Json& json);
 };
 
+/// What an operator did or tried.
+struct DeedView {
+  std::int64_t at_unix_s = 0;
+  std::uint32_t uid = 0;
+  std::string deed;    ///< "admit", "revoke", "drain", "unfence"
+  std::string object;  ///< "lease:17.4", "tenant:acme", "extent:5", "region:3"
+  std::string reason;  ///< In the operator's words; empty where none are asked for.
+  bool done = true;    ///< False: it was refused.
+  Json to_json() const;
+  static Result<DeedView> from_json(const Json& json);
+};
+
 /// Bytes over all extent states; the sum is the capacity, always.
 struct StatusView {
   std::uint64_t capacity_bytes = 0;
@@ -105,12 +120,14 @@ struct StatusView {
   std::uint64_t scrubbing_bytes = 0;
   std::uint64_t retained_bytes = 0;
   std::uint64_t quarantined_bytes = 0;
+  std::uint64_t unproven_bytes = 0;  ///< Of owned, draining and scrubbing: lost workers hold them.
   std::uint32_t leases_live = 0;
   std::uint32_t leases_revoked = 0;    ///< Not fenced yet.
   std::uint32_t leases_stuck = 0;      ///< Of those: for longer than the patience for a fence.
   std::int64_t oldest_revoked_ms = 0;  ///< Age of the one that waits longest; 0: none.
   std::uint64_t leases_fenced = 0;     ///< Ever.
   std::uint32_t workers = 0;
+  std::uint32_t workers_lost = 0;  ///< No lease is granted on them, and they may still run.
   std::uint32_t tenants = 0;
   std::string isolation;       ///< "separate-users", "same-user" or "no-worker"
   std::uint64_t tampered = 0;  ///< Lines of the lease table found changed by others, ever.

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "broker/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;
@@ -182,6 +183,27 @@ TEST_CASE("holder: its socket or its process gone, its leases go too") {
   if (!by_socket) world.post(HolderExited{kHolder});
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::HolderGone);
   CHECK(world.record(world.lease).is(LeaseState::Fenced));
+}
+
+TEST_CASE("drain: who asks sees it, and until when") {
+  World world;
+  world.attach_worker("w0", ConnectionId{10});
+  world.admit_tenant("a");
+  const LeaseId lease = world.acquired("a");
+  world.call(kOperator, wire::LeaseDrain{.lease = lease, .grace_ms = 5'000}, 7);
+
+  const auto until = (world.clock.now() + std::chrono::seconds(5)).boottime_ns;
+  CHECK(lease_page(world.state, lease.slot, 1).items.at(0).drain_deadline_boottime_ns == until);
+  const auto told = world.recorded<events::LeaseDraining>();
+  const auto deeds = world.recorded<events::OperatorActed>();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].lease == lease);
+  CHECK(told[0].deadline_boottime_ns == until);
+  REQUIRE(deeds.size() == 2);
+  CHECK(deeds[0].deed == "admit");
+  CHECK(deeds[1].deed == "drain");
+  CHECK(deeds[1].object == "lease:" + to_string(lease));
+  CHECK(deeds[1].uid == 7);
 }
 
 TEST_CASE("drain: no new work now, revoked when the grace is over") {

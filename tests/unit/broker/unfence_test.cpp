@@ -28,12 +28,9 @@ struct OneQuarantine : World {
     return call(kOperator, wire::FenceClear{.extent = which, .reason = kReason}, 7);
   }
   std::optional<events::OperatorActed> last_deed() const {
-    std::optional<events::OperatorActed> found;
-    for (const NumberedEvent& event : log.after(0, 1000)) {
-      if (const auto* deed = std::get_if<events::OperatorActed>(&event.stamped.event))
-        found = *deed;
-    }
-    return found;
+    const auto deeds = recorded<events::OperatorActed>();
+    if (deeds.empty() || deeds.back().deed != "unfence") return std::nullopt;
+    return deeds.back();
   }
 };
 
@@ -114,8 +111,45 @@ TEST_CASE("unfence: memory quarantined before a restart stays so until its worke
   CHECK(after.state.extents.find(before.extent) == nullptr);
 }
 
+TEST_CASE("fences: who wrote to memory that was taken from it is told on, and gets nothing more") {
+  World world;
+  const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
+  world.admit_tenant("a");
+  const LeaseId lease = world.acquired("a");
+  const LeaseId other = world.acquired("a");
+  world.touched.insert(world.record(lease).extents.at(0));
+  world.revoke(lease);
+
+  const auto told = world.recorded<events::WorkerUntrusted>();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].what == "extent");
+  CHECK(told[0].lease == to_string(lease));
+  CHECK(told[0].worker == "w0");
+  CHECK(reason_of(world.record(other).lease) == RevokeReason::WorkerUntrusted);
+  CHECK(world.record(other).is(LeaseState::Fenced));
+  CHECK(worker_views(world.state)[0].state == "lost");
+  CHECK(world.refusal(world.acquire("a")) == Errc::NoModelLoaded);
+  const CallId again = world.call(ConnectionId{77}, wire::WorkerAttach{.worker = "w0"});
+  CHECK(world.refusal(again) == Errc::PermissionDenied);
+
+  world.post(WorkerExited{exit_of(worker)});
+  const CallId fresh = world.call(ConnectionId{78}, wire::WorkerAttach{.worker = "w0"});
+  CHECK(world.answer<wire::WorkerAttached>(fresh).attachment != worker);
+}
+
+TEST_CASE("fences: memory in quarantine is not said to be reusable") {
+  OneQuarantine world;
+
+  const auto view = lease_page(world.state, world.lease.slot, 1).items.at(0);
+
+  CHECK(view.state == LeaseState::Fenced);
+  CHECK(view.quarantined_extents == 1);
+  CHECK(view.clocks.reuse_ns == -1);
+}
+
 TEST_CASE("unfence: what is not quarantined is refused with its state") {
   OneQuarantine world;
+  world.attach_worker("w1", ConnectionId{11});
   const LeaseId live = world.acquired("a");
 
   CHECK(world.refusal(world.clear(world.record(live).extents.at(0))) == Errc::IllegalTransition);

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "broker/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;
@@ -104,7 +105,7 @@ TEST_CASE("reports: the clocks of a revocation come from the worker, within reas
   const events::ForwardRevoked too_long{.lease = world.lease, .since_flip_ns = 2'000'000};
   const events::ForwardRevoked negative{.lease = world.lease, .since_flip_ns = -5};
   const events::ForwardRevoked seen{.lease = world.lease, .since_flip_ns = 7000};
-  const events::RequestEnded early{.lease = world.lease};
+  const events::RequestEnded early{.lease = world.lease, .reason = "EndOfSequence"};
   const events::RequestEnded ended{.lease = world.lease};
 
   world.report(too_long, world.clock.now());
@@ -116,6 +117,32 @@ TEST_CASE("reports: the clocks of a revocation come from the worker, within reas
 
   CHECK(world.record(world.lease).clocks.refuse_ns == 7000);
   CHECK(world.record(world.lease).clocks.error_ns == 20'000);
+  CHECK(world.record(world.lease).told_at == TimePoint{});
+}
+
+TEST_CASE(
+    "reports: what a worker stopped by itself before the flip is told as that, with no clock") {
+  BusyWorker world;
+  const TimePoint stopped = world.record(world.lease).deadline;
+  const events::RequestEnded ended{.lease = world.lease, .reason = "Revoked"};
+  world.clock.advance(stopped - world.clock.now() + 2800ms);  // the broker stood
+  world.post(Tick{});
+  world.report(events::ForwardRevoked{.lease = world.lease, .since_flip_ns = 0}, stopped);
+  world.report(ended, stopped);
+
+  const auto view = lease_page(world.state, world.lease.slot, 1).items.at(0);
+  CHECK(view.times.told_boottime_ns == stopped.boottime_ns);
+  CHECK(view.clocks.refuse_ns == -1);
+  CHECK(view.clocks.error_ns == -1);
+}
+
+TEST_CASE("workers: a lost one is no gone one, and what it holds is shown as held") {
+  BusyWorker world;
+  world.post(ConnectionClosed{kWorkerSocket});
+
+  CHECK(worker_views(world.state)[0].state == "lost");
+  CHECK(status_view(world.state, world.clock.now()).workers_lost == 1);
+  CHECK(status_view(world.state, world.clock.now()).unproven_bytes == 2 * kMiB);
 }
 
 TEST_CASE("reports: a worker speaks neither for others nor for the broker") {

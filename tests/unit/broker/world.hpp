@@ -111,6 +111,9 @@ class World {
 
   template <class Wanted>
   std::vector<Wanted> performed() const;
+  /// Events of one kind that the broker recorded, oldest first.
+  template <class Wanted>
+  std::vector<Wanted> recorded() const;
 
   void perform(const effect::Journal& effect);
   void perform(const effect::PublishGrant& effect);
@@ -180,6 +183,15 @@ std::vector<Wanted> World::performed() const {
   std::vector<Wanted> found;
   for (const Effect& effect : effects) {
     if (const auto* wanted = std::get_if<Wanted>(&effect)) found.push_back(*wanted);
+  }
+  return found;
+}
+
+template <class Wanted>
+std::vector<Wanted> World::recorded() const {
+  std::vector<Wanted> found;
+  for (const NumberedEvent& event : log.after(0, EventLog::kCapacity)) {
+    if (const auto* wanted = std::get_if<Wanted>(&event.stamped.event)) found.push_back(*wanted);
   }
   return found;
 }
