@@ -21,6 +21,9 @@ struct ListLeases {
 struct ListExtents {};
 struct ListWorkers {};
 struct ListFences {};
+struct ListDeeds {
+  std::uint64_t limit = 100;  ///< The newest; 1 … 1000.
+};
 /// `events`, and with `follow` `watch`.
 struct ListEvents {
   std::optional<std::uint64_t> after = 0;  ///< Last event already seen; none: begin with the next.
@@ -39,8 +42,8 @@ struct Revoke {
 };
 
 using Verb = std::variant<ShowStatus, ListTenants, ListLeases, ListExtents, ListWorkers, ListFences,
-                          ListEvents, ShowTimeline, Revoke, wire::LeaseDrain, wire::TenantAdmit,
-                          wire::FenceClear>;
+                          ListDeeds, ListEvents, ShowTimeline, Revoke, wire::LeaseDrain,
+                          wire::TenantAdmit, wire::FenceClear>;
 
 enum class Output { Table, Json };
 

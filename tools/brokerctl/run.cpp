@@ -42,6 +42,12 @@ class Runner {
     return list<wire::FenceView>("fence.list", fences_table);
   }
 
+  Result<void> operator()(const ListDeeds& wanted) {
+    const Json reply = TRY(around_.call("audit.list", Json{{"limit", wanted.limit}}));
+    print(reply, deeds_table(TRY(items_of<wire::DeedView>(reply))));
+    return {};
+  }
+
   Result<void> operator()(const ListLeases& wanted) {
     auto leases = TRY(cli::all_leases(around_.call));
     std::erase_if(leases, [&](const wire::LeaseView& lease) {
@@ -64,9 +70,10 @@ class Runner {
     const Json reply = TRY(around_.call(wire::LeaseRevoke::kMethod, revoke.message.to_json()));
     const auto touched = TRY(cli::read_answer<wire::LeasesTouched>(reply));
     if (!revoke.wait) return print_touched(reply, touched);
-    print_leases(TRY(
-        wait_until_fenced(touched.leases, std::chrono::milliseconds(revoke.timeout_ms), around_)));
-    return {};
+    const auto leases = TRY(
+        wait_until_fenced(touched.leases, std::chrono::milliseconds(revoke.timeout_ms), around_));
+    print_leases(leases);
+    return check_none_quarantined(leases);
   }
   Result<void> operator()(const wire::LeaseDrain& drain) {
     const Json reply = TRY(around_.call(wire::LeaseDrain::kMethod, drain.to_json()));

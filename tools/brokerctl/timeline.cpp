@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/explain.hpp"
@@ -28,12 +29,25 @@ bool live(const LeaseView& lease) {
   return lease.state == LeaseState::Live;
 }
 
+/// How long before the flip its worker stopped it, at the deadline it knew.
+std::string told_early(const LeaseView& lease) {
+  const auto early = lease.times.revoked_boottime_ns - lease.times.told_boottime_ns;
+  return fmt::format("told {} before the flip: its worker stopped it at the deadline it knew",
+                     cli::nanoseconds_text(std::max<std::int64_t>(0, early)));
+}
+
+bool was_told_early(const LeaseView& lease) {
+  return lease.times.told_boottime_ns != 0 && lease.times.revoked_boottime_ns != 0;
+}
+
 TimelineStep refused(const LeaseView& lease) {
   TimelineStep step{.name = "refused", .at = after_flip(lease, lease.clocks.refuse_ns)};
   if (step.at) {
     step.note = "the first poll that said no";
   } else if (live(lease)) {
     step.note = kNotRevoked;
+  } else if (was_told_early(lease)) {
+    step.note = "no unit of it ran at the flip any more";
   } else if (lease.state == LeaseState::Fenced) {
     step.note = "no unit polled it after the flip, or its worker ended before it reported one";
   } else {
@@ -48,6 +62,8 @@ TimelineStep error(const LeaseView& lease) {
     step.note = "the typed end was handed to the holder's stream";
   } else if (live(lease)) {
     step.note = kNotRevoked;
+  } else if (was_told_early(lease)) {
+    step.note = told_early(lease);
   } else {
     step.note = "no request ran under it, or its worker did not report the end";
   }
@@ -86,6 +102,11 @@ TimelineStep reusable(const LeaseView& lease) {
     step.note = kNotRevoked;
   } else if (lease.state == LeaseState::Revoked) {
     step.note = "not fenced yet";
+  } else if (lease.quarantined_extents > 0) {
+    step.note = fmt::format(
+        "{} of its extents were written to after they were taken back and are "
+        "quarantined; see `brokerctl fences`",
+        lease.quarantined_extents);
   } else {
     step.note = fmt::format("its worker has not unmapped {} extents; see `brokerctl fences` too",
                             lease.extents);
@@ -104,6 +125,13 @@ TimelineStep rebound(const LeaseView& lease) {
   }
   if (lease.replaced_by) step.note += ", replaced_by=" + to_string(*lease.replaced_by);
   return step;
+}
+
+TimelineStep drained(const LeaseView& lease) {
+  return {.name = "drain end",
+          .at = time(lease.drain_deadline_boottime_ns),
+          .note = live(lease) ? "no new work under it any more; it is taken back then"
+                              : "no new work was let in; it was to be taken back then"};
 }
 
 TimelineStep flip(const LeaseView& lease) {
@@ -129,14 +157,13 @@ std::string signed_text(Duration duration) {
 }  // namespace
 
 std::vector<TimelineStep> timeline_of(const LeaseView& lease) {
-  return {{.name = "granted", .at = time(lease.times.granted_boottime_ns), .note = ""},
-          flip(lease),
-          refused(lease),
-          error(lease),
-          quiet(lease),
-          fenced(lease),
-          reusable(lease),
-          rebound(lease)};
+  std::vector<TimelineStep> steps{
+      {.name = "granted", .at = time(lease.times.granted_boottime_ns), .note = ""}};
+  if (lease.drain_deadline_boottime_ns != 0) steps.push_back(drained(lease));
+  for (const auto step : {flip, refused, error, quiet, fenced, reusable, rebound}) {
+    steps.push_back(step(lease));
+  }
+  return steps;
 }
 
 cli::Table timeline_table(const std::vector<TimelineStep>& steps) {

@@ -23,6 +23,17 @@ std::string lease_text(const std::optional<LeaseId>& lease) {
   return lease ? to_string(*lease) : "-";
 }
 
+std::string state_text(const wire::LeaseView& lease) {
+  const bool draining = lease.state == LeaseState::Live && lease.drain_deadline_boottime_ns != 0;
+  return draining ? "Live, draining" : std::string(name(lease.state));
+}
+
+/// A clock of a holder that knew before the flip does not run from there.
+std::string clock_text(const wire::LeaseView& lease, std::int64_t clock_ns) {
+  const bool before_flip = clock_ns < 0 && lease.times.told_boottime_ns != 0;
+  return before_flip ? "before flip" : nanoseconds_text(clock_ns);
+}
+
 std::string value_text(const wire::Json& value) {
   return printable(value.is_string() ? value.get<std::string>() : value.dump());
 }
@@ -45,6 +56,7 @@ template Result<std::vector<wire::ExtentView>> items_of(const wire::Json&);
 template Result<std::vector<wire::WorkerView>> items_of(const wire::Json&);
 template Result<std::vector<wire::LeaseView>> items_of(const wire::Json&);
 template Result<std::vector<wire::FenceView>> items_of(const wire::Json&);
+template Result<std::vector<wire::DeedView>> items_of(const wire::Json&);
 
 cli::Table status_table(const wire::StatusView& status) {
   cli::Table table{.columns = {{"WHAT"}, {"VALUE", true}}};
@@ -58,6 +70,7 @@ cli::Table status_table(const wire::StatusView& status) {
   add("  scrubbing", bytes_text(status.scrubbing_bytes));
   add("  retained", bytes_text(status.retained_bytes));
   add("  quarantined", bytes_text(status.quarantined_bytes));
+  add("held by lost workers (of the above)", bytes_text(status.unproven_bytes));
   add("leases live", number(status.leases_live));
   add("leases revoked, not fenced yet", number(status.leases_revoked));
   add("  stuck (longer than the fence patience)", number(status.leases_stuck));
@@ -65,6 +78,7 @@ cli::Table status_table(const wire::StatusView& status) {
       status.leases_revoked == 0 ? "-" : nanoseconds_text(status.oldest_revoked_ms * 1'000'000));
   add("leases fenced ever", number(status.leases_fenced));
   add("workers", number(status.workers));
+  add("workers lost (may still run)", number(status.workers_lost));
   add("tenants", number(status.tenants));
   add("isolation", or_dash(printable(status.isolation)));
   add("table lines changed by others", number(status.tampered));
@@ -117,10 +131,10 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
     table.rows.push_back(
         {to_string(view.lease), std::string(wire::name(view.scope)),
          or_dash(printable(view.tenant)), or_dash(printable(view.model)),
-         or_dash(printable(view.part)), or_dash(printable(view.worker)),
-         std::string(name(view.state)), has_reason ? std::string(name(view.reason)) : "-",
-         or_dash(printable(view.proof)), bytes_text(view.size_bytes), lease_text(view.replaced_by),
-         nanoseconds_text(view.clocks.refuse_ns), nanoseconds_text(view.clocks.error_ns),
+         or_dash(printable(view.part)), or_dash(printable(view.worker)), state_text(view),
+         has_reason ? std::string(name(view.reason)) : "-", or_dash(printable(view.proof)),
+         bytes_text(view.size_bytes), lease_text(view.replaced_by),
+         clock_text(view, view.clocks.refuse_ns), clock_text(view, view.clocks.error_ns),
          nanoseconds_text(view.clocks.quiet_ns), nanoseconds_text(view.clocks.reuse_ns)});
   }
   return table;
@@ -146,6 +160,17 @@ cli::Table fences_table(const std::vector<wire::FenceView>& fences) {
     table.rows.push_back({memory, lease_text(view.lease), or_dash(printable(view.worker)),
                           fmt::format("{:.6f}", seconds), bytes_text(view.size_bytes),
                           or_dash(printable(view.why))});
+  }
+  return table;
+}
+
+cli::Table deeds_table(const std::vector<wire::DeedView>& deeds) {
+  cli::Table table{
+      .columns = {{"UNIX TIME", true}, {"UID", true}, {"DEED"}, {"OBJECT"}, {"DONE"}, {"REASON"}}};
+  for (const wire::DeedView& view : deeds) {
+    table.rows.push_back({fmt::format("{}", view.at_unix_s), number(view.uid), printable(view.deed),
+                          printable(view.object), view.done ? "yes" : "refused",
+                          or_dash(printable(view.reason))});
   }
   return table;
 }

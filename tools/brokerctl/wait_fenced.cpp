@@ -33,8 +33,9 @@ bool fenced(const wire::LeaseView& lease) {
   return lease.state == LeaseState::Fenced;
 }
 
-bool reusable(const wire::LeaseView& lease) {
-  return lease.clocks.reuse_ns >= 0;
+/// Nothing more will happen to its memory by itself.
+bool settled(const wire::LeaseView& lease) {
+  return lease.clocks.reuse_ns >= 0 || lease.quarantined_extents > 0;
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId
     const TimePoint now = around.clock->now();
     if (std::ranges::all_of(views, fenced)) {
       if (!reuse_until) reuse_until = now + kReuseGrace;
-      if (std::ranges::all_of(views, reusable) || now >= *reuse_until) return views;
+      if (std::ranges::all_of(views, settled) || now >= *reuse_until) return views;
     } else if (now >= give_up) {
       const auto open = std::ranges::find_if_not(views, fenced);
       return fail(Errc::TimedOut,
@@ -60,6 +61,17 @@ Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId
       return fail(Errc::TimedOut, "interrupted while waiting for the fence; the revocation stands");
     }
   }
+}
+
+Result<void> check_none_quarantined(const std::vector<wire::LeaseView>& leases) {
+  for (const wire::LeaseView& lease : leases) {
+    if (lease.quarantined_extents == 0) continue;
+    return fail(Errc::StillWritable,
+                fmt::format("lease {} is fenced, but {} of its extents were written to after they "
+                            "were taken back; nobody gets them, see `brokerctl fences`",
+                            to_string(lease.lease), lease.quarantined_extents));
+  }
+  return {};
 }
 
 }  // namespace leasehold::brokerctl

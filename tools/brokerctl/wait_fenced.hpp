@@ -16,4 +16,8 @@ Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId
                                                        Duration timeout,
                                                        const Surroundings& around);
 
+/// What was waited for, but for memory that does not come back: StillWritable naming the first
+/// lease that has some in quarantine.
+Result<void> check_none_quarantined(const std::vector<wire::LeaseView>& leases);
+
 }  // namespace leasehold::brokerctl

@@ -81,6 +81,33 @@ TEST_CASE("timeline: what is missing says why") {
   }
 }
 
+TEST_CASE("timeline: quarantined memory is not reusable") {
+  auto lease = whole();
+  lease.clocks.reuse_ns = -1;
+  lease.quarantined_extents = 2;
+  const auto steps = timeline_of(lease);
+  CHECK_FALSE(step(steps, "reusable").at);
+  CHECK(step(steps, "reusable").note.find("2 of its extents") != std::string::npos);
+}
+
+TEST_CASE("timeline: a draining lease shows until when it may finish") {
+  auto lease = lease_view(kLease, LeaseState::Live);
+  lease.drain_deadline_boottime_ns = kFlipped;
+  const auto steps = timeline_of(lease);
+  CHECK(step(steps, "drain end").at == TimePoint{kFlipped});
+  CHECK(step(steps, "drain end").note.find("no new work") != std::string::npos);
+}
+
+TEST_CASE("timeline: a holder that was told before the flip was told, and says how long before") {
+  auto lease = whole();
+  lease.clocks.refuse_ns = lease.clocks.error_ns = -1;
+  lease.times.told_boottime_ns = kFlipped - 2'800'000'000;
+  lease.times.granted_boottime_ns = kFlipped - 6'000'000'000;
+  const auto steps = timeline_of(lease);
+  CHECK(step(steps, "error").note.find("told 2.8 s before the flip") != std::string::npos);
+  CHECK(step(steps, "refused").note.find("at the flip") != std::string::npos);
+}
+
 TEST_CASE("timeline: a live lease has no flip, and a revoked one waits for its unit") {
   const auto live = timeline_of(lease_view(kLease, LeaseState::Live));
   for (const auto& each : live | std::views::drop(1)) CHECK(each.note == "not revoked yet");

@@ -50,6 +50,22 @@ TEST_CASE("revoke --wait: a lease that is never fenced is named when time is up"
   CHECK(done.error().detail.find("1.1 is Revoked") != std::string::npos);
 }
 
+TEST_CASE("revoke --wait: memory that went to quarantine is shown, and is an error") {
+  FakeBroker broker;
+  auto view = fenced_with_clocks();
+  view.clocks.reuse_ns = -1;
+  view.quarantined_extents = 1;
+  broker.answers["lease.list"] = {items({view})};
+
+  const auto done = revoke_and_wait(broker);
+
+  REQUIRE_FALSE(done);
+  CHECK(done.error().code == Errc::StillWritable);
+  CHECK(done.error().detail.find("brokerctl fences") != std::string::npos);
+  CHECK(broker.out.str().find("LaunchQuiet") != std::string::npos);
+  CHECK(broker.waits.empty());
+}
+
 TEST_CASE("revoke --wait: memory that does not come back is not waited for without end") {
   FakeBroker broker;
   broker.answers["lease.list"] = {items({lease_view(kLease, LeaseState::Fenced)})};
