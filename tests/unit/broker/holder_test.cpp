@@ -179,6 +179,8 @@ TEST_CASE("acquire: PoolExhausted says whether waiting can help") {
   const LeaseId lease = world.acquired("a");
   world.touched.insert(world.record(lease).extents.at(0));
   world.revoke(lease);
+  world.caller_pid = 1001;  // the worker that wrote gets nothing more
+  world.attach_worker("w1", ConnectionId{11});
   CHECK(detail(16 * 8).find("brokerctl fences") != std::string::npos);
   CHECK(world.refusal(world.acquire("big", 16 * 8)) == Errc::PoolExhausted);
 }

@@ -149,6 +149,7 @@ TEST_CASE("fences: memory in quarantine is not said to be reusable") {
 
 TEST_CASE("unfence: what is not quarantined is refused with its state") {
   OneQuarantine world;
+  world.caller_pid = 1001;
   world.attach_worker("w1", ConnectionId{11});
   const LeaseId live = world.acquired("a");
 

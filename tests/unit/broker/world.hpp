@@ -55,9 +55,10 @@ class World {
   QuietObserver quiet;
   EventLog log;
 
-  bool workers_answer = true;  ///< Grants are mapped, fenced leases unmapped, at once.
-  bool workers_live = true;    ///< Pings are answered, at once.
-  bool memory_fails = false;   ///< No memory object can be made.
+  bool workers_answer = true;      ///< Grants are mapped, fenced leases unmapped, at once.
+  bool workers_live = true;        ///< Pings are answered, at once.
+  std::int64_t caller_pid = 1000;  ///< Of whoever calls.
+  bool memory_fails = false;       ///< No memory object can be made.
   bool seal_fails = false;
   bool disk_full = false;          ///< The journal takes no grant.
   std::set<ExtentId> touched;      ///< Extents that somebody wrote to after their punch.
@@ -159,7 +160,7 @@ class World {
 template <class Message>
 CallId World::call(ConnectionId connection, Message message, std::uint32_t uid) {
   const CallId id{next_call_++};
-  Caller caller{.call = id, .connection = connection, .pid = 1000, .uid = uid};
+  Caller caller{.call = id, .connection = connection, .pid = caller_pid, .uid = uid};
   if constexpr (requires { message.request_id; } && !std::is_same_v<Message, wire::WorkerAttach>) {
     if (message.request_id.value.empty()) {
       message.request_id.value = "request-" + std::to_string(next_request_++);
