@@ -366,7 +366,6 @@ TEST_CASE("recovery: since when a lease is granted is still known") {
   before.clock.advance(1s);
 
   World after(before, {});
-
   CHECK(after.record(second).granted_at == granted);
 }
 
@@ -379,7 +378,6 @@ TEST_CASE("recovery: why memory is quarantined is still known") {
   REQUIRE(fences.size() == 1);
 
   World after(before, {});
-
   const std::vector<wire::FenceView> still = fence_views(after.state);
   REQUIRE(still.size() == 1);
   CHECK(still[0].worker == "w0");
