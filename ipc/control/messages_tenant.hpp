@@ -75,7 +75,7 @@ struct Generate {
   std::optional<std::string> prompt;
   std::optional<std::vector<std::int32_t>> prompt_tokens;
   std::optional<std::vector<ChatMessage>> messages;
-  /// What the template takes for now; missing: the worker's clock. Who submits a request again
+  /// The time the template is told; missing: the worker's clock. Who submits a request again
   /// sends the same, or the prompt may change at midnight.
   std::optional<std::int64_t> asked_at_unix_s;
   std::vector<std::int32_t> emitted;    ///< Rebind: tokens already delivered for this request.

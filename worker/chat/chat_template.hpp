@@ -43,7 +43,7 @@ struct ChatRequest {
   bool add_generation_prompt = true;
   /// What else the template asks for, such as `enable_thinking`.
   jinja::Template::Variables extra;
-  /// What the template takes for now.
+  /// The time the template is told.
   std::int64_t now_unix_s = 0;
 };
 
