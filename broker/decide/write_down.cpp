@@ -119,7 +119,8 @@ class RowsOf {
                                              .state = worker->state,
                                              .model = worker->model,
                                              .address = worker->address,
-                                             .blocks_per_extent = worker->blocks_per_extent});
+                                             .blocks_per_extent = worker->blocks_per_extent,
+                                             .untrusted = worker->untrusted});
   }
 
   void add(LeaseId id) {

@@ -68,11 +68,11 @@ Result<void> load_tenants(Database& database, Image& image) {
 Result<void> load_workers(Database& database, Image& image) {
   Statement rows = TRY(
       database.prepare("SELECT attachment, counter, name, pid, start_ticks, uid, model, address,"
-                       " blocks_per_extent, state FROM worker"));
+                       " blocks_per_extent, untrusted, state FROM worker"));
   while (TRY(rows.next())) {
     WorkerRow row;
     read_all(rows, row.id, row.index, row.name, row.process.pid, row.process.start_ticks, row.uid,
-             row.model, row.address, row.blocks_per_extent);
+             row.model, row.address, row.blocks_per_extent, row.untrusted);
     const bool state = read_enum(rows, row.state, WorkerState::Gone);
     if (!state || row.index.value >= kMaxWorkers) return corrupt("worker", row.id.value);
     image.workers[row.id] = std::move(row);

@@ -14,7 +14,7 @@ constexpr const char* kPutLease =
     " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutWorker =
     "REPLACE INTO worker (attachment, counter, name, pid, start_ticks, uid, state, model, address,"
-    " blocks_per_extent) VALUES (?,?,?,?,?,?,?,?,?,?)";
+    " blocks_per_extent, untrusted) VALUES (?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutExtent =
     "REPLACE INTO extent (extent, slot, generation, state, size_bytes, device, inode, touched_by,"
     " touched_by_name, quarantined_ns, allocated_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?)";
@@ -56,7 +56,7 @@ Result<void> RowWriter::put(const TenantRow& row) {
 Result<void> RowWriter::put(const WorkerRow& row) {
   return to_.worker.run(row.id, row.index, row.name, row.process.pid, row.process.start_ticks,
                         row.uid, static_cast<int>(row.state), row.model, row.address,
-                        row.blocks_per_extent);
+                        row.blocks_per_extent, static_cast<int>(row.untrusted));
 }
 
 Result<void> RowWriter::put(const LeaseRow& row) {

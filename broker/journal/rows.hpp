@@ -37,6 +37,7 @@ struct WorkerRow {
   std::string model;
   std::string address;
   std::uint32_t blocks_per_extent = 0;
+  bool untrusted = false;  ///< It wrote to memory that had been taken from it.
 };
 
 /// The call that a lease answers; with it a repeated acquire finds its lease over a restart.

@@ -67,7 +67,9 @@ ALTER TABLE region ADD COLUMN touched_by INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE region ADD COLUMN touched_by_name TEXT NOT NULL DEFAULT '';
 ALTER TABLE region ADD COLUMN quarantined_ns INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE region ADD COLUMN allocated_bytes INTEGER NOT NULL DEFAULT 0;
-)sql"};
+)sql",
+    // Who wrote to memory that had been taken from it.
+    "ALTER TABLE worker ADD COLUMN untrusted INTEGER NOT NULL DEFAULT 0;"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {
   const std::int64_t application = TRY(database.number("PRAGMA application_id"));

@@ -52,7 +52,8 @@ void judge_workers(Decision& decision, const Facts& facts) {
   for (const auto& [id, restored] : decision.state.workers.all()) {
     Worker& worker = *decision.state.workers.find(id);
     worker.patience_from = facts.now;
-    if (!worker.line_lost) worker.reattach_until = facts.now + facts.reattach_grace;
+    const bool may_return = !worker.line_lost && !worker.untrusted;
+    if (may_return) worker.reattach_until = facts.now + facts.reattach_grace;
     if (facts.table) continue;
     // It sees the words of a table that nobody writes any more, and obeys the deadlines there.
     decision.state.leases.for_each_open([&worker](const LeaseRecord& record) {

@@ -7,6 +7,7 @@
 ///   fenced in the journal     its word becomes Fenced
 ///   word without a journal    nobody heard of that grant: Fenced(released)
 ///   worker still running      Lost with a grace; its leases stay as they are until that is over
+///   worker untrusted          Lost without a grace: it stays untrusted until it has exited
 ///   worker exited             ProcessExit, as always
 ///   holder exited             HolderGone; one that runs may claim its lease, or it ends by its
 ///   exit

@@ -135,6 +135,7 @@ class Restorer {
          .token_key = derive_worker_key(out_.state.config.token_key, row.index, row.id.value),
          .state = WorkerState::Lost,
          .socket_open = false,
+         .untrusted = row.untrusted,
          .line_lost = !facts_.table || !facts_.kept_workers.contains(row.id),
          .model = row.model,
          .address = row.address,

@@ -137,6 +137,23 @@ TEST_CASE("fences: who wrote to memory that was taken from it is told on, and ge
   CHECK(world.answer<wire::WorkerAttached>(fresh).attachment != worker);
 }
 
+TEST_CASE("fences: who wrote to memory that was taken from it is not trusted by the next broker") {
+  OneQuarantine before;
+  World after(before, {});
+
+  const Worker& worker = *after.state.workers.find(before.worker);
+  CHECK(worker.reattach_until == TimePoint{});  // nobody waits for it
+  const auto attach = [&](std::optional<AttachmentId> resume) {
+    return after.call(ConnectionId{77}, wire::WorkerAttach{.worker = "w0", .resume = resume});
+  };
+  CHECK(after.refusal(attach(before.worker)) == Errc::PermissionDenied);
+  CHECK(after.refusal(attach(std::nullopt)) == Errc::PermissionDenied);
+  CHECK(after.refusal(after.acquire("a")) == Errc::NoModelLoaded);
+
+  after.post(WorkerExited{exit_of(before.worker)});
+  CHECK(after.answer<wire::WorkerAttached>(attach(std::nullopt)).attachment != before.worker);
+}
+
 TEST_CASE("fences: memory in quarantine is not said to be reusable") {
   OneQuarantine world;
 

@@ -75,8 +75,10 @@ TEST_CASE("journal: workers, tenants, extents, regions and numbers come back, to
                          .state = RegionState::Published,
                          .loader = {1},
                          .quarantine = {{1}, "w1", 5, 4096}};
+  WorkerRow untrusted = worker_row(2);
+  untrusted.untrusted = true;
   const Image image = reopened(
-      dir, {.rows = {TenantRow{policy}, worker_row(1), ShapeRow{2u << 20}, lease_row(4),
+      dir, {.rows = {TenantRow{policy}, worker_row(1), untrusted, ShapeRow{2u << 20}, lease_row(4),
                      ExtentRow{
                          {7}, {4, 3}, ExtentState::Scrubbing, 2u << 20, 8, 9, {{1}, "w1", 6, 8192}},
                      region, Reserved{1024, 2048, 3072, 4096}},
@@ -89,6 +91,8 @@ TEST_CASE("journal: workers, tenants, extents, regions and numbers come back, to
   CHECK(image.workers.at({1}).process == ProcessIdentity{1000, 77});
   CHECK(image.workers.at({1}).state == WorkerState::Ready);
   CHECK(image.workers.at({1}).blocks_per_extent == 8);
+  CHECK_FALSE(image.workers.at({1}).untrusted);
+  CHECK(image.workers.at({2}).untrusted);
   CHECK(image.extents.at({7}).state == ExtentState::Scrubbing);
   CHECK(image.extents.at({7}).lease == LeaseId{4, 3});
   CHECK(image.extents.at({7}).inode == 9);
