@@ -23,7 +23,8 @@ Result<void> note_token(TenantRecord& record, const Json& line) {
 Result<void> note_told(TenantRecord& record, const Json& line) {
   Told told{.event = line.at("event").get<std::string>(),
             .at = TimePoint{line.value("at_boottime_ns", std::int64_t{0})},
-            .why = line.value("code", line.value("reason", std::string()))};
+            .why = line.value("code", line.value("reason", std::string())),
+            .detail = line.value("detail", std::string())};
   if (line.contains("lease")) told.lease = TRY(LeaseId::parse(line["lease"].get<std::string>()));
   record.told.push_back(std::move(told));
   return {};

@@ -23,7 +23,8 @@ struct Told {
   std::string event;  ///< "acquired", "submitted", "revoked", "retry", "completed" …
   TimePoint at;
   std::optional<LeaseId> lease;
-  std::string why;  ///< Reason or error code.
+  std::string why;     ///< Reason or error code.
+  std::string detail;  ///< In words; may be empty.
 };
 
 struct TenantRecord {

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <set>
 #include <span>
 
 #include "tools/soak_program/judge_parts.hpp"
@@ -42,18 +43,57 @@ bool was_taken(const LeaseStory& story) {
          story.reason != RevokeReason::HolderGone;
 }
 
+bool says_over(std::string_view code) {
+  const auto known = errc_from_name(code);
+  return known == Errc::LeaseRevoked || known == Errc::LeaseFenced ||
+         known == Errc::EngineLeaseFenced || known == Errc::StaleGeneration;
+}
+
+/// The lease that these words name, if they name one.
+std::optional<LeaseId> lease_in(std::string_view detail) {
+  constexpr std::string_view kBefore = "lease ";
+  for (auto at = detail.find(kBefore); at != detail.npos; at = detail.find(kBefore, at + 1)) {
+    const std::string_view rest = detail.substr(at + kBefore.size());
+    const auto lease = LeaseId::parse(rest.substr(0, rest.find_first_not_of("0123456789.")));
+    if (lease) return *lease;
+  }
+  return std::nullopt;
+}
+
+/// A refusal or a failure because the lease is over: this one, unless the words name another.
+bool gives_as_cause(const demo::Told& told, LeaseId lease) {
+  const bool in_words = is(told, "retry") || is(told, "failed");
+  return in_words && says_over(told.why) && lease_in(told.detail).value_or(lease) == lease;
+}
+
+/// How often the holder was told that this lease is over. The end of the stream is told by one
+/// line, and the next says what the tenant does about it: that is no second telling. An answer to
+/// `renew` or `release` has no line, for it tells nothing unasked: an operation on a lease that is
+/// over is refused as often as it is tried.
+std::size_t tellings(Chapter chapter, LeaseId lease) {
+  std::size_t tellings = 0;
+  bool was_end = false;
+  for (const demo::Told& told : chapter) {
+    const bool is_end_of_stream = is(told, "revoked") && told.lease == lease;
+    if (is_end_of_stream || (gives_as_cause(told, lease) && !was_end)) ++tellings;
+    was_end = is_end_of_stream;
+  }
+  return tellings;
+}
+
 /// What is wrong with what the holder was told of this lease; empty when nothing is.
 std::string hearing(Chapter chapter, const LeaseStory* story, bool was_killed) {
   const LeaseId lease = *chapter.front().lease;
-  const std::size_t revoked = count(chapter, "revoked");
-  if (revoked > 1) return fmt::format("was told {} times of lease {}", revoked, to_string(lease));
+  const std::size_t times = tellings(chapter, lease);
+  if (times > 1) return fmt::format("was told {} times of lease {}", times, to_string(lease));
   const auto foreign = std::ranges::any_of(
       chapter, [&](const demo::Told& told) { return is(told, "revoked") && told.lease != lease; });
   if (foreign) return fmt::format("was told of another lease under {}", to_string(lease));
   // Who never submitted heard it as the refusal of the attempt; who was killed may not have read.
   const bool must_hear = story != nullptr && was_taken(*story) && !was_killed &&
                          count(chapter, "submitted") > 0 && count(chapter, "completed") == 0;
-  const bool heard = revoked + count(chapter, "retry") + count(chapter, "failed") > 0;
+  // Whose worker or connection died heard that instead, as a retry or a failure.
+  const bool heard = times > 0 || count(chapter, "retry") + count(chapter, "failed") > 0;
   if (must_hear && !heard) return fmt::format("was never told of lease {}", to_string(lease));
   return {};
 }
@@ -75,6 +115,22 @@ demo::Check heard_once(const Case& all) {
     }
   }
   return finding.check();
+}
+
+/// What the holder's program wrote is one side; this is what was handed to its socket.
+demo::Check sent_once(const Case& all) {
+  Finding finding("no stream was sent the end of its lease twice", "ends of leases sent");
+  for (const BrokerLife& life : all.history.brokers) {
+    std::set<std::pair<std::string, LeaseId>> sent;
+    for (const events::StampedEvent& stamped : life.events) {
+      const auto* ended = std::get_if<events::RequestEnded>(&stamped.event);
+      if (ended == nullptr || !(ended->reason == "Revoked" || says_over(ended->reason))) continue;
+      finding.looked();
+      if (sent.emplace(ended->request.value, ended->lease).second) continue;
+      finding.wrong(fmt::format("{} of lease {}", ended->tenant, to_string(ended->lease)));
+    }
+  }
+  return finding.check(0);
 }
 
 demo::Check ended_once(const Case& all) {
@@ -126,6 +182,7 @@ demo::Check same_texts(const Case& all) {
 
 void judge_holders(const Case& all, std::vector<demo::Check>& checks) {
   checks.push_back(heard_once(all));
+  checks.push_back(sent_once(all));
   checks.push_back(ended_once(all));
   checks.push_back(same_texts(all));
   checks.push_back(no_crash(all));

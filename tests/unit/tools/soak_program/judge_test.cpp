@@ -96,6 +96,18 @@ demo::TenantRecord& ann(History& history) {
   return history.tenants.front().record;
 }
 
+/// ann's broker or worker refuses something, or her program gives up.
+demo::Told refusal(const std::string& event, const std::string& words,
+                   const std::string& code = "LeaseRevoked") {
+  return {.event = event, .at = TimePoint{24}, .lease = {}, .why = code, .detail = words};
+}
+
+/// Puts lines in; by default after the one by which she heard that her lease is over.
+void tell(History& history, const std::vector<demo::Told>& lines, std::ptrdiff_t after = 3) {
+  auto& all = ann(history).told;
+  all.insert(all.begin() + after, lines.begin(), lines.end());
+}
+
 void remove_told(History& history, std::string_view event) {
   std::erase_if(ann(history).told, [&](const demo::Told& line) { return line.event == event; });
 }
@@ -165,6 +177,64 @@ TEST_CASE("soak judge: a holder that hears nothing, twice, or of another's lease
   check_finds("heard exactly once", [](History& history) {
     ann(history).told.insert(ann(history).told.begin() + 5, told(43, "revoked"));
   });
+}
+
+TEST_CASE("soak judge: a second telling is found in whatever words it comes") {
+  const auto words = GENERATE(as<std::string>{}, "lease 5.3 was revoked (operator)",
+                              "lease 5.3 is fenced; acquire a fresh one", "lease ? is over");
+  const auto code = GENERATE(as<std::string>{}, "LeaseRevoked", "LeaseFenced", "EngineLeaseFenced",
+                             "StaleGeneration");
+  CAPTURE(words, code);
+  const demo::Told said = refusal("retry", words, code);
+  check_finds("heard exactly once", [&](History& history) { tell(history, {said, said}); });
+  check_finds("heard exactly once", [&](History& history) { tell(history, {said}, 2); });
+  check_finds("heard exactly once", [&](History& history) {
+    remove_told(history, "revoked");
+    tell(history, {said, said}, 2);
+  });
+  check_finds("heard exactly once", [&](History& history) {
+    ann(history).told.resize(3);
+    ann(history).completed.reset();
+    tell(history, {said, refusal("failed", words, code)});
+  });
+}
+
+TEST_CASE("soak judge: what a tenant does about the end of its stream is no second telling") {
+  const std::string words = "lease 5.3 (tenant scope) was taken back (operator) after 3 tokens";
+  CHECK(broken([&](History& history) { tell(history, {refusal("retry", words)}); }).empty());
+  CHECK(broken([&](History& history) {
+          ann(history).told.resize(3);
+          ann(history).completed.reset();
+          tell(history, {refusal("failed", words)});
+        }).empty());
+}
+
+TEST_CASE("soak judge: a refusal that names another lease, or has another cause, tells nothing") {
+  CHECK(broken([](History& history) {
+          const demo::Told other = refusal("retry", "lease 5.30 was taken back (operator)");
+          const demo::Told away = refusal("retry", "the broker is gone", "BrokerLost");
+          tell(history, {refusal("retry", "lease 5.3 was taken back"), other, away, other});
+        }).empty());
+}
+
+TEST_CASE("soak judge: a stream that is sent the end of its lease twice is found") {
+  const auto send = [](History& history, LeaseId id, const std::string& reason) {
+    events_of(history).push_back(
+        at(24, events::RequestEnded{
+                   .request = RequestId{"r"}, .tenant = "ann", .lease = id, .reason = reason}));
+  };
+  CHECK(broken([&](History& history) {
+          send(history, kLease, "QueueFull");
+          send(history, kLease, "QueueFull");
+          send(history, kLease, "Revoked");
+          send(history, kNext, "Revoked");
+        }).empty());
+  for (const std::string again : {"Revoked", "LeaseFenced"}) {
+    check_finds("sent the end of its lease twice", [&](History& history) {
+      send(history, kLease, "Revoked");
+      send(history, kLease, again);
+    });
+  }
 }
 
 TEST_CASE("soak judge: a refusal or failure is a hearing too, and the dead need none") {
