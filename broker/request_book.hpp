@@ -1,7 +1,8 @@
 /// The same request id with the same parameters gets the same answer.
 ///
-/// Ids belong to a user, so nobody learns another user's answer by guessing. 4096 are remembered;
-/// when that is not enough, the user who has the most loses the oldest. An error that a retry may
+/// Ids belong to a user, so nobody learns another user's answer by guessing. An answer that names a
+/// lease stays as long as that lease. Of others 4096 are remembered; when that is not enough, the
+/// user who has the most loses the oldest. An error that a retry may
 /// cure is forgotten at once: the retry shall be tried. Threads: one.
 #pragma once
 
@@ -47,6 +48,9 @@ class RequestBook {
   /// Remembers an answer that was given before a restart.
   void restore(const journal::RequestKey& key, Answer answer);
 
+  /// The lease is over and its memory back: what was answered with it may be forgotten.
+  void release(const journal::RequestKey& key, LeaseId lease);
+
   /// Records the answer and names everybody who waits for it. A call that is not in the book is
   /// named alone.
   std::vector<CallId> finish(CallId call, const Result<Answer>& answer);
@@ -57,14 +61,19 @@ class RequestBook {
     std::uint64_t digest = 0;  ///< Of the call's fingerprint.
     std::vector<CallId> waiting;
     std::optional<Result<Answer>> answer;
+    bool kept = false;  ///< For its lease; not in `order_` then.
   };
 
+  void keep_if_it_names_a_lease(const Key& key, Entry& entry);
   void forget_oldest();
   void forget(const Key& key);
+  void take_out_of_order(const Key& key);
 
   std::map<Key, Entry> entries_;
+  std::size_t kept_ = 0;
   std::map<CallId, Key> in_flight_;
-  std::map<std::uint32_t, std::deque<RequestId>> order_;  ///< By user, oldest first; none empty.
+  std::map<std::uint32_t, std::deque<RequestId>>
+      order_;  ///< By user, oldest first, forgettable; none empty.
 };
 
 }  // namespace leasehold

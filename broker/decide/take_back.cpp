@@ -182,6 +182,7 @@ void close_if_returned(Decision& decision, LeaseRecord& record) {
   if (!record.is(LeaseState::Fenced) || !record.extents.empty() || record.memory_returned) return;
   const bool all_empty = record.quarantined_extents == 0;
   if (all_empty) record.clocks.reuse_ns = (decision.now - record.revoked_at()).count();
+  decision.state.requests.release(record.request, record.id());
   decision.state.leases.close(record);
   decision.touch(record.id());
   const Worker* worker = decision.state.workers.find(record.worker());

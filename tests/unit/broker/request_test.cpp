@@ -101,6 +101,47 @@ TEST_CASE("request id: however often a lease is renewed, its lost answer is not 
   CHECK(again.lease == first.lease);
 }
 
+TEST_CASE("request id: however much its holder asks, a lease's answer lasts as long as the lease") {
+  OneWorker world;
+  const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
+  const auto ask_much = [&] {
+    for (std::size_t i = 0; i <= RequestBook::kRemembered; ++i) {
+      world.call(kHolder, wire::LeaseRelease{.lease = {63, 7}});
+      world.forget_effects();
+    }
+  };
+  ask_much();
+  CHECK(world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8))).lease ==
+        first.lease);
+
+  world.revoke(first.lease);
+  ask_much();
+  CHECK(world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8))).lease !=
+        first.lease);
+}
+
+TEST_CASE("request id: an answer that lasted with its lease is forgotten in its turn afterwards") {
+  RequestBook book;
+  const LeaseId lease{3, 4};
+  const Caller mine{.call = CallId{1}, .uid = 1, .request_id = {"mine"}, .fingerprint = "f"};
+  book.begin(mine);
+  book.finish(mine.call, Answer{wire::LeaseAcquired{.lease = lease}});
+  const auto ask = [&](std::uint64_t from) {
+    for (std::uint64_t i = from; i < from + RequestBook::kRemembered; ++i) {
+      book.begin({.call = CallId{i}, .uid = 1, .request_id = {std::to_string(i)}});
+      book.finish(CallId{i}, Answer{});
+    }
+  };
+  ask(2);
+  book.release({.uid = 1, .request_id = "mine"}, LeaseId{3, 3});  // another lease's
+  ask(10'000);
+  CHECK(std::holds_alternative<RequestBook::Replayed>(book.begin(mine)));
+
+  book.release({.uid = 1, .request_id = "mine"}, lease);
+  ask(20'000);
+  CHECK(std::holds_alternative<RequestBook::New>(book.begin(mine)));
+}
+
 TEST_CASE("events: the newest are kept, numbered from one") {
   EventLog log(3);
   for (std::uint64_t step = 1; step <= 5; ++step) {
