@@ -93,7 +93,7 @@ void check_books(State& state) {
 
 std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   Decision decision(state, now);
-  honour_deadlines(decision);
+  if (!std::holds_alternative<BrokerStood>(event)) honour_deadlines(decision);
   std::visit([&decision](const auto& happened) { handle(decision, happened); }, event);
   check_books(state);
   write_down(decision);

@@ -12,9 +12,10 @@
 
 namespace leasehold {
 
-/// Deadlines that have passed are honoured before the event is looked at. Afterwards the books are
-/// checked: bytes are conserved, every extent belongs to a lease that is not closed. With more than
-/// some hundred leases and extents one decision in 1024 is.
+/// Deadlines that have passed are honoured before the event is looked at, but for BrokerStood,
+/// which says how they are to be judged. Afterwards the books are checked: bytes are conserved,
+/// every extent belongs to a lease that is not closed. With more than some hundred leases and
+/// extents one decision in 1024 is.
 std::vector<Effect> decide(State& state, const Event& event, TimePoint now);
 
 /// When a Tick is needed at the latest; nothing while no deadline runs. Pure.

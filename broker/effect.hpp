@@ -150,6 +150,13 @@ struct Reply {
   Result<Answer> answer;
 };
 
+/// Answers a call whose OK promises that it is remembered. Follows the Journal of its decision.
+/// → WrittenDown
+struct ReplyWhenWritten {
+  CallId call;
+  Answer answer;
+};
+
 struct AppendEvent {
   events::Event event;
   TimePoint at;
@@ -171,7 +178,7 @@ using Effect =
                  effect::SendReclaim, effect::BeginQuietWatch, effect::PunchExtents,
                  effect::VerifyExtents, effect::CreateRegion, effect::ShareRegion,
                  effect::SealRegion, effect::ScrubRegion, effect::CloseRegion, effect::KillWorker,
-                 effect::Reply, effect::AppendEvent, effect::Warn>;
+                 effect::Reply, effect::ReplyWhenWritten, effect::AppendEvent, effect::Warn>;
 
 /// The one door from decisions to the world: a `perform` for each kind of effect. What an effect
 /// leads to comes back as an event, never as a return value.

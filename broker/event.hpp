@@ -115,6 +115,18 @@ struct WorkerReported {
   events::StampedEvent report;
 };
 
+/// What a call asked for holds; on disk, or why not.
+struct WrittenDown {
+  CallId call;
+  Answer answer;
+  std::optional<Error> refused;
+};
+
+/// The broker itself stood for so long, and heard nobody. Comes before whatever it hears then.
+struct BrokerStood {
+  Duration gap{};
+};
+
 /// Time has passed; deadlines are looked at.
 struct Tick {};
 
@@ -130,6 +142,7 @@ using Event =
                  Call<wire::FenceClear>, ConnectionClosed, HolderExited, EarlierHolderExited,
                  WorkerExited, GrantAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered,
                  WordsLowered, QuietObserved, ExtentsVerified, RegionLent, RegionSealed,
-                 RegionScrubbed, TableTampered, WorkerReported, Tick, Shutdown>;
+                 RegionScrubbed, TableTampered, WorkerReported, WrittenDown, BrokerStood, Tick,
+                 Shutdown>;
 
 }  // namespace leasehold

@@ -18,6 +18,7 @@ void decide_event(Decision& decision, const PingAnswered& answered);
 
 // decide/policy.cpp
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit);
+void decide_event(Decision& decision, const WrittenDown& written);
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke);
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain);
 
@@ -78,6 +79,7 @@ void decide_event(Decision& decision, const UnmapAnswered& answered);
 void decide_event(Decision& decision, const ExtentsVerified& verified);
 
 // decide/timers.cpp
+void decide_event(Decision& decision, const BrokerStood& stood);
 void decide_event(Decision& decision, const Tick& tick);
 void decide_event(Decision& decision, const Shutdown& shutdown);
 void honour_deadlines(Decision& decision);

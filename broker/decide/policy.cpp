@@ -76,7 +76,20 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Tenant
   decision.touched.tenants.push_back(admit.tenant);
   decision.touched.durable = true;
   note_deed(decision, caller, "admit", "tenant:" + admit.tenant.value);
-  return Answer{};
+  decision.add(effect::ReplyWhenWritten{caller.call, Answer{}});
+  return std::nullopt;
+}
+
+/// An OK is remembered over the broker's end. What is not on disk holds all the same, and goes
+/// there with whatever is written next.
+void decide_event(Decision& decision, const WrittenDown& written) {
+  if (!written.refused) return decision.reply(written.call, written.answer);
+  decision.reply(
+      written.call,
+      fail(written.refused->code,
+           "it holds, but could not be written down: a broker that ends now has forgotten it; make "
+           "room in the state directory and repeat it (" +
+               written.refused->detail + ")"));
 }
 
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke) {

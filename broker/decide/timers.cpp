@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "broker/core.hpp"
@@ -86,6 +88,21 @@ void honour_deadlines(Decision& decision) {
 }
 
 void decide_event(Decision&, const Tick&) {}  // honour_deadlines came first, as before every event
+
+/// Whoever could not be heard is not late: a debt, a grace and a look begin where the broker went
+/// on. A lease that ran out meanwhile has run out: its worker stopped at the deadline by itself.
+void decide_event(Decision& decision, const BrokerStood& stood) {
+  for (const auto& [id, each] : decision.state.workers.all()) {
+    Worker& worker = *decision.state.workers.find(id);
+    worker.patience_from = std::max(worker.patience_from, decision.now);
+    worker.delivered_at = decision.now;
+    if (worker.reattach_until != TimePoint{})
+      worker.reattach_until = worker.reattach_until + stood.gap;
+    if (worker.next_look != TimePoint{}) begin_looking(decision, worker);
+  }
+  decision.warn(fmt::format("the broker itself stood, nobody is judged for that time gap_ms={}",
+                            stood.gap / std::chrono::milliseconds(1)));
+}
 
 /// The reason is `operator`: whoever stops the service acts as one, and no narrower word of the
 /// closed list is true of leases that were taken back for no fault of theirs.

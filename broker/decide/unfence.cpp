@@ -82,7 +82,8 @@ void grant(Decision& decision, const std::string& object, const Clearing& cleari
            std::uint64_t size_bytes) {
   record_deed(decision, object, clearing, true);
   decision.touched.durable = true;
-  decision.reply(clearing.call, Answer{wire::FenceCleared{.size_bytes = size_bytes}});
+  decision.add(effect::ReplyWhenWritten{clearing.call,
+                                        Answer{wire::FenceCleared{.size_bytes = size_bytes}}});
 }
 
 Error not_quarantined(const std::string& object, std::string_view state) {

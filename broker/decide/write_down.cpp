@@ -176,6 +176,7 @@ bool lends(const Effect& effect) {
 
 bool must_follow(const Effect& effect, bool revokes) {
   if (lends(effect) || lowers_to(effect, LeaseState::Fenced)) return true;
+  if (std::holds_alternative<effect::ReplyWhenWritten>(effect)) return true;
   return !revokes && std::holds_alternative<effect::Reply>(effect);
 }
 

@@ -8,6 +8,7 @@ void BrokerLoop::begin(const std::vector<Effect>& effects) {
   running_ = true;
   perform_all(effects, performer_);
   running_ = false;
+  (void)pulse_.beat(clock_.now());  // recovery is no standing
   post(Tick{});
 }
 
@@ -16,12 +17,22 @@ void BrokerLoop::post(Event event) {
   if (running_) return;
   running_ = true;
   while (!queue_.empty()) {
+    const TimePoint now = clock_.now();
+    if (const auto gap = pulse_.beat(now)) decide_now(BrokerStood{*gap}, now);
     const Event next = std::move(queue_.front());
     queue_.pop_front();
-    perform_all(decide(state_, next, clock_.now()), performer_);
+    decide_now(next, now);
   }
   running_ = false;
   on_settled();
+}
+
+void BrokerLoop::beat() {
+  if (const auto gap = pulse_.beat(clock_.now())) post(BrokerStood{*gap});
+}
+
+void BrokerLoop::decide_now(const Event& event, TimePoint now) {
+  perform_all(decide(state_, event, now), performer_);
 }
 
 }  // namespace leasehold

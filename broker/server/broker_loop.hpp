@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "broker/core.hpp"
+#include "broker/pulse.hpp"
 
 namespace leasehold {
 
@@ -15,7 +16,7 @@ class ServerEffects;
 class BrokerLoop {
  public:
   BrokerLoop(State& state, const Clock& clock, ServerEffects& performer)
-      : state_(state), clock_(clock), performer_(performer) {}
+      : state_(state), clock_(clock), performer_(performer), pulse_(clock.now()) {}
 
   /// Performs what recovery decided; decides nothing before all of it is done.
   void begin(const std::vector<Effect>& effects);
@@ -23,12 +24,18 @@ class BrokerLoop {
   /// Decides the event and all that follow from it, then calls `on_settled`.
   void post(Event event);
 
+  /// Called every Pulse::kBeat, so that a loop with nothing to do is not taken for one that stands.
+  void beat();
+
   std::function<void()> on_settled = [] {};
 
  private:
+  void decide_now(const Event& event, TimePoint now);
+
   State& state_;
   const Clock& clock_;
   ServerEffects& performer_;
+  Pulse pulse_;
   std::deque<Event> queue_;
   bool running_ = false;
 };

@@ -82,6 +82,7 @@ void ServerEffects::write(journal::Batch batch) {
   if (batch.grants) make_memory(batch);
   const auto written = parts_.journal.write(batch);
   fault_point(FaultSite::BrokerJournalWritten);
+  unwritten_ = error_of(written);
   if (written) return;
   spdlog::error("a decision was not written down rows={} grants={} error={} detail=\"{}\"",
                 batch.rows.size(), batch.grants, name(written.error().code),
@@ -244,6 +245,10 @@ void ServerEffects::perform(const effect::KillWorker& effect) {
 
 void ServerEffects::perform(const effect::Reply& effect) {
   parts_.replies.answer(effect.call, effect.answer);
+}
+
+void ServerEffects::perform(const effect::ReplyWhenWritten& effect) {
+  post_(WrittenDown{effect.call, effect.answer, unwritten_});
 }
 
 /// One decision about thousands of leases is one story: its first lines and a count.

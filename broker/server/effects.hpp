@@ -60,6 +60,7 @@ class ServerEffects {
   void perform(const effect::CloseRegion& effect);
   void perform(const effect::KillWorker& effect);
   void perform(const effect::Reply& effect);
+  void perform(const effect::ReplyWhenWritten& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
 
@@ -81,6 +82,7 @@ class ServerEffects {
   std::function<void(Event)> post_;
   TimePoint told_at_;  ///< Of the events told last, and how many there were.
   std::size_t told_ = 0;
+  std::optional<Error> unwritten_;               ///< Why the last batch is not on disk.
   std::map<ExtentId, Error> unwritten_extents_;  ///< Lent by a decision that could not be written.
   std::map<LeaseId, Error> unwritten_weights_;   ///< Likewise engine leases.
   SystemClock clock_;

@@ -33,7 +33,7 @@ namespace asio = boost::asio;
 /// How often worker lines are read again while somebody waits for quiet.
 constexpr auto kQuietInterval = std::chrono::microseconds(200);
 /// How often the lease table is compared with the broker's own copy of it.
-constexpr auto kGuardInterval = std::chrono::milliseconds(50);
+constexpr auto kGuardInterval = Pulse::kBeat;
 /// How long a stopping broker waits for its fences.
 constexpr auto kStopPatience = std::chrono::milliseconds(1500);
 /// A worker's answer may take as many times the patience for a fence.
@@ -282,6 +282,7 @@ void Server::guard_soon() {
   guard_timer_.expires_after(kGuardInterval);
   guard_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
+    loop_.beat();
     guard_table();
     guard_soon();
   });

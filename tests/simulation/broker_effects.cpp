@@ -287,6 +287,12 @@ void Broker::perform(const effect::Reply& effect) {
                        [waiting, answer = effect.answer] { waiting.on_reply(answer); });
 }
 
+void Broker::perform(const effect::ReplyWhenWritten& effect) {
+  std::optional<Error> refused;
+  if (around_.machine.one_in(16)) refused = Error{Errc::DiskFull, "no room"};
+  receive(WrittenDown{effect.call, effect.answer, refused});
+}
+
 void Broker::perform(const effect::AppendEvent& effect) {
   std::visit([this](const auto& event) { saw(event); }, effect.event);
 }

@@ -67,6 +67,7 @@ bool Machine::reach(FaultSite site, Process& process) {
   if (tracing) {
     trace(fmt::format("{} {}", name(site), fault->strike == Strike::Kill ? "kills" : "stops"));
   }
+  process.stopped_at = clock.now();
   process.life = Life::Stopped;  // the killed one, too, takes no further step
   process.kill_pending = process.kill_pending || fault->strike == Strike::Kill;
   return true;

@@ -41,6 +41,7 @@ class Process {
 
   std::int64_t pid = 0;
   Life life = Life::Running;
+  TimePoint stopped_at;
   bool kill_pending = false;       ///< SIGKILL is on its way.
   std::deque<Message> unfinished;  ///< What it does first when it goes on after a stop.
 

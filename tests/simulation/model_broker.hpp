@@ -102,6 +102,8 @@ class Broker : public Process {
   void look_around();
   bool hears_bell() const { return bell_; }
   void ring() { bell_ = true; }
+  /// It goes on after a stop: as its loop would, it sees that first.
+  void stood(Duration gap) { queue_.push_front(BrokerStood{gap}); }
   /// Something is owed that only time or another process can bring.
   bool owes() const { return !debts().empty(); }
   std::string debts() const;
@@ -131,6 +133,7 @@ class Broker : public Process {
   void perform(const effect::CloseRegion& effect);
   void perform(const effect::KillWorker& effect);
   void perform(const effect::Reply& effect);
+  void perform(const effect::ReplyWhenWritten& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn&) {}
 

@@ -167,6 +167,19 @@ TEST_CASE("journal: on a full disk nothing is lent, and nothing else changes") {
   CHECK(world.acquired("a").generation > 0);
 }
 
+TEST_CASE("journal: an admission that is not on disk holds, and is not answered with OK") {
+  World world;
+  const wire::TenantAdmit admit{.tenant = {"b"}, .max_blocks = 8, .request_id = {"once"}};
+  world.disk_full = true;
+  CHECK(world.refusal(world.call(kOperator, admit)) == Errc::DiskFull);
+  CHECK_FALSE(world.journal.tenants.contains({"b"}));
+  CHECK(world.state.tenants.find({"b"}) != nullptr);
+
+  world.disk_full = false;
+  world.answer<wire::Empty>(world.call(kOperator, admit));  // the same call again
+  CHECK(world.journal.tenants.contains({"b"}));
+}
+
 TEST_CASE("journal: a region appears with its loader and goes when its room is needed") {
   World world;
   world.attach_worker("w0", kWorkerSocket);

@@ -164,6 +164,14 @@ TEST_CASE("fences: memory in quarantine is not said to be reusable") {
   CHECK(view.clocks.reuse_ns == -1);
 }
 
+TEST_CASE("unfence: what is not on disk is not answered with OK") {
+  OneQuarantine world;
+  world.touched.clear();
+  world.disk_full = true;
+  CHECK(world.refusal(world.clear(world.extent)) == Errc::DiskFull);
+  CHECK(world.state.extents.find(world.extent) == nullptr);  // free all the same
+}
+
 TEST_CASE("unfence: what is not quarantined is refused with its state") {
   OneQuarantine world;
   world.caller_pid = 1001;

@@ -116,6 +116,12 @@ void World::advance(Duration by) {
   post(Tick{});
 }
 
+void World::stand(Duration gap) {
+  clock.advance(gap);
+  post(BrokerStood{gap});
+  post(Tick{});
+}
+
 Errc World::refusal(CallId call) const {
   const Result<Answer>& found = answers.at(call);
   if (found) throw std::runtime_error("the call was granted");
@@ -180,7 +186,8 @@ std::string World::proof_of(LeaseId lease) {
 void World::perform(const effect::Journal& effect) {
   effects.push_back(effect);
   grant_unwritten_ = disk_full && effect.batch.grants;
-  if (grant_unwritten_) return;  // what follows from it replaces these rows
+  unwritten_ = disk_full && (effect.batch.grants || effect.batch.durable);
+  if (unwritten_) return;  // what follows from it replaces these rows
   for (const journal::Row& row : effect.batch.rows) apply(journal, row);
 }
 
@@ -331,6 +338,13 @@ void World::perform(const effect::Reply& effect) {
   effects.push_back(effect);
   const bool first = answers.emplace(effect.call, effect.answer).second;
   if (!first) throw std::logic_error("a call was answered twice");
+}
+
+void World::perform(const effect::ReplyWhenWritten& effect) {
+  effects.push_back(effect);
+  std::optional<Error> refused;
+  if (unwritten_) refused = Error{Errc::DiskFull, "no room"};
+  queue_.push_back(WrittenDown{effect.call, effect.answer, refused});
 }
 
 void World::perform(const effect::AppendEvent& effect) {

@@ -60,7 +60,7 @@ class World {
   std::int64_t caller_pid = 1000;  ///< Of whoever calls.
   bool memory_fails = false;       ///< No memory object can be made.
   bool seal_fails = false;
-  bool disk_full = false;          ///< The journal takes no grant.
+  bool disk_full = false;          ///< The journal takes no grant, and no word of an operator.
   std::set<ExtentId> touched;      ///< Extents that somebody wrote to after their punch.
   std::uint64_t region_bytes = 0;  ///< What is allocated in a region after it was scrubbed.
 
@@ -76,6 +76,8 @@ class World {
   /// Decides the event and what follows from it, then looks for quiet.
   void post(Event event);
   void advance(Duration by);
+  /// The broker itself stands for so long, then goes on.
+  void stand(Duration gap);
   void forget_effects() { effects.clear(); }
 
   template <class Message>
@@ -138,6 +140,7 @@ class World {
   void perform(const effect::CloseRegion& effect);
   void perform(const effect::KillWorker& effect);
   void perform(const effect::Reply& effect);
+  void perform(const effect::ReplyWhenWritten& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
 
@@ -153,6 +156,7 @@ class World {
   std::map<AttachmentId, std::unique_ptr<Line>> lines_;
   std::deque<Event> queue_;
   bool grant_unwritten_ = false;
+  bool unwritten_ = false;
   std::uint64_t next_call_ = 1;
   std::uint64_t next_request_ = 1;
 };

@@ -1,0 +1,32 @@
+/// Notices that the broker itself did not run: stopped, starved, or asleep with its machine.
+///
+/// It is told the time whenever the loop turns, at least every `kBeat`. Threads: one.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "common/clock.hpp"
+
+namespace leasehold {
+
+class Pulse {
+ public:
+  /// How often a loop with nothing to do has to turn.
+  static constexpr Duration kBeat = std::chrono::milliseconds(50);
+  /// Ten beats missed: no turn of a loop that runs takes as long, and every patience is longer.
+  static constexpr Duration kStood = 10 * kBeat;
+
+  explicit Pulse(TimePoint now) : ran_at_(now) {}
+
+  /// For how long it stood, when it did since the last beat.
+  std::optional<Duration> beat(TimePoint now) {
+    const Duration gap = now - std::exchange(ran_at_, now);
+    return gap > kStood ? std::optional(gap) : std::nullopt;
+  }
+
+ private:
+  TimePoint ran_at_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,118 @@
+// A broker that was itself stopped judges nobody for the time in which it could hear nobody.
+#include <catch2/catch.hpp>
+
+#include "broker/pulse.hpp"
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr ConnectionId kWorkerSocket{10};
+constexpr ConnectionId kReturnSocket{20};
+
+/// Patience: 2 s for proof, five times as long for an unmap, 8 s for answers and signs of life.
+struct OneLease : World {
+  AttachmentId worker;
+  LeaseId lease;
+  OneLease() : World(config()), worker(attach_worker("w0", kWorkerSocket)) {
+    call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .max_blocks = 1024, .ttl_ms = 60'000});
+    lease = acquired("a", 16);
+    workers_answer = false;
+  }
+  static BrokerConfig config() {
+    BrokerConfig config = small_config();
+    config.worker_patience = 8s;
+    return config;
+  }
+  /// True when it is killed at the end of this time and not a moment sooner.
+  bool is_killed_after(Duration patience) {
+    advance(patience - 1ms);
+    const bool sooner = !performed<effect::KillWorker>().empty();
+    advance(1ms);
+    return !sooner && performed<effect::KillWorker>().size() == 1;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("pulse: a loop that turns at its beat never stood, one that missed ten did") {
+  Pulse pulse(TimePoint{0});
+  TimePoint now{0};
+  for (int turn = 0; turn < 100; ++turn) CHECK_FALSE(pulse.beat(now = now + Pulse::kBeat));
+  CHECK_FALSE(pulse.beat(now = now + Pulse::kStood));
+  CHECK(pulse.beat(now + Pulse::kStood + 1ns) == Pulse::kStood + 1ns);
+}
+
+TEST_CASE("broker stood: proof that was owed meanwhile is owed from now on") {
+  OneLease world;
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.revoke(world.lease);
+  world.advance(1s);
+
+  world.stand(40s);
+
+  CHECK(world.performed<effect::KillWorker>().empty());
+  CHECK(world.is_killed_after(2s));
+}
+
+TEST_CASE("broker stood: an unmap is waited for as long again") {
+  OneLease world;
+  world.revoke(world.lease);  // quiet at once
+  REQUIRE(world.record(world.lease).is(LeaseState::Fenced));
+
+  world.stand(40s);
+  CHECK(world.performed<effect::KillWorker>().empty());
+  world.workers_live = true;
+  for (int second = 0; second < 9; ++second) world.advance(1s);
+  CHECK(world.is_killed_after(1s));
+}
+
+TEST_CASE("broker stood: so is an answer, and who had been silent is looked for anew") {
+  OneLease world;
+  SECTION("answer") {
+    world.call(kHolder, wire::LeaseGrow{.lease = world.lease, .extents = 1});
+    world.stand(40s);
+  }
+  SECTION("sign of life") {
+    world.workers_live = false;
+    for (int second = 0; second < 9; ++second) world.advance(1s);
+    REQUIRE(world.performed<effect::KillWorker>().empty());
+    world.stand(1s);  // over the last look
+    for (int look = 0; look < 3; ++look) world.advance(2s);
+  }
+  CHECK(world.performed<effect::KillWorker>().empty());
+  CHECK(world.record(world.lease).is(LeaseState::Live));
+}
+
+TEST_CASE("broker stood: workers of before its restart have their whole grace to come back") {
+  OneLease world;
+  world.restart(5s);
+  world.advance(4s);
+
+  world.stand(40s);
+
+  CHECK(world.record(world.lease).is(LeaseState::Live));
+  world.advance(999ms);
+  world.answer<wire::WorkerAttached>(
+      world.call(kReturnSocket, wire::WorkerAttach{.worker = "w0", .resume = world.worker}));
+  world.stand(9s);  // and one that delivers has not stopped delivering
+  CHECK(world.performed<effect::KillWorker>().empty());
+}
+
+TEST_CASE("broker stood: a lease that ran out meanwhile has run out") {
+  OneLease world;
+  world.stand(60s);
+  CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::TtlExpired);
+}
+
+TEST_CASE("broker stood: an orphan still has the deadlines it obeys") {
+  OneLease before;
+  World after(before, {.table = false}, OneLease::config());
+  after.stand(1s);
+  after.advance(60s);  // its last deadline is a second ago
+  CHECK(after.performed<effect::KillWorker>().empty());
+  after.advance(1s);
+  CHECK(after.performed<effect::KillWorker>().size() == 1);
+}
