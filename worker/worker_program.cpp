@@ -258,11 +258,10 @@ Result<void> WorkerProgram::open_doors() {
 
 Result<void> WorkerProgram::announce_ready() {
   TRY(on_io_thread([this] { return open_doors(); }));
-  watcher_ = std::make_unique<DeadlineWatcher>(
-      DeadlineWatcher::Parts{.board = &board_,
-                             .table = &broker_->attachment().table,
-                             .clock = &clock_,
-                             .broker_away = &broker_->is_away()});
+  watcher_ = TRY(DeadlineWatcher::begin({.board = &board_,
+                                         .table = &broker_->attachment().table,
+                                         .clock = &clock_,
+                                         .broker_away = &broker_->is_away()}));
   const wire::WorkerReady ready{.address = options_.listen_path,
                                 .model = model_.config.name,
                                 .kv_block_size_bytes = engine_->kv_block_size_bytes()};

@@ -4,24 +4,19 @@ namespace leasehold {
 
 void RunningBoard::occupy(const Places& places) {
   const std::scoped_lock lock(mutex_);
+  bool changed = false;
   for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
     if (places_[place] == places[place]) continue;
     stops_.clear(place);
     places_[place] = places[place];
-    change_pending_ = true;
+    changed = true;
   }
-  if (change_pending_) changed_.notify_one();
+  if (changed && alarm_ != nullptr) alarm_->ring();
 }
 
-void RunningBoard::wait_for_change(Duration at_most, const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, at_most, [&] { return change_pending_ || stop.stop_requested(); });
-  change_pending_ = false;
-}
-
-void RunningBoard::wake_watcher() {
+void RunningBoard::ring_on_change(BootAlarm* alarm) {
   const std::scoped_lock lock(mutex_);
-  changed_.notify_one();
+  alarm_ = alarm;
 }
 
 bool RunningBoard::stop(const RequestId& request, LocalStop reason) {

@@ -7,12 +7,11 @@
 #pragma once
 
 #include <array>
-#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <stop_token>
 
+#include "common/boot_alarm.hpp"
 #include "ipc/gate_set.hpp"
 #include "worker/schedule/request.hpp"
 
@@ -46,14 +45,12 @@ class RunningBoard {
   /// Calls `visit` for every occupant that has not been stopped, under the lock.
   void each(const std::function<void(const Occupant&)>& visit) const;
 
-  /// Returns when occupants changed since the last return, after `at_most`, or on `stop`.
-  void wait_for_change(Duration at_most, const std::stop_token& stop);
-  void wake_watcher();
+  /// Rings `alarm` whenever occupants change, from now on; null: nobody's.
+  void ring_on_change(BootAlarm* alarm);
 
  private:
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool change_pending_ = false;
+  BootAlarm* alarm_ = nullptr;
   Places places_;
   StopBoard stops_;
 };

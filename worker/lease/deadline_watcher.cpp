@@ -7,6 +7,7 @@
 namespace leasehold {
 namespace {
 
+/// A deadline that was set, or moved up, for one who runs already is found after so long.
 constexpr Duration kLongestSleep = std::chrono::seconds(1);
 
 }  // namespace
@@ -18,12 +19,21 @@ LocalStop due_stop(const Occupant& occupant, LeaseTime lease, TimePoint now) {
   return LocalStop::None;
 }
 
-DeadlineWatcher::DeadlineWatcher(const Parts& parts)
-    : parts_(parts), thread_([this](const std::stop_token& stop) { watch(stop); }) {}
+Result<std::unique_ptr<DeadlineWatcher>> DeadlineWatcher::begin(const Parts& parts) {
+  BootAlarm alarm = TRY(BootAlarm::create());
+  return std::unique_ptr<DeadlineWatcher>(new DeadlineWatcher(parts, std::move(alarm)));
+}
+
+DeadlineWatcher::DeadlineWatcher(const Parts& parts, BootAlarm alarm)
+    : parts_(parts), alarm_(std::move(alarm)) {
+  parts_.board->ring_on_change(&alarm_);
+  thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+}
 
 DeadlineWatcher::~DeadlineWatcher() {
+  parts_.board->ring_on_change(nullptr);
   thread_.request_stop();
-  parts_.board->wake_watcher();
+  alarm_.ring();
 }
 
 void DeadlineWatcher::watch(const std::stop_token& stop) {
@@ -34,19 +44,18 @@ void DeadlineWatcher::watch(const std::stop_token& stop) {
                             .broker_away = parts_.broker_away->load(std::memory_order_relaxed)};
       return due_stop(occupant, lease, parts_.clock->now());
     });
-    parts_.board->wait_for_change(until_earliest(), stop);
+    (void)alarm_.sleep_until(earliest());
   }
 }
 
-Duration DeadlineWatcher::until_earliest() const {
-  Duration shortest = kLongestSleep;
-  const TimePoint now = parts_.clock->now();
+TimePoint DeadlineWatcher::earliest() const {
+  TimePoint earliest = parts_.clock->now() + kLongestSleep;
   parts_.board->each([&](const Occupant& occupant) {
     const TimePoint lease = parts_.table->deadline(occupant.lease);
-    if (lease.boottime_ns != 0) shortest = std::min(shortest, lease - now);
-    if (occupant.deadline) shortest = std::min(shortest, *occupant.deadline - now);
+    if (lease.boottime_ns != 0) earliest = std::min(earliest, lease);
+    if (occupant.deadline) earliest = std::min(earliest, *occupant.deadline);
   });
-  return std::max(shortest, Duration{std::chrono::microseconds(50)});
+  return earliest;
 }
 
 }  // namespace leasehold

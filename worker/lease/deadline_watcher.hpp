@@ -1,14 +1,18 @@
 /// Stops running sequences whose lease or request has run out of time, within one unit.
 ///
-/// A thread of its own sleeps until the earliest deadline; the hot path reads no clock. Renewals
-/// move a lease's deadline in the table, so it is read again when the sleep is over.
+/// A thread of its own sleeps until the earliest deadline, by the clock deadlines are on, so that
+/// one that passed while the machine slept acts as soon as it is awake; the hot path reads no
+/// clock. Renewals move a lease's deadline in the table, so it is read again when the sleep is
+/// over.
 ///
 /// Lifetime: everything in Parts outlives it.
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <thread>
 
+#include "common/boot_alarm.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "worker/engine/lease_time.hpp"
 #include "worker/engine/running_board.hpp"
@@ -26,14 +30,17 @@ class DeadlineWatcher {
     const Clock* clock = nullptr;
     const std::atomic<bool>* broker_away = nullptr;
   };
-  explicit DeadlineWatcher(const Parts& parts);
+  /// Errors: SystemError.
+  static Result<std::unique_ptr<DeadlineWatcher>> begin(const Parts& parts);
   ~DeadlineWatcher();
 
  private:
+  DeadlineWatcher(const Parts& parts, BootAlarm alarm);
   void watch(const std::stop_token& stop);
-  Duration until_earliest() const;
+  TimePoint earliest() const;
 
   Parts parts_;
+  BootAlarm alarm_;
   std::jthread thread_;
 };
 

@@ -39,6 +39,20 @@ TEST_CASE("running board: a stop lasts as long as its occupant") {
   REQUIRE_FALSE(board.stop(RequestId{"r"}, LocalStop::Cancelled));
 }
 
+TEST_CASE("running board: whoever waits for changes hears of each, and of nothing else") {
+  RunningBoard board;
+  BootAlarm alarm = BootAlarm::create().value();
+  const auto has_rung = [&] { return alarm.sleep_until(TimePoint{}); };
+  board.ring_on_change(&alarm);
+  board.occupy(places_of(3, occupant()));
+  REQUIRE(has_rung());
+  board.occupy(places_of(3, occupant()));
+  REQUIRE_FALSE(has_rung());
+  board.ring_on_change(nullptr);
+  board.occupy({});
+  REQUIRE_FALSE(has_rung());
+}
+
 TEST_CASE("running board: only what is due is stopped, and gates can tell that something was") {
   RunningBoard board;
   RunningBoard::Places places = places_of(0, occupant());

@@ -43,8 +43,9 @@ TEST_CASE("deadline watcher: it stops whoever is due and leaves the others") {
   table.grant(kLease, clock.now());  // over as soon as it begins
   RunningBoard board;
   const std::atomic<bool> broker_away = false;
-  const DeadlineWatcher watcher(
+  const auto watcher = DeadlineWatcher::begin(
       {.board = &board, .table = &reader, .clock = &clock, .broker_away = &broker_away});
+  REQUIRE(watcher.has_value());
   RunningBoard::Places places;
   places[4] = until({});
   places[5] = Occupant{.request = RequestId{"s"}, .lease = {3, 1}, .admission = 2, .deadline = {}};

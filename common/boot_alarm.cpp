@@ -1,0 +1,43 @@
+#include "common/boot_alarm.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace leasehold {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+}  // namespace
+
+Result<BootAlarm> BootAlarm::create() {
+  UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer) return fail_errno(Errc::SystemError, "timerfd_create", errno);
+  UniqueFd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell) return fail_errno(Errc::SystemError, "eventfd", errno);
+  return BootAlarm(std::move(timer), std::move(bell));
+}
+
+bool BootAlarm::sleep_until(TimePoint until) {
+  const std::int64_t at = std::max<std::int64_t>(until.boottime_ns, 1);  // 0 would disarm
+  itimerspec when{};
+  when.it_value = {.tv_sec = at / kSecond, .tv_nsec = at % kSecond};
+  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+  pollfd sources[] = {{.fd = timer_.get(), .events = POLLIN, .revents = 0},
+                      {.fd = bell_.get(), .events = POLLIN, .revents = 0}};
+  ::poll(sources, std::size(sources), -1);
+  std::uint64_t rings = 0;
+  return ::read(bell_.get(), &rings, sizeof rings) > 0;  // how often does not matter
+}
+
+void BootAlarm::ring() {
+  const std::uint64_t once = 1;
+  (void)!::write(bell_.get(), &once, sizeof once);
+}
+
+}  // namespace leasehold

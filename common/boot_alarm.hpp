@@ -1,0 +1,32 @@
+/// Sleep until a moment of the boot-time clock, or until somebody rings.
+///
+/// Deadlines of leases are on that clock, which goes on while the machine sleeps. A condition
+/// variable's does not: what ran out meanwhile would be noticed late by what was left to wait.
+///
+/// Threads: one sleeps, any may ring. Source: timerfd_create(2), eventfd(2).
+#pragma once
+
+#include "common/clock.hpp"
+#include "common/result.hpp"
+#include "common/unique_fd.hpp"
+
+namespace leasehold {
+
+class BootAlarm {
+ public:
+  /// Errors: SystemError.
+  static Result<BootAlarm> create();
+
+  /// Returns at `until`, or when somebody has rung since the last return, at times sooner. True
+  /// when somebody has rung.
+  bool sleep_until(TimePoint until);
+  void ring();
+
+ private:
+  BootAlarm(UniqueFd timer, UniqueFd bell) : timer_(std::move(timer)), bell_(std::move(bell)) {}
+
+  UniqueFd timer_;
+  UniqueFd bell_;
+};
+
+}  // namespace leasehold
