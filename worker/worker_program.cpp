@@ -118,6 +118,7 @@ class WorkerProgram final : public RevocationObserver {
   std::unique_ptr<LeaseService> leases_;
   boost::asio::thread_pool mapper_{1};  // ends before what its work is done for
   std::unique_ptr<TenantServer> server_;
+  boost::asio::thread_pool reader_{1};  // likewise
   std::unique_ptr<DeadlineWatcher> watcher_;
   std::thread io_thread_;
 };
@@ -244,13 +245,14 @@ Result<void> WorkerProgram::open_doors() {
       TenantServer::Parts{.io = &io_,
                           .loop = loop_.get(),
                           .board = &board_,
-                          .tokenizer = &model_.tokenizer,
-                          .chat = &model_.chat,
+                          .reader = reader_.get_executor(),
+                          .prompt = {.tokenizer = &model_.tokenizer,
+                                     .chat = &model_.chat,
+                                     .max_context = model_.config.n_context,
+                                     .context_is_window = model_.config.context_is_window},
                           .broker = &broker_->link(),
                           .clock = &clock_,
-                          .token_key = broker_->attachment().token_key,
-                          .max_context = model_.config.n_context,
-                          .context_is_window = model_.config.context_is_window});
+                          .token_key = broker_->attachment().token_key});
   server_->serve(std::move(*acceptor_));
   acceptor_.reset();
   return {};

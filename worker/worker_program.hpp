@@ -2,6 +2,8 @@
 ///
 ///   main thread   attaches, loads, then runs the engine
 ///   I/O thread    broker and tenants: everything that has a socket
+///   mapper        maps and prefaults what is granted
+///   reader        makes tenants' requests into what the engine works with
 ///   watcher       deadlines
 ///   pool          the backend's compute threads but the first, which is the main thread
 #pragma once

@@ -5,6 +5,8 @@
 #include <limits>
 #include <optional>
 
+#include "ipc/control/written_order.hpp"
+
 namespace leasehold::control {
 namespace {
 
@@ -113,6 +115,21 @@ std::optional<std::size_t> declared_fds(const Json& object, std::size_t most) {
   return fds->get<std::size_t>();
 }
 
+/// A model writes members in the order of its schema, so a schema that comes as an object becomes
+/// its text.
+void keep_order_of_schema(std::string_view line, Json& object) {
+  static constexpr std::string_view kKeys[] = {"params", "sampling", "response_format",
+                                               "json_schema", "schema"};
+  Json* at = &object;
+  for (const std::string_view key : kKeys) {
+    const auto member = at->is_object() ? at->find(key) : at->end();
+    if (member == at->end()) return;
+    at = &*member;
+  }
+  if (!at->is_object()) return;
+  if (auto text = object_as_written(line, kKeys)) *at = *std::move(text);
+}
+
 std::string line_of(Json message, std::size_t fds) {
   message["jsonrpc"] = "2.0";
   if (fds > 0) message["fds"] = fds;
@@ -139,6 +156,7 @@ Envelope parse_line(std::string_view line, const Limits& limits) {
     bad.fds = std::numeric_limits<std::size_t>::max();
     return bad;
   }
+  keep_order_of_schema(line, object);
   return {.fds = *fds, .content = read_content(object)};
 }
 

@@ -40,6 +40,8 @@ struct Envelope {
 };
 
 /// Never fails: what cannot be read is a Refusal. Depth is counted before anything is built.
+/// Objects lose the order of their members, but for a JSON schema of a request (wire::Generate):
+/// that becomes its text, in which the order is kept.
 Envelope parse_line(std::string_view line, const Limits& limits);
 
 // All end with a newline. Text that is no UTF-8 goes out with replacement characters.

@@ -27,8 +27,8 @@ struct TokenBiases {
 };
 
 /// On the wire {"type": "text" | "json_object" | "json_schema"}, the last with
-/// {"json_schema": {"schema": …}}: an object, whose members then lose their order, or that object
-/// written as text, which keeps it.
+/// {"json_schema": {"schema": …}}: an object, or that object written as text. Members keep their
+/// order either way, as far as a line arrives through a Peer: a Json object has none.
 struct ResponseFormat {
   std::string type = "text";
   std::string schema;  ///< JSON.

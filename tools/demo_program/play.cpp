@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kKeepMemoryAfter = 20;
 constexpr std::size_t kRevokeAfter = 40;
 constexpr std::size_t kKillAfter = 60;
-constexpr Duration kSettlePatience = std::chrono::seconds(10);
+/// Of a slow machine: it ends with the last extent.
+constexpr Duration kSettlePatience = std::chrono::minutes(2);
 
 std::vector<Actor> cast() {
   return {

@@ -14,13 +14,15 @@ namespace leasehold::demo {
 namespace {
 
 constexpr Duration kAskAgain = std::chrono::milliseconds(20);
-constexpr Duration kStartPatience = std::chrono::seconds(30);
+constexpr Duration kStartPatience = std::chrono::minutes(2);
 /// A large model from a slow disk; a worker that fails says so long before.
 constexpr Duration kLoadPatience = std::chrono::minutes(15);
 /// Enough for four such texts of a 7B model without grouped heads, 0.5 MiB a token. Only what is
 /// written takes up memory.
 constexpr const char* kCapacity = "1GiB";
 constexpr const char* kWeightsCapacity = "1TiB";
+/// No worker hangs in the demo, so one that is silent is slow.
+constexpr const char* kBrokerPatience_ms = "300000";
 constexpr std::size_t kLogEnd = 600;
 
 Result<std::filesystem::path> fresh_directory() {
@@ -54,10 +56,12 @@ Result<std::unique_ptr<Stage>> Stage::set(const Settings& settings, const Patien
 }
 
 Result<void> Stage::start_broker() {
-  broker_.emplace(TRY(Child::start(
-      {.argv = {program("leasehold-broker"), "--socket", broker_socket(), "--capacity", kCapacity,
-                "--weights-capacity", kWeightsCapacity, "--allow-memory-audit"},
-       .log_path = directory_ / "broker.log"})));
+  broker_.emplace(
+      TRY(Child::start({.argv = {program("leasehold-broker"), "--socket", broker_socket(),
+                                 "--capacity", kCapacity, "--weights-capacity", kWeightsCapacity,
+                                 "--allow-memory-audit", "--fence-patience-ms", kBrokerPatience_ms,
+                                 "--worker-patience-ms", kBrokerPatience_ms},
+                        .log_path = directory_ / "broker.log"})));
   const SystemClock clock;
   const TimePoint give_up = clock.now() + kStartPatience;
   while (clock.now() < give_up) {

@@ -7,7 +7,8 @@
 namespace leasehold::tenant {
 namespace {
 
-constexpr Duration kSubmitTimeout = std::chrono::seconds(30);
+/// The engine answers between two steps, and one of a large model takes minutes on a small machine.
+constexpr Duration kSubmitTimeout = std::chrono::minutes(10);
 
 }  // namespace
 

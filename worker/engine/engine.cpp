@@ -181,6 +181,7 @@ bool Engine::is_draining(LeaseId lease) const {
 
 /// Submitted before the drain began and not begun: new work all the same.
 void Engine::reject_draining() {
+  if (scheduler_.waiting_count() == 0) return;
   for (const LeaseId lease : scheduler_.leases()) {
     if (is_draining(lease)) scheduler_.reject_waiting(lease, draining(lease));
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/expects.hpp"
 #include "worker/grammar/schema_reader.hpp"
 
@@ -10,15 +12,18 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 
+bool nests_deeper_than(int levels, const OrderedJson& json) {
+  if (!json.is_structured()) return false;
+  if (levels == 0) return true;
+  return std::ranges::any_of(
+      json, [levels](const OrderedJson& part) { return nests_deeper_than(levels - 1, part); });
+}
+
+/// Depth is looked at afterwards: the library's callback takes time with the square of the text.
 Result<OrderedJson> parse(std::string_view text) {
-  bool too_deep = false;
-  const auto watch = [&too_deep](int depth, OrderedJson::parse_event_t, OrderedJson&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return !too_deep;
-  };
   try {
-    OrderedJson document = OrderedJson::parse(text, watch);
-    if (!too_deep) return document;
+    OrderedJson document = OrderedJson::parse(text);
+    if (!nests_deeper_than(kMaxDepth, document)) return document;
     return fail(Errc::BadRequest,
                 fmt::format("JSON schema: nested deeper than {} levels", kMaxDepth));
   } catch (const nlohmann::json::exception& error) {

@@ -10,6 +10,12 @@ std::size_t PromptReader::most_bytes() const {
   return std::size_t{max_context} * tokenizer->longest_piece_bytes();
 }
 
+std::string_view PromptReader::what_holds_a_text() const {
+  return context_is_window
+             ? "the model's sliding window, beyond which this worker does not compute,"
+             : "the model's context";
+}
+
 Result<std::vector<TokenId>> PromptReader::read(const wire::Generate& ask,
                                                 std::int64_t now_unix_s) const {
   if (ask.prompt_tokens) return *ask.prompt_tokens;
@@ -19,8 +25,8 @@ Result<std::vector<TokenId>> PromptReader::read(const wire::Generate& ask,
   }
   if (ask.prompt->empty()) return fail(Errc::BadRequest, "the prompt is empty");
   if (ask.prompt->size() <= most_bytes()) return tokenizer->encode(*ask.prompt);
-  return fail(Errc::PromptTooLong, fmt::format("{} bytes, the model's context holds {} tokens",
-                                               ask.prompt->size(), max_context));
+  return fail(Errc::PromptTooLong, fmt::format("{} bytes, {} holds {} tokens", ask.prompt->size(),
+                                               what_holds_a_text(), max_context));
 }
 
 /// The text the model's own template makes of the messages.

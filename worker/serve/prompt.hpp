@@ -13,7 +13,11 @@ struct PromptReader {
   const Tokenizer* tokenizer = nullptr;
   /// The model's, or why there is none: requests with messages are told.
   const Result<ChatTemplate>* chat = nullptr;
-  std::uint32_t max_context = 0;  ///< In tokens.
+  std::uint32_t max_context = 0;   ///< In tokens.
+  bool context_is_window = false;  ///< See ModelConfig.
+
+  /// For messages: what it is that holds `max_context` tokens.
+  std::string_view what_holds_a_text() const;
 
   /// A text that cannot fit is refused before it is cut into tokens. In a plain prompt "<s>" is
   /// three characters; in what the template writes it is the control token. `now_unix_s`: for

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
+#include <deque>
 
 #include <boost/asio/post.hpp>
 
@@ -20,6 +20,8 @@ constexpr mode_t kSocketMode = 0666;  // a valid token, not the file mode, lets 
 constexpr std::size_t kMaxClients = 512;
 constexpr std::size_t kMaxRequestsPerClient = 256;
 constexpr std::size_t kMaxRequests = 4096;
+constexpr std::size_t kMaxUnreadBytes =
+    2 << 20;  // of a connection; one more may be as long as a line
 constexpr int kDeliveriesAtOnce = 16;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 /// No method of a worker takes descriptors from a tenant.
@@ -29,7 +31,10 @@ constexpr control::Limits kClientLimits{.max_fds = 0};
 
 struct TenantServer::Client {
   std::shared_ptr<control::Peer> peer;
-  std::set<RequestId> requests;  // inner ids still running
+  std::set<RequestId> requests;  // inner ids that wait or run
+  std::deque<Unread> unread;
+  std::size_t unread_bytes = 0;
+  bool is_reading = false;  // one of them is with the reader
 };
 
 // ------------------------------------------------------------------------------------ connections
@@ -90,6 +95,7 @@ void TenantServer::client_gone(Client& client) {
     parts_.board->stop(request, LocalStop::Cancelled);
     parts_.loop->post([request](Engine& engine) { (void)engine.cancel(request); });
   }
+  for (const Unread& unread : client.unread) streams_.erase(unread.inner());
   std::erase_if(clients_, [&](const auto& other) { return other.get() == &client; });
 }
 
@@ -110,26 +116,41 @@ void TenantServer::on_call(const std::shared_ptr<Client>& client, const std::str
 
 // --------------------------------------------------------------------------------------- requests
 
-void TenantServer::generate(const std::shared_ptr<Client>& client, const Json& body,
-                            Responder respond) {
-  const auto request = [&]() -> Result<PromptRequest> {
-    const wire::Generate ask = TRY(wire::Generate::from_json(body));
-    const LeaseClaim claim = TRY(verify_token(parts_.token_key, ask.token));
-    if (broker_away_) {
-      return fail(Errc::BrokerLost, "the broker is away; retry, it may come back");
-    }
-    TRY(check_room(*client));
-    return read_request(ask, claim);
-  }();
-  if (!request) return respond(std::unexpected(request.error()));
-  if (streams_.contains(request->request)) {
-    return respond(fail(Errc::BadRequest, fmt::format("request {} is running already",
-                                                      outer_id(request->request).value)));
-  }
-  submit(client, *request, std::move(respond));
+RequestId TenantServer::Unread::inner() const {
+  return inner_id(claim.tenant, ask.request_id);
 }
 
-/// What waits for the engine is bounded here, whatever the engine is doing meanwhile.
+void TenantServer::generate(const std::shared_ptr<Client>& client, const Json& body,
+                            Responder respond) {
+  auto unread = check(*client, body);
+  if (!unread) return respond(std::unexpected(unread.error()));
+  unread->respond = std::move(respond);
+  streams_.emplace(unread->inner(), Stream{.lease = unread->claim.lease,
+                                           .max_emitted_tokens = unread->ask.max_emitted_tokens});
+  client->requests.insert(unread->inner());
+  client->unread_bytes += size_bytes(unread->ask);
+  client->unread.push_back(*std::move(unread));
+  read_next(client);
+}
+
+Result<TenantServer::Unread> TenantServer::check(const Client& client, const Json& body) const {
+  Unread unread{.ask = TRY(wire::Generate::from_json(body))};
+  unread.claim = TRY(verify_token(parts_.token_key, unread.ask.token));
+  if (broker_away_) {
+    return fail(Errc::BrokerLost, "the broker is away; retry, it may come back");
+  }
+  TRY(check_room(client));
+  if (streams_.contains(unread.inner())) {
+    return fail(Errc::BadRequest,
+                fmt::format("request {} is running already", unread.ask.request_id.value));
+  }
+  if (unread.ask.deadline_ms) {
+    unread.deadline = parts_.clock->now() + std::chrono::milliseconds(*unread.ask.deadline_ms);
+  }
+  return unread;
+}
+
+/// What waits for reader and engine is bounded here, whatever those are doing meanwhile.
 Result<void> TenantServer::check_room(const Client& client) const {
   if (client.requests.size() >= kMaxRequestsPerClient) {
     return fail(Errc::QuotaConcurrent,
@@ -137,62 +158,82 @@ Result<void> TenantServer::check_room(const Client& client) const {
                             "one ends",
                             client.requests.size()));
   }
+  if (client.unread_bytes >= kMaxUnreadBytes) {
+    return fail(Errc::QueueFull, fmt::format("requests of {} bytes of this connection wait to be "
+                                             "read; retry when one has been answered",
+                                             client.unread_bytes));
+  }
   if (streams_.size() < kMaxRequests) return {};
   return fail(Errc::QueueFull,
               fmt::format("{} requests are running or waiting; retry later", streams_.size()));
 }
 
-Result<PromptRequest> TenantServer::read_request(const wire::Generate& ask,
-                                                 const LeaseClaim& claim) {
-  SamplingParams sampling = TRY(read_sampling(ask, *parts_.tokenizer));
-  PromptRequest request{.tenant = claim.tenant,
-                        .lease = claim.lease,
-                        .request = inner_id(claim.tenant, ask.request_id),
-                        .emitted = ask.emitted,
-                        .rebound_from = ask.rebound_from,
-                        .sampling = std::move(sampling),
-                        .max_emitted_tokens = ask.max_emitted_tokens};
-  const auto is_unknown = [this](TokenId token) { return !parts_.tokenizer->contains(token); };
-  if (std::ranges::any_of(ask.emitted, is_unknown)) {
-    return fail(Errc::BadRequest,
-                fmt::format("token ids go from 0 to {}", parts_.tokenizer->n_vocab() - 1));
-  }
-  const PromptReader reader{
-      .tokenizer = parts_.tokenizer, .chat = parts_.chat, .max_context = parts_.max_context};
-  request.prompt = TRY(reader.read(ask, std::time(nullptr)));
-  if (!fits_context(request, parts_.max_context)) {
-    return fail(Errc::PromptTooLong, fmt::format("{} tokens, {} holds {}",
-                                                 request.prompt.size() + request.emitted.size(),
-                                                 what_holds_a_text(), parts_.max_context));
-  }
-  request.constraint = TRY(constraints_.read(request.sampling.grammar));
-  if (ask.deadline_ms) {
-    request.deadline = parts_.clock->now() + std::chrono::milliseconds(*ask.deadline_ms);
-  }
-  return request;
+void TenantServer::read_next(const std::shared_ptr<Client>& client) {
+  if (client->is_reading || client->unread.empty()) return;
+  client->is_reading = true;
+  Unread next = std::move(client->unread.front());
+  client->unread.pop_front();
+  client->unread_bytes -= size_bytes(next.ask);
+  const std::weak_ptr<control::Peer> peer = client->peer;
+  boost::asio::post(parts_.reader, [this, client, peer, next = std::move(next)]() mutable {
+    auto done = read(next, peer);
+    boost::asio::post(*parts_.io, [this, client = std::move(client), next = std::move(next),
+                                   done = std::move(done)]() mutable {
+      was_read(client, std::move(next), std::move(done));
+    });
+  });
 }
 
-void TenantServer::submit(const std::shared_ptr<Client>& client, PromptRequest request,
-                          Responder respond) {
-  const RequestId inner = request.request;
-  const wire::Generating answer{.request = outer_id(inner),
-                                .prompt_tokens = static_cast<std::uint32_t>(request.prompt.size())};
-  streams_.emplace(inner, Stream{TextStream(client->peer, outer_id(inner),
-                                            AnswerText(*parts_.tokenizer, request.sampling.stop),
-                                            request.emitted),
-                                 request.lease, request.max_emitted_tokens});
-  client->requests.insert(inner);
-  parts_.loop->post([this, client, inner, answer, request = std::move(request),
+/// On the reader's thread.
+Result<TenantServer::Read> TenantServer::read(const Unread& unread,
+                                              std::weak_ptr<control::Peer> peer) {
+  PromptRequest request = TRY(reader_.read(unread.ask, unread.claim));
+  request.deadline = unread.deadline;
+  AnswerText answer(*parts_.prompt.tokenizer, request.sampling.stop);
+  TextStream text(std::move(peer), unread.ask.request_id, std::move(answer), request.emitted);
+  return Read{.request = std::move(request), .text = std::move(text)};
+}
+
+void TenantServer::was_read(const std::shared_ptr<Client>& client, Unread unread,
+                            Result<Read> read) {
+  const RequestId inner = unread.inner();
+  if (!clients_.contains(client)) {  // gone meanwhile
+    streams_.erase(inner);
+    return;
+  }
+  client->is_reading = false;
+  if (read) {
+    submit(client, *std::move(read), std::move(unread.respond));
+  } else {
+    forget(*client, inner);
+    unread.respond(std::unexpected(read.error()));
+  }
+  read_next(client);
+}
+
+void TenantServer::submit(const std::shared_ptr<Client>& client, Read read, Responder respond) {
+  const RequestId inner = read.request.request;
+  const auto n_prompt = static_cast<std::uint32_t>(read.request.prompt.size());
+  const wire::Generating answer{.request = outer_id(inner), .prompt_tokens = n_prompt};
+  Stream& stream = streams_.at(inner);
+  stream.text.emplace(std::move(read.text));
+  parts_.loop->post([this, client, inner, answer, request = std::move(read.request),
                      respond = std::move(respond)](Engine& engine) mutable {
     Result<void> queued = engine.submit(std::move(request));
     boost::asio::post(*parts_.io, [this, client, inner, answer, queued = std::move(queued),
                                    respond = std::move(respond)]() mutable {
       if (queued) return respond(Payload{.body = answer.to_json()});
-      streams_.erase(inner);
-      client->requests.erase(inner);
+      forget(*client, inner);
       respond(std::unexpected(queued.error()));
     });
   });
+  // Said while it was being read, when the engine did not know it yet.
+  if (stream.cancelled) parts_.loop->post([inner](Engine& engine) { (void)engine.cancel(inner); });
+}
+
+void TenantServer::forget(Client& client, const RequestId& inner) {
+  streams_.erase(inner);
+  client.requests.erase(inner);
 }
 
 Result<void> TenantServer::cancel(const Client& client, const Json& body) {
@@ -234,8 +275,7 @@ void TenantServer::deliver_some() {
 
 void TenantServer::deliver_one(const SchedulerEvent& event) {
   if (const auto* token = std::get_if<Token>(&event)) {
-    const auto stream = streams_.find(token->request);
-    if (stream != streams_.end()) stream->second.text.send_token(*token);
+    if (Stream* stream = find_running(token->request)) stream->text->send_token(*token);
   } else if (const auto* completed = std::get_if<Completed>(&event)) {
     finish(*completed);
   } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
@@ -251,20 +291,20 @@ std::string TenantServer::note_on(const Stream& stream, const Completed& complet
                    completed.emitted_tokens < stream.max_emitted_tokens;
   if (!cut) return {};
   return fmt::format("{} holds {} tokens and is full: {} of at most {} tokens emitted",
-                     what_holds_a_text(), parts_.max_context, completed.emitted_tokens,
-                     stream.max_emitted_tokens);
+                     parts_.prompt.what_holds_a_text(), parts_.prompt.max_context,
+                     completed.emitted_tokens, stream.max_emitted_tokens);
 }
 
-std::string_view TenantServer::what_holds_a_text() const {
-  return parts_.context_is_window
-             ? "the model's sliding window, beyond which this worker does not compute,"
-             : "the model's context";
+/// Null as well for a request that is being read: what comes is about an earlier one of its name.
+TenantServer::Stream* TenantServer::find_running(const RequestId& inner) {
+  const auto found = streams_.find(inner);
+  return found != streams_.end() && found->second.text ? &found->second : nullptr;
 }
 
 void TenantServer::finish(const Completed& completed) {
-  const auto stream = streams_.find(completed.request);
-  if (stream == streams_.end()) return;
-  std::string note = note_on(stream->second, completed);
+  const Stream* stream = find_running(completed.request);
+  if (stream == nullptr) return;
+  std::string note = note_on(*stream, completed);
   end_stream(completed.request, name(completed.reason), completed.emitted_tokens,
              [&](TextStream& text) { text.send_completed(completed, std::move(note)); });
 }
@@ -277,17 +317,17 @@ void TenantServer::reject(const AdmissionRejected& rejected) {
 void TenantServer::end_stream(const RequestId& request, std::string_view reason,
                               std::uint32_t emitted_tokens,
                               const std::function<void(TextStream&)>& say_so) {
-  const auto stream = streams_.find(request);
-  if (stream == streams_.end()) return;
+  Stream* stream = find_running(request);
+  if (stream == nullptr) return;
   const TimePoint now = parts_.clock->now();
-  say_so(stream->second.text);
+  say_so(*stream->text);
   parts_.broker->report(events::RequestEnded{.request = outer_id(request),
                                              .tenant = tenant_of(request).value,
-                                             .lease = stream->second.lease,
+                                             .lease = stream->lease,
                                              .reason = std::string(reason),
                                              .emitted_tokens = emitted_tokens},
                         now);
-  streams_.erase(stream);
+  streams_.erase(request);
   for (const auto& client : clients_) client->requests.erase(request);
 }
 

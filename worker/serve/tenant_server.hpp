@@ -3,10 +3,16 @@
 /// A connection's requests are cancelled within one unit when it closes. A token says which lease a
 /// request runs under; nothing a client writes is believed beyond that.
 ///
+///   generate ─► token, room ─► the reader's thread: prompt, grammar ─► engine
+///                              one at a time of each connection, so nobody's hard request holds up
+///                              another's, and none the broker's calls
+///
 /// Threads: the I/O thread, except `deliver` and `complete_early`, which may be called from any and
-/// hand over to it. Lifetime: engine loop, board and tokenizer outlive it.
+/// hand over to it. Lifetime: everything in Parts outlives it, but for the reader's thread, which
+/// has ended before.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <map>
@@ -19,10 +25,8 @@
 #include "worker/engine/engine_loop.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/serve/deliveries.hpp"
-#include "worker/serve/prompt.hpp"
-#include "worker/serve/read_sampling.hpp"
+#include "worker/serve/request_reader.hpp"
 #include "worker/serve/text_stream.hpp"
-#include "worker/tokenizer/tokenizer.hpp"
 
 namespace leasehold {
 
@@ -32,16 +36,14 @@ class TenantServer {
     boost::asio::io_context* io = nullptr;
     EngineLoop* loop = nullptr;
     RunningBoard* board = nullptr;
-    const Tokenizer* tokenizer = nullptr;
-    const Result<ChatTemplate>* chat = nullptr;  ///< See PromptReader.
+    boost::asio::any_io_executor reader;  ///< Of one thread.
+    PromptReader prompt;
     BrokerLink* broker = nullptr;
     const Clock* clock = nullptr;
     TokenKey token_key{};
-    std::uint32_t max_context = 0;   ///< Of the model, in tokens.
-    bool context_is_window = false;  ///< See ModelConfig.
   };
   explicit TenantServer(Parts parts)
-      : parts_(std::move(parts)), accept_timer_(*parts_.io), constraints_(*parts_.tokenizer) {}
+      : parts_(std::move(parts)), accept_timer_(*parts_.io), reader_(parts_.prompt) {}
 
   using Acceptor = boost::asio::local::stream_protocol::acceptor;
   /// A socket any tenant can reach; nobody is answered before `serve`.
@@ -64,14 +66,25 @@ class TenantServer {
 
  private:
   struct Client;
-  struct Stream {
+  /// A request that waits for the reader.
+  struct Unread {
+    wire::Generate ask;
+    LeaseClaim claim;
+    std::optional<TimePoint> deadline;
+    control::Responder respond;
+    RequestId inner() const;
+  };
+  struct Read {
+    PromptRequest request;
     TextStream text;
+  };
+  struct Stream {
+    std::optional<TextStream> text;  ///< Once the request has been read.
     LeaseId lease;
     std::uint32_t max_emitted_tokens = 0;
     bool cancelled = false;  ///< Said once; saying it again changes nothing.
   };
 
-  std::string_view what_holds_a_text() const;
   std::string note_on(const Stream& stream, const Completed& completed) const;
   void accept_next();
   void accept_later();
@@ -80,11 +93,15 @@ class TenantServer {
                control::Payload params, control::Responder respond);
   void generate(const std::shared_ptr<Client>& client, const control::Json& body,
                 control::Responder respond);
+  Result<Unread> check(const Client& client, const control::Json& body) const;
   Result<void> check_room(const Client& client) const;
-  Result<PromptRequest> read_request(const wire::Generate& ask, const LeaseClaim& claim);
+  void read_next(const std::shared_ptr<Client>& client);
+  Result<Read> read(const Unread& unread, std::weak_ptr<control::Peer> peer);
+  void was_read(const std::shared_ptr<Client>& client, Unread unread, Result<Read> read);
   Result<void> cancel(const Client& client, const control::Json& body);
-  void submit(const std::shared_ptr<Client>& client, PromptRequest request,
-              control::Responder respond);
+  void submit(const std::shared_ptr<Client>& client, Read read, control::Responder respond);
+  Stream* find_running(const RequestId& inner);
+  void forget(Client& client, const RequestId& inner);
   void client_gone(Client& client);
   void deliver_some();
   void deliver_one(const SchedulerEvent& event);
@@ -96,7 +113,7 @@ class TenantServer {
 
   Parts parts_;
   boost::asio::steady_timer accept_timer_;
-  ConstraintReader constraints_;
+  RequestReader reader_;  // on its thread
   bool broker_away_ = false;
   std::optional<Acceptor> acceptor_;
   Deliveries deliveries_;

@@ -5,7 +5,7 @@
 namespace leasehold::testing {
 
 void check_demo(const std::string& model_path) {
-  constexpr auto kPatience = std::chrono::minutes(4);
+  constexpr auto kPatience = std::chrono::minutes(20);
   ProgramRun run("leasehold-demo", {"--bin-dir", program_dir(), "--model", model_path, "--plain",
                                     "--max-tokens", "120", "--slow-motion-us", "50"});
   const int code = run.finish([] {}, kPatience);

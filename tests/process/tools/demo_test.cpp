@@ -14,7 +14,7 @@ using namespace leasehold;
 namespace {
 
 const std::string kModel = own_model_path();
-constexpr auto kPatience = std::chrono::seconds(240);
+constexpr auto kPatience = std::chrono::minutes(20);
 
 /// Programs started while it stands make their temporary files in a directory that goes with it.
 struct TemporaryFiles {

@@ -30,7 +30,7 @@ struct ProgramRun {
 
   /// Calls `meanwhile` until the program ends; its exit code. Fails the test after `patience`.
   int finish(const std::function<void()>& meanwhile,
-             std::chrono::seconds patience = std::chrono::seconds(20)) {
+             std::chrono::seconds patience = std::chrono::minutes(2)) {
     const auto give_up = std::chrono::steady_clock::now() + patience;
     std::optional<int> status;
     while (!status) {

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <regex>
 
 #include "peer_bench.hpp"
 
@@ -144,4 +145,30 @@ TEST_CASE("framing: a peer without calls answers that it knows no method") {
   CHECK(answer["id"] == 1);
   CHECK(answer["error"]["code"] == -32601);
   CHECK(answer["error"]["data"]["code"] == "UnknownMethod");
+}
+
+TEST_CASE(
+    "framing: the schema of a request arrives as text, with its members in the order written") {
+  PeerBench bench;
+  const auto answered = [&bench](const std::string& format) {
+    bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"m","params":{"sampling":{)" + format +
+                      "}}}\n");
+    return bench.other->must_read()["result"]["sampling"];
+  };
+  const std::string schema =
+      R"({"type":"object","properties":{"z":{"enum":["\"",-1,2.50,true,null,[],{}]},"a":{},"é":[1,[2]]},"additionalProperties":false})";
+  const std::string spaced = std::regex_replace(schema, std::regex(","), " , ");
+  const auto ask = [](const std::string& value) {
+    return R"("response_format":{"type":"json_schema","schema":{"y":1,"b":2},"json_schema":)"
+           R"({"strict":true,"x":[{"schema":{"y":1,"b":2}}],"schema":)" +
+           value + R"(,"name":"n"}})";
+  };
+  for (const std::string& text : {schema, spaced}) {
+    const json format = answered(ask(text))["response_format"];
+    CHECK(format["json_schema"]["schema"] == schema);
+    CHECK(format["json_schema"]["x"][0]["schema"].is_object());
+    CHECK(format["schema"].is_object());
+  }
+  CHECK(answered(ask("[1]"))["response_format"]["json_schema"]["schema"] == json{1});
+  CHECK(answered(R"("response_format":7)")["response_format"] == 7);
 }

@@ -22,12 +22,16 @@ struct Bench {
     return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
   }
   Result<std::vector<TokenId>> read(const wire::Generate& ask) const {
-    const PromptReader reader{.tokenizer = &tokenizer, .chat = &chat, .max_context = 64};
+    const PromptReader reader{.tokenizer = &tokenizer,
+                              .chat = &chat,
+                              .max_context = 64,
+                              .context_is_window = context_is_window};
     return reader.read(ask, 1732104000);
   }
 
   Tokenizer tokenizer = read_tokenizer();
   Result<ChatTemplate> chat;
+  bool context_is_window = false;
 };
 
 wire::Generate chat_of(std::string content) {
@@ -93,4 +97,13 @@ TEST_CASE("prompt: messages are refused for what they are, the template, or thei
   const std::string long_text(100'000, 'a');
   CHECK(Bench("{{ messages[0].content }}").read(chat_of(long_text)).error().code ==
         Errc::PromptTooLong);
+}
+
+TEST_CASE("prompt: what is too long is told what would have held it, context or window") {
+  Bench bench("a");
+  wire::Generate ask;
+  ask.prompt = std::string(100'000, 'a');
+  CHECK_THAT(bench.read(ask).error().detail, Contains("the model's context holds 64 tokens"));
+  bench.context_is_window = true;
+  CHECK_THAT(bench.read(ask).error().detail, Contains("sliding window"));
 }

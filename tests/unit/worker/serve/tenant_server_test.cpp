@@ -1,0 +1,200 @@
+// The tenants' socket with a whole engine behind it. The reader's thread is the test: a request is
+// being read for as long as the test does not read.
+#include "worker/serve/tenant_server.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/support/engine_rig.hpp"
+#include "tests/unit/ipc/control/peer_bench.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using control::Payload;
+
+struct Tenant {
+  Tenant(boost::asio::io_context& io, const std::string& path)
+      : peer(control::Peer::create(*control::connect_to(io, path), seen.handlers())) {
+    peer->start();
+  }
+  bool has_ended() const {
+    return !seen.notifications.empty() && seen.notifications.back().first == "completed";
+  }
+
+  Seen seen;
+  std::shared_ptr<control::Peer> peer;
+  std::map<std::string, Result<Payload>> answers;  // by request
+};
+
+struct ServerBench {
+  ServerBench() {
+    std::filesystem::create_directory(directory);
+    broker_socket.emplace(*control::listen_on(io, directory / "broker", 0600));
+    broker = *BrokerLink::connect(io, directory / "broker", {.on_call = {}, .on_lost = {}});
+    server.emplace(TenantServer::Parts{.io = &io,
+                                       .loop = &loop,
+                                       .board = &rig.board(),
+                                       .reader = reader.get_executor(),
+                                       .prompt = {.tokenizer = &rig.tokenizer(),
+                                                  .chat = &no_chat,
+                                                  .max_context = rig.config().n_context},
+                                       .broker = broker.get(),
+                                       .clock = &rig.clock()});
+    server->serve(*TenantServer::listen(io, directory / "worker"));
+  }
+  ~ServerBench() {
+    loop.stop();
+    if (engine.joinable()) engine.join();
+    std::filesystem::remove_all(directory);
+  }
+
+  std::unique_ptr<Tenant> tenant() { return std::make_unique<Tenant>(io, directory / "worker"); }
+  void generate(Tenant& tenant, const std::string& id, std::string prompt = "Once upon a time") {
+    wire::Generate ask{.token = mint_token({}, {lease, {"ann"}}), .request_id = {id}};
+    ask.prompt = std::move(prompt);
+    ask.max_emitted_tokens = 4;
+    call(tenant, id, std::string(wire::Generate::kMethod), ask.to_json());
+  }
+  void cancel(Tenant& tenant, const std::string& id) {
+    call(tenant, "cancel " + id, std::string(wire::Cancel::kMethod),
+         wire::Cancel{.request_id = {id}}.to_json());
+  }
+  void call(Tenant& tenant, const std::string& name, const std::string& method, wire::Json body) {
+    tenant.peer->call(method, {.body = std::move(body)}, [&tenant, name](Result<Payload> answer) {
+      tenant.answers.emplace(name, std::move(answer));
+    });
+  }
+  /// Until everything the tenant has sent so far was looked at.
+  void wait_until_seen(Tenant& tenant) {
+    cancel(tenant, "unknown");
+    run_until(io, [&] { return tenant.answers.contains("cancel unknown"); });
+    CHECK(tenant.answers.at("cancel unknown").error().code == Errc::UnknownRequest);
+    tenant.answers.erase("cancel unknown");
+  }
+  /// Reads what waits to be read; how many that were.
+  std::size_t read() {
+    reader.restart();
+    const std::size_t n = reader.poll();
+    io.restart();
+    io.poll();
+    return n;
+  }
+  void start_engine() {
+    engine = std::thread([this] { loop.run(); });
+  }
+
+  std::filesystem::path directory = std::filesystem::temp_directory_path() /
+                                    ("leasehold-server-test-" + std::to_string(::getpid()));
+  EngineRig rig;
+  LeaseId lease = rig.grant("ann");
+  Result<ChatTemplate> no_chat = fail(Errc::UnsupportedModel, "no template");
+  boost::asio::io_context io, reader;
+  std::optional<boost::asio::local::stream_protocol::acceptor> broker_socket;
+  std::unique_ptr<BrokerLink> broker;
+  std::optional<TenantServer> server;
+  EngineLoop loop{
+      rig.engine(),
+      {.on_report = [this](StepReport report) { server->deliver(std::move(report.events)); },
+       .on_growth = [](auto) {},
+       .on_weights_lost = [](auto&) { return fail(Errc::MissingWeight, "never lost"); }}};
+  std::thread engine;
+};
+
+}  // namespace
+
+TEST_CASE("tenant server: while a request is read others are heard, and it can be cancelled") {
+  ServerBench bench;
+  const auto ann = bench.tenant();
+  bench.generate(*ann, "r");
+  bench.wait_until_seen(*ann);
+  CHECK_FALSE(ann->answers.contains("r"));
+  bench.generate(*ann, "r");
+  run_until(bench.io, [&] { return ann->answers.contains("r"); });
+  CHECK(ann->answers.at("r").error().code == Errc::BadRequest);  // the second: it is running
+  ann->answers.clear();
+  bench.cancel(*ann, "r");
+  run_until(bench.io, [&] { return ann->answers.contains("cancel r"); });
+  CHECK(ann->answers.at("cancel r").has_value());
+
+  CHECK(bench.read() == 1);
+  bench.start_engine();
+
+  run_until(bench.io, [&] { return ann->has_ended(); });
+  CHECK(ann->seen.notifications.size() == 1);
+  CHECK(ann->seen.notifications[0].second.body.at("reason") == "Cancelled");
+}
+
+TEST_CASE("tenant server: each connection has one request read at a time, so none waits for all") {
+  ServerBench bench;
+  bench.start_engine();
+  const auto ann = bench.tenant(), bob = bench.tenant();
+  for (const char* id : {"a1", "a2", "a3"}) bench.generate(*ann, id);
+  bench.wait_until_seen(*ann);
+  bench.generate(*bob, "b1");
+  bench.wait_until_seen(*bob);
+  CHECK(bench.read() == 2);
+  run_until(bench.io, [&] { return ann->answers.contains("a1") && bob->answers.contains("b1"); });
+  CHECK(ann->answers.size() == 1);
+  CHECK(bench.read() == 1);
+  CHECK(bench.read() == 1);
+  run_until(bench.io, [&] { return ann->answers.size() == 3; });
+  for (const auto& [id, answer] : ann->answers) CHECK(answer.has_value());
+}
+
+TEST_CASE("tenant server: a request whose connection is gone when it has been read is forgotten") {
+  ServerBench bench;
+  bench.start_engine();
+  auto ann = bench.tenant();
+  bench.generate(*ann, "r");
+  bench.generate(*ann, "s");
+  bench.wait_until_seen(*ann);
+  ann->peer->close();
+  run_until(bench.io, [&] { return bench.server->is_closed(); });
+  CHECK(bench.read() == 1);
+  CHECK(bench.read() == 0);
+  const auto again = bench.tenant();
+  for (const char* id : {"r", "s"}) bench.generate(*again, id);
+  bench.wait_until_seen(*again);
+  CHECK(bench.read() == 1);
+  CHECK(bench.read() == 1);
+  run_until(bench.io, [&] { return again->answers.size() == 2; });
+  for (const auto& [id, answer] : again->answers) CHECK(answer.has_value());
+}
+
+TEST_CASE("tenant server: what waits to be read is bounded in bytes, and refused for now") {
+  ServerBench bench;
+  const auto ann = bench.tenant();
+  const std::string prompt(900'000, 'a');
+  for (const char* id : {"reading", "1", "2", "3", "more"})
+    bench.generate(*ann, id, prompt);
+  run_until(bench.io, [&] { return ann->answers.contains("more"); });
+  CHECK(ann->answers.size() == 1);
+  CHECK(ann->answers.at("more").error().code == Errc::QueueFull);
+  CHECK(bench.read() == 1);
+  run_until(bench.io, [&] { return ann->answers.contains("reading"); });
+  CHECK(ann->answers.at("reading").error().code == Errc::PromptTooLong);
+}
+
+TEST_CASE(
+    "tenant server: a request that cannot be read is answered with why, and the next is read") {
+  ServerBench bench;
+  bench.start_engine();
+  const auto ann = bench.tenant();
+  bench.generate(*ann, "r", "");
+  bench.generate(*ann, "s");
+  bench.wait_until_seen(*ann);
+  CHECK(bench.read() == 1);
+  CHECK(bench.read() == 1);
+  run_until(bench.io, [&] { return ann->answers.size() == 2 && ann->has_ended(); });
+  CHECK(ann->answers.at("r").error().code == Errc::BadRequest);
+  bench.generate(*ann, "r");
+  bench.wait_until_seen(*ann);
+  CHECK(bench.read() == 1);
+  run_until(bench.io,
+            [&] { return ann->seen.notifications.back().second.body.at("request") == "r"; });
+}
+
+}  // namespace leasehold::testing
