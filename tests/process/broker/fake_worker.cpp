@@ -146,6 +146,28 @@ std::vector<UniqueFd> FakeWorker::copies_of(LeaseId lease) {
   return copies;
 }
 
+std::size_t FakeWorker::granted() {
+  const std::lock_guard lock(mutex_);
+  return granted_.size();
+}
+
+Result<wire::WeightsOpened> FakeWorker::open_weights() {
+  const wire::WeightsOpen open{.model = "m",
+                               .file_inode = 1,
+                               .file_size_bytes = 9,
+                               .layout_digest = std::string(64, 'a'),
+                               .size_bytes = 1 << 20,
+                               .request_id = {mint_request_id()}};
+  const control::Payload reply = TRY(ask("weights.open", {open.to_json(), {}}));
+  return wire::WeightsOpened::from_json(reply.body);
+}
+
+Result<void> FakeWorker::publish_weights(RegionId region) {
+  const wire::WeightsPublish publish{.region = region, .request_id = {mint_request_id()}};
+  TRY(ask("weights.publish", {publish.to_json(), {}}));
+  return {};
+}
+
 void FakeWorker::hang_up() {
   boost::asio::post(io_, [this] { peer_->close(); });
 }

@@ -41,6 +41,12 @@ class FakeWorker {
   /// From now on writes into what it must unmap, once it was told to.
   void touch_before_unmap() { touches_late_ = true; }
 
+  /// The weights of one file, always the same. Errors: the broker's.
+  Result<wire::WeightsOpened> open_weights();
+  Result<void> publish_weights(RegionId region);
+
+  /// How many leases it holds memory of.
+  std::size_t granted();
   /// What it was granted, in the order it came, and second descriptors of it.
   std::vector<ExtentId> extents_of(LeaseId lease);
   std::vector<UniqueFd> copies_of(LeaseId lease);

@@ -2,6 +2,7 @@
 /// its descriptors.
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <catch2/catch.hpp>
@@ -35,6 +36,26 @@ class StateFolder {
  private:
   std::string path_;
 };
+
+/// The broker cannot write down which numbers it uses up, so its journal refuses the first grant.
+class NoNumbers {
+ public:
+  explicit NoNumbers(const StateFolder& state) : in_the_way_(state.path() + "/numbers.used.new") {
+    std::filesystem::create_directories(in_the_way_ + "/full");
+  }
+  ~NoNumbers() { std::filesystem::remove_all(in_the_way_); }
+  NoNumbers(const NoNumbers&) = delete;
+  NoNumbers& operator=(const NoNumbers&) = delete;
+
+ private:
+  std::string in_the_way_;
+};
+
+/// No file of this process grows any more: to it the disk is full.
+void fill_disk_of(const BrokerProcess& broker, const StateFolder& state) {
+  const rlimit limit{std::filesystem::file_size(state.path() + "/journal.db-wal"), RLIM_INFINITY};
+  REQUIRE(::prlimit(broker.pid(), RLIMIT_FSIZE, &limit, nullptr) == 0);
+}
 
 void end_process(pid_t child) {
   REQUIRE(::kill(child, SIGKILL) == 0);
@@ -148,4 +169,56 @@ TEST_CASE("broker: a damaged journal is refused by name and not overwritten") {
   CHECK(run_broker_once({"--socket", state.path() + "/s", "--state-dir", state.path()}) ==
         exit_code(Errc::FileCorrupt));
   CHECK(std::filesystem::file_size(journal) == 9000);
+}
+
+TEST_CASE("broker: memory whose grant is not written down never leaves it") {
+  const StateFolder state;
+  const BrokerProcess broker(state.arguments());
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  {
+    const NoNumbers unwritten(state);
+    for (int tries = 0; tries < 2; ++tries) {
+      const auto refused = broker.acquire(client, "a");
+      REQUIRE_FALSE(refused.has_value());
+      CHECK(refused.error().detail.find("numbers.used") != std::string::npos);
+    }
+    CHECK(worker.granted() == 0);
+    CHECK(broker.status(client).free_bytes == 64u << 20);
+  }
+  CHECK(broker.acquire(client, "a").has_value());
+  CHECK(worker.granted() == 1);
+}
+
+TEST_CASE("broker: weights whose engine lease is not written down are not opened") {
+  const StateFolder state;
+  const BrokerProcess broker(state.arguments());
+  FakeWorker worker(broker.socket(), "w0");
+  {
+    const NoNumbers unwritten(state);
+    const auto refused = worker.open_weights();
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().detail.find("numbers.used") != std::string::npos);
+  }
+  CHECK(worker.open_weights().has_value());
+}
+
+TEST_CASE("broker: on a full disk published weights are shared with nobody, and nothing is lost") {
+  ::signal(SIGXFSZ, SIG_IGN);  // the broker inherits it: a write that is too long fails
+  const StateFolder state;
+  BrokerProcess broker(state.arguments());
+  FakeWorker loader(broker.socket(), "w0");
+  FakeWorker other(broker.socket(), "w1");
+  const RegionId region = loader.open_weights().value().region;
+  loader.publish_weights(region).value();
+
+  fill_disk_of(broker, state);
+
+  const auto refused = other.open_weights();
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == Errc::DiskFull);
+  CHECK(refused.error().detail.find("make room") != std::string::npos);
+  control::Client client = broker.connect();
+  CHECK(broker.status(client).workers == 2);
 }

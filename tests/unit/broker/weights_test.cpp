@@ -213,10 +213,17 @@ TEST_CASE("weights: a part is taken back by its name, a layer with all that lies
 
   const CallId one = revoke("blk.1.ffn_up.weight", "w0");
   CHECK(world.answer<wire::LeasesTouched>(one).leases == std::vector{up});
+  const auto last_object = [&] { return world.recorded<events::OperatorActed>().back().object; };
+  CHECK(last_object() == "part:blk.1.ffn_up.weight@w0");
   const CallId layer = revoke("blk.1");
   CHECK(world.answer<wire::LeasesTouched>(layer).leases == std::vector{down, elsewhere});
+  CHECK(last_object() == "part:blk.1");
 
   CHECK(world.record(tenth).is(LeaseState::Live));
   CHECK(world.refusal(revoke("blk.1")) == Errc::UnknownLease);  // they are over
+
+  world.begin_unit(world.first, Touches::WeightsAndScratch);
   CHECK(world.answer<wire::LeasesTouched>(revoke("blk")).leases == std::vector{tenth});
+  CHECK(world.record(tenth).is(LeaseState::Revoked));
+  CHECK(world.refusal(revoke("blk")) == Errc::UnknownLease);  // revoked, if not fenced yet
 }
