@@ -35,7 +35,7 @@ struct StdMemory {
 
   /// The word of shared memory as this machine's atomic. Another memory may put itself between.
   template <class Shared>
-  static Shared& word(Shared& shared) {
+  static Shared* word(Shared* shared) {
     return shared;
   }
 };

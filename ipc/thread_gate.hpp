@@ -65,8 +65,8 @@ class BasicThreadGate {
   };
 
   explicit BasicThreadGate(const Wiring& wiring)
-      : core_(Memory::word(*wiring.announce), Memory::word(*wiring.revocations),
-              Memory::word(wiring.stops->changes())),
+      : core_(*Memory::word(wiring.announce), *Memory::word(wiring.revocations),
+              *Memory::word(&wiring.stops->changes())),
         thread_(wiring.thread),
         probe_(wiring.probe) {}
 

@@ -53,9 +53,9 @@ class LeaseTable {
         flips,
         [&](const Flip& flip) -> typename RevokeCore<Memory>::Lowering {
           const LeaseWord after = begin_flip(flip, now);
-          return {&Memory::word(view().slot(flip.lease.slot).word), after.bits};
+          return {Memory::word(&view().slot(flip.lease.slot).word), after.bits};
         },
-        Memory::word(view().counter(index).revocations));
+        *Memory::word(&view().counter(index).revocations));
     book().counter(index).revocations.fetch_add(1, std::memory_order_relaxed);
   }
 

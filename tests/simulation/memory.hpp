@@ -74,11 +74,11 @@ struct SimulatedMemory {
   static constexpr auto acquire = std::memory_order_acquire;
   static constexpr auto release = std::memory_order_release;
 
-  static SimulatedWord& word(std::atomic<std::uint64_t>& shared) {
-    return static_cast<SimulatedWord&>(shared);
+  static SimulatedWord* word(std::atomic<std::uint64_t>* shared) {
+    return static_cast<SimulatedWord*>(shared);
   }
-  static const SimulatedWord& word(const std::atomic<std::uint64_t>& shared) {
-    return static_cast<const SimulatedWord&>(shared);
+  static const SimulatedWord* word(const std::atomic<std::uint64_t>* shared) {
+    return static_cast<const SimulatedWord*>(shared);
   }
 };
 

@@ -44,7 +44,9 @@ void ProcessSlot::go_on() {
 }
 
 void ProcessSlot::count_deed() {
-  if (stands_for_ > 0 && --stands_for_ == 0) go_on();
+  if (stands_for_ == 0) return;
+  --stands_for_;
+  if (stands_for_ == 0) go_on();
 }
 
 }  // namespace leasehold::soak

@@ -17,8 +17,7 @@ Result<std::shared_ptr<WorkerStream>> WorkerStream::open(boost::asio::io_context
                                                          const wire::Generate& generate,
                                                          Handlers handlers) {
   auto socket = TRY(control::connect_to(io, address));
-  const std::shared_ptr<WorkerStream> self(
-      new WorkerStream(std::move(handlers), generate.request_id));
+  std::shared_ptr<WorkerStream> self(new WorkerStream(std::move(handlers), generate.request_id));
   control::Peer::Handlers on;
   on.on_notification = [weak = std::weak_ptr(self)](const std::string& method,
                                                     const control::Payload& params) {

@@ -53,7 +53,9 @@ class NoNumbers {
 
 /// No file of this process grows any more: to it the disk is full.
 void fill_disk_of(const BrokerProcess& broker, const StateFolder& state) {
-  const rlimit limit{std::filesystem::file_size(state.path() + "/journal.db-wal"), RLIM_INFINITY};
+  rlimit limit{};
+  REQUIRE(::prlimit(broker.pid(), RLIMIT_FSIZE, nullptr, &limit) == 0);
+  limit.rlim_cur = std::filesystem::file_size(state.path() + "/journal.db-wal");
   REQUIRE(::prlimit(broker.pid(), RLIMIT_FSIZE, &limit, nullptr) == 0);
 }
 
