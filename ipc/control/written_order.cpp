@@ -22,15 +22,20 @@ class Copyist final : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { return false; }  // not in JSON
 
   bool start_object(std::size_t) override {
-    const bool is_next = std::exchange(is_key_next_, false);
+    if (std::exchange(is_key_next_, false)) {
+      ++matched_;
+      copy_.clear();
+    }
     ++depth_;
-    if (is_next && ++matched_ == keys_.size()) copy_.clear();
     if (is_copying()) write("{");
     return true;
   }
   bool end_object() override {
     if (is_copying()) copy_ += '}';
-    if (is_on_the_way() && matched_ > 0 && matched_-- == keys_.size()) found_ = std::move(copy_);
+    if (is_on_the_way() && matched_ > 0) {
+      if (is_copying()) found_ = std::move(copy_);
+      --matched_;
+    }
     --depth_;
     return true;
   }

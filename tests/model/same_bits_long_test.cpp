@@ -1,6 +1,6 @@
 /// The same-bits matrix: every batch from 1 to 64 with its first, middle and last place, every way
-/// to cut the prompt, threads, path, block placement and kv type. About an hour of one core; label
-/// long.
+/// to cut the prompt, threads, path, block placement and kv type. About half an hour of one
+/// core; label long.
 #include <set>
 
 #include "tests/model/matrix.hpp"
