@@ -23,7 +23,7 @@ Result<BootAlarm> BootAlarm::create() {
   return BootAlarm(std::move(timer), std::move(bell));
 }
 
-bool BootAlarm::sleep_until(TimePoint until) {
+bool BootAlarm::wait_until(TimePoint until) {
   const std::int64_t at = std::max<std::int64_t>(until.boottime_ns, 1);  // 0 would disarm
   itimerspec when{};
   when.it_value = {.tv_sec = at / kSecond, .tv_nsec = at % kSecond};

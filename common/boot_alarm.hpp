@@ -1,9 +1,9 @@
-/// Sleep until a moment of the boot-time clock, or until somebody rings.
+/// A wait until a moment of the boot-time clock, or until somebody rings.
 ///
 /// Deadlines of leases are on that clock, which goes on while the machine sleeps. A condition
 /// variable's does not: what ran out meanwhile would be noticed late by what was left to wait.
 ///
-/// Threads: one sleeps, any may ring. Source: timerfd_create(2), eventfd(2).
+/// Threads: one waits, any may ring. Source: timerfd_create(2), eventfd(2).
 #pragma once
 
 #include "common/clock.hpp"
@@ -19,7 +19,7 @@ class BootAlarm {
 
   /// Returns at `until`, or when somebody has rung since the last return, at times sooner. True
   /// when somebody has rung.
-  bool sleep_until(TimePoint until);
+  bool wait_until(TimePoint until);
   void ring();
 
  private:

@@ -44,7 +44,7 @@ void DeadlineWatcher::watch(const std::stop_token& stop) {
                             .broker_away = parts_.broker_away->load(std::memory_order_relaxed)};
       return due_stop(occupant, lease, parts_.clock->now());
     });
-    (void)alarm_.sleep_until(earliest());
+    (void)alarm_.wait_until(earliest());
   }
 }
 

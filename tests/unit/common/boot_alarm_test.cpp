@@ -32,9 +32,9 @@ TEST_CASE(
 
 TEST_CASE("boot alarm: a moment that has passed is not waited for, one that comes is") {
   BootAlarm alarm = BootAlarm::create().value();
-  CHECK_FALSE(alarm.sleep_until(TimePoint{}));
+  CHECK_FALSE(alarm.wait_until(TimePoint{}));
   const TimePoint soon = SystemClock().now() + std::chrono::milliseconds(2);
-  CHECK_FALSE(alarm.sleep_until(soon));
+  CHECK_FALSE(alarm.wait_until(soon));
   CHECK(SystemClock().now() >= soon);
 }
 
@@ -42,9 +42,9 @@ TEST_CASE("boot alarm: whoever rings is heard, before the sleep and during it, a
   BootAlarm alarm = BootAlarm::create().value();
   alarm.ring();
   alarm.ring();
-  CHECK(alarm.sleep_until(kNever));
-  CHECK_FALSE(alarm.sleep_until(TimePoint{}));
+  CHECK(alarm.wait_until(kNever));
+  CHECK_FALSE(alarm.wait_until(TimePoint{}));
 
   const std::jthread other([&alarm] { alarm.ring(); });
-  CHECK(alarm.sleep_until(kNever));
+  CHECK(alarm.wait_until(kNever));
 }

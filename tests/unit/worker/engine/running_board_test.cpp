@@ -42,7 +42,7 @@ TEST_CASE("running board: a stop lasts as long as its occupant") {
 TEST_CASE("running board: whoever waits for changes hears of each, and of nothing else") {
   RunningBoard board;
   BootAlarm alarm = BootAlarm::create().value();
-  const auto has_rung = [&] { return alarm.sleep_until(TimePoint{}); };
+  const auto has_rung = [&] { return alarm.wait_until(TimePoint{}); };
   board.ring_on_change(&alarm);
   board.occupy(places_of(3, occupant()));
   REQUIRE(has_rung());
