@@ -81,13 +81,11 @@ Result<GgufFile> GgufFile::open_split(GgufFile one, std::uint32_t n_parts) {
   const std::string stem = TRY(stem_of(one.path_, number, n_parts));
   std::vector<GgufFile> parts;
   for (std::uint32_t i = 0; i < n_parts; ++i) {
-    if (i == number) {
-      parts.push_back(std::move(one));
-      continue;
-    }
+    if (i == number) continue;
     parts.push_back(TRY(explain(open_one(stem + part_suffix(i, n_parts)), i, n_parts)));
     TRY(check_belongs(parts.back(), i, n_parts));
   }
+  parts.insert(parts.begin() + number, std::move(one));
   GgufFile whole = std::move(parts.front());
   const auto n_tensors = TRY(whole.get_or<std::uint64_t>("split.tensors.count", 0));
   for (std::uint32_t i = 1; i < n_parts; ++i) TRY(whole.add_part(std::move(parts[i])));

@@ -78,11 +78,11 @@ Result<RopeConfig> read_rope(const RopeReading& from) {
   const ArchitectureKeys& keys = from.keys;
   RopeConfig config{.style = from.style};
   config.dim = TRY(keys.count_or("rope.dimension_count", kMaxDim, from.head_dim));
-  config.base = TRY(keys.get_or<float>("rope.freq_base", 10000.0f));
+  const auto base = TRY(keys.get_or<float>("rope.freq_base", 10000.0f));
   if (config.dim % 2 != 0 || config.dim > from.head_dim)
     return keys.corrupt("{} is {}; an even number up to the head's {} is needed",
                         keys.key("rope.dimension_count"), config.dim, from.head_dim);
-  TRY(keys.between("rope.freq_base", 1.0f, 1e12f, config.base));
+  config.base = TRY(keys.between("rope.freq_base", 1.0f, 1e12f, base));
   TRY(read_scaling(from, config));
   config.divisors = TRY(read_divisors(from, config));
   return config;

@@ -175,7 +175,8 @@ void TenantServer::read_next(const std::shared_ptr<Client>& client) {
   client->unread.pop_front();
   client->unread_bytes -= size_bytes(next.ask);
   const std::weak_ptr<control::Peer> peer = client->peer;
-  boost::asio::post(parts_.reader, [this, client, peer, next = std::move(next)]() mutable {
+  // Handed on, not copied: connections must end on the I/O thread.
+  boost::asio::post(parts_.reader, [this, client = client, peer, next = std::move(next)]() mutable {
     auto done = read(next, peer);
     boost::asio::post(*parts_.io, [this, client = std::move(client), next = std::move(next),
                                    done = std::move(done)]() mutable {
@@ -217,15 +218,16 @@ void TenantServer::submit(const std::shared_ptr<Client>& client, Read read, Resp
   const wire::Generating answer{.request = outer_id(inner), .prompt_tokens = n_prompt};
   Stream& stream = streams_.at(inner);
   stream.text.emplace(std::move(read.text));
-  parts_.loop->post([this, client, inner, answer, request = std::move(read.request),
+  parts_.loop->post([this, client = client, inner, answer, request = std::move(read.request),
                      respond = std::move(respond)](Engine& engine) mutable {
     Result<void> queued = engine.submit(std::move(request));
-    boost::asio::post(*parts_.io, [this, client, inner, answer, queued = std::move(queued),
-                                   respond = std::move(respond)]() mutable {
-      if (queued) return respond(Payload{.body = answer.to_json()});
-      forget(*client, inner);
-      respond(std::unexpected(queued.error()));
-    });
+    boost::asio::post(*parts_.io,
+                      [this, client = std::move(client), inner, answer, queued = std::move(queued),
+                       respond = std::move(respond)]() mutable {
+                        if (queued) return respond(Payload{.body = answer.to_json()});
+                        forget(*client, inner);
+                        respond(std::unexpected(queued.error()));
+                      });
   });
   // Said while it was being read, when the engine did not know it yet.
   if (stream.cancelled) parts_.loop->post([inner](Engine& engine) { (void)engine.cancel(inner); });
