@@ -127,8 +127,10 @@ TEST_CASE(
   const events::RequestEnded ended{.lease = world.lease, .reason = "Revoked"};
   world.clock.advance(stopped - world.clock.now() + 2800ms);  // the broker stood
   world.post(Tick{});
+  world.report(ended, stopped - 1ms);  // something else ended it
   world.report(events::ForwardRevoked{.lease = world.lease, .since_flip_ns = 0}, stopped);
   world.report(ended, stopped);
+  world.report(ended, stopped + 1ms);  // another request; the first one counts
 
   const auto view = lease_page(world.state, world.lease.slot, 1).items.at(0);
   CHECK(view.times.told_boottime_ns == stopped.boottime_ns);
@@ -138,6 +140,7 @@ TEST_CASE(
 
 TEST_CASE("workers: a lost one is no gone one, and what it holds is shown as held") {
   BusyWorker world;
+  CHECK(status_view(world.state, world.clock.now()).unproven_bytes == 0);
   world.post(ConnectionClosed{kWorkerSocket});
 
   CHECK(worker_views(world.state)[0].state == "lost");

@@ -127,3 +127,46 @@ TEST_CASE("brokerctl: unfence sends the reason and shows what is free again") {
   CHECK(broker.asked.at(0).second.at("reason") == "looked at");
   CHECK(broker.out.str().find("2 MiB") != std::string::npos);
 }
+
+TEST_CASE("brokerctl: what lost workers hold is told beside the sum") {
+  FakeBroker broker;
+  const wire::StatusView status{
+      .capacity_bytes = 256u << 20, .unproven_bytes = 9u << 20, .isolation = "same-user"};
+  broker.answers["status"] = {status.to_json()};
+
+  REQUIRE(run_verb(broker, ShowStatus{}));
+
+  CHECK(broker.out.str().find("9 MiB") != std::string::npos);
+}
+
+TEST_CASE("brokerctl: leases say that they drain, and that a holder was told before the flip") {
+  FakeBroker broker;
+  wire::LeaseView draining = lease_view({1, 1}, LeaseState::Live);
+  draining.drain_deadline_boottime_ns = 5;
+  wire::LeaseView told = lease_view({2, 1}, LeaseState::Revoked);
+  told.clocks = {};
+  told.times.told_boottime_ns = 7;
+  broker.answers["lease.list"] = {items({draining, told})};
+
+  REQUIRE(run_verb(broker, ListLeases{}));
+
+  CHECK(broker.out.str().find("Live, draining") != std::string::npos);
+  CHECK(broker.out.str().find("before flip") != std::string::npos);
+}
+
+TEST_CASE("brokerctl: the audit shows who did what, and what was refused") {
+  FakeBroker broker;
+  wire::DeedView done{.at_unix_s = 1'700'000'000, .uid = 7, .deed = "drain", .object = "lease:1.1"};
+  done.done = true;
+  wire::DeedView refused{.uid = 8, .deed = "unfence", .object = "extent:5", .reason = "looked at"};
+  refused.done = false;
+  broker.answers["audit.list"] = {
+      wire::Json{{"items", wire::Json::array({done.to_json(), refused.to_json()})}}};
+
+  REQUIRE(run_verb(broker, ListDeeds{.limit = 2}));
+
+  CHECK(broker.asked.at(0).second == wire::Json{{"limit", 2}});
+  for (const char* word : {"1700000000", "lease:1.1", "yes", "extent:5", "refused", "looked at"}) {
+    CHECK(broker.out.str().find(word) != std::string::npos);
+  }
+}
