@@ -185,26 +185,6 @@ TEST_CASE("unfence: what is not quarantined is refused with its state") {
   CHECK(world.refusal(region) == Errc::UnknownLease);
 }
 
-TEST_CASE(
-    "fences: a loader that wrote to weights that were taken from it gets nothing more either") {
-  World world;
-  world.attach_worker("w0", kWorkerSocket);
-  world.admit_tenant("a");
-  world.region_bytes = 4096;
-  const CallId open = world.call(
-      kWorkerSocket, wire::WeightsOpen{.model = "m", .layout_digest = "d", .size_bytes = kMiB});
-  const auto opened = world.answer<wire::WeightsOpened>(open);
-
-  world.revoke(opened.lease);
-
-  const auto told = world.recorded<events::WorkerUntrusted>();
-  REQUIRE(told.size() == 1);
-  CHECK(told[0].what == "weights");
-  CHECK(told[0].index == opened.region.value);
-  CHECK(told[0].worker == "w0");
-  CHECK(world.refusal(world.acquire("a")) == Errc::NoModelLoaded);
-}
-
 TEST_CASE("unfence: weights that a dead loader had touched come back like extents") {
   World world;
   const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
