@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <boost/interprocess/mapped_region.hpp>
 #include <cerrno>
+#include <cstdint>
 
 namespace leasehold {
 namespace bip = boost::interprocess;
@@ -17,6 +19,62 @@ struct DescriptorView {
   bip::mapping_handle_t get_mapping_handle() const { return {fd, false}; }
   bip::mode_t get_mode() const { return mode; }
 };
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1, which older headers do not name
+
+/// Addresses that nobody else gets, from one at which huge pages can begin.
+class Reservation {
+ public:
+  explicit Reservation(std::size_t size_bytes) : size_bytes_(size_bytes) {
+    if (size_bytes < kHugePage) return;
+    void* const got = ::mmap(nullptr, size_bytes + kHugePage, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (got == MAP_FAILED) return;
+    begin_ = static_cast<std::byte*>(got);
+    address_ = begin_ + (-reinterpret_cast<std::uintptr_t>(begin_) & (kHugePage - 1));
+  }
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+  ~Reservation() {
+    if (begin_ == nullptr) return;
+    if (!taken_) {
+      ::munmap(begin_, size_bytes_ + kHugePage);
+      return;
+    }
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    std::byte* const end = address_ + ((size_bytes_ + page - 1) & ~(page - 1));
+    if (address_ != begin_) ::munmap(begin_, static_cast<std::size_t>(address_ - begin_));
+    if (end != begin_ + size_bytes_ + kHugePage) {
+      ::munmap(end, static_cast<std::size_t>(begin_ + size_bytes_ + kHugePage - end));
+    }
+  }
+
+  /// Null: anywhere will do.
+  void* address() const { return address_; }
+  bip::map_options_t options() const {
+    return address_ == nullptr ? bip::default_map_options : MAP_FIXED;
+  }
+  /// The addresses of the mapping are its own from here on.
+  void taken() { taken_ = true; }
+
+ private:
+  std::size_t size_bytes_;
+  std::byte* begin_ = nullptr;
+  std::byte* address_ = nullptr;
+  bool taken_ = false;
+};
+
+/// Makes huge pages of what can be: one fault, one entry to unmap and one page to give back instead
+/// of 512. Reading a hole of a memfd makes a page of it, which collapsing wants to find. Best
+/// effort. Source: madvise(2), MADV_COLLAPSE.
+void collapse(std::byte* data, std::size_t size_bytes) {
+  const auto misplaced = -reinterpret_cast<std::uintptr_t>(data) & (kHugePage - 1);
+  for (std::size_t at = misplaced; at + kHugePage <= size_bytes; at += kHugePage) {
+    (void)*static_cast<volatile std::byte*>(data + at);
+    if (::madvise(data + at, kHugePage, kCollapse) != 0 && errno == EINVAL) return;
+  }
+}
 
 }  // namespace
 
@@ -36,9 +94,11 @@ Mapping::~Mapping() = default;
 
 Result<Mapping> Mapping::map(const UniqueFd& fd, std::size_t size_bytes, MapAccess access) {
   const auto mode = access == MapAccess::ReadWrite ? bip::read_write : bip::read_only;
+  Reservation place(size_bytes);
   try {
-    auto region = std::make_unique<Region>(
-        Region{bip::mapped_region(DescriptorView{fd.get(), mode}, mode, 0, size_bytes)});
+    auto region = std::make_unique<Region>(Region{bip::mapped_region(
+        DescriptorView{fd.get(), mode}, mode, 0, size_bytes, place.address(), place.options())});
+    place.taken();
     auto* data = static_cast<std::byte*>(region->mapped.get_address());
     ::madvise(data, size_bytes, MADV_DONTFORK);
     ::madvise(data, size_bytes, MADV_DONTDUMP);
@@ -51,6 +111,7 @@ Result<Mapping> Mapping::map(const UniqueFd& fd, std::size_t size_bytes, MapAcce
 }
 
 Result<void> Mapping::prefault(MapAccess access) const {
+  if (access == MapAccess::ReadWrite) collapse(data_, size_bytes_);
   const int advice = access == MapAccess::ReadWrite ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
   if (::madvise(data_, size_bytes_, advice) != 0) {
     return fail_errno(Errc::OutOfMemory, "madvise(MADV_POPULATE)", errno);

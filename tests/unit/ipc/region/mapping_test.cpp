@@ -1,6 +1,9 @@
 #include "ipc/region/mapping.hpp"
 
+#include <sys/mman.h>
+
 #include <catch2/catch.hpp>
+#include <optional>
 #include <type_traits>
 
 #include "ipc/region/memory_object.hpp"
@@ -26,6 +29,13 @@ MemoryObject new_object() {
   return required(MemoryObject::create({.name = "test", .size_bytes = kSize_bytes}));
 }
 
+/// Source: mincore(2), ENOMEM where nothing is mapped.
+bool is_mapped(const std::byte* address) {
+  const auto page = reinterpret_cast<std::uintptr_t>(address) & ~std::uintptr_t{4095};
+  unsigned char resident = 0;
+  return ::mincore(reinterpret_cast<void*>(page), 1, &resident) == 0;
+}
+
 }  // namespace
 
 TEST_CASE("mapping: two mappings of one object show the same bytes") {
@@ -43,6 +53,34 @@ TEST_CASE("mapping: mapping takes no memory, prefaulting takes all of it") {
   CHECK(required(object.allocated_bytes()) == 0);
   REQUIRE(mapping.prefault(MapAccess::ReadWrite));
   CHECK(required(object.allocated_bytes()) == kSize_bytes);
+}
+
+TEST_CASE(
+    "mapping: what could be of huge pages begins where one does, and takes no more than it is") {
+  constexpr std::size_t kHuge = std::size_t{2} << 20;
+  const std::size_t size_bytes = GENERATE(std::size_t{2} << 20, (std::size_t{4} << 20) + 4096);
+  const MemoryObject object = required(MemoryObject::create({.size_bytes = size_bytes}));
+  std::optional mapping = required(Mapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
+  std::byte* const begin = mapping->data();
+  CHECK(reinterpret_cast<std::uintptr_t>(begin) % kHuge == 0);
+  CHECK(is_mapped(begin + size_bytes - 1));
+  CHECK_FALSE(is_mapped(begin + size_bytes));
+  mapping.reset();
+  CHECK_FALSE(is_mapped(begin));
+}
+
+TEST_CASE("mapping: prefaulting leaves the bytes that are there, and a punch gives all back") {
+  constexpr std::size_t kSizeOfTwo = std::size_t{4} << 20;
+  MemoryObject object = required(MemoryObject::create({.size_bytes = kSizeOfTwo}));
+  const auto mapping = required(Mapping::map(object.fd(), kSizeOfTwo, MapAccess::ReadWrite));
+  mapping.data()[5'000] = std::byte{42};
+  REQUIRE(mapping.prefault(MapAccess::ReadWrite));
+  CHECK(mapping.data()[5'000] == std::byte{42});
+  CHECK(required(object.allocated_bytes()) == kSizeOfTwo);
+  REQUIRE(object.punch());
+  CHECK(required(object.allocated_bytes()) == 0);
+  mapping.data()[5'000] = std::byte{1};  // one that writes after its fence is found
+  CHECK(required(object.allocated_bytes()) > 0);
 }
 
 TEST_CASE("mapping: it outlives the descriptor it was made from") {
