@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -102,6 +103,13 @@ void ask_for_short_turns(std::chrono::microseconds turn) {
   if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
   attributes.runtime_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(turn).count());
   (void)::syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+void step_back() {
+  constexpr int kNice = 5;  // a third of the share of one that did not
+  const sched_param ordinary{};
+  (void)::sched_setscheduler(0, SCHED_BATCH, &ordinary);
+  (void)!::nice(kNice);  // of this thread: sched(7), on Linux nice is per thread
 }
 
 void forbid_dumping() {

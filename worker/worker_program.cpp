@@ -116,7 +116,8 @@ class WorkerProgram final : public RevocationObserver {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<LeaseService> leases_;
-  boost::asio::thread_pool mapper_{1};  // ends before what its work is done for
+  boost::asio::thread_pool mapper_{1};  // these end before what their work is done for
+  boost::asio::thread_pool unmapper_{1};
   std::unique_ptr<TenantServer> server_;
   boost::asio::thread_pool reader_{1};  // likewise
   std::unique_ptr<DeadlineWatcher> watcher_;
@@ -233,9 +234,11 @@ Result<void> WorkerProgram::restore_weights(Engine& engine) {
 
 /// On the I/O thread, which alone looks at these from now on; the engine only posts to them.
 Result<void> WorkerProgram::open_doors() {
+  boost::asio::post(mapper_, [] { step_back(); });  // typed ends are waited for, grants less
   leases_ =
       std::make_unique<LeaseService>(LeaseService::Parts{.io = &io_,
                                                          .mapper = mapper_.get_executor(),
+                                                         .unmapper = unmapper_.get_executor(),
                                                          .loop = loop_.get(),
                                                          .engine = engine_.get(),
                                                          .table = &broker_->attachment().table,

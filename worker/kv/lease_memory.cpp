@@ -16,8 +16,10 @@ bool LeaseMemory::has(LeaseId lease, ExtentId extent) const {
 }
 
 bool LeaseMemory::drop(LeaseId lease) {
-  const std::scoped_lock lock(mutex_);
-  return leases_.erase(lease) > 0;
+  std::unique_lock lock(mutex_);
+  const auto dropped = leases_.extract(lease);
+  lock.unlock();  // unmapping is long; steps of other leases look up addresses meanwhile
+  return !dropped.empty();
 }
 
 void LeaseMemory::remove(LeaseId lease, std::span<const ExtentId> extents) {

@@ -135,16 +135,23 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
   return {};
 }
 
-/// At once, whatever step is running: the fence says that no unit touches this memory. Only what is
-/// still on its way to the engine, or is being loaded by it, waits for the step to end.
+/// At once, whatever step is running: the fence says that no unit touches this memory.
 void LeaseService::unmap_fenced(LeaseId lease, Responder respond) {
-  const bool at_once = !grants_on_the_way_.contains(lease) && parts_.engine->unmap_fenced(lease);
-  if (at_once) {
-    fault_point(FaultSite::WorkerExtentsUnmapped);
-    objects_.erase(lease);
-    respond(empty_payload());
-    return parts_.loop->post([lease](Engine& engine) { engine.drop_lease(lease); });
-  }
+  if (grants_on_the_way_.contains(lease)) return unmap_between_steps(lease, std::move(respond));
+  boost::asio::post(parts_.unmapper, [this, lease, respond = std::move(respond)]() mutable {
+    const bool unmapped = parts_.engine->unmap_fenced(lease);
+    if (unmapped) fault_point(FaultSite::WorkerExtentsUnmapped);
+    boost::asio::post(*parts_.io, [this, lease, unmapped, respond = std::move(respond)]() mutable {
+      if (!unmapped) return unmap_between_steps(lease, std::move(respond));
+      objects_.erase(lease);
+      respond(empty_payload());
+      parts_.loop->post([lease](Engine& engine) { engine.drop_lease(lease); });
+    });
+  });
+}
+
+/// For what is still on its way to the engine, or is being loaded by it.
+void LeaseService::unmap_between_steps(LeaseId lease, Responder respond) {
   parts_.loop->post([this, lease, respond = std::move(respond)](Engine& engine) mutable {
     engine.drop_lease(lease);
     fault_point(FaultSite::WorkerExtentsUnmapped);

@@ -1,8 +1,9 @@
 /// What the broker asks of a worker: map a grant, unmap a fenced lease, give extents back.
 ///
-/// Mapping and prefaulting happen on a mapper's thread: never inside a step, and not on the I/O
-/// thread either, where the typed end of somebody else's request may be waiting to be sent. The
-/// engine learns of the result between two steps.
+/// Mapping and prefaulting happen on a mapper's thread, unmapping on another's, so that memory
+/// going back does not wait for memory that comes: never inside a step, and not on the I/O thread
+/// either, where the typed end of somebody else's request may be waiting to be sent. The engine
+/// learns of the result between two steps.
 ///
 /// The descriptor of each extent is kept beside its mapping: only its worker can bring the memory
 /// of a live lease back to a broker that was started again.
@@ -25,6 +26,7 @@ class LeaseService {
   struct Parts {
     boost::asio::io_context* io = nullptr;
     boost::asio::any_io_executor mapper;  ///< Of one thread: what came first is mapped first.
+    boost::asio::any_io_executor unmapper;
     EngineLoop* loop = nullptr;
     Engine* engine = nullptr;  ///< For what may be done beside a step.
     const TableReader* table = nullptr;
@@ -62,6 +64,7 @@ class LeaseService {
   void granted(Granted granted);
   Result<void> unmap(const control::Json& body, control::Responder& respond);
   void unmap_fenced(LeaseId lease, control::Responder respond);
+  void unmap_between_steps(LeaseId lease, control::Responder respond);
   Result<void> reclaim(const control::Json& body, control::Responder& respond);
   void answer(control::Responder respond, control::Payload reply);
   void grant_arrived(LeaseId lease);

@@ -121,8 +121,10 @@ Result<void> Weights::restore(std::size_t part, Holding fresh) {
 }
 
 bool Weights::unmap(LeaseId lease) {
-  const std::scoped_lock lock(mapped_->mutex);
-  return mapped_->by_lease.erase(lease) > 0;
+  std::unique_lock lock(mapped_->mutex);
+  const auto unmapped = mapped_->by_lease.extract(lease);
+  lock.unlock();  // to unmap them is long
+  return !unmapped.empty();
 }
 
 std::optional<std::size_t> Weights::first_part_down() const {

@@ -1,12 +1,16 @@
 #include "common/process.hpp"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <thread>
 
 #include "tests/support/child_process.hpp"
 
@@ -127,4 +131,15 @@ TEST_CASE("process: a process that has exited but was not waited for counts as g
 
 TEST_CASE("process: the boot has a name") {
   CHECK(boot_id().value().size() == 36);
+}
+
+TEST_CASE("process: a thread that steps back is of the ordinary class, and behind others") {
+  const auto own_nice = [] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
+  const int before = own_nice();
+  std::thread([&] {
+    step_back();
+    CHECK(::sched_getscheduler(0) == SCHED_BATCH);
+    CHECK(own_nice() == std::min(before + 5, 19));
+  }).join();
+  CHECK(own_nice() == before);
 }

@@ -67,6 +67,7 @@ class Desk {
                     .on_weights_lost = [](Engine&) { return Result<void>{}; }}};
   LeaseService service_{{.io = &io_,
                          .mapper = mapper_.get_executor(),
+                         .unmapper = io_.get_executor(),
                          .loop = &loop_,
                          .engine = &rig.engine(),
                          .table = &rig.table(),
