@@ -84,6 +84,7 @@ struct ExtentsVerified {
   struct Entry {
     ExtentId extent;
     std::uint64_t allocated_bytes = 0;
+    bool closed = false;  ///< The object is gone, with what was allocated in it.
   };
   std::vector<Entry> entries;
 };

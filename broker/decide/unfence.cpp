@@ -166,8 +166,11 @@ void settle_clearing(Decision& decision, const ExtentsVerified::Entry& verified)
   Quarantine& quarantine = *extents.find(verified.extent)->quarantine;
   if (!quarantine.clearing) return;
   const std::string object = name_of(verified.extent);
-  if (verified.allocated_bytes != 0 && !last_worker_is_gone(decision.state, quarantine)) {
-    return refuse_written(decision, object, quarantine, verified.allocated_bytes);
+  if (!verified.closed) {
+    if (!last_worker_is_gone(decision.state, quarantine)) {
+      return refuse_written(decision, object, quarantine, verified.allocated_bytes);
+    }
+    return decision.add(effect::VerifyExtents{{verified.extent}, true});  // it exited meanwhile
   }
   const Clearing clearing = *quarantine.clearing;
   extents.move(verified.extent, ExtentState::Scrubbing);

@@ -133,7 +133,7 @@ std::set<std::string> names_in_use(const Beginning& beginning) {
     names.insert({kept::line(worker.value), kept::bell(worker.value), kept::pidfd(worker.value)});
   }
   for (const auto& [id, region] : beginning.recovered.state.weights.regions()) {
-    if (beginning.memory.region_object(id) != nullptr) names.insert(kept::weights(id.value));
+    if (beginning.memory.hold_region(id)) names.insert(kept::weights(id.value));
   }
   return names;
 }

@@ -198,15 +198,23 @@ void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
 }
 
 void ServerEffects::perform(const effect::PunchExtents& effect) {
-  if (const auto punched = parts_.memory.punch(effect.extents); !punched) {
-    spdlog::error("could not punch extents error={} detail=\"{}\"", name(punched.error().code),
-                  punched.error().detail);
-  }
-  fault_point(FaultSite::BrokerScrubbed);
+  boost::asio::post(scrubber_, [held = parts_.memory.hold(effect.extents)] {
+    if (const auto punched = punch(held); !punched) {
+      spdlog::error("could not punch extents error={} detail=\"{}\"", name(punched.error().code),
+                    punched.error().detail);
+    }
+    fault_point(FaultSite::BrokerScrubbed);
+  });
 }
 
 void ServerEffects::perform(const effect::VerifyExtents& effect) {
-  post_(parts_.memory.verify(effect.extents, effect.close_anyway));
+  boost::asio::post(scrubber_, [this, held = parts_.memory.hold_for_good(effect.extents),
+                                close_anyway = effect.close_anyway] {
+    boost::asio::post(parts_.io, [this, verified = verify(held), close_anyway]() mutable {
+      parts_.memory.close(verified, close_anyway);
+      post_(std::move(verified));
+    });
+  });
 }
 
 void ServerEffects::perform(const effect::CreateRegion& effect) {
@@ -221,16 +229,26 @@ void ServerEffects::perform(const effect::ShareRegion& effect) {
 
 void ServerEffects::perform(const effect::SealRegion& effect) {
   const auto sealed = parts_.memory.seal_region(effect.region);
-  if (sealed) keep(kept::weights(effect.region.value), *parts_.memory.region_object(effect.region));
+  if (sealed) {
+    keep(kept::weights(effect.region.value), parts_.memory.hold_region(effect.region)->fd());
+  }
   post_(RegionSealed{effect.region, error_of(sealed)});
 }
 
 void ServerEffects::perform(const effect::ScrubRegion& effect) {
-  post_(RegionScrubbed{effect.region, parts_.memory.scrub_region(effect.region)});
+  const RegionId id = effect.region;
+  boost::asio::post(scrubber_, [this, id, held = parts_.memory.hold_region(id)] {
+    boost::asio::post(parts_.io, [this, id, allocated_bytes = scrub(held)] {
+      if (allocated_bytes == 0) parts_.memory.close_region(id);
+      post_(RegionScrubbed{id, allocated_bytes});
+    });
+  });
 }
 
+/// The last to close an object frees its pages.
 void ServerEffects::perform(const effect::CloseRegion& effect) {
   parts_.keeper.let_go(kept::weights(effect.region.value));
+  boost::asio::post(scrubber_, [held = parts_.memory.hold_region(effect.region)] {});
   parts_.memory.close_region(effect.region);
 }
 

@@ -1,9 +1,11 @@
 /// The memory objects behind extents and weights regions.
 ///
-/// Ownership: every object is here from its first grant until it is proven empty. Threads: one.
+/// Ownership: every object is here from its first grant until it is proven empty; whoever holds one
+/// keeps it open meanwhile. Threads: the loop's, but what works on held objects alone.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -11,6 +13,20 @@
 #include "ipc/region/memory_object.hpp"
 
 namespace leasehold {
+
+/// An extent whose memory is being given back. Without an object: it was never made, or is away.
+struct HeldExtent {
+  ExtentId id;
+  std::shared_ptr<MemoryObject> object;
+};
+using HeldExtents = std::vector<HeldExtent>;
+
+/// Gives the pages back. Any thread.
+Result<void> punch(const HeldExtents& extents);
+/// What is allocated in each; unreadable counts as not empty. Any thread.
+ExtentsVerified verify(const HeldExtents& extents);
+/// Punches, and reads what is allocated then; 0 without an object. Any thread.
+std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region);
 
 class MemoryStore {
  public:
@@ -22,12 +38,11 @@ class MemoryStore {
   /// The extent's object, made if there is none yet. Errors: OutOfMemory, SystemError.
   Result<MemoryIdentity> make_extent(ExtentId extent, std::size_t size_bytes);
 
-  /// Gives the pages back. Extents that were never made are passed over.
-  Result<void> punch(std::span<const ExtentId> extents);
-
-  /// What is allocated in each; empty ones are closed, with `close_anyway` all. Unreadable counts
-  /// as not empty.
-  ExtentsVerified verify(std::span<const ExtentId> extents, bool close_anyway);
+  HeldExtents hold(std::span<const ExtentId> extents) const;
+  /// Likewise, and whoever delivers one of them from now on is too late.
+  HeldExtents hold_for_good(std::span<const ExtentId> extents);
+  /// Closes those found empty, with `close_anyway` all, and notes which.
+  void close(ExtentsVerified& verified, bool close_anyway);
 
   /// A read-only descriptor. Errors: UnknownLease when the extent has no object.
   Result<UniqueFd> open_extent(ExtentId extent) const;
@@ -45,16 +60,14 @@ class MemoryStore {
   Result<void> seal_region(RegionId region);
   /// A published region that outlived the broker. Errors: UntrustedSegment.
   Result<void> adopt_region(RegionId region, UniqueFd fd, std::size_t size_bytes);
-  const UniqueFd* region_object(RegionId region) const;  ///< Null when there is none.
-  /// Punches, reads what is allocated and closes when that is nothing.
-  std::uint64_t scrub_region(RegionId region);
+  std::shared_ptr<MemoryObject> hold_region(RegionId region) const;  ///< Null when there is none.
   void close_region(RegionId region) { regions_.erase(region); }
   Result<UniqueFd> region_fd(RegionId region, bool writable) const;
 
  private:
-  std::map<ExtentId, MemoryObject> extents_;
+  std::map<ExtentId, std::shared_ptr<MemoryObject>> extents_;
   std::map<ExtentId, MemoryIdentity> expected_;
-  std::map<RegionId, MemoryObject> regions_;
+  std::map<RegionId, std::shared_ptr<MemoryObject>> regions_;
 };
 
 }  // namespace leasehold

@@ -226,19 +226,31 @@ void Broker::perform(const effect::KillWorker& effect) {
 // -------------------------------------------------------------------------------------------
 // memory
 
+bool Broker::scrub() {
+  if (scrubs_.empty()) return false;
+  const auto work = std::move(scrubs_.front());
+  scrubs_.pop_front();
+  work();
+  return true;
+}
+
 void Broker::perform(const effect::PunchExtents& effect) {
-  Fiber::pause();
-  for (const ExtentId extent : effect.extents) around_.judge.punched(extent);
-  if (around_.machine.reach(FaultSite::BrokerScrubbed, *this)) Fiber::pause();
+  scrubs_.push_back([this, extents = effect.extents] {
+    for (const ExtentId extent : extents) around_.judge.punched(extent);
+    around_.machine.reach(FaultSite::BrokerScrubbed, *this);
+  });
 }
 
 void Broker::perform(const effect::VerifyExtents& effect) {
-  Fiber::pause();
-  ExtentsVerified verified;
-  for (const ExtentId extent : effect.extents) {
-    verified.entries.push_back({extent, around_.judge.verified(extent, effect.close_anyway)});
-  }
-  receive(std::move(verified));
+  too_late_.insert(effect.extents.begin(), effect.extents.end());
+  scrubs_.push_back([this, effect] {
+    ExtentsVerified verified;
+    for (const ExtentId extent : effect.extents) {
+      const std::uint64_t bytes = around_.judge.verified(extent, effect.close_anyway);
+      verified.entries.push_back({extent, bytes, bytes == 0 || effect.close_anyway});
+    }
+    receive(std::move(verified));
+  });
 }
 
 void Broker::perform(const effect::CreateRegion& effect) {
@@ -261,9 +273,10 @@ void Broker::perform(const effect::SealRegion& effect) {
 }
 
 void Broker::perform(const effect::ScrubRegion& effect) {
-  Fiber::pause();
-  const bool soiled = around_.machine.one_in(2);  // the loader wrote after it had let go
-  receive(RegionScrubbed{effect.region, soiled ? 4096u : 0u});
+  scrubs_.push_back([this, region = effect.region] {
+    const bool soiled = around_.machine.one_in(2);  // the loader wrote after it had let go
+    receive(RegionScrubbed{region, soiled ? 4096u : 0u});
+  });
 }
 
 void Broker::perform(const effect::CloseRegion& effect) {

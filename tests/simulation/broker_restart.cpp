@@ -32,6 +32,7 @@ void believe_journal(const journal::Image& image, LeaseTable& table) {
 
 void Broker::on_death() {
   fiber_.reset();
+  scrubs_.clear();
   around_.judge.broker_died();
 }
 
@@ -104,9 +105,13 @@ void Broker::recover() {
   receive(Tick{});
 }
 
-void Broker::take_memory(const Connection& from, const wire::LeaseRedeliver& message) {
-  if (!check_redelivery(state, from.id, message)) return;
+Result<void> Broker::take_memory(const Connection& from, const wire::LeaseRedeliver& message) {
+  TRY(check_redelivery(state, from.id, message));
+  for (const ExtentId extent : message.extents) {
+    if (too_late_.contains(extent)) return fail(Errc::UntrustedSegment, "no longer expected");
+  }
   for (const ExtentId extent : message.extents) around_.judge.redelivered(extent);
+  return {};
 }
 
 }  // namespace leasehold::simulation

@@ -191,6 +191,7 @@ std::string Broker::debts() const {
   std::string owed;
   if (!outstanding_.empty()) owed += fmt::format(" {} calls to workers", outstanding_.size());
   if (quiet_.is_waiting()) owed += " quiet";
+  if (!scrubs_.empty()) owed += fmt::format(" {} scrubs", scrubs_.size());
   for (const auto& [call, waiting] : waiting_) {
     const bool gone = waiting.connection != nullptr && !waiting.connection->is_open();
     if (!gone) owed += fmt::format(" an answer to call {}", call.value);

@@ -98,6 +98,8 @@ class Broker : public Process {
   void on_death() override;
   /// One stretch up to the next place where it may stand still.
   void run() { fiber_->resume(); }
+  /// Its other thread gives back the next memory. False when there is none.
+  bool scrub();
   /// Looks at worker lines and clocks, as its bell and its timers would make it do.
   void look_around();
   bool hears_bell() const { return bell_; }
@@ -166,7 +168,7 @@ class Broker : public Process {
   void live();
   void recover();
   /// Descriptors came with the message; they are taken before it is decided.
-  void take_memory(const Connection& from, const wire::LeaseRedeliver& message);
+  Result<void> take_memory(const Connection& from, const wire::LeaseRedeliver& message);
   void handle(const Event& event);
   void observe_workers();
   void check_words() const;
@@ -184,6 +186,8 @@ class Broker : public Process {
   Surroundings around_;
   QuietObserver quiet_;
   std::deque<Event> queue_;
+  std::deque<std::function<void()>> scrubs_;  ///< What its other thread has to do, in order.
+  std::set<ExtentId> too_late_;               ///< Whoever delivers one of these.
   bool handling_ = false;
   bool bell_ = false;
   bool disk_full_ = false;               ///< The decision at work could not be written down.
@@ -212,7 +216,13 @@ void Broker::ask(Connection& from, Sent message, ReplyHandler on_reply) {
 
 template <class Sent>
 void Broker::call(Connection& from, Sent message, ReplyHandler on_reply) {
-  if constexpr (std::is_same_v<Sent, wire::LeaseRedeliver>) take_memory(from, message);
+  if constexpr (std::is_same_v<Sent, wire::LeaseRedeliver>) {
+    if (const auto taken = take_memory(from, message); !taken) {
+      return around_.machine.send(from, Connection::kClient, [on_reply, why = taken.error()] {
+        on_reply(std::unexpected(why));
+      });
+    }
+  }
   std::string request;
   if constexpr (requires { message.request_id; }) request = message.request_id.value;
   Caller caller = caller_of(&from, std::move(request), Sent::kMethod);

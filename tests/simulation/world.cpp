@@ -146,7 +146,9 @@ bool World::run_thread() {
 }
 
 bool World::run_broker() {
-  if (!broker().is_running() || !broker().is_busy()) return false;
+  if (!broker().is_running()) return false;
+  if ((!broker().is_busy() || machine_.one_in(4)) && broker().scrub()) return true;
+  if (!broker().is_busy()) return false;
   broker().run();
   return true;
 }

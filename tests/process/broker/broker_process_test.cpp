@@ -115,7 +115,7 @@ TEST_CASE("broker: a killed worker is proof by its exit, in the middle of a unit
 
   REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
   CHECK(broker.view(client, lease).proof == "ProcessExit");
-  CHECK(broker.status(client).free_bytes == 64u << 20);
+  CHECK(eventually([&] { return broker.status(client).free_bytes == 64u << 20; }));
 }
 
 TEST_CASE("broker: a worker that owes proof too long is killed") {

@@ -94,6 +94,16 @@ TEST_CASE("unfence: with its last worker exited an extent is free whatever it ho
   CHECK(world.objects.empty());
 }
 
+TEST_CASE("unfence: whose last worker exits during the look, that memory goes with its object") {
+  OneQuarantine world;
+  world.meanwhile = WorkerExited{exit_of(world.worker)};
+
+  const CallId call = world.clear(world.extent);
+
+  CHECK(world.answer<wire::FenceCleared>(call).size_bytes == 2 * kMiB);
+  CHECK(world.objects.empty());
+}
+
 TEST_CASE("unfence: memory quarantined before a restart stays so until its worker has exited") {
   OneQuarantine before;
   before.touched.clear();

@@ -293,9 +293,11 @@ void World::perform(const effect::VerifyExtents& effect) {
   ExtentsVerified verified;
   for (const ExtentId extent : effect.extents) {
     const bool dirty = touched.contains(extent);
-    verified.entries.push_back({extent, dirty ? 4096u : 0u});
-    if (!dirty || effect.close_anyway) objects.erase(extent);
+    const bool closed = !dirty || effect.close_anyway;
+    verified.entries.push_back({extent, dirty ? 4096u : 0u, closed});
+    if (closed) objects.erase(extent);
   }
+  if (meanwhile) queue_.push_back(*std::exchange(meanwhile, std::nullopt));
   queue_.push_back(std::move(verified));
 }
 

@@ -62,6 +62,7 @@ class World {
   bool seal_fails = false;
   bool disk_full = false;          ///< The journal takes no grant, and no word of an operator.
   std::set<ExtentId> touched;      ///< Extents that somebody wrote to after their punch.
+  std::optional<Event> meanwhile;  ///< Comes before what the next look at extents found.
   std::uint64_t region_bytes = 0;  ///< What is allocated in a region after it was scrubbed.
 
   std::vector<Effect> effects;           ///< Performed since the last `forget_effects`.
