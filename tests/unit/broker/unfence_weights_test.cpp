@@ -1,0 +1,123 @@
+// Weights in quarantine: who touched them, and what clears them.
+#include <catch2/catch.hpp>
+
+#include "broker/views.hpp"
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr ConnectionId kWorkerSocket{10};
+constexpr const char* kReason = "the worker was looked at";
+
+/// A loader wrote to weights that were taken from it before they were published.
+struct QuarantinedWeights : World {
+  AttachmentId loader = attach_worker("w0", kWorkerSocket);
+  wire::WeightsOpened opened = answer<wire::WeightsOpened>(
+      call(kWorkerSocket, wire::WeightsOpen{.model = "m", .size_bytes = kMiB}));
+  QuarantinedWeights() {
+    region_bytes = 4096;
+    revoke(opened.lease);
+  }
+  CallId clear() {
+    return call(kOperator, wire::FenceClear{.region = opened.region, .reason = kReason}, 7);
+  }
+  std::string object() const { return "region:" + std::to_string(opened.region.value); }
+};
+
+}  // namespace
+
+TEST_CASE("unfence: weights that a dead loader had touched come back like extents") {
+  World world;
+  const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
+  world.region_bytes = 4096;
+  const CallId open = world.call(
+      kWorkerSocket, wire::WeightsOpen{.model = "m", .layout_digest = "d", .size_bytes = kMiB});
+  const RegionId region = world.answer<wire::WeightsOpened>(open).region;
+  world.post(WorkerExited{exit_of(worker)});
+  REQUIRE(fence_views(world.state).size() == 1);
+  CHECK(fence_views(world.state)[0].region == region);
+  CHECK(fence_views(world.state)[0].worker == "w0");
+
+  const CallId call = world.call(kOperator, wire::FenceClear{.region = region, .reason = kReason});
+
+  CHECK(world.answer<wire::FenceCleared>(call).size_bytes == kMiB);
+  CHECK(world.state.weights.free_bytes() == 64 * kMiB);
+}
+
+TEST_CASE("fences: a loader that writes to weights taken from it is told on, and gets nothing") {
+  QuarantinedWeights world;
+
+  REQUIRE(fence_views(world.state).size() == 1);
+  CHECK(fence_views(world.state)[0].why.find("4096 bytes") != std::string::npos);
+  const auto told = world.recorded<events::WorkerUntrusted>();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].what == "weights");
+  CHECK(told[0].index == world.opened.region.value);
+  CHECK(told[0].worker == "w0");
+  CHECK(worker_views(world.state)[0].state == "lost");
+  CHECK(world.state.weights.free_bytes() == 63 * kMiB);
+}
+
+TEST_CASE("unfence: weights their loader still writes to stay quarantined until it has exited") {
+  QuarantinedWeights world;
+
+  for (int tries = 0; tries < 2; ++tries) {
+    REQUIRE(world.refusal(world.clear()) == Errc::StillWritable);
+    CHECK(world.state.weights.find(world.opened.region)->state == RegionState::Quarantined);
+    const auto deed = world.recorded<events::OperatorActed>().back();
+    CHECK(deed.object == world.object());
+    CHECK_FALSE(deed.done);
+  }
+  world.post(WorkerExited{exit_of(world.loader)});
+  CHECK(world.state.weights.find(world.opened.region)->state == RegionState::Quarantined);
+
+  CHECK(world.answer<wire::FenceCleared>(world.clear()).size_bytes == kMiB);
+  CHECK(world.performed<effect::CloseRegion>().size() == 1);
+  CHECK(world.state.weights.free_bytes() == 64 * kMiB);
+  const auto deed = world.recorded<events::OperatorActed>().back();
+  CHECK(deed.object == world.object());
+  CHECK(deed.reason == kReason);
+  CHECK(deed.done);
+}
+
+TEST_CASE("unfence: weights that are empty after one more look are free, their loader alive") {
+  QuarantinedWeights world;
+  world.region_bytes = 0;
+
+  CHECK(world.answer<wire::FenceCleared>(world.clear()).size_bytes == kMiB);
+  CHECK(world.state.weights.regions().empty());
+  CHECK_FALSE(world.journal.regions.contains(world.opened.region));
+}
+
+TEST_CASE("unfence: weights quarantined before a restart stay so until their loader has exited") {
+  QuarantinedWeights before;
+  World after(before, {});
+  const auto clear = [&] {
+    return after.call(kOperator,
+                      wire::FenceClear{.region = before.opened.region, .reason = kReason});
+  };
+
+  const CallId call = clear();
+  REQUIRE(after.refusal(call) == Errc::StillWritable);
+  CHECK(after.answers.at(call).error().detail.find("end that worker") != std::string::npos);
+  CHECK(after.state.weights.find(before.opened.region)->state == RegionState::Quarantined);
+
+  after.post(WorkerExited{exit_of(before.loader)});
+  after.answer<wire::FenceCleared>(clear());
+  CHECK(after.state.weights.regions().empty());
+}
+
+TEST_CASE("unfence: weights that are not quarantined are refused with their state") {
+  World world;
+  world.attach_worker("w0", kWorkerSocket);
+  const auto opened = world.answer<wire::WeightsOpened>(
+      world.call(kWorkerSocket, wire::WeightsOpen{.model = "m", .size_bytes = kMiB}));
+  const CallId call =
+      world.call(kOperator, wire::FenceClear{.region = opened.region, .reason = kReason});
+  REQUIRE(world.refusal(call) == Errc::IllegalTransition);
+  CHECK(world.answers.at(call).error().detail.find("Loading") != std::string::npos);
+  CHECK(world.record(opened.lease).is(LeaseState::Live));
+}
