@@ -136,3 +136,14 @@ TEST_CASE("turns: an end that reads no answers is heard no faster for it") {
   CHECK(bench.seen.notifications.empty());
   CHECK(bench.asked.size() == 1);
 }
+
+TEST_CASE("turns: an end that reads no answers and sends without end is left all the same") {
+  PeerBench bench;
+  ::shutdown(bench.other->fd(), SHUT_RD);
+  bench.peer->notify("lost", {});
+  for (int i = 0; i < 1'000 && bench.seen.closed.empty(); ++i) {
+    (void)bench.other->try_send(kNote);
+    bench.io.poll();
+  }
+  CHECK_FALSE(bench.seen.closed.empty());
+}
