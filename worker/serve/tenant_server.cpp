@@ -27,6 +27,10 @@ constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 /// No method of a worker takes descriptors from a tenant.
 constexpr control::Limits kClientLimits{.max_fds = 0};
 
+Error stopping() {
+  return {Errc::Draining, "this worker is stopping; acquire a lease on another"};
+}
+
 }  // namespace
 
 struct TenantServer::Client {
@@ -51,6 +55,10 @@ void TenantServer::serve(Acceptor acceptor) {
 
 void TenantServer::close() {
   acceptor_.reset();
+  is_closing_ = true;
+  for (auto& [inner, stream] : streams_) {
+    if (!stream.text) stream.respond(std::unexpected(stopping()));
+  }
   for (const auto& client : clients_) client->peer->close();
 }
 
@@ -124,8 +132,8 @@ void TenantServer::generate(const std::shared_ptr<Client>& client, const Json& b
                             Responder respond) {
   auto unread = check(*client, body);
   if (!unread) return respond(std::unexpected(unread.error()));
-  unread->respond = std::move(respond);
-  streams_.emplace(unread->inner(), Stream{.lease = unread->claim.lease,
+  streams_.emplace(unread->inner(), Stream{.respond = std::move(respond),
+                                           .lease = unread->claim.lease,
                                            .max_emitted_tokens = unread->ask.max_emitted_tokens});
   client->requests.insert(unread->inner());
   client->unread_bytes += size_bytes(unread->ask);
@@ -136,6 +144,7 @@ void TenantServer::generate(const std::shared_ptr<Client>& client, const Json& b
 Result<TenantServer::Unread> TenantServer::check(const Client& client, const Json& body) const {
   Unread unread{.ask = TRY(wire::Generate::from_json(body))};
   unread.claim = TRY(verify_token(parts_.token_key, unread.ask.token));
+  if (is_closing_) return std::unexpected(stopping());
   if (broker_away_) {
     return fail(Errc::BrokerLost, "the broker is away; retry, it may come back");
   }
@@ -178,9 +187,9 @@ void TenantServer::read_next(const std::shared_ptr<Client>& client) {
   // Handed on, not copied: connections must end on the I/O thread.
   boost::asio::post(parts_.reader, [this, client = client, peer, next = std::move(next)]() mutable {
     auto done = read(next, peer);
-    boost::asio::post(*parts_.io, [this, client = std::move(client), next = std::move(next),
+    boost::asio::post(*parts_.io, [this, client = std::move(client), inner = next.inner(),
                                    done = std::move(done)]() mutable {
-      was_read(client, std::move(next), std::move(done));
+      was_read(client, inner, std::move(done));
     });
   });
 }
@@ -195,19 +204,19 @@ Result<TenantServer::Read> TenantServer::read(const Unread& unread,
   return Read{.request = std::move(request), .text = std::move(text)};
 }
 
-void TenantServer::was_read(const std::shared_ptr<Client>& client, Unread unread,
+void TenantServer::was_read(const std::shared_ptr<Client>& client, const RequestId& inner,
                             Result<Read> read) {
-  const RequestId inner = unread.inner();
-  if (!clients_.contains(client)) {  // gone meanwhile
+  if (is_closing_ || !clients_.contains(client)) {  // told, or gone meanwhile
     streams_.erase(inner);
     return;
   }
   client->is_reading = false;
+  Responder respond = std::move(streams_.at(inner).respond);
   if (read) {
-    submit(client, *std::move(read), std::move(unread.respond));
+    submit(client, *std::move(read), std::move(respond));
   } else {
     forget(*client, inner);
-    unread.respond(std::unexpected(read.error()));
+    respond(std::unexpected(read.error()));
   }
   read_next(client);
 }

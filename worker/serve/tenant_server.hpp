@@ -52,7 +52,8 @@ class TenantServer {
 
   void serve(Acceptor acceptor);
 
-  /// Takes nobody new and hangs up on each client once what is queued for it has been sent.
+  /// Takes nobody new, refuses what has not been read with Draining, and hangs up on each client
+  /// once what is queued for it has been sent.
   void close();
   bool is_closed() const { return clients_.empty(); }
 
@@ -71,7 +72,6 @@ class TenantServer {
     wire::Generate ask;
     LeaseClaim claim;
     std::optional<TimePoint> deadline;
-    control::Responder respond;
     RequestId inner() const;
   };
   struct Read {
@@ -80,6 +80,7 @@ class TenantServer {
   };
   struct Stream {
     std::optional<TextStream> text;  ///< Once the request has been read.
+    control::Responder respond;      ///< Until then.
     LeaseId lease;
     std::uint32_t max_emitted_tokens = 0;
     bool cancelled = false;  ///< Said once; saying it again changes nothing.
@@ -97,7 +98,7 @@ class TenantServer {
   Result<void> check_room(const Client& client) const;
   void read_next(const std::shared_ptr<Client>& client);
   Result<Read> read(const Unread& unread, std::weak_ptr<control::Peer> peer);
-  void was_read(const std::shared_ptr<Client>& client, Unread unread, Result<Read> read);
+  void was_read(const std::shared_ptr<Client>& client, const RequestId& inner, Result<Read> read);
   Result<void> cancel(const Client& client, const control::Json& body);
   void submit(const std::shared_ptr<Client>& client, Read read, control::Responder respond);
   Stream* find_running(const RequestId& inner);
@@ -115,6 +116,7 @@ class TenantServer {
   boost::asio::steady_timer accept_timer_;
   RequestReader reader_;  // on its thread
   bool broker_away_ = false;
+  bool is_closing_ = false;
   std::optional<Acceptor> acceptor_;
   Deliveries deliveries_;
   std::set<std::shared_ptr<Client>> clients_;

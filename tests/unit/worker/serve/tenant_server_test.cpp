@@ -168,8 +168,7 @@ TEST_CASE("tenant server: what waits to be read is bounded in bytes, and refused
   ServerBench bench;
   const auto ann = bench.tenant();
   const std::string prompt(900'000, 'a');
-  for (const char* id : {"reading", "1", "2", "3", "more"})
-    bench.generate(*ann, id, prompt);
+  for (const char* id : {"reading", "1", "2", "3", "more"}) bench.generate(*ann, id, prompt);
   run_until(bench.io, [&] { return ann->answers.contains("more"); });
   CHECK(ann->answers.size() == 1);
   CHECK(ann->answers.at("more").error().code == Errc::QueueFull);
@@ -195,6 +194,17 @@ TEST_CASE(
   CHECK(bench.read() == 1);
   run_until(bench.io,
             [&] { return ann->seen.notifications.back().second.body.at("request") == "r"; });
+}
+
+TEST_CASE("tenant server: a worker that stops says so to whom it has not read yet") {
+  ServerBench bench;
+  const auto ann = bench.tenant();
+  for (const char* id : {"r", "s"}) bench.generate(*ann, id);
+  bench.wait_until_seen(*ann);
+  bench.server->close();
+  run_until(bench.io, [&] { return ann->answers.size() == 2; });
+  for (const auto& [id, answer] : ann->answers) CHECK(answer.error().code == Errc::Draining);
+  CHECK(bench.read() == 1);
 }
 
 }  // namespace leasehold::testing
