@@ -3,7 +3,8 @@
 #   leasehold_library(NAME SOURCES … LINKS …)     static library, alias leasehold::NAME
 #   leasehold_program(NAME SOURCES … LINKS …)     executable, lands in <build>/bin
 #   leasehold_test(NAME LABEL … SOURCES … LINKS … [TIMEOUT seconds])
-#                                                 Catch2 program, one ctest case per TEST_CASE
+#                                                 Catch2 program, one ctest case per TEST_CASE; the
+#                                                 target tests_LABEL builds all of that label
 
 function(leasehold_settings target)
   target_compile_features(${target} PUBLIC cxx_std_23)
@@ -50,6 +51,11 @@ function(leasehold_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   leasehold_settings(${name})
+  target_compile_options(${name} PRIVATE -O1)  # a test waits for its compiler, not for itself
+  if(NOT TARGET tests_${arg_LABEL})
+    add_custom_target(tests_${arg_LABEL})
+  endif()
+  add_dependencies(tests_${arg_LABEL} ${name})
   target_link_libraries(${name} PRIVATE ${arg_LINKS} leasehold::test_places Catch2::Catch2WithMain)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   if(arg_DEPENDS)
