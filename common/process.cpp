@@ -105,6 +105,11 @@ void ask_for_short_turns(std::chrono::microseconds turn) {
   (void)::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
+bool is_real_time_process() {
+  const int policy = ::sched_getscheduler(::getpid()) & ~SCHED_RESET_ON_FORK;
+  return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
+}
+
 void step_back() {
   constexpr int kNice = 5;  // a third of the share of one that did not
   const sched_param ordinary{};

@@ -47,6 +47,9 @@ inline constexpr std::chrono::microseconds kShortestTurn{100};
 /// Source: sched_setattr(2), sched_runtime of SCHED_OTHER.
 void ask_for_short_turns(std::chrono::microseconds turn = kShortestTurn);
 
+/// Whether its first thread is of a class that goes before all ordinary ones.
+bool is_real_time_process();
+
 /// For a thread whose work somebody may wait for, but nobody in haste: an ordinary class whatever
 /// it was started under, and a smaller share beside others. It is not starved. Best effort. Source:
 /// sched(7), SCHED_BATCH and nice.
