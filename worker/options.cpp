@@ -6,6 +6,7 @@
 #include <map>
 #include <thread>
 
+#include "common/command_line.hpp"
 #include "common/version.hpp"
 #include "ipc/segment_layout.hpp"
 
@@ -73,6 +74,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
       ->capture_default_str();
   app.add_option("--event-log", options.event_log, "append every committed step to this file");
   try {
+    only_counts(app);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error) == 0 ? 0 : 2;

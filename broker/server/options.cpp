@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "common/command_line.hpp"
 #include "common/version.hpp"
 
 namespace leasehold {
@@ -75,6 +76,7 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   app.add_option("--event-log", options.event_log,
                  "Append every event to this file, one JSON object per line");
   try {
+    only_counts(app);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;

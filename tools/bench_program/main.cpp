@@ -9,6 +9,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "common/command_line.hpp"
 #include "tools/bench_program/batch_bench.hpp"
 #include "tools/bench_program/limits.hpp"
 #include "tools/bench_program/poll_cost.hpp"
@@ -159,6 +160,7 @@ int main(int argc, char** argv) {
   CLI::App& gate_command = *app.add_subcommand("gate", "The gate alone, to count instructions");
   gate_command.add_option("--units", options.gate_units, "How many")->required();
   try {
+    only_counts(app);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "common/command_line.hpp"
 #include "common/random.hpp"
 #include "common/version.hpp"
 #include "tools/cli/suggest.hpp"
@@ -290,6 +291,7 @@ std::expected<Arguments, Usage> parse_arguments(std::span<const std::string> arg
   }
   try {
     // CLI11 takes the words last first.
+    only_counts(line.app);
     line.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
     std::ostringstream text;

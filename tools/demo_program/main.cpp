@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "common/command_line.hpp"
 #include "common/version.hpp"
 #include "tools/cli/explain.hpp"
 #include "tools/demo_program/play.hpp"
@@ -93,6 +94,7 @@ int main(int argc, char** argv) {
   std::optional<std::uint32_t> slow_motion_us;
   describe(app, settings, slow_motion_us);
   try {
+    only_counts(app);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;

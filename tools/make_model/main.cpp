@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "common/command_line.hpp"
 #include "common/version.hpp"
 #include "tools/cli/progress_line.hpp"
 #include "tools/make_model/write_model.hpp"
@@ -119,6 +120,7 @@ int run(int argc, char** argv) {
   Options options;
   declare(app, options);
   try {
+    only_counts(app);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;

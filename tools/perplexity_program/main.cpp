@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "common/command_line.hpp"
 #include "common/version.hpp"
 #include "ipc/segment_layout.hpp"
 #include "tools/cli/explain.hpp"
@@ -67,6 +68,7 @@ int main(int argc, char** argv) {
   CLI::App app{"How well a model predicts a text.", "leasehold-perplexity"};
   declare(app, options);
   try {
+    only_counts(app);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "common/command_line.hpp"
 #include "tools/cli/explain.hpp"
 #include "tools/soak_program/report.hpp"
 #include "tools/soak_program/round.hpp"
@@ -115,6 +116,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Kills, stops and takes back at random, and judges what is left.", "leasehold-soak"};
   describe(app, settings);
   try {
+    only_counts(app);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/command_line.hpp"
 #include "common/random.hpp"
 #include "common/version.hpp"
 
@@ -175,6 +176,7 @@ std::expected<Arguments, Usage> parse_arguments(std::span<const std::string> arg
   describe_request(line);
   try {
     // CLI11 takes the words last first.
+    only_counts(line.app);
     line.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
     std::ostringstream text;

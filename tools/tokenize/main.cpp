@@ -10,6 +10,7 @@
 #include <iterator>
 #include <string>
 
+#include "common/command_line.hpp"
 #include "common/version.hpp"
 #include "tools/cli/explain.hpp"
 #include "worker/tokenizer/stream_decoder.hpp"
@@ -77,6 +78,7 @@ int run(int argc, char** argv) {
   Options options;
   declare(app, options);
   try {
+    only_counts(app);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;

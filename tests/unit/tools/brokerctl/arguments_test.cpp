@@ -102,6 +102,14 @@ TEST_CASE("brokerctl arguments: wrong usage ends with 2 and says why") {
   CHECK(exit_code_of({"status", "-o", "xml"}) == 2);
 }
 
+TEST_CASE("brokerctl arguments: a count is made of digits and fits") {
+  const auto count = GENERATE("-1", "+1", "1.5", "0x10", "", "18446744073709551616");
+
+  CHECK(exit_code_of({"events", "--after", count}) == 2);
+  CHECK(std::holds_alternative<ListEvents>(
+      parsed({"events", "--after", "18446744073709551615"}).verb));
+}
+
 TEST_CASE("brokerctl arguments: help is an answer") {
   CHECK(exit_code_of({"--help"}) == 0);
   CHECK(exit_code_of({"revoke", "--help"}) == 0);
