@@ -99,7 +99,7 @@ class SocketPeer::Answer {
   Answer(Answer&&) noexcept = default;
   Answer& operator=(Answer&&) = delete;
   ~Answer() {
-    (*this)(fail(Errc::SystemError, "the call was dropped without an answer; see the log there"));
+    (*this)(fail(Errc::Draining, "the call was dropped without an answer: that end is stopping"));
   }
   void operator()(Result<Payload> result) {
     if (const auto peer = std::exchange(peer_, {}).lock()) peer->answer(id_, std::move(result));

@@ -36,7 +36,7 @@ bool lease_survives(Errc code) {
 
 /// A broker that was never there is a wrong address, not a passing trouble.
 bool may_pass(const Error& error, Stage stage, const Situation& situation) {
-  if (stage == Stage::Worker && is_lease_over(error.code)) return true;
+  if (is_lease_over(error.code)) return true;  // at the broker's, too: its worker went meanwhile
   const bool nobody_there =
       error.code == Errc::ConnectionRefused || error.code == Errc::FileNotFound;
   if (!nobody_there) return is_retryable(error.code);

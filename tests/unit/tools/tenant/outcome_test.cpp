@@ -80,6 +80,13 @@ TEST_CASE("outcome: what may pass is tried again only for those who asked for it
   CHECK(again_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).delay == 50ms);
 }
 
+TEST_CASE("outcome: a lease whose worker went before it was granted is asked for once more") {
+  const Error error{Errc::LeaseRevoked, "worker_gone"};
+
+  CHECK(code_of(after_failure(error, Stage::Broker, {}, kPolicy)) == Errc::LeaseRevoked);
+  CHECK(again_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).fresh_lease);
+}
+
 TEST_CASE("outcome: what is final is final with rebind as well") {
   const auto code = GENERATE(Errc::UnknownTenant, Errc::BadRequest, Errc::PermissionDenied,
                              Errc::PromptTooLong, Errc::QuotaBlocks);
