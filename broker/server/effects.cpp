@@ -248,8 +248,9 @@ void ServerEffects::perform(const effect::ScrubRegion& effect) {
 /// The last to close an object frees its pages.
 void ServerEffects::perform(const effect::CloseRegion& effect) {
   parts_.keeper.let_go(kept::weights(effect.region.value));
-  boost::asio::post(scrubber_, [held = parts_.memory.hold_region(effect.region)] {});
+  auto held = parts_.memory.hold_region(effect.region);
   parts_.memory.close_region(effect.region);
+  boost::asio::post(scrubber_, [held = std::move(held)] {});
 }
 
 void ServerEffects::perform(const effect::KillWorker& effect) {

@@ -41,6 +41,10 @@ class ServerEffects {
  public:
   ServerEffects(Parts parts, std::function<void(Event)> post)
       : parts_(parts), post_(std::move(post)) {}
+  /// What was to be given back is given back first: a worker may map it for as long as it lives.
+  ~ServerEffects() { scrubber_.join(); }
+  ServerEffects(const ServerEffects&) = delete;
+  ServerEffects& operator=(const ServerEffects&) = delete;
 
   void perform(const effect::Journal& effect);
   void perform(const effect::PublishGrant& effect);
@@ -90,7 +94,7 @@ class ServerEffects {
   std::map<ExtentId, Error> unwritten_extents_;  ///< Lent by a decision that could not be written.
   std::map<LeaseId, Error> unwritten_weights_;   ///< Likewise engine leases.
   SystemClock clock_;
-  boost::asio::thread_pool scrubber_{1};  // ends before what its work is done for
+  boost::asio::thread_pool scrubber_{1};
 };
 
 }  // namespace leasehold

@@ -100,6 +100,28 @@ TEST_CASE("broker: memory touched after its fence is never lent again") {
   CHECK(broker.status(client).free_bytes == 62u << 20);
 }
 
+TEST_CASE("broker: one that stops has scrubbed what it took back, whoever keeps it") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  std::vector<UniqueFd> kept;
+  for (int i = 0; i < 16; ++i) {
+    const auto acquired = broker.acquire(client, "a");
+    REQUIRE(acquired);
+    std::ranges::move(worker.copies_of(acquired->lease), std::back_inserter(kept));
+    const auto mapping = Mapping::map(kept.back(), 2u << 20, MapAccess::ReadWrite).value();
+    std::fill_n(mapping.data(), mapping.size_bytes(), std::byte{0x5a});
+  }
+
+  broker.signal(SIGTERM);
+  CHECK(broker.wait() == 0);
+
+  for (UniqueFd& fd : kept) {
+    CHECK(MemoryObject::adopt(std::move(fd)).value().allocated_bytes().value() == 0);
+  }
+}
+
 TEST_CASE("broker: a killed worker is proof by its exit, in the middle of a unit") {
   BrokerProcess broker;
   const pid_t worker = start_stuck_worker(broker.socket());
