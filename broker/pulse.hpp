@@ -14,7 +14,8 @@ class Pulse {
  public:
   /// How often a loop with nothing to do has to turn.
   static constexpr Duration kBeat = std::chrono::milliseconds(50);
-  /// Ten beats missed: no turn of a loop that runs takes as long, and every patience is longer.
+  /// Ten beats missed. Whoever chose a shorter patience has chosen that a pause of the broker
+  /// counts.
   static constexpr Duration kStood = 10 * kBeat;
 
   explicit Pulse(TimePoint now) : ran_at_(now) {}

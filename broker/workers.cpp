@@ -1,5 +1,6 @@
 #include "broker/workers.hpp"
 
+#include <algorithm>
 #include <bitset>
 
 #include "common/expects.hpp"
@@ -13,12 +14,12 @@ void move(Worker& worker, WorkerState to) {
   worker.state = to;
 }
 
-std::optional<WorkerId> Workers::free_index() {
+std::optional<WorkerId> Workers::free_index(const IsNeeded& is_needed) {
   if (workers_.size() >= kMaxWorkers) {
-    std::erase_if(workers_, [erased = false](const auto& entry) mutable {
-      if (erased || entry.second.state != WorkerState::Gone) return false;
-      return erased = true;
+    const auto spare = std::ranges::find_if(workers_, [&](const auto& entry) {
+      return entry.second.state == WorkerState::Gone && !is_needed(entry.first);
     });
+    if (spare != workers_.end()) workers_.erase(spare);
   }
   std::bitset<kMaxWorkers> used;
   for (const auto& [id, worker] : workers_) used.set(worker.index.value);
@@ -28,8 +29,8 @@ std::optional<WorkerId> Workers::free_index() {
   return std::nullopt;
 }
 
-Worker* Workers::add() {
-  const std::optional<WorkerId> index = free_index();
+Worker* Workers::add(const IsNeeded& is_needed) {
+  const std::optional<WorkerId> index = free_index(is_needed);
   if (!index) return nullptr;
   const AttachmentId id{next_id_++};
   Worker& worker = workers_[id];

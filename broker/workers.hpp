@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -76,8 +77,9 @@ void move(Worker& worker, WorkerState to);
 class Workers {
  public:
   /// The next attach, with a free counter; nothing when all are in use. Gone workers make room,
-  /// longest gone first.
-  Worker* add();
+  /// longest gone first, but none that something is left of.
+  using IsNeeded = std::function<bool(AttachmentId)>;
+  Worker* add(const IsNeeded& is_needed);
 
   /// A worker of before a restart. Precondition: its id and its counter are free.
   Worker& restore(Worker worker);
@@ -93,7 +95,7 @@ class Workers {
   std::uint64_t highest_id() const { return next_id_ - 1; }
 
  private:
-  std::optional<WorkerId> free_index();
+  std::optional<WorkerId> free_index(const IsNeeded& is_needed);
 
   std::map<AttachmentId, Worker> workers_;
   std::uint64_t next_id_ = 1;

@@ -124,7 +124,8 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
     return fail(Errc::BadRequest,
                 fmt::format("a worker named {} is attached; choose another name", attach.worker));
   }
-  Worker* worker = state.workers.add();
+  const auto holds_memory = [&](AttachmentId id) { return !state.leases.leases_on(id).empty(); };
+  Worker* worker = state.workers.add(holds_memory);
   if (worker == nullptr) return fail(Errc::PoolExhausted, "64 workers are attached; retry later");
   worker->name = attach.worker;
   worker->connection = caller.connection;
