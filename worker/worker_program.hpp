@@ -4,6 +4,9 @@
 ///   I/O thread    broker and tenants: everything that has a socket
 ///   mapper        maps and prefaults what is granted
 ///   reader        makes tenants' requests into what the engine works with
+///   reader        tenants' requests: templates, tokens, grammars
+///   mapper        maps what is granted
+///   unmapper      unmaps what is fenced
 ///   watcher       deadlines
 ///   pool          the backend's compute threads but the first, which is the main thread
 #pragma once

@@ -68,15 +68,15 @@ class Reservation {
 };
 
 /// Makes huge pages of what can be: one fault, one entry to unmap and one page to give back instead
-/// of 512. Reading a hole of a memfd makes a page of it, which collapsing wants to find. Best
-/// effort. Not beside computing in a real-time class: it waits for a kernel thread on each core,
-/// and that one would wait for the class's allowance to be used up, most of a second. Source:
-/// madvise(2), MADV_COLLAPSE; sched(7), sched_rt_runtime_us.
+/// of 512. Collapsing wants to find a page there, if only one. Best effort. Not beside computing in
+/// a real-time class: it waits for a kernel thread on each core, and that one would wait for the
+/// class's allowance to be used up, most of a second. Source: madvise(2), MADV_COLLAPSE; sched(7),
+/// sched_rt_runtime_us.
 void collapse(std::byte* data, std::size_t size_bytes) {
   if (is_real_time_process()) return;
   const auto misplaced = -reinterpret_cast<std::uintptr_t>(data) & (kHugePage - 1);
   for (std::size_t at = misplaced; at + kHugePage <= size_bytes; at += kHugePage) {
-    (void)*static_cast<volatile std::byte*>(data + at);
+    if (::madvise(data + at, 1, MADV_POPULATE_READ) != 0) return;  // who prefaults says why
     if (::madvise(data + at, kHugePage, kCollapse) != 0 && errno == EINVAL) return;
   }
 }

@@ -39,6 +39,9 @@ std::size_t size_bytes(const wire::Generate& ask) {
                      ask.emitted.size() * sizeof(TokenId);
   if (ask.prompt) size += ask.prompt->size();
   if (ask.prompt_tokens) size += ask.prompt_tokens->size() * sizeof(TokenId);
+  for (const std::string& stop : ask.sampling.stop.all) size += sizeof(stop) + stop.size();
+  size += (ask.sampling.stop_token_ids.size() + ask.sampling.logit_bias.by_token.size()) *
+          sizeof(double);
   if (!ask.messages) return size;
   for (const wire::ChatMessage& message : *ask.messages)
     size += sizeof(message) + message.role.size() + message.content.size();
