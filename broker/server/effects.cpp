@@ -159,7 +159,14 @@ void ServerEffects::perform(const effect::SendGrant& effect) {
               });
 }
 
+/// Behind the punch: what its worker writes from here on is found, not wiped away.
 void ServerEffects::perform(const effect::SendUnmap& effect) {
+  boost::asio::post(scrubber_, [this, effect] {
+    boost::asio::post(parts_.io, [this, effect] { send_unmap(effect); });
+  });
+}
+
+void ServerEffects::send_unmap(const effect::SendUnmap& effect) {
   const wire::LeaseUnmap unmap{.lease = effect.lease};
   call_worker(
       effect.worker, unmap.kMethod, {unmap.to_json(), {}},

@@ -75,6 +75,7 @@ class ServerEffects {
  private:
   void write(journal::Batch batch);
   void make_memory(journal::Batch& batch);
+  void send_unmap(const effect::SendUnmap& effect);
   void note_refused(const journal::Batch& batch, const Error& why);
   /// The error under which nothing of this may leave the broker; asked once.
   template <class Id>

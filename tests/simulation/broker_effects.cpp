@@ -184,9 +184,12 @@ void Broker::perform(const effect::SendGrant& effect) {
 }
 
 void Broker::perform(const effect::SendUnmap& effect) {
-  Fiber::pause();
+  scrubs_.push_back([this, effect] { send_unmap(effect); });
+}
+
+void Broker::send_unmap(const effect::SendUnmap& effect) {
   Connection* const way = way_to(effect.worker);
-  if (way == nullptr) return;
+  if (way == nullptr || !way->is_open()) return;
   Connection& to = *way;
   const std::uint64_t number = expect_answer(
       to, [lease = effect.lease](Error error) -> Event { return UnmapAnswered{lease, error}; });

@@ -166,6 +166,7 @@ class Broker : public Process {
   void take_up_workers(Broker& before, const std::set<AttachmentId>& kept);
 
   void live();
+  void send_unmap(const effect::SendUnmap& effect);
   void recover();
   /// Descriptors came with the message; they are taken before it is decided.
   Result<void> take_memory(const Connection& from, const wire::LeaseRedeliver& message);
