@@ -47,9 +47,13 @@ Payload empty_payload() {
 
 void LeaseService::on_call(const std::string& method, Payload params, Responder respond) {
   Result<void> done = fail(Errc::UnknownMethod, fmt::format("a worker does not know '{}'", method));
-  if (method == wire::LeaseGrant::kMethod) done = grant(std::move(params), respond);
-  if (method == wire::LeaseUnmap::kMethod) done = unmap(params.body, respond);
-  if (method == wire::LeaseReclaim::kMethod) done = reclaim(params.body, respond);
+  if (method == wire::LeaseGrant::kMethod) {
+    done = grant(std::move(params), respond);
+  } else if (method == wire::LeaseUnmap::kMethod) {
+    done = unmap(params.body, respond);
+  } else if (method == wire::LeaseReclaim::kMethod) {
+    done = reclaim(params.body, respond);
+  }
   if (!done) respond(std::unexpected(done.error()));
 }
 
