@@ -69,9 +69,8 @@ class Reservation {
 
 /// Makes huge pages of what can be: one fault, one entry to unmap and one page to give back instead
 /// of 512. Collapsing wants to find a page there, if only one. Best effort. Not beside computing in
-/// a real-time class: it waits for a kernel thread on each core, and that one would wait for the
-/// class's allowance to be used up, most of a second. Source: madvise(2), MADV_COLLAPSE; sched(7),
-/// sched_rt_runtime_us.
+/// a real-time class: it waits, it seems, for kernel threads that the class keeps from their core;
+/// one prefault in a hundred took most of a second. Source: madvise(2), MADV_COLLAPSE.
 void collapse(std::byte* data, std::size_t size_bytes) {
   if (is_real_time_process()) return;
   const auto misplaced = -reinterpret_cast<std::uintptr_t>(data) & (kHugePage - 1);
