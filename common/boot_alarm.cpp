@@ -9,11 +9,16 @@
 #include <cerrno>
 
 namespace leasehold {
-namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
-
-}  // namespace
+void set_boot_timer(int timer, std::optional<TimePoint> until) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  itimerspec when{};
+  if (until) {
+    const std::int64_t at = std::max<std::int64_t>(until->boottime_ns, 1);  // 0 would disarm
+    when.it_value = {.tv_sec = at / kSecond, .tv_nsec = at % kSecond};
+  }
+  ::timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, nullptr);
+}
 
 Result<BootAlarm> BootAlarm::create() {
   UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
@@ -24,10 +29,7 @@ Result<BootAlarm> BootAlarm::create() {
 }
 
 bool BootAlarm::wait_until(TimePoint until) {
-  const std::int64_t at = std::max<std::int64_t>(until.boottime_ns, 1);  // 0 would disarm
-  itimerspec when{};
-  when.it_value = {.tv_sec = at / kSecond, .tv_nsec = at % kSecond};
-  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+  set_boot_timer(timer_.get(), until);
   pollfd sources[] = {{.fd = timer_.get(), .events = POLLIN, .revents = 0},
                       {.fd = bell_.get(), .events = POLLIN, .revents = 0}};
   ::poll(sources, std::size(sources), -1);

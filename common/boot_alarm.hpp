@@ -6,11 +6,16 @@
 /// Threads: one waits, any may ring. Source: timerfd_create(2), eventfd(2).
 #pragma once
 
+#include <optional>
+
 #include "common/clock.hpp"
 #include "common/result.hpp"
 #include "common/unique_fd.hpp"
 
 namespace leasehold {
+
+/// Lets a timerfd of that clock ring at `until`, at once when it has passed; without one, never.
+void set_boot_timer(int timer, std::optional<TimePoint> until);
 
 class BootAlarm {
  public:

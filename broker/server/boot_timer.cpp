@@ -3,9 +3,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <cerrno>
+
+#include "common/boot_alarm.hpp"
 
 namespace leasehold {
 
@@ -23,13 +24,7 @@ Result<std::unique_ptr<BootTimer>> BootTimer::create(boost::asio::io_context& io
 void BootTimer::arm(std::optional<TimePoint> deadline) {
   if (deadline == armed_) return;
   armed_ = deadline;
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  itimerspec when{};
-  if (deadline) {
-    const std::int64_t at = std::max<std::int64_t>(deadline->boottime_ns, 1);  // 0 would disarm
-    when.it_value = {.tv_sec = at / kSecond, .tv_nsec = at % kSecond};
-  }
-  ::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &when, nullptr);
+  set_boot_timer(timer_.native_handle(), deadline);
 }
 
 void BootTimer::wait() {
