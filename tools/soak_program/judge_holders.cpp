@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 
+#include "common/lease_over.hpp"
 #include "tools/soak_program/judge_parts.hpp"
 
 namespace leasehold::soak {
@@ -45,8 +46,7 @@ bool was_taken(const LeaseStory& story) {
 
 bool says_over(std::string_view code) {
   const auto known = errc_from_name(code);
-  return known == Errc::LeaseRevoked || known == Errc::LeaseFenced ||
-         known == Errc::EngineLeaseFenced || known == Errc::StaleGeneration;
+  return known && is_lease_over(*known);
 }
 
 /// The lease that these words name, if they name one.

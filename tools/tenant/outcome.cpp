@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/lease_over.hpp"
+
 namespace leasehold::tenant {
 namespace {
 
@@ -21,11 +23,6 @@ std::string other_text(const wire::RequestCompleted& completed) {
   return fmt::format("the request ended with {} after {} tokens{}{}", completed.reason,
                      completed.emitted_tokens, completed.detail.empty() ? "" : ": ",
                      completed.detail);
-}
-
-bool is_lease_over(Errc code) {
-  return code == Errc::LeaseRevoked || code == Errc::LeaseFenced ||
-         code == Errc::EngineLeaseFenced || code == Errc::StaleGeneration;
 }
 
 /// Codes after which the worker still serves the lease it was shown: it only refused for now.

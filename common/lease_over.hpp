@@ -1,0 +1,13 @@
+/// Which errors say that a lease is over, whatever is tried under it.
+#pragma once
+
+#include "common/errc.hpp"
+
+namespace leasehold {
+
+constexpr bool is_lease_over(Errc code) {
+  return code == Errc::LeaseRevoked || code == Errc::LeaseFenced ||
+         code == Errc::EngineLeaseFenced || code == Errc::StaleGeneration;
+}
+
+}  // namespace leasehold
