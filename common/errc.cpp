@@ -57,6 +57,10 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {DiskFull, "DiskFull", true},
     {OutOfMemory, "OutOfMemory", true},
     {SystemError, "SystemError", false},
+    {NoDevice, "NoDevice", false},
+    {DeviceUnsupported, "DeviceUnsupported", false},
+    {DeviceFault, "DeviceFault", true},
+    {StaleGraph, "StaleGraph", true},
 }};
 
 constexpr bool rows_follow_the_enum() {

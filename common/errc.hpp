@@ -59,9 +59,14 @@ enum class Errc : std::uint8_t {
   DiskFull,
   OutOfMemory,
   SystemError,
+  // Devices.
+  NoDevice,
+  DeviceUnsupported,
+  DeviceFault,
+  StaleGraph,
 };
 
-inline constexpr int kErrcCount = static_cast<int>(Errc::SystemError) + 1;
+inline constexpr int kErrcCount = static_cast<int>(Errc::StaleGraph) + 1;
 
 /// The name as it appears on every wire, e.g. "LeaseFenced".
 std::string_view name(Errc code);

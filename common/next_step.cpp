@@ -72,6 +72,14 @@ std::string_view next_step(Errc code) {
     case Errc::DiskFull:
     case Errc::OutOfMemory:
       return "make room and try again";
+    case Errc::NoDevice:
+      return "check `nvidia-smi`, or ask for --device cpu";
+    case Errc::DeviceUnsupported:
+      return "install a newer driver, build for this card's architecture, or ask for --device cpu";
+    case Errc::DeviceFault:
+      return "look at the worker's log and at `nvidia-smi`; start the worker again";
+    case Errc::StaleGraph:
+      return "try again; the step is captured anew";
     case Errc::SystemError:
       return "the message above is the system's; look at the logs";
   }

@@ -107,6 +107,9 @@ class GateSet {
                                                  : (SequenceMask{1} << sequence_count()) - 1;
   }
 
+  /// What the whole step depends on.
+  std::span<const LeaseDependency> engine_leases() const { return engine_; }
+
   /// Compares every word still in `live` and returns what remains, empty when the engine's own
   /// lease says no. Reports each first refusal to the listener. Called by gates and by commit.
   SequenceMask recheck(SequenceMask live, LaunchSite site, std::uint16_t layer) const;

@@ -92,6 +92,15 @@ class BasicThreadGate {
     return live_;
   }
 
+  /// Polls, for whoever waits for units that run elsewhere, on a device: what a unit begun now
+  /// would find live. Announces nothing.
+  SequenceMask look(const GateSet& set, UnitLabel label) {
+    const bool changed = !core_.begin_unit(Touches::Nothing) || step_ != set.step();
+    core_.end_unit();
+    if (changed && recheck(set, label)) set.listener().quiet_progress();
+    return live_;
+  }
+
   std::uint64_t units_run() const { return units_run_; }
 
  private:

@@ -8,6 +8,7 @@ namespace leasehold::wire {
 namespace {
 
 constexpr std::string_view kWorkerStates[] = {"attached", "ready", "lost", "gone"};
+constexpr std::string_view kDeviceStates[] = {"ready", "lost"};
 constexpr std::string_view kIsolations[] = {"separate-users", "same-user", "no-worker"};
 constexpr Between<std::int64_t> kClock_ns{-1, std::numeric_limits<std::int64_t>::max()};
 
@@ -98,6 +99,7 @@ constexpr auto kStatusView = [](auto& m, auto& fields) {
   fields.field("scrubbing_bytes", m.scrubbing_bytes);
   fields.field("retained_bytes", m.retained_bytes);
   fields.field("quarantined_bytes", m.quarantined_bytes);
+  fields.field("held_bytes", m.held_bytes);
   fields.field("unproven_bytes", m.unproven_bytes);
   fields.field("leases_live", m.leases_live);
   fields.field("leases_revoked", m.leases_revoked);
@@ -110,6 +112,10 @@ constexpr auto kStatusView = [](auto& m, auto& fields) {
   fields.field("isolation", m.isolation, Choice{kIsolations});
   fields.field("tampered", m.tampered);
   fields.field("uptime_ms", m.uptime_ms);
+  fields.field("device", m.device, TextRule::Filled);
+  fields.field("device_uuid", m.device_uuid);
+  fields.field("device_state", m.device_state, Choice{kDeviceStates});
+  fields.field("device_losses", m.device_losses);
 };
 
 }  // namespace

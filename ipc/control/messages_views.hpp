@@ -120,6 +120,7 @@ struct StatusView {
   std::uint64_t scrubbing_bytes = 0;
   std::uint64_t retained_bytes = 0;
   std::uint64_t quarantined_bytes = 0;
+  std::uint64_t held_bytes = 0;  ///< Of a device, unmapped; only their worker's exit frees them.
   std::uint64_t unproven_bytes = 0;  ///< Of owned, draining and scrubbing: lost workers hold them.
   std::uint32_t leases_live = 0;
   std::uint32_t leases_revoked = 0;    ///< Not fenced yet.
@@ -132,6 +133,10 @@ struct StatusView {
   std::string isolation;       ///< "separate-users", "same-user" or "no-worker"
   std::uint64_t tampered = 0;  ///< Lines of the lease table found changed by others, ever.
   std::int64_t uptime_ms = 0;
+  std::string device = "cpu";          ///< Whose memory is lent: "cpu", "cuda:0" …
+  std::string device_uuid;             ///< Of the card; empty for "cpu".
+  std::string device_state = "ready";  ///< "ready", or "lost": its agent is gone.
+  std::uint32_t device_losses = 0;     ///< Agents that ended, ever.
   Json to_json() const;
   static Result<StatusView> from_json(const Json& json);
 };

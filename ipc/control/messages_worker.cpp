@@ -18,6 +18,8 @@ constexpr auto kWorkerAttached = [](auto& m, auto& fields) {
   fields.field("slot_count", m.slot_count);
   fields.field("token_key", m.token_key, TextRule::HexKey);
   fields.field("resumed", m.resumed);
+  fields.field("device", m.device, TextRule::Filled);
+  fields.field("device_uuid", m.device_uuid);
 };
 
 constexpr auto kWeightsOpen = [](auto& m, auto& fields) {
@@ -75,6 +77,8 @@ constexpr auto kLeaseGrant = [](auto& m, auto& fields) {
   fields.field("extent_size_bytes", m.extent_size_bytes, kSomeBytes);
   fields.field("extents", m.extents);
 };
+
+constexpr auto kLeaseSettle = kLeaseAttach;
 
 constexpr auto kLeaseUnmap = kLeaseAttach;
 
@@ -164,6 +168,13 @@ Json LeaseGrant::to_json() const {
 }
 Result<LeaseGrant> LeaseGrant::from_json(const Json& json) {
   return read_fields<LeaseGrant>(json, kLeaseGrant);
+}
+
+Json LeaseSettle::to_json() const {
+  return write_fields(*this, kLeaseSettle);
+}
+Result<LeaseSettle> LeaseSettle::from_json(const Json& json) {
+  return read_fields<LeaseSettle>(json, kLeaseSettle);
 }
 
 Json LeaseUnmap::to_json() const {

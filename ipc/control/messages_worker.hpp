@@ -35,6 +35,8 @@ struct WorkerAttached {
   std::uint32_t slot_count = 0;
   std::string token_key;  ///< Hex; checks tokens meant for this worker only.
   bool resumed = false;
+  std::string device = "cpu";  ///< Whose memory is lent: "cpu", "cuda:0" …
+  std::string device_uuid;     ///< Of the card, as `nvidia-smi -L` shows it; empty for "cpu".
   Json to_json() const;
   static Result<WorkerAttached> from_json(const Json& json);
 };
@@ -143,6 +145,17 @@ struct LeaseGrant {
   std::vector<ExtentId> extents;
   Json to_json() const;
   static Result<LeaseGrant> from_json(const Json& json);
+};
+
+/// Call `lease.settle`: after the word left Live, for memory of a device. The reply (Empty) says
+/// that the last launch that could touch memory of the lease has finished, by the device's own
+/// word; from then on none begins. It is proof for this very generation, so a worker that cannot
+/// say so does not answer.
+struct LeaseSettle {
+  static constexpr std::string_view kMethod = "lease.settle";
+  LeaseId lease;
+  Json to_json() const;
+  static Result<LeaseSettle> from_json(const Json& json);
 };
 
 /// Call `lease.unmap`: after the fence. The reply (Empty) says that nothing of the lease is mapped

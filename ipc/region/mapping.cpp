@@ -128,9 +128,21 @@ Result<void> Mapping::lock() const {
   return {};
 }
 
+namespace {
+
+struct HostOwner final : LeasedMapping::Owner {
+  explicit HostOwner(Mapping the_mapping) : mapping(std::move(the_mapping)) {}
+  Result<void> prefault(MapAccess access) const override { return mapping.prefault(access); }
+  Mapping mapping;
+};
+
+}  // namespace
+
 Result<LeasedMapping> LeasedMapping::map(const UniqueFd& fd, std::size_t size_bytes,
                                          MapAccess access) {
-  return LeasedMapping(TRY(Mapping::map(fd, size_bytes, access)), access);
+  Mapping mapping = TRY(Mapping::map(fd, size_bytes, access));
+  const Range range{mapping.data(), mapping.size_bytes()};
+  return LeasedMapping(std::make_unique<HostOwner>(std::move(mapping)), range, access);
 }
 
 }  // namespace leasehold

@@ -48,26 +48,43 @@ class Mapping {
 
 /// Leased memory: its address is only to be had as `Leased`, which needs a permit to follow.
 ///
+/// Of the machine or of a device: whoever made it knows, the handles do not. A handle of a device
+/// holds an address of the device; nothing but a kernel may follow it.
+///
 /// Lifetime: handles die with the mapping; unmap only what no live gate set can name any more.
 class LeasedMapping {
  public:
+  /// Keeps the addresses mapped, and unmaps them when it goes.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    /// Makes the memory present, where memory can be absent.
+    virtual Result<void> prefault(MapAccess) const { return {}; }
+  };
+  struct Range {
+    std::byte* data = nullptr;
+    std::size_t size_bytes = 0;
+  };
+
+  /// Memory of the machine.
   static Result<LeasedMapping> map(const UniqueFd& fd, std::size_t size_bytes, MapAccess access);
 
-  Leased<const std::byte> base() const { return Leased<const std::byte>(mapping_.data()); }
+  /// Of any kind. Precondition: `owner` keeps the range mapped, with that access.
+  LeasedMapping(std::unique_ptr<Owner> owner, Range range, MapAccess access)
+      : owner_(std::move(owner)), range_(range), access_(access) {}
+
+  Leased<const std::byte> base() const { return Leased<const std::byte>(range_.data); }
 
   /// Null when mapped read-only.
   Leased<std::byte> writable_base() const {
-    return access_ == MapAccess::ReadWrite ? Leased<std::byte>(mapping_.data())
-                                           : Leased<std::byte>();
+    return access_ == MapAccess::ReadWrite ? Leased<std::byte>(range_.data) : Leased<std::byte>();
   }
-  std::size_t size_bytes() const { return mapping_.size_bytes(); }
-  Result<void> prefault() const { return mapping_.prefault(access_); }
+  std::size_t size_bytes() const { return range_.size_bytes; }
+  Result<void> prefault() const { return owner_->prefault(access_); }
 
  private:
-  LeasedMapping(Mapping mapping, MapAccess access)
-      : mapping_(std::move(mapping)), access_(access) {}
-
-  Mapping mapping_;
+  std::unique_ptr<Owner> owner_;
+  Range range_;
   MapAccess access_;
 };
 

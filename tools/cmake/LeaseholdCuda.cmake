@@ -1,9 +1,21 @@
-# Finds nvcc and enables CUDA only then. A machine without it builds everything else.
-# LEASEHOLD_HAVE_CUDA says what was decided.
+# What there is of CUDA. A machine without any builds everything else.
+#   LEASEHOLD_HAVE_CUDA_HEADERS   cuda.h is there: whatever calls the driver is built, and tested on a
+#                                 fake one (target leasehold::cuda_headers)
+#   LEASEHOLD_HAVE_CUDA           nvcc is there and wanted (LEASEHOLD_CUDA): kernels for cards are
+#                                 built, too
 #
 #   leasehold_cuda_settings(target)   C++20, our include root, warnings by way of the host compiler
 set(LEASEHOLD_HAVE_CUDA OFF)
-if(LEASEHOLD_CUDA)
+set(LEASEHOLD_HAVE_CUDA_HEADERS OFF)
+find_path(LEASEHOLD_CUDA_INCLUDE cuda.h HINTS /usr/local/cuda/include ENV CUDA_HOME
+          PATH_SUFFIXES include)
+if(LEASEHOLD_CUDA_INCLUDE)
+  set(LEASEHOLD_HAVE_CUDA_HEADERS ON)
+  add_library(leasehold_cuda_headers INTERFACE)
+  add_library(leasehold::cuda_headers ALIAS leasehold_cuda_headers)
+  target_include_directories(leasehold_cuda_headers SYSTEM INTERFACE "${LEASEHOLD_CUDA_INCLUDE}")
+endif()
+if(LEASEHOLD_CUDA AND LEASEHOLD_HAVE_CUDA_HEADERS)
   find_program(LEASEHOLD_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
   if(LEASEHOLD_NVCC)
     set(CMAKE_CUDA_COMPILER "${LEASEHOLD_NVCC}")
@@ -21,7 +33,7 @@ if(LEASEHOLD_CUDA)
     set(LEASEHOLD_HAVE_CUDA ON)
   endif()
 endif()
-message(STATUS "CUDA backend: ${LEASEHOLD_HAVE_CUDA}")
+message(STATUS "CUDA headers: ${LEASEHOLD_HAVE_CUDA_HEADERS}, kernels: ${LEASEHOLD_HAVE_CUDA}")
 
 function(leasehold_cuda_settings target)
   target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}")

@@ -1,0 +1,29 @@
+/// How people name where memory lies and computing happens: "cpu", "cuda:0", or "auto".
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace leasehold {
+
+/// N of "cuda:N"; nothing for any other text.
+inline std::optional<int> card_number(std::string_view device) {
+  constexpr std::string_view kCard = "cuda:";
+  if (!device.starts_with(kCard)) return std::nullopt;
+  const std::string_view digits = device.substr(kCard.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || number < 0)
+    return std::nullopt;
+  return number;
+}
+
+/// Empty when it is such a name, else what is wrong; as command lines want it.
+inline std::string check_device(const std::string& device) {
+  if (device == "auto" || device == "cpu" || card_number(device)) return {};
+  return "'" + device + "' is no device: auto, cpu, or cuda:N";
+}
+
+}  // namespace leasehold

@@ -1,0 +1,68 @@
+// Broker → device agent.
+#include "ipc/control/messages_agent.hpp"
+
+#include "ipc/control/message_limits.hpp"
+
+namespace leasehold::wire {
+namespace {
+
+constexpr auto kAgentCard = [](auto& m, auto& fields) {
+  fields.field("uuid", m.uuid, TextRule::Filled);
+  fields.field("name", m.name);
+};
+
+constexpr auto kAgentAllocate = [](auto& m, auto& fields) {
+  fields.field("size_bytes", m.size_bytes, kSomeBytes);
+};
+
+constexpr auto kAgentAllocated = [](auto& m, auto& fields) {
+  fields.field("object", m.object);
+  fields.field("size_bytes", m.size_bytes, kSomeBytes);
+};
+
+constexpr auto kAgentObject = [](auto& m, auto& fields) { fields.field("object", m.object); };
+
+constexpr auto kAgentMemory = [](auto& m, auto& fields) {
+  fields.field("free_bytes", m.free_bytes);
+  fields.field("total_bytes", m.total_bytes);
+  fields.field("allocated_bytes", m.allocated_bytes);
+};
+
+}  // namespace
+
+Json AgentCard::to_json() const {
+  return write_fields(*this, kAgentCard);
+}
+Result<AgentCard> AgentCard::from_json(const Json& json) {
+  return read_fields<AgentCard>(json, kAgentCard);
+}
+
+Json AgentAllocate::to_json() const {
+  return write_fields(*this, kAgentAllocate);
+}
+Result<AgentAllocate> AgentAllocate::from_json(const Json& json) {
+  return read_fields<AgentAllocate>(json, kAgentAllocate);
+}
+
+Json AgentAllocated::to_json() const {
+  return write_fields(*this, kAgentAllocated);
+}
+Result<AgentAllocated> AgentAllocated::from_json(const Json& json) {
+  return read_fields<AgentAllocated>(json, kAgentAllocated);
+}
+
+Json AgentObject::to_json() const {
+  return write_fields(*this, kAgentObject);
+}
+Result<AgentObject> AgentObject::from_json(const Json& json) {
+  return read_fields<AgentObject>(json, kAgentObject);
+}
+
+Json AgentMemory::to_json() const {
+  return write_fields(*this, kAgentMemory);
+}
+Result<AgentMemory> AgentMemory::from_json(const Json& json) {
+  return read_fields<AgentMemory>(json, kAgentMemory);
+}
+
+}  // namespace leasehold::wire

@@ -1,0 +1,67 @@
+#include "ipc/cuda/context.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+namespace leasehold::cuda {
+
+Result<Context> Context::retain(const Driver& driver, int ordinal) {
+  int cards = 0;
+  TRY(check(driver, driver.cuDeviceGetCount(&cards), "counting the cards"));
+  if (ordinal < 0 || ordinal >= cards) {
+    return fail(Errc::NoDevice,
+                fmt::format("there is no card {}, the driver counts {}; see `nvidia-smi -L`",
+                            ordinal, cards));
+  }
+  CUdevice device = 0;
+  TRY(check(driver, driver.cuDeviceGet(&device, ordinal), fmt::format("opening card {}", ordinal)));
+  CUcontext handle = nullptr;
+  TRY(check(driver, driver.cuDevicePrimaryCtxRetain(&handle, device),
+            fmt::format("beginning a context on card {}", ordinal)));
+  Context context(driver, device, handle, ordinal);
+  TRY(context.make_current());
+  return context;
+}
+
+Context::~Context() {
+  if (driver_ != nullptr) driver_->cuDevicePrimaryCtxRelease(device_);
+}
+
+Result<void> Context::make_current() const {
+  return check(*driver_, driver_->cuCtxSetCurrent(handle_), "making the card's context current");
+}
+
+Result<std::string> Context::uuid() const {
+  CUuuid uuid{};
+  TRY(check(*driver_, driver_->cuDeviceGetUuid(&uuid, device_), "reading the card's UUID"));
+  constexpr std::array<std::size_t, 5> kGroups{4, 2, 2, 2, 6};
+  std::string text = "GPU";
+  std::size_t at = 0;
+  for (const std::size_t group : kGroups) {
+    text += '-';
+    for (std::size_t i = 0; i < group; ++i) {
+      text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[at++]));
+    }
+  }
+  return text;
+}
+
+Result<std::string> Context::name() const {
+  std::array<char, 256> text{};
+  TRY(check(*driver_,
+            driver_->cuDeviceGetName(text.data(), static_cast<int>(text.size() - 1), device_),
+            "reading the card's name"));
+  return std::string(text.data());
+}
+
+Result<CardMemory> Context::memory() const {
+  TRY(make_current());
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  TRY(check(*driver_, driver_->cuMemGetInfo(&free_bytes, &total_bytes), "asking for free memory"));
+  return CardMemory{.free_bytes = free_bytes, .total_bytes = total_bytes};
+}
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,61 @@
+/// The primary context of one card, kept for as long as this object lives.
+///
+/// Lifetime: memory and mappings that were made with it end before it. Threads: any; the driver
+/// knows a current context per thread, so every function here that needs one makes it current
+/// first. Errors: those of cuda::check. Source: CUDA Driver API reference, primary contexts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "ipc/cuda/driver.hpp"
+
+namespace leasehold::cuda {
+
+/// What the driver counts on a card, everybody's memory together.
+struct CardMemory {
+  std::uint64_t free_bytes = 0;
+  std::uint64_t total_bytes = 0;
+};
+
+class Context {
+ public:
+  /// Errors: NoDevice when there is no card of that number, those of cuda::check.
+  static Result<Context> retain(const Driver& driver, int ordinal);
+
+  Context(Context&& other) noexcept
+      : driver_(std::exchange(other.driver_, nullptr)),
+        device_(other.device_),
+        handle_(other.handle_),
+        ordinal_(other.ordinal_) {}
+  Context& operator=(Context&&) = delete;
+  ~Context();
+
+  /// For the calling thread, until it makes another one current.
+  Result<void> make_current() const;
+
+  const Driver& driver() const { return *driver_; }
+  CUdevice device() const { return device_; }
+  CUcontext handle() const { return handle_; }
+  int ordinal() const { return ordinal_; }
+
+  /// As `nvidia-smi -L` writes it: "GPU-" and the bytes in groups of 4, 2, 2, 2 and 6.
+  Result<std::string> uuid() const;
+
+  /// For people: "NVIDIA H100 80GB HBM3".
+  Result<std::string> name() const;
+
+  Result<CardMemory> memory() const;
+
+ private:
+  Context(const Driver& driver, CUdevice device, CUcontext handle, int ordinal)
+      : driver_(&driver), device_(device), handle_(handle), ordinal_(ordinal) {}
+
+  const Driver* driver_;
+  CUdevice device_;
+  CUcontext handle_;
+  int ordinal_;
+};
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,132 @@
+#include "ipc/cuda/device_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+namespace leasehold::cuda {
+namespace {
+
+constexpr auto kHandleKind = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+CUmemAllocationProp properties_on(const Context& context) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.requestedHandleTypes = kHandleKind;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = context.device();
+  return properties;
+}
+
+/// What came over a socket is input: that it is no memory of this card is no fault of ours.
+Result<void> check_foreign(const Driver& driver, CUresult result, std::string_view doing) {
+  const bool refused = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE;
+  if (!refused) return check(driver, result, doing);
+  return fail(Errc::UntrustedSegment,
+              fmt::format("{}: what was received is no memory of this card, or less than was "
+                          "announced ({})",
+                          doing, describe(driver, result)));
+}
+
+}  // namespace
+
+Result<std::size_t> rounded_size(const Context& context, std::size_t size_bytes) {
+  const CUmemAllocationProp properties = properties_on(context);
+  std::size_t unit = 0;
+  TRY(check(context.driver(),
+            context.driver().cuMemGetAllocationGranularity(&unit, &properties,
+                                                           CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+            "asking how the card's memory is divided"));
+  if (unit == 0 || size_bytes == 0 || size_bytes > SIZE_MAX - unit) {
+    return fail(Errc::BadRequest, fmt::format("{} bytes cannot be had in pieces of {}; ask for "
+                                              "another size",
+                                              size_bytes, unit));
+  }
+  return (size_bytes + unit - 1) / unit * unit;
+}
+
+Result<DeviceMemory> DeviceMemory::create(const Context& context, std::size_t size_bytes) {
+  TRY(context.make_current());
+  const std::size_t rounded = TRY(rounded_size(context, size_bytes));
+  const CUmemAllocationProp properties = properties_on(context);
+  CUmemGenericAllocationHandle handle = 0;
+  TRY(check(context.driver(), context.driver().cuMemCreate(&handle, rounded, &properties, 0),
+            fmt::format("allocating {} bytes on card {}", rounded, context.ordinal())));
+  return DeviceMemory(context, handle, rounded);
+}
+
+Result<DeviceMemory> DeviceMemory::import(const Context& context, const UniqueFd& fd,
+                                          std::size_t size_bytes) {
+  TRY(context.make_current());
+  const std::size_t rounded = TRY(rounded_size(context, size_bytes));
+  CUmemGenericAllocationHandle handle = 0;
+  // The driver takes the number of the descriptor in the place of a pointer to a handle.
+  void* const number = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get()));
+  TRY(check_foreign(context.driver(),
+                    context.driver().cuMemImportFromShareableHandle(&handle, number, kHandleKind),
+                    "importing memory"));
+  return DeviceMemory(context, handle, rounded);
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (context_ == nullptr) return;
+  (void)context_->make_current();
+  context_->driver().cuMemRelease(handle_);
+}
+
+Result<UniqueFd> DeviceMemory::export_fd() const {
+  TRY(context_->make_current());
+  int number = -1;
+  TRY(check(context_->driver(),
+            context_->driver().cuMemExportToShareableHandle(&number, handle_, kHandleKind, 0),
+            "exporting memory"));
+  return UniqueFd(number);
+}
+
+Result<void> DeviceMemory::clear() const {
+  const DeviceMapping mapping = TRY(DeviceMapping::map(*this, MapAccess::ReadWrite));
+  const Driver& driver = context_->driver();
+  TRY(check(driver, driver.cuMemsetD8Async(mapping.address(), 0, size_bytes_, nullptr),
+            "clearing memory"));
+  return check(driver, driver.cuCtxSynchronize(), "clearing memory");
+}
+
+Result<DeviceMapping> DeviceMapping::map(const DeviceMemory& memory, MapAccess access) {
+  const Context& context = *memory.context_;
+  const Driver& driver = context.driver();
+  TRY(context.make_current());
+  CUdeviceptr address = 0;
+  TRY(check(driver, driver.cuMemAddressReserve(&address, memory.size_bytes(), 0, 0, 0),
+            fmt::format("reserving {} bytes of addresses", memory.size_bytes())));
+  DeviceMapping mapping(context, address, memory.size_bytes());
+  TRY(check_foreign(driver, driver.cuMemMap(address, memory.size_bytes(), 0, memory.handle_, 0),
+                    fmt::format("mapping {} bytes", memory.size_bytes())));
+  mapping.mapped_ = true;
+  TRY(mapping.allow(access));
+  return mapping;
+}
+
+Result<void> DeviceMapping::allow(MapAccess access) const {
+  const Driver& driver = context_->driver();
+  CUmemAccessDesc wanted{};
+  wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  wanted.location.id = context_->device();
+  wanted.flags = access == MapAccess::ReadOnly ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                               : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  CUresult allowed = driver.cuMemSetAccess(begin_, size_bytes_, &wanted, 1);
+  const bool unknown = allowed == CUDA_ERROR_NOT_SUPPORTED || allowed == CUDA_ERROR_INVALID_VALUE;
+  if (access == MapAccess::ReadOnly && unknown) {
+    wanted.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    allowed = driver.cuMemSetAccess(begin_, size_bytes_, &wanted, 1);
+  }
+  return check(driver, allowed, "opening memory to the card");
+}
+
+DeviceMapping::~DeviceMapping() {
+  if (context_ == nullptr) return;
+  (void)context_->make_current();
+  if (mapped_) context_->driver().cuMemUnmap(begin_, size_bytes_);
+  context_->driver().cuMemAddressFree(begin_, size_bytes_);
+}
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,26 @@
+#include "ipc/region/region_mapper.hpp"
+
+#include <fmt/format.h>
+
+#include "ipc/region/memory_object.hpp"
+
+namespace leasehold {
+
+Result<LeasedMapping> HostMapper::map(UniqueFd fd, std::size_t size_bytes, MapAccess access) const {
+  const MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+  if (object.size_bytes() != size_bytes) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("the received memory has {} bytes, {} were announced",
+                            object.size_bytes(), size_bytes));
+  }
+  LeasedMapping mapping = TRY(LeasedMapping::map(object.fd(), size_bytes, access));
+  TRY(mapping.prefault());
+  return mapping;
+}
+
+const RegionMapper& host_mapper() {
+  static const HostMapper mapper;
+  return mapper;
+}
+
+}  // namespace leasehold
