@@ -13,6 +13,10 @@ string(REGEX REPLACE "\n$" "" names "${names}")
 string(REPLACE "\n" ";" names "${names}")
 
 set(lines "")
+set(more "")
+if(ENVIRONMENT)
+  set(more " ENVIRONMENT [==[${ENVIRONMENT}]==]")
+endif()
 foreach(name IN LISTS names)
   set(filter "${name}")
   foreach(special "\\" "," "@BRACKET@")
@@ -25,6 +29,6 @@ foreach(name IN LISTS names)
   endforeach()
   string(APPEND lines
     "add_test([==[${PREFIX}${name}]==] [==[${PROGRAM}]==] [==[${filter}]==] -w NoTests)\n"
-    "set_tests_properties([==[${PREFIX}${name}]==] PROPERTIES LABELS ${LABEL} TIMEOUT ${TIMEOUT})\n")
+    "set_tests_properties([==[${PREFIX}${name}]==] PROPERTIES LABELS ${LABEL} TIMEOUT ${TIMEOUT}${more})\n")
 endforeach()
 file(WRITE "${LISTING}" "${lines}")

@@ -1,0 +1,61 @@
+/// What lies where in this process: reservations, device memory, pinned host memory.
+///
+/// Lifetime: never destroyed. Threads: any.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "common/unique_fd.hpp"
+
+namespace leasehold::fake_cuda {
+
+constexpr std::size_t kGranularity = std::size_t{2} << 20;
+
+/// Ranges that do not overlap, by where they begin.
+class Ranges {
+ public:
+  void add(std::uintptr_t at, std::size_t size_bytes) { sizes_[at] = size_bytes; }
+  bool remove(std::uintptr_t at) { return sizes_.erase(at) > 0; }
+  /// 0 when none begins there.
+  std::size_t size_at(std::uintptr_t at) const;
+  bool overlaps(std::uintptr_t at, std::size_t size_bytes) const;
+  /// Whether it lies in a single one.
+  bool contain(std::uintptr_t at, std::size_t size_bytes) const;
+  /// Whether every byte is in one of them, neighbours together.
+  bool cover(std::uintptr_t at, std::size_t size_bytes) const;
+  /// Whether those that begin in it fill it exactly.
+  bool are_exactly(std::uintptr_t at, std::size_t size_bytes) const;
+
+ private:
+  std::map<std::uintptr_t, std::size_t> sizes_;
+};
+
+struct MemoryHandle {
+  UniqueFd fd;
+  std::size_t size_bytes = 0;
+  bool exportable = false;
+};
+
+struct AddressSpace {
+  static AddressSpace& get();
+
+  std::mutex mutex;
+  Ranges reserved;
+  Ranges mapped;     ///< By cuMemMap, in reservations.
+  Ranges allocated;  ///< By cuMemAlloc.
+  Ranges host;       ///< By cuMemHostAlloc.
+  Ranges registered;
+  std::map<CUmemGenericAllocationHandle, MemoryHandle> handles;
+  CUmemGenericAllocationHandle newest_handle = 0;
+};
+
+/// Registered host memory counts: with one address space for both, its address is the card's too.
+bool is_device_memory(CUdeviceptr at, std::size_t size_bytes);
+bool is_pinned(const void* at, std::size_t size_bytes);
+
+}  // namespace leasehold::fake_cuda

@@ -1,0 +1,147 @@
+#include "tests/support/fake_cuda/entry.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "tests/support/fake_cuda/executor.hpp"
+#include "tests/support/fake_cuda/fake_cuda.hpp"
+
+namespace leasehold::fake_cuda {
+namespace {
+
+std::atomic<bool> initialised{false};
+std::atomic<CUresult> lost_by{CUDA_SUCCESS};
+thread_local CUcontext current = nullptr;
+
+// Leaked, as all that a detached executor may still reach when the process ends.
+struct Planted {
+  std::mutex mutex;
+  std::map<std::string, CUresult> failures;
+};
+Planted& planted() {
+  static auto& all = *new Planted;
+  return all;
+}
+
+int number_of(const char* variable, int otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+/// FAKE_CUDA_FAIL: that function is what this machine does not allow.
+bool is_forbidden(const char* function) {
+  static const std::string forbidden = [] {
+    const char* const text = std::getenv("FAKE_CUDA_FAIL");
+    return std::string(text == nullptr ? "" : text);
+  }();
+  return !forbidden.empty() && forbidden == function;
+}
+
+CUresult take_planted(const char* function) {
+  if (is_forbidden(function)) return CUDA_ERROR_NOT_SUPPORTED;
+  const std::scoped_lock lock(planted().mutex);
+  const auto at = planted().failures.find(function);
+  if (at == planted().failures.end()) return CUDA_SUCCESS;
+  const CUresult result = at->second;
+  planted().failures.erase(at);
+  return result;
+}
+
+}  // namespace
+
+const Card& card() {
+  static const Card made{
+      .memory_bytes = static_cast<std::size_t>(number_of("FAKE_CUDA_MEMORY_MIB", 256)) << 20,
+      .devices = number_of("FAKE_CUDA_DEVICES", 1),
+      .compute_capability = number_of("FAKE_CUDA_CC", 90),
+      .driver_version = number_of("FAKE_CUDA_DRIVER", 13000)};
+  return made;
+}
+
+CUresult enter(const char* function, Needs needs) {
+  if (const CUresult result = take_planted(function); result != CUDA_SUCCESS) return result;
+  if (needs == Needs::Nothing) return CUDA_SUCCESS;
+  if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
+  if (needs == Needs::Initialised) return CUDA_SUCCESS;
+  if (const CUresult result = lost(); result != CUDA_SUCCESS) return result;
+  return needs == Needs::Context && current == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
+
+void set_initialised() {
+  initialised = true;
+}
+
+void lose(CUresult reason) {
+  CUresult none = CUDA_SUCCESS;
+  lost_by.compare_exchange_strong(none, reason);
+  Executor::get().drop_everything();
+}
+
+CUresult lost() {
+  return lost_by;
+}
+
+void mend() {
+  lost_by = CUDA_SUCCESS;
+}
+
+CUcontext primary_context() {
+  static int context = 0;
+  return reinterpret_cast<CUcontext>(&context);
+}
+
+void set_current_context(CUcontext context) {
+  current = context;
+}
+
+}  // namespace leasehold::fake_cuda
+
+using namespace leasehold::fake_cuda;
+
+extern "C" {
+
+void fake_cuda_hold() {
+  Executor::get().hold();
+}
+
+std::uint64_t fake_cuda_run(std::uint64_t n) {
+  return Executor::get().run(n);
+}
+
+void fake_cuda_release() {
+  Executor::get().release();
+}
+
+std::uint64_t fake_cuda_kernel_count(const char* kernel) {
+  return Executor::get().kernel_count(kernel);
+}
+
+void fake_cuda_fail_next(const char* function, int result) {
+  const std::scoped_lock lock(planted().mutex);
+  planted().failures[function] = static_cast<CUresult>(result);
+}
+
+void fake_cuda_lose_device() {
+  lose(CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+void fake_cuda_mend_device() {
+  Executor::get().drop_everything();
+  mend();
+}
+
+const char* fake_cuda_directory() {
+  static const std::string directory = [] {
+    Dl_info info{};
+    ::dladdr(reinterpret_cast<void*>(&fake_cuda_directory), &info);
+    const std::string path = info.dli_fname == nullptr ? "" : info.dli_fname;
+    return path.substr(0, path.rfind('/'));
+  }();
+  return directory.c_str();
+}
+}

@@ -1,0 +1,38 @@
+/// Modules, functions, and a launch as it waits in a stream or in a graph.
+///
+/// Lifetime: functions live as long as the process, so that what is queued outlives its module.
+/// Threads: any.
+#pragma once
+
+#include <cuda.h>
+
+#include <vector>
+
+#include "tests/support/fake_cuda/executor.hpp"
+#include "tests/support/simt/runner.hpp"
+
+namespace leasehold::fake_cuda {
+
+struct Function {
+  const simt::Kernel* kernel = nullptr;
+  int most_dynamic_shared = 48 * 1024;
+  bool unloaded = false;
+};
+
+/// What is launched; the parameters are copied.
+struct LaunchPlan {
+  CUresult result = CUDA_SUCCESS;
+  const simt::Kernel* kernel = nullptr;
+  cuda::GridSize grid;
+  unsigned threads = 0;
+  std::size_t shared_bytes = 0;
+  std::vector<std::byte> params;
+};
+
+/// Checked as the driver checks a launch; `result` says what is wrong with it.
+LaunchPlan plan_launch(const CUDA_KERNEL_NODE_PARAMS& params);
+
+/// The launch as an item of a stream.
+Item item_of(LaunchPlan plan);
+
+}  // namespace leasehold::fake_cuda

@@ -1,0 +1,228 @@
+#include "tests/support/simt/block.hpp"
+
+#include <alloca.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <boost/context/protected_fixedsize_stack.hpp>
+#include <memory>
+#include <numeric>
+
+#include "tests/support/simt/words.hpp"
+
+namespace leasehold::simt {
+namespace {
+
+constexpr std::size_t kStackBytes = 128 * 1024;
+constexpr const char* kBarrier = "__syncthreads";
+
+std::uint64_t mix(std::uint64_t x) {  // splitmix64 (Steele, Lea, Flood 2014)
+  x += 0x9E37'79B9'7F4A'7C15;
+  x = (x ^ x >> 30) * 0xBF58'476D'1CE4'E5B9;
+  x = (x ^ x >> 27) * 0x94D0'49BB'1331'11EB;
+  return x ^ x >> 31;
+}
+
+}  // namespace
+
+Order::Order(std::uint64_t count, std::uint64_t seed)
+    : ascending_(seed == 0), count_(std::max<std::uint64_t>(count, 1)) {
+  if (ascending_) return;
+  first_ = mix(seed) % count_;
+  // Below 2^32, so that no product overflows; coprime, so that each is met once.
+  step_ = mix(seed + 1) % count_ + 1;
+  while (std::gcd(step_, count_) != 1) ++step_;
+}
+
+Block& Block::mine() {
+  thread_local Block block;
+  return block;
+}
+
+std::optional<std::string> Block::run(const BlockWork& work) {
+  prepare(work);
+  while (ended_ < work.threads && !failure_) {
+    if (!run_round() && !failure_) failure_ = stalled();
+  }
+  if (failure_) {
+    // Fibers that were left in the middle cannot serve another block.
+    for (boost::context::fiber& fiber : fibers_) fiber = {};
+    started_ = 0;
+  }
+  return std::exchange(failure_, std::nullopt);
+}
+
+void Block::prepare(const BlockWork& work) {
+  work_ = work;
+  at_barrier_ = 0;
+  ended_ = 0;
+  late_.begin(work.threads, (work.order_seed & 2) != 0);
+  for (Gathering& gathering : gatherings_) gathering.missing = 0;
+  while (started_ < work.threads) start_fiber(started_++);
+  warp_count_ = (work.threads + kWarp - 1) / kWarp;
+  for (unsigned i = 0; i < warp_count_; ++i) {
+    const unsigned lanes = std::min(kWarp, work.threads - i * kWarp);
+    const std::uint32_t all = lanes == kWarp ? 0xFFFF'FFFF : (1u << lanes) - 1;
+    warps_[i] = {.all = all, .ready = all, .ended = 0};
+  }
+}
+
+void Block::start_fiber(unsigned thread) {
+  fibers_[thread] = boost::context::fiber(
+      std::allocator_arg, boost::context::protected_fixedsize_stack(kStackBytes),
+      [this, thread](boost::context::fiber&& from) {
+        fibers_[before_] = std::move(from);
+        // Stacks begin alike in their pages; moved apart, they do not drive each other out of
+        // caches.
+        *static_cast<volatile char*>(::alloca(1 + thread % 32 * 128)) = 0;
+        live();
+        return boost::context::fiber();
+      });
+}
+
+/// One kernel after the other, until the fiber is unwound.
+void Block::live() {
+  while (true) {
+    work_.kernel->body(work_.params);
+    if (late_.owes_products(running_)) fail("ends without having waited for its wgmma");
+    Warp& warp = warps_[running_ / kWarp];
+    const std::uint32_t bit = 1u << running_ % kWarp;
+    warp.ready &= ~bit;
+    warp.ended |= bit;
+    ++ended_;
+    go_on();
+  }
+}
+
+/// Each warp up to where all of it waits. False when none could run.
+bool Block::run_round() {
+  const Order order(warp_count_, work_.order_seed);
+  bool any = false;
+  for (unsigned i = 0; i < warp_count_ && !failure_; ++i) {
+    const unsigned first = static_cast<unsigned>(order.at(i)) * kWarp;
+    // Which lane begins is also a matter of order.
+    const auto lane = next_of_warp(first + static_cast<unsigned>(work_.order_seed) % kWarp);
+    if (!lane) continue;
+    any = true;
+    switch_to(*lane);
+  }
+  return any;
+}
+
+void Block::switch_to(unsigned thread) {
+  before_ = std::exchange(running_, thread);
+  ::threadIdx.x = thread;
+  boost::context::fiber from = std::move(fibers_[thread]).resume();
+  // Whoever switched here stands where it left off.
+  fibers_[before_] = std::move(from);
+}
+
+/// To the next lane of this warp that can run, or out.
+void Block::go_on() {
+  switch_to(next_of_warp(running_).value_or(kOutside));
+}
+
+/// The nearest ready lane behind `after`, around the warp's end; with an odd seed, before it.
+std::optional<unsigned> Block::next_of_warp(unsigned after) const {
+  const std::uint32_t ready = warps_[after / kWarp].ready;
+  if (ready == 0) return std::nullopt;
+  const unsigned first = after / kWarp * kWarp;
+  const int lane = static_cast<int>(after % kWarp);
+  if (work_.order_seed % 2 != 0) {
+    const int back = std::countl_zero(std::rotr(ready, lane));
+    return first + static_cast<unsigned>(lane + 31 - back) % kWarp;
+  }
+  const int ahead = std::countr_zero(std::rotr(ready, lane));
+  return first + static_cast<unsigned>(lane + ahead) % kWarp;
+}
+
+void Block::wait_at(const char* name, std::uint32_t mask) {
+  waits_[running_] = {.at = name, .mask = mask};
+  warps_[running_ / kWarp].ready &= ~(1u << running_ % kWarp);
+  go_on();
+}
+
+void Block::meet_block() {
+  if (++at_barrier_ < work_.threads) return wait_at(kBarrier, 0);
+  at_barrier_ = 0;
+  for (unsigned i = 0; i < warp_count_; ++i) warps_[i].ready = warps_[i].all;
+}
+
+void Block::meet_warp(const Meeting& meeting, std::uint32_t mask, void* part) {
+  const unsigned first = running_ / kWarp * kWarp;
+  const unsigned lanes = std::min(kWarp, work_.threads - first);
+  if ((mask >> running_ % kWarp & 1) == 0)
+    fail(fmt::format("{} with mask {:#x}, which leaves the caller out", meeting.name, mask));
+  if (lanes < kWarp && mask >> lanes != 0)
+    fail(fmt::format("{} with mask {:#x} in a warp of {} lanes", meeting.name, mask, lanes));
+  arrive(gathering_for(meeting, first, mask), part);
+}
+
+void Block::meet_warpgroup(const Meeting& meeting, void* part) {
+  const unsigned first = running_ / kWarpgroup * kWarpgroup;
+  if (first + kWarpgroup > work_.threads)
+    fail(fmt::format("{} in a warpgroup that is not whole", meeting.name));
+  arrive(gathering_for(meeting, first, 0), part);  // no warp's mask is 0
+}
+
+Block::Gathering& Block::gathering_for(const Meeting& meeting, unsigned first, std::uint32_t mask) {
+  Gathering* unused = nullptr;
+  for (Gathering& gathering : gatherings_) {
+    if (gathering.missing == 0) {
+      unused = &gathering;
+    } else if (gathering.first == first && gathering.mask == mask &&
+               gathering.finish == meeting.finish) {
+      return gathering;
+    }
+  }
+  if (unused == nullptr) unused = &gatherings_.emplace_back();
+  unused->finish = meeting.finish;
+  unused->name = meeting.name;
+  unused->first = first;
+  unused->mask = mask;
+  unused->missing = mask == 0 ? kWarpgroup : static_cast<unsigned>(std::popcount(mask));
+  std::fill_n(unused->members.begin(), mask == 0 ? kWarpgroup : kWarp, nullptr);
+  return *unused;
+}
+
+void Block::arrive(Gathering& gathering, void* part) {
+  const unsigned place = running_ - gathering.first;
+  gathering.members[place] = part;
+  if (--gathering.missing > 0) return wait_at(gathering.name, gathering.mask);
+  const std::size_t members = gathering.mask == 0 ? kWarpgroup : kWarp;
+  if (gathering.finish != nullptr) gathering.finish(std::span(gathering.members).first(members));
+  release(gathering);
+}
+
+void Block::release(const Gathering& gathering) {
+  const unsigned warp = gathering.first / kWarp;
+  if (gathering.mask != 0) {
+    warps_[warp].ready |= gathering.mask;
+  } else {
+    for (unsigned i = 0; i < kWarpgroup / kWarp; ++i) warps_[warp + i].ready = warps_[warp + i].all;
+  }
+}
+
+void Block::fail(const std::string& what) {
+  failure_ = fmt::format("thread {}: {}", running_, what);
+  while (true) switch_to(kOutside);  // never resumed, only unwound
+}
+
+std::string Block::stalled() const {
+  std::string text = fmt::format("threads wait for others that never come: {} of {} have ended",
+                                 ended_, work_.threads);
+  const Wait* before = nullptr;
+  for (unsigned i = 0; i < work_.threads; ++i) {
+    if ((warps_[i / kWarp].ended >> i % kWarp & 1) != 0) continue;
+    const Wait& wait = waits_[i];
+    if (before != nullptr && before->at == wait.at && before->mask == wait.mask) continue;
+    before = &wait;
+    text += wait.mask == 0
+                ? fmt::format(", thread {} waits at {}", i, wait.at)
+                : fmt::format(", thread {} waits at {} with mask {:#x}", i, wait.at, wait.mask);
+  }
+  return text;
+}
+
+}  // namespace leasehold::simt

@@ -1,0 +1,235 @@
+#include "tests/support/simt/collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+#include "kernels/numerics/f16.hpp"
+#include "tests/support/simt/late_work.hpp"
+
+namespace leasehold::simt {
+namespace {
+
+struct Vote {
+  bool mine;
+  std::uint32_t all;
+};
+
+void count_votes(std::span<void* const> members) {
+  std::uint32_t all = 0;
+  for (unsigned i = 0; i < kLanes; ++i) {
+    if (members[i] != nullptr && static_cast<Vote*>(members[i])->mine) all |= 1u << i;
+  }
+  for (void* const member : members) {
+    if (member != nullptr) static_cast<Vote*>(member)->all = all;
+  }
+}
+
+struct ShuffledWord {
+  std::uint32_t mine;
+  int source;
+  std::uint32_t result;
+};
+
+void exchange(std::span<void* const> members) {
+  for (void* const member : members) {
+    if (member == nullptr) continue;
+    auto& word = *static_cast<ShuffledWord*>(member);
+    void* const source = members[static_cast<std::size_t>(word.source)];
+    if (source == nullptr) {
+      return thread_fails(
+          fmt::format("a shuffle takes from lane {}, which is not in its mask", word.source));
+    }
+    word.result = static_cast<const ShuffledWord*>(source)->mine;
+  }
+}
+
+/// Beyond its segment a lane reads itself (PTX ISA, shfl.sync); an index wraps in the segment.
+int source_lane(Shuffle how, int lane, int by, int width) {
+  const int first = lane & ~(width - 1);
+  const int last = first + width - 1;
+  switch (how) {
+    case Shuffle::Index:
+      return first + (by & (width - 1));
+    case Shuffle::Xor:
+      return (lane ^ by) <= last ? lane ^ by : lane;
+    case Shuffle::Down:
+      return lane + by <= last ? lane + by : lane;
+    case Shuffle::Up:
+      return lane - by >= first ? lane - by : lane;
+  }
+  return lane;
+}
+
+/// The value of a half, without a branch: its bits where a float has them, scaled to its exponent.
+float value_of(std::uint32_t half) {
+  const float magnitude = std::bit_cast<float>((half & 0x7FFF) << 13) * 0x1p112f;
+  const std::uint32_t infinite = (half & 0x7C00) == 0x7C00 ? 0x7F80'0000u : 0u;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | infinite |
+                              (half & 0x8000) << 16);
+}
+
+struct Pair {
+  float first;
+  float second;
+};
+
+Pair halves(std::uint32_t word) {
+  return {value_of(word & 0xFFFF), value_of(word >> 16)};
+}
+
+/// A's fragment of lane (g, t): rows g and g+8, columns 2t, 2t+1 and those 8 further on.
+void place_a(RowsOfA& rows, unsigned lane, const std::uint32_t* a) {
+  const unsigned g = lane / 4;
+  const unsigned t = lane % 4;
+  for (unsigned i = 0; i < 4; ++i) {
+    const auto [first, second] = halves(a[i]);
+    auto& row = rows[g + 8 * (i % 2)];
+    row[2 * t + 8 * (i / 2)] = first;
+    row[2 * t + 8 * (i / 2) + 1] = second;
+  }
+}
+
+/// b: [kDepth, 8]; the two rows' eight columns of d, in ascending k.
+void add_products(std::array<float, 8>& d, const std::array<float, kDepth>& a,
+                  const std::array<std::array<float, 8>, kDepth>& b) {
+  for (std::size_t k = 0; k < kDepth; ++k) {
+    for (std::size_t n = 0; n < 8; ++n) d[n] += a[k] * b[k][n];
+  }
+}
+
+using ColumnsOfB = std::array<std::array<float, 8>, kDepth>;
+
+/// One 16 × 8 tile; each lane's d at `offset` of its own.
+template <class PartOf>
+void multiply_tile(const RowsOfA& a, const ColumnsOfB& b, const PartOf& d_of_lane) {
+  std::array<std::array<float, 8>, 16> d;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    const float* const part = d_of_lane(lane);
+    for (unsigned i = 0; i < 4; ++i) d[lane / 4 + 8 * (i / 2)][2 * (lane % 4) + i % 2] = part[i];
+  }
+  for (std::size_t row = 0; row < 16; ++row) add_products(d[row], a[row], b);
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    float* const part = d_of_lane(lane);
+    for (unsigned i = 0; i < 4; ++i) part[i] = d[lane / 4 + 8 * (i / 2)][2 * (lane % 4) + i % 2];
+  }
+}
+
+void finish_warp_product(std::span<void* const> members) {
+  RowsOfA a;
+  ColumnsOfB b;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    const auto& part = *static_cast<const WarpProduct*>(members[lane]);
+    place_a(a, lane, part.a);
+    for (unsigned i = 0; i < 2; ++i) {
+      const auto [first, second] = halves(part.b[i]);
+      b[2 * (lane % 4) + 8 * i][lane / 4] = first;
+      b[2 * (lane % 4) + 8 * i + 1][lane / 4] = second;
+    }
+  }
+  multiply_tile(a, b,
+                [&](unsigned lane) { return static_cast<const WarpProduct*>(members[lane])->d; });
+}
+
+/// Columns 8·tile and on, of all k.
+ColumnsOfB columns_in_shared(const GroupProduct& product, int tile) {
+  ColumnsOfB b;
+  for (std::size_t k = 0; k < kDepth; ++k) {
+    for (std::size_t n = 0; n < 8; ++n) {
+      Half bits = 0;
+      std::memcpy(&bits,
+                  product.b + k / 8 * product.lbo_bytes +
+                      static_cast<std::size_t>(tile) * product.sbo_bytes + n * 16 + k % 8 * 2,
+                  sizeof bits);
+      b[k][n] = value_of(bits);
+    }
+  }
+  return b;
+}
+
+/// Takes along what is in registers; b stays where it is until the product is made.
+void queue_group_product(std::span<void* const> members) {
+  const auto part = [&](unsigned lane) -> const GroupProduct& {
+    return *static_cast<const GroupProduct*>(members[lane]);
+  };
+  QueuedProduct product{.a = {}, .d = {}, .described = part(0)};
+  for (unsigned lane = 0; lane < 4 * kLanes; ++lane) {
+    if (part(lane).b != part(0).b || part(lane).lbo_bytes != part(0).lbo_bytes ||
+        part(lane).sbo_bytes != part(0).sbo_bytes || part(lane).n_columns != part(0).n_columns)
+      thread_fails("the threads of a warpgroup describe different matrices to wgmma");
+    place_a(product.a[lane / kLanes], lane % kLanes, part(lane).a);
+    product.d[lane] = part(lane).d;
+  }
+  late_work().queue(running_thread() / (4 * kLanes), product);
+}
+
+}  // namespace
+
+void multiply(const QueuedProduct& product) {
+  for (int tile = 0; tile < product.described.n_columns / 8; ++tile) {
+    const ColumnsOfB b = columns_in_shared(product.described, tile);
+    for (unsigned warp = 0; warp < 4; ++warp) {
+      multiply_tile(product.a[warp], b, [&](unsigned lane) {
+        return product.d[warp * kLanes + lane] + 4 * static_cast<std::ptrdiff_t>(tile);
+      });
+    }
+  }
+}
+
+void sync_warp(std::uint32_t mask) {
+  meet_warp({"__syncwarp", nullptr}, mask, nullptr);
+}
+
+std::uint32_t ballot(std::uint32_t mask, bool predicate) {
+  Vote vote{.mine = predicate, .all = 0};
+  meet_warp({"a vote", &count_votes}, mask, &vote);
+  return vote.all;
+}
+
+std::uint32_t shuffle_bits(Shuffle how, std::uint32_t mask, std::uint32_t bits, int by, int width) {
+  if (width < 1 || width > 32 || (width & (width - 1)) != 0 || (by < 0 && how != Shuffle::Index))
+    thread_fails(fmt::format("a shuffle by {} in segments of {}", by, width));
+  ShuffledWord word{
+      .mine = bits,
+      .source = source_lane(how, static_cast<int>(running_thread() % kLanes), by, width),
+      .result = 0};
+  meet_warp({"a shuffle", &exchange}, mask, &word);
+  return word.result;
+}
+
+void multiply_warp(WarpProduct part) {
+  meet_warp({"mma", &finish_warp_product}, 0xFFFF'FFFFu, &part);
+}
+
+void multiply_warpgroup(GroupProduct part) {
+  const auto misaligned = [](std::uintptr_t value) { return value % 16 != 0; };
+  if (misaligned(reinterpret_cast<std::uintptr_t>(part.b)) || misaligned(part.lbo_bytes) ||
+      misaligned(part.sbo_bytes))
+    thread_fails("wgmma is given a matrix whose address or strides are no multiple of 16");
+  meet_warpgroup({"wgmma", &queue_group_product}, &part);
+}
+
+void commit_products() {
+  late_work().commit_products(running_thread());
+}
+
+void wait_products(int pending) {
+  late_work().wait_products(running_thread(), static_cast<std::size_t>(pending));
+}
+
+void copy_16(void* to, const void* from) {
+  if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16 != 0)
+    thread_fails("copy_async_16 is given an address that is no multiple of 16");
+  late_work().copy(running_thread(), to, from);
+}
+
+void commit_copies() {
+  late_work().commit_copies(running_thread());
+}
+
+void wait_copies(int pending) {
+  late_work().wait_copies(running_thread(), static_cast<std::size_t>(pending));
+}
+
+}  // namespace leasehold::simt

@@ -1,0 +1,82 @@
+#include "tests/support/simt/late_work.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace leasehold::simt {
+namespace {
+
+constexpr unsigned kWarpgroup = 4 * kLanes;
+
+/// Where the groups end of which at most `pending` may be unfinished.
+std::size_t end_of_waited(const std::vector<std::size_t>& groups, std::size_t pending) {
+  return groups.size() > pending ? groups[groups.size() - 1 - pending] : 0;
+}
+
+}  // namespace
+
+void LateWork::begin(unsigned threads, bool early) {
+  early_ = early;
+  if (threads_.size() < threads) threads_.resize(threads);
+  for (unsigned i = 0; i < threads; ++i) {
+    Thread& thread = threads_[i];
+    thread.copies.clear();
+    thread.copied = 0;
+    thread.copy_groups.clear();
+    thread.product_groups.clear();
+    thread.waited = 0;
+  }
+  warpgroups_.assign((threads + kWarpgroup - 1) / kWarpgroup, {});
+}
+
+void LateWork::copy(unsigned thread, void* to, const void* from) {
+  if (early_) {
+    std::memcpy(to, from, 16);
+  } else {
+    threads_[thread].copies.push_back({to, from});
+  }
+}
+
+void LateWork::commit_copies(unsigned thread) {
+  threads_[thread].copy_groups.push_back(threads_[thread].copies.size());
+}
+
+void LateWork::wait_copies(unsigned thread, std::size_t pending) {
+  Thread& one = threads_[thread];
+  const std::size_t end = end_of_waited(one.copy_groups, pending);
+  for (; one.copied < end; ++one.copied)
+    std::memcpy(one.copies[one.copied].to, one.copies[one.copied].from, 16);
+}
+
+void LateWork::queue(unsigned warpgroup, const QueuedProduct& product) {
+  Warpgroup& group = warpgroups_[warpgroup];
+  ++group.queued;
+  if (early_) {
+    ++group.done;
+    multiply(product);
+  } else {
+    group.products.push_back(product);
+  }
+}
+
+void LateWork::commit_products(unsigned thread) {
+  threads_[thread].product_groups.push_back(warpgroups_[thread / kWarpgroup].queued);
+}
+
+/// The first lane that has to wait gets the whole warpgroup's products done.
+void LateWork::wait_products(unsigned thread, std::size_t pending) {
+  Thread& one = threads_[thread];
+  Warpgroup& group = warpgroups_[thread / kWarpgroup];
+  one.waited = std::max(one.waited, end_of_waited(one.product_groups, pending));
+  if (one.waited <= group.done) return;
+  const auto end = group.products.begin() + static_cast<std::ptrdiff_t>(one.waited - group.done);
+  std::for_each(group.products.begin(), end, &multiply);
+  group.products.erase(group.products.begin(), end);
+  group.done = one.waited;
+}
+
+bool LateWork::owes_products(unsigned thread) const {
+  return threads_[thread].waited < warpgroups_[thread / kWarpgroup].queued;
+}
+
+}  // namespace leasehold::simt

@@ -1,0 +1,184 @@
+#include "tests/support/simt/runner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <span>
+#include <string>
+
+#include "common/expects.hpp"
+#include "tests/support/simt/block.hpp"
+#include "tests/support/simt/words.hpp"
+
+namespace leasehold::simt {
+namespace {
+
+constexpr int kNan = 0xFF;  // four of them are a float that is none
+constexpr int kCanary = 0xA5;
+constexpr std::size_t kCanaryBytes = 256;
+constexpr std::size_t kSharedAlignment = 128;
+
+std::map<std::string_view, Kernel>& registry() {
+  // Leaked: a thread that is never joined may run kernels while the process ends.
+  static auto& kernels = *new std::map<std::string_view, Kernel>;
+  return kernels;
+}
+
+std::atomic<ConditionHook> condition_hook{nullptr};
+Block* running_block = nullptr;  ///< The one in the whole process.
+
+std::atomic<std::uint64_t>& order_seed() {
+  static std::atomic<std::uint64_t> seed = [] {
+    const char* const text = std::getenv("SIMT_SEED");
+    return text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
+  }();
+  return seed;
+}
+
+/// What a block gets, and a piece behind it that nobody may write to.
+class SharedMemory {
+ public:
+  SharedMemory() : bytes_(new(std::align_val_t(kSharedAlignment)) std::byte[kBytes]) {}
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory() { ::operator delete[](bytes_, std::align_val_t(kSharedAlignment)); }
+
+  static SharedMemory& mine() {
+    thread_local SharedMemory memory;
+    return memory;
+  }
+  std::byte* data() { return bytes_; }
+
+  void clear(std::size_t size_bytes) {
+    std::memset(bytes_, kNan, size_bytes);
+    std::memset(bytes_ + size_bytes, kCanary, kCanaryBytes);
+  }
+  bool is_whole(std::size_t size_bytes) const {
+    return std::ranges::all_of(std::span(bytes_ + size_bytes, kCanaryBytes),
+                               [](std::byte byte) { return byte == std::byte{kCanary}; });
+  }
+
+ private:
+  static constexpr std::size_t kBytes = kMostSharedBytes + kCanaryBytes;
+  std::byte* bytes_;
+};
+
+Result<void> check(const Kernel& kernel, unsigned threads, std::size_t shared_bytes) {
+  if (threads == 0 || threads > kernel.most_threads || threads > kMostThreads) {
+    return fail(Errc::DeviceFault, fmt::format("{} runs in blocks of at most {} threads, not {}",
+                                               kernel.name, kernel.most_threads, threads));
+  }
+  if (shared_bytes > kMostSharedBytes) {
+    return fail(Errc::DeviceFault, fmt::format("{} is launched with {} bytes of shared memory",
+                                               kernel.name, shared_bytes));
+  }
+  return {};
+}
+
+}  // namespace
+
+Registration::Registration(const Kernel& kernel) {
+  expects(kernel.params_bytes <= cuda::KernelParams::kMostBytes, "a kernel's parameters are small");
+  expects(registry().emplace(kernel.name, kernel).second, "two kernels of one name");
+}
+
+const Kernel* find(std::string_view name) {
+  const auto at = registry().find(name);
+  return at == registry().end() ? nullptr : &at->second;
+}
+
+std::vector<const Kernel*> all_kernels() {
+  std::vector<const Kernel*> kernels;
+  for (const auto& [name, kernel] : registry()) kernels.push_back(&kernel);
+  return kernels;
+}
+
+void set_order_seed(std::uint64_t seed) {
+  order_seed() = seed;
+}
+
+void set_condition_hook(ConditionHook hook) {
+  condition_hook = hook;
+}
+
+Result<void> run(const Kernel& kernel, cuda::GridSize grid, unsigned block_threads,
+                 std::size_t dynamic_shared_bytes, const void* params) {
+  TRY(check(kernel, block_threads, dynamic_shared_bytes));
+  alignas(16) std::array<std::byte, cuda::KernelParams::kMostBytes> copied;
+  std::memcpy(copied.data(), params, kernel.params_bytes);
+  // Shared arrays and the indices are one of a kind.
+  static auto& one_at_a_time = *new std::mutex;
+  const std::scoped_lock lock(one_at_a_time);
+  SharedMemory& shared = SharedMemory::mine();
+  running_block = &Block::mine();
+  ::gridDim = {grid.x, grid.y, grid.z};
+  ::blockDim = {block_threads, 1, 1};
+  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+  const Order order(blocks, order_seed());
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    const std::uint64_t at = order.at(i);
+    ::blockIdx = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
+                  static_cast<unsigned>(at / grid.x / grid.y)};
+    shared.clear(dynamic_shared_bytes);
+    auto failure = running_block->run({.kernel = &kernel,
+                                       .params = copied.data(),
+                                       .threads = block_threads,
+                                       .order_seed = order_seed()});
+    if (!failure && !shared.is_whole(dynamic_shared_bytes))
+      failure = "something was written behind the dynamic shared memory";
+    if (failure) {
+      return fail(Errc::DeviceFault,
+                  fmt::format("{}, block ({}, {}, {}): {}", kernel.name, ::blockIdx.x, ::blockIdx.y,
+                              ::blockIdx.z, *failure));
+    }
+  }
+  return {};
+}
+
+Result<void> run(const cuda::KernelLaunch& launch) {
+  const Kernel* const kernel = find(launch.kernel);
+  if (kernel == nullptr)
+    return fail(Errc::DeviceFault, fmt::format("there is no kernel {}", launch.kernel));
+  return run(*kernel, launch.grid, launch.block_threads, launch.shared_bytes, launch.params.data());
+}
+
+void meet_block() {
+  running_block->meet_block();
+}
+
+void meet_warp(const Meeting& meeting, std::uint32_t mask, void* mine) {
+  running_block->meet_warp(meeting, mask, mine);
+}
+
+void meet_warpgroup(const Meeting& meeting, void* mine) {
+  running_block->meet_warpgroup(meeting, mine);
+}
+
+unsigned running_thread() {
+  return running_block->running();
+}
+
+LateWork& late_work() {
+  return running_block->late();
+}
+
+std::byte* dynamic_shared_memory() {
+  return SharedMemory::mine().data();
+}
+
+void tell_condition(std::uint64_t handle, std::uint32_t value) {
+  if (const ConditionHook hook = condition_hook.load()) hook(handle, value);
+}
+
+void thread_fails(const std::string& what) {
+  running_block->fail(what);
+}
+
+}  // namespace leasehold::simt

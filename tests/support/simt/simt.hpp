@@ -1,0 +1,91 @@
+/// Included before a kernel's file by the host's compiler: makes it C++ that the runner can run.
+///
+/// Beside CUDA's words it has what kernels/cuda/device/simt.cuh declares for cards, with the same
+/// meaning. Sums of a matrix product are plain float additions in ascending k; a card may round
+/// them otherwise, so tests compare such results with a tolerance.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/numerics/f16.hpp"
+#include "tests/support/simt/runner.hpp"
+#include "tests/support/simt/words.hpp"
+
+#define LEASEHOLD_KERNEL(name, Params, threads)                                 \
+  static void name([[maybe_unused]] const Params& p);                           \
+  static const ::leasehold::simt::Registration name##_registration(             \
+      {#name, sizeof(Params), threads,                                          \
+       [](const void* params) { name(*static_cast<const Params*>(params)); }}); \
+  static void name([[maybe_unused]] const Params& p)
+
+namespace leasehold::device {
+
+inline std::byte* dynamic_shared() {
+  return simt::dynamic_shared_memory();
+}
+
+inline std::uint16_t half_bits(float x) {
+  return f16_from_f32(x);
+}
+inline float half_value(std::uint16_t bits) {
+  return f32_from_f16(bits);
+}
+inline std::uint32_t pack_halves(float first, float second) {
+  return std::uint32_t{half_bits(second)} << 16 | half_bits(first);
+}
+
+// Another thread of the host may write there while a kernel runs.
+inline std::uint32_t load_fresh(const std::uint32_t* at) {
+  return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+inline std::uint64_t load_fresh(const std::uint64_t* at) {
+  return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+inline void store_to_host(std::uint64_t* at, std::uint64_t value) {
+  __atomic_store_n(at, value, __ATOMIC_RELEASE);
+}
+
+inline void copy_async_16(void* to_shared, const void* from) {
+  simt::copy_16(to_shared, from);
+}
+inline void copy_async_commit() {
+  simt::commit_copies();
+}
+template <int kPending>
+void copy_async_wait() {
+  simt::wait_copies(kPending);
+}
+
+inline void mma_16x8x16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  simt::multiply_warp({.d = d, .a = a, .b = b});
+}
+
+template <int kColumns>
+void wgmma_64x16(float (&d)[kColumns / 2], const std::uint32_t (&a)[4], const std::byte* b_shared,
+                 std::uint32_t lbo_bytes, std::uint32_t sbo_bytes) {
+  static_assert(kColumns == 8 || kColumns == 16 || kColumns == 32 || kColumns == 64 ||
+                kColumns == 128);
+  simt::multiply_warpgroup({.d = d,
+                            .a = a,
+                            .b = b_shared,
+                            .lbo_bytes = lbo_bytes,
+                            .sbo_bytes = sbo_bytes,
+                            .n_columns = kColumns});
+}
+inline void wgmma_sees_shared() {}
+inline void wgmma_fence() {}
+inline void wgmma_commit() {
+  simt::commit_products();
+}
+template <int kPending>
+void wgmma_wait() {
+  simt::wait_products(kPending);
+}
+
+inline void set_graph_condition(std::uint64_t handle, std::uint32_t value) {
+  simt::tell_condition(handle, value);
+}
+
+}  // namespace leasehold::device

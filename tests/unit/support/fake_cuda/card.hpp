@@ -1,0 +1,52 @@
+/// A card of one's own for one case: context, module, a log that kernels write to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ipc/cuda/driver.hpp"
+#include "tests/support/fake_cuda/card_state.hpp"
+#include "tests/support/fake_cuda/fake_cuda.hpp"
+#include "tests/unit/support/fake_cuda/kernels.hpp"
+
+namespace leasehold::fake_cuda {
+
+/// This program's card, which its peers share.
+const testing::CardState& card_state();
+
+class Card {
+ public:
+  Card();
+  Card(const Card&) = delete;
+  Card& operator=(const Card&) = delete;
+  ~Card();
+
+  const cuda::Driver& driver() const { return *driver_; }
+  CUfunction function(const char* name) const;
+  CUstream stream() const { return stream_; }
+  CUstream new_stream(int priority = 0);
+
+  /// A kernel of 32 threads that adds `value` to the log.
+  CUresult append(std::uint32_t value) { return append(value, stream_); }
+  CUresult append(std::uint32_t value, CUstream stream);
+  CUDA_KERNEL_NODE_PARAMS node(CUfunction function, void** params) const;
+  /// What kernels appended, when all is done.
+  std::vector<std::uint32_t> log() const;
+  /// What they appended so far.
+  std::vector<std::uint32_t> log_so_far() const;
+  std::uint32_t* device_log() const { return reinterpret_cast<std::uint32_t*>(log_); }
+
+  std::size_t free_bytes() const;
+  static CUmemAllocationProp memory();
+
+ private:
+  const cuda::Driver* driver_;
+  CUmodule module_ = nullptr;
+  CUstream stream_ = nullptr;
+  std::vector<CUstream> more_streams_;
+  CUdeviceptr log_ = 0;
+};
+
+}  // namespace leasehold::fake_cuda

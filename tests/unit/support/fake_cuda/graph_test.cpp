@@ -1,0 +1,142 @@
+/// Graphs run their nodes as dependencies allow; IF nodes ask their condition when they are
+/// reached.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "tests/unit/support/fake_cuda/card.hpp"
+
+namespace leasehold::fake_cuda {
+namespace {
+
+using Log = std::vector<std::uint32_t>;
+
+/// A graph under construction; what it was made into is launched.
+class Graph {
+ public:
+  explicit Graph(Card& card) : card_(card) {
+    REQUIRE(driver().cuGraphCreate(&graph_, 0) == CUDA_SUCCESS);
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph() {
+    if (exec_ != nullptr) driver().cuGraphExecDestroy(exec_);
+    driver().cuGraphDestroy(graph_);
+  }
+
+  CUgraph handle() const { return graph_; }
+  CUgraphNode append(CUgraph graph, std::uint32_t value, std::vector<CUgraphNode> after = {}) {
+    Entry entry{.log = card_.device_log(), .value = value};
+    return add(graph, "lh_trace_append", &entry, after);
+  }
+  CUgraphNode set(CUgraphConditionalHandle condition, std::uint32_t value) {
+    Setting setting{.handle = condition, .value = value};
+    return add(graph_, "lh_trace_condition", &setting, {});
+  }
+  CUgraphConditionalHandle condition(unsigned value, unsigned flags) {
+    CUgraphConditionalHandle handle = 0;
+    REQUIRE(driver().cuGraphConditionalHandleCreate(&handle, graph_, nullptr, value, flags) ==
+            CUDA_SUCCESS);
+    return handle;
+  }
+  /// The IF node's body.
+  CUgraph branch(CUgraphConditionalHandle condition, std::vector<CUgraphNode> after) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional.handle = condition;
+    params.conditional.type = CU_GRAPH_COND_TYPE_IF;
+    params.conditional.size = 1;
+    CUgraphNode node = nullptr;
+    REQUIRE(driver().cuGraphAddNode(&node, graph_, after.data(), nullptr, after.size(), &params) ==
+            CUDA_SUCCESS);
+    branch_node_ = node;
+    return params.conditional.phGraph_out[0];
+  }
+  CUgraphNode branch_node() const { return branch_node_; }
+  void launch() {
+    if (exec_ == nullptr)
+      REQUIRE(driver().cuGraphInstantiateWithFlags(&exec_, graph_, 0) == CUDA_SUCCESS);
+    REQUIRE(driver().cuGraphUpload(exec_, card_.stream()) == CUDA_SUCCESS);
+    REQUIRE(driver().cuGraphLaunch(exec_, card_.stream()) == CUDA_SUCCESS);
+  }
+
+ private:
+  const cuda::Driver& driver() const { return card_.driver(); }
+  CUgraphNode add(CUgraph graph, const char* kernel, void* params,
+                  const std::vector<CUgraphNode>& after) {
+    void* all[] = {params};
+    const auto node = card_.node(card_.function(kernel), all);
+    CUgraphNode added = nullptr;
+    REQUIRE(driver().cuGraphAddKernelNode(&added, graph, after.data(), after.size(), &node) ==
+            CUDA_SUCCESS);
+    return added;
+  }
+
+  Card& card_;
+  CUgraph graph_ = nullptr;
+  CUgraphExec exec_ = nullptr;
+  CUgraphNode branch_node_ = nullptr;
+};
+
+TEST_CASE("fake_cuda: a graph's nodes run in the order of their dependencies, every time") {
+  Card card;
+  Graph graph(card);
+  CUgraphNode first = graph.append(graph.handle(), 1);
+  CUgraphNode second = graph.append(graph.handle(), 2, {first});
+  graph.append(graph.handle(), 3, {second});
+  graph.launch();
+  graph.launch();
+  card.append(9);
+  CHECK(card.log() == Log{1, 2, 3, 1, 2, 3, 9});
+}
+
+TEST_CASE("fake_cuda: nodes that do not depend on each other run in another order than added") {
+  Card card;
+  Graph graph(card);
+  graph.append(graph.handle(), 1);
+  graph.append(graph.handle(), 2);
+  graph.launch();
+  CHECK(card.log() == Log{2, 1});
+}
+
+TEST_CASE("fake_cuda: a branch runs or not, as a kernel before it has set its condition") {
+  Card card;
+  for (const std::uint32_t value : {0u, 1u}) {
+    Graph graph(card);
+    const auto condition = graph.condition(1 - value, CU_GRAPH_COND_ASSIGN_DEFAULT);
+    CUgraphNode set = graph.set(condition, value);
+    CUgraph body = graph.branch(condition, {set});
+    CUgraphNode inside = graph.append(body, 10 + value);
+    graph.append(body, 20 + value, {inside});
+    graph.append(graph.handle(), 30 + value, {graph.branch_node()});
+    graph.launch();
+    REQUIRE(card.driver().cuCtxSynchronize() == CUDA_SUCCESS);
+  }
+  CHECK(card.log() == Log{30, 11, 21, 31});
+}
+
+TEST_CASE("fake_cuda: a condition that nobody sets has its default at each launch") {
+  Card card;
+  Graph graph(card);
+  const auto condition = graph.condition(1, CU_GRAPH_COND_ASSIGN_DEFAULT);
+  CUgraph body = graph.branch(condition, {});
+  graph.append(body, 1);
+  graph.launch();
+  graph.launch();
+  CHECK(card.log() == Log{1, 1});
+}
+
+TEST_CASE("fake_cuda: nodes of a graph are let run one by one") {
+  Card card;
+  Graph graph(card);
+  CUgraphNode first = graph.append(graph.handle(), 1);
+  graph.append(graph.handle(), 2, {first});
+  fake_cuda_hold();
+  graph.launch();
+  CHECK(fake_cuda_run(1) == 1);
+  CHECK(card.log_so_far() == Log{1});
+  fake_cuda_release();
+  CHECK(card.log() == Log{1, 2});
+}
+
+}  // namespace
+}  // namespace leasehold::fake_cuda

@@ -1,0 +1,188 @@
+/// Little kernels, each for one thing that the runner promises.
+#include "kernels/cuda/device/simt.cuh"
+#include "tests/unit/support/simt/kernels.hpp"
+
+namespace leasehold::simt {
+namespace {
+
+using namespace leasehold::device;
+
+/// Every thread's word meets every other's in shared memory: out[i] = in[n-1-i] of each block.
+LEASEHOLD_KERNEL(lh_test_reverse, Words, 256) {
+  __shared__ std::uint32_t words[256];
+  const std::uint32_t first = blockIdx.x * blockDim.x;
+  words[threadIdx.x] = p.in[first + threadIdx.x];
+  __syncthreads();
+  p.out[first + threadIdx.x] = words[blockDim.x - 1 - threadIdx.x];
+}
+
+/// As lh_test_reverse, in dynamic shared memory and without the barrier it needs.
+LEASEHOLD_KERNEL(lh_test_reverse_early, Words, 256) {
+  auto* const words = reinterpret_cast<std::uint32_t*>(dynamic_shared());
+  words[threadIdx.x] = p.in[threadIdx.x];
+  p.out[threadIdx.x] = words[blockDim.x - 1 - threadIdx.x];
+}
+
+LEASEHOLD_KERNEL(lh_test_warp_sum, Floats, 128) {
+  float sum = p.in[blockIdx.x * blockDim.x + threadIdx.x];
+  for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, lanes);
+  if (threadIdx.x % 32 == 0) p.out[(blockIdx.x * blockDim.x + threadIdx.x) / 32] = sum;
+}
+
+/// One line of 32 words for each of the four shuffles, in segments of p.n.
+LEASEHOLD_KERNEL(lh_test_shuffles, Words, 32) {
+  const std::uint32_t mine = p.in[threadIdx.x];
+  const int width = static_cast<int>(p.n);
+  p.out[threadIdx.x] = __shfl_sync(0xFFFFFFFFu, mine, 3, width);
+  p.out[32 + threadIdx.x] = __shfl_xor_sync(0xFFFFFFFFu, mine, 2, width);
+  p.out[64 + threadIdx.x] = __shfl_down_sync(0xFFFFFFFFu, mine, 3u, width);
+  p.out[96 + threadIdx.x] = __shfl_up_sync(0xFFFFFFFFu, mine, 3u, width);
+}
+
+/// The two halves of a warp go different ways and vote among themselves.
+LEASEHOLD_KERNEL(lh_test_votes, Words, 32) {
+  const bool odd = p.in[threadIdx.x] % 2 != 0;
+  if (threadIdx.x < 16) {
+    p.out[threadIdx.x] = __ballot_sync(0x0000FFFFu, odd);
+  } else {
+    const int any = __any_sync(0xFFFF0000u, odd);
+    const int all = __all_sync(0xFFFF0000u, odd);
+    p.out[threadIdx.x] = static_cast<std::uint32_t>(any + 2 * all);
+  }
+}
+
+LEASEHOLD_KERNEL(lh_test_count, Words, 64) {
+  if (p.in[threadIdx.x] >= p.n) atomicAdd(&p.out[0], 1u);
+  atomicMax(&p.out[1], p.in[threadIdx.x]);
+  atomicMin(&p.out[2], p.in[threadIdx.x]);
+}
+
+/// Block i writes down that it was the out[n]-th.
+LEASEHOLD_KERNEL(lh_test_order, Words, 32) {
+  if (threadIdx.x != 0) return;
+  p.out[blockIdx.x] = atomicAdd(&p.out[p.n], 1u);
+}
+
+LEASEHOLD_KERNEL(lh_test_divergent_barrier, Words, 64) {
+  if (threadIdx.x >= 32) return;
+  __syncthreads();
+}
+
+LEASEHOLD_KERNEL(lh_test_divergent_shuffle, Words, 32) {
+  if (threadIdx.x == 7) return;
+  p.out[threadIdx.x] = __shfl_sync(0xFFFFFFFFu, p.in[threadIdx.x], 0);
+}
+
+LEASEHOLD_KERNEL(lh_test_absent_lane, Words, 32) {
+  if (threadIdx.x < 16) p.out[threadIdx.x] = __shfl_sync(0x0000FFFFu, p.in[threadIdx.x], 20);
+}
+
+LEASEHOLD_KERNEL(lh_test_writes_behind, Words, 32) {
+  dynamic_shared()[p.n + threadIdx.x] = std::byte{0};
+}
+
+/// What shared memory holds before anybody wrote there.
+LEASEHOLD_KERNEL(lh_test_first_word, Words, 32) {
+  p.out[threadIdx.x] = reinterpret_cast<std::uint32_t*>(dynamic_shared())[threadIdx.x];
+}
+
+__device__ __forceinline__ std::uint32_t two_halves(const std::uint16_t* at) {
+  return static_cast<std::uint32_t>(at[1]) << 16 | at[0];
+}
+
+/// One warp, 16 × 8.
+LEASEHOLD_KERNEL(lh_test_mma, Product, 32) {
+  const std::uint32_t g = threadIdx.x / 4;
+  const std::uint32_t t = threadIdx.x % 4;
+  float d[4] = {0, 0, 0, 0};
+  for (std::uint32_t k = 0; k < p.depth; k += 16) {
+    std::uint32_t a[4];
+    for (std::uint32_t i = 0; i < 4; ++i)
+      a[i] = two_halves(p.a + (g + 8 * (i % 2)) * p.depth + k + 2 * t + 8 * (i / 2));
+    std::uint32_t b[2];
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const std::uint32_t row = k + 2 * t + 8 * i;
+      b[i] = static_cast<std::uint32_t>(p.b[(row + 1) * 8 + g]) << 16 | p.b[row * 8 + g];
+    }
+    mma_16x8x16(d, a, b);
+  }
+  p.d[g * 8 + 2 * t] = d[0];
+  p.d[g * 8 + 2 * t + 1] = d[1];
+  p.d[(g + 8) * 8 + 2 * t] = d[2];
+  p.d[(g + 8) * 8 + 2 * t + 1] = d[3];
+}
+
+/// b's [16 × kColumns] from row k, as core matrices: those of one column group side by side in k.
+template <int kColumns>
+__device__ void place_columns(const Product& p, std::uint32_t k) {
+  auto* const shared = reinterpret_cast<std::uint16_t*>(dynamic_shared());
+  for (std::uint32_t i = threadIdx.x; i < 16 * kColumns; i += blockDim.x) {
+    const std::uint32_t row = i / kColumns;
+    const std::uint32_t column = i % kColumns;
+    shared[column / 8 * 128 + row / 8 * 64 + column % 8 * 8 + row % 8] =
+        p.b[(k + row) * kColumns + column];
+  }
+}
+
+/// One warpgroup, 64 × kColumns.
+template <int kColumns>
+__device__ void multiply_group(const Product& p) {
+  const std::uint32_t g = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+  const std::uint32_t t = threadIdx.x % 4;
+  float d[kColumns / 2];
+  for (int i = 0; i < kColumns / 2; ++i) d[i] = 0;
+  for (std::uint32_t k = 0; k < p.depth; k += 16) {
+    place_columns<kColumns>(p, k);
+    wgmma_sees_shared();
+    __syncthreads();
+    std::uint32_t a[4];
+    for (std::uint32_t i = 0; i < 4; ++i)
+      a[i] = two_halves(p.a + (g + 8 * (i % 2)) * p.depth + k + 2 * t + 8 * (i / 2));
+    wgmma_fence();
+    wgmma_64x16<kColumns>(d, a, dynamic_shared(), 128, 256);
+    wgmma_commit();
+    wgmma_wait<0>();
+    __syncthreads();
+  }
+  for (std::uint32_t i = 0; i < kColumns / 2; ++i)
+    p.d[(g + 8 * (i / 2 % 2)) * kColumns + i / 4 * 8 + 2 * t + i % 2] = d[i];
+}
+
+LEASEHOLD_KERNEL(lh_test_wgmma_8, Product, 128) {
+  multiply_group<8>(p);
+}
+LEASEHOLD_KERNEL(lh_test_wgmma_32, Product, 128) {
+  multiply_group<32>(p);
+}
+LEASEHOLD_KERNEL(lh_test_wgmma_128, Product, 128) {
+  multiply_group<128>(p);
+}
+
+/// Copies 16 bytes of each thread, twice; out: what it sees before any wait, after the first
+/// copy's, and after both.
+LEASEHOLD_KERNEL(lh_test_copy, Words, 32) {
+  auto* const shared = reinterpret_cast<std::uint32_t*>(dynamic_shared()) + 8 * threadIdx.x;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    copy_async_16(shared + 4 * i, p.in + 4 * i);
+    copy_async_commit();
+  }
+  std::uint32_t* const out = p.out + 6 * threadIdx.x;
+  out[0] = shared[0];
+  out[1] = shared[4];
+  copy_async_wait<1>();
+  out[2] = shared[0];
+  out[3] = shared[4];
+  copy_async_wait<0>();
+  out[4] = shared[0];
+  out[5] = shared[4];
+}
+
+LEASEHOLD_KERNEL(lh_test_wgmma_unwaited, Product, 128) {
+  const std::uint32_t a[4] = {};
+  float d[4] = {};
+  wgmma_64x16<8>(d, a, dynamic_shared(), 128, 256);
+  wgmma_commit();
+}
+
+}  // namespace
+}  // namespace leasehold::simt

@@ -1,0 +1,28 @@
+/// The parameters of the little kernels that show what the runner does. C++20-clean.
+#pragma once
+
+#include <cstdint>
+
+namespace leasehold::simt {
+
+struct Words {
+  const std::uint32_t* in;
+  std::uint32_t* out;
+  std::uint32_t n;
+};
+
+struct Floats {
+  const float* in;
+  float* out;
+  std::uint32_t n;
+};
+
+/// d [rows, columns] = a [rows, depth] · b [depth, columns], all row by row; a and b halves.
+struct Product {
+  const std::uint16_t* a;
+  const std::uint16_t* b;
+  float* d;
+  std::uint32_t depth;
+};
+
+}  // namespace leasehold::simt

@@ -1,0 +1,63 @@
+/// Matrix products by fragments, against three plain loops.
+#include <catch2/catch.hpp>
+#include <random>
+#include <vector>
+
+#include "kernels/numerics/f16.hpp"
+#include "tests/support/simt/runner.hpp"
+#include "tests/unit/support/simt/kernels.hpp"
+
+namespace leasehold::simt {
+namespace {
+
+constexpr std::uint32_t kDepth = 48;
+
+std::vector<std::uint16_t> random_halves(std::size_t n, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<std::uint16_t> halves(n);
+  for (auto& half : halves)
+    half = f16_from_f32(static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 512.0f);
+  return halves;
+}
+
+std::vector<float> plain_product(const std::vector<std::uint16_t>& a,
+                                 const std::vector<std::uint16_t>& b, std::size_t columns) {
+  const std::size_t rows = a.size() / kDepth;
+  std::vector<float> d(rows * columns);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      float sum = 0;
+      for (std::size_t k = 0; k < kDepth; ++k)
+        sum += f32_from_f16(a[row * kDepth + k]) * f32_from_f16(b[k * columns + column]);
+      d[row * columns + column] = sum;
+    }
+  }
+  return d;
+}
+
+void check_product(const char* kernel, std::size_t rows, std::size_t columns, unsigned threads) {
+  const auto a = random_halves(rows * kDepth, 1);
+  const auto b = random_halves(kDepth * columns, 2);
+  std::vector<float> d(rows * columns, -1.0f);
+  const auto result =
+      run({.kernel = kernel,
+           .grid = {},
+           .block_threads = threads,
+           .shared_bytes = static_cast<std::uint32_t>(16 * columns * 2),
+           .params = cuda::KernelParams(Product{a.data(), b.data(), d.data(), kDepth})});
+  if (!result) FAIL(result.error().detail);
+  CHECK(d == plain_product(a, b, columns));
+}
+
+TEST_CASE("simt: mma of a warp is the plain product") {
+  check_product("lh_test_mma", 16, 8, 32);
+}
+
+TEST_CASE("simt: wgmma of a warpgroup is the plain product") {
+  check_product("lh_test_wgmma_8", 64, 8, 128);
+  check_product("lh_test_wgmma_32", 64, 32, 128);
+  check_product("lh_test_wgmma_128", 64, 128, 128);
+}
+
+}  // namespace
+}  // namespace leasehold::simt

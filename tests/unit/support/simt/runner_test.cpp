@@ -1,0 +1,145 @@
+/// What is wrong with a kernel is found and named; orders can be chosen.
+#include <array>
+#include <catch2/catch.hpp>
+#include <numeric>
+#include <vector>
+
+#include "tests/support/simt/runner.hpp"
+#include "tests/unit/support/simt/kernels.hpp"
+
+namespace leasehold::simt {
+namespace {
+
+using Catch::Contains;
+
+struct Sizes {
+  std::uint32_t blocks = 1;
+  unsigned threads = 32;
+  std::uint32_t shared_bytes = 0;
+};
+
+Result<void> run_words(const char* kernel, const Words& words, Sizes sizes = {}) {
+  return run({.kernel = kernel,
+              .grid = {.x = sizes.blocks},
+              .block_threads = sizes.threads,
+              .shared_bytes = sizes.shared_bytes,
+              .params = cuda::KernelParams(words)});
+}
+
+std::vector<std::uint32_t> ascending(std::size_t n) {
+  std::vector<std::uint32_t> words(n);
+  std::iota(words.begin(), words.end(), 0u);
+  return words;
+}
+
+TEST_CASE("simt: what threads put into shared memory is there after the barrier") {
+  const auto in = ascending(512);
+  std::vector<std::uint32_t> out(512);
+  REQUIRE(run_words("lh_test_reverse", {in.data(), out.data(), 0}, {.blocks = 2, .threads = 256}));
+  for (std::uint32_t i = 0; i < 512; ++i) REQUIRE(out[i] == i / 256 * 256 + 255 - i % 256);
+}
+
+TEST_CASE("simt: without its barrier a kernel reads what nobody has written") {
+  set_order_seed(0);
+  const auto in = ascending(64);
+  std::vector<std::uint32_t> out(64);
+  REQUIRE(run_words("lh_test_reverse_early", {in.data(), out.data(), 0},
+                    {.threads = 64, .shared_bytes = 256}));
+  CHECK(out[0] == 0xFFFF'FFFF);
+}
+
+TEST_CASE("simt: a barrier that some threads never reach is named with its kernel and block") {
+  set_order_seed(0);
+  const auto result = run_words("lh_test_divergent_barrier", {}, {.blocks = 3, .threads = 64});
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == Errc::DeviceFault);
+  CHECK_THAT(result.error().detail, Contains("lh_test_divergent_barrier, block (0, 0, 0)"));
+  CHECK_THAT(result.error().detail, Contains("32 of 64 have ended"));
+  CHECK_THAT(result.error().detail, Contains("__syncthreads"));
+}
+
+TEST_CASE("simt: a shuffle that a lane in its mask never reaches is an error") {
+  const auto in = ascending(32);
+  std::vector<std::uint32_t> out(32);
+  const auto result = run_words("lh_test_divergent_shuffle", {in.data(), out.data(), 0});
+  REQUIRE_FALSE(result);
+  CHECK_THAT(result.error().detail, Contains("waits at a shuffle with mask 0xffffffff"));
+}
+
+TEST_CASE("simt: a shuffle from a lane outside its mask is an error") {
+  const auto in = ascending(32);
+  std::vector<std::uint32_t> out(32);
+  const auto result = run_words("lh_test_absent_lane", {in.data(), out.data(), 0});
+  REQUIRE_FALSE(result);
+  CHECK_THAT(result.error().detail, Contains("takes from lane 20"));
+}
+
+TEST_CASE("simt: after a kernel that failed the next one runs") {
+  REQUIRE_FALSE(run_words("lh_test_divergent_barrier", {}, {.threads = 64}));
+  const auto in = ascending(64);
+  std::vector<std::uint32_t> out(64);
+  REQUIRE(run_words("lh_test_reverse", {in.data(), out.data(), 0}, {.threads = 64}));
+  CHECK(out[0] == 63);
+}
+
+TEST_CASE("simt: dynamic shared memory is full of NaNs, and its end is guarded") {
+  std::vector<std::uint32_t> out(32);
+  REQUIRE(run_words("lh_test_first_word", {nullptr, out.data(), 0}, {.shared_bytes = 128}));
+  CHECK(out == std::vector<std::uint32_t>(32, 0xFFFF'FFFF));
+  REQUIRE(run_words("lh_test_writes_behind", {nullptr, nullptr, 0}, {.shared_bytes = 32}));
+  const auto result =
+      run_words("lh_test_writes_behind", {nullptr, nullptr, 1}, {.shared_bytes = 32});
+  REQUIRE_FALSE(result);
+  CHECK_THAT(result.error().detail, Contains("behind the dynamic shared memory"));
+}
+
+TEST_CASE("simt: a seed permutes the blocks") {
+  set_order_seed(0);
+  std::vector<std::uint32_t> out(101);
+  REQUIRE(run_words("lh_test_order", {nullptr, out.data(), 100}, {.blocks = 100}));
+  std::vector<std::uint32_t> expected = ascending(100);
+  CHECK(std::equal(expected.begin(), expected.end(), out.begin()));
+  set_order_seed(7);
+  std::vector<std::uint32_t> permuted(101);
+  const auto result = run_words("lh_test_order", {nullptr, permuted.data(), 100}, {.blocks = 100});
+  set_order_seed(0);
+  REQUIRE(result);
+  CHECK_FALSE(std::equal(expected.begin(), expected.end(), permuted.begin()));
+  CHECK(
+      std::is_permutation(expected.begin(), expected.end(), permuted.begin(), permuted.end() - 1));
+}
+
+TEST_CASE("simt: a copy to shared memory is there after its wait, and not before") {
+  alignas(16) const std::array<std::uint32_t, 8> in{1, 2, 3, 4, 5, 6, 7, 8};
+  const std::uint32_t no = 0xFFFF'FFFF;
+  std::vector<std::uint32_t> out(6 * 32);
+  set_order_seed(0);
+  REQUIRE(run_words("lh_test_copy", {in.data(), out.data(), 0}, {.shared_bytes = 1024}));
+  out.resize(6);
+  CHECK(out == std::vector<std::uint32_t>{no, no, 1, no, 1, 5});
+  out.resize(6 * 32);
+  set_order_seed(2);  // early
+  const auto result = run_words("lh_test_copy", {in.data(), out.data(), 0}, {.shared_bytes = 1024});
+  set_order_seed(0);
+  REQUIRE(result);
+  out.resize(6);
+  CHECK(out == std::vector<std::uint32_t>{1, 5, 1, 5, 1, 5});
+}
+
+TEST_CASE("simt: a thread that ends before its wgmma is done is told so") {
+  const auto result = run({.kernel = "lh_test_wgmma_unwaited",
+                           .grid = {},
+                           .block_threads = 128,
+                           .shared_bytes = 256,
+                           .params = cuda::KernelParams(Product{})});
+  REQUIRE_FALSE(result);
+  CHECK_THAT(result.error().detail, Contains("without having waited"));
+}
+
+TEST_CASE("simt: a launch wider than the kernel says is refused") {
+  CHECK_FALSE(run_words("lh_test_first_word", {}, {.threads = 64}));
+  CHECK_FALSE(run_words("lh_test_none", {}));
+}
+
+}  // namespace
+}  // namespace leasehold::simt
