@@ -4,19 +4,31 @@
 /// run. Rows whose sequence is not live may be skipped or computed to garbage; they never disturb
 /// another row, and nothing of a dead sequence's memory is read once a unit saw it dead.
 ///
-/// Numerics: results of a row are bit for bit the same whatever else is in the step, however many
-/// threads there are, on every CPU backend and SIMD path. The written order is in
-/// kernels/README.md (*Numerics*).
+/// A step is `begin_step`, launches, `finish_step`. Between the two a backend may run behind its
+/// caller: what launches computed is there once the step is finished. The plain pointers of
+/// operators point into scratch (`take_scratch`), which may be a device's memory: only launches and
+/// the functions below look there. What StepInput names is passed as it stands there, in the host's
+/// memory.
 ///
-/// Lifetime: arguments live until the call returns. Threads: one launch at a time, from one engine
-/// thread; a backend may use threads of its own. Errors: none; what can fail is in create().
+/// Numerics: results of a row are bit for bit the same whatever else is in the step, however many
+/// threads there are. The CPU backends have the same bits as each other on every SIMD path, and
+/// CUDA has its own. The written order is in kernels/README.md (*Numerics*).
+///
+/// Lifetime: arguments live until the call returns, StepInput until the step is finished.
+/// Threads: one launch at a time, from one engine thread; a backend may use threads of its own.
+/// `when_quiet` from any. Errors: what can fail on the host is in create(); `fault` says what
+/// became of a device.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "common/result.hpp"
+#include "ipc/thread_gate.hpp"
 #include "kernels/launch_status.hpp"
 #include "kernels/op_args.hpp"
 
@@ -30,9 +42,25 @@ struct BackendLimits {
   std::uint32_t head_dim = 0;
   std::uint32_t max_width = 0;  ///< Longest row of any matrix.
   std::uint32_t n_experts = 0;
+  std::uint32_t n_experts_used = 0;  ///< By a row.
   /// For attention's partial results. A step that needs more takes more launches; one row's worth
   /// is always there.
   std::size_t attention_scratch_bytes = 32u << 20;
+  std::uint32_t max_logit_rows = 64;
+  std::uint32_t rope_dim = 0;
+  std::uint32_t n_vocab = 0;
+  std::size_t scratch_bytes = 0;  ///< All that will be taken by `take_scratch`.
+};
+
+struct TokenLogit {
+  std::uint32_t token = 0;
+  float logit = 0;
+};
+
+/// What a device knows of a row of logits without anybody having to fetch it.
+struct TopLogits {
+  std::vector<TokenLogit> tokens;  ///< The largest first; of equal ones the lower token.
+  bool all_finite = false;         ///< Of the whole row.
 };
 
 class Backend {
@@ -40,6 +68,29 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string_view name() const = 0;
+
+  // ---- scratch
+
+  /// The next piece of scratch, zeroed and aligned to 256 bytes, for as long as the backend lives.
+  /// Precondition: BackendLimits::scratch_bytes has room for it.
+  virtual std::byte* take_scratch(std::size_t size_bytes) = 0;
+  /// Makes zeros of it. Between steps.
+  virtual void clear_scratch(std::byte* at, std::size_t size_bytes) = 0;
+  /// What stands there, in the host's memory, until the next call or step. Between steps.
+  virtual std::span<const float> fetch(const float* at, std::size_t count) = 0;
+
+  // ---- a step
+
+  virtual void begin_step(const StepInput&) {}
+  /// Returns once all launches of the step are over, with whom they were still for.
+  virtual LaunchStatus finish_step(const GateSet& gates) { return {gates.all()}; }
+  /// Of logit row i of the step just finished; nothing where the host has to look itself.
+  virtual std::optional<TopLogits> top_logits(std::uint32_t) const { return std::nullopt; }
+  /// Calls `told` once every launch begun before this call is over, from whatever thread; at once
+  /// when there is none. Any thread.
+  virtual void when_quiet(std::move_only_function<void()> told) { told(); }
+  /// Why this backend computes nothing any more. Final: the process has to be started anew.
+  virtual std::optional<Error> fault() const { return std::nullopt; }
 
   virtual LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) = 0;
   virtual LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) = 0;
@@ -55,8 +106,16 @@ class Backend {
   virtual LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) = 0;
   virtual LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) = 0;
 
-  /// Forgets what launches left in the backend's own scratch, for when a tenant died in the step.
-  virtual void scrub_scratch() = 0;
+  /// Norms, rotations and the append, one launch after the other; a backend that can do them in one
+  /// does.
+  virtual LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args);
+
+  /// Writes pieces into memory the permit is for, and returns when they are there.
+  virtual void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) = 0;
+
+  /// Forgets what launches left in memory of the backend's own beside scratch, for when a tenant
+  /// died in the step.
+  virtual void forget() = 0;
 
   /// Units run since creation, per gate thread; for tests that count what happened after a flip.
   virtual std::vector<std::uint64_t> units_run() const = 0;

@@ -1,6 +1,6 @@
-/// The items of a step, sorted by the expert each goes to.
+/// The items of a step, sorted by the expert each goes to, for backends that work expert by expert.
 ///
-/// Between the launch that chooses and those that compute. Threads: one.
+/// Threads: one.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,11 @@
 #include "kernels/op_args.hpp"
 
 namespace leasehold {
+
+struct ExpertItems {
+  std::span<const std::uint32_t> items;  ///< All of them: expert by expert, ascending in each.
+  std::span<const std::uint32_t> first;  ///< [n_experts + 1]: where each expert's items start.
+};
 
 class ExpertGroups {
  public:

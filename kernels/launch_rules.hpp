@@ -54,9 +54,8 @@ inline void expect_within(const BackendLimits& limits, const LaunchContext& cont
                           const ExpertMatmulArgs& args) {
   expect_within(limits, context);
   expects(args.weight.n_in <= limits.max_width, "matrix rows are at most max_width long");
-  expects(args.batch.first.size() > 1 && args.n_experts() <= limits.n_experts,
+  expects(args.n_experts > 0 && args.n_experts <= limits.n_experts,
           "experts fit the backend's limits");
-  expects(args.batch.first.back() == args.batch.items.size(), "every item has its expert");
 }
 
 inline void expect_within(const BackendLimits& limits, const LaunchContext& context,

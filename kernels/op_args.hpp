@@ -42,6 +42,20 @@ struct RowRef {
   std::uint32_t position;
 };
 
+/// Where one sequence's positions lie: block i holds positions [16i, 16i + 16).
+using BlockTableView = std::span<const Leased<std::byte>>;
+
+/// What a step is about; told to the backend before its launches, whose arguments name parts of it.
+/// All of it is the host's memory and stays as it is until the step is finished.
+struct StepInput {
+  const GateSet* gates = nullptr;
+  std::span<const RowRef> rows;                  ///< [n_rows]
+  std::span<const std::int32_t> tokens;          ///< [n_rows], each in [0, n_vocab)
+  std::span<const BlockTableView> block_tables;  ///< [n_sequences]
+  std::span<const std::uint32_t> logit_rows;     ///< Rows whose logits are wanted, ascending.
+  std::span<const float> cos_sin;  ///< [n_rows, rope_dim/2, 2] for each row's own position
+};
+
 /// What is common to all launches of one step.
 struct LaunchContext {
   const GateSet* gates = nullptr;
@@ -114,9 +128,6 @@ struct KvLayout {
   }
 };
 
-/// Where one sequence's positions lie: block i holds positions [16i, 16i + 16).
-using BlockTableView = std::span<const Leased<std::byte>>;
-
 /// Writes k and v of every row into its sequence's block at the row's position.
 struct KvAppendArgs {
   KvLayout layout;
@@ -133,6 +144,24 @@ struct AttentionArgs {
   float* out;      ///< [n_rows, n_heads, head_dim]
   std::uint32_t n_heads;
   float scale;                                   ///< 1 / sqrt(head_dim)
+  std::span<const BlockTableView> block_tables;  ///< [n_sequences]
+};
+
+/// What becomes of a step's queries, keys and values before attention, in this order: heads are
+/// normed, each by itself, where the model has weights for that; queries and keys are rotated; keys
+/// and values go into the rows' blocks.
+struct HeadsArgs {
+  KvLayout layout;
+  float* q;  ///< [n_rows, n_heads, head_dim]
+  float* k;  ///< [n_rows, n_kv_heads, head_dim]
+  float* v;  ///< [n_rows, n_kv_heads, head_dim]
+  std::uint32_t n_heads;
+  Leased<const float> query_norm;  ///< [head_dim]; none when empty.
+  Leased<const float> key_norm;    ///< [head_dim]; none when empty.
+  float epsilon;
+  std::uint32_t rope_dim;
+  RopeStyle style;
+  const float* cos_sin;                          ///< [n_rows, rope_dim/2, 2]
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
 };
 
@@ -153,23 +182,19 @@ struct ExpertChoiceArgs {
   float* weights;         ///< [n_rows, n_used]
 };
 
-/// The *items* of a step, a row's k-th expert each, item = row · n_used + k, by their expert.
-struct ExpertItems {
-  std::span<const std::uint32_t> items;  ///< All of them: expert by expert, ascending in each.
-  std::span<const std::uint32_t> first;  ///< [n_experts + 1]: where each expert's items start.
-};
-
-/// out[i, :] = W of item i's expert · x[i / items_per_x, :]
+/// out[i, :] = W of item i's expert · x[i / items_per_x, :]. The *items* of a step are a row's k-th
+/// expert each, item = row · n_used + k.
 struct ExpertMatmulArgs {
   LaunchSite site;
   WeightMatrix weight;  ///< [n_experts · n_out, n_in]: one matrix after the other
-  ExpertItems batch;
+  std::uint32_t n_experts;
+  const std::uint32_t* chosen;  ///< [n_items]: each item's expert.
+  std::uint32_t n_items;
   const float* x;             ///< [n_items / items_per_x, n_in]
   std::uint32_t items_per_x;  ///< n_used where a row goes to all its experts, 1 behind them.
   float* out;                 ///< [n_items, n_out]
 
-  std::uint32_t n_experts() const { return static_cast<std::uint32_t>(batch.first.size() - 1); }
-  std::uint32_t n_out() const { return weight.n_out / n_experts(); }
+  std::uint32_t n_out() const { return weight.n_out / n_experts; }
 };
 
 /// out[r, :] += Σ_k weight(r, k) · x[r, k, :], k ascending, one fma each.
@@ -182,7 +207,15 @@ struct WeightedSumArgs {
   bool is_gate = false;  ///< weight(r, k) is the sigmoid of what `weights` holds.
 };
 
-/// Raw bytes into or out of leased memory: loading weights today, swap and adoption later.
+/// One of several things to be written into leased memory together.
+struct LeasedPiece {
+  Leased<std::byte> to;
+  std::span<const std::byte> bytes;
+  /// After all others are there, as one store: 8 bytes, aligned. Says that they are whole.
+  bool is_last = false;
+};
+
+/// Raw bytes into leased memory: loading weights today, swap and adoption later.
 struct CopyInArgs {
   LaunchSite site;
   Leased<std::byte> to;

@@ -43,7 +43,8 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       max_partials_(partials_per_wave(limits)),
       partials_(max_partials_ * partial_floats(limits.head_dim)),
       first_partial_(limits.max_rows + 1),
-      first_tile_(limits.n_experts + 1) {}
+      first_tile_(limits.n_experts + 1),
+      groups_(limits.n_experts, 0) {}
 
 /// Tiles of whole rows: `row(permit, r)` for each row of the step.
 template <class Row>
@@ -167,7 +168,7 @@ LaunchStatus CpuBackend::copy_in(const LaunchContext& context, const CopyInArgs&
                        });
 }
 
-void CpuBackend::scrub_scratch() {
+void CpuBackend::forget() {
   const std::size_t used = std::exchange(used_partials_, 0);
   std::fill_n(partials_.begin(), used * partial_floats(limits_.head_dim), 0.0F);
 }

@@ -9,13 +9,14 @@
 #include <string>
 
 #include "common/result.hpp"
-#include "common/zeroed_array.hpp"
 #include "kernels/cpu/launcher.hpp"
 #include "kernels/cpu/row_kernels.hpp"
+#include "kernels/expert_groups.hpp"
+#include "kernels/host_backend.hpp"
 
 namespace leasehold {
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public HostBackend {
  public:
   /// As many threads as gates; the first gate is the caller's own. Lines, table and stop board
   /// outlive the backend.
@@ -37,7 +38,7 @@ class CpuBackend final : public Backend {
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
-  void scrub_scratch() override;
+  void forget() override;
   std::vector<std::uint64_t> units_run() const override { return launcher_.units_run(); }
 
  private:
@@ -67,6 +68,7 @@ class CpuBackend final : public Backend {
   std::size_t used_partials_ = 0;             // written since the last scrub
   std::vector<std::uint32_t> first_partial_;  // [max_rows + 1], of the running wave
   std::vector<std::uint32_t> first_tile_;     // [n_experts + 1], of the running expert matmul
+  ExpertGroups groups_;                       // likewise
 };
 
 }  // namespace leasehold

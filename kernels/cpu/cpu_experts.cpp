@@ -24,15 +24,16 @@ LaunchStatus CpuBackend::expert_choice(const LaunchContext& context, const Exper
 /// Tiles are those of one matmul per expert over its own items; an expert without items has none.
 LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) {
   expect_within(limits_, context, args);
-  const std::uint32_t n_experts = args.n_experts();
+  const std::uint32_t n_experts = args.n_experts;
   const std::uint32_t n_out = args.n_out();
+  const ExpertItems batch = groups_.sort({args.chosen, args.n_items});
   const auto tiles_of = [&](std::uint32_t expert) {
     return MatmulTiles::plan(n_out, args.weight.n_in,
-                             args.batch.first[expert + 1] - args.batch.first[expert]);
+                             batch.first[expert + 1] - batch.first[expert]);
   };
   first_tile_[0] = 0;
   for (std::uint32_t e = 0; e < n_experts; ++e) {
-    const bool is_used = args.batch.first[e + 1] > args.batch.first[e];
+    const bool is_used = batch.first[e + 1] > batch.first[e];
     first_tile_[e + 1] = first_tile_[e] + (is_used ? tiles_of(e).count() : 0);
   }
   const auto run_tile = [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t tile) {
@@ -40,7 +41,7 @@ LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const Exper
     const auto expert = static_cast<std::uint32_t>(
         std::upper_bound(first_tile_.begin(), last, tile) - first_tile_.begin() - 1);
     const MatmulTiles tiles = tiles_of(expert);
-    const std::uint32_t* items = args.batch.items.data() + args.batch.first[expert];
+    const std::uint32_t* items = batch.items.data() + batch.first[expert];
     const Span32 outputs = tiles.outputs(tile - first_tile_[expert]);
     for (std::uint32_t o = outputs.begin; o < outputs.end; ++o) {
       const float* weights =

@@ -17,13 +17,14 @@
 #include <limits>
 
 #include "kernels/numerics/exp.hpp"
+#include "kernels/numerics/host_device.hpp"
 
 namespace leasehold {
 
 inline constexpr std::uint32_t kPartitionPositions = 256;
 
 /// Partitions that a context of `n` positions touches.
-constexpr std::uint32_t partition_count(std::uint32_t n) {
+LEASEHOLD_HD constexpr std::uint32_t partition_count(std::uint32_t n) {
   return n / kPartitionPositions + (n % kPartitionPositions != 0 ? 1 : 0);
 }
 

@@ -7,9 +7,10 @@
 /// infinite above 88.73; NaN stays NaN. The SIMD paths do these very operations, eight at a time.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
+
+#include "kernels/numerics/host_device.hpp"
 
 namespace leasehold {
 namespace exp_order {
@@ -26,34 +27,40 @@ inline constexpr float kTaylor[] = {1.0F / 5040, 1.0F / 720, 1.0F / 120, 1.0F / 
                                     1.0F / 6,    1.0F / 2,   1.0F,       1.0F};
 
 /// 2^k; garbage for a k out of range, which only a NaN brings.
-inline float power_of_two(std::int32_t k) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(k + 127) << 23);
+LEASEHOLD_HD inline float power_of_two(std::int32_t k) {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(k + 127) << 23);
 }
 
 }  // namespace exp_order
 
-inline float exp_f32(float x) {
+LEASEHOLD_HD inline float exp_f32(float x) {
   namespace e = exp_order;
   const float above = x > e::kHighest ? e::kHighest : x;  // a NaN passes both
   const float in_range = above < e::kLowest ? e::kLowest : above;
   const float shifted = std::fma(in_range, e::kLog2E, e::kRound);
   const float n = shifted - e::kRound;
   const float r = std::fma(n, -e::kLn2Low, std::fma(n, -e::kLn2High, in_range));
-  float p = e::kTaylor[0];
-  for (int k = 1; k < 8; ++k) p = std::fma(p, r, e::kTaylor[k]);
+  // Written out: device code can use a constant of the host's, but not a table of them.
+  float p = std::fma(1.0F / 5040, r, 1.0F / 720);
+  p = std::fma(p, r, 1.0F / 120);
+  p = std::fma(p, r, 1.0F / 24);
+  p = std::fma(p, r, 1.0F / 6);
+  p = std::fma(p, r, 1.0F / 2);
+  p = std::fma(p, r, 1.0F);
+  p = std::fma(p, r, 1.0F);
   const std::int32_t whole =
-      std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(e::kRound);
+      __builtin_bit_cast(std::int32_t, shifted) - __builtin_bit_cast(std::int32_t, e::kRound);
   // In two steps, so that 2^128 and subnormal results need no case of their own.
   const std::int32_t half = whole >> 1;
   return p * e::power_of_two(half) * e::power_of_two(whole - half);
 }
 
-inline float sigmoid(float x) {
+LEASEHOLD_HD inline float sigmoid(float x) {
   return 1.0F / (1.0F + exp_f32(-x));
 }
 
 /// x · sigmoid(x) (Elfwing et al. 2017).
-inline float silu(float x) {
+LEASEHOLD_HD inline float silu(float x) {
   return x / (1.0F + exp_f32(-x));
 }
 

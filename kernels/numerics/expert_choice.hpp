@@ -12,13 +12,14 @@
 #include <cstdint>
 
 #include "kernels/numerics/exp.hpp"
+#include "kernels/numerics/host_device.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
 #include "kernels/op_args.hpp"
 
 namespace leasehold {
 
 /// `a` stands before `b` in a row's choice.
-inline bool is_chosen_before(const float* scores, std::uint32_t a, std::uint32_t b) {
+LEASEHOLD_HD inline bool is_chosen_before(const float* scores, std::uint32_t a, std::uint32_t b) {
   const bool a_is_number = scores[a] == scores[a];
   const bool b_is_number = scores[b] == scores[b];
   if (!a_is_number || !b_is_number) return a_is_number == b_is_number ? a < b : a_is_number;

@@ -4,22 +4,24 @@
 /// A NaN keeps its sign and the top of its payload and becomes quiet. C++20-clean.
 #pragma once
 
-#include <bit>
 #include <cstdint>
+
+#include "kernels/numerics/host_device.hpp"
 
 namespace leasehold {
 
 using Half = std::uint16_t;
 
-constexpr float f32_from_f16(Half half) {
+LEASEHOLD_HD constexpr float f32_from_f16(Half half) {
   const std::uint32_t sign = std::uint32_t{half & 0x8000u} << 16;
   const std::uint32_t exponent = half >> 10 & 0x1F;
   const std::uint32_t mantissa = half & 0x3FF;
   if (exponent == 0x1F) {
     const std::uint32_t quiet = mantissa != 0 ? 0x40'0000u : 0;
-    return std::bit_cast<float>(sign | 0x7F80'0000u | quiet | mantissa << 13);
+    return __builtin_bit_cast(float, sign | 0x7F80'0000u | quiet | mantissa << 13);
   }
-  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
+  if (exponent != 0)
+    return __builtin_bit_cast(float, sign | (exponent + 112) << 23 | mantissa << 13);
   // Zero or subnormal: mantissa · 2⁻²⁴, a product that is exact.
   const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
   return sign != 0 ? -magnitude : magnitude;
@@ -28,7 +30,8 @@ constexpr float f32_from_f16(Half half) {
 namespace f16_detail {
 
 /// value / 2^shift to the nearest integer, ties to even. 0 < shift < 32.
-constexpr std::uint32_t shift_to_nearest_even(std::uint32_t value, std::uint32_t shift) {
+LEASEHOLD_HD constexpr std::uint32_t shift_to_nearest_even(std::uint32_t value,
+                                                           std::uint32_t shift) {
   const std::uint32_t kept = value >> shift;
   const std::uint32_t dropped = value & ((1u << shift) - 1);
   const std::uint32_t half = 1u << (shift - 1);
@@ -37,8 +40,8 @@ constexpr std::uint32_t shift_to_nearest_even(std::uint32_t value, std::uint32_t
 
 }  // namespace f16_detail
 
-constexpr Half f16_from_f32(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
+LEASEHOLD_HD constexpr Half f16_from_f32(float value) {
+  const auto bits = __builtin_bit_cast(std::uint32_t, value);
   const std::uint32_t sign = bits >> 16 & 0x8000;
   const std::uint32_t magnitude = bits & 0x7FFF'FFFF;
   if (magnitude > 0x7F80'0000)  // NaN

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/numerics/host_device.hpp"
 #include "kernels/op_args.hpp"
 
 namespace leasehold {
@@ -59,7 +60,7 @@ struct RotatedPair {
   float first;
   float second;
 };
-inline RotatedPair rotate_pair(float first, float second, float cos, float sin) {
+LEASEHOLD_HD inline RotatedPair rotate_pair(float first, float second, float cos, float sin) {
   return {std::fma(first, cos, -(second * sin)), std::fma(first, sin, second * cos)};
 }
 
@@ -68,7 +69,8 @@ struct PairPlace {
   std::uint32_t first;
   std::uint32_t apart;
 };
-constexpr PairPlace pair_place(RopeStyle style, std::uint32_t i, std::uint32_t rope_dim) {
+LEASEHOLD_HD constexpr PairPlace pair_place(RopeStyle style, std::uint32_t i,
+                                            std::uint32_t rope_dim) {
   return style == RopeStyle::Interleaved ? PairPlace{2 * i, 1} : PairPlace{i, rope_dim / 2};
 }
 

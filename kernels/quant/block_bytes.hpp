@@ -1,35 +1,35 @@
 /// Reading blocks byte by byte, shared by the scalar dequantisers and the SIMD ones. C++20-clean.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "kernels/numerics/f16.hpp"
+#include "kernels/numerics/host_device.hpp"
 
 namespace leasehold {
 
 inline constexpr std::size_t kHalfBytes = sizeof(Half);
 
-inline float read_half(const std::byte* at) {
+LEASEHOLD_HD inline float read_half(const std::byte* at) {
   Half half;
   std::memcpy(&half, at, sizeof half);
   return f32_from_f16(half);
 }
 
 /// bfloat16: the upper 16 bits of the float it stands for.
-inline float read_bfloat(const std::byte* at) {
+LEASEHOLD_HD inline float read_bfloat(const std::byte* at) {
   std::uint16_t upper;
   std::memcpy(&upper, at, sizeof upper);
-  return std::bit_cast<float>(std::uint32_t{upper} << 16);
+  return __builtin_bit_cast(float, std::uint32_t{upper} << 16);
 }
 
-inline int read_byte(const std::byte* at) {
-  return std::to_integer<int>(*at);
+LEASEHOLD_HD inline int read_byte(const std::byte* at) {
+  return static_cast<int>(*at);
 }
 
-inline int read_int8(const std::byte* at) {
+LEASEHOLD_HD inline int read_int8(const std::byte* at) {
   return static_cast<std::int8_t>(*at);
 }
 

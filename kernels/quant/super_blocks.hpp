@@ -44,7 +44,7 @@ struct Q6KFields {
 
 /// Scale s of a Q3_K block, 32 taken off: four bits in the lower or upper half of bytes 0 … 7, two
 /// in bytes 8 … 11.
-inline int q3_scale(const std::byte* scales, std::size_t s) {
+LEASEHOLD_HD inline int q3_scale(const std::byte* scales, std::size_t s) {
   const int low = s < 8 ? read_byte(scales + s) & 15 : read_byte(scales + s - 8) >> 4;
   const int high = read_byte(scales + 8 + s % 4) >> (2 * (s / 4)) & 3;
   return (low | high << 4) - 32;
@@ -57,7 +57,7 @@ struct ScaleAndMin {
 
 /// Of sub-block s of a Q4_K or Q5_K block: the first four lie in the low six bits of bytes 0 … 7;
 /// the others have four bits in bytes 8 … 11 and two in the top of the first eight.
-inline ScaleAndMin q4_scale_and_min(const std::byte* scales, std::size_t s) {
+LEASEHOLD_HD inline ScaleAndMin q4_scale_and_min(const std::byte* scales, std::size_t s) {
   if (s < 4) return {read_byte(scales + s) & 63, read_byte(scales + s + 4) & 63};
   const int both = read_byte(scales + s + 4);
   return {(both & 15) | read_byte(scales + s - 4) >> 6 << 4,

@@ -40,8 +40,8 @@ ReferenceBackend::ReferenceBackend(const BackendLimits& limits, const ThreadGate
     : limits_(limits),
       gate_(gate),
       row_(std::max(limits.max_width, limits.head_dim)),
-      partials_(std::size_t{partition_count(limits.max_context)} *
-                partial_floats(limits.head_dim)) {}
+      partials_(std::size_t{partition_count(limits.max_context)} * partial_floats(limits.head_dim)),
+      groups_(limits.n_experts, 0) {}
 
 LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
   expect_within(limits_, context);
@@ -210,7 +210,7 @@ LaunchStatus ReferenceBackend::copy_in(const LaunchContext& context, const CopyI
   return each_unit(context, label(context, args.site, touches_of(args)), units, copy);
 }
 
-void ReferenceBackend::scrub_scratch() {
+void ReferenceBackend::forget() {
   std::ranges::fill(row_, 0.0F);
   std::ranges::fill(partials_, 0.0F);
 }

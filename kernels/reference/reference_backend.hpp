@@ -4,11 +4,12 @@
 #pragma once
 
 #include "ipc/thread_gate.hpp"
-#include "kernels/backend.hpp"
+#include "kernels/expert_groups.hpp"
+#include "kernels/host_backend.hpp"
 
 namespace leasehold {
 
-class ReferenceBackend final : public Backend {
+class ReferenceBackend final : public HostBackend {
  public:
   /// The gate's line, table and stop board outlive the backend.
   ReferenceBackend(const BackendLimits& limits, const ThreadGate& gate);
@@ -25,7 +26,7 @@ class ReferenceBackend final : public Backend {
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
-  void scrub_scratch() override;
+  void forget() override;
   std::vector<std::uint64_t> units_run() const override { return {gate_.units_run()}; }
 
  private:
@@ -46,6 +47,7 @@ class ReferenceBackend final : public Backend {
   ThreadGate gate_;
   std::vector<float> row_;       // [max_width]: one dequantised row, key or value
   std::vector<float> partials_;  // [max partitions, partial_floats(head_dim)] of one row and head
+  ExpertGroups groups_;
 };
 
 }  // namespace leasehold

@@ -17,10 +17,11 @@ LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
                                              const ExpertMatmulArgs& args) {
   expect_within(limits_, context, args);
   const std::uint32_t n_out = args.n_out();
+  const ExpertItems batch = groups_.sort({args.chosen, args.n_items});
   SequenceMask live = context.gates->all();
-  for (std::uint32_t expert = 0; expert < args.n_experts() && live != 0; ++expert) {
-    const auto items = args.batch.items.subspan(
-        args.batch.first[expert], args.batch.first[expert + 1] - args.batch.first[expert]);
+  for (std::uint32_t expert = 0; expert < args.n_experts && live != 0; ++expert) {
+    const auto items =
+        batch.items.subspan(batch.first[expert], batch.first[expert + 1] - batch.first[expert]);
     const auto weight_row = [&](const LaunchPermit& permit, std::size_t o) {
       const auto index = static_cast<std::uint32_t>(expert * n_out + o);
       dequantize_row(args.weight.type, matrix_row(permit, args.weight, index), row_.data(),

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/clock.hpp"
 #include "common/expects.hpp"
 #include "common/random.hpp"
 #include "ipc/region/memory_object.hpp"
@@ -21,8 +22,10 @@ namespace leasehold {
 namespace {
 
 constexpr LeaseId kEngineLease{.slot = 0, .generation = 1};
+/// All blocks are kept under this one; whether a sequence may be worked for is said by its own.
 constexpr LeaseId kTenantLease{.slot = 1, .generation = 1};
-constexpr std::uint32_t kSlots = 8;
+constexpr std::uint32_t kFirstSequenceSlot = 1;
+constexpr std::uint32_t kSlots = kFirstSequenceSlot + kMaxStepSequences;
 constexpr ExtentId kExtent{1};
 
 std::uint32_t blocks_each(const LocalOptions& options) {
@@ -30,7 +33,8 @@ std::uint32_t blocks_each(const LocalOptions& options) {
 }
 
 BackendLimits limits_of(const LocalOptions& options, const ModelConfig& model) {
-  BackendLimits limits = backend_limits(model, options.max_rows);
+  BackendLimits limits = Transformer::backend_limits(
+      model, {.max_rows = options.max_rows, .max_logit_rows = options.max_rows});
   limits.max_context = blocks_each(options) * KvLayout::kBlockTokens;
   return limits;
 }
@@ -62,20 +66,32 @@ struct LocalModel::Parts {
   std::optional<LeaseMemory> memory = std::nullopt;
   std::vector<std::vector<Leased<std::byte>>> tables = {};  // [sequences][blocks_each]
   std::vector<std::uint32_t> positions = {};                // [sequences], of the next row
+  std::vector<LeaseId> leases = {};                         // [sequences]
   std::uint64_t step = 0;
+  SequenceMask live = 0;
 
   Result<void> make_backend();
   Result<void> load_weights(const GgufFile& file);
+  Result<LeasedMapping> place_weights_here(const GgufFile& file);
+  Result<LeasedMapping> place_weights_there(const GgufFile& file);
+  Result<void> fill(const GgufFile& file, const LeasedMapping& region);
+  Result<LeasedMapping> allocate_blocks(std::size_t size_bytes) const;
+  RefusalListener& listener() { return options.listener != nullptr ? *options.listener : nobody; }
   Result<void> make_room();
   Result<void> check_room(std::span<const LocalRow> rows) const;
 };
 
 Result<void> LocalModel::Parts::make_backend() {
   const BackendLimits limits = limits_of(options, config);
-  auto gates =
-      make_gates({.worker = WorkerId{0}, .table = &reader, .line = &writer, .stops = &stops}, 0,
-                 options.reference ? 1 : options.threads);
-  if (options.reference) {
+  auto gates = make_gates({.worker = WorkerId{0},
+                           .table = &reader,
+                           .line = &writer,
+                           .stops = &stops,
+                           .probe = options.probe},
+                          0, options.reference || options.place != nullptr ? 1 : options.threads);
+  if (options.place != nullptr) {
+    backend = TRY(options.place->make_backend(limits, gates.front()));
+  } else if (options.reference) {
     backend = std::make_unique<ReferenceBackend>(limits, gates.front());
   } else {
     backend = TRY(CpuBackend::create(limits, std::move(gates), options.simd));
@@ -87,22 +103,40 @@ Result<void> LocalModel::Parts::make_backend() {
   return {};
 }
 
-Result<void> LocalModel::Parts::load_weights(const GgufFile& file) {
-  plan = cut_weights(TRY(plan_weights(file, config)), WeightsScope::Model);
-  const WeightsLayout& layout = plan.parts.front().layout;
-  const MemoryObject object = TRY(MemoryObject::create(
-      {.name = "local-weights", .size_bytes = layout.size_bytes, .final_seals = false}));
+Result<void> LocalModel::Parts::fill(const GgufFile& file, const LeasedMapping& region) {
   GateSet gates(~std::uint64_t{0}, stops, nobody);
   gates.add_engine_lease(TRY(reader.dependency(kEngineLease)));
   gates.add_sequence({});
+  return fill_weights(file, plan.parts.front().layout, region, gates, *backend, {});
+}
+
+/// In a memory object that is read-only once it is filled.
+Result<LeasedMapping> LocalModel::Parts::place_weights_here(const GgufFile& file) {
+  const std::size_t size_bytes = plan.parts.front().layout.size_bytes;
+  const MemoryObject object = TRY(MemoryObject::create(
+      {.name = "local-weights", .size_bytes = size_bytes, .final_seals = false}));
   {
     const LeasedMapping region =
-        TRY(LeasedMapping::map(object.fd(), layout.size_bytes, MapAccess::ReadWrite));
-    TRY(fill_weights(file, layout, region, gates, *backend, {}));
+        TRY(LeasedMapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
+    TRY(fill(file, region));
   }
   const UniqueFd read_only = TRY(object.open_read_only());
+  return LeasedMapping::map(read_only, size_bytes, MapAccess::ReadOnly);
+}
+
+Result<LeasedMapping> LocalModel::Parts::place_weights_there(const GgufFile& file) {
+  const WeightsLayout& layout = plan.parts.front().layout;
+  std::optional<LeasedMapping> made = TRY(options.place->make_weights(layout));
+  if (made) return *std::move(made);
+  LeasedMapping region = TRY(options.place->allocate(layout.size_bytes));
+  TRY(fill(file, region));
+  return region;
+}
+
+Result<void> LocalModel::Parts::load_weights(const GgufFile& file) {
+  plan = cut_weights(TRY(plan_weights(file, config)), WeightsScope::Model);
   LeasedMapping mapping =
-      TRY(LeasedMapping::map(read_only, layout.size_bytes, MapAccess::ReadOnly));
+      TRY(options.place != nullptr ? place_weights_there(file) : place_weights_here(file));
   const LeaseDependency lease = TRY(reader.dependency(kEngineLease));
   std::vector<Weights::Holding> holdings;
   holdings.push_back({.mapping = std::move(mapping), .lease = lease});
@@ -110,21 +144,28 @@ Result<void> LocalModel::Parts::load_weights(const GgufFile& file) {
   return {};
 }
 
-Result<void> LocalModel::Parts::make_room() {
-  memory.emplace(transformer->kv_layout().block_size_bytes());
-  const std::uint32_t each = blocks_each(options);
-  const std::uint32_t n_blocks = options.sequences * each;
-  const std::size_t size_bytes = n_blocks * memory->block_size_bytes();
+Result<LeasedMapping> LocalModel::Parts::allocate_blocks(std::size_t size_bytes) const {
+  if (options.place != nullptr) return options.place->allocate(size_bytes);
   const MemoryObject object =
       TRY(MemoryObject::create({.name = "local-kv", .size_bytes = size_bytes}));
   LeasedMapping mapping = TRY(LeasedMapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
   TRY(mapping.prefault());
+  return mapping;
+}
+
+Result<void> LocalModel::Parts::make_room() {
+  memory.emplace(transformer->kv_layout().block_size_bytes());
+  const std::uint32_t each = blocks_each(options);
+  const std::uint32_t n_blocks = options.sequences * each;
+  LeasedMapping mapping = TRY(allocate_blocks(n_blocks * memory->block_size_bytes()));
   memory->add(kTenantLease, kExtent, std::move(mapping));
   const std::vector<std::uint32_t> order = block_order(n_blocks, options.scatter_seed);
   for (std::uint32_t s = 0; s < options.sequences; ++s) {
     tables.emplace_back();
     for (std::uint32_t i = 0; i < each; ++i)
       tables.back().push_back(TRY(memory->address(kTenantLease, {kExtent, order[s * each + i]})));
+    leases.push_back({.slot = kFirstSequenceSlot + s, .generation = 1});
+    table.grant(leases.back(), {});
   }
   positions.assign(options.sequences, 0);
   return {};
@@ -139,7 +180,6 @@ Result<std::unique_ptr<LocalModel>> LocalModel::load(LocalOptions options) {
   if (options.alter) options.alter(config);
   LeaseTable table = TRY(LeaseTable::create(kSlots));
   table.grant(kEngineLease, {});
-  table.grant(kTenantLease, {});
   UniqueFd table_fd = TRY(table.reader_fd());
   TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
   LineReader line = TRY(LineReader::create());
@@ -174,27 +214,30 @@ Result<void> LocalModel::Parts::check_room(std::span<const LocalRow> rows) const
 Result<void> LocalModel::forward(std::span<const LocalRow> rows) {
   Parts& parts = *parts_;
   TRY(parts.check_room(rows));
-  GateSet gates(++parts.step, parts.stops, parts.nobody);
+  GateSet gates(++parts.step, parts.stops, parts.listener());
   gates.add_engine_lease(TRY(parts.reader.dependency(kEngineLease)));
-  const LeaseDependency tenant = TRY(parts.reader.dependency(kTenantLease));
   std::vector<RowRef> refs;
   std::vector<TokenId> tokens;
   std::vector<BlockTableView> tables;
   std::vector<std::uint32_t> logit_rows;
   for (const LocalRow& row : rows) {
     if (refs.empty() || row.sequence != rows[refs.size() - 1].sequence) {
-      gates.add_sequence({&tenant, 1});
+      const LeaseDependency lease = TRY(parts.reader.dependency(parts.leases[row.sequence]));
+      gates.add_sequence({&lease, 1});
       tables.emplace_back(parts.tables[row.sequence]);
     }
     if (row.wants_logits) logit_rows.push_back(static_cast<std::uint32_t>(refs.size()));
     refs.push_back({gates.sequence_count() - 1, parts.positions[row.sequence]++});
     tokens.push_back(row.token);
   }
-  parts.transformer->forward(*parts.weights, {.gates = &gates,
-                                              .rows = refs,
-                                              .tokens = tokens,
-                                              .block_tables = tables,
-                                              .logit_rows = logit_rows});
+  const LaunchStatus status =
+      parts.transformer->forward(*parts.weights, {.gates = &gates,
+                                                  .rows = refs,
+                                                  .tokens = tokens,
+                                                  .block_tables = tables,
+                                                  .logit_rows = logit_rows});
+  parts.live = status.live;
+  if (const auto fault = parts.backend->fault()) return std::unexpected(*fault);
   return {};
 }
 
@@ -202,8 +245,41 @@ std::span<const float> LocalModel::logits(std::uint32_t i) const {
   return parts_->transformer->logits(i);
 }
 
-void LocalModel::restart(std::uint32_t sequence) {
-  parts_->positions[sequence] = 0;
+std::optional<TopLogits> LocalModel::top_logits(std::uint32_t i) const {
+  return parts_->transformer->top_logits(i);
+}
+
+SequenceMask LocalModel::live() const {
+  return parts_->live;
+}
+
+void LocalModel::restart(std::uint32_t sequence, std::uint32_t position) {
+  expects(position < parts_->options.positions, "there is room behind it");
+  parts_->positions[sequence] = position;
+}
+
+void LocalModel::take_back(std::uint32_t sequence) {
+  const LeaseTable::Flip flip{.lease = parts_->leases[sequence],
+                              .to = LeaseState::Revoked,
+                              .reason = RevokeReason::Operator};
+  parts_->table.take_away(WorkerId{0}, {&flip, 1}, SystemClock().now());
+}
+
+void LocalModel::lend_again(std::uint32_t sequence) {
+  LeaseId& lease = parts_->leases[sequence];
+  const LeaseTable::Flip flip{
+      .lease = lease, .to = LeaseState::Fenced, .reason = RevokeReason::Operator};
+  parts_->table.take_away(WorkerId{0}, {&flip, 1}, SystemClock().now());
+  ++lease.generation;
+  parts_->table.grant(lease, {});
+}
+
+Backend& LocalModel::backend() {
+  return *parts_->backend;
+}
+
+std::uint64_t LocalModel::weights_bytes() const {
+  return parts_->plan.size_bytes();
 }
 
 std::uint64_t LocalModel::units() const {

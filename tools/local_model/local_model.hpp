@@ -5,14 +5,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "common/result.hpp"
 #include "ipc/gate_set.hpp"
+#include "ipc/region/mapping.hpp"
+#include "kernels/backend.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/model/config.hpp"
+#include "worker/model/weights_layout.hpp"
 #include "worker/tokenizer/token_id.hpp"
 
 namespace leasehold {
@@ -24,9 +28,24 @@ class Nobody final : public RefusalListener {
   void quiet_progress() noexcept override {}
 };
 
+/// Where a local model computes and keeps what it has, when that is not the machine itself.
+class LocalPlace {
+ public:
+  virtual ~LocalPlace() = default;
+  virtual Result<std::unique_ptr<Backend>> make_backend(const BackendLimits& limits,
+                                                        const ThreadGate& gate) = 0;
+  /// Writable, with whatever stands in it.
+  virtual Result<LeasedMapping> allocate(std::size_t size_bytes) = 0;
+  /// Weights that are made up in their place. Nothing: they are allocated, and read from the file.
+  virtual Result<std::optional<LeasedMapping>> make_weights(const WeightsLayout&) {
+    return std::nullopt;
+  }
+};
+
 struct LocalOptions {
   std::string model_path;
-  bool reference = false;  ///< Else the CPU backend with `threads`.
+  LocalPlace* place = nullptr;  ///< None: this machine, with the backend named below. Outlives it.
+  bool reference = false;       ///< Else the CPU backend with `threads`.
   SimdPath simd = best_simd_path();
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
@@ -37,6 +56,8 @@ struct LocalOptions {
   std::uint64_t scatter_seed = 0;
   /// Changes the model's numbers after they were read, for tests that want a wrong model.
   std::function<void(ModelConfig&)> alter;
+  RefusalListener* listener = nullptr;  ///< None: nobody is told. Outlives the model.
+  GateProbe* probe = nullptr;
 };
 
 /// One position of a sequence: the next one it has not had.
@@ -62,8 +83,23 @@ class LocalModel {
   /// Of the i-th row of the last step that wanted logits.
   std::span<const float> logits(std::uint32_t i) const;  // [n_vocab]
 
-  /// The sequence begins anew at its first position.
-  void restart(std::uint32_t sequence);
+  /// What a device knows of that row already.
+  std::optional<TopLogits> top_logits(std::uint32_t i) const;
+  /// For whom the last step was until its end: bit i for the i-th sequence in it.
+  SequenceMask live() const;
+
+  /// The sequence begins anew, at its first position or behind `position` others, of which keys and
+  /// values are whatever stands there.
+  void restart(std::uint32_t sequence, std::uint32_t position = 0);
+
+  /// Takes the lease of a sequence away, under which no row is computed from then on; another
+  /// thread may do it during a step.
+  void take_back(std::uint32_t sequence);
+  /// Grants it a new one. Between steps.
+  void lend_again(std::uint32_t sequence);
+
+  Backend& backend();
+  std::uint64_t weights_bytes() const;
 
   /// Run by all threads since `load`.
   std::uint64_t units() const;

@@ -44,6 +44,10 @@ Engine::Engine(const EngineConfig& config, const Parts& parts)
   config_.limits = completed(config.limits, config.model, memory_.block_size_bytes());
 }
 
+BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLimits& limits) {
+  return Transformer::backend_limits(model, scratch_limits(limits));
+}
+
 // ----------------------------------------------------------------------------- weights and leases
 
 Result<void> Engine::check_weights() const {
@@ -137,9 +141,12 @@ Result<StepReport> Engine::step() {
   if (plan.parts.empty()) return StepReport{.events = scheduler_.take_events()};
 
   const LaunchStatus status = transformer_.forward(*weights_, batch.input());
+  TRY(check_device());
   sample_all(plan, batch, status.live);
+  TRY(check_device());  // rows may have been fetched
   const TimePoint decided_at = parts_.clock->now();
   const SequenceMask live = status.live & decide(plan, batch);
+  TRY(check_device());
   if (batch.gates().engine_refused()) {
     end_refused(plan, refusals);
     return fail(Errc::EngineDecodeFailed, fmt::format("step {} stopped and no sequence moved: {}",
@@ -228,28 +235,49 @@ void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMa
     const auto logits = batch.logit_index(i);
     if (!logits || (live >> i & 1) == 0) continue;
     Sequence& sequence = *plan.parts[i].sequence;
-    drawn_[i] = draw(sequence, transformer_.logits(*logits));
+    drawn_[i] = draw(sequence, *logits);
     last_logits_[sequence.request.request] = *logits;
   }
 }
 
-Result<DrawnToken> Engine::draw(Sequence& sequence, std::span<const float> logits) {
+/// Nothing moves when a device failed in a step: what it computed is of no use.
+Result<void> Engine::check_device() const {
+  if (const auto fault = parts_.backend->fault()) return std::unexpected(*fault);
+  return {};
+}
+
+Result<DrawnToken> Engine::draw(Sequence& sequence, std::uint32_t logit_row) {
   TokenRules& rules = *TRY(rules_of(sequence));
   // A text that was complete when it came here: its last token was told, its end was not.
   if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
   if (scheduler_.is_full(sequence))
     return DrawnToken{.is_text = false, .ends = CompletionReason::MaxTokensReached};
   const TokenMask* allowed = TRY(rules.allowed());
+  const SamplingParams& params = sequence.request.sampling;
+  const SampleInput input{.logits = {},
+                          .params = &params,
+                          .history = sequence.tokens,
+                          .position = sequence.emitted(),
+                          .allowed = allowed};
   DrawnToken drawn;
-  drawn.sampled = TRY(sample({.logits = logits,
-                              .params = &sequence.request.sampling,
-                              .history = sequence.tokens,
-                              .position = sequence.emitted(),
-                              .allowed = allowed},
-                             sampler_scratch_));
+  drawn.sampled = TRY(sample_row(logit_row, input));
   drawn.ends = rules.ends_before(drawn.sampled.token);
   drawn.is_text = !drawn.ends;
   return drawn;
+}
+
+/// A row of logits need not leave the device where its largest decide.
+Result<SampledToken> Engine::sample_row(std::uint32_t logit_row, SampleInput input) {
+  const std::uint32_t deciding = input.allowed == nullptr ? deciding_logits(*input.params) : 0;
+  const auto top = deciding > 0 ? transformer_.top_logits(logit_row) : std::nullopt;
+  if (top && top->all_finite && top->tokens.size() >= deciding) {
+    std::vector<RatedToken> largest;
+    for (const TokenLogit& each : top->tokens)
+      largest.push_back({static_cast<TokenId>(each.token), each.logit});
+    return sample_among(largest, input, sampler_scratch_);
+  }
+  input.logits = transformer_.logits(logit_row);
+  return sample(input, sampler_scratch_);
 }
 
 Result<TokenRules*> Engine::rules_of(Sequence& sequence) const {
@@ -270,11 +298,13 @@ std::optional<TokenId> Engine::next_token(std::uint32_t part) const {
 SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
   fault_point(FaultSite::WorkerCommitBeforeRecord);
   const auto write_records = [&](const LaunchPermit& permit) {
+    record_pieces_.clear();
     for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
       if (!permit.is_live(i)) continue;
-      commit_record(permit, batch.record(i), config_.limits.max_context, *plan.parts[i].sequence,
-                    plan.parts[i].n_rows, next_token(i));
+      commit_record(record_pieces_, batch.record(i), config_.limits.max_context,
+                    *plan.parts[i].sequence, plan.parts[i].n_rows, next_token(i));
     }
+    parts_.backend->write(permit, record_pieces_.pieces());
   };
   const SequenceMask decided = parts_.commit_gate->run(
       batch.gates(), {LaunchSite::Commit, 0, Touches::TenantMemory}, write_records);

@@ -61,6 +61,9 @@ class Engine {
   };
   Engine(const EngineConfig& config, const Parts& parts);
 
+  /// What the backend of such an engine must be ready for.
+  static BackendLimits backend_limits(const ModelConfig& model, const SchedulerLimits& limits);
+
   // ---- weights
 
   /// Once, before anything else is asked of the engine.
@@ -100,8 +103,12 @@ class Engine {
   // ---- the step
 
   /// Errors: EngineDecodeFailed and MissingWeight, both naming the part of the weights that is
-  /// down; NoModelLoaded. Events that belong to a failed step come with the next report.
+  /// down; NoModelLoaded; DeviceFault and whatever else the backend's fault is, for good. Events
+  /// that belong to a failed step come with the next report.
   Result<StepReport> step();
+
+  /// Why the device computes nothing any more; nothing while it does.
+  std::optional<Error> device_fault() const { return parts_.backend->fault(); }
 
   /// Ends every request, for when the engine cannot go on.
   void end_all(const Error& error);
@@ -122,7 +129,9 @@ class Engine {
   void publish_occupants();
   void add_parts(StepPlan& plan, StepBatch& batch);
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
-  Result<DrawnToken> draw(Sequence& sequence, std::span<const float> logits);
+  Result<void> check_device() const;
+  Result<DrawnToken> draw(Sequence& sequence, std::uint32_t logit_row);
+  Result<SampledToken> sample_row(std::uint32_t logit_row, SampleInput input);
   Result<TokenRules*> rules_of(Sequence& sequence) const;
   std::optional<TokenId> next_token(std::uint32_t part) const;
   SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
@@ -144,6 +153,7 @@ class Engine {
   std::uint64_t step_ = 0;
   std::vector<std::optional<Result<DrawnToken>>> drawn_;  // per part of the running step
   SamplerScratch sampler_scratch_;
+  RecordPieces record_pieces_;
   std::map<RequestId, std::uint32_t> last_logits_;
 };
 

@@ -43,20 +43,25 @@ std::vector<EngineLoop::Command> EngineLoop::take_commands(bool may_wait) {
   return std::exchange(commands_, {});
 }
 
-void EngineLoop::run() {
+Result<void> EngineLoop::run() {
   bool busy = false;
   while (true) {
     for (Command& command : take_commands(!busy)) command(*engine_);
     {
       const std::scoped_lock lock(mutex_);
-      if (stopping_) return;
+      if (stopping_) return {};
     }
     busy = step_once();
+    if (const auto fault = engine_->device_fault()) {
+      end_all(*fault);
+      return std::unexpected(*fault);
+    }
   }
 }
 
 bool EngineLoop::step_once() {
   Result<StepReport> report = engine_->step();
+  if (!report && engine_->device_fault()) return false;
   if (!report) return recover();
   tries_ = 0;
   const bool ran = report->ran;
@@ -74,9 +79,13 @@ bool EngineLoop::recover() {
   // Not at once: what stands in the way may need this thread to hear a command first.
   if (passes_by_itself(bound.error().code) && ++tries_ < kMostTries) return false;
   tries_ = 0;
-  engine_->end_all(bound.error());
-  hooks_.on_report({.events = engine_->take_events()});
+  end_all(bound.error());
   return false;
+}
+
+void EngineLoop::end_all(const Error& error) {
+  engine_->end_all(error);
+  hooks_.on_report({.events = engine_->take_events()});
 }
 
 }  // namespace leasehold

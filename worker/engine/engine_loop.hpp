@@ -31,14 +31,16 @@ class EngineLoop {
   /// Runs `command` between two steps.
   void post(Command command);
 
-  /// Returns after `stop`, once the step in progress is over.
-  void run();
+  /// Returns after `stop`, once the step in progress is over. Errors: the device's fault, with
+  /// which every request has ended; nothing runs in this process any more.
+  Result<void> run();
   void stop();
 
  private:
   std::vector<Command> take_commands(bool may_wait);
   bool step_once();
   bool recover();
+  void end_all(const Error& error);
 
   Engine* engine_;
   Hooks hooks_;

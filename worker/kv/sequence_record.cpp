@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <cstring>
 #include <optional>
 
@@ -17,11 +17,9 @@ std::uint32_t blocks_of(std::uint64_t bytes, std::uint64_t block_size_bytes) {
   return static_cast<std::uint32_t>((bytes + block_size_bytes - 1) / block_size_bytes);
 }
 
-/// The address of `offset` within a record that spans blocks.
-std::byte* at(const LaunchPermit& permit, const RecordMemory& memory, std::uint64_t offset) {
-  const std::uint64_t block = offset / memory.block_size_bytes;
-  expects(block < memory.blocks.size(), "a record lies within its blocks");
-  return permit.open(memory.blocks[block]) + offset % memory.block_size_bytes;
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
 }
 
 std::uint64_t packed(BlockId block) {
@@ -53,19 +51,37 @@ std::uint32_t list_block_count(const SamplingParams& sampling, std::uint64_t blo
   return bytes == 0 ? 0 : blocks_of(bytes, block_size_bytes);
 }
 
-namespace {
+void RecordPieces::clear() {
+  pieces_.clear();
+  bytes_.clear();
+}
 
-/// Bytes that may lie in several blocks.
-void write_bytes(const LaunchPermit& permit, const RecordMemory& memory, std::uint64_t offset,
-                 std::span<const std::byte> bytes) {
+void RecordPieces::add(const RecordMemory& memory, std::uint64_t offset,
+                       std::span<const std::byte> bytes, bool is_last) {
   while (!bytes.empty()) {
-    const std::uint64_t in_block = memory.block_size_bytes - offset % memory.block_size_bytes;
-    const std::size_t n = std::min<std::size_t>(bytes.size(), in_block);
-    std::memcpy(at(permit, memory, offset), bytes.data(), n);
+    const std::uint64_t block = offset / memory.block_size_bytes;
+    const std::uint64_t in_block = offset % memory.block_size_bytes;
+    expects(block < memory.blocks.size(), "a record lies within its blocks");
+    const auto n = std::min<std::size_t>(bytes.size(), memory.block_size_bytes - in_block);
+    pieces_.push_back({.to = memory.blocks[block] + static_cast<std::ptrdiff_t>(in_block),
+                       .bytes = bytes.first(n),
+                       .is_last = is_last});
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n));
     bytes = bytes.subspan(n);
     offset += n;
   }
 }
+
+std::span<const LeasedPiece> RecordPieces::pieces() {
+  const std::byte* at = bytes_.data();
+  for (LeasedPiece& piece : pieces_) {
+    piece.bytes = {at, piece.bytes.size()};
+    at += piece.bytes.size();
+  }
+  return pieces_;
+}
+
+namespace {
 
 void set_sampling(RecordHead& head, const SamplingParams& sampling) {
   head.seed = sampling.seed;
@@ -82,7 +98,7 @@ void set_sampling(RecordHead& head, const SamplingParams& sampling) {
   head.top_logprobs = sampling.top_logprobs.value_or(kNoLogprobs);
 }
 
-void open_record(const LaunchPermit& permit, const RecordMemory& memory, const Sequence& sequence,
+void open_record(RecordPieces& pieces, const RecordMemory& memory, const Sequence& sequence,
                  std::uint32_t max_context) {
   const std::vector<std::byte> lists = pack_sampling_lists(sequence.request.sampling);
   RecordHead head{};
@@ -96,43 +112,42 @@ void open_record(const LaunchPermit& permit, const RecordMemory& memory, const S
   head.lists_bytes = static_cast<std::uint32_t>(lists.size());
   head.lists_checksum = Checksum::of(lists.data(), lists.size());
   head.checksum = head_checksum(head);
-  write_bytes(permit, memory, record_size_bytes(max_context), lists);
-  // Slots first: an old record's slots must not speak for a new head.
-  std::memset(at(permit, memory, kSlotsOffset), 0, kTokensOffset - kSlotsOffset);
-  std::memcpy(at(permit, memory, 0), &head, sizeof(head));
+  pieces.add(memory, record_size_bytes(max_context), lists);
+  // An old record's slots must not speak for a new head. The other one is this commit's, and pieces
+  // do not overlap; its old number does not fit what is stored before the new one.
+  constexpr std::array<std::byte, kCacheLineBytes> kNoSlot{};
+  pieces.add(memory, kSlotsOffset, kNoSlot);
+  pieces.add(memory, 0, bytes_of(head));
 }
 
 /// Appends what the arrays do not have yet.
-void append(const LaunchPermit& permit, const RecordMemory& memory, std::uint32_t max_context,
+void append(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
             Sequence& sequence) {
-  for (; sequence.recorded_tokens < sequence.tokens.size(); ++sequence.recorded_tokens) {
-    const std::uint32_t i = sequence.recorded_tokens;
-    std::memcpy(at(permit, memory, kTokensOffset + i * sizeof(TokenId)), &sequence.tokens[i],
-                sizeof(TokenId));
-    sequence.tokens_checksum.add(&sequence.tokens[i], sizeof(TokenId));
-  }
-  const std::span<const BlockId> blocks = sequence.blocks.blocks();
-  for (; sequence.recorded_blocks < blocks.size(); ++sequence.recorded_blocks) {
-    const std::uint64_t block = packed(blocks[sequence.recorded_blocks]);
-    std::memcpy(at(permit, memory,
-                   record_blocks_offset(max_context) + sequence.recorded_blocks * sizeof(block)),
-                &block, sizeof(block));
-    sequence.blocks_checksum.add(&block, sizeof(block));
-  }
+  const auto tokens = std::span<const TokenId>(sequence.tokens).subspan(sequence.recorded_tokens);
+  pieces.add(memory, kTokensOffset + sequence.recorded_tokens * sizeof(TokenId),
+             std::as_bytes(tokens));
+  sequence.tokens_checksum.add(tokens.data(), tokens.size_bytes());
+  sequence.recorded_tokens = static_cast<std::uint32_t>(sequence.tokens.size());
+  std::vector<std::uint64_t> blocks;
+  for (const BlockId block : sequence.blocks.blocks().subspan(sequence.recorded_blocks))
+    blocks.push_back(packed(block));
+  pieces.add(memory,
+             record_blocks_offset(max_context) + sequence.recorded_blocks * sizeof(std::uint64_t),
+             std::as_bytes(std::span(blocks)));
+  sequence.blocks_checksum.add(blocks.data(), blocks.size() * sizeof(std::uint64_t));
+  sequence.recorded_blocks = static_cast<std::uint32_t>(sequence.blocks.blocks().size());
 }
 
 }  // namespace
 
-void commit_record(const LaunchPermit& permit, const RecordMemory& memory,
-                   std::uint32_t max_context, Sequence& sequence, std::uint32_t n_rows,
-                   std::optional<TokenId> next) {
-  if (sequence.record_number == 0) open_record(permit, memory, sequence, max_context);
-  append(permit, memory, max_context, sequence);
+void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
+                   Sequence& sequence, std::uint32_t n_rows, std::optional<TokenId> next) {
+  if (sequence.record_number == 0) open_record(pieces, memory, sequence, max_context);
+  append(pieces, memory, max_context, sequence);
   const auto known = static_cast<std::uint32_t>(sequence.tokens.size());
   Checksum tokens_checksum = sequence.tokens_checksum;
   if (next && known < max_context) {
-    std::memcpy(at(permit, memory, kTokensOffset + known * sizeof(TokenId)), &*next,
-                sizeof(TokenId));
+    pieces.add(memory, kTokensOffset + known * sizeof(TokenId), bytes_of(*next));
     tokens_checksum.add(&*next, sizeof(TokenId));
   }
   RecordSlot slot{.checksum = 0,
@@ -144,11 +159,10 @@ void commit_record(const LaunchPermit& permit, const RecordMemory& memory,
                   .unused = 0,
                   .number = ++sequence.record_number};
   slot.checksum = slot_checksum(slot);
-  std::byte* to = at(permit, memory, kSlotsOffset + slot.number % 2 * kCacheLineBytes);
-  std::memcpy(to, &slot, offsetof(RecordSlot, number));
-  // release: whoever sees the number sees the counts and the arrays behind them (read_record).
-  std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to + offsetof(RecordSlot, number)))
-      .store(slot.number, std::memory_order_release);
+  constexpr std::size_t kNumber = offsetof(RecordSlot, number);
+  const std::uint64_t at = kSlotsOffset + slot.number % 2 * kCacheLineBytes;
+  pieces.add(memory, at, bytes_of(slot).first(kNumber));
+  pieces.add(memory, at + kNumber, bytes_of(slot.number), true);
 }
 
 namespace {

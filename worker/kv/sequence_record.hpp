@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "ipc/thread_gate.hpp"
+#include "kernels/op_args.hpp"
 #include "worker/kv/sampling_lists.hpp"
 #include "worker/schedule/sequence.hpp"
 
@@ -57,11 +57,26 @@ struct SequenceRecord {
   std::vector<BlockId> blocks;  ///< Of the KV cache, in order of position.
 };
 
-/// Brings the record of `sequence` to the state it has once `n_rows` more positions and, when there
-/// is one, `next` are committed. The first call writes the head. With the permit of a Commit unit.
-void commit_record(const LaunchPermit& permit, const RecordMemory& memory,
-                   std::uint32_t max_context, Sequence& sequence, std::uint32_t n_rows,
-                   std::optional<TokenId> next);
+/// What a commit writes into the records of its sequences, gathered for one write of the backend.
+/// Keeps its memory from step to step. Threads: one.
+class RecordPieces {
+ public:
+  void clear();
+  /// Copies `bytes`; they may lie in several blocks.
+  void add(const RecordMemory& memory, std::uint64_t offset, std::span<const std::byte> bytes,
+           bool is_last = false);
+  /// Until the next `add` or `clear`.
+  std::span<const LeasedPiece> pieces();
+
+ private:
+  std::vector<LeasedPiece> pieces_;  // sizes are right, places only after `pieces`
+  std::vector<std::byte> bytes_;     // of all pieces, one after the other
+};
+
+/// Adds what brings the record of `sequence` to the state it has once `n_rows` more positions and,
+/// when there is one, `next` are committed. The first call writes the head.
+void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
+                   Sequence& sequence, std::uint32_t n_rows, std::optional<TokenId> next);
 
 /// Reads a record that lies in one piece. That tokens are of the vocabulary and blocks of the lease
 /// is for the caller to check. Errors: FileCorrupt, naming what is wrong.

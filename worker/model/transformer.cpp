@@ -24,45 +24,59 @@ RopeAngles angles_of(const RopeConfig& config) {
   return angles;
 }
 
+constexpr std::size_t kScratchAlignment = 256;
+
 }  // namespace
 
-BackendLimits backend_limits(const ModelConfig& config, std::uint32_t max_rows) {
+template <class Take>
+void Transformer::Scratch::each(const ModelConfig& config, Take&& take) {
+  const std::size_t kv_width = std::size_t{config.n_kv_heads} * config.head_dim;
+  take(x, std::size_t{config.n_embd});
+  take(normed, std::size_t{config.n_embd});
+  take(q, std::size_t{config.n_heads} * config.head_dim);
+  take(k, kv_width);
+  take(v, kv_width);
+  take(attention, std::size_t{config.n_heads} * config.head_dim);
+  take(gate, std::size_t{config.n_ff});
+  take(up, std::size_t{config.n_ff});
+  take(logits, std::size_t{config.n_vocab});
+  const ExpertConfig& experts = config.experts;
+  if (experts.n_experts == 0) return;
+  const std::size_t used = experts.n_used;
+  take(scores, std::size_t{experts.n_experts});
+  take(chosen, used);
+  take(expert_weights, used);
+  take(expert_gate, used * experts.n_ff);
+  take(expert_up, used * experts.n_ff);
+  take(expert_out, used * config.n_embd);
+  take(shared_gate, std::size_t{1});
+}
+
+BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limits& limits) {
+  Scratch scratch;
+  std::size_t scratch_bytes = 0;
+  scratch.each(config, [&](auto*& pointer, std::size_t width) {
+    const std::size_t rows = rows_of(scratch, limits, &pointer);
+    scratch_bytes += rows * width * sizeof *pointer + kScratchAlignment;
+  });
   const std::uint32_t heads_width = config.n_heads * config.head_dim;
-  return {.max_rows = max_rows,
+  return {.max_rows = limits.max_rows,
           .max_context = config.n_context,
           .n_heads = config.n_heads,
           .head_dim = config.head_dim,
           .max_width = std::max({config.n_embd, config.n_ff, config.experts.n_ff, heads_width}),
-          .n_experts = config.experts.n_experts};
+          .n_experts = config.experts.n_experts,
+          .n_experts_used = config.experts.n_used,
+          .max_logit_rows = limits.max_logit_rows,
+          .rope_dim = config.rope.dim,
+          .n_vocab = config.n_vocab,
+          .scratch_bytes = scratch_bytes};
 }
 
-Transformer::Scratch::Scratch(const ModelConfig& config, const Limits& limits)
-    : groups(config.experts.n_experts, std::size_t{limits.max_rows} * config.experts.n_used) {
-  const auto rows_of = [&](std::size_t width) {
-    return ZeroedArray<float>(limits.max_rows * width);
-  };
-  const std::size_t heads_width = std::size_t{config.n_heads} * config.head_dim;
-  const std::size_t kv_width = std::size_t{config.n_kv_heads} * config.head_dim;
-  x = rows_of(config.n_embd);
-  normed = rows_of(config.n_embd);
-  q = rows_of(heads_width);
-  k = rows_of(kv_width);
-  v = rows_of(kv_width);
-  attention = rows_of(heads_width);
-  gate = rows_of(config.n_ff);
-  up = rows_of(config.n_ff);
-  cos_sin = rows_of(config.rope.dim);
-  logits = ZeroedArray<float>(std::size_t{limits.max_logit_rows} * config.n_vocab);
-  const ExpertConfig& experts = config.experts;
-  if (experts.n_experts == 0) return;
-  const std::size_t used = experts.n_used;
-  scores = rows_of(experts.n_experts);
-  chosen = ZeroedArray<std::uint32_t>(limits.max_rows * used);
-  expert_weights = rows_of(used);
-  expert_gate = rows_of(used * experts.n_ff);
-  expert_up = rows_of(used * experts.n_ff);
-  expert_out = rows_of(used * config.n_embd);
-  shared_gate = rows_of(1);
+/// Logits have rows of their own; everything else has one for each row of a step.
+std::size_t Transformer::rows_of(const Scratch& scratch, const Limits& limits,
+                                 const void* pointer) {
+  return pointer == &scratch.logits ? limits.max_logit_rows : limits.max_rows;
 }
 
 Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limits, Backend& backend)
@@ -74,7 +88,14 @@ Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limit
       limits_(limits),
       backend_(&backend),
       angles_(angles_of(config.rope)),
-      scratch_(config, limits) {}
+      cos_sin_(std::size_t{limits.max_rows} * config.rope.dim) {
+  scratch_.each(config, [&]<class T>(T*& pointer, std::size_t width) {
+    const std::size_t row_bytes = width * sizeof(T);
+    std::byte* const at = backend.take_scratch(rows_of(scratch_, limits, &pointer) * row_bytes);
+    pointer = reinterpret_cast<T*>(at);
+    buffers_.push_back({.at = at, .row_bytes = row_bytes});
+  });
+}
 
 /// One forward pass: launches in order, and remembers whether anybody is left to launch for.
 class Transformer::Pass {
@@ -106,51 +127,23 @@ class Transformer::Pass {
 
   void embed() {
     launch([&](Backend& b) {
-      return b.embedding(context_,
-                         {weights_.token_embedding(), input_.tokens.data(), s().x.data()});
+      return b.embedding(context_, {weights_.token_embedding(), input_.tokens.data(), s().x});
     });
   }
 
   void rms_norm(LaunchSite site, Leased<const float> weight) {
     launch([&](Backend& b) {
       return b.rms_norm(context_, {.site = site,
-                                   .x = s().x.data(),
+                                   .x = s().x,
                                    .weight = weight,
-                                   .out = s().normed.data(),
+                                   .out = s().normed,
                                    .width = model_.config_.n_embd,
                                    .epsilon = model_.config_.rms_epsilon});
     });
   }
 
-  /// Where a model norms its heads, each by itself.
-  void norm_heads(LaunchSite site, Leased<const float> weight, float* heads,
-                  std::uint32_t n_heads) {
-    if (!weight) return;
-    launch([&](Backend& b) {
-      return b.rms_norm(context_, {.site = site,
-                                   .x = heads,
-                                   .weight = weight,
-                                   .out = heads,
-                                   .width = model_.config_.head_dim,
-                                   .epsilon = model_.config_.rms_epsilon,
-                                   .n_vectors = n_heads});
-    });
-  }
-
   void matmul(const MatmulArgs& args) {
     launch([&](Backend& b) { return b.matmul(context_, args); });
-  }
-
-  void rope(LaunchSite site, float* x, std::uint32_t n_heads) {
-    launch([&](Backend& b) {
-      return b.rope(context_, {.site = site,
-                               .x = x,
-                               .n_heads = n_heads,
-                               .head_dim = model_.config_.head_dim,
-                               .rope_dim = model_.config_.rope.dim,
-                               .style = model_.config_.rope.style,
-                               .cos_sin = s().cos_sin.data()});
-    });
   }
 
   struct Projection {
@@ -161,41 +154,49 @@ class Transformer::Pass {
   void project(const Projection& projection, float* out) {
     matmul({.site = projection.site,
             .weight = projection.weight,
-            .x = s().normed.data(),
+            .x = s().normed,
             .out = out,
             .bias = projection.bias});
   }
 
   void attention_block(const LayerWeights& layer) {
     rms_norm(LaunchSite::AttentionNorm, layer.attention_norm);
-    project({LaunchSite::QueryProjection, layer.query, layer.query_bias}, s().q.data());
-    project({LaunchSite::KeyProjection, layer.key, layer.key_bias}, s().k.data());
-    project({LaunchSite::ValueProjection, layer.value, layer.value_bias}, s().v.data());
-    norm_heads(LaunchSite::QueryNorm, layer.query_norm, s().q.data(), model_.config_.n_heads);
-    norm_heads(LaunchSite::KeyNorm, layer.key_norm, s().k.data(), model_.config_.n_kv_heads);
-    rope(LaunchSite::QueryRope, s().q.data(), model_.config_.n_heads);
-    rope(LaunchSite::KeyRope, s().k.data(), model_.config_.n_kv_heads);
-    launch([&](Backend& b) {
-      return b.kv_append(context_, {.layout = model_.kv_layout_,
-                                    .k = s().k.data(),
-                                    .v = s().v.data(),
-                                    .block_tables = input_.block_tables});
-    });
+    project({LaunchSite::QueryProjection, layer.query, layer.query_bias}, s().q);
+    project({LaunchSite::KeyProjection, layer.key, layer.key_bias}, s().k);
+    project({LaunchSite::ValueProjection, layer.value, layer.value_bias}, s().v);
+    prepare_heads(layer);
     attend();
     matmul({.site = LaunchSite::AttentionOutput,
             .weight = layer.attention_output,
-            .x = s().attention.data(),
-            .out = s().x.data(),
+            .x = s().attention,
+            .out = s().x,
             .accumulate = true,
             .bias = layer.attention_output_bias});
+  }
+
+  void prepare_heads(const LayerWeights& layer) {
+    launch([&](Backend& b) {
+      return b.prepare_heads(context_, {.layout = model_.kv_layout_,
+                                        .q = s().q,
+                                        .k = s().k,
+                                        .v = s().v,
+                                        .n_heads = model_.config_.n_heads,
+                                        .query_norm = layer.query_norm,
+                                        .key_norm = layer.key_norm,
+                                        .epsilon = model_.config_.rms_epsilon,
+                                        .rope_dim = model_.config_.rope.dim,
+                                        .style = model_.config_.rope.style,
+                                        .cos_sin = model_.cos_sin_.data(),
+                                        .block_tables = input_.block_tables});
+    });
   }
 
   void attend() {
     launch([&](Backend& b) {
       const auto head_dim = static_cast<float>(model_.config_.head_dim);
       return b.attention(context_, {.layout = model_.kv_layout_,
-                                    .q = s().q.data(),
-                                    .out = s().attention.data(),
+                                    .q = s().q,
+                                    .out = s().attention,
                                     .n_heads = model_.config_.n_heads,
                                     .scale = 1.0f / std::sqrt(head_dim),
                                     .block_tables = input_.block_tables});
@@ -204,79 +205,81 @@ class Transformer::Pass {
 
   void ffn_block(const LayerWeights& layer) {
     rms_norm(LaunchSite::FfnNorm, layer.ffn_norm);
-    if (model_.config_.experts.n_experts == 0) return feed_forward(layer, s().x.data(), true);
+    if (model_.config_.experts.n_experts == 0) return feed_forward(layer, s().x, true);
     chosen_experts(layer);
     if (model_.config_.n_ff > 0) shared_expert(layer);
   }
 
   /// Of the normed rows, added to `out` or stored there.
   void feed_forward(const LayerWeights& layer, float* out, bool accumulate) {
-    matmul({LaunchSite::FfnGate, layer.ffn_gate, s().normed.data(), s().gate.data()});
-    matmul({LaunchSite::FfnUp, layer.ffn_up, s().normed.data(), s().up.data()});
-    launch([&](Backend& b) {
-      return b.swiglu(context_, {s().gate.data(), s().up.data(), model_.config_.n_ff});
-    });
+    matmul({LaunchSite::FfnGate, layer.ffn_gate, s().normed, s().gate});
+    matmul({LaunchSite::FfnUp, layer.ffn_up, s().normed, s().up});
+    launch([&](Backend& b) { return b.swiglu(context_, {s().gate, s().up, model_.config_.n_ff}); });
     matmul({.site = LaunchSite::FfnDown,
             .weight = layer.ffn_down,
-            .x = s().gate.data(),
+            .x = s().gate,
             .out = out,
             .accumulate = accumulate});
   }
 
   void chosen_experts(const LayerWeights& layer) {
     const ExpertConfig& experts = model_.config_.experts;
-    matmul({LaunchSite::ExpertRouter, layer.expert_router, s().normed.data(), s().scores.data()});
+    matmul({LaunchSite::ExpertRouter, layer.expert_router, s().normed, s().scores});
     launch([&](Backend& b) {
-      return b.expert_choice(context_, {.scores = s().scores.data(),
+      return b.expert_choice(context_, {.scores = s().scores,
                                         .n_experts = experts.n_experts,
                                         .n_used = experts.n_used,
                                         .weights_sum_to_1 = experts.weights_sum_to_1,
-                                        .chosen = s().chosen.data(),
-                                        .weights = s().expert_weights.data()});
+                                        .chosen = s().chosen,
+                                        .weights = s().expert_weights});
     });
-    if (live_ == 0) return;  // a row may not have been chosen for
-    const std::size_t n_items = context_.rows.size() * experts.n_used;
-    const ExpertItems batch = s().groups.sort({s().chosen.data(), n_items});
     ExpertMatmulArgs args{.site = LaunchSite::ExpertGate,
                           .weight = layer.expert_gate,
-                          .batch = batch,
-                          .x = s().normed.data(),
+                          .n_experts = experts.n_experts,
+                          .chosen = s().chosen,
+                          .n_items = n_items(),
+                          .x = s().normed,
                           .items_per_x = experts.n_used,
-                          .out = s().expert_gate.data()};
+                          .out = s().expert_gate};
     expert_matmul(args);
     args.site = LaunchSite::ExpertUp;
     args.weight = layer.expert_up;
-    args.out = s().expert_up.data();
+    args.out = s().expert_up;
     expert_matmul(args);
     launch([&](Backend& b) {
-      return b.swiglu(
-          context_, {s().expert_gate.data(), s().expert_up.data(), experts.n_used * experts.n_ff});
+      return b.swiglu(context_, {s().expert_gate, s().expert_up, experts.n_used * experts.n_ff});
     });
     expert_matmul({.site = LaunchSite::ExpertDown,
                    .weight = layer.expert_down,
-                   .batch = batch,
-                   .x = s().expert_gate.data(),
+                   .n_experts = experts.n_experts,
+                   .chosen = s().chosen,
+                   .n_items = n_items(),
+                   .x = s().expert_gate,
                    .items_per_x = 1,
-                   .out = s().expert_out.data()});
-    add_to_x(s().expert_weights.data(), experts.n_used, false);
+                   .out = s().expert_out});
+    add_to_x(s().expert_weights, experts.n_used, false);
   }
 
   void shared_expert(const LayerWeights& layer) {
-    matmul(
-        {LaunchSite::ExpertRouter, layer.shared_gate, s().normed.data(), s().shared_gate.data()});
-    feed_forward(layer, s().expert_out.data(), false);
-    add_to_x(s().shared_gate.data(), 1, true);
+    matmul({LaunchSite::ExpertRouter, layer.shared_gate, s().normed, s().shared_gate});
+    feed_forward(layer, s().expert_out, false);
+    add_to_x(s().shared_gate, 1, true);
   }
 
+  std::uint32_t n_items() const {
+    return static_cast<std::uint32_t>(context_.rows.size()) * model_.config_.experts.n_used;
+  }
+
+  /// Not when a row may not have been chosen for.
   void expert_matmul(const ExpertMatmulArgs& args) {
     launch([&](Backend& b) { return b.expert_matmul(context_, args); });
   }
 
   void add_to_x(const float* weights, std::uint32_t n_terms, bool is_gate) {
     launch([&](Backend& b) {
-      return b.weighted_sum(context_, {.x = s().expert_out.data(),
+      return b.weighted_sum(context_, {.x = s().expert_out,
                                        .weights = weights,
-                                       .out = s().x.data(),
+                                       .out = s().x,
                                        .n_terms = n_terms,
                                        .width = model_.config_.n_embd,
                                        .is_gate = is_gate});
@@ -288,8 +291,8 @@ class Transformer::Pass {
     rms_norm(LaunchSite::OutputNorm, weights_.output_norm());
     matmul({.site = LaunchSite::LmHead,
             .weight = weights_.output(),
-            .x = s().normed.data(),
-            .out = s().logits.data(),
+            .x = s().normed,
+            .out = s().logits,
             .select = input_.logit_rows});
   }
 
@@ -308,27 +311,30 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
           "a step fits the scratch it was sized for");
   used_rows_ = std::max(used_rows_, input.rows.size());
   used_logit_rows_ = std::max(used_logit_rows_, input.logit_rows.size());
-  fill_rope_cos_sin(input.rows, angles_, scratch_.cos_sin.data());
-  return Pass(*this, weights, input).run();
+  fill_rope_cos_sin(input.rows, angles_, cos_sin_.data());
+  backend_->begin_step({.gates = input.gates,
+                        .rows = input.rows,
+                        .tokens = input.tokens,
+                        .block_tables = input.block_tables,
+                        .logit_rows = input.logit_rows,
+                        .cos_sin = {cos_sin_.data(), input.rows.size() * config_.rope.dim}});
+  const SequenceMask launched = Pass(*this, weights, input).run().live;
+  return {launched & backend_->finish_step(*input.gates).live};
 }
 
 std::span<const float> Transformer::logits(std::uint32_t i) const {
-  return {scratch_.logits.data() + std::size_t{i} * config_.n_vocab, config_.n_vocab};
+  return backend_->fetch(scratch_.logits + std::size_t{i} * config_.n_vocab, config_.n_vocab);
 }
 
 void Transformer::scrub() {
   const std::size_t rows = std::exchange(used_rows_, 0);
   const std::size_t logit_rows = std::exchange(used_logit_rows_, 0);
-  for (ZeroedArray<float>* buffer :
-       {&scratch_.x, &scratch_.normed, &scratch_.q, &scratch_.k, &scratch_.v, &scratch_.attention,
-        &scratch_.gate, &scratch_.up, &scratch_.scores, &scratch_.expert_weights,
-        &scratch_.expert_gate, &scratch_.expert_up, &scratch_.expert_out, &scratch_.shared_gate}) {
-    const std::size_t width = buffer->size() / limits_.max_rows;
-    std::fill_n(buffer->begin(), rows * width, 0.0f);
+  const auto* const logits = reinterpret_cast<const std::byte*>(scratch_.logits);
+  for (const Buffer& buffer : buffers_) {
+    backend_->clear_scratch(buffer.at,
+                            (buffer.at == logits ? logit_rows : rows) * buffer.row_bytes);
   }
-  std::fill_n(scratch_.chosen.begin(), rows * config_.experts.n_used, 0u);
-  std::fill_n(scratch_.logits.begin(), logit_rows * config_.n_vocab, 0.0f);
-  backend_->scrub_scratch();
+  backend_->forget();
 }
 
 }  // namespace leasehold

@@ -7,11 +7,12 @@
 /// Lifetime: the backend outlives it. Threads: one forward at a time.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "common/zeroed_array.hpp"
 #include "kernels/backend.hpp"
-#include "kernels/expert_groups.hpp"
 #include "kernels/numerics/rope.hpp"
 #include "worker/model/config.hpp"
 #include "worker/model/weights.hpp"
@@ -27,15 +28,15 @@ struct ForwardInput {
   std::span<const std::uint32_t> logit_rows;     ///< Rows whose logits are wanted, ascending.
 };
 
-/// What a backend must be ready for to run this model, with as many rows in a step.
-BackendLimits backend_limits(const ModelConfig& config, std::uint32_t max_rows);
-
 class Transformer {
  public:
   struct Limits {
     std::uint32_t max_rows = 256;
     std::uint32_t max_logit_rows = 64;
   };
+  /// What a backend must be ready for to run this model.
+  static BackendLimits backend_limits(const ModelConfig& config, const Limits& limits);
+
   Transformer(const ModelConfig& config, KvType kv_type, Limits limits, Backend& backend);
 
   const KvLayout& kv_layout() const { return kv_layout_; }
@@ -44,37 +45,46 @@ class Transformer {
   /// Logits are valid for rows of the sequences that are live at the end.
   LaunchStatus forward(const Weights& weights, const ForwardInput& input);
 
-  /// Of the i-th row in `logit_rows`.
+  /// Of the i-th row in `logit_rows`, until the next call or step.
   std::span<const float> logits(std::uint32_t i) const;  // [n_vocab]
+  /// What a device knows of that row already.
+  std::optional<TopLogits> top_logits(std::uint32_t i) const { return backend_->top_logits(i); }
 
   /// Forgets every intermediate value since the last scrub, for when a sequence died.
   void scrub();
 
  private:
   class Pass;
-  struct Scratch {
-    explicit Scratch(const ModelConfig& config, const Limits& limits);
 
-    ZeroedArray<float> x;          // [max_rows, n_embd]
-    ZeroedArray<float> normed;     // [max_rows, n_embd]
-    ZeroedArray<float> q;          // [max_rows, n_heads, head_dim]
-    ZeroedArray<float> k;          // [max_rows, n_kv_heads, head_dim]
-    ZeroedArray<float> v;          // [max_rows, n_kv_heads, head_dim]
-    ZeroedArray<float> attention;  // [max_rows, n_heads, head_dim]
-    ZeroedArray<float> gate;       // [max_rows, n_ff]
-    ZeroedArray<float> up;         // [max_rows, n_ff]
-    ZeroedArray<float> cos_sin;    // [max_rows, rope.dim / 2, 2]
-    ZeroedArray<float> logits;     // [max_logit_rows, n_vocab]
+  /// What a step computes on its way, in the backend's scratch.
+  struct Scratch {
+    float* x = nullptr;          // [max_rows, n_embd]
+    float* normed = nullptr;     // [max_rows, n_embd]
+    float* q = nullptr;          // [max_rows, n_heads, head_dim]
+    float* k = nullptr;          // [max_rows, n_kv_heads, head_dim]
+    float* v = nullptr;          // [max_rows, n_kv_heads, head_dim]
+    float* attention = nullptr;  // [max_rows, n_heads, head_dim]
+    float* gate = nullptr;       // [max_rows, n_ff]
+    float* up = nullptr;         // [max_rows, n_ff]
+    float* logits = nullptr;     // [max_logit_rows, n_vocab]
 
     // Of models with experts.
-    ZeroedArray<float> scores;          // [max_rows, n_experts]
-    ZeroedArray<std::uint32_t> chosen;  // [max_rows, n_used]
-    ZeroedArray<float> expert_weights;  // [max_rows, n_used]
-    ZeroedArray<float> expert_gate;     // [max_rows, n_used, experts.n_ff]
-    ZeroedArray<float> expert_up;       // [max_rows, n_used, experts.n_ff]
-    ZeroedArray<float> expert_out;      // [max_rows, n_used, n_embd]; also the shared expert's
-    ZeroedArray<float> shared_gate;     // [max_rows]
-    ExpertGroups groups;
+    float* scores = nullptr;          // [max_rows, n_experts]
+    std::uint32_t* chosen = nullptr;  // [max_rows, n_used]
+    float* expert_weights = nullptr;  // [max_rows, n_used]
+    float* expert_gate = nullptr;     // [max_rows, n_used, experts.n_ff]
+    float* expert_up = nullptr;       // [max_rows, n_used, experts.n_ff]
+    float* expert_out = nullptr;      // [max_rows, n_used, n_embd]; also the shared expert's
+    float* shared_gate = nullptr;     // [max_rows]
+
+    /// Calls `take(pointer, elements of a row)` for each of them that `config` needs.
+    template <class Take>
+    void each(const ModelConfig& config, Take&& take);
+  };
+  static std::size_t rows_of(const Scratch& scratch, const Limits& limits, const void* pointer);
+  struct Buffer {
+    std::byte* at;
+    std::size_t row_bytes;
   };
 
   ModelConfig config_;
@@ -83,7 +93,9 @@ class Transformer {
   Backend* backend_;
   RopeAngles angles_;
   Scratch scratch_;
-  std::size_t used_rows_ = 0;  // rows of the scratch written since the last scrub
+  std::vector<Buffer> buffers_;  // all of the scratch
+  ZeroedArray<float> cos_sin_;   // [max_rows, rope.dim / 2, 2], the host's
+  std::size_t used_rows_ = 0;    // rows of the scratch written since the last scrub
   std::size_t used_logit_rows_ = 0;
 };
 

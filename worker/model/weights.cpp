@@ -161,6 +161,7 @@ Result<void> fill_weights(const GgufFile& file, const WeightsLayout& layout,
          .to = region.writable_base() + static_cast<std::ptrdiff_t>(slot.region_offset_bytes + at),
          .from = chunk.data(),
          .size_bytes = chunk.size()});
+    if (const auto fault = backend.fault()) return std::unexpected(*fault);
     if (!status.nothing_left()) return {};
     return fail(Errc::EngineLeaseFenced, fmt::format("the engine lease was taken away while "
                                                      "loading {}; load again under a new one",

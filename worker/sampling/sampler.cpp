@@ -180,6 +180,27 @@ Logprobs logprobs_of(TokenId chosen, const SampleInput& input) {
 
 }  // namespace
 
+std::uint32_t deciding_logits(const SamplingParams& params) {
+  if (!params.logit_bias.empty() || penalises(params) || params.top_logprobs) return 0;
+  return params.temperature == 0.0f ? 1 : params.top_k;
+}
+
+/// Every filter looks at weights and ids in their order, and what is not among the first top_k
+/// weighs nothing: so the few, in order of their ids, are a vocabulary with the same outcome.
+Result<SampledToken> sample_among(std::span<const RatedToken> largest, const SampleInput& input,
+                                  SamplerScratch& scratch) {
+  scratch.rated.assign(largest.begin(), largest.end());
+  std::ranges::sort(scratch.rated, {}, &RatedToken::token);
+  std::vector<float> logits = std::move(scratch.few_logits);
+  logits.clear();
+  for (const RatedToken& rated : scratch.rated) logits.push_back(rated.logit);
+  Result<SampledToken> sampled =
+      sample({.logits = logits, .params = input.params, .position = input.position}, scratch);
+  if (sampled) sampled->token = scratch.rated[static_cast<std::size_t>(sampled->token)].token;
+  scratch.few_logits = std::move(logits);
+  return sampled;
+}
+
 Result<SampledToken> sample(const SampleInput& input, SamplerScratch& scratch) {
   TRY(check_logits(input.logits, "the model"));
   const std::span<const float> logits = TRY(adjusted(input, scratch));

@@ -55,6 +55,12 @@ struct SampleInput {
   const TokenMask* allowed = nullptr;  ///< Nothing: all.
 };
 
+/// A token and its logit, as the model gave it.
+struct RatedToken {
+  TokenId token = 0;
+  float logit = 0.0f;
+};
+
 /// What a thread keeps from one draw to the next, so that none allocates by the vocabulary.
 struct SamplerScratch {
   std::vector<float> logits;
@@ -62,7 +68,19 @@ struct SamplerScratch {
   std::vector<std::uint32_t> counts;  // zeros between draws
   std::vector<RankedToken> ranked;
   TokenMask kept;
+  std::vector<RatedToken> rated;
+  std::vector<float> few_logits;
 };
+
+/// How many of the largest logits decide the draw, when all tokens are allowed; 0: all of them, or
+/// something else than logits, too.
+std::uint32_t deciding_logits(const SamplingParams& params);
+
+/// What `sample` draws from the whole row, drawn from the largest logits alone: at least
+/// `deciding_logits` of them, largest first, of equal ones the lower token. All of the row are
+/// finite. Errors: none that `sample` has besides.
+Result<SampledToken> sample_among(std::span<const RatedToken> largest, const SampleInput& input,
+                                  SamplerScratch& scratch);
 
 /// Errors: NumericFault when a logit is not finite; BadRequest when the mask allows nothing.
 Result<SampledToken> sample(const SampleInput& input, SamplerScratch& scratch);

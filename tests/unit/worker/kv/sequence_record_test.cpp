@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
+#include "kernels/host_backend.hpp"
 #include "tests/support/leased_memory.hpp"
 #include "worker/kv/record_layout.hpp"
 
@@ -60,7 +61,9 @@ struct Recorded {
     const auto set = open.step(1);
     open.gate().run(*set, {LaunchSite::Commit, 0, Touches::TenantMemory},
                     [&](const LaunchPermit& permit) {
-                      commit_record(permit, parts, kContext, sequence, n_rows, next);
+                      RecordPieces pieces;
+                      commit_record(pieces, parts, kContext, sequence, n_rows, next);
+                      write_on_host(permit, pieces.pieces());
                     });
     sequence.blocks.commit(sequence.blocks.committed() + n_rows);
     if (next) sequence.tokens.push_back(*next);

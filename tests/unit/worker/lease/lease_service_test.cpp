@@ -13,6 +13,9 @@ using testing::EngineRig;
 
 class Desk {
  public:
+  enum class Settling { BetweenSteps, ByHand };
+  explicit Desk(Settling settling = Settling::BetweenSteps) : service_(parts(settling)) {}
+
   void ask(const auto& message, std::vector<UniqueFd> fds = {}) {
     answer.reset();
     service_.on_call(std::string(message.kMethod), {message.to_json(), std::move(fds)},
@@ -55,23 +58,42 @@ class Desk {
 
   std::vector<LeaseService::Delivery> deliveries() const { return service_.deliveries().value(); }
 
+  void say_settled() {
+    std::exchange(settled_, nullptr)();
+    io_.restart();
+    io_.poll();
+  }
+
   EngineRig rig;
   std::optional<Result<void>> answer;
+  LeaseId asked_to_settle;
 
  private:
+  LeaseService::Parts parts(Settling settling) {
+    LeaseService::Parts parts{.io = &io_,
+                              .mapper = mapper_.get_executor(),
+                              .unmapper = io_.get_executor(),
+                              .loop = &loop_,
+                              .engine = &rig.engine(),
+                              .table = &rig.table(),
+                              .clock = &rig.clock()};
+    if (settling == Settling::ByHand) {
+      parts.settle = [this](LeaseId lease, std::move_only_function<void()> settled) {
+        asked_to_settle = lease;
+        settled_ = std::move(settled);
+      };
+    }
+    return parts;
+  }
+
   boost::asio::io_context io_;
   boost::asio::io_context mapper_;
   EngineLoop loop_{rig.engine(),
                    {.on_report = [](auto) {},
                     .on_growth = [](auto) {},
                     .on_weights_lost = [](Engine&) { return Result<void>{}; }}};
-  LeaseService service_{{.io = &io_,
-                         .mapper = mapper_.get_executor(),
-                         .unmapper = io_.get_executor(),
-                         .loop = &loop_,
-                         .engine = &rig.engine(),
-                         .table = &rig.table(),
-                         .clock = &rig.clock()}};
+  std::move_only_function<void()> settled_;
+  LeaseService service_;
 };
 
 }  // namespace
@@ -134,6 +156,45 @@ TEST_CASE("unmap: it does not overtake a grant that is being mapped") {
   REQUIRE(desk.answer);
   CHECK(desk.answer->has_value());
   CHECK_FALSE(desk.rig.engine().unmap_fenced(lease));
+}
+
+TEST_CASE("settle: a lease whose word is still up is not called settled") {
+  Desk desk;
+  const LeaseId lease = desk.rig.grant("t");
+
+  desk.ask(wire::LeaseSettle{.lease = lease});
+
+  REQUIRE(desk.answer);
+  REQUIRE_FALSE(desk.answer->has_value());
+  CHECK(desk.answer->error().code == Errc::IllegalTransition);
+}
+
+TEST_CASE("settle: it is answered between two steps, not in the middle of one") {
+  Desk desk;
+  const LeaseId lease = desk.rig.grant("t");
+  desk.rig.revoke(lease);
+
+  desk.ask(wire::LeaseSettle{.lease = lease});
+
+  REQUIRE_FALSE(desk.answer);
+  desk.let_engine_run();
+  REQUIRE(desk.answer);
+  CHECK(desk.answer->has_value());
+}
+
+TEST_CASE("settle: whoever knows the device's launches says when they are over") {
+  Desk desk(Desk::Settling::ByHand);
+  const LeaseId lease = desk.rig.grant("t");
+  desk.rig.revoke(lease);
+
+  desk.ask(wire::LeaseSettle{.lease = lease});
+  desk.let_engine_run();
+
+  REQUIRE(desk.asked_to_settle == lease);
+  REQUIRE_FALSE(desk.answer);
+  desk.say_settled();
+  REQUIRE(desk.answer);
+  CHECK(desk.answer->has_value());
 }
 
 TEST_CASE("deliver: memory that is still being mapped is brought back too") {

@@ -1,7 +1,9 @@
 #include "worker/sampling/sampler.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "common/random.hpp"
@@ -191,6 +193,47 @@ TEST_CASE("sampler: the logarithm is within its bound of the C library's") {
     REQUIRE(std::abs(log_f64(x) - std::log(x)) <= 4e-16 + 3e-16 * std::abs(std::log(x)));
   }
   REQUIRE(log_f64(1.0) == 0.0);
+}
+
+TEST_CASE("sampler: what decides among the largest logits decides the same among them alone") {
+  constexpr std::size_t kLargest = 64;
+  SamplerScratch scratch;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    std::vector<float> logits = random_logits(300 + seed, seed);
+    // Some are equal, at the edge too.
+    if (seed % 3 == 0)
+      for (float& logit : logits) logit = std::round(logit);
+    SamplingParams params{
+        .temperature = seed % 5 == 0 ? 0.0f : 0.3f + 0.01f * static_cast<float>(seed),
+        .seed = seed,
+        .top_k = static_cast<std::uint32_t>(1 + seed % kLargest)};
+    if (seed % 2 == 0) params.top_p = 0.8f;
+    if (seed % 7 == 0) params.typical_p = 0.5f;
+    if (seed % 11 == 0) params.min_p = 0.1f;
+    CAPTURE(seed);
+    REQUIRE(deciding_logits(params) <= kLargest);
+    std::vector<RatedToken> largest;
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      largest.push_back({static_cast<TokenId>(i), logits[i]});
+    std::ranges::stable_sort(largest, std::greater<>(), &RatedToken::logit);
+    largest.resize(kLargest);
+    for (std::uint32_t position = 0; position < 5; ++position) {
+      const SampleInput input{.logits = logits, .params = &params, .position = position};
+      const auto of_all = sample(input, scratch);
+      const auto of_few = sample_among(largest, input, scratch);
+      REQUIRE(of_all);
+      REQUIRE(of_few == of_all);
+    }
+  }
+}
+
+TEST_CASE("sampler: whoever asks for more than the largest logits needs the whole row") {
+  CHECK(deciding_logits({.temperature = 0.0f}) == 1);
+  CHECK(deciding_logits({.temperature = 1.0f, .top_k = 40}) == 40);
+  CHECK(deciding_logits({.temperature = 1.0f}) == 0);
+  CHECK(deciding_logits({.temperature = 0.0f, .repetition_penalty = 1.1f}) == 0);
+  CHECK(deciding_logits({.temperature = 0.0f, .logit_bias = {{1, 2.0f}}}) == 0);
+  CHECK(deciding_logits({.temperature = 0.0f, .top_logprobs = 0}) == 0);
 }
 
 }  // namespace leasehold::testing

@@ -1,0 +1,66 @@
+/// What a CUDA backend asks its card before the first step.
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+#include "kernels/cuda/cuda_backend.hpp"
+#include "kernels/cuda/plan/mma_probe.hpp"
+
+namespace leasehold::cuda {
+namespace {
+
+Result<std::uint32_t> attribute(const Context& context, CUdevice_attribute which) {
+  int value = 0;
+  TRY(check(context.driver(),
+            context.driver().cuDeviceGetAttribute(&value, which, context.device()),
+            "asking the card what it is"));
+  return static_cast<std::uint32_t>(value);
+}
+
+}  // namespace
+
+Result<void> CudaBackend::probe_card() {
+  card_.n_sms = TRY(attribute(*context_, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  card_.most_shared_bytes =
+      TRY(attribute(*context_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+  const std::uint32_t major =
+      TRY(attribute(*context_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+  const std::uint32_t minor =
+      TRY(attribute(*context_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  name_ = fmt::format("cuda-sm{}{}", major, minor);
+  // Code for wgmma is of this one architecture.
+  card_.has_wgmma = major == 9 && minor == 0 && TRY(wgmma_agrees());
+  return {};
+}
+
+Result<bool> CudaBackend::wgmma_agrees() {
+  const MmaProbeQuestion question = mma_probe_question();
+  const std::size_t a_bytes = question.a.size() * sizeof(std::uint16_t);
+  const std::size_t b_bytes = question.b.size() * sizeof(std::uint16_t);
+  std::array<std::uint32_t, 2> answers{};
+  const DeviceBuffer on_card =
+      TRY(DeviceBuffer::allocate(*context_, a_bytes + b_bytes + sizeof answers));
+  const PinnedBuffer here = TRY(PinnedBuffer::allocate(*context_, on_card.size_bytes()));
+  std::memcpy(here.data(), question.a.data(), a_bytes);
+  std::memcpy(here.data() + a_bytes, question.b.data(), b_bytes);
+  std::memset(here.data() + a_bytes + b_bytes, 0, sizeof answers);
+  std::byte* const told = on_card.data() + a_bytes + b_bytes;
+  KernelLaunch launch = plan_mma_probe(
+      question, {.gate = step_memory_.gate(launcher_->mirror()),
+                 .a = reinterpret_cast<const std::uint16_t*>(on_card.data()),
+                 .b = reinterpret_cast<const std::uint16_t*>(on_card.data() + a_bytes),
+                 .answers = reinterpret_cast<std::uint32_t*>(told)});
+  launcher_->beside("asking how the card adds", [&] {
+    const CUresult copied = launcher_->copy_to_card(on_card.data(), here.data(), here.size_bytes());
+    return copied != CUDA_SUCCESS ? copied : launcher_->enqueue(launch);
+  });
+  launcher_->beside("hearing how the card adds",
+                    [&] { return launcher_->copy_home(here.data(), told, sizeof answers); });
+  launcher_->wait_all();
+  if (launcher_->fault()) return std::unexpected(*launcher_->fault());
+  std::memcpy(answers.data(), here.data(), sizeof answers);
+  return wgmma_adds_as_mma(question, answers);
+}
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,226 @@
+#include "kernels/cuda/cuda_backend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/expects.hpp"
+#include "kernels/cuda/device/rope_params.hpp"
+#include "kernels/cuda/workspace.hpp"
+#include "kernels/launch_rules.hpp"
+
+namespace leasehold::cuda {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kCopyBytes = std::size_t{1} << 20;
+constexpr UnitLabel kWholeStep{
+    .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::TenantMemory};
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// What a model's file may ask for and our kernels are not made for.
+Result<void> check_limits(const BackendLimits& limits) {
+  if (limits.head_dim <= device::kMostHeadDim) return {};
+  return fail(Errc::DeviceUnsupported,
+              fmt::format("heads of {} elements; the CUDA kernels take up to {}: ask for --device "
+                          "cpu",
+                          limits.head_dim, device::kMostHeadDim));
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------- creation
+
+Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const Context& context,
+                                                         const BackendLimits& limits,
+                                                         const ThreadGate& gate,
+                                                         CudaOptions options) {
+  TRY(check_limits(limits));
+  std::unique_ptr<Launcher> launcher = TRY(Launcher::create(context, gate, options.launcher));
+  StepMemory step_memory = TRY(StepMemory::create(context, limits));
+  std::unique_ptr<CudaBackend> backend(
+      new CudaBackend(context, limits, options, std::move(launcher), std::move(step_memory)));
+  TRY(backend->probe_card());
+  TRY(backend->allocate());
+  return backend;
+}
+
+CudaBackend::CudaBackend(const Context& context, const BackendLimits& limits, CudaOptions options,
+                         std::unique_ptr<Launcher> launcher, StepMemory step_memory)
+    : context_(&context),
+      limits_(limits),
+      options_(options),
+      launcher_(std::move(launcher)),
+      step_memory_(std::move(step_memory)),
+      workspace_(std::make_unique<Workspace>()),
+      recorder_(std::max(1u, options.segment_layers)) {}
+
+CudaBackend::~CudaBackend() = default;
+
+Result<void> CudaBackend::allocate() {
+  Workspace& work = *workspace_;
+  const Context& context = *context_;
+  const std::uint32_t tile_rows = limits_.max_rows * std::max(1u, limits_.n_experts_used);
+  const std::size_t halves_bytes =
+      device::tile_halves(tile_rows, limits_.max_width) * sizeof(std::uint16_t);
+  const std::size_t row_partials = std::size_t{limits_.n_heads} *
+                                   ((limits_.max_context + 255) / 256 + 1) *
+                                   (limits_.head_dim + 2) * sizeof(float);
+  work.scratch = TRY(DeviceBuffer::allocate(context, aligned(limits_.scratch_bytes)));
+  work.halves = TRY(DeviceBuffer::allocate(context, halves_bytes));
+  work.scales = TRY(DeviceBuffer::allocate(context, aligned(tile_rows * sizeof(float))));
+  work.partials = TRY(DeviceBuffer::allocate(context, most_split_bytes(card_)));
+  work.counters =
+      TRY(DeviceBuffer::allocate(context, aligned(counter_count(card_) * sizeof(std::uint32_t))));
+  work.attention = TRY(DeviceBuffer::allocate(
+      context, aligned(std::max(limits_.attention_scratch_bytes, row_partials))));
+  const std::size_t top_bytes = top_logits_bytes(limits_.max_logit_rows);
+  work.top = TRY(DeviceBuffer::allocate(context, top_bytes));
+  work.host_top = TRY(PinnedBuffer::allocate(context, top_bytes));
+  work.fetched =
+      TRY(PinnedBuffer::allocate(context, std::max(1u, limits_.n_vocab) * sizeof(float)));
+  work.copies = TRY(PinnedBuffer::allocate(context, 2 * kCopyBytes));
+  for (const DeviceBuffer* buffer : {&work.scratch, &work.halves, &work.scales, &work.partials,
+                                     &work.counters, &work.attention, &work.top}) {
+    clear_scratch(buffer->data(), buffer->size_bytes());
+  }
+  launcher_->wait_all();
+  if (launcher_->fault()) return std::unexpected(*launcher_->fault());
+  return {};
+}
+
+// ----------------------------------------------------------------------------------------- scratch
+
+std::byte* CudaBackend::take_scratch(std::size_t size_bytes) {
+  expects(scratch_used_ + aligned(size_bytes) <= workspace_->scratch.size_bytes(),
+          "the limits say how much scratch is taken");
+  std::byte* const at = workspace_->scratch.data() + scratch_used_;
+  scratch_used_ += aligned(size_bytes);
+  return at;
+}
+
+void CudaBackend::clear_scratch(std::byte* at, std::size_t size_bytes) {
+  if (size_bytes == 0) return;
+  launcher_->beside("clearing scratch", [&] { return launcher_->clear(at, size_bytes); });
+}
+
+std::span<const float> CudaBackend::fetch(const float* at, std::size_t count) {
+  expects(count * sizeof(float) <= workspace_->fetched.size_bytes(),
+          "a row of logits is fetched at a time");
+  auto* const to = reinterpret_cast<float*>(workspace_->fetched.data());
+  launcher_->beside("fetching logits",
+                    [&] { return launcher_->copy_home(to, at, count * sizeof(float)); });
+  launcher_->wait_all();
+  return {to, count};
+}
+
+/// What the dead computed may stand anywhere; counters are zero between launches by themselves.
+void CudaBackend::forget() {
+  const Workspace& work = *workspace_;
+  for (const DeviceBuffer* buffer :
+       {&work.halves, &work.scales, &work.partials, &work.attention, &work.top, &work.staging})
+    clear_scratch(buffer->data(), buffer->size_bytes());
+  tiles_of_ = nullptr;
+  launcher_->wait_all();
+}
+
+// ------------------------------------------------------------------------------------------- steps
+
+void CudaBackend::begin_step(const StepInput& input) {
+  tiles_of_ = nullptr;
+  has_top_ = false;
+  n_logit_rows_ = static_cast<std::uint32_t>(input.logit_rows.size());
+  // Blocks of a stopped matmul that were counted wait for those that never began.
+  if (launcher_->take_stopped()) {
+    clear_scratch(workspace_->counters.data(), workspace_->counters.size_bytes());
+  }
+  launcher_->begin(*input.gates);
+  step_memory_.upload(input, *launcher_);
+  mode_ = mode_of(input);
+  is_recorded_whole_ = true;
+  if (mode_ == Mode::Record) recorder_.begin();
+}
+
+CudaBackend::Mode CudaBackend::mode_of(const StepInput& input) {
+  const auto n_rows = static_cast<std::uint32_t>(input.rows.size());
+  // Each sequence one row, each row its logits: what a decoding step looks like, again and again.
+  const bool is_decode = !step_memory_.has_runs() && input.logit_rows.size() == input.rows.size();
+  if (options_.graphs == GraphUse::None || !is_decode || n_rows == 0) return Mode::Launch;
+  shape_ = GraphShape::around(n_rows, step_memory_.longest());
+  shape_.n_rows = std::min(shape_.n_rows, limits_.max_rows);
+  shape_.longest = std::min(shape_.longest, limits_.max_context);
+  const auto found = graphs_.find(shape_);
+  if (found == graphs_.end()) return Mode::Record;
+  if (found->second.check_bound(input.gates->engine_leases())) return Mode::Replay;
+  graphs_.clear();  // StaleGraph: what one names, all name
+  return Mode::Record;
+}
+
+LaunchStatus CudaBackend::finish_step(const GateSet& gates) {
+  if (mode_ == Mode::Record && is_recorded_whole_) launch_recorded(gates);
+  if (mode_ == Mode::Replay) begin_graph(gates, graphs_.at(shape_));
+  if (has_top_ || mode_ == Mode::Replay) {
+    launcher_->beside("bringing the largest logits home", [&] {
+      return launcher_->copy_home(workspace_->host_top.data(), workspace_->top.data(),
+                                  workspace_->top.size_bytes());
+    });
+    has_top_ = true;
+  }
+  mode_ = Mode::Launch;
+  return launcher_->wait_all(gates, kWholeStep);
+}
+
+LaunchStatus CudaBackend::begin_graph(const GateSet& gates, const StepGraph& graph) {
+  return launcher_->unit(gates, kWholeStep, "replaying a step",
+                         [&](const LaunchPermit&) { return launcher_->replay(graph.exec()); });
+}
+
+/// As a graph from now on, and for this step already; one by one where no graph can be made.
+LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
+  if (const Result<const StepGraph*> graph = make_graph(gates)) return begin_graph(gates, **graph);
+  options_.graphs = GraphUse::None;
+  LaunchStatus status{gates.all()};
+  for (const GraphSegment& segment : recorder_.segments()) {
+    for (KernelLaunch launch : segment.launches) {
+      if (status.nothing_left()) return status;
+      status.live &= launcher_
+                         ->unit(gates, kWholeStep, launch.kernel,
+                                [&](const LaunchPermit&) { return launcher_->enqueue(launch); })
+                         .live;
+    }
+  }
+  return status;
+}
+
+Result<const StepGraph*> CudaBackend::make_graph(const GateSet& gates) {
+  const auto gate = [](const void* self, std::uint32_t segment, std::uint64_t condition) {
+    const auto& backend = *static_cast<const CudaBackend*>(self);
+    const PlanContext context{
+        .gate = backend.step_memory_.gate(backend.launcher_->mirror()), .n_rows = 0, .layer = 0};
+    return plan_segment_gate(context, segment, backend.launcher_->seen_word(), condition);
+  };
+  StepGraph graph = TRY(StepGraph::make(*context_, launcher_->library(),
+                                        {.segments = recorder_.segments(),
+                                         .bound_to = gates.engine_leases(),
+                                         .gate = gate,
+                                         .gate_context = this,
+                                         .is_gated = options_.graphs == GraphUse::Gated}));
+  return &graphs_.emplace(shape_, std::move(graph)).first->second;
+}
+
+std::optional<TopLogits> CudaBackend::top_logits(std::uint32_t row) const {
+  if (!has_top_ || row >= n_logit_rows_) return std::nullopt;
+  const CandidateRows rows = candidate_rows(workspace_->host_top.data(), limits_.max_logit_rows);
+  TopLogits top{.tokens = {}, .all_finite = rows.has_fault[row] == 0};
+  for (std::uint32_t i = 0; i < rows.k; ++i) {
+    const device::Candidate& candidate = rows.out[std::size_t{row} * rows.k + i];
+    if (candidate.token == device::kNoToken) break;  // the vocabulary has no more
+    top.tokens.push_back({.token = candidate.token, .logit = candidate.logit});
+  }
+  return top;
+}
+
+}  // namespace leasehold::cuda

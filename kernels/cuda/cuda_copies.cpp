@@ -1,0 +1,90 @@
+/// Bytes from the host into leased memory on the card.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cuda/launch_plans.hpp"
+#include "kernels/cuda/workspace.hpp"
+
+namespace leasehold::cuda {
+
+/// In units of half the pinned buffer: while one half is on its way the other is filled.
+LaunchStatus CudaBackend::copy_in(const LaunchContext& context, const CopyInArgs& args) {
+  const UnitLabel where = label(context, args.site, touches_of(args));
+  const std::size_t half_bytes = workspace_->copies.size_bytes() / 2;
+  launcher_->begin(*context.gates);
+  LaunchStatus status{context.gates->all()};
+  for (std::size_t at = 0; at < args.size_bytes && !status.nothing_left(); at += half_bytes) {
+    const std::size_t n = std::min(half_bytes, args.size_bytes - at);
+    std::byte* const half = workspace_->copies.data() + at / half_bytes % 2 * half_bytes;
+    if (at >= 2 * half_bytes)
+      status.live &= launcher_->wait_for_older(1, *context.gates, where).live;
+    status.live &= launcher_
+                       ->unit(*context.gates, where, "copying to the card",
+                              [&](const LaunchPermit& permit) {
+                                if (!may_copy(context, args, permit)) return CUDA_SUCCESS;
+                                std::memcpy(half, args.from + at, n);
+                                return launcher_->copy_to_card(permit.open(args.to) + at, half, n);
+                              })
+                       .live;
+  }
+  status.live &= launcher_->wait_all(*context.gates, where).live;
+  return status;
+}
+
+/// Whole pieces first, then the words that vouch for them. One copy and two launches, however many
+/// pieces there are; what is staged stays until both are over.
+void CudaBackend::write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) {
+  std::vector<LeasedPiece> first;
+  std::vector<LeasedPiece> last;
+  for (const LeasedPiece& piece : pieces) (piece.is_last ? last : first).push_back(piece);
+  scatter(first, permit);
+  scatter(last, permit);
+}
+
+Result<void> CudaBackend::ensure_staging(std::size_t size_bytes) {
+  if (size_bytes <= workspace_->staging.size_bytes()) return {};
+  const std::size_t room = std::max<std::size_t>(2 * size_bytes, 64 * 1024);
+  DeviceBuffer device = TRY(DeviceBuffer::allocate(*context_, room));
+  PinnedBuffer host = TRY(PinnedBuffer::allocate(*context_, room));
+  workspace_->staging = std::move(device);
+  workspace_->host_staging = std::move(host);
+  return {};
+}
+
+void CudaBackend::scatter(std::span<const LeasedPiece> pieces, const LaunchPermit& permit) {
+  if (pieces.empty() || launcher_->fault()) return;
+  const std::size_t list_bytes = pieces.size() * sizeof(device::ScatterPiece);
+  std::size_t all_bytes = list_bytes;
+  for (const LeasedPiece& piece : pieces) all_bytes += (piece.bytes.size() + 7) / 8 * 8;
+  if (const Result<void> room = ensure_staging(all_bytes); !room)
+    return launcher_->fail_with(room.error());
+
+  std::byte* const host = workspace_->host_staging.data();
+  auto* const list = reinterpret_cast<device::ScatterPiece*>(host);
+  std::size_t at = list_bytes;
+  std::uint32_t largest_bytes = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto size_bytes = static_cast<std::uint32_t>(pieces[i].bytes.size());
+    list[i] = {.to = device_address(permit.open(pieces[i].to)),
+               .from_bytes = at,
+               .size_bytes = size_bytes,
+               .sequence = device::kNoSequence};
+    std::memcpy(host + at, pieces[i].bytes.data(), size_bytes);
+    at += (size_bytes + 7) / 8 * 8;
+    largest_bytes = std::max(largest_bytes, size_bytes);
+  }
+  const PlanContext context{
+      .gate = step_memory_.gate(launcher_->mirror()), .n_rows = 0, .layer = 0};
+  KernelLaunch launch = plan_scatter(
+      context, {.staging = workspace_->staging.data(),
+                .pieces = reinterpret_cast<const device::ScatterPiece*>(workspace_->staging.data()),
+                .n_pieces = static_cast<std::uint32_t>(pieces.size()),
+                .largest_bytes = largest_bytes});
+  launcher_->beside("writing records", [&] {
+    const CUresult copied = launcher_->copy_to_card(workspace_->staging.data(), host, all_bytes);
+    return copied != CUDA_SUCCESS ? copied : launcher_->enqueue(launch);
+  });
+  launcher_->wait_all();
+}
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,235 @@
+/// The operators of CudaBackend: which plan, under which label, with which addresses.
+#include "kernels/cuda/device/attention_params.hpp"
+#include "kernels/cuda/launch_plans.hpp"
+#include "kernels/cuda/workspace.hpp"
+
+namespace leasehold::cuda {
+namespace {
+
+const float* opened(const LaunchPermit& permit, Leased<const float> handle) {
+  return handle ? permit.open(handle) : nullptr;
+}
+
+}  // namespace
+
+/// A recorded step is planned for the largest of its shape.
+PlanContext CudaBackend::plan_context(const LaunchContext& context) const {
+  const bool records = mode_ == Mode::Record;
+  return {.gate = step_memory_.gate(launcher_->mirror()),
+          .n_rows = records ? shape_.n_rows : static_cast<std::uint32_t>(context.rows.size()),
+          .layer = context.layer};
+}
+
+// ------------------------------------------------------------------------------------------- tiles
+
+/// Where the tiles of array `x` go, which are those kept from now on.
+device::TileRows CudaBackend::tiles_for(const float* x, std::uint32_t n_in) {
+  tiles_of_ = x;
+  tiles_n_in_ = n_in;
+  return {.halves = reinterpret_cast<std::uint16_t*>(workspace_->halves.data()),
+          .scales = reinterpret_cast<float*>(workspace_->scales.data()),
+          .n_in = n_in};
+}
+
+bool CudaBackend::has_tiles_of(const float* x, std::uint32_t n_in) const {
+  return x != nullptr && tiles_of_ == x && tiles_n_in_ == n_in;
+}
+
+void CudaBackend::wrote(const float* array) {
+  if (tiles_of_ == array) tiles_of_ = nullptr;
+}
+
+// --------------------------------------------------------------------------------------- operators
+
+LaunchStatus CudaBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
+  expect_within(limits_, context);
+  wrote(args.out);
+  EmbeddingArgs here = args;
+  here.tokens = step_memory_.tokens();
+  return launch_one(
+      context, label(context, LaunchSite::Embedding), [&](const LaunchPermit& permit) {
+        return plan_embedding(plan_context(context), here, permit.open(args.table.data));
+      });
+}
+
+LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
+  expect_within(limits_, context);
+  wrote(args.out);
+  const bool is_row = args.n_vectors == 1 && args.width <= limits_.max_width;
+  const device::TileRows tiles = is_row ? tiles_for(args.out, args.width) : device::TileRows{};
+  return launch_one(context, label(context, args.site), [&](const LaunchPermit& permit) {
+    return plan_rms_norm(plan_context(context), args, permit.open(args.weight), tiles);
+  });
+}
+
+LaunchStatus CudaBackend::rope(const LaunchContext& context, const RopeArgs& args) {
+  expect_within(limits_, context);
+  wrote(args.x);
+  RopeArgs here = args;
+  here.cos_sin = step_memory_.cos_sin();
+  return launch_one(context, label(context, args.site),
+                    [&](const LaunchPermit&) { return plan_rope(plan_context(context), here); });
+}
+
+LaunchStatus CudaBackend::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
+  expect_within(limits_, context);
+  const UnitLabel where = label(context, LaunchSite::KvAppend, Touches::TenantMemory);
+  return launch_one(context, where, [&](const LaunchPermit&) {
+    return plan_kv_append(plan_context(context), args, step_memory_.block_tables());
+  });
+}
+
+LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
+  expect_within(limits_, context);
+  wrote(args.q);
+  const UnitLabel where = label(context, LaunchSite::KvAppend, Touches::TenantMemory);
+  return launch_one(context, where, [&](const LaunchPermit& permit) {
+    const RopeKvAppendArgs here{.layout = args.layout,
+                                .q = args.q,
+                                .k = args.k,
+                                .v = args.v,
+                                .n_heads = args.n_heads,
+                                .q_norm = opened(permit, args.query_norm),
+                                .k_norm = opened(permit, args.key_norm),
+                                .epsilon = args.epsilon,
+                                .cos_sin = step_memory_.cos_sin(),
+                                .rope_dim = args.rope_dim,
+                                .style = args.style};
+    return plan_rope_kv_append(plan_context(context), here, step_memory_.block_tables());
+  });
+}
+
+/// Pairs of launches: scores reach tenants' memory, merges do not.
+LaunchStatus CudaBackend::attention(const LaunchContext& context, const AttentionArgs& args) {
+  expect_within(limits_, context, args);
+  wrote(args.out);
+  const std::uint32_t width = args.n_heads * args.layout.head_dim;
+  const AttentionPlanInput input{
+      .tables = step_memory_.block_tables(),
+      .scratch = reinterpret_cast<float*>(workspace_->attention.data()),
+      .scratch_bytes = workspace_->attention.size_bytes(),
+      .longest = mode_ == Mode::Record ? shape_.longest : step_memory_.longest(),
+      .has_runs = step_memory_.has_runs(),
+      .tiles = width <= limits_.max_width && args.n_heads <= device::kMostMergedHeads
+                   ? tiles_for(args.out, width)
+                   : device::TileRows{}};
+  return launch_all(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
+                    label(context, LaunchSite::AttentionMerge), [&](const LaunchPermit&) {
+                      return plan_attention(plan_context(context), args, input);
+                    });
+}
+
+/// Of experts a row is several: nobody asks for tiles of all of it.
+LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
+  expect_within(limits_, context);
+  wrote(args.gate);
+  const device::TileRows tiles =
+      args.width <= limits_.max_width ? tiles_for(args.gate, args.width) : device::TileRows{};
+  return launch_one(context, label(context, LaunchSite::SwiGlu), [&](const LaunchPermit&) {
+    return plan_swiglu(plan_context(context), args, 1, tiles);
+  });
+}
+
+// ----------------------------------------------------------------------------------------- matmuls
+
+LaunchStatus CudaBackend::run_matmul(const LaunchContext& context, LaunchSite site,
+                                     const MatmulOperands& operands, const WeightMatrix& weight,
+                                     Leased<const float> bias) {
+  wrote(operands.out);
+  const bool ready = has_tiles_of(operands.x, operands.n_in);
+  const bool is_float = weight.type == TensorType::F32;
+  MatmulScratch scratch{
+      .tiles = {.halves = reinterpret_cast<std::uint16_t*>(workspace_->halves.data()),
+                .scales = reinterpret_cast<float*>(workspace_->scales.data()),
+                .n_in = operands.n_in},
+      .tiles_are_ready = ready,
+      .partials = reinterpret_cast<float*>(workspace_->partials.data()),
+      .counters = reinterpret_cast<std::uint32_t*>(workspace_->counters.data())};
+  // Tiles of selected rows are nobody's but this matmul's.
+  if (!ready && !is_float) {
+    tiles_of_ = operands.select == nullptr ? operands.x : nullptr;
+    tiles_n_in_ = operands.n_in;
+  }
+  return launch_all(context, label(context, site), label(context, site),
+                    [&](const LaunchPermit& permit) {
+                      MatmulOperands here = operands;
+                      here.weights = permit.open(weight.data);
+                      here.bias = opened(permit, bias);
+                      return plan_matmul(here, scratch, card_);
+                    });
+}
+
+LaunchStatus CudaBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
+  expect_within(limits_, context);
+  expects(args.weight.n_in <= limits_.max_width, "matrix rows are at most max_width long");
+  const bool is_selected = !args.select.empty();
+  const PlanContext plan = plan_context(context);
+  const MatmulOperands operands{.gate = plan.gate,
+                                .type = args.weight.type,
+                                .n_out = args.weight.n_out,
+                                .n_in = args.weight.n_in,
+                                .x = args.x,
+                                .select = is_selected ? step_memory_.logit_rows() : nullptr,
+                                .out = args.out,
+                                .accumulate = args.accumulate,
+                                .n_results = !is_selected || mode_ == Mode::Record
+                                                 ? plan.n_rows
+                                                 : static_cast<std::uint32_t>(args.select.size()),
+                                .count = {.is_logit_rows = is_selected ? 1u : 0u, .per_row = 1}};
+  LaunchStatus status = run_matmul(context, args.site, operands, args.weight, args.bias);
+  const bool are_logits =
+      args.site == LaunchSite::LmHead && is_selected && args.weight.n_out == limits_.n_vocab;
+  if (are_logits && !status.nothing_left()) status.live &= find_top(context, args).live;
+  return status;
+}
+
+LaunchStatus CudaBackend::find_top(const LaunchContext& context, const MatmulArgs& args) {
+  has_top_ = true;
+  return launch_one(context, label(context, args.site), [&](const LaunchPermit&) {
+    const PlanContext plan = plan_context(context);
+    const LogitRows rows{.logits = args.out,
+                         .n_rows = std::min(plan.n_rows, limits_.max_logit_rows),
+                         .n_vocab = args.weight.n_out};
+    return plan_top_candidates(plan, rows,
+                               candidate_rows(workspace_->top.data(), limits_.max_logit_rows));
+  });
+}
+
+// ----------------------------------------------------------------------------------------- experts
+
+LaunchStatus CudaBackend::expert_choice(const LaunchContext& context,
+                                        const ExpertChoiceArgs& args) {
+  expect_within(limits_, context);
+  return launch_one(context, label(context, LaunchSite::ExpertChoice), [&](const LaunchPermit&) {
+    return plan_expert_choice(plan_context(context), args);
+  });
+}
+
+LaunchStatus CudaBackend::expert_matmul(const LaunchContext& context,
+                                        const ExpertMatmulArgs& args) {
+  expect_within(limits_, context, args);
+  const PlanContext plan = plan_context(context);
+  const auto n_rows = static_cast<std::uint32_t>(context.rows.size());
+  const std::uint32_t per_row = n_rows == 0 ? 1 : args.n_items / n_rows;
+  const MatmulOperands operands{.gate = plan.gate,
+                                .type = args.weight.type,
+                                .n_out = args.n_out(),
+                                .n_in = args.weight.n_in,
+                                .x = args.x,
+                                .experts = {.chosen = args.chosen, .items_per_x = args.items_per_x},
+                                .n_experts = args.n_experts,
+                                .out = args.out,
+                                .n_results = plan.n_rows * per_row,
+                                .count = {.is_logit_rows = 0, .per_row = per_row}};
+  return run_matmul(context, args.site, operands, args.weight, {});
+}
+
+LaunchStatus CudaBackend::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
+  expect_within(limits_, context);
+  wrote(args.out);
+  return launch_one(context, label(context, LaunchSite::ExpertSum), [&](const LaunchPermit&) {
+    return plan_weighted_sum(plan_context(context), args);
+  });
+}
+
+}  // namespace leasehold::cuda

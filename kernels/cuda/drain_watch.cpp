@@ -1,0 +1,65 @@
+#include "kernels/cuda/drain_watch.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace leasehold::cuda {
+
+void DrainWatch::when_quiet(Told told) {
+  if (lost_.load(std::memory_order_seq_cst)) return;
+  std::unique_lock lock(mutex_);
+  const std::uint64_t launches = issued_.load(std::memory_order_seq_cst);
+  if (finished_.load(std::memory_order_seq_cst) >= launches) {
+    lock.unlock();
+    return told();
+  }
+  waiters_.push_back(
+      {.number = ++newest_, .launches = launches, .epoch = std::nullopt, .told = std::move(told)});
+  waiting_.store(waiters_.size(), std::memory_order_seq_cst);
+  // Pairs with `tell`: either it sees that somebody waits, or this sees what it was told of.
+  if (finished_.load(std::memory_order_seq_cst) >= launches) {
+    Told mine = std::move(waiters_.back().told);
+    waiters_.pop_back();
+    waiting_.store(waiters_.size(), std::memory_order_seq_cst);
+    lock.unlock();
+    return mine();
+  }
+  // Pairs with the launching thread, which asks before it looks at the words.
+  unstamped_.store(newest_, std::memory_order_seq_cst);
+}
+
+void DrainWatch::finished(std::uint64_t count) {
+  finished_.store(count, std::memory_order_seq_cst);
+  tell([count](const Waiter& waiter) { return waiter.launches <= count; });
+}
+
+void DrainWatch::seen(std::uint32_t epoch) {
+  tell([epoch](const Waiter& waiter) { return waiter.epoch && *waiter.epoch <= epoch; });
+}
+
+void DrainWatch::stamp(std::uint64_t newest, std::uint32_t epoch) {
+  const std::scoped_lock lock(mutex_);
+  for (Waiter& waiter : waiters_) {
+    if (!waiter.epoch && waiter.number <= newest) waiter.epoch = epoch;
+  }
+  if (newest == newest_) unstamped_.store(0, std::memory_order_seq_cst);
+}
+
+template <class IsOver>
+void DrainWatch::tell(IsOver&& is_over) {
+  // Pairs with when_quiet, which says that it waits before it looks a second time.
+  if (waiting_.load(std::memory_order_seq_cst) == 0) return;
+  if (lost_.load(std::memory_order_seq_cst)) return;
+  std::vector<Waiter> over;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto first = std::stable_partition(waiters_.begin(), waiters_.end(),
+                                             [&](const Waiter& w) { return !is_over(w); });
+    over.assign(std::make_move_iterator(first), std::make_move_iterator(waiters_.end()));
+    waiters_.erase(first, waiters_.end());
+    waiting_.store(waiters_.size(), std::memory_order_seq_cst);
+  }
+  for (Waiter& waiter : over) waiter.told();
+}
+
+}  // namespace leasehold::cuda

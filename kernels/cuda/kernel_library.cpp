@@ -1,0 +1,60 @@
+#include "kernels/cuda/kernel_library.hpp"
+
+#include <fmt/format.h>
+
+#include "kernels/cuda/kernel_image.hpp"
+
+namespace leasehold::cuda {
+
+Result<KernelLibrary> KernelLibrary::load(const Context& context) {
+  KernelLibrary library(context);
+  for (const KernelImage& image : kernel_images()) {
+    CUmodule module = nullptr;
+    const CUresult result = context.driver().cuModuleLoadData(&module, image.bytes.data());
+    if (result == CUDA_SUCCESS) {
+      library.modules_.push_back(module);
+      continue;
+    }
+    const std::string why =
+        has_kernel_code()
+            ? fmt::format("kernels '{}' do not load on this card: {}", image.name,
+                          describe(context.driver(), result))
+            : std::string("this build has no CUDA kernels: build with nvcc (preset cuda)");
+    return fail(has_kernel_code() ? errc_of(result) : Errc::DeviceUnsupported,
+                why + ", or ask for --device cpu");
+  }
+  return library;
+}
+
+KernelLibrary::~KernelLibrary() {
+  for (const CUmodule module : modules_) (void)context_->driver().cuModuleUnload(module);
+}
+
+Result<CUfunction> KernelLibrary::look_up(const char* name) const {
+  for (const CUmodule module : modules_) {
+    CUfunction function = nullptr;
+    if (context_->driver().cuModuleGetFunction(&function, module, name) == CUDA_SUCCESS)
+      return function;
+  }
+  return fail(Errc::DeviceUnsupported, fmt::format("no kernel {} for this card", name));
+}
+
+Result<CUfunction> KernelLibrary::find(const char* name, std::uint32_t shared_bytes) {
+  auto found = functions_.find(name);
+  if (found == functions_.end()) {
+    const CUfunction function = TRY(look_up(name));
+    found = functions_.emplace(name, Entry{.function = function}).first;
+  }
+  Entry& entry = found->second;
+  if (shared_bytes > entry.allowed_shared_bytes) {
+    TRY(check(context_->driver(),
+              context_->driver().cuFuncSetAttribute(entry.function,
+                                                    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                    static_cast<int>(shared_bytes)),
+              fmt::format("giving {} bytes of shared memory to {}", shared_bytes, name)));
+    entry.allowed_shared_bytes = shared_bytes;
+  }
+  return entry.function;
+}
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,220 @@
+#include "kernels/cuda/launcher.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <thread>
+
+namespace leasehold::cuda {
+namespace {
+
+// A value is written over when so many newer ones have been; each change waits for the card far
+// sooner than that.
+constexpr std::uint32_t kValues = 64;
+
+}  // namespace
+
+struct Launcher::Parts {
+  KernelLibrary library;
+  Stream stream;
+  Stream side_stream;
+  DeviceBuffer mirror;
+  PinnedBuffer values;
+  PinnedBuffer seen;
+  std::vector<Event> events;
+  Event shown;
+  Event end;
+};
+
+Result<std::unique_ptr<Launcher>> Launcher::create(const Context& context, const ThreadGate& gate,
+                                                   Config config) {
+  TRY(context.make_current());
+  KernelLibrary library = TRY(KernelLibrary::load(context));
+  Stream stream = TRY(Stream::create(context, Stream::Priority::Usual));
+  Stream side_stream = TRY(Stream::create(context, Stream::Priority::Urgent));
+  DeviceBuffer mirror = TRY(DeviceBuffer::allocate(context, sizeof(device::GateMirror)));
+  PinnedBuffer values = TRY(PinnedBuffer::allocate(context, kValues * sizeof(device::GateMirror)));
+  PinnedBuffer seen = TRY(PinnedBuffer::allocate(context, sizeof(SeenWord)));
+  std::vector<Event> events;
+  for (std::uint32_t i = 0; i < config.max_in_flight; ++i)
+    events.push_back(TRY(Event::create(context)));
+  Event shown = TRY(Event::create(context));
+  Event end = TRY(Event::create(context));
+  *reinterpret_cast<SeenWord*>(seen.data()) = 0;
+  TRY(check(context.driver(),
+            context.driver().cuMemsetD8Async(device_address(mirror.data()), 0,
+                                             sizeof(device::GateMirror), stream.get()),
+            "clearing the gate's mirror"));
+  return std::unique_ptr<Launcher>(
+      new Launcher(context, gate, config,
+                   Parts{std::move(library), std::move(stream), std::move(side_stream),
+                         std::move(mirror), std::move(values), std::move(seen), std::move(events),
+                         std::move(shown), std::move(end)}));
+}
+
+Launcher::Launcher(const Context& context, const ThreadGate& gate, Config config, Parts parts)
+    : context_(&context),
+      gate_(gate),
+      config_(config),
+      library_(std::move(parts.library)),
+      stream_(std::move(parts.stream)),
+      side_stream_(std::move(parts.side_stream)),
+      mirror_(std::move(parts.mirror)),
+      values_(std::move(parts.values)),
+      seen_(std::move(parts.seen)),
+      events_(std::move(parts.events)),
+      shown_(std::move(parts.shown)),
+      end_(std::move(parts.end)) {}
+
+const device::GateMirror* Launcher::mirror() const {
+  return reinterpret_cast<const device::GateMirror*>(mirror_.data());
+}
+
+SeenWord* Launcher::seen_word() const {
+  return reinterpret_cast<SeenWord*>(seen_.data());
+}
+
+// ------------------------------------------------------------------------------------ the mirror
+
+/// All values go through one stream, so that none overtakes a newer one.
+void Launcher::show(SequenceMask live) {
+  if (fault_) return;
+  auto* value = reinterpret_cast<device::GateMirror*>(values_.data()) + next_value_++ % kValues;
+  *value = {.live = live, .engine_stopped = live == 0 ? 1u : 0u, .epoch = ++epoch_};
+  shown_live_ = live;
+  was_stopped_ |= live == 0;
+  const Driver& driver = context_->driver();
+  constexpr std::string_view kDoing = "writing the gate's mirror";
+  keep(driver.cuMemcpyHtoDAsync(device_address(mirror_.data()), value, sizeof *value,
+                                side_stream_.get()),
+       kDoing);
+  keep(driver.cuEventRecord(shown_.get(), side_stream_.get()), kDoing);
+  keep(driver.cuStreamWaitEvent(stream_.get(), shown_.get(), CU_EVENT_WAIT_DEFAULT), kDoing);
+}
+
+void Launcher::begin(const GateSet& set) {
+  if (fault_) return;
+  live_ = gate_.look(set, {.site = LaunchSite::Embedding, .layer = 0, .touches = Touches::Nothing});
+  show(live_);
+}
+
+// ---------------------------------------------------------------------------------- what is queued
+
+void Launcher::fail_with(Error error) {
+  if (fault_) return;
+  fault_ = std::move(error);
+  watch_.lose();
+}
+
+void Launcher::keep(CUresult result, std::string_view doing) {
+  if (result == CUDA_SUCCESS || fault_) return;
+  // Whatever the driver calls it: a context in which a step's call failed is not trusted again.
+  fail_with({Errc::DeviceFault, fmt::format("{}: {}; start this worker again", doing,
+                                            describe(context_->driver(), result))});
+}
+
+CUresult Launcher::enqueue(KernelLaunch& launch) {
+  const Result<CUfunction> function = library_.find(launch.kernel, launch.shared_bytes);
+  if (!function) {
+    fail_with(function.error());
+    return CUDA_SUCCESS;
+  }
+  void* params[] = {launch.params.data()};
+  return context_->driver().cuLaunchKernel(*function, launch.grid.x, launch.grid.y, launch.grid.z,
+                                           launch.block_threads, 1, 1, launch.shared_bytes,
+                                           stream_.get(), params, nullptr);
+}
+
+CUresult Launcher::copy_to_card(const void* to, const void* from, std::size_t size_bytes) {
+  return context_->driver().cuMemcpyHtoDAsync(device_address(to), from, size_bytes, stream_.get());
+}
+
+CUresult Launcher::copy_home(void* to, const void* from, std::size_t size_bytes) {
+  return context_->driver().cuMemcpyDtoHAsync(to, device_address(from), size_bytes, stream_.get());
+}
+
+CUresult Launcher::clear(const void* at, std::size_t size_bytes) {
+  return context_->driver().cuMemsetD8Async(device_address(at), 0, size_bytes, stream_.get());
+}
+
+CUresult Launcher::replay(CUgraphExec graph) {
+  return context_->driver().cuGraphLaunch(graph, stream_.get());
+}
+
+void Launcher::note_issued() {
+  if (fault_) return;
+  const std::uint64_t number = watch_.issued_count();
+  keep(context_->driver().cuEventRecord(events_[number % events_.size()].get(), stream_.get()),
+       "marking a launch");
+  watch_.issued();
+}
+
+bool Launcher::collect_finished() {
+  const std::uint64_t before = watch_.finished_count();
+  std::uint64_t finished = before;
+  while (finished < watch_.issued_count()) {
+    const CUresult result =
+        context_->driver().cuEventQuery(events_[finished % events_.size()].get());
+    if (result == CUDA_ERROR_NOT_READY) break;
+    keep(result, "waiting for a launch");
+    // What a failed card still does nobody knows; whoever waits is answered by this process's end.
+    if (fault_) return false;
+    ++finished;
+  }
+  if (finished == before) return false;
+  watch_.finished(finished);
+  return true;
+}
+
+/// A step is waited for by the one thread that has something to do in it: it polls as fast as a
+/// core allows for a moment, and then lets others have the core between two looks.
+void Launcher::pause_between_looks() {
+  constexpr std::uint32_t kSpins = 1000;
+  if (++looks_ > kSpins) std::this_thread::yield();
+}
+
+/// What a thread that waits does meanwhile, so that a flip is refused while the card is busy.
+void Launcher::poll(const GateSet& set, UnitLabel label) {
+  const std::uint64_t unstamped = watch_.unstamped();  // before the words are looked at
+  live_ = gate_.look(set, label);
+  if (live_ != shown_live_) show(live_);
+  if (unstamped != 0) watch_.stamp(unstamped, epoch_);
+  const SeenWord seen =
+      std::atomic_ref(*seen_word()).load(std::memory_order_acquire);  // the card stores it last
+  watch_.seen(static_cast<std::uint32_t>(seen >> 32));
+}
+
+void Launcher::make_room(const GateSet& set, UnitLabel label) {
+  looks_ = 0;
+  while (!fault_ && watch_.issued_count() - watch_.finished_count() >= events_.size()) {
+    if (collect_finished()) continue;
+    poll(set, label);
+    pause_between_looks();
+  }
+}
+
+LaunchStatus Launcher::wait_for_older(std::uint32_t newest, const GateSet& set, UnitLabel label) {
+  looks_ = 0;
+  do {
+    collect_finished();
+    poll(set, label);
+    pause_between_looks();
+  } while (!fault_ && watch_.issued_count() - watch_.finished_count() > newest);
+  return {fault_ ? SequenceMask{0} : live_};
+}
+
+LaunchStatus Launcher::wait_all(const GateSet& set, UnitLabel label) {
+  const LaunchStatus status = wait_for_older(0, set, label);
+  wait_all();
+  return {fault_ ? SequenceMask{0} : status.live};
+}
+
+/// Until the stream's end, what was done beside units included.
+void Launcher::wait_all() {
+  if (fault_) return;
+  keep(context_->driver().cuEventRecord(end_.get(), stream_.get()), "marking the end of a step");
+  keep(context_->driver().cuEventSynchronize(end_.get()), "waiting for the card");
+  if (!fault_) watch_.finished(watch_.issued_count());
+}
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,152 @@
+#include "kernels/cuda/plan/attention_plan.hpp"
+
+#include <algorithm>
+
+#include "common/expects.hpp"
+#include "kernels/cuda/device/attention_params.hpp"
+#include "kernels/cuda/device/rope_params.hpp"
+#include "kernels/numerics/attention_order.hpp"
+
+namespace leasehold::cuda {
+namespace {
+
+/// What every card gives a block without being asked for more, less what is static. On sm_90 it
+/// leaves room for four blocks on an SM.
+constexpr std::uint32_t kSharedBytes = 48 * 1024 - 512;
+constexpr std::uint32_t kMostTilePositions = 64;
+constexpr std::uint32_t kFewestTilePositions = 8;
+constexpr std::uint32_t kWarpThreads = 32;
+/// Of a block that has a part of a row: heads enough for that many, four elements to each.
+constexpr std::uint32_t kMergeThreads = 128;
+/// acc begins on a boundary of 16 bytes.
+constexpr std::uint64_t kGrainFloats = 4;
+
+std::uint64_t partials_per_row(const AttentionArgs& args, std::uint32_t longest) {
+  return std::uint64_t{args.n_heads} * partition_count(longest);
+}
+
+/// One of the kernels, by what it has to do and what a block of it is.
+struct AttentionKernel {
+  const char* f16;
+  const char* f32;
+  std::uint32_t queries;
+  std::uint32_t threads;
+};
+constexpr std::uint32_t kPer = device::kThreadsPerQuery;
+constexpr AttentionKernel kOne{"lh_attention_f16_q1", "lh_attention_f32_q1", 1, kPer};
+constexpr AttentionKernel kFour{"lh_attention_f16_q4", "lh_attention_f32_q4", 4, 4 * kPer};
+constexpr AttentionKernel kEight{"lh_attention_f16_q8", "lh_attention_f32_q8", 8, 4 * kPer};
+constexpr AttentionKernel kEightOfRows{"lh_attention_f16_q8_rows", "lh_attention_f32_q8_rows", 8,
+                                       2 * kPer};
+
+/// How many heads and rows share a block, and which kernel that makes.
+struct TileShape {
+  std::uint32_t heads;
+  std::uint32_t tiles_per_kv_head;
+  std::uint32_t rows;
+  AttentionKernel kernel;
+};
+
+TileShape tile_shape(const AttentionArgs& args, bool has_runs) {
+  const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;
+  const std::uint32_t tiles = blocks_for(group, device::kMostTileQueries);
+  const std::uint32_t heads = blocks_for(group, tiles);
+  if (has_runs) return {heads, tiles, device::kMostTileQueries / heads, kEightOfRows};
+  return {heads, tiles, 1, heads == 1 ? kOne : heads <= 4 ? kFour : kEight};
+}
+
+/// A block's queries and scores, and two buffers of keys or values.
+std::uint32_t shared_bytes(const KvLayout& layout, std::uint32_t queries, std::uint32_t positions) {
+  const std::uint32_t floats =
+      queries * (8 * device::octets(layout.head_dim) + kPartitionPositions);
+  return floats * 4 + 2 * positions * device::kv_row_stride_bytes(layout.head_dim, layout.type);
+}
+
+std::uint32_t tile_positions(const KvLayout& layout, std::uint32_t queries) {
+  std::uint32_t positions = kMostTilePositions;
+  while (positions > kFewestTilePositions &&
+         shared_bytes(layout, queries, positions) > kSharedBytes)
+    positions /= 2;
+  ensures(shared_bytes(layout, queries, positions) <= kSharedBytes, "a block fits every card");
+  return positions;
+}
+
+KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& args,
+                             const AttentionPlanInput& input,
+                             const device::AttentionPartials& partials, std::uint32_t n_rows) {
+  const KvLayout& layout = args.layout;
+  const TileShape tile = tile_shape(args, input.has_runs);
+  const std::uint32_t positions = tile_positions(layout, tile.kernel.queries);
+  return {.kernel = layout.type == KvType::F16 ? tile.kernel.f16 : tile.kernel.f32,
+          .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head, n_rows},
+          .block_threads = tile.kernel.threads,
+          .shared_bytes = shared_bytes(layout, tile.kernel.queries, positions),
+          .params = KernelParams(device::AttentionParams{
+              .gate = context.gate,
+              .places = device::KvPlaces::of(layout, context.layer, input.tables),
+              .partials = partials,
+              .q = args.q,
+              .n_heads = args.n_heads,
+              .n_kv_heads = layout.n_kv_heads,
+              .head_dim = layout.head_dim,
+              .heads_per_tile = tile.heads,
+              .tiles_per_kv_head = tile.tiles_per_kv_head,
+              .rows_per_tile = tile.rows,
+              .tile_positions = positions,
+              .scale = args.scale})};
+}
+
+KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,
+                        const AttentionPlanInput& input, const device::AttentionPartials& partials,
+                        std::uint32_t n_rows) {
+  const bool makes_tiles = input.tiles.halves != nullptr;
+  expects(!makes_tiles || args.n_heads <= device::kMostMergedHeads, "one block merges a row");
+  const std::uint32_t quads = blocks_for(args.layout.head_dim, 4);
+  const std::uint32_t heads =
+      makes_tiles ? args.n_heads : std::max(1u, std::min(args.n_heads, kMergeThreads / quads));
+  const std::uint32_t warps = blocks_for(heads * quads, kWarpThreads);
+  return {.kernel = "lh_attention_merge",
+          .grid = {blocks_for(args.n_heads, heads), n_rows},
+          .block_threads = std::min(warps * kWarpThreads, device::kMostMergeThreads),
+          .params = KernelParams(device::AttentionMergeParams{.gate = context.gate,
+                                                              .partials = partials,
+                                                              .out = args.out,
+                                                              .tiles = input.tiles,
+                                                              .n_heads = args.n_heads,
+                                                              .head_dim = args.layout.head_dim,
+                                                              .heads_per_block = heads})};
+}
+
+}  // namespace
+
+std::uint64_t attention_scratch_bytes_per_row(const AttentionArgs& args, std::uint32_t longest) {
+  const std::uint64_t partials = partials_per_row(args, longest);
+  const std::uint64_t max_sum = (2 * partials + kGrainFloats - 1) / kGrainFloats * kGrainFloats;
+  return (max_sum + partials * args.layout.head_dim) * sizeof(float);
+}
+
+std::vector<KernelLaunch> plan_attention(const PlanContext& context, const AttentionArgs& args,
+                                         const AttentionPlanInput& input) {
+  expects(args.layout.head_dim <= device::kMostHeadDim, "a head is at most 256 wide");
+  expects(args.n_heads % args.layout.n_kv_heads == 0, "query heads divide evenly");
+  const std::uint64_t row_bytes = attention_scratch_bytes_per_row(args, input.longest);
+  expects(input.scratch_bytes >= row_bytes, "the scratch has room for one row at least");
+  const auto rows_at_once = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(context.n_rows, input.scratch_bytes / row_bytes));
+  const std::uint64_t max_sum_floats =
+      rows_at_once *
+      (row_bytes / sizeof(float) - partials_per_row(args, input.longest) * args.layout.head_dim);
+  std::vector<KernelLaunch> launches;
+  for (std::uint32_t first = 0; first < context.n_rows; first += rows_at_once) {
+    const std::uint32_t n_rows = std::min(rows_at_once, context.n_rows - first);
+    const device::AttentionPartials partials{.max_sum = input.scratch,
+                                             .acc = input.scratch + max_sum_floats,
+                                             .n_partitions = partition_count(input.longest),
+                                             .first_row = first};
+    launches.push_back(plan_partitions(context, args, input, partials, n_rows));
+    launches.push_back(plan_merge(context, args, input, partials, n_rows));
+  }
+  return launches;
+}
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,184 @@
+#include "kernels/cuda/plan/matmul_plan.hpp"
+
+#include <algorithm>
+
+#include "common/expects.hpp"
+#include "kernels/cuda/device/weight_chunks.hpp"
+#include "kernels/cuda/plan/matmul_kernels.hpp"
+
+namespace leasehold::cuda {
+namespace {
+
+using device::kTileRows;
+
+constexpr std::uint32_t kFewRows = 64;        ///< Results up to which few rows are told apart.
+constexpr std::uint32_t kFewWeightRows = 64;  ///< Of a block.
+constexpr std::uint32_t kManyWeightRows = 128;
+constexpr std::uint32_t kFloatOutputs = 4;
+constexpr std::uint32_t kTileChoices[] = {1, 2, 4, 8};
+
+std::uint32_t groups(std::uint32_t n, std::uint32_t of) {
+  return (n + of - 1) / of;
+}
+
+bool is_experts(const MatmulOperands& operands) {
+  return operands.experts.chosen != nullptr;
+}
+
+/// How many results meet in one matrix, about.
+std::uint32_t results_together(const MatmulOperands& operands) {
+  return is_experts(operands) ? groups(operands.n_results, operands.n_experts) : operands.n_results;
+}
+
+/// The fewest tiles that hold the results, or the most that the card's shared memory does.
+std::uint32_t tiles_for(const MatmulOperands& operands, const Card& card) {
+  const device::WeightChunk chunk = device::weight_chunk(operands.type);
+  std::uint32_t best = 1;
+  for (const std::uint32_t tiles : kTileChoices) {
+    if (device::ring_bytes(chunk, device::few_rows_ring(tiles)) > card.most_shared_bytes)
+      continue;  // not the end: four tiles take fewer stages than two
+    best = tiles;
+    if (tiles * kTileRows >= results_together(operands)) break;
+  }
+  return best;
+}
+
+/// Columns of a block of many rows, the narrow one while the wide ones would leave SMs idle; 0
+/// where few_launch serves: a few results, or a card without what it takes.
+std::uint32_t many_columns(const MatmulOperands& operands, const Card& card) {
+  const std::uint32_t together = results_together(operands);
+  if (!card.has_wgmma || together <= kFewRows) return 0;
+  const std::uint32_t wide_blocks = groups(operands.n_out, kManyWeightRows) * groups(together, 128);
+  const std::uint32_t columns = wide_blocks < card.n_sms ? 64 : 128;
+  const device::RingShape ring = device::many_rows_ring(columns);
+  const std::uint32_t bytes = device::ring_bytes(device::weight_chunk(operands.type), ring);
+  return bytes <= card.most_shared_bytes ? columns : 0;
+}
+
+/// Slices side by side where blocks would leave the card half idle.
+bool is_split(const MatmulOperands& operands, const Card& card) {
+  return operands.type != TensorType::F32 && !is_experts(operands) &&
+         operands.n_results <= tiles_for(operands, card) * kTileRows &&
+         groups(operands.n_out, kFewWeightRows) < card.n_sms &&
+         device::slice_count(operands.n_in) > 1;
+}
+
+/// The matmul's own view: where prepared tiles were selected already, nothing is left to select.
+device::MatmulParams params_of(const MatmulOperands& operands, const MatmulScratch& scratch) {
+  return {.gate = operands.gate,
+          .weights = operands.weights,
+          .row_bytes = row_size_bytes(operands.type, operands.n_in),
+          .x = scratch.tiles,
+          .select = scratch.tiles_are_ready ? operands.select : nullptr,
+          .experts = operands.experts,
+          .out = operands.out,
+          .bias = operands.bias,
+          .partials = nullptr,
+          .counters = nullptr,
+          .n_out = operands.n_out,
+          .accumulate = operands.accumulate ? 1u : 0u,
+          .first = 0,
+          .count = operands.count};
+}
+
+std::uint32_t grid_y(const MatmulOperands& operands, std::uint32_t columns) {
+  return is_experts(operands) ? operands.n_experts : groups(operands.n_results, columns);
+}
+
+KernelLaunch few_launch(const MatmulOperands& operands, const MatmulScratch& scratch,
+                        const Card& card) {
+  const std::uint32_t tiles = tiles_for(operands, card);
+  device::MatmulParams params = params_of(operands, scratch);
+  GridSize grid = {.x = groups(operands.n_out, kFewWeightRows),
+                   .y = grid_y(operands, tiles * kTileRows)};
+  if (scratch.partials != nullptr && is_split(operands, card)) {
+    params.partials = scratch.partials;
+    params.counters = scratch.counters;
+    grid.z = device::slice_count(operands.n_in);
+  }
+  return {.kernel = few_rows_kernel(operands.type, tiles),
+          .grid = grid,
+          .block_threads = 128,
+          .shared_bytes =
+              device::ring_bytes(device::weight_chunk(operands.type), device::few_rows_ring(tiles)),
+          .params = KernelParams(params)};
+}
+
+KernelLaunch many_launch(const MatmulOperands& operands, const MatmulScratch& scratch,
+                         std::uint32_t columns) {
+  return {.kernel = many_rows_kernel(operands.type, columns),
+          .grid = {.x = groups(operands.n_out, kManyWeightRows), .y = grid_y(operands, columns)},
+          .block_threads = 256,
+          .shared_bytes = device::ring_bytes(device::weight_chunk(operands.type),
+                                             device::many_rows_ring(columns)),
+          .params = KernelParams(params_of(operands, scratch))};
+}
+
+KernelLaunch float_launch(const MatmulOperands& operands) {
+  const std::uint32_t columns = results_together(operands) == 1 ? 1 : kTileRows;
+  const device::FloatMatmulParams params = {
+      .gate = operands.gate,
+      .weights = reinterpret_cast<const float*>(operands.weights),
+      .x = operands.x,
+      .select = operands.select,
+      .experts = operands.experts,
+      .out = operands.out,
+      .bias = operands.bias,
+      .n_out = operands.n_out,
+      .n_in = operands.n_in,
+      .accumulate = operands.accumulate ? 1u : 0u,
+      .first = 0,
+      .count = operands.count};
+  return {.kernel = columns == 1 ? "lh_matmul_f32_1" : "lh_matmul_f32_8",
+          .grid = {.x = groups(operands.n_out, kFloatOutputs), .y = grid_y(operands, columns)},
+          .block_threads = 128,
+          .params = KernelParams(params)};
+}
+
+}  // namespace
+
+KernelLaunch plan_prepare_tiles(const MatmulOperands& operands, const device::TileRows& tiles) {
+  const std::uint32_t items_per_x = is_experts(operands) ? operands.experts.items_per_x : 1;
+  const device::PrepareTilesParams params = {
+      .gate = operands.gate,
+      .x = operands.x,
+      .select = operands.select,
+      .tiles = tiles,
+      .count = {.is_logit_rows = operands.count.is_logit_rows,
+                .per_row = operands.count.per_row / items_per_x}};
+  return {.kernel = "lh_prepare_tiles",
+          .grid = {.x = groups(operands.n_results, items_per_x)},
+          .block_threads = 256,
+          .params = KernelParams(params)};
+}
+
+std::vector<KernelLaunch> plan_matmul(const MatmulOperands& operands, const MatmulScratch& scratch,
+                                      const Card& card) {
+  if (operands.n_results == 0) return {};
+  if (operands.type == TensorType::F32) return {float_launch(operands)};
+  expects(scratch.tiles.n_in == operands.n_in, "tiles are as wide as the matrix");
+  std::vector<KernelLaunch> launches;
+  if (!scratch.tiles_are_ready) launches.push_back(plan_prepare_tiles(operands, scratch.tiles));
+  const std::uint32_t columns = many_columns(operands, card);
+  launches.push_back(columns > 0 ? many_launch(operands, scratch, columns)
+                                 : few_launch(operands, scratch, card));
+  return launches;
+}
+
+std::uint64_t split_bytes(const MatmulOperands& operands, const Card& card) {
+  if (!is_split(operands, card)) return 0;
+  return std::uint64_t{device::slice_count(operands.n_in)} * tiles_for(operands, card) * kTileRows *
+         operands.n_out * sizeof(float);
+}
+
+std::uint64_t most_split_bytes(const Card& card) {
+  // A narrower matrix may be cut into more slices than a wider one.
+  return std::uint64_t{device::kMostSlices} * kFewRows * counter_count(card) * kFewWeightRows *
+         sizeof(float);
+}
+
+std::uint32_t counter_count(const Card& card) {
+  return std::max(card.n_sms, 1u);
+}
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,158 @@
+#include "kernels/cuda/plan/row_plan.hpp"
+
+#include <algorithm>
+
+#include "common/expects.hpp"
+#include "kernels/cuda/device/embedding_params.hpp"
+#include "kernels/cuda/device/feed_forward_params.hpp"
+#include "kernels/cuda/device/norm_params.hpp"
+#include "kernels/cuda/device/rope_params.hpp"
+
+namespace leasehold::cuda {
+namespace {
+
+/// What every card gives a block without being asked for more.
+constexpr std::uint32_t kPlainSharedBytes = 47 * 1024;  // a little is static
+
+constexpr std::uint32_t kHeadsPerBlock = 4;
+constexpr std::uint32_t kWarpThreads = 32;
+
+}  // namespace
+
+KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& args,
+                            const std::byte* table) {
+  const WeightMatrix& matrix = args.table;
+  constexpr std::uint32_t kThreads = 256;
+  return {.kernel = "lh_embedding",
+          .grid = {blocks_for(matrix.n_in, kThreads), context.n_rows},
+          .block_threads = kThreads,
+          .params = KernelParams(
+              device::EmbeddingParams{.gate = context.gate,
+                                      .table = table,
+                                      .tokens = args.tokens,
+                                      .out = args.out,
+                                      .row_bytes = row_size_bytes(matrix.type, matrix.n_in),
+                                      .type = matrix.type,
+                                      .shape = block_shape(matrix.type),
+                                      .n_vocab = matrix.n_out,
+                                      .n_embd = matrix.n_in})};
+}
+
+KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
+                           device::TileRows tiles) {
+  const std::uint32_t row_bytes = args.width * static_cast<std::uint32_t>(sizeof(float));
+  const bool by_heads = args.n_vectors > 1;
+  const bool fits_shared = !by_heads && row_bytes <= kPlainSharedBytes;
+  expects(!by_heads || tiles.halves == nullptr, "tiles are of whole rows");
+  const device::RmsNormParams params{.gate = context.gate,
+                                     .x = args.x,
+                                     .weight = weight,
+                                     .out = args.out,
+                                     .tiles = tiles,
+                                     .width = args.width,
+                                     .n_vectors = args.n_vectors,
+                                     .epsilon = args.epsilon,
+                                     .fits_shared = fits_shared ? 1u : 0u};
+  if (by_heads)
+    return {.kernel = "lh_rms_norm_heads",
+            .grid = {blocks_for(args.n_vectors, kHeadsPerBlock), context.n_rows},
+            .block_threads = kHeadsPerBlock * kWarpThreads,
+            .params = KernelParams(params)};
+  return {.kernel = "lh_rms_norm",
+          .grid = {context.n_rows},
+          .block_threads = 256,
+          .shared_bytes = fits_shared ? row_bytes : 0,
+          .params = KernelParams(params)};
+}
+
+KernelLaunch plan_rope(const PlanContext& context, const RopeArgs& args) {
+  constexpr std::uint32_t kThreads = 128;
+  return {.kernel = "lh_rope",
+          .grid = {blocks_for(args.n_heads * (args.rope_dim / 2), kThreads), context.n_rows},
+          .block_threads = kThreads,
+          .params = KernelParams(device::RopeParams{.gate = context.gate,
+                                                    .x = args.x,
+                                                    .cos_sin = args.cos_sin,
+                                                    .n_heads = args.n_heads,
+                                                    .head_dim = args.head_dim,
+                                                    .rope_dim = args.rope_dim,
+                                                    .style = args.style})};
+}
+
+KernelLaunch plan_rope_kv_append(const PlanContext& context, const RopeKvAppendArgs& args,
+                                 device::BlockTables tables) {
+  const KvLayout& layout = args.layout;
+  expects(layout.head_dim <= device::kMostHeadDim, "a head fits a warp's shared memory");
+  const std::uint32_t heads = args.n_heads + 2 * layout.n_kv_heads;
+  return {.kernel = "lh_rope_kv_append",
+          .grid = {blocks_for(heads, kHeadsPerBlock), context.n_rows},
+          .block_threads = kHeadsPerBlock * kWarpThreads,
+          .params = KernelParams(device::RopeKvAppendParams{
+              .gate = context.gate,
+              .places = device::KvPlaces::of(layout, context.layer, tables),
+              .q = args.q,
+              .k = args.k,
+              .v = args.v,
+              .q_norm = args.q_norm,
+              .k_norm = args.k_norm,
+              .cos_sin = args.cos_sin,
+              .n_heads = args.n_heads,
+              .n_kv_heads = layout.n_kv_heads,
+              .head_dim = layout.head_dim,
+              .rope_dim = args.rope_dim,
+              .epsilon = args.epsilon,
+              .style = args.style})};
+}
+
+KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args,
+                            device::BlockTables tables) {
+  return plan_rope_kv_append(
+      context, {.layout = args.layout, .q = nullptr, .k = args.k, .v = args.v, .n_heads = 0},
+      tables);
+}
+
+KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
+                         std::uint32_t rows_per_row, device::TileRows tiles) {
+  constexpr std::uint32_t kThreads = 512;
+  const std::uint32_t blocks = tiles.halves != nullptr ? 1 : blocks_for(args.width, kThreads);
+  return {.kernel = "lh_swiglu",
+          .grid = {blocks, context.n_rows * rows_per_row},
+          .block_threads = kThreads,
+          .params = KernelParams(device::SwiGluParams{.gate = context.gate,
+                                                      .gates = args.gate,
+                                                      .up = args.up,
+                                                      .tiles = tiles,
+                                                      .width = args.width,
+                                                      .rows_per_row = rows_per_row})};
+}
+
+KernelLaunch plan_expert_choice(const PlanContext& context, const ExpertChoiceArgs& args) {
+  expects(args.n_used >= 1 && args.n_used <= args.n_experts, "some experts are chosen of all");
+  return {.kernel = "lh_expert_choice",
+          .grid = {context.n_rows},
+          .block_threads = kWarpThreads,
+          .params = KernelParams(
+              device::ExpertChoiceParams{.gate = context.gate,
+                                         .scores = args.scores,
+                                         .chosen = args.chosen,
+                                         .weights = args.weights,
+                                         .n_experts = args.n_experts,
+                                         .n_used = args.n_used,
+                                         .weights_sum_to_1 = args.weights_sum_to_1 ? 1u : 0u})};
+}
+
+KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args) {
+  constexpr std::uint32_t kThreads = 256;
+  return {.kernel = "lh_weighted_sum",
+          .grid = {blocks_for(args.width, kThreads), context.n_rows},
+          .block_threads = kThreads,
+          .params = KernelParams(device::WeightedSumParams{.gate = context.gate,
+                                                           .x = args.x,
+                                                           .weights = args.weights,
+                                                           .out = args.out,
+                                                           .n_terms = args.n_terms,
+                                                           .width = args.width,
+                                                           .is_gate = args.is_gate ? 1u : 0u})};
+}
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,142 @@
+#include "kernels/cuda/step_graph.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace leasehold::cuda {
+namespace {
+
+/// Adds nodes to a graph, each behind the one before.
+class Chain {
+ public:
+  Chain(const Context& context, KernelLibrary& library, CUgraph graph)
+      : context_(&context), library_(&library), graph_(graph) {}
+
+  Result<void> add(const KernelLaunch& launch) {
+    // The driver copies what the parameters point at before it returns.
+    KernelLaunch copy = launch;
+    void* params[] = {copy.params.data()};
+    CUDA_KERNEL_NODE_PARAMS node{};
+    node.func = TRY(library_->find(launch.kernel, launch.shared_bytes));
+    node.gridDimX = launch.grid.x;
+    node.gridDimY = launch.grid.y;
+    node.gridDimZ = launch.grid.z;
+    node.blockDimX = launch.block_threads;
+    node.blockDimY = 1;
+    node.blockDimZ = 1;
+    node.sharedMemBytes = launch.shared_bytes;
+    node.kernelParams = params;
+    CUgraphNode added = nullptr;
+    TRY(check(context_->driver(),
+              context_->driver().cuGraphAddKernelNode(&added, graph_, before(), n_before(), &node),
+              fmt::format("putting {} into a graph", launch.kernel)));
+    last_ = added;
+    return {};
+  }
+
+  Result<void> add_all(std::span<const KernelLaunch> launches) {
+    for (const KernelLaunch& launch : launches) TRY(add(launch));
+    return {};
+  }
+
+#if LEASEHOLD_CUDA_CONDITIONAL_NODES
+  Result<CUgraphConditionalHandle> new_condition() const {
+    CUgraphConditionalHandle handle = 0;
+    TRY(check(context_->driver(),
+              context_->driver().cuGraphConditionalHandleCreate(&handle, graph_, context_->handle(),
+                                                                0, CU_GRAPH_COND_ASSIGN_DEFAULT),
+              "making a graph's condition"));
+    return handle;
+  }
+
+  /// The body of a node that runs only when `condition` is set.
+  Result<CUgraph> add_if(CUgraphConditionalHandle condition) {
+    CUgraphNodeParams node{};
+    node.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    node.conditional.handle = condition;
+    node.conditional.type = CU_GRAPH_COND_TYPE_IF;
+    node.conditional.size = 1;
+    node.conditional.ctx = context_->handle();
+    CUgraphNode added = nullptr;
+    TRY(check(context_->driver(), add_node(added, node), "adding a conditional node"));
+    last_ = added;
+    return node.conditional.phGraph_out[0];
+  }
+#endif
+
+ private:
+#if LEASEHOLD_CUDA_CONDITIONAL_NODES
+  CUresult add_node(CUgraphNode& added, CUgraphNodeParams& node) const {
+#if CUDA_VERSION >= 13000
+    return context_->driver().cuGraphAddNode(&added, graph_, before(), nullptr, n_before(), &node);
+#else
+    return context_->driver().cuGraphAddNode(&added, graph_, before(), n_before(), &node);
+#endif
+  }
+#endif
+  const CUgraphNode* before() const { return last_ == nullptr ? nullptr : &last_; }
+  std::size_t n_before() const { return last_ == nullptr ? 0 : 1; }
+
+  const Context* context_;
+  KernelLibrary* library_;
+  CUgraph graph_;
+  CUgraphNode last_ = nullptr;
+};
+
+Result<void> add_segment(Chain& chain, [[maybe_unused]] const Context& context,
+                         [[maybe_unused]] KernelLibrary& library, const StepGraph::Plan& plan,
+                         std::uint32_t index) {
+  const GraphSegment& segment = plan.segments[index];
+  if (!plan.is_gated) return chain.add_all(segment.launches);
+#if LEASEHOLD_CUDA_CONDITIONAL_NODES
+  if (context.driver().has_conditional_nodes()) {
+    const CUgraphConditionalHandle condition = TRY(chain.new_condition());
+    TRY(chain.add(plan.gate(plan.gate_context, index, condition)));
+    Chain body(context, library, TRY(chain.add_if(condition)));
+    return body.add_all(segment.launches);
+  }
+#endif
+  TRY(chain.add(plan.gate(plan.gate_context, index, 0)));
+  return chain.add_all(segment.launches);
+}
+
+}  // namespace
+
+Result<StepGraph> StepGraph::make(const Context& context, KernelLibrary& library,
+                                  const Plan& plan) {
+  const Driver& driver = context.driver();
+  StepGraph graph(context);
+  graph.bound_to_.assign(plan.bound_to.begin(), plan.bound_to.end());
+  TRY(check(driver, driver.cuGraphCreate(&graph.graph_, 0), "making a graph"));
+  Chain chain(context, library, graph.graph_);
+  for (std::uint32_t i = 0; i < plan.segments.size(); ++i)
+    TRY(add_segment(chain, context, library, plan, i));
+  TRY(check(driver, driver.cuGraphInstantiateWithFlags(&graph.exec_, graph.graph_, 0),
+            "instantiating a graph"));
+  return graph;
+}
+
+StepGraph::StepGraph(StepGraph&& other) noexcept
+    : context_(other.context_),
+      graph_(std::exchange(other.graph_, nullptr)),
+      exec_(std::exchange(other.exec_, nullptr)),
+      bound_to_(std::move(other.bound_to_)) {}
+
+StepGraph::~StepGraph() {
+  if (exec_ != nullptr) (void)context_->driver().cuGraphExecDestroy(exec_);
+  if (graph_ != nullptr) (void)context_->driver().cuGraphDestroy(graph_);
+}
+
+Result<void> StepGraph::check_bound(std::span<const LeaseDependency> leases) const {
+  const auto is_same = [](const LeaseDependency& a, const LeaseDependency& b) {
+    return a.slot == b.slot && a.granted == b.granted;
+  };
+  bool same = leases.size() == bound_to_.size();
+  for (std::size_t i = 0; same && i < leases.size(); ++i) same = is_same(leases[i], bound_to_[i]);
+  if (same) return {};
+  return fail(Errc::StaleGraph,
+              "a captured step names weights of leases that are over; it is captured anew");
+}
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,106 @@
+#include "kernels/cuda/step_memory.hpp"
+
+#include <algorithm>
+
+#include "common/expects.hpp"
+
+namespace leasehold::cuda {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::size_t blocks_of(std::uint32_t positions) {
+  return (positions + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
+}
+
+}  // namespace
+
+StepMemory::Places StepMemory::lay_out(const BackendLimits& limits) {
+  Places places{};
+  places.rows = aligned(sizeof(device::DeviceStep));
+  places.tokens = places.rows + aligned(limits.max_rows * sizeof(RowRef));
+  places.logit_rows = places.tokens + aligned(limits.max_rows * sizeof(std::int32_t));
+  places.first_block = places.logit_rows + aligned(limits.max_rows * sizeof(std::uint32_t));
+  places.cos_sin = places.first_block + aligned(kMaxStepSequences * sizeof(std::uint32_t));
+  places.end =
+      places.cos_sin + aligned(std::size_t{limits.max_rows} * limits.rope_dim * sizeof(float));
+  return places;
+}
+
+Result<StepMemory> StepMemory::create(const Context& context, const BackendLimits& limits) {
+  StepMemory memory(lay_out(limits), limits.max_rows);
+  const std::size_t tables_bytes =
+      kMaxStepSequences * blocks_of(limits.max_context) * sizeof(std::uint64_t);
+  memory.head_ = TRY(DeviceBuffer::allocate(context, memory.places_.end));
+  memory.tables_ = TRY(DeviceBuffer::allocate(context, tables_bytes));
+  memory.host_head_ = TRY(PinnedBuffer::allocate(context, memory.places_.end));
+  memory.host_tables_ = TRY(PinnedBuffer::allocate(context, tables_bytes));
+  return memory;
+}
+
+template <class T>
+void StepMemory::put(std::size_t offset, std::span<const T> values) {
+  std::copy(values.begin(), values.end(), reinterpret_cast<T*>(host_head_.data() + offset));
+}
+
+std::size_t StepMemory::put_tables(std::span<const BlockTableView> tables,
+                                   const LaunchPermit& permit) {
+  auto* const first = reinterpret_cast<std::uint32_t*>(host_head_.data() + places_.first_block);
+  auto* const addresses = reinterpret_cast<std::uint64_t*>(host_tables_.data());
+  const std::size_t room = host_tables_.size_bytes() / sizeof(std::uint64_t);
+  std::size_t count = 0;
+  for (std::size_t s = 0; s < tables.size(); ++s) {
+    first[s] = static_cast<std::uint32_t>(count);
+    expects(count + tables[s].size() <= room, "block tables fit the longest context");
+    for (const Leased<std::byte> block : tables[s])
+      addresses[count++] = device_address(permit.open(block));
+  }
+  return count;
+}
+
+void StepMemory::upload(const StepInput& input, Launcher& launcher) {
+  expects(input.rows.size() <= max_rows_ && input.logit_rows.size() <= max_rows_ &&
+              input.block_tables.size() <= kMaxStepSequences,
+          "a step is within the limits");
+  longest_ = 0;
+  has_runs_ = false;
+  for (std::size_t r = 0; r < input.rows.size(); ++r) {
+    longest_ = std::max(longest_, input.rows[r].position + 1);
+    has_runs_ |= r > 0 && input.rows[r].sequence == input.rows[r - 1].sequence;
+  }
+  const device::DeviceStep step{.n_rows = static_cast<std::uint32_t>(input.rows.size()),
+                                .n_sequences = input.gates->sequence_count(),
+                                .n_logit_rows = static_cast<std::uint32_t>(input.logit_rows.size()),
+                                .longest = longest_};
+  put<device::DeviceStep>(0, {&step, 1});
+  put(places_.rows, input.rows);
+  put(places_.tokens, input.tokens);
+  put(places_.logit_rows, input.logit_rows);
+  put(places_.cos_sin, input.cos_sin);
+  const std::size_t head_bytes = places_.cos_sin + input.cos_sin.size_bytes();
+  const UnitLabel label{
+      .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::WeightsAndScratch};
+  launcher.unit(
+      *input.gates, label, "bringing a step to the card", [&](const LaunchPermit& permit) {
+        const std::size_t count = put_tables(input.block_tables, permit);
+        const CUresult head = launcher.copy_to_card(head_.data(), host_head_.data(), head_bytes);
+        if (head != CUDA_SUCCESS || count == 0) return head;
+        return launcher.copy_to_card(tables_.data(), host_tables_.data(),
+                                     count * sizeof(std::uint64_t));
+      });
+}
+
+device::KernelGate StepMemory::gate(const device::GateMirror* mirror) const {
+  return {.mirror = mirror, .step = at<device::DeviceStep>(0), .rows = at<RowRef>(places_.rows)};
+}
+
+device::BlockTables StepMemory::block_tables() const {
+  return {.addresses = reinterpret_cast<const std::uint64_t*>(tables_.data()),
+          .first = at<std::uint32_t>(places_.first_block)};
+}
+
+}  // namespace leasehold::cuda

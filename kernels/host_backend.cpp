@@ -1,0 +1,44 @@
+#include "kernels/host_backend.hpp"
+
+#include <atomic>
+#include <cstring>
+
+#include "common/expects.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+
+std::byte* aligned(unsigned char* at) {
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  return reinterpret_cast<std::byte*>(at + (-address & (kAlignment - 1)));
+}
+
+}  // namespace
+
+std::byte* HostBackend::take_scratch(std::size_t size_bytes) {
+  scratch_.emplace_back(size_bytes + kAlignment);
+  return aligned(scratch_.back().data());
+}
+
+void HostBackend::clear_scratch(std::byte* at, std::size_t size_bytes) {
+  std::memset(at, 0, size_bytes);
+}
+
+void write_on_host(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) {
+  for (const LeasedPiece& piece : pieces) {
+    if (!piece.is_last) std::memcpy(permit.open(piece.to), piece.bytes.data(), piece.bytes.size());
+  }
+  for (const LeasedPiece& piece : pieces) {
+    if (!piece.is_last) continue;
+    std::uint64_t word = 0;
+    expects(piece.bytes.size() == sizeof word, "what is stored last is one word");
+    std::memcpy(&word, piece.bytes.data(), sizeof word);
+    // release: whoever sees the word sees all pieces before it (read_record).
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(permit.open(piece.to)))
+        .store(word, std::memory_order_release);
+  }
+}
+
+}  // namespace leasehold

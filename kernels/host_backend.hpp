@@ -1,0 +1,27 @@
+/// What backends that compute in the host's memory have in common: scratch is memory, and a launch
+/// is over when it returns.
+#pragma once
+
+#include "common/zeroed_array.hpp"
+#include "ipc/thread_gate.hpp"
+#include "kernels/backend.hpp"
+
+namespace leasehold {
+
+/// Pieces into leased memory that is the host's, in the order Backend::write promises.
+void write_on_host(const LaunchPermit& permit, std::span<const LeasedPiece> pieces);
+
+class HostBackend : public Backend {
+ public:
+  std::byte* take_scratch(std::size_t size_bytes) override;
+  void clear_scratch(std::byte* at, std::size_t size_bytes) override;
+  std::span<const float> fetch(const float* at, std::size_t count) override { return {at, count}; }
+  void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override {
+    write_on_host(permit, pieces);
+  }
+
+ private:
+  std::vector<ZeroedArray<unsigned char>> scratch_;
+};
+
+}  // namespace leasehold
