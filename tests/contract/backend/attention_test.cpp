@@ -87,7 +87,7 @@ std::vector<double> expected_head(const AttentionCase& c, std::size_t r, std::ui
 }  // namespace
 
 TEST_CASE("backend: attention is what doubles say, across blocks, extents and partitions") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const KvType type = GENERATE(KvType::F32, KvType::F16);
   SeededRandom random(test_seed() + 1000);
   Rig rig(threads);
@@ -104,7 +104,7 @@ TEST_CASE("backend: attention is what doubles say, across blocks, extents and pa
 }
 
 TEST_CASE("backend: attention has the reference's bits for every head width and key type") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 1100);
   CAPTURE(threads, test_seed());
   Rig rig(threads);
@@ -117,7 +117,7 @@ TEST_CASE("backend: attention has the reference's bits for every head width and 
 }
 
 TEST_CASE("backend: a prefill in chunks, or one row at a time, has the bits of the whole") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 1200);
   Rig rig(threads);
   const auto c = random_case(random, KvType::F16);
@@ -134,7 +134,7 @@ TEST_CASE("backend: a prefill in chunks, or one row at a time, has the bits of t
 }
 
 TEST_CASE("backend: an append writes each row's keys and values to its own position only") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const KvType type = GENERATE(KvType::F32, KvType::F16);
   SeededRandom random(test_seed() + 1300);
   Rig rig(threads);

@@ -4,7 +4,6 @@
 #include <limits>
 #include <set>
 
-#include "kernels/expert_groups.hpp"
 #include "tests/contract/backend/rig.hpp"
 
 namespace leasehold::testing {
@@ -91,11 +90,12 @@ struct ExpertCase {
 
   std::vector<float> on(Rig& rig) const {
     std::vector<float> out(chosen.size() * n_out);
-    ExpertGroups groups(n_experts, chosen.size());
     run_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
       return backend.expert_matmul(context, {.site = LaunchSite::ExpertUp,
                                              .weight = weight.view(),
-                                             .batch = groups.sort(chosen),
+                                             .n_experts = n_experts,
+                                             .chosen = chosen.data(),
+                                             .n_items = static_cast<std::uint32_t>(chosen.size()),
                                              .x = x.data(),
                                              .items_per_x = by_row ? n_used : 1,
                                              .out = out.data()});
@@ -116,7 +116,7 @@ struct ExpertCase {
 }  // namespace
 
 TEST_CASE("backend: the experts of a row are those of its highest scores, with their shares") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 2000);
   CAPTURE(threads, test_seed());
   Rig rig(threads);
@@ -143,7 +143,7 @@ TEST_CASE("backend: the experts of a row are those of its highest scores, with t
 }
 
 TEST_CASE("backend: equal scores and scores that are no numbers still choose different experts") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInf = std::numeric_limits<float>::infinity();
   SeededRandom random(test_seed() + 2100);
@@ -159,7 +159,7 @@ TEST_CASE("backend: equal scores and scores that are no numbers still choose dif
 }
 
 TEST_CASE("backend: each item goes through its own expert, whatever else does") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 2200);
   CAPTURE(threads, test_seed());
   Rig rig(threads);
@@ -168,26 +168,31 @@ TEST_CASE("backend: each item goes through its own expert, whatever else does") 
     const ExpertCase c(random);
     const std::vector<float> out = c.on(rig);
     CAPTURE(shape, c.n_rows, c.n_experts, c.n_used, c.by_row, c.n_out, c.weight.n_in);
-    REQUIRE(first_difference(out, c.on(reference)) == -1);
+    const bool of_halves = threads == kCuda;
+    if (!of_halves) REQUIRE(first_difference(out, c.on(reference)) == -1);
     for (std::size_t item = 0; item < c.chosen.size(); ++item)
       for (std::uint32_t o = 0; o < c.n_out; ++o) {
         const std::size_t row = c.by_row ? item / c.n_used : item;
         double sum = 0;
         double magnitude = 0;
+        double reach = 0;
         for (std::uint32_t i = 0; i < c.weight.n_in; ++i) {
-          const double product =
-              c.weight.at(c.chosen[item] * c.n_out + o, i) * c.x[row * c.weight.n_in + i];
+          const double x = c.x[row * c.weight.n_in + i];
+          const double product = c.weight.at(c.chosen[item] * c.n_out + o, i) * x;
           sum += product;
           magnitude += std::abs(product);
+          reach += std::abs(x);
         }
-        REQUIRE(std::abs(out[item * c.n_out + o] - sum) <=
-                magnitude * (c.weight.n_in / 32.0 + 7) * 0x1p-24);
+        const double slack = magnitude * (c.weight.n_in / 32.0 + 7) * 0x1p-24;
+        const double slack_of_halves = magnitude * (0x1.01p-10 + c.weight.n_in * 0x1p-24) +
+                                       reach * 0x1.01p-25;  // as for matmuls
+        REQUIRE(std::abs(out[item * c.n_out + o] - sum) <= (of_halves ? slack_of_halves : slack));
       }
   }
 }
 
 TEST_CASE("backend: an expert's rows too many for one tile are cut, and every row comes out") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 2300);
   Rig rig(threads);
   Rig reference(0);
@@ -205,7 +210,7 @@ TEST_CASE("backend: an expert's rows too many for one tile are cut, and every ro
 }
 
 TEST_CASE("backend: a weighted sum adds its terms in order, a gate's through the sigmoid") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 2400);
   CAPTURE(threads, test_seed());
   Rig rig(threads);

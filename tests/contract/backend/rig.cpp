@@ -9,10 +9,35 @@
 #include "kernels/numerics/f16.hpp"
 #include "kernels/quant/dequantize.hpp"
 #include "kernels/reference/reference_backend.hpp"
+#if LEASEHOLD_TEST_CUDA
+#include "tests/contract/backend/device_arrays.hpp"
+#endif
 
 namespace leasehold::testing {
 
+#if LEASEHOLD_TEST_CUDA
+namespace {
+
+/// More rows than the kernels for few take, so that those for many have their turn.
+BackendLimits cuda_limits() {
+  BackendLimits limits = kLimits;
+  limits.max_rows = 208;
+  limits.n_experts_used = 16;
+  limits.rope_dim = 96;
+  return limits;
+}
+
+}  // namespace
+#endif
+
 Rig::Rig(std::uint32_t threads, GateProbe* probe) {
+#if LEASEHOLD_TEST_CUDA
+  if (threads == kCuda) {
+    backend = std::make_unique<DeviceArrays>(cuda_limits(), table.gate(0, probe),
+                                             cuda::CudaOptions{.graphs = cuda::GraphUse::None});
+    return;
+  }
+#endif
   if (threads == 0)
     backend = std::make_unique<ReferenceBackend>(kLimits, table.gate(0, probe));
   else if (threads < kForced)
@@ -81,17 +106,18 @@ Matrix::Matrix(SeededRandom& random, TensorType type_, std::uint32_t n_out_, std
   const BlockShape shape = block_shape(type);
   for (std::size_t block = 0; block < values.size() / shape.elements; ++block) {
     std::byte* at = bytes + block * shape.size_bytes;
-    const float scale = random_floats(random, 1, 0.02F)[0];
     if (type == TensorType::F32) {
-      std::memcpy(at, &scale, sizeof scale);
+      const float value = random_floats(random, 1, 0.02F)[0];
+      std::memcpy(at, &value, sizeof value);
       continue;
     }
     for (std::uint32_t i = 0; i < shape.size_bytes; ++i)
       at[i] = static_cast<std::byte>(random.below(256));
-    // An F16 element, or a block's scales, wherever the format keeps them.
-    const Half half = f16_from_f32(scale);
-    for (const std::uint32_t place : scale_places(type))
+    // An F16 element, or each of a block's scales, wherever the format keeps them.
+    for (const std::uint32_t place : scale_places(type)) {
+      const Half half = f16_from_f32(random_floats(random, 1, 0.02F)[0]);
       std::memcpy(at + place, &half, sizeof half);
+    }
   }
   for (std::uint32_t row = 0; row < n_out; ++row)
     dequantize_row(type, bytes + row * row_size_bytes(type, n_in),

@@ -24,8 +24,10 @@ inline constexpr BackendLimits kLimits{.max_rows = 48,
                                        .attention_scratch_bytes = 16 * 1024};
 
 /// By threads: 0 is the reference backend, n > 0 the CPU backend with n threads. From kForced on:
-/// the CPU backend with two threads and that SIMD path, of those the CPU has.
+/// the CPU backend with two threads and that SIMD path, of those the CPU has. kCuda is the CUDA
+/// backend, for host arrays.
 inline constexpr std::uint32_t kForced = 100;
+inline constexpr std::uint32_t kCuda = 200;
 inline const std::vector<std::uint32_t> kEveryBackend = [] {
   std::vector<std::uint32_t> every{0, 1, 2, 3};
   for (const SimdPath path : kSimdPaths)
@@ -33,8 +35,19 @@ inline const std::vector<std::uint32_t> kEveryBackend = [] {
   return every;
 }();
 
+/// Those and the CUDA backend, where the suite has a card or a driver that plays one. Its matmuls
+/// are of halves and have bits of their own; everything else has everybody's bits.
+inline const std::vector<std::uint32_t> kWithCuda = [] {
+  std::vector<std::uint32_t> every = kEveryBackend;
+#if LEASEHOLD_TEST_CUDA
+  every.push_back(kCuda);
+#endif
+  return every;
+}();
+
 /// How many gates such a backend has.
 constexpr std::uint32_t gates_of(std::uint32_t threads) {
+  if (threads == kCuda) return 1;
   return threads >= kForced ? 2 : std::max(threads, 1u);
 }
 

@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 

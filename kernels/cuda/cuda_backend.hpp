@@ -1,0 +1,139 @@
+/// The operators on a card, with the contract of Backend.
+///
+/// An operator is planned (plan/: pure functions that say which kernels with which parameters) and
+/// launched (Launcher: announce, poll, stream). Steps in which every sequence has one row are
+/// recorded once per shape and replayed as a graph from then on (StepGraph).
+///
+/// Half tiles: the operators that make a matmul's input leave it as tiles too; the backend knows
+/// whose tiles it has and prepares them only when it has not.
+///
+/// Lifetime: context, gate's line, table and stop board outlive it. Threads: the engine's, but for
+/// `when_quiet`. Errors: create() says what cannot be had; a failure of the card later is the
+/// fault.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "kernels/backend.hpp"
+#include "kernels/cuda/launcher.hpp"
+#include "kernels/cuda/plan/attention_plan.hpp"
+#include "kernels/cuda/plan/matmul_plan.hpp"
+#include "kernels/cuda/plan/row_plan.hpp"
+#include "kernels/cuda/plan/step_plan.hpp"
+#include "kernels/cuda/step_graph.hpp"
+#include "kernels/cuda/step_memory.hpp"
+#include "kernels/cuda/step_recorder.hpp"
+
+namespace leasehold::cuda {
+
+enum class GraphUse : std::uint8_t {
+  None,   ///< Every kernel is launched by itself.
+  Plain,  ///< Graphs without gates inside; to measure what the gates cost.
+  Gated,
+};
+
+struct CudaOptions {
+  GraphUse graphs = GraphUse::Gated;
+  std::uint32_t segment_layers = 4;
+  Launcher::Config launcher = {};
+};
+
+class CudaBackend final : public Backend {
+ public:
+  /// Makes the context current on this thread, which is the engine's from now on.
+  static Result<std::unique_ptr<CudaBackend>> create(const Context& context,
+                                                     const BackendLimits& limits,
+                                                     const ThreadGate& gate, CudaOptions options);
+  ~CudaBackend() override;
+
+  std::string_view name() const override { return name_; }
+  std::byte* take_scratch(std::size_t size_bytes) override;
+  void clear_scratch(std::byte* at, std::size_t size_bytes) override;
+  std::span<const float> fetch(const float* at, std::size_t count) override;
+
+  void begin_step(const StepInput& input) override;
+  LaunchStatus finish_step(const GateSet& gates) override;
+  std::optional<TopLogits> top_logits(std::uint32_t row) const override;
+  void when_quiet(std::move_only_function<void()> told) override {
+    launcher_->when_quiet(std::move(told));
+  }
+  std::optional<Error> fault() const override { return launcher_->fault(); }
+
+  LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
+  LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
+  LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
+  LaunchStatus rope(const LaunchContext& context, const RopeArgs& args) override;
+  LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override;
+  LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
+  LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
+  LaunchStatus expert_choice(const LaunchContext& context, const ExpertChoiceArgs& args) override;
+  LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
+  LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
+  LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
+  LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
+  void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override;
+  void forget() override;
+  std::vector<std::uint64_t> units_run() const override { return {launcher_->units_run()}; }
+
+  /// Graphs there are now; for tests and benches.
+  std::size_t graph_count() const { return graphs_.size(); }
+
+ private:
+  enum class Mode : std::uint8_t { Launch, Record, Replay };
+  /// What kernels leave for each other beside scratch.
+  struct Workspace;
+
+  CudaBackend(const Context& context, const BackendLimits& limits, CudaOptions options,
+              std::unique_ptr<Launcher> launcher, StepMemory step_memory);
+  Result<void> allocate();
+  Result<void> probe_card();
+  Result<bool> wgmma_agrees();
+
+  PlanContext plan_context(const LaunchContext& context) const;
+  /// Each launch of `plan(permit)` as a unit of its own, or kept in the recorder.
+  template <class Plan>
+  LaunchStatus launch_all(const LaunchContext& context, UnitLabel first, UnitLabel later,
+                          Plan&& plan);
+  template <class Plan>
+  LaunchStatus launch_one(const LaunchContext& context, UnitLabel label, Plan&& plan);
+  LaunchStatus run_matmul(const LaunchContext& context, LaunchSite site,
+                          const MatmulOperands& operands, const WeightMatrix& weight,
+                          Leased<const float> bias);
+  LaunchStatus find_top(const LaunchContext& context, const MatmulArgs& args);
+
+  device::TileRows tiles_for(const float* x, std::uint32_t n_in);
+  bool has_tiles_of(const float* x, std::uint32_t n_in) const;
+  /// Whatever tiles were made of this array are of no use any more.
+  void wrote(const float* array);
+
+  Mode mode_of(const StepInput& input);
+  LaunchStatus begin_graph(const GateSet& gates, const StepGraph& graph);
+  LaunchStatus launch_recorded(const GateSet& gates);
+  Result<const StepGraph*> make_graph(const GateSet& gates);
+  Result<void> ensure_staging(std::size_t size_bytes);
+  void scatter(std::span<const LeasedPiece> pieces, const LaunchPermit& permit);
+
+  const Context* context_;
+  BackendLimits limits_;
+  CudaOptions options_;
+  std::string name_ = "cuda";
+  Card card_;
+  std::unique_ptr<Launcher> launcher_;
+  StepMemory step_memory_;
+  std::unique_ptr<Workspace> workspace_;
+  std::size_t scratch_used_ = 0;
+  const float* tiles_of_ = nullptr;
+  std::uint32_t tiles_n_in_ = 0;
+
+  Mode mode_ = Mode::Launch;
+  GraphShape shape_;
+  StepRecorder recorder_;
+  bool is_recorded_whole_ = false;  // no launch was left out because nobody was left
+  std::map<GraphShape, StepGraph> graphs_;
+  std::uint32_t n_logit_rows_ = 0;  // of the step under way or just finished
+  bool has_top_ = false;
+};
+
+}  // namespace leasehold::cuda

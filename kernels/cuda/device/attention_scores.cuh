@@ -1,0 +1,148 @@
+/// Scores of a partition's keys and their exponentials, with the reference's bits.
+///
+/// A key's product with a query is made by one thread, which keeps the 32 lanes of ordered_dot as
+/// eight sums at a time: lane l belongs to octets l/8, l/8 + 4, ... of the row, and octets 4 apart
+/// add to the same eight.
+#pragma once
+
+#include "kernels/cuda/device/attention_tile.cuh"
+
+namespace leasehold::device {
+
+/// Eight stored elements in shared memory as floats.
+__device__ __forceinline__ void load_octet(const std::uint16_t* from, float (&out)[8]) {
+  const uint4 words = *reinterpret_cast<const uint4*>(from);
+  const std::uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    out[2 * i] = half_value(static_cast<std::uint16_t>(pairs[i] & 0xffffu));
+    out[2 * i + 1] = half_value(static_cast<std::uint16_t>(pairs[i] >> 16));
+  }
+}
+__device__ __forceinline__ void load_octet(const float* from, float (&out)[8]) {
+  const float4 low = reinterpret_cast<const float4*>(from)[0];
+  const float4 high = reinterpret_cast<const float4*>(from)[1];
+  const float all[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  for (std::uint32_t i = 0; i < 8; ++i) out[i] = all[i];
+}
+/// Octets first, first + 4, ... of a key times those of some queries, added to eight lanes each.
+template <class Stored, int kQueries>
+__device__ __forceinline__ void add_octets(const Stored* key, const float* queries,
+                                           std::uint32_t n_octets, std::uint32_t first,
+                                           float (&lanes)[kQueries][8]) {
+#pragma unroll 2
+  for (std::uint32_t o = first; o < n_octets; o += 4) {
+    float k[8];
+    load_octet(key + 8 * o, k);
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) {
+      float q[8];
+      load_octet(queries + (i * n_octets + o) * 8, q);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) lanes[i][j] = fmaf(q[j], k[j], lanes[i][j]);
+    }
+  }
+}
+
+/// ordered_dot of each query and the key.
+template <class Stored, int kQueries>
+__device__ __forceinline__ void dots(const Stored* key, const float* queries,
+                                     std::uint32_t n_octets, float (&out)[kQueries]) {
+  float sums[2][kQueries][8];
+#pragma unroll
+  for (std::uint32_t odd = 0; odd < 2; ++odd) {
+    float low[kQueries][8] = {};
+    float high[kQueries][8] = {};
+    add_octets(key, queries, n_octets, odd, low);
+    add_octets(key, queries, n_octets, odd + 2, high);
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i)
+#pragma unroll
+      for (int j = 0; j < 8; ++j) sums[odd][i][j] = low[i][j] + high[i][j];
+  }
+#pragma unroll
+  for (int i = 0; i < kQueries; ++i) {
+    float eight[8];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) eight[j] = sums[0][i][j] + sums[1][i][j];
+#pragma unroll
+    for (int half = 4; half > 0; half /= 2)
+#pragma unroll
+      for (int j = 0; j < half; ++j) eight[j] += eight[j + half];
+    out[i] = eight[0];
+  }
+}
+
+/// A block's shared memory. Scores are [kTile queries][256 positions].
+struct AttentionShared {
+  float* queries;
+  float* scores;
+  std::byte* rows;  ///< Two buffers of tile_positions rows.
+};
+
+template <int kTile>
+__device__ __forceinline__ AttentionShared shared_of(const AttentionParams& p) {
+  auto* floats = reinterpret_cast<float*>(dynamic_shared());
+  AttentionShared shared;
+  shared.queries = floats;
+  shared.scores = floats + kTile * 8 * octets(p.head_dim);
+  shared.rows = reinterpret_cast<std::byte*>(shared.scores + kTile * kPartitionPositions);
+  return shared;
+}
+
+/// Each thread one key and kPer of the queries at a time.
+template <class Stored, int kTile, int kPer>
+__device__ __forceinline__ void score_keys(const AttentionParams& p, const AttentionShared& shared,
+                                           std::uint32_t n_queries, const KvSpan& span,
+                                           const std::byte* keys) {
+  const std::uint32_t n_octets = octets(p.head_dim);
+  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.places.type);
+  for (std::uint32_t unit = threadIdx.x; unit < p.tile_positions * (kTile / kPer);
+       unit += blockDim.x) {
+    const std::uint32_t position = unit % p.tile_positions;
+    const std::uint32_t query = unit / p.tile_positions * kPer;
+    if (position >= span.count || query >= n_queries) continue;
+    float out[kPer];
+    dots<Stored, kPer>(reinterpret_cast<const Stored*>(keys + position * stride),
+                       shared.queries + query * n_octets * 8, n_octets, out);
+#pragma unroll
+    for (int i = 0; i < kPer; ++i)
+      shared.scores[(query + i) * kPartitionPositions + span.first + position] = out[i] * p.scale;
+  }
+}
+
+/// A NaN is passed over, as by `highest`.
+__device__ __forceinline__ float highest_of_warp(float own) {
+  for (std::uint32_t distance = kWarp / 2; distance > 0; distance /= 2) {
+    const float other = __shfl_xor_sync(kAllLanes, own, distance);
+    own = other > own ? other : own;
+  }
+  return own;
+}
+
+/// Scores become their exponentials; a warp to a query.
+__device__ __forceinline__ void weigh(const AttentionParams& p, const AttentionTile& tile,
+                                      float* all_scores) {
+  for (std::uint32_t query = warp_of_block(); query < tile.n_queries();
+       query += blockDim.x / kWarp) {
+    const std::uint32_t n = query_reads(p, tile, query);
+    if (n == 0) continue;
+    float* scores = all_scores + query * kPartitionPositions;
+    float max = __uint_as_float(0xff800000);
+    for (std::uint32_t i = lane_of_warp(); i < n; i += kWarp)
+      max = scores[i] > max ? scores[i] : max;
+    max = highest_of_warp(max);
+    float own = 0.0F;
+    for (std::uint32_t i = lane_of_warp(); i < n; i += kWarp) {
+      const float weight = exp_f32(scores[i] - max);
+      scores[i] = weight;
+      own += weight;
+    }
+    const float sum = fold_warp(own);
+    if (lane_of_warp() != 0) continue;
+    float* out = p.partials.max_sum + 2 * partial_of(p, tile, query);
+    out[0] = max;
+    out[1] = sum;
+  }
+}
+
+}  // namespace leasehold::device

@@ -1,0 +1,181 @@
+/// One partition of attention for a few queries that share their keys: what a block works on, and
+/// how its keys and values come to shared memory.
+///
+/// Queries of a tile are heads of one kv head, of neighbouring rows of one sequence. Which rows
+/// share a tile follows from their positions and decides nothing about their results.
+#pragma once
+
+#include "kernels/cuda/device/attention_params.hpp"
+#include "kernels/cuda/device/together.cuh"
+#include "kernels/numerics/attention_order.hpp"
+
+namespace leasehold::device {
+
+inline constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / KvLayout::kBlockTokens;
+
+struct AttentionTile {
+  std::uint32_t row;  ///< The first; the others follow.
+  std::uint32_t n_rows;
+  std::uint32_t head;  ///< The first, of all heads.
+  std::uint32_t n_heads;
+  std::uint32_t kv_head;
+  std::uint32_t partition;
+  std::uint32_t
+      first_reads;           ///< Positions of the partition that the first row reads, at most 256 …
+  std::uint32_t last_reads;  ///< … and the last.
+
+  __device__ std::uint32_t n_queries() const { return n_rows * n_heads; }
+};
+
+/// Positions of the partition that a row reads which stands at `position`.
+__device__ __forceinline__ std::uint32_t positions_read(std::uint32_t position,
+                                                        std::uint32_t partition) {
+  const std::uint32_t begin = partition * kPartitionPositions;
+  if (position < begin) return 0;
+  const std::uint32_t n = position + 1 - begin;
+  return n < kPartitionPositions ? n : kPartitionPositions;
+}
+
+/// How many rows from `row` on share its tile; 0 where another row has it among its own.
+__device__ __forceinline__ std::uint32_t rows_of_tile(const AttentionParams& p, std::uint32_t row,
+                                                      std::uint32_t end) {
+  const RowRef first = p.gate.rows[row];
+  const std::uint32_t offset = first.position % p.rows_per_tile;
+  const bool has_own_before = blockIdx.z > 0 && p.gate.rows[row - 1].sequence == first.sequence;
+  if (offset > 0 && has_own_before) return 0;
+  std::uint32_t n = 1;
+  while (offset + n < p.rows_per_tile && row + n < end &&
+         p.gate.rows[row + n].sequence == first.sequence)
+    ++n;
+  return n;
+}
+
+/// Query i of the tile: row i / n_heads, head i % n_heads.
+__device__ __forceinline__ std::uint32_t query_reads(const AttentionParams& p,
+                                                     const AttentionTile& tile, std::uint32_t i) {
+  if (i >= tile.n_queries()) return 0;
+  const std::uint32_t position = p.gate.rows[tile.row].position + i / tile.n_heads;
+  return positions_read(position, tile.partition);
+}
+__device__ __forceinline__ const float* query_of(const AttentionParams& p,
+                                                 const AttentionTile& tile, std::uint32_t i) {
+  const std::size_t row = tile.row + i / tile.n_heads;
+  return p.q + (row * p.n_heads + tile.head + i % tile.n_heads) * p.head_dim;
+}
+/// Where the query's partial result goes, in units of one.
+__device__ __forceinline__ std::size_t partial_of(const AttentionParams& p,
+                                                  const AttentionTile& tile, std::uint32_t i) {
+  const std::size_t row = tile.row + i / tile.n_heads - p.partials.first_row;
+  return (row * p.n_heads + tile.head + i % tile.n_heads) * p.partials.n_partitions +
+         tile.partition;
+}
+
+/// This block's, of a grid of partitions, tiles of heads, rows. No rows: nothing to do.
+__device__ __forceinline__ AttentionTile tile_of_block(const AttentionParams& p) {
+  AttentionTile tile{};
+  tile.partition = blockIdx.x;
+  tile.row = p.partials.first_row + blockIdx.z;
+  const std::uint32_t in_grid = p.partials.first_row + gridDim.z;
+  const std::uint32_t end = in_grid < row_count(p.gate) ? in_grid : row_count(p.gate);
+  if (tile.row >= end) return tile;
+  const std::uint32_t n_rows = rows_of_tile(p, tile.row, end);
+  if (n_rows == 0) return tile;
+  const std::uint32_t position = p.gate.rows[tile.row].position;
+  tile.last_reads = positions_read(position + n_rows - 1, tile.partition);
+  tile.first_reads = positions_read(position, tile.partition);
+  if (tile.last_reads == 0) return tile;
+  const std::uint32_t group = p.n_heads / p.n_kv_heads;
+  const std::uint32_t in_group = blockIdx.y % p.tiles_per_kv_head * p.heads_per_tile;
+  const std::uint32_t left = group - in_group;
+  tile.kv_head = blockIdx.y / p.tiles_per_kv_head;
+  tile.head = tile.kv_head * group + in_group;
+  tile.n_heads = left < p.heads_per_tile ? left : p.heads_per_tile;
+  tile.n_rows = n_rows;
+  return tile;
+}
+
+/// Where the kv head's keys begin in each block of the partition; 0 for blocks that nobody reads.
+__device__ __forceinline__ void find_blocks(const AttentionParams& p, const AttentionTile& tile,
+                                            std::uint64_t (&blocks)[kPartitionBlocks]) {
+  const std::uint32_t i = threadIdx.x;
+  if (i >= kPartitionBlocks) return;
+  const std::uint32_t sequence = p.gate.rows[tile.row].sequence;
+  const std::uint32_t first = p.places.tables.first[sequence] + tile.partition * kPartitionBlocks;
+  const bool is_read = i * KvLayout::kBlockTokens < tile.last_reads;
+  blocks[i] = is_read ? p.places.tables.addresses[first + i] + p.places.keys_offset_bytes +
+                            std::uint64_t{tile.kv_head} * p.places.head_bytes
+                      : 0;
+}
+
+/// The tile's queries in whole octets: [kMost, 8 · octets]; zeros where there is no query.
+__device__ __forceinline__ void load_queries(const AttentionParams& p, const AttentionTile& tile,
+                                             std::uint32_t most, float* queries) {
+  const std::uint32_t width = 8 * octets(p.head_dim);
+  for (std::uint32_t i = 0; i < most; ++i)
+    for (std::uint32_t d = threadIdx.x; d < width; d += blockDim.x)
+      queries[i * width + d] =
+          i < tile.n_queries() && d < p.head_dim ? query_of(p, tile, i)[d] : 0.0F;
+}
+
+/// Which keys or values to bring.
+struct KvSpan {
+  std::uint32_t plane;  ///< 0 keys, 1 values
+  std::uint32_t first;  ///< Position in the partition.
+  std::uint32_t count;
+};
+
+__device__ __forceinline__ std::uint64_t kv_row(const AttentionParams& p,
+                                                const std::uint64_t* blocks, const KvSpan& span,
+                                                std::uint32_t i, std::uint32_t row_bytes) {
+  const std::uint32_t position = span.first + i;
+  return blocks[position / KvLayout::kBlockTokens] + span.plane * p.places.plane_bytes +
+         position % KvLayout::kBlockTokens * row_bytes;
+}
+
+/// Rows of whole octets: 16 bytes at a time, beside computing.
+template <class Stored>
+__device__ __forceinline__ void bring_words(const AttentionParams& p, const std::uint64_t* blocks,
+                                            const KvSpan& span, std::byte* to) {
+  const std::uint32_t row_bytes = p.head_dim * static_cast<std::uint32_t>(sizeof(Stored));
+  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.places.type);
+  const std::uint32_t words = row_bytes / 16;
+  std::uint32_t i = threadIdx.x / words;
+  std::uint32_t word = threadIdx.x % words;
+  while (i < span.count) {
+    const std::uint64_t from = kv_row(p, blocks, span, i, row_bytes) + 16 * word;
+    copy_async_16(to + i * stride + 16 * word, reinterpret_cast<const void*>(from));
+    i += blockDim.x / words;
+    word += blockDim.x % words;
+    if (word >= words) {
+      word -= words;
+      ++i;
+    }
+  }
+}
+
+/// Rows of any length, padded with zeros.
+template <class Stored>
+__device__ __forceinline__ void bring_elements(const AttentionParams& p,
+                                               const std::uint64_t* blocks, const KvSpan& span,
+                                               std::byte* to) {
+  const std::uint32_t row_bytes = p.head_dim * static_cast<std::uint32_t>(sizeof(Stored));
+  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.places.type);
+  const std::uint32_t width = 8 * octets(p.head_dim);
+  for (std::uint32_t at = threadIdx.x; at < span.count * width; at += blockDim.x) {
+    const std::uint32_t i = at / width;
+    const std::uint32_t d = at % width;
+    const auto* from = reinterpret_cast<const Stored*>(kv_row(p, blocks, span, i, row_bytes));
+    reinterpret_cast<Stored*>(to + i * stride)[d] = d < p.head_dim ? from[d] : Stored{};
+  }
+}
+
+template <class Stored>
+__device__ __forceinline__ void bring(const AttentionParams& p, const std::uint64_t* blocks,
+                                      const KvSpan& span, std::byte* to) {
+  if (p.head_dim % 8 == 0)
+    bring_words<Stored>(p, blocks, span, to);
+  else
+    bring_elements<Stored>(p, blocks, span, to);
+}
+
+}  // namespace leasehold::device

@@ -1,0 +1,134 @@
+/// Weighted sums of a partition's values, with the reference's bits: each element of a query's sum
+/// belongs to one thread, which adds position after position.
+#pragma once
+
+#include "kernels/cuda/device/attention_scores.cuh"
+
+namespace leasehold::device {
+
+__device__ __forceinline__ float2 load_pair(const std::uint16_t* from) {
+  const std::uint32_t both = *reinterpret_cast<const std::uint32_t*>(from);
+  return {half_value(static_cast<std::uint16_t>(both & 0xffffu)),
+          half_value(static_cast<std::uint16_t>(both >> 16))};
+}
+__device__ __forceinline__ float2 load_pair(const float* from) {
+  return *reinterpret_cast<const float2*>(from);
+}
+
+/// What a thread adds up: two neighbouring elements of kPer queries, and for heads above 128 the
+/// two that lie 128 further on.
+inline constexpr std::uint32_t kPairThreads = kThreadsPerQuery;
+inline constexpr std::uint32_t kPairSpans = 2;
+template <int kPer>
+struct ValueSums {
+  std::uint32_t element;  ///< The first of the pair.
+  std::uint32_t query;    ///< The first of kPer.
+  std::uint32_t reads[kPer];
+  float2 acc[kPairSpans][kPer];
+};
+
+/// The thread's part of the tile.
+template <int kPer>
+__device__ __forceinline__ ValueSums<kPer> value_sums(const AttentionParams& p,
+                                                      const AttentionTile& tile) {
+  ValueSums<kPer> sums;
+  sums.element = threadIdx.x % kPairThreads * 2;
+  sums.query = threadIdx.x / kPairThreads * kPer;
+#pragma unroll
+  for (int q = 0; q < kPer; ++q) {
+    sums.reads[q] = query_reads(p, tile, sums.query + q);
+    for (std::uint32_t s = 0; s < kPairSpans; ++s) sums.acc[s][q] = {0.0F, 0.0F};
+  }
+  return sums;
+}
+
+/// Values in shared memory, a thread's elements of them, and the weights of its queries.
+template <class Stored>
+struct WeighedValues {
+  const Stored* values;  ///< Of the first position.
+  std::uint32_t stride;  ///< In elements.
+  const float* weights;  ///< [kPer queries, stride 256], from the first position
+};
+
+/// Positions that every query reads, a multiple of four of them.
+template <class Stored, int kPer>
+__device__ __forceinline__ void add_common(const WeighedValues<Stored>& from, std::uint32_t count,
+                                           float2 (&acc)[kPer]) {
+  for (std::uint32_t i = 0; i < count; i += 4) {
+    float4 e[kPer];
+#pragma unroll
+    for (int q = 0; q < kPer; ++q)
+      e[q] = *reinterpret_cast<const float4*>(from.weights + q * kPartitionPositions + i);
+#pragma unroll
+    for (int s = 0; s < 4; ++s) {
+      const float2 v = load_pair(from.values + (i + s) * from.stride);
+#pragma unroll
+      for (int q = 0; q < kPer; ++q) {
+        const float weight = s == 0 ? e[q].x : s == 1 ? e[q].y : s == 2 ? e[q].z : e[q].w;
+        acc[q].x = fmaf(weight, v.x, acc[q].x);
+        acc[q].y = fmaf(weight, v.y, acc[q].y);
+      }
+    }
+  }
+}
+
+/// Positions first ... end - 1, which some queries read and others may not; `reads` counts from the
+/// same position as first and end.
+template <class Stored, int kPer>
+__device__ __forceinline__ void add_rest(const WeighedValues<Stored>& from, std::uint32_t first,
+                                         std::uint32_t end, const std::uint32_t (&reads)[kPer],
+                                         float2 (&acc)[kPer]) {
+  for (std::uint32_t i = first; i < end; ++i) {
+    const float2 v = load_pair(from.values + i * from.stride);
+#pragma unroll
+    for (int q = 0; q < kPer; ++q) {
+      if (i >= reads[q]) continue;
+      const float weight = from.weights[q * kPartitionPositions + i];
+      acc[q].x = fmaf(weight, v.x, acc[q].x);
+      acc[q].y = fmaf(weight, v.y, acc[q].y);
+    }
+  }
+}
+
+/// One span of values, for the thread's queries.
+template <class Stored, int kPer>
+__device__ __forceinline__ void add_values(const AttentionParams& p, const AttentionTile& tile,
+                                           const KvSpan& span, const std::byte* rows,
+                                           const float* scores, ValueSums<kPer>& sums) {
+  if (sums.query >= tile.n_queries()) return;
+  const std::uint32_t of_all = tile.first_reads > span.first ? tile.first_reads - span.first : 0;
+  const std::uint32_t common = (of_all < span.count ? of_all : span.count) / 4 * 4;
+  std::uint32_t reads[kPer];
+#pragma unroll
+  for (int q = 0; q < kPer; ++q)
+    reads[q] = sums.reads[q] > span.first ? sums.reads[q] - span.first : 0;
+#pragma unroll
+  for (std::uint32_t s = 0; s < kPairSpans; ++s) {
+    const std::uint32_t element = sums.element + s * 2 * kPairThreads;
+    if (element >= p.head_dim) break;
+    const WeighedValues<Stored> from{
+        reinterpret_cast<const Stored*>(rows) + element,
+        kv_row_stride_bytes(p.head_dim, p.places.type) / static_cast<std::uint32_t>(sizeof(Stored)),
+        scores + sums.query * kPartitionPositions + span.first};
+    add_common<Stored, kPer>(from, common, sums.acc[s]);
+    add_rest<Stored, kPer>(from, common, span.count, reads, sums.acc[s]);
+  }
+}
+
+template <int kPer>
+__device__ __forceinline__ void store_values(const AttentionParams& p, const AttentionTile& tile,
+                                             const ValueSums<kPer>& sums) {
+#pragma unroll
+  for (int q = 0; q < kPer; ++q) {
+    if (sums.reads[q] == 0) continue;
+    float* out = p.partials.acc + partial_of(p, tile, sums.query + q) * p.head_dim;
+#pragma unroll
+    for (std::uint32_t s = 0; s < kPairSpans; ++s) {
+      const std::uint32_t d = sums.element + s * 2 * kPairThreads;
+      if (d < p.head_dim) out[d] = sums.acc[s][q].x;
+      if (d + 1 < p.head_dim) out[d + 1] = sums.acc[s][q].y;
+    }
+  }
+}
+
+}  // namespace leasehold::device

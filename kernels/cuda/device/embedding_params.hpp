@@ -1,0 +1,20 @@
+/// Looking up rows of the embedding table. C++20-clean.
+#pragma once
+
+#include "kernels/cuda/device/gate.hpp"
+
+namespace leasehold::device {
+
+struct EmbeddingParams {
+  KernelGate gate;
+  const std::byte* table;      ///< [n_vocab] rows of row_bytes
+  const std::int32_t* tokens;  ///< [n_rows]
+  float* out;                  ///< [n_rows, n_embd]
+  std::uint64_t row_bytes;
+  TensorType type;
+  BlockShape shape;  ///< The type's.
+  std::uint32_t n_vocab;
+  std::uint32_t n_embd;
+};
+
+}  // namespace leasehold::device

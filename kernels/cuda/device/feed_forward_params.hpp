@@ -1,0 +1,39 @@
+/// What a feed-forward layer does beside its matmuls. C++20-clean.
+#pragma once
+
+#include "kernels/cuda/device/gate.hpp"
+#include "kernels/cuda/device/tiles.hpp"
+
+namespace leasehold::device {
+
+struct SwiGluParams {
+  KernelGate gate;
+  float* gates;     ///< [n_rows, width]
+  const float* up;  ///< [n_rows, width]
+  /// The output once more, for the next matmul; none where `halves` is null.
+  TileRows tiles;
+  std::uint32_t width;
+  std::uint32_t rows_per_row;  ///< Rows of these arrays to a row of the step: n_used of experts.
+};
+
+struct ExpertChoiceParams {
+  KernelGate gate;
+  const float* scores;    ///< [n_rows, n_experts]
+  std::uint32_t* chosen;  ///< [n_rows, n_used]
+  float* weights;         ///< [n_rows, n_used]
+  std::uint32_t n_experts;
+  std::uint32_t n_used;
+  std::uint32_t weights_sum_to_1;
+};
+
+struct WeightedSumParams {
+  KernelGate gate;
+  const float* x;        ///< [n_rows, n_terms, width]
+  const float* weights;  ///< [n_rows, n_terms]
+  float* out;            ///< [n_rows, width]
+  std::uint32_t n_terms;
+  std::uint32_t width;
+  std::uint32_t is_gate;
+};
+
+}  // namespace leasehold::device

@@ -1,0 +1,26 @@
+/// How a kernel asks the gate. Every kernel begins with `engine_is_stopped`, and every one that
+/// reaches tenant memory asks `row_is_live` before it touches a row's.
+#pragma once
+
+#include "kernels/cuda/device/gate.hpp"
+#include "kernels/cuda/device/simt.cuh"
+
+namespace leasehold::device {
+
+__device__ __forceinline__ bool engine_is_stopped(const KernelGate& gate) {
+  return load_fresh(&gate.mirror->engine_stopped) != 0;
+}
+
+__device__ __forceinline__ std::uint32_t row_count(const KernelGate& gate) {
+  return gate.step->n_rows;
+}
+
+__device__ __forceinline__ bool row_is_live(const KernelGate& gate, std::uint32_t row) {
+  return (load_fresh(&gate.mirror->live) >> gate.rows[row].sequence & 1) != 0;
+}
+
+__device__ __forceinline__ bool sequence_is_live(const KernelGate& gate, std::uint32_t sequence) {
+  return (load_fresh(&gate.mirror->live) >> sequence & 1) != 0;
+}
+
+}  // namespace leasehold::device

@@ -1,0 +1,80 @@
+/// Which results a block works for, and how a sum becomes one.
+///
+/// Threads: the whole block calls each of these, and `take_columns` ends with a barrier.
+#pragma once
+
+#include "kernels/cuda/device/matmul_params.hpp"
+#include "kernels/cuda/device/together.cuh"
+#include "kernels/cuda/device/weight_chunks.hpp"
+
+namespace leasehold::device {
+
+__device__ __forceinline__ std::uint32_t result_count(const KernelGate& gate,
+                                                      const ResultCount& count) {
+  const std::uint32_t rows = count.is_logit_rows != 0 ? gate.step->n_logit_rows : gate.step->n_rows;
+  return rows * count.per_row;
+}
+
+/// What of a matmul's parameters says which results there are.
+struct ResultPlaces {
+  const std::uint32_t* select;
+  ExpertPlaces experts;
+  std::uint32_t end;     ///< Of all results.
+  std::uint32_t expert;  ///< Whose items are looked for.
+  std::uint32_t most;    ///< Columns of a block.
+};
+
+/// A warp appends the next of the expert's items, ascending, up to `most`, and keeps the place.
+__device__ __forceinline__ void take_items(ColumnList& list, const ResultPlaces& places) {
+  std::uint32_t count = 0;
+  std::uint32_t first = list.next;
+  while (count < places.most && first < places.end) {
+    const std::uint32_t item = first + lane_of_warp();
+    const bool is_mine = item < places.end && places.experts.chosen[item] == places.expert;
+    const std::uint32_t mine = __ballot_sync(kAllLanes, is_mine);
+    const std::uint32_t place = count + __popc(mine & ((1u << lane_of_warp()) - 1));
+    if (is_mine && place < places.most) {
+      list.source[place] = item / places.experts.items_per_x;
+      list.target[place] = item;
+    }
+    const std::uint32_t left_out = __ballot_sync(kAllLanes, is_mine && place >= places.most);
+    count += __popc(mine & ~left_out);
+    first += left_out == 0 ? kWarp : static_cast<std::uint32_t>(__ffs(left_out)) - 1;
+  }
+  __syncwarp();
+  if (lane_of_warp() == 0) {
+    list.count = count;
+    list.next = first;
+  }
+}
+
+/// Results first … first + most - 1, or the expert's next ones. False when there are none left.
+__device__ __forceinline__ bool take_columns(ColumnList& list, const ResultPlaces& places) {
+  __syncthreads();  // nobody looks at the last ones any more
+  if (places.experts.chosen != nullptr) {
+    if (warp_of_block() == 0) take_items(list, places);
+  } else {
+    const std::uint32_t left = list.next < places.end ? places.end - list.next : 0;
+    for (std::uint32_t i = threadIdx.x; i < places.most && i < left; i += blockDim.x) {
+      const std::uint32_t result = list.next + i;
+      list.source[i] = places.select != nullptr ? places.select[result] : result;
+      list.target[i] = result;
+    }
+    if (threadIdx.x == 0) list.count = left < places.most ? left : places.most;
+  }
+  __syncthreads();
+  return list.count > 0;
+}
+
+/// Product · scale, + bias, + what was there: in this order.
+__device__ __forceinline__ void store_result(const MatmulParams& p, const ColumnList& list,
+                                             std::uint32_t column, std::uint32_t output,
+                                             float sum) {
+  if (column >= list.count || output >= p.n_out) return;
+  float value = sum * p.x.scales[list.source[column]];
+  if (p.bias != nullptr) value += p.bias[output];
+  float* out = p.out + std::size_t{list.target[column]} * p.n_out + output;
+  *out = p.accumulate != 0 ? *out + value : value;
+}
+
+}  // namespace leasehold::device

@@ -1,0 +1,236 @@
+/// Matmul for few rows of x: 64 rows of weights a block, kTiles tiles of 8 rows of x, mma.sync.
+///
+/// Grid: x: n_out / 64; y: groups of 8·kTiles results, or experts; z: slices, where partials are
+/// given, else one block takes them in turn. 128 threads; shared memory as few_rows_ring says.
+///
+/// Bound by: reading the weights, for a tile or two; three stages of every resident block are in
+/// flight then. From four tiles on, turning weights into halves (about 3.5 instructions an element,
+/// shared by all tiles) and reading x from shared memory (a wave of 128 bytes a core).
+///
+/// The order of additions is in kernels/cuda/plan/matmul_plan.hpp: slices from zero in ascending k,
+/// then in ascending order; the last block of a split to arrive adds them, whichever it is.
+#pragma once
+
+#include "kernels/cuda/device/matmul_columns.cuh"
+#include "kernels/cuda/device/matmul_stage.cuh"
+
+namespace leasehold::device {
+
+/// Chunks of a row, and of a slice.
+struct ChunkRange {
+  std::uint32_t begin, end;
+  std::uint32_t per_slice;
+};
+
+/// Slice `slice` of a row, or all of them.
+__device__ __forceinline__ ChunkRange chunk_range(std::uint32_t n_in, std::uint32_t columns,
+                                                  bool is_split, std::uint32_t slice) {
+  const std::uint32_t all = (n_in + columns - 1) / columns;
+  const std::uint32_t per_slice = slice_length(n_in) / columns;
+  if (!is_split) return {0, all, per_slice};
+  const std::uint32_t end = (slice + 1) * per_slice;
+  return {slice * per_slice, end < all ? end : all, per_slice};
+}
+
+template <TensorType kType, std::uint32_t kTiles>
+struct FewRows {
+  static constexpr WeightChunk kChunk = kWeightChunk<kType>;
+  static constexpr RingShape kRing = few_rows_ring(kTiles);
+  static constexpr std::uint32_t kColumns = kTiles * kTileRows;
+  static constexpr std::uint32_t kXBytes = kColumns * kChunk.columns * 2;
+  static constexpr std::uint32_t kWarpBytes = kWarpRows * kChunk.slot_bytes;
+  static constexpr std::uint32_t kStageBytes = stage_bytes(kChunk, kRing);
+
+  using Sums = float[kTiles][4];
+
+  const MatmulParams& p;
+  ColumnList& list;
+  std::byte* ring;
+  WarpWeights weights;
+  WeightCopies<kType> copies;
+
+  __device__ __forceinline__ std::byte* slots(std::byte* stage) const {
+    return stage + kXBytes + warp_of_block() * kWarpBytes;
+  }
+
+  __device__ __forceinline__ void copy_chunk(std::uint32_t chunk, std::uint32_t stage) const {
+    std::byte* to = ring + stage * kStageBytes;
+    copies.start(slots(to), chunk);
+    copy_x<kColumns, kChunk.columns>(to, p.x, list, chunk);
+  }
+
+  __device__ __forceinline__ void multiply_group(Sums& sums, const GroupFragments& group,
+                                                 const std::byte* cores) const {
+    constexpr std::uint32_t kTileBytes = kTileRows * kChunk.columns * 2;
+    constexpr std::uint32_t kCoreBytes = kCoreHalves * 2;
+#pragma unroll
+    for (std::uint32_t step = 0; step < 2; ++step) {
+#pragma unroll
+      for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
+        const std::byte* at = cores + tile * kTileBytes + 2 * step * kCoreBytes;
+        const std::uint32_t b[2] = {core_word(at), core_word(at + kCoreBytes)};
+        mma_16x8x16(sums[tile], group.a[step], b);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void multiply_chunk(Sums& sums, std::uint32_t chunk,
+                                                 std::uint32_t stage) const {
+    constexpr std::uint32_t kGroupBytes = kGroup * kTileRows * 2;
+    std::byte* from = ring + stage * kStageBytes;
+    const StagedRows rows = staged_rows<kType>(slots(from), weights, chunk, p.x.n_in);
+    if (is_plain<kType>(rows, weights)) {
+#pragma unroll
+      for (std::uint32_t group = 0; group < kChunk.columns / kGroup; ++group)
+        multiply_group(sums, load_group<kType, true>(rows, group), from + group * kGroupBytes);
+    } else {
+#pragma unroll 1
+      for (std::uint32_t group = 0; group * kGroup < rows.left; ++group) {
+        if (group * kGroup == kChunk.columns) break;
+        multiply_group(sums, load_group<kType, false>(rows, group), from + group * kGroupBytes);
+      }
+    }
+  }
+
+  /// The products' sums of the range, slices folded; the ring runs on from slice to slice.
+  __device__ __forceinline__ void multiply(Sums& total, const ChunkRange& range) const {
+    Sums sums = {};
+    for (std::uint32_t i = 0; i + 1 < kRing.stages; ++i) {
+      if (range.begin + i < range.end) copy_chunk(range.begin + i, i);
+      copy_async_commit();
+    }
+    constexpr std::uint32_t kAhead = kRing.stages - 1;
+    std::uint32_t stage = 0;
+    std::uint32_t slice_end = range.begin + range.per_slice;
+    for (std::uint32_t chunk = range.begin; chunk < range.end; ++chunk) {
+      copy_async_wait<static_cast<int>(kRing.stages) - 2>();
+      __syncthreads();  // the chunk is there, and everybody is done with the one before
+      const std::uint32_t before = stage == 0 ? kAhead : stage - 1;
+      if (chunk + kAhead < range.end) copy_chunk(chunk + kAhead, before);
+      copy_async_commit();
+      multiply_chunk(sums, chunk, stage);
+      if (chunk + 1 == slice_end || chunk + 1 == range.end) {
+        fold(total, sums, slice_end == range.begin + range.per_slice);
+        slice_end += range.per_slice;
+      }
+      stage = stage == kAhead ? 0 : stage + 1;
+    }
+    copy_async_wait<0>();
+  }
+
+  __device__ __forceinline__ static void fold(Sums& total, Sums& sums, bool is_first) {
+#pragma unroll
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        total[tile][i] = is_first ? sums[tile][i] : total[tile][i] + sums[tile][i];
+        sums[tile][i] = 0.0F;
+      }
+    }
+  }
+
+  /// What the thread's sum i of a tile is: rows g, g + 8 by columns 2t, 2t + 1.
+  __device__ __forceinline__ std::uint32_t output_of(std::uint32_t i) const {
+    return weights.first_row + lane_of_warp() / 4 + i / 2 * 8;
+  }
+  __device__ __forceinline__ static std::uint32_t column_of(std::uint32_t tile, std::uint32_t i) {
+    return tile * kTileRows + lane_of_warp() % 4 * 2 + i % 2;
+  }
+
+  __device__ __forceinline__ void store(const Sums& total) const {
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile)
+      for (std::uint32_t i = 0; i < 4; ++i)
+        store_result(p, list, column_of(tile, i), output_of(i), total[tile][i]);
+  }
+
+  __device__ __forceinline__ float* partial(std::uint32_t slice, std::uint32_t tile,
+                                            std::uint32_t i) const {
+    return p.partials + (std::size_t{slice} * kColumns + column_of(tile, i)) * p.n_out +
+           output_of(i);
+  }
+  __device__ __forceinline__ bool is_wanted(std::uint32_t tile, std::uint32_t i) const {
+    return output_of(i) < p.n_out && column_of(tile, i) < list.count;
+  }
+
+  /// True in the block that comes last of its row tile's slices. It leaves the counter at zero.
+  __device__ __forceinline__ bool leave_partials(const Sums& total) const {
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile)
+      for (std::uint32_t i = 0; i < 4; ++i)
+        if (is_wanted(tile, i)) *partial(blockIdx.z, tile, i) = total[tile][i];
+    __threadfence();  // pairs with the one below, by way of the counter
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      list.is_last = atomicAdd(&p.counters[blockIdx.x], 1u) + 1 == gridDim.z;
+      if (list.is_last != 0) p.counters[blockIdx.x] = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return list.is_last != 0;
+  }
+
+  __device__ __forceinline__ void add_partials(Sums& total) const {
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile)
+      for (std::uint32_t i = 0; i < 4; ++i)
+        for (std::uint32_t slice = 0; slice < gridDim.z && is_wanted(tile, i); ++slice) {
+          const float sum = __uint_as_float(
+              load_fresh(reinterpret_cast<const std::uint32_t*>(partial(slice, tile, i))));
+          total[tile][i] = slice == 0 ? sum : total[tile][i] + sum;
+        }
+  }
+
+  __device__ __forceinline__ void run() const {
+    const bool is_split = p.partials != nullptr;
+    Sums total;
+    multiply(total, chunk_range(p.x.n_in, kChunk.columns, is_split, blockIdx.z));
+    if (is_split) {
+      if (!leave_partials(total)) return;
+      add_partials(total);
+    }
+    store(total);
+  }
+};
+
+template <TensorType kType, std::uint32_t kTiles>
+__device__ __forceinline__ void matmul_few(const MatmulParams& p) {
+  using Kernel = FewRows<kType, kTiles>;
+  if (block_engine_is_stopped(p.gate)) return;
+  auto& list = *reinterpret_cast<ColumnList*>(dynamic_shared());
+  const bool is_experts = p.experts.chosen != nullptr;
+  const std::uint32_t expert = is_experts ? blockIdx.y : 0;
+  if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * Kernel::kColumns;
+  const ResultPlaces places = {.select = p.select,
+                               .experts = p.experts,
+                               .end = result_count(p.gate, p.count),
+                               .expert = expert,
+                               .most = Kernel::kColumns};
+  const WarpWeights weights = {.weights = p.weights + expert * p.n_out * p.row_bytes,
+                               .row_bytes = p.row_bytes,
+                               .first_row = blockIdx.x * 64 + warp_of_block() * kWarpRows,
+                               .n_out = p.n_out};
+  const Kernel kernel = {.p = p,
+                         .list = list,
+                         .ring = dynamic_shared() + kListBytes,
+                         .weights = weights,
+                         .copies = WeightCopies<kType>(weights)};
+  while (take_columns(list, places)) {
+    kernel.run();
+    if (!is_experts) return;
+  }
+}
+
+}  // namespace leasehold::device
+
+/// The kernels of one type, by how many tiles of x they take.
+#define LEASEHOLD_MATMUL_FEW(kType, name)                         \
+  LEASEHOLD_KERNEL(lh_matmul_few_##name##_1, MatmulParams, 128) { \
+    matmul_few<TensorType::kType, 1>(p);                          \
+  }                                                               \
+  LEASEHOLD_KERNEL(lh_matmul_few_##name##_2, MatmulParams, 128) { \
+    matmul_few<TensorType::kType, 2>(p);                          \
+  }                                                               \
+  LEASEHOLD_KERNEL(lh_matmul_few_##name##_4, MatmulParams, 128) { \
+    matmul_few<TensorType::kType, 4>(p);                          \
+  }                                                               \
+  LEASEHOLD_KERNEL(lh_matmul_few_##name##_8, MatmulParams, 128) { \
+    matmul_few<TensorType::kType, 8>(p);                          \
+  }

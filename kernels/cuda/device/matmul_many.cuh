@@ -1,0 +1,166 @@
+/// Matmul for many rows of x: 128 rows of weights by 64 or 128 of x a block, wgmma; sm_90a alone.
+///
+/// Grid: x: n_out / 128; y: groups of so many results, or experts. 256 threads, two warpgroups of
+/// 64 rows of weights each; shared memory as many_rows_ring says.
+///
+/// Weights are turned into halves in the registers that wgmma takes A from, so each element once
+/// for all columns; x lies in shared memory as it came, in cores. While the tensor cores work at
+/// one group of 32, the warps prepare the next: some 75 instructions a thread, about two thirds of
+/// the time that the tensor cores take for 128 columns, and more than they take for 64. Bound by
+/// the longer of the two, and by there being blocks for every SM, of which each holds one: hence
+/// the narrow kernel.
+///
+/// Sums come in the order of matmul_few.cuh: the same bits, where wgmma adds as mma.sync does.
+#pragma once
+
+#include "kernels/cuda/device/matmul_columns.cuh"
+#include "kernels/cuda/device/matmul_stage.cuh"
+
+namespace leasehold::device {
+
+template <TensorType kType, std::uint32_t kColumns>
+struct ManyRows {
+  static constexpr WeightChunk kChunk = kWeightChunk<kType>;
+  static constexpr RingShape kRing = many_rows_ring(kColumns);
+  static constexpr std::uint32_t kXBytes = kColumns * kChunk.columns * 2;
+  static constexpr std::uint32_t kWarpBytes = kWarpRows * kChunk.slot_bytes;
+  static constexpr std::uint32_t kStageBytes = stage_bytes(kChunk, kRing);
+  static constexpr std::uint32_t kCoreBytes = kCoreHalves * 2;
+  static constexpr std::uint32_t kTileBytes = kTileRows * kChunk.columns * 2;
+  static constexpr std::uint32_t kGroupBytes = kGroup * kTileRows * 2;
+  static constexpr std::uint32_t kSums = kColumns / 2;
+
+  using Sums = float[kSums];
+
+  const MatmulParams& p;
+  ColumnList& list;
+  std::byte* ring;
+  WarpWeights weights;
+  WeightCopies<kType> copies;
+
+  __device__ __forceinline__ std::byte* slots(std::byte* stage) const {
+    return stage + kXBytes + warp_of_block() * kWarpBytes;
+  }
+
+  __device__ __forceinline__ void copy_chunk(std::uint32_t chunk, std::uint32_t stage) const {
+    std::byte* to = ring + stage * kStageBytes;
+    copies.start(slots(to), chunk);
+    copy_x<kColumns, kChunk.columns>(to, p.x, list, chunk);
+  }
+
+  /// Hands a group's two half-steps to the tensor cores and does not wait.
+  __device__ __forceinline__ static void start_group(Sums& sums, const GroupFragments& group,
+                                                     const std::byte* cores) {
+    wgmma_fence();
+    wgmma_64x16<kColumns>(sums, group.a[0], cores, kCoreBytes, kTileBytes);
+    wgmma_64x16<kColumns>(sums, group.a[1], cores + 2 * kCoreBytes, kCoreBytes, kTileBytes);
+    wgmma_commit();
+  }
+
+  /// Two groups are in registers at a time: one that is multiplied and the next.
+  __device__ __forceinline__ static void multiply_plain(Sums& sums, const StagedRows& rows,
+                                                        const std::byte* cores) {
+    constexpr std::uint32_t kGroups = kChunk.columns / kGroup;
+    GroupFragments fragments[2];
+    fragments[0] = load_group<kType, true>(rows, 0);
+#pragma unroll
+    for (std::uint32_t group = 0; group < kGroups; ++group) {
+      start_group(sums, fragments[group % 2], cores + group * kGroupBytes);
+      if (group + 1 < kGroups)
+        fragments[(group + 1) % 2] = load_group<kType, true>(rows, group + 1);
+      wgmma_wait<0>();
+    }
+  }
+
+  __device__ __forceinline__ void multiply_chunk(Sums& sums, std::uint32_t chunk,
+                                                 std::uint32_t stage) const {
+    std::byte* from = ring + stage * kStageBytes;
+    const StagedRows rows = staged_rows<kType>(slots(from), weights, chunk, p.x.n_in);
+    if (is_plain<kType>(rows, weights)) return multiply_plain(sums, rows, from);
+#pragma unroll 1
+    for (std::uint32_t group = 0; group * kGroup < rows.left; ++group) {
+      if (group * kGroup == kChunk.columns) break;
+      start_group(sums, load_group<kType, false>(rows, group), from + group * kGroupBytes);
+      wgmma_wait<0>();
+    }
+  }
+
+  __device__ __forceinline__ static void fold(Sums& total, Sums& sums, bool is_first) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kSums; ++i) {
+      total[i] = is_first ? sums[i] : total[i] + sums[i];
+      sums[i] = 0.0F;
+    }
+  }
+
+  __device__ __forceinline__ void multiply(Sums& total) const {
+    const std::uint32_t n_chunks = (p.x.n_in + kChunk.columns - 1) / kChunk.columns;
+    const std::uint32_t per_slice = slice_length(p.x.n_in) / kChunk.columns;
+    Sums sums = {};
+    copy_chunk(0, 0);
+    copy_async_commit();
+    for (std::uint32_t chunk = 0; chunk < n_chunks; ++chunk) {
+      copy_async_wait<0>();
+      wgmma_sees_shared();
+      __syncthreads();  // the chunk is there, and everybody is done with the one before
+      if (chunk + 1 < n_chunks) copy_chunk(chunk + 1, (chunk + 1) % 2);
+      copy_async_commit();
+      multiply_chunk(sums, chunk, chunk % 2);
+      if (chunk + 1 == n_chunks || (chunk + 1) % per_slice == 0)
+        fold(total, sums, chunk < per_slice);
+    }
+  }
+
+  __device__ __forceinline__ void run() const {
+    Sums total;
+    multiply(total);
+    const std::uint32_t output = weights.first_row + lane_of_warp() / 4;
+    const std::uint32_t column = lane_of_warp() % 4 * 2;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kSums; ++i)
+      store_result(p, list, i / 4 * kTileRows + column + i % 2, output + i % 4 / 2 * 8, total[i]);
+  }
+};
+
+template <TensorType kType, std::uint32_t kColumns>
+__device__ __forceinline__ void matmul_many(const MatmulParams& p) {
+#if defined(LEASEHOLD_SIMT) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  using Kernel = ManyRows<kType, kColumns>;
+  if (block_engine_is_stopped(p.gate)) return;
+  auto& list = *reinterpret_cast<ColumnList*>(dynamic_shared());
+  const bool is_experts = p.experts.chosen != nullptr;
+  const std::uint32_t expert = is_experts ? blockIdx.y : 0;
+  if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * kColumns;
+  const ResultPlaces places = {.select = p.select,
+                               .experts = p.experts,
+                               .end = result_count(p.gate, p.count),
+                               .expert = expert,
+                               .most = kColumns};
+  const WarpWeights weights = {.weights = p.weights + expert * p.n_out * p.row_bytes,
+                               .row_bytes = p.row_bytes,
+                               .first_row = blockIdx.x * 128 + warp_of_block() * kWarpRows,
+                               .n_out = p.n_out};
+  const Kernel kernel = {.p = p,
+                         .list = list,
+                         .ring = dynamic_shared() + kListBytes,
+                         .weights = weights,
+                         .copies = WeightCopies<kType>(weights)};
+  while (take_columns(list, places)) {
+    kernel.run();
+    if (!is_experts) return;
+  }
+#else
+  __trap();  // no plan for such a card names this kernel
+#endif
+}
+
+}  // namespace leasehold::device
+
+/// The kernels of one type, by columns of a block.
+#define LEASEHOLD_MATMUL_MANY(kType, name)                           \
+  LEASEHOLD_KERNEL(lh_matmul_many_##name##_64, MatmulParams, 256) {  \
+    matmul_many<TensorType::kType, 64>(p);                           \
+  }                                                                  \
+  LEASEHOLD_KERNEL(lh_matmul_many_##name##_128, MatmulParams, 256) { \
+    matmul_many<TensorType::kType, 128>(p);                          \
+  }

@@ -1,0 +1,147 @@
+/// Weights and x on their way through shared memory, a chunk of columns at a time.
+///
+/// A stage holds x first, [tiles][columns / 8] cores, then the weights' slots, a row each. Copies
+/// are asynchronous and 16 bytes wide: of weights the aligned units that hold a wanted byte, in a
+/// row one after the other; of x a row of a core. So what is in flight takes no registers, rows of
+/// x may be gathered, and rows that nobody asked for cost nothing (their columns hold garbage,
+/// which stays in them).
+#pragma once
+
+#include "kernels/cuda/device/dequantize.cuh"
+#include "kernels/cuda/device/matmul_params.hpp"
+#include "kernels/cuda/device/together.cuh"
+
+namespace leasehold::device {
+
+/// Rows of weights that a warp multiplies: the 16 of an mma.
+inline constexpr std::uint32_t kWarpRows = 16;
+
+/// One warp's rows. Those beyond the matrix are its last one again: their results go nowhere.
+struct WarpWeights {
+  const std::byte* weights;  ///< [n_out] rows of row_bytes
+  std::uint64_t row_bytes;
+  std::uint32_t first_row;
+  std::uint32_t n_out;
+
+  __device__ __forceinline__ const std::byte* row(std::uint32_t i) const {
+    const std::uint32_t row = first_row + i < n_out ? first_row + i : n_out - 1;
+    return weights + row * row_bytes;
+  }
+  /// Every row begins at a multiple of 16 bytes.
+  __device__ __forceinline__ bool is_aligned() const {
+    return (reinterpret_cast<std::uintptr_t>(weights) | row_bytes) % kCopyBytes == 0;
+  }
+};
+
+/// How far behind a multiple of 16 bytes.
+template <TensorType kType>
+__device__ __forceinline__ std::uint32_t skew_of(const std::byte* at) {
+  if constexpr (kWeightChunk<kType>.alignment == kCopyBytes) return 0;
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at)) % kCopyBytes;
+}
+
+/// The warp's 16 rows of a chunk on their way to shared memory: which units a lane copies does not
+/// change from chunk to chunk.
+template <TensorType kType>
+struct WeightCopies {
+  static constexpr WeightChunk kChunk = kWeightChunk<kType>;
+  static constexpr std::uint32_t kAll = kWarpRows * kChunk.units;
+  static constexpr std::uint32_t kOfLane = (kAll + kWarp - 1) / kWarp;
+
+  const std::byte* from[kOfLane];  ///< The row's first byte.
+  std::uint64_t row_bytes;
+
+  __device__ __forceinline__ explicit WeightCopies(const WarpWeights& of)
+      : row_bytes(of.row_bytes) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kOfLane; ++i)
+      from[i] = of.row((lane_of_warp() + i * kWarp) / kChunk.units % kWarpRows);
+  }
+
+  __device__ __forceinline__ void start(std::byte* slots, std::uint32_t chunk) const {
+    const std::uint64_t first = std::uint64_t{chunk} * kChunk.bytes;
+    const bool is_whole =
+        kChunk.block_elements == kChunk.columns || first + kChunk.bytes <= row_bytes;
+    const auto bytes = is_whole ? kChunk.bytes : static_cast<std::uint32_t>(row_bytes - first);
+#pragma unroll
+    for (std::uint32_t i = 0; i < kOfLane; ++i) {
+      const std::uint32_t place = lane_of_warp() + i * kWarp;
+      const std::uint32_t unit = place % kChunk.units * kCopyBytes;
+      const std::byte* begin = from[i] + first;
+      const std::uint32_t skew = skew_of<kType>(begin);
+      if (place < kAll && unit < skew + bytes)
+        copy_async_16(slots + place / kChunk.units * kChunk.slot_bytes + unit, begin - skew + unit);
+    }
+  }
+};
+
+/// Where row i's chunk begins in the warp's slots.
+template <TensorType kType>
+__device__ __forceinline__ const std::byte* staged_row(const std::byte* slots,
+                                                       const WarpWeights& of, std::uint32_t i,
+                                                       std::uint32_t chunk) {
+  constexpr WeightChunk kChunk = kWeightChunk<kType>;
+  const std::byte* slot = slots + i * kChunk.slot_bytes;
+  return slot + skew_of<kType>(of.row(i) + std::uint64_t{chunk} * kChunk.bytes);
+}
+
+/// kColumns columns of the rows in the list, by the whole block.
+template <std::uint32_t kRows, std::uint32_t kColumns>
+__device__ __forceinline__ void copy_x(std::byte* stage, const TileRows& x, const ColumnList& list,
+                                       std::uint32_t chunk) {
+  constexpr std::uint32_t kCores = kColumns / kTileColumns;
+  const std::uint32_t row_cores = padded_columns(x.n_in) / kTileColumns;
+  for (std::uint32_t i = threadIdx.x; i < kRows * kCores; i += blockDim.x) {
+    const std::uint32_t column = i / (kTileRows * kCores) * kTileRows + i % kTileRows;
+    if (column >= list.count) continue;
+    const std::uint32_t source = list.source[column];
+    const std::uint64_t core =
+        std::uint64_t{source / kTileRows} * row_cores + chunk * kCores + i / kTileRows % kCores;
+    copy_async_16(stage + i * kCopyBytes,
+                  x.halves + core * kCoreHalves + source % kTileRows * kTileColumns);
+  }
+}
+
+/// Word `lane` of a core: what mma wants of it.
+__device__ __forceinline__ std::uint32_t core_word(const std::byte* core) {
+  return reinterpret_cast<const std::uint32_t*>(core)[lane_of_warp()];
+}
+
+/// Of one group of 32: the fragments of its two half-steps, rows g and g + 8 of the warp.
+struct GroupFragments {
+  std::uint32_t a[2][4];
+};
+
+/// Where rows g and g + 8 of a chunk begin in shared memory, and what the row has from there on.
+struct StagedRows {
+  const std::byte* upper;
+  const std::byte* lower;
+  std::uint32_t left;
+};
+
+template <TensorType kType>
+__device__ __forceinline__ StagedRows staged_rows(const std::byte* slots, const WarpWeights& of,
+                                                  std::uint32_t chunk, std::uint32_t n_in) {
+  const std::uint32_t g = lane_of_warp() / 4;
+  return {staged_row<kType>(slots, of, g, chunk), staged_row<kType>(slots, of, g + 8, chunk),
+          n_in - chunk * kWeightChunk<kType>.columns};
+}
+
+/// The short way through a chunk will do: no element is missing, and 16-bit ones stand straight.
+template <TensorType kType>
+__device__ __forceinline__ bool is_plain(const StagedRows& rows, const WarpWeights& of) {
+  constexpr WeightChunk kChunk = kWeightChunk<kType>;
+  if constexpr (kChunk.block_elements == kChunk.columns) return true;
+  return rows.left >= kChunk.columns && (kChunk.block_elements > 1 || of.is_aligned());
+}
+
+template <TensorType kType, bool kIsPlain>
+__device__ __forceinline__ GroupFragments load_group(const StagedRows& rows, std::uint32_t group) {
+  const std::uint32_t t = lane_of_warp() % 4;
+  std::uint32_t g[4], g_plus_8[4];
+  load8<kType, kIsPlain>(g, rows.upper, group, t, rows.left);
+  load8<kType, kIsPlain>(g_plus_8, rows.lower, group, t, rows.left);
+  return {{{g[0], g_plus_8[0], g[1], g_plus_8[1]}, {g[2], g_plus_8[2], g[3], g_plus_8[3]}}};
+}
+
+}  // namespace leasehold::device

@@ -1,0 +1,40 @@
+/// Rotating heads, and putting keys and values where attention reads them. C++20-clean.
+#pragma once
+
+#include "kernels/cuda/device/gate.hpp"
+#include "kernels/cuda/device/kv_places.hpp"
+
+namespace leasehold::device {
+
+inline constexpr std::uint32_t kMostHeadDim = 256;
+
+struct RopeParams {
+  KernelGate gate;
+  float* x;              ///< [n_rows, n_heads, head_dim]
+  const float* cos_sin;  ///< [n_rows, rope_dim/2, 2]
+  std::uint32_t n_heads;
+  std::uint32_t head_dim;
+  std::uint32_t rope_dim;
+  RopeStyle style;
+};
+
+/// Everything between the projections and attention: norms of the heads, rotation, append. Queries
+/// end where they were; keys and values end in the blocks, theirs here are left as they are.
+struct RopeKvAppendParams {
+  KernelGate gate;
+  KvPlaces places;
+  float* q;               ///< [n_rows, n_heads, head_dim]
+  const float* k;         ///< [n_rows, n_kv_heads, head_dim]
+  const float* v;         ///< [n_rows, n_kv_heads, head_dim]
+  const float* q_norm;    ///< [head_dim]; null: none
+  const float* k_norm;    ///< [head_dim]; null: none
+  const float* cos_sin;   ///< [n_rows, rope_dim/2, 2]
+  std::uint32_t n_heads;  ///< 0: nothing is done to queries.
+  std::uint32_t n_kv_heads;
+  std::uint32_t head_dim;
+  std::uint32_t rope_dim;  ///< 0: nothing is rotated.
+  float epsilon;
+  RopeStyle style;
+};
+
+}  // namespace leasehold::device

@@ -1,0 +1,33 @@
+/// What a step does beside computing: bytes to their places, and the gate between segments of a
+/// graph. C++20-clean.
+#pragma once
+
+#include "kernels/cuda/device/gate.hpp"
+
+namespace leasehold::device {
+
+/// Of a piece that belongs to no sequence of the step.
+inline constexpr std::uint32_t kNoSequence = 0xffffffffu;
+
+struct ScatterPiece {
+  std::uint64_t to;          ///< Address on the device.
+  std::uint64_t from_bytes;  ///< Offset in the staging buffer.
+  std::uint32_t size_bytes;
+  std::uint32_t sequence;  ///< Of the step, or kNoSequence: a dead one's pieces are left out.
+};
+
+struct ScatterParams {
+  KernelGate gate;
+  const std::byte* staging;
+  const ScatterPiece* pieces;  ///< [n_pieces], in device memory
+  std::uint32_t n_pieces;
+};
+
+struct SegmentGateParams {
+  KernelGate gate;
+  std::uint64_t* seen;      ///< The host reads it: segment in the low half, epoch in the high one.
+  std::uint64_t condition;  ///< Of the next segment, or 0.
+  std::uint32_t segment;
+};
+
+}  // namespace leasehold::device

@@ -1,0 +1,62 @@
+/// What the threads of a warp or a block find out as one.
+///
+/// The host may change the mirror while a kernel reads it. Threads that will wait for each other
+/// must not part ways over it, so one of them asks and all hear the same answer.
+#pragma once
+
+#include "kernels/cuda/device/gate.cuh"
+
+namespace leasehold::device {
+
+inline constexpr std::uint32_t kWarp = 32;
+inline constexpr std::uint32_t kAllLanes = 0xffffffffu;
+
+__device__ __forceinline__ std::uint32_t lane_of_warp() {
+  return threadIdx.x % kWarp;
+}
+__device__ __forceinline__ std::uint32_t warp_of_block() {
+  return threadIdx.x / kWarp;
+}
+
+/// The whole warp calls it.
+__device__ __forceinline__ bool warp_engine_is_stopped(const KernelGate& gate) {
+  std::uint32_t stopped = 0;
+  if (lane_of_warp() == 0) stopped = engine_is_stopped(gate) ? 1 : 0;
+  return __shfl_sync(kAllLanes, stopped, 0) != 0;
+}
+__device__ __forceinline__ bool warp_row_is_live(const KernelGate& gate, std::uint32_t row) {
+  std::uint32_t live = 0;
+  if (lane_of_warp() == 0) live = row_is_live(gate, row) ? 1 : 0;
+  return __shfl_sync(kAllLanes, live, 0) != 0;
+}
+
+/// The whole block calls it, once: it is a barrier.
+__device__ __forceinline__ bool block_engine_is_stopped(const KernelGate& gate) {
+  __shared__ std::uint32_t stopped;
+  if (threadIdx.x == 0) stopped = engine_is_stopped(gate) ? 1 : 0;
+  __syncthreads();
+  return stopped != 0;
+}
+__device__ __forceinline__ bool block_row_is_live(const KernelGate& gate, std::uint32_t row) {
+  __shared__ std::uint32_t live;
+  if (threadIdx.x == 0) live = row_is_live(gate, row) ? 1 : 0;
+  __syncthreads();
+  return live != 0;
+}
+
+/// The lanes' sum in the order of fold_lanes (kernels/numerics/ordered_sum.hpp), for every lane:
+/// addition commutes, so a lane and its mirror image have the same bits at every step.
+__device__ __forceinline__ float fold_warp(float own) {
+  for (std::uint32_t half = kWarp / 2; half > 0; half /= 2)
+    own += __shfl_xor_sync(kAllLanes, own, half);
+  return own;
+}
+
+/// ordered_dot by one warp.
+__device__ __forceinline__ float warp_dot(const float* a, const float* b, std::uint32_t n) {
+  float own = 0.0F;
+  for (std::uint32_t i = lane_of_warp(); i < n; i += kWarp) own = fmaf(a[i], b[i], own);
+  return fold_warp(own);
+}
+
+}  // namespace leasehold::device

@@ -1,0 +1,90 @@
+/// How a matmul kernel cuts rows of weights into the pieces that it stages in shared memory, format
+/// by format, and how much shared memory that takes. Pure; for both compilers. C++20-clean.
+///
+/// A *chunk* is 256 columns of a format with blocks of 256, else 128. A row's chunk is copied in
+/// units of 16 bytes, whole ones, so its first byte stands up to 14 bytes inside its *slot*.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/device/tiles.hpp"
+#include "kernels/quant/tensor_type.hpp"
+
+namespace leasehold::device {
+
+inline constexpr std::uint32_t kCopyBytes = 16;
+
+struct WeightChunk {
+  std::uint32_t block_elements;
+  std::uint32_t block_bytes;
+  std::uint32_t alignment;   ///< Of a block: the largest power of two in its size, 16 at most.
+  std::uint32_t columns;     ///< Of a chunk.
+  std::uint32_t bytes;       ///< Of a chunk of one row.
+  std::uint32_t units;       ///< Copies of 16 bytes that hold it wherever it begins.
+  std::uint32_t slot_bytes;  ///< From one row's chunk to the next one's in shared memory.
+};
+
+/// A warp reads 8 rows at once, 32 bytes of each, four rows to a wave of 128 bytes: slots an odd
+/// number of 32 bytes long keep those apart.
+constexpr std::uint32_t slot_bytes(std::uint32_t units, bool is_single_elements) {
+  std::uint32_t bytes = units * kCopyBytes;
+  while (!is_single_elements && bytes % 64 != 32) bytes += kCopyBytes;
+  return bytes;
+}
+
+constexpr WeightChunk weight_chunk(TensorType type) {
+  const BlockShape block = block_shape(type);
+  std::uint32_t alignment = kCopyBytes;
+  while (block.size_bytes % alignment != 0) alignment /= 2;
+  const std::uint32_t columns = block.elements == 256 ? 256 : 128;
+  const std::uint32_t bytes = columns / block.elements * block.size_bytes;
+  const std::uint32_t units = (bytes + kCopyBytes - alignment + kCopyBytes - 1) / kCopyBytes;
+  return {.block_elements = block.elements,
+          .block_bytes = block.size_bytes,
+          .alignment = alignment,
+          .columns = columns,
+          .bytes = bytes,
+          .units = units,
+          .slot_bytes = slot_bytes(units, block.elements == 1)};
+}
+
+/// The same as a constant, which device code can use.
+template <TensorType kType>
+inline constexpr WeightChunk kWeightChunk = weight_chunk(kType);
+
+/// What stands before the ring of chunks: which rows of x a block works for, and where they go.
+struct ColumnList {
+  static constexpr std::uint32_t kMost = 128;
+  std::uint32_t source[kMost];  ///< Row in the tiles.
+  std::uint32_t target[kMost];  ///< Row of the result.
+  std::uint32_t count;
+  std::uint32_t next;     ///< Where an expert's next items are looked for.
+  std::uint32_t is_last;  ///< This block adds the slices.
+};
+inline constexpr std::uint32_t kListBytes = (sizeof(ColumnList) + 127) / 128 * 128;
+
+/// A kernel's ring: `weight_rows` rows and `x_rows` rows of a chunk, `stages` times.
+struct RingShape {
+  std::uint32_t weight_rows;
+  std::uint32_t x_rows;
+  std::uint32_t stages;
+};
+
+constexpr std::uint32_t stage_bytes(const WeightChunk& chunk, const RingShape& ring) {
+  return ring.x_rows * chunk.columns * 2 + ring.weight_rows * chunk.slot_bytes;
+}
+constexpr std::uint32_t ring_bytes(const WeightChunk& chunk, const RingShape& ring) {
+  return kListBytes + ring.stages * stage_bytes(chunk, ring);
+}
+
+/// Few rows: 64 rows of weights; 1, 2, 4 or 8 tiles of 8 rows of x. Narrow ones wait for memory and
+/// keep more in flight.
+constexpr RingShape few_rows_ring(std::uint32_t tiles) {
+  return {.weight_rows = 64, .x_rows = tiles * kTileRows, .stages = tiles <= 2 ? 3u : 2u};
+}
+/// Many rows: 128 rows of weights; 64 or 128 of x.
+constexpr RingShape many_rows_ring(std::uint32_t columns) {
+  return {.weight_rows = 128, .x_rows = columns, .stages = 2};
+}
+
+}  // namespace leasehold::device

@@ -1,0 +1,110 @@
+/// Bytes of a weight's row as words, wherever a block of its format begins.
+///
+/// A block is only as aligned as its size says: 2 bytes for many formats. Nothing here reads a word
+/// at an address that is not a multiple of its size, nor an aligned word that holds no wanted byte.
+#pragma once
+
+#include "kernels/cuda/device/simt.cuh"
+
+namespace leasehold::device {
+
+template <std::uint32_t kWords>
+struct alignas(4 * kWords) AlignedWords {
+  std::uint32_t word[kWords];
+};
+
+__device__ __forceinline__ std::uint32_t load_byte(const std::byte* at) {
+  return static_cast<std::uint32_t>(*at);
+}
+/// 16 bits at an even address.
+__device__ __forceinline__ std::uint16_t load_short(const std::byte* at) {
+  return *reinterpret_cast<const std::uint16_t*>(at);
+}
+__device__ __forceinline__ float load_half(const std::byte* at) {
+  return half_value(load_short(at));
+}
+__device__ __forceinline__ float low_half(std::uint32_t both) {
+  return half_value(static_cast<std::uint16_t>(both));
+}
+__device__ __forceinline__ float high_half(std::uint32_t both) {
+  return half_value(static_cast<std::uint16_t>(both >> 16));
+}
+
+/// `kWords` words from an address that is a multiple of kAlignment: 2, 4, 8 or 16.
+template <std::uint32_t kAlignment, std::uint32_t kWords>
+__device__ __forceinline__ void load_words(std::uint32_t (&words)[kWords], const std::byte* at) {
+  if constexpr (kAlignment == 2) {
+    // Not by way of an integer: the compiler is to know still which memory this is.
+    const std::uint32_t behind =
+        static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at)) & 3;
+    const auto* first = reinterpret_cast<const std::uint32_t*>(at - behind);
+    const std::uint32_t shift = (behind & 2) * 8;
+    std::uint32_t low = first[0];
+    for (std::uint32_t i = 0; i < kWords; ++i) {
+      const bool is_wanted = i + 1 < kWords || shift != 0;
+      const std::uint32_t high = first[is_wanted ? i + 1 : i];
+      words[i] = static_cast<std::uint32_t>((std::uint64_t{high} << 32 | low) >> (shift & 31));
+      low = high;
+    }
+  } else {
+    constexpr std::uint32_t kAtOnce = kAlignment / 4 < kWords ? kAlignment / 4 : kWords;
+    for (std::uint32_t i = 0; i < kWords; i += kAtOnce) {
+      const auto some = *reinterpret_cast<const AlignedWords<kAtOnce>*>(at + 4 * i);
+      for (std::uint32_t k = 0; k < kAtOnce; ++k) words[i + k] = some.word[k];
+    }
+  }
+}
+
+/// 128 + byte i of the word, exactly; for bytes below 128. The byte becomes the top of a float's
+/// fraction: one permutation of bytes instead of a conversion, which runs at a quarter of the rate.
+__device__ __forceinline__ float byte_and_128(std::uint32_t word, std::uint32_t i) {
+  return __uint_as_float(__byte_perm(word, 0x43000000u, 0x7044u | i << 8));
+}
+/// 32768 + byte i of the word, exactly; for every byte.
+__device__ __forceinline__ float byte_and_32768(std::uint32_t word, std::uint32_t i) {
+  return __uint_as_float(__byte_perm(word, 0x47000000u, 0x7404u | i << 4));
+}
+/// (bits & mask) | under, as one operation: the compiler by itself takes two, each with a constant.
+__device__ __forceinline__ std::uint32_t masked_over(std::uint32_t bits, std::uint32_t mask,
+                                                     std::uint32_t under) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t result;
+  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(bits), "r"(mask), "r"(under));
+  return result;
+#else
+  return (bits & mask) | under;
+#endif
+}
+/// A field of bits as a float: fraction bits of a power of two, which is to be taken off again.
+struct FieldOverPower {
+  float both;
+  float power;
+};
+/// The bits `kMask` at `shift` of byte i. They fit below bit 23 with the shift and 8 more.
+template <std::uint32_t kMask>
+__device__ __forceinline__ FieldOverPower field_over_power(std::uint32_t word, std::uint32_t i,
+                                                           std::uint32_t shift) {
+  const std::uint32_t place = i % 2 * 8 + shift;
+  const std::uint32_t power = (127 + 23 - place) << 23;
+  const std::uint32_t part = i < 2 ? word : word >> 16;
+  return {__uint_as_float(masked_over(part, kMask << place, power)), __uint_as_float(power)};
+}
+template <std::uint32_t kMask>
+__device__ __forceinline__ float field_value(std::uint32_t word, std::uint32_t i,
+                                             std::uint32_t shift) {
+  const FieldOverPower field = field_over_power<kMask>(word, i, shift);
+  return field.both - field.power;
+}
+/// factor · the bits kMask of byte i; exactly, as the two have at most 24 bits together.
+template <std::uint32_t kMask>
+__device__ __forceinline__ float times_field(float factor, std::uint32_t word, std::uint32_t i) {
+  const FieldOverPower field = field_over_power<kMask>(word, i, 0);
+  return fmaf(factor, field.both, factor * -field.power);
+}
+
+/// Bit i of the lowest four in the lowest bit of byte i.
+__device__ __forceinline__ std::uint32_t spread_bits(std::uint32_t four) {
+  return (four & 15) * 0x00204081u & 0x01010101u;
+}
+
+}  // namespace leasehold::device

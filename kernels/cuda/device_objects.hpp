@@ -1,0 +1,110 @@
+/// What the driver hands out, each given back by its owner's destructor.
+///
+/// Lifetime: the context outlives all of them. Threads: one at a time, with the context current.
+/// Errors: those of cuda::check. Units: bytes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "ipc/cuda/context.hpp"
+
+namespace leasehold::cuda {
+
+/// An address as kernels' parameters carry it.
+template <class T = std::byte>
+T* device_pointer(CUdeviceptr address) {
+  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
+}
+inline CUdeviceptr device_address(const void* pointer) {
+  return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer));
+}
+
+/// Memory of the card, this process's own.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  static Result<DeviceBuffer> allocate(const Context& context, std::size_t size_bytes);
+  DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~DeviceBuffer();
+
+  std::byte* data() const { return device_pointer<>(pointer_); }
+  std::size_t size_bytes() const { return size_bytes_; }
+
+ private:
+  void swap(DeviceBuffer& other) {
+    std::swap(context_, other.context_);
+    std::swap(pointer_, other.pointer_);
+    std::swap(size_bytes_, other.size_bytes_);
+  }
+
+  const Context* context_ = nullptr;
+  CUdeviceptr pointer_ = 0;
+  std::size_t size_bytes_ = 0;
+};
+
+/// Memory of the host that the card copies from and to, and can write into.
+class PinnedBuffer {
+ public:
+  PinnedBuffer() = default;
+  static Result<PinnedBuffer> allocate(const Context& context, std::size_t size_bytes);
+  PinnedBuffer(PinnedBuffer&& other) noexcept { swap(other); }
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~PinnedBuffer();
+
+  std::byte* data() const { return data_; }
+  std::size_t size_bytes() const { return size_bytes_; }
+
+ private:
+  void swap(PinnedBuffer& other) {
+    std::swap(context_, other.context_);
+    std::swap(data_, other.data_);
+    std::swap(size_bytes_, other.size_bytes_);
+  }
+
+  const Context* context_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::size_t size_bytes_ = 0;
+};
+
+class Stream {
+ public:
+  enum class Priority { Usual, Urgent };
+  static Result<Stream> create(const Context& context, Priority priority);
+  Stream(Stream&& other) noexcept
+      : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Stream& operator=(Stream&&) = delete;
+  ~Stream();
+  CUstream get() const { return handle_; }
+
+ private:
+  Stream(const Context& context, CUstream handle) : context_(&context), handle_(handle) {}
+  const Context* context_;
+  CUstream handle_;
+};
+
+/// Tells when what stood before it in a stream is over.
+class Event {
+ public:
+  static Result<Event> create(const Context& context);
+  Event(Event&& other) noexcept
+      : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Event& operator=(Event&&) = delete;
+  ~Event();
+  CUevent get() const { return handle_; }
+
+ private:
+  Event(const Context& context, CUevent handle) : context_(&context), handle_(handle) {}
+  const Context* context_;
+  CUevent handle_;
+};
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,41 @@
+/// How a CUDA backend gets from a plan to units. For the files of CudaBackend's operators alone.
+#pragma once
+
+#include "kernels/cuda/cuda_backend.hpp"
+#include "kernels/launch_rules.hpp"
+
+namespace leasehold::cuda {
+
+/// Each of the plan's launches is a unit: it is planned again under its own permit, for an address
+/// is good no longer than that. Between the first and the later ones the label changes, as what
+/// they reach does.
+template <class Plan>
+LaunchStatus CudaBackend::launch_all(const LaunchContext& context, UnitLabel first, UnitLabel later,
+                                     Plan&& plan) {
+  LaunchStatus status{context.gates->all()};
+  if (mode_ == Mode::Replay || context.rows.empty()) return status;
+  std::size_t count = 1;
+  for (std::size_t i = 0; i < count && !status.nothing_left(); ++i) {
+    const UnitLabel label = i % 2 == 0 ? first : later;
+    const auto run = [&](const LaunchPermit& permit) {
+      std::vector<KernelLaunch> launches = plan(permit);
+      count = launches.size();
+      if (i >= count) return CUDA_SUCCESS;
+      if (mode_ == Mode::Launch) return launcher_->enqueue(launches[i]);
+      recorder_.add(launches[i], context.layer);
+      return CUDA_SUCCESS;
+    };
+    status.live &= launcher_->unit(*context.gates, label, leasehold::name(label.site), run).live;
+  }
+  is_recorded_whole_ = is_recorded_whole_ && !status.nothing_left();
+  return status;
+}
+
+template <class Plan>
+LaunchStatus CudaBackend::launch_one(const LaunchContext& context, UnitLabel label, Plan&& plan) {
+  return launch_all(context, label, label, [&](const LaunchPermit& permit) {
+    return std::vector<KernelLaunch>{plan(permit)};
+  });
+}
+
+}  // namespace leasehold::cuda

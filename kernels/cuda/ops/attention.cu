@@ -1,0 +1,208 @@
+/// Attention over one partition, with the reference's bits (kernels/numerics/attention_order.hpp),
+/// and the merge of partitions.
+#include "kernels/cuda/device/attention_values.cuh"
+#include "kernels/cuda/device/tiles.cuh"
+
+namespace leasehold::device {
+
+/// The spans of a partition, its keys' first and then its values', on their way to shared memory.
+template <class Stored>
+struct Spans {
+  const AttentionParams& p;
+  const std::uint64_t* blocks;  ///< [kPartitionBlocks]
+  std::byte* buffers;           ///< Two of buffer_bytes.
+  std::uint32_t buffer_bytes;
+  std::uint32_t n_positions;
+
+  __device__ std::uint32_t per_plane() const {
+    return (n_positions + p.tile_positions - 1) / p.tile_positions;
+  }
+  __device__ KvSpan at(std::uint32_t i) const {
+    const std::uint32_t first = i % per_plane() * p.tile_positions;
+    const std::uint32_t left = n_positions - first;
+    return {i / per_plane(), first, left < p.tile_positions ? left : p.tile_positions};
+  }
+  __device__ std::byte* buffer(std::uint32_t i) const { return buffers + i % 2 * buffer_bytes; }
+  __device__ void start(std::uint32_t i) const {
+    if (i < 2 * per_plane()) bring<Stored>(p, blocks, at(i), buffer(i));
+    copy_async_commit();
+  }
+  /// Span i is there, the next one on its way. Nobody reads any more where that one goes.
+  __device__ void arrive(std::uint32_t i) const {
+    __syncthreads();
+    start(i + 1);
+    copy_async_wait<1>();
+    __syncthreads();
+  }
+};
+
+/// A block to a tile: all keys of the partition, their weights, all values. The next rows are on
+/// their way while these are worked on. kTile queries, kPer of them to a thread.
+template <class Stored, int kTile, int kPer>
+__device__ __forceinline__ void attend(const AttentionParams& p) {
+  __shared__ std::uint64_t blocks[kPartitionBlocks];
+  if (block_engine_is_stopped(p.gate)) return;
+  const AttentionTile tile = tile_of_block(p);
+  if (tile.n_rows == 0) return;
+  if (!block_row_is_live(p.gate, tile.row)) return;
+  const AttentionShared shared = shared_of<kTile>(p);
+  find_blocks(p, tile, blocks);
+  __syncthreads();
+  const Spans<Stored> spans{p, blocks, shared.rows,
+                            p.tile_positions * kv_row_stride_bytes(p.head_dim, p.places.type),
+                            tile.last_reads};
+  spans.start(0);
+  load_queries(p, tile, kTile, shared.queries);
+  const std::uint32_t n = spans.per_plane();
+  for (std::uint32_t i = 0; i < n; ++i) {
+    spans.arrive(i);
+    score_keys<Stored, kTile, kPer>(p, shared, tile.n_queries(), spans.at(i), spans.buffer(i));
+  }
+  __syncthreads();
+  weigh(p, tile, shared.scores);
+  ValueSums<kPer> sums = value_sums<kPer>(p, tile);
+  for (std::uint32_t i = n; i < 2 * n; ++i) {
+    spans.arrive(i);
+    add_values<Stored, kPer>(p, tile, spans.at(i), spans.buffer(i), shared.scores, sums);
+  }
+  store_values(p, tile, sums);
+}
+
+/// Grid: partitions, tiles of heads, rows. One query, up to four or eight; of eight also with fewer
+/// threads, which have more to do each and read less: for when there are blocks enough.
+LEASEHOLD_KERNEL(lh_attention_f16_q1, AttentionParams, 1 * kThreadsPerQuery) {
+  attend<std::uint16_t, 1, 1>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_f16_q4, AttentionParams, 4 * kThreadsPerQuery) {
+  attend<std::uint16_t, 4, 1>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_f16_q8, AttentionParams, 4 * kThreadsPerQuery) {
+  attend<std::uint16_t, 8, 2>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_f16_q8_rows, AttentionParams, 2 * kThreadsPerQuery) {
+  attend<std::uint16_t, 8, 4>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_f32_q1, AttentionParams, 1 * kThreadsPerQuery) {
+  attend<float, 1, 1>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_f32_q4, AttentionParams, 4 * kThreadsPerQuery) {
+  attend<float, 4, 1>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_f32_q8, AttentionParams, 4 * kThreadsPerQuery) {
+  attend<float, 8, 2>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_f32_q8_rows, AttentionParams, 2 * kThreadsPerQuery) {
+  attend<float, 8, 4>(p);
+}
+
+/// What a thread merges: up to four neighbouring elements of one row and head.
+struct MergedElements {
+  std::uint32_t d;
+  float out[4];
+  float sum;
+};
+
+__device__ __forceinline__ void load_partial(const float* acc, std::uint32_t left, bool is_aligned,
+                                             float (&out)[4]) {
+  if (is_aligned) {
+    const float4 all = *reinterpret_cast<const float4*>(acc);
+    out[0] = all.x;
+    out[1] = all.y;
+    out[2] = all.z;
+    out[3] = all.w;
+    return;
+  }
+  for (std::uint32_t j = 0; j < 4; ++j) out[j] = j < left ? acc[j] : 0.0F;
+}
+
+/// `count` partitions more, whose weights and sums the block has worked out.
+__device__ __forceinline__ void merge_more(const float* acc, const float2* weights,
+                                           std::uint32_t count, std::uint32_t head_dim,
+                                           MergedElements& merged) {
+  const bool is_aligned = head_dim % 4 == 0;
+#pragma unroll 4
+  for (std::uint32_t i = 0; i < count; ++i) {
+    float part[4];
+    load_partial(acc + std::size_t{i} * head_dim + merged.d, head_dim - merged.d, is_aligned, part);
+    const float2 weight_and_sum = weights[i];
+    merged.sum = fmaf(weight_and_sum.y, weight_and_sum.x, merged.sum);
+    for (std::uint32_t j = 0; j < 4; ++j)
+      merged.out[j] = fmaf(part[j], weight_and_sum.x, merged.out[j]);
+  }
+}
+
+/// The heads of a row that a block merges. Partitions are taken 32 at a time: a lane to each works
+/// out its weight.
+struct MergedHeads {
+  std::size_t first;  ///< Row and head, of the partial results.
+  std::uint32_t n_heads;
+  std::uint32_t n_partitions;
+};
+
+__device__ __forceinline__ void find_maxima(const AttentionMergeParams& p, const MergedHeads& heads,
+                                            float* maxima) {
+  for (std::uint32_t head = warp_of_block(); head < heads.n_heads; head += blockDim.x / kWarp) {
+    const float* max_sum = p.partials.max_sum + (heads.first + head) * p.partials.n_partitions * 2;
+    float max = __uint_as_float(0xff800000);
+    for (std::uint32_t i = lane_of_warp(); i < heads.n_partitions; i += kWarp)
+      max = max_sum[2 * i] > max ? max_sum[2 * i] : max;
+    max = highest_of_warp(max);
+    if (lane_of_warp() == 0) maxima[head] = max;
+  }
+}
+
+__device__ __forceinline__ void find_weights(const AttentionMergeParams& p,
+                                             const MergedHeads& heads, std::uint32_t first,
+                                             const float* maxima, float2 (*weights)[kWarp]) {
+  const std::uint32_t i = first + lane_of_warp();
+  if (i >= heads.n_partitions) return;
+  for (std::uint32_t head = warp_of_block(); head < heads.n_heads; head += blockDim.x / kWarp) {
+    const std::size_t partial = (heads.first + head) * p.partials.n_partitions + i;
+    const float* max_sum = p.partials.max_sum + 2 * partial;
+    weights[head][lane_of_warp()] = {exp_f32(max_sum[0] - maxima[head]), max_sum[1]};
+  }
+}
+
+/// Grid: parts of a row's heads, one where tiles are wanted; rows.
+LEASEHOLD_KERNEL(lh_attention_merge, AttentionMergeParams, kMostMergeThreads) {
+  __shared__ std::uint32_t scratch[32];
+  __shared__ float maxima[kMostMergedHeads];
+  __shared__ float2 weights[kMostMergedHeads][kWarp];
+  if (block_engine_is_stopped(p.gate)) return;
+  const std::uint32_t row = p.partials.first_row + blockIdx.y;
+  if (row >= row_count(p.gate)) return;
+  if (!block_row_is_live(p.gate, row)) return;
+  const std::uint32_t quads = (p.head_dim + 3) / 4;
+  const std::uint32_t first_head = blockIdx.x * p.heads_per_block;
+  const std::uint32_t left = p.n_heads - first_head;
+  const MergedHeads heads{std::size_t{blockIdx.y} * p.n_heads + first_head,
+                          left < p.heads_per_block ? left : p.heads_per_block,
+                          partition_count(p.gate.rows[row].position + 1)};
+  float* out = p.out + std::size_t{row} * p.n_heads * p.head_dim;
+  std::uint32_t largest = 0;
+  find_maxima(p, heads, maxima);
+  for (std::uint32_t base = 0; base < heads.n_heads * quads; base += blockDim.x) {
+    const std::uint32_t unit = base + threadIdx.x;
+    const std::uint32_t head = unit / quads;
+    const bool has_work = head < heads.n_heads;
+    MergedElements merged{unit % quads * 4, {}, 0.0F};
+    for (std::uint32_t i = 0; i < heads.n_partitions; i += kWarp) {
+      const std::uint32_t behind = heads.n_partitions - i;
+      __syncthreads();
+      find_weights(p, heads, i, maxima, weights);
+      __syncthreads();
+      const std::size_t partial = (heads.first + head) * p.partials.n_partitions + i;
+      if (has_work)
+        merge_more(p.partials.acc + partial * p.head_dim, weights[head],
+                   behind < kWarp ? behind : kWarp, p.head_dim, merged);
+    }
+    for (std::uint32_t j = 0; has_work && j < 4 && merged.d + j < p.head_dim; ++j) {
+      const float value = merged.out[j] / merged.sum;
+      out[(first_head + head) * p.head_dim + merged.d + j] = value;
+      largest = largest > magnitude_bits(value) ? largest : magnitude_bits(value);
+    }
+  }
+  if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, out, block_largest(largest, scratch));
+}
+
+}  // namespace leasehold::device

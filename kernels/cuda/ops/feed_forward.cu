@@ -1,0 +1,90 @@
+/// Between the matmuls of a feed-forward layer, dense or of experts.
+#include "kernels/cuda/device/feed_forward_params.hpp"
+#include "kernels/cuda/device/tiles.cuh"
+#include "kernels/cuda/device/together.cuh"
+#include "kernels/numerics/expert_choice.hpp"
+
+namespace leasehold::device {
+
+/// Grid: any number of blocks to a row, one where tiles are wanted; rows of the arrays.
+LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
+  __shared__ std::uint32_t scratch[32];
+  if (block_engine_is_stopped(p.gate)) return;
+  const std::uint32_t row = blockIdx.y;
+  if (row >= row_count(p.gate) * p.rows_per_row) return;
+  float* gates = p.gates + std::size_t{row} * p.width;
+  const float* up = p.up + std::size_t{row} * p.width;
+  std::uint32_t largest = 0;
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < p.width;
+       i += gridDim.x * blockDim.x) {
+    const float value = silu(gates[i]) * up[i];
+    gates[i] = value;
+    largest = largest > magnitude_bits(value) ? largest : magnitude_bits(value);
+  }
+  if (p.tiles.halves != nullptr)
+    store_tile_row(p.tiles, row, gates, block_largest(largest, scratch));
+}
+
+/// The first of the warp's own candidates; n_experts stands behind all.
+__device__ __forceinline__ std::uint32_t first_of_warp(const float* scores, std::uint32_t own,
+                                                       std::uint32_t n_experts) {
+  for (std::uint32_t distance = kWarp / 2; distance > 0; distance /= 2) {
+    const std::uint32_t other = __shfl_xor_sync(kAllLanes, own, distance);
+    const bool is_before =
+        other < n_experts && (own == n_experts || is_chosen_before(scores, other, own));
+    own = is_before ? other : own;
+  }
+  return own;
+}
+
+/// A warp to a row. Its choice is choose_experts' (kernels/numerics/expert_choice.hpp).
+LEASEHOLD_KERNEL(lh_expert_choice, ExpertChoiceParams, 32) {
+  if (warp_engine_is_stopped(p.gate)) return;
+  const std::uint32_t row = blockIdx.x;
+  if (row >= row_count(p.gate)) return;
+  const std::uint32_t lane = lane_of_warp();
+  const float* scores = p.scores + std::size_t{row} * p.n_experts;
+  std::uint32_t* chosen = p.chosen + std::size_t{row} * p.n_used;
+  float* weights = p.weights + std::size_t{row} * p.n_used;
+  std::uint32_t last = p.n_experts;
+  float highest = 0.0F;
+  float own_sum = 0.0F;
+  for (std::uint32_t k = 0; k < p.n_used; ++k) {
+    std::uint32_t best = p.n_experts;
+    for (std::uint32_t e = lane; e < p.n_experts; e += kWarp) {
+      const bool is_left = k == 0 || is_chosen_before(scores, last, e);
+      if (is_left && (best == p.n_experts || is_chosen_before(scores, e, best))) best = e;
+    }
+    last = first_of_warp(scores, best, p.n_experts);
+    if (k == 0) highest = scores[last];
+    const float term = exp_f32(scores[last] - highest);
+    if (lane == 0) {
+      chosen[k] = last;
+      weights[k] = term;
+    }
+    if (p.weights_sum_to_1 != 0 && k % kWarp == lane) own_sum += term;
+  }
+  if (p.weights_sum_to_1 == 0)
+    for (std::uint32_t e = lane; e < p.n_experts; e += kWarp)
+      own_sum += exp_f32(scores[e] - highest);
+  const float sum = fold_warp(own_sum);
+  __syncwarp();
+  for (std::uint32_t k = lane; k < p.n_used; k += kWarp) weights[k] = weights[k] / sum;
+}
+
+/// Grid: columns / 256, rows.
+LEASEHOLD_KERNEL(lh_weighted_sum, WeightedSumParams, 256) {
+  if (engine_is_stopped(p.gate)) return;
+  const std::uint32_t row = blockIdx.y;
+  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= row_count(p.gate) || i >= p.width) return;
+  float sum = p.out[std::size_t{row} * p.width + i];
+  for (std::uint32_t k = 0; k < p.n_terms; ++k) {
+    const std::size_t term = std::size_t{row} * p.n_terms + k;
+    const float weight = p.is_gate != 0 ? sigmoid(p.weights[term]) : p.weights[term];
+    sum = fmaf(weight, p.x[term * p.width + i], sum);
+  }
+  p.out[std::size_t{row} * p.width + i] = sum;
+}
+
+}  // namespace leasehold::device

@@ -1,0 +1,60 @@
+/// Matmul with weights that are floats: no halves, the very bits of the CPU's (ordered_dot of
+/// kernels/numerics/ordered_sum.hpp: a lane's elements ascend, then the fixed tree).
+#include "kernels/cuda/device/matmul_columns.cuh"
+
+namespace leasehold::device {
+
+template <std::uint32_t kColumns>
+__device__ __forceinline__ void float_products(const FloatMatmulParams& p, const ColumnList& list,
+                                               const float* weights, std::uint32_t output) {
+  const float* x[kColumns];  // [n_in] each; beyond the list its first once more
+  float sums[kColumns];
+  for (std::uint32_t c = 0; c < kColumns; ++c) {
+    x[c] = p.x + std::size_t{list.source[c < list.count ? c : 0]} * p.n_in;
+    sums[c] = 0.0F;
+  }
+#pragma unroll 4
+  for (std::uint32_t i = lane_of_warp(); i < p.n_in; i += kWarp) {
+    const float weight = weights[i];
+    for (std::uint32_t c = 0; c < kColumns; ++c) sums[c] = fmaf(weight, x[c][i], sums[c]);
+  }
+  for (std::uint32_t c = 0; c < kColumns; ++c) {
+    const float sum = fold_warp(sums[c]);
+    if (lane_of_warp() != 0 || c >= list.count) continue;
+    const float value = p.bias != nullptr ? sum + p.bias[output] : sum;
+    float* out = p.out + std::size_t{list.target[c]} * p.n_out + output;
+    *out = p.accumulate != 0 ? *out + value : value;
+  }
+}
+
+/// Grid: x: n_out / 4, a warp to an output; y: groups of kColumns results, or experts. Bound by
+/// reading the weights.
+template <std::uint32_t kColumns>
+__device__ __forceinline__ void matmul_f32(const FloatMatmulParams& p, ColumnList& list) {
+  if (block_engine_is_stopped(p.gate)) return;
+  const bool is_experts = p.experts.chosen != nullptr;
+  const std::uint32_t expert = is_experts ? blockIdx.y : 0;
+  if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * kColumns;
+  const ResultPlaces places = {.select = p.select,
+                               .experts = p.experts,
+                               .end = result_count(p.gate, p.count),
+                               .expert = expert,
+                               .most = kColumns};
+  const std::uint32_t output = blockIdx.x * 4 + warp_of_block();
+  const float* weights = p.weights + (std::size_t{expert} * p.n_out + output) * p.n_in;
+  while (take_columns(list, places)) {
+    if (output < p.n_out) float_products<kColumns>(p, list, weights, output);
+    if (!is_experts) return;
+  }
+}
+
+LEASEHOLD_KERNEL(lh_matmul_f32_1, FloatMatmulParams, 128) {
+  __shared__ ColumnList list;
+  matmul_f32<1>(p, list);
+}
+LEASEHOLD_KERNEL(lh_matmul_f32_8, FloatMatmulParams, 128) {
+  __shared__ ColumnList list;
+  matmul_f32<8>(p, list);
+}
+
+}  // namespace leasehold::device

@@ -1,0 +1,11 @@
+/// Matmul for many rows: weights of blocks of 32, of 4 and 5 bits.
+#include "kernels/cuda/device/matmul_many.cuh"
+
+namespace leasehold::device {
+
+LEASEHOLD_MATMUL_MANY(Q4_0, q4_0)
+LEASEHOLD_MATMUL_MANY(Q4_1, q4_1)
+LEASEHOLD_MATMUL_MANY(Q5_0, q5_0)
+LEASEHOLD_MATMUL_MANY(Q5_1, q5_1)
+
+}  // namespace leasehold::device

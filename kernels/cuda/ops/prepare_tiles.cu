@@ -1,0 +1,21 @@
+/// Rows of floats into tiles, where no kernel before left them there.
+#include "kernels/cuda/device/matmul_columns.cuh"
+#include "kernels/cuda/device/tiles.cuh"
+
+namespace leasehold::device {
+
+/// Grid: a block to a result. Bound by latency: a row is read twice, the second time from cache.
+LEASEHOLD_KERNEL(lh_prepare_tiles, PrepareTilesParams, 256) {
+  __shared__ std::uint32_t scratch[32];
+  if (block_engine_is_stopped(p.gate)) return;
+  const std::uint32_t row = blockIdx.x;
+  if (row >= result_count(p.gate, p.count)) return;
+  const std::uint32_t source = p.select != nullptr ? p.select[row] : row;
+  const float* x = p.x + std::size_t{source} * p.tiles.n_in;
+  std::uint32_t largest = 0;
+  for (std::uint32_t i = threadIdx.x; i < p.tiles.n_in; i += blockDim.x)
+    largest = largest > magnitude_bits(x[i]) ? largest : magnitude_bits(x[i]);
+  store_tile_row(p.tiles, row, x, block_largest(largest, scratch));
+}
+
+}  // namespace leasehold::device

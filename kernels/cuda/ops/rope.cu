@@ -1,0 +1,92 @@
+/// Rotation of heads, alone and with what stands around it in a layer.
+#include "kernels/cuda/device/rope_params.hpp"
+#include "kernels/cuda/device/together.cuh"
+#include "kernels/numerics/f16.hpp"
+#include "kernels/numerics/rope.hpp"
+
+namespace leasehold::device {
+
+inline constexpr std::uint32_t kHeadsPerBlock = 4;
+
+__device__ __forceinline__ void turn_pair(float* head, RopeStyle style, std::uint32_t i,
+                                          std::uint32_t rope_dim, const float* cos_sin) {
+  const PairPlace place = pair_place(style, i, rope_dim);
+  float& first = head[place.first];
+  float& second = head[place.first + place.apart];
+  const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);
+  first = pair.first;
+  second = pair.second;
+}
+
+/// A thread to a pair. Grid: pairs of a row / 128, rows.
+LEASEHOLD_KERNEL(lh_rope, RopeParams, 128) {
+  if (engine_is_stopped(p.gate)) return;
+  const std::uint32_t row = blockIdx.y;
+  const std::uint32_t pairs = p.rope_dim / 2;
+  const std::uint32_t unit = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= row_count(p.gate) || unit >= p.n_heads * pairs) return;
+  float* head = p.x + (std::size_t{row} * p.n_heads + unit / pairs) * p.head_dim;
+  turn_pair(head, p.style, unit % pairs, p.rope_dim, p.cos_sin + std::size_t{row} * pairs * 2);
+}
+
+/// A head in a warp's shared memory: normed where there is a weight, turned where there are angles.
+__device__ __forceinline__ void prepare_head(const RopeKvAppendParams& p, const float* norm,
+                                             std::uint32_t row, float* head) {
+  const std::uint32_t lane = lane_of_warp();
+  if (norm != nullptr) {
+    const float mean = warp_dot(head, head, p.head_dim) / static_cast<float>(p.head_dim);
+    const float factor = 1.0F / sqrtf(mean + p.epsilon);
+    __syncwarp();
+    for (std::uint32_t d = lane; d < p.head_dim; d += kWarp) head[d] = (head[d] * factor) * norm[d];
+    __syncwarp();
+  }
+  const std::uint32_t pairs = p.rope_dim / 2;
+  const float* cos_sin = p.cos_sin + std::size_t{row} * pairs * 2;
+  for (std::uint32_t i = lane; i < pairs; i += kWarp)
+    turn_pair(head, p.style, i, p.rope_dim, cos_sin);
+  __syncwarp();
+}
+
+/// To the row's place in its sequence's block; plane 0 keys, 1 values.
+__device__ __forceinline__ void append_head(const RopeKvAppendParams& p, std::uint32_t row,
+                                            std::uint32_t plane, std::uint32_t kv_head,
+                                            const float* head) {
+  const RowRef ref = p.gate.rows[row];
+  const std::uint64_t block =
+      p.places.tables
+          .addresses[p.places.tables.first[ref.sequence] + ref.position / KvLayout::kBlockTokens];
+  const std::uint32_t slot = ref.position % KvLayout::kBlockTokens * p.head_dim;
+  const std::uint64_t at = block + p.places.keys_offset_bytes + plane * p.places.plane_bytes +
+                           std::uint64_t{kv_head} * p.places.head_bytes;
+  for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) {
+    if (p.places.type == KvType::F32)
+      reinterpret_cast<float*>(at)[slot + d] = head[d];
+    else
+      reinterpret_cast<Half*>(at)[slot + d] = f16_from_f32(head[d]);
+  }
+}
+
+/// A warp to a head: first the queries', then the keys', then the values'. Grid: heads / 4, rows.
+LEASEHOLD_KERNEL(lh_rope_kv_append, RopeKvAppendParams, 128) {
+  __shared__ float heads[kHeadsPerBlock][kMostHeadDim];
+  if (warp_engine_is_stopped(p.gate)) return;
+  const std::uint32_t row = blockIdx.y;
+  const std::uint32_t unit = blockIdx.x * kHeadsPerBlock + warp_of_block();
+  if (row >= row_count(p.gate) || unit >= p.n_heads + 2 * p.n_kv_heads) return;
+  if (!warp_row_is_live(p.gate, row)) return;
+  float* head = heads[warp_of_block()];
+  const bool is_query = unit < p.n_heads;
+  const std::uint32_t of_kv = unit - p.n_heads;
+  const std::uint32_t plane = !is_query && of_kv >= p.n_kv_heads ? 1 : 0;
+  const std::uint32_t kv_head = of_kv - plane * p.n_kv_heads;
+  float* q = p.q + (std::size_t{row} * p.n_heads + unit) * p.head_dim;
+  const std::size_t kv_at = (std::size_t{row} * p.n_kv_heads + kv_head) * p.head_dim;
+  const float* source = is_query ? q : (plane == 0 ? p.k : p.v) + kv_at;
+  for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) head[d] = source[d];
+  __syncwarp();
+  if (plane == 0) prepare_head(p, is_query ? p.q_norm : p.k_norm, row, head);
+  if (!is_query) return append_head(p, row, plane, kv_head, head);
+  for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) q[d] = head[d];
+}
+
+}  // namespace leasehold::device

@@ -1,0 +1,55 @@
+/// Bytes to many places, and the gate between two segments of a graph.
+#include "kernels/cuda/device/gate.cuh"
+#include "kernels/cuda/device/step_params.hpp"
+
+namespace leasehold::device {
+
+/// A thread's part of a piece, and how much of the piece is already seen to.
+struct Copying {
+  std::byte* to;
+  const std::byte* from;
+  std::uint32_t size_bytes;
+  std::uint32_t first;
+  std::uint32_t stride;
+  std::uint32_t done_bytes;
+};
+
+/// As many whole words as are left, where both ends are aligned to them.
+template <class Word>
+__device__ __forceinline__ void copy_words(Copying& copying) {
+  const auto ends = reinterpret_cast<std::uint64_t>(copying.from + copying.done_bytes) |
+                    reinterpret_cast<std::uint64_t>(copying.to + copying.done_bytes);
+  if (ends % sizeof(Word) != 0) return;
+  auto* to = reinterpret_cast<Word*>(copying.to + copying.done_bytes);
+  const auto* from = reinterpret_cast<const Word*>(copying.from + copying.done_bytes);
+  const std::uint32_t words =
+      (copying.size_bytes - copying.done_bytes) / static_cast<std::uint32_t>(sizeof(Word));
+  for (std::uint32_t i = copying.first; i < words; i += copying.stride) to[i] = from[i];
+  copying.done_bytes += words * static_cast<std::uint32_t>(sizeof(Word));
+}
+
+/// Grid: parts of a piece, pieces. Eight aligned bytes are one store: a word that vouches for
+/// others is there whole or not at all.
+LEASEHOLD_KERNEL(lh_scatter, ScatterParams, 256) {
+  if (engine_is_stopped(p.gate)) return;
+  if (blockIdx.y >= p.n_pieces) return;
+  const ScatterPiece piece = p.pieces[blockIdx.y];
+  if (piece.sequence != kNoSequence && !sequence_is_live(p.gate, piece.sequence)) return;
+  Copying copying{
+      reinterpret_cast<std::byte*>(piece.to), p.staging + piece.from_bytes, piece.size_bytes,
+      blockIdx.x * blockDim.x + threadIdx.x,  gridDim.x * blockDim.x,       0};
+  copy_words<uint4>(copying);
+  copy_words<uint2>(copying);
+  copy_words<std::byte>(copying);
+}
+
+/// One thread. It runs on a stopped engine too: the host waits for the word, and the condition of a
+/// segment that is not to run must be said to be 0.
+LEASEHOLD_KERNEL(lh_segment_gate, SegmentGateParams, 1) {
+  const bool is_stopped = engine_is_stopped(p.gate);
+  const std::uint64_t epoch = load_fresh(&p.gate.mirror->epoch);
+  if (p.condition != 0) set_graph_condition(p.condition, is_stopped ? 0 : 1);
+  store_to_host(p.seen, epoch << 32 | p.segment);
+}
+
+}  // namespace leasehold::device

@@ -1,0 +1,52 @@
+/// Launches of operators that work row by row: embedding, norms, rotation, feed-forward, experts.
+///
+/// Pointers in the arguments are addresses on the device; a leased one, which only its permit
+/// opens, is given beside them. Pure; results have the reference backend's bits.
+#pragma once
+
+#include "kernels/cuda/device/kv_places.hpp"
+#include "kernels/cuda/device/tiles.hpp"
+#include "kernels/cuda/plan/plan_context.hpp"
+
+namespace leasehold::cuda {
+
+/// table: [n_vocab, n_embd] of args.table.type, on the device.
+KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& args,
+                            const std::byte* table);
+
+/// With tiles, the output of whole rows is left there as well (n_vectors = 1).
+KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
+                           device::TileRows tiles = {});
+
+KernelLaunch plan_rope(const PlanContext& context, const RopeArgs& args);
+
+/// Norms of heads, rotation and append of a layer, in one launch.
+struct RopeKvAppendArgs {
+  KvLayout layout;
+  float* q;        ///< [n_rows, n_heads, head_dim], rotated in place
+  const float* k;  ///< [n_rows, n_kv_heads, head_dim]
+  const float* v;  ///< [n_rows, n_kv_heads, head_dim]
+  std::uint32_t n_heads;
+  const float* q_norm = nullptr;   ///< [head_dim]; null: none
+  const float* k_norm = nullptr;   ///< [head_dim]; null: none
+  float epsilon = 0.0F;            ///< Of the norms.
+  const float* cos_sin = nullptr;  ///< [n_rows, rope_dim/2, 2]
+  std::uint32_t rope_dim = 0;      ///< 0: no rotation.
+  RopeStyle style = RopeStyle::Interleaved;
+};
+KernelLaunch plan_rope_kv_append(const PlanContext& context, const RopeKvAppendArgs& args,
+                                 device::BlockTables tables);
+/// The append alone; args.block_tables are the host's and not read.
+KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args,
+                            device::BlockTables tables);
+
+/// With tiles, each of the array's rows is left there as well. Where a row of the step has several
+/// rows of the array, n_used of experts, that many stand in `rows_per_row`, and args.width is
+/// one's.
+KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
+                         std::uint32_t rows_per_row = 1, device::TileRows tiles = {});
+
+KernelLaunch plan_expert_choice(const PlanContext& context, const ExpertChoiceArgs& args);
+KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args);
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,68 @@
+/// A step's input where the card finds it, at addresses that stay from step to step, so that a
+/// graph made for one step serves the next.
+///
+///   head     DeviceStep | rows | tokens | logit rows | first block of each sequence | cos_sin
+///   tables   addresses of blocks, sequence after sequence
+///
+/// Lifetime: the context outlives it. Threads: the engine's. Sizes are fixed when it is made; the
+/// tables have room for `max_rows` sequences of `max_context` positions.
+#pragma once
+
+#include "kernels/backend.hpp"
+#include "kernels/cuda/device/gate.hpp"
+#include "kernels/cuda/device/kv_places.hpp"
+#include "kernels/cuda/launcher.hpp"
+
+namespace leasehold::cuda {
+
+class StepMemory {
+ public:
+  static Result<StepMemory> create(const Context& context, const BackendLimits& limits);
+
+  /// Brings the step to the card, in the launcher's stream. Block addresses are only handed on:
+  /// who follows them is a kernel behind the gate.
+  void upload(const StepInput& input, Launcher& launcher);
+
+  device::KernelGate gate(const device::GateMirror* mirror) const;
+  const std::int32_t* tokens() const { return at<std::int32_t>(places_.tokens); }
+  const std::uint32_t* logit_rows() const { return at<std::uint32_t>(places_.logit_rows); }
+  const float* cos_sin() const { return at<float>(places_.cos_sin); }
+  device::BlockTables block_tables() const;
+
+  /// Of the step on the card.
+  std::uint32_t longest() const { return longest_; }
+  bool has_runs() const { return has_runs_; }  ///< Some sequence has several rows.
+
+ private:
+  /// Offsets in bytes.
+  struct Places {
+    std::size_t rows;
+    std::size_t tokens;
+    std::size_t logit_rows;
+    std::size_t first_block;
+    std::size_t cos_sin;
+    std::size_t end;
+  };
+  static Places lay_out(const BackendLimits& limits);
+
+  StepMemory(const Places& places, std::uint32_t max_rows) : places_(places), max_rows_(max_rows) {}
+  template <class T>
+  const T* at(std::size_t offset) const {
+    return reinterpret_cast<const T*>(head_.data() + offset);
+  }
+  template <class T>
+  void put(std::size_t offset, std::span<const T> values);
+  /// Returns how many addresses there are.
+  std::size_t put_tables(std::span<const BlockTableView> tables, const LaunchPermit& permit);
+
+  Places places_;
+  std::uint32_t max_rows_;
+  DeviceBuffer head_;
+  DeviceBuffer tables_;
+  PinnedBuffer host_head_;
+  PinnedBuffer host_tables_;
+  std::uint32_t longest_ = 0;
+  bool has_runs_ = false;
+};
+
+}  // namespace leasehold::cuda

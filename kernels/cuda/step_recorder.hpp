@@ -1,0 +1,39 @@
+/// The launches of a step, kept instead of begun, in segments of a few layers; and the graphs made
+/// of such steps, by what they are good for.
+///
+/// Pure but for the graphs it holds. Threads: the engine's.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <optional>
+
+#include "kernels/cuda/step_graph.hpp"
+
+namespace leasehold::cuda {
+
+/// Steps of one shape share a graph: as many rows, and positions, up to a power of two.
+struct GraphShape {
+  std::uint32_t n_rows = 0;
+  std::uint32_t longest = 0;
+  auto operator<=>(const GraphShape&) const = default;
+
+  /// The smallest shape with room for such a step.
+  static GraphShape around(std::uint32_t n_rows, std::uint32_t longest);
+};
+
+class StepRecorder {
+ public:
+  /// A segment has this many layers; what comes before and after them goes with the nearest.
+  explicit StepRecorder(std::uint32_t segment_layers) : segment_layers_(segment_layers) {}
+
+  void begin() { segments_.clear(); }
+  void add(KernelLaunch launch, std::uint16_t layer);
+  std::span<const GraphSegment> segments() const { return segments_; }
+
+ private:
+  std::uint32_t segment_layers_;
+  std::vector<GraphSegment> segments_;
+};
+
+}  // namespace leasehold::cuda

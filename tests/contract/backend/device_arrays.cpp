@@ -1,0 +1,229 @@
+#include "tests/contract/backend/device_arrays.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "tests/support/leased_memory.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kArenaBytes = std::size_t{20} << 20;
+
+BackendLimits with_arena(BackendLimits limits) {
+  limits.scratch_bytes = kArenaBytes;
+  return limits;
+}
+
+void must(CUresult result) {
+  if (result != CUDA_SUCCESS)
+    throw std::runtime_error(cuda::describe(test_card().driver(), result));
+}
+
+}  // namespace
+
+DeviceArrays::DeviceArrays(BackendLimits limits, const ThreadGate& gate, cuda::CudaOptions options)
+    : backend_(required(cuda::CudaBackend::create(test_card(), with_arena(limits), gate, options))),
+      arena_(backend_->take_scratch(kArenaBytes)),
+      stream_(required(cuda::Stream::create(test_card(), cuda::Stream::Priority::Usual))) {}
+
+// ------------------------------------------------------------------------------------------ arrays
+
+std::byte* DeviceArrays::bring(const std::byte* host, std::size_t size_bytes) {
+  if (host == nullptr || size_bytes == 0) return arena_;
+  const auto known = std::ranges::find(arrays_, host, &Array::host);
+  if (known != arrays_.end()) return known->device;
+  std::byte* const device = arena_ + arena_used_;
+  arena_used_ += (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (arena_used_ > kArenaBytes) throw std::runtime_error("the arena is too small for this case");
+  arrays_.push_back({const_cast<std::byte*>(host), device, size_bytes});
+  must(test_card().driver().cuMemcpyHtoDAsync(cuda::device_address(device), host, size_bytes,
+                                              stream_.get()));
+  return device;
+}
+
+template <class T>
+T* DeviceArrays::on_card(T* host, std::size_t count) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(host);
+  return reinterpret_cast<T*>(bring(bytes, count * sizeof(T)));
+}
+
+void DeviceArrays::wait() const {
+  must(test_card().driver().cuStreamSynchronize(stream_.get()));
+}
+
+void DeviceArrays::bring_home() {
+  for (const Array& array : arrays_)
+    must(test_card().driver().cuMemcpyDtoHAsync(array.host, cuda::device_address(array.device),
+                                                array.size_bytes, stream_.get()));
+  wait();
+  arrays_.clear();
+  arena_used_ = 0;
+}
+
+template <class Launch>
+LaunchStatus DeviceArrays::in_step(const LaunchContext& context, StepInput parts, Launch&& launch) {
+  wait();
+  reach_->open();
+  parts.gates = context.gates;
+  parts.rows = context.rows;
+  const std::uint64_t before = backend_->units_run()[0];
+  backend_->begin_step(parts);
+  units_of_begins_ += backend_->units_run()[0] - before;
+  LaunchStatus status = std::forward<Launch>(launch)();
+  status.live &= backend_->finish_step(*context.gates).live;
+  bring_home();
+  reach_ = std::make_unique<CardReach>();
+  return status;
+}
+
+void DeviceArrays::reach(const WeightMatrix& matrix) {
+  reach_->add(matrix.data, row_size_bytes(matrix.type, matrix.n_in) * matrix.n_out);
+}
+
+void DeviceArrays::reach(std::span<const BlockTableView> tables, const KvLayout& layout) {
+  for (const BlockTableView table : tables)
+    for (const Leased<std::byte> block : table) reach_->add(block, layout.block_size_bytes());
+}
+
+std::vector<std::uint64_t> DeviceArrays::units_run() const {
+  return {backend_->units_run()[0] - units_of_begins_};
+}
+
+// ----------------------------------------------------------------------------------------- scratch
+
+std::byte* DeviceArrays::take_scratch(std::size_t size_bytes) {
+  return backend_->take_scratch(size_bytes);
+}
+void DeviceArrays::clear_scratch(std::byte* at, std::size_t size_bytes) {
+  backend_->clear_scratch(at, size_bytes);
+}
+std::span<const float> DeviceArrays::fetch(const float* at, std::size_t count) {
+  return backend_->fetch(at, count);
+}
+
+// --------------------------------------------------------------------------------------- operators
+
+LaunchStatus DeviceArrays::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
+  EmbeddingArgs here = args;
+  reach(args.table);
+  here.out = on_card(args.out, context.rows.size() * args.table.n_in);
+  return in_step(context, {.tokens = {args.tokens, context.rows.size()}},
+                 [&] { return backend_->embedding(context, here); });
+}
+
+LaunchStatus DeviceArrays::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
+  RmsNormArgs here = args;
+  const std::size_t count = context.rows.size() * args.n_vectors * args.width;
+  reach_->add(args.weight.as<const std::byte>(), args.width * sizeof(float));
+  here.x = on_card(args.x, count);
+  here.out = on_card(args.out, count);
+  return in_step(context, {}, [&] { return backend_->rms_norm(context, here); });
+}
+
+LaunchStatus DeviceArrays::matmul(const LaunchContext& context, const MatmulArgs& args) {
+  MatmulArgs here = args;
+  const std::size_t n_out = args.select.empty() ? context.rows.size() : args.select.size();
+  reach(args.weight);
+  reach_->add(args.bias.as<const std::byte>(), args.weight.n_out * sizeof(float));
+  here.x = on_card(args.x, context.rows.size() * args.weight.n_in);
+  here.out = on_card(args.out, n_out * args.weight.n_out);
+  return in_step(context, {.logit_rows = args.select},
+                 [&] { return backend_->matmul(context, here); });
+}
+
+LaunchStatus DeviceArrays::rope(const LaunchContext& context, const RopeArgs& args) {
+  RopeArgs here = args;
+  here.x = on_card(args.x, context.rows.size() * args.n_heads * args.head_dim);
+  return in_step(context, {.cos_sin = {args.cos_sin, context.rows.size() * args.rope_dim}},
+                 [&] { return backend_->rope(context, here); });
+}
+
+LaunchStatus DeviceArrays::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
+  KvAppendArgs here = args;
+  const std::size_t count = context.rows.size() * args.layout.n_kv_heads * args.layout.head_dim;
+  reach(args.block_tables, args.layout);
+  here.k = on_card(args.k, count);
+  here.v = on_card(args.v, count);
+  return in_step(context, {.block_tables = args.block_tables},
+                 [&] { return backend_->kv_append(context, here); });
+}
+
+LaunchStatus DeviceArrays::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
+  HeadsArgs here = args;
+  const std::size_t n_rows = context.rows.size();
+  const std::size_t n_kv = n_rows * args.layout.n_kv_heads * args.layout.head_dim;
+  reach(args.block_tables, args.layout);
+  for (const Leased<const float> norm : {args.query_norm, args.key_norm})
+    reach_->add(norm.as<const std::byte>(), args.layout.head_dim * sizeof(float));
+  here.q = on_card(args.q, n_rows * args.n_heads * args.layout.head_dim);
+  here.k = on_card(args.k, n_kv);
+  here.v = on_card(args.v, n_kv);
+  return in_step(
+      context,
+      {.block_tables = args.block_tables, .cos_sin = {args.cos_sin, n_rows * args.rope_dim}},
+      [&] { return backend_->prepare_heads(context, here); });
+}
+
+LaunchStatus DeviceArrays::attention(const LaunchContext& context, const AttentionArgs& args) {
+  AttentionArgs here = args;
+  const std::size_t count = context.rows.size() * args.n_heads * args.layout.head_dim;
+  reach(args.block_tables, args.layout);
+  here.q = on_card(args.q, count);
+  here.out = on_card(args.out, count);
+  return in_step(context, {.block_tables = args.block_tables},
+                 [&] { return backend_->attention(context, here); });
+}
+
+LaunchStatus DeviceArrays::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
+  SwiGluArgs here = args;
+  here.gate = on_card(args.gate, context.rows.size() * args.width);
+  here.up = on_card(args.up, context.rows.size() * args.width);
+  return in_step(context, {}, [&] { return backend_->swiglu(context, here); });
+}
+
+LaunchStatus DeviceArrays::expert_choice(const LaunchContext& context,
+                                         const ExpertChoiceArgs& args) {
+  ExpertChoiceArgs here = args;
+  const std::size_t n_rows = context.rows.size();
+  here.scores = on_card(args.scores, n_rows * args.n_experts);
+  here.chosen = on_card(args.chosen, n_rows * args.n_used);
+  here.weights = on_card(args.weights, n_rows * args.n_used);
+  return in_step(context, {}, [&] { return backend_->expert_choice(context, here); });
+}
+
+LaunchStatus DeviceArrays::expert_matmul(const LaunchContext& context,
+                                         const ExpertMatmulArgs& args) {
+  ExpertMatmulArgs here = args;
+  reach(args.weight);
+  here.chosen = on_card(args.chosen, args.n_items);
+  here.x = on_card(args.x, std::size_t{args.n_items / args.items_per_x} * args.weight.n_in);
+  here.out = on_card(args.out, std::size_t{args.n_items} * args.n_out());
+  return in_step(context, {}, [&] { return backend_->expert_matmul(context, here); });
+}
+
+LaunchStatus DeviceArrays::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
+  WeightedSumArgs here = args;
+  const std::size_t n_rows = context.rows.size();
+  here.x = on_card(args.x, n_rows * args.n_terms * args.width);
+  here.weights = on_card(args.weights, n_rows * args.n_terms);
+  here.out = on_card(args.out, n_rows * args.width);
+  return in_step(context, {}, [&] { return backend_->weighted_sum(context, here); });
+}
+
+LaunchStatus DeviceArrays::copy_in(const LaunchContext& context, const CopyInArgs& args) {
+  CardReach reached;
+  reached.add(args.to, args.size_bytes);
+  reached.open();
+  return backend_->copy_in(context, args);
+}
+
+void DeviceArrays::write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) {
+  CardReach reached;
+  for (const LeasedPiece& piece : pieces) reached.add(piece.to, piece.bytes.size());
+  reached.open();
+  backend_->write(permit, pieces);
+}
+
+}  // namespace leasehold::testing

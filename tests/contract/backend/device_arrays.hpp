@@ -1,0 +1,76 @@
+/// A CUDA backend for the suite, whose arrays are the host's: every operator is a step of its own,
+/// for which its arrays are copied to the card and brought home again.
+///
+/// The real backend sees what an engine shows it: a step begun, arrays in its scratch, the step
+/// finished. Arrays that an operator only reads come home too, so one that it should have left
+/// alone is found out.
+///
+/// Lifetime: the gate's line, table and stop board outlive it. Threads: one. Errors: exceptions
+/// when it cannot be made; later those of the backend.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/backend.hpp"
+#include "kernels/cuda/cuda_backend.hpp"
+#include "tests/support/test_card.hpp"
+
+namespace leasehold::testing {
+
+class DeviceArrays final : public Backend {
+ public:
+  DeviceArrays(BackendLimits limits, const ThreadGate& gate, cuda::CudaOptions options);
+
+  std::string_view name() const override { return backend_->name(); }
+  std::byte* take_scratch(std::size_t size_bytes) override;
+  void clear_scratch(std::byte* at, std::size_t size_bytes) override;
+  std::span<const float> fetch(const float* at, std::size_t count) override;
+  std::optional<Error> fault() const override { return backend_->fault(); }
+
+  LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
+  LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
+  LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
+  LaunchStatus rope(const LaunchContext& context, const RopeArgs& args) override;
+  LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override;
+  LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
+  LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
+  LaunchStatus expert_choice(const LaunchContext& context, const ExpertChoiceArgs& args) override;
+  LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
+  LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
+  LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
+  LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
+  void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override;
+  void forget() override { backend_->forget(); }
+  /// Of operators; a step's own beginning is not counted.
+  std::vector<std::uint64_t> units_run() const override;
+
+ private:
+  struct Array {
+    std::byte* host;
+    std::byte* device;
+    std::size_t size_bytes;
+  };
+
+  /// On the card, with what stands there on the host; the same array has one place.
+  template <class T>
+  T* on_card(T* host, std::size_t count);
+  std::byte* bring(const std::byte* host, std::size_t size_bytes);
+  void bring_home();
+  void wait() const;
+  /// The operator in a step of these parts. `launch` is called with it begun.
+  template <class Launch>
+  LaunchStatus in_step(const LaunchContext& context, StepInput parts, Launch&& launch);
+  void reach(const WeightMatrix& matrix);
+  void reach(std::span<const BlockTableView> tables, const KvLayout& layout);
+
+  std::unique_ptr<cuda::CudaBackend> backend_;
+  std::byte* arena_;
+  std::size_t arena_used_ = 0;
+  std::vector<Array> arrays_;
+  std::unique_ptr<CardReach> reach_ = std::make_unique<CardReach>();
+  cuda::Stream stream_;
+  std::uint64_t units_of_begins_ = 0;
+};
+
+}  // namespace leasehold::testing

@@ -1,0 +1,168 @@
+/// Attention beside the reference: its very bits, whatever shares a block.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "kernels/cuda/plan/attention_plan.hpp"
+#include "tests/unit/kernels/cuda/device_step.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+struct Shape {
+  std::uint32_t n_kv_heads;
+  std::uint32_t heads_per_kv;
+  std::uint32_t head_dim;
+  KvType type;
+  std::vector<std::uint32_t> counts;
+  std::vector<std::uint32_t> lengths;
+};
+
+struct AttentionCase {
+  explicit AttentionCase(const Shape& shape, std::uint32_t spare = 0)
+      : random(test_seed() + 77),
+        step(rows_of(shape.counts, shape.lengths), static_cast<std::uint32_t>(shape.lengths.size()),
+             spare),
+        kv(random,
+           {.n_layers = 2,
+            .n_kv_heads = shape.n_kv_heads,
+            .head_dim = shape.head_dim,
+            .type = shape.type},
+           shape.lengths),
+        tables(kv),
+        n_heads(shape.n_kv_heads * shape.heads_per_kv),
+        q(random_floats(random, step.n_rows() * row_floats(), 2.0F)),
+        out(poisoned((step.n_rows() + spare) * row_floats())) {}
+
+  std::size_t row_floats() const { return std::size_t{n_heads} * kv.layout.head_dim; }
+  AttentionArgs args(float* to) const {
+    return {.layout = kv.layout,
+            .q = q.data(),
+            .out = to,
+            .n_heads = n_heads,
+            .scale = 1.0F / std::sqrt(static_cast<float>(kv.layout.head_dim)),
+            .block_tables = kv.block_tables()};
+  }
+  std::vector<float> expected() {
+    std::vector<float> to(step.n_rows() * row_floats());
+    step.reference().attention(step.context(), args(to.data()));
+    return to;
+  }
+  /// Scratch for `rows` rows at a time.
+  std::vector<cuda::KernelLaunch> plan(bool has_runs, std::uint32_t rows,
+                                       device::TileRows tiles = {}) {
+    const auto row_bytes = cuda::attention_scratch_bytes_per_row(args(nullptr), step.step.longest);
+    scratch = poisoned(rows * row_bytes / sizeof(float));
+    return cuda::plan_attention(step.plan(), args(out.data()),
+                                {.tables = tables.view(),
+                                 .scratch = scratch.data(),
+                                 .scratch_bytes = rows * row_bytes,
+                                 .longest = step.step.longest,
+                                 .has_runs = has_runs,
+                                 .tiles = tiles});
+  }
+  std::vector<float> of_rows() const {
+    return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(step.n_rows() * row_floats())};
+  }
+
+  SeededRandom random;
+  DeviceStep step;
+  KvFixture kv;
+  DeviceTables tables;
+  std::uint32_t n_heads;
+  std::vector<float> q;
+  std::vector<float> out;
+  std::vector<float> scratch;
+};
+
+const Shape kMixed{2, 3, 40, KvType::F16, {5, 1, 11}, {261, 18, 530}};
+
+}  // namespace
+
+TEST_CASE("cuda: attention has the reference's bits for every shape") {
+  const std::vector<std::uint32_t> counts{3, 1};
+  const std::vector<std::uint32_t> lengths{258, 21};
+  for (const KvType type : {KvType::F16, KvType::F32})
+    for (const std::uint32_t head_dim : {1u, 8u, 20u, 33u, 64u, 80u, 128u, 200u, 256u})
+      for (const std::uint32_t heads_per_kv : {1u, 3u, 7u, 12u}) {
+        if (head_dim > 128 && heads_per_kv > 1) continue;  // the CPU would be long about it
+        CAPTURE(static_cast<int>(type), head_dim, heads_per_kv, test_seed());
+        AttentionCase c(
+            {heads_per_kv > 3 ? 1u : 2u, heads_per_kv, head_dim, type, counts, lengths});
+        const auto expected = c.expected();
+        for (const bool has_runs : {false, true}) {
+          c.step.run(c.plan(has_runs, 4));
+          REQUIRE(first_difference(c.of_rows(), expected) == -1);
+        }
+      }
+}
+
+TEST_CASE("cuda: attention over more partitions than a warp has lanes has the reference's bits") {
+  for (const std::uint32_t head_dim : {6u, 8u}) {
+    AttentionCase c({1, 3, head_dim, KvType::F16, {2}, {8705}});
+    const auto expected = c.expected();
+    TileMemory tiles(8, static_cast<std::uint32_t>(c.row_floats()));
+    c.step.run(c.plan(false, 2));
+    REQUIRE(first_difference(c.of_rows(), expected) == -1);
+    c.step.run(c.plan(true, 2, tiles.view()), 9);
+    REQUIRE(first_difference(c.of_rows(), expected) == -1);
+  }
+}
+
+TEST_CASE("cuda: attention in several launches, or in another order, has the same bits") {
+  AttentionCase c(kMixed, 3);
+  const auto expected = c.expected();
+  for (const std::uint32_t rows : {1u, 4u, 17u, 64u})
+    for (const bool has_runs : {false, true}) {
+      CAPTURE(rows, has_runs);
+      c.step.run(c.plan(has_runs, rows), rows);
+      REQUIRE(first_difference(c.of_rows(), expected) == -1);
+    }
+  for (std::size_t i = c.step.n_rows() * c.row_floats(); i < c.out.size(); ++i)
+    REQUIRE(is_poison(c.out[i]));
+}
+
+TEST_CASE("cuda: attention reads nothing of a dead sequence and leaves its rows alone") {
+  AttentionCase c(kMixed);
+  const auto expected = c.expected();
+  c.step.mirror.live = 0b010;
+  c.kv.forbid(0);
+  c.kv.forbid(2);
+  c.step.run(c.plan(true, 17));
+  for (std::size_t i = 0; i < c.out.size(); ++i) {
+    const bool is_dead = c.step.is_dead(i / c.row_floats());
+    REQUIRE(is_poison(c.out[i]) == is_dead);
+    if (!is_dead) REQUIRE(c.out[i] == expected[i]);
+  }
+}
+
+TEST_CASE("cuda: a NaN in a later position of the cache reaches no row before it") {
+  AttentionCase c({1, 1, 16, KvType::F32, {6}, {30}});
+  const auto expected = c.expected();
+  std::vector<float> nans(16, std::nanf(""));
+  // The last row's value: rows before it share its tile and must not have read it.
+  auto* block = reinterpret_cast<std::byte*>(c.tables.addresses[1]);
+  std::memcpy(block + c.kv.layout.head_offset_bytes(DeviceStep::kLayer, 1, 0) + 13 * 16 * 4,
+              nans.data(), 16 * sizeof(float));
+  c.step.run(c.plan(true, 6));
+  for (std::size_t i = 0; i < c.out.size(); ++i) {
+    if (i < 5 * c.row_floats())
+      REQUIRE(c.out[i] == expected[i]);
+    else
+      REQUIRE(std::isnan(c.out[i]));
+  }
+}
+
+TEST_CASE("cuda: attention leaves its output in tiles as well") {
+  AttentionCase c(kMixed);
+  const auto expected = c.expected();
+  TileMemory tiles(24, static_cast<std::uint32_t>(c.row_floats()));
+  c.step.run(c.plan(true, 6, tiles.view()));
+  REQUIRE(first_difference(c.of_rows(), expected) == -1);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto row = static_cast<std::uint32_t>(i / c.row_floats());
+    const float value = tiles.at(row, static_cast<std::uint32_t>(i % c.row_floats()));
+    REQUIRE(std::fabs(value - expected[i]) <= 0x1p-11F * std::fabs(expected[i]) + 1e-8F);
+  }
+}
+
+}  // namespace leasehold::testing

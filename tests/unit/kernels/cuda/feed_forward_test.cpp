@@ -1,0 +1,101 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cuda/plan/row_plan.hpp"
+#include "tests/unit/kernels/cuda/device_step.hpp"
+
+namespace leasehold::testing {
+
+TEST_CASE("cuda: swiglu has the reference's bits, alone and with tiles") {
+  SeededRandom random(test_seed());
+  for (const std::uint32_t width : {1u, 96u, 700u, 1536u}) {
+    CAPTURE(width, test_seed());
+    DeviceStep step(rows_of({3}, {3}), 1, 1);
+    const auto gate = random_floats(random, 3 * width, 20.0F);
+    const auto up = random_floats(random, 3 * width, 2.0F);
+    auto expected = gate;
+    step.reference().swiglu(step.context(), {expected.data(), up.data(), width});
+    auto out = gate;
+    step.run(cuda::plan_swiglu(step.plan(), {out.data(), up.data(), width}));
+    REQUIRE(first_difference(out, expected) == -1);
+    TileMemory tiles(8, width);
+    out = gate;
+    step.run(cuda::plan_swiglu(step.plan(), {out.data(), up.data(), width}, 1, tiles.view()), 5);
+    REQUIRE(first_difference(out, expected) == -1);
+    for (std::uint32_t i = 0; i < width; ++i) {
+      const float value = expected[2 * width + i];
+      REQUIRE(std::fabs(tiles.at(2, i) - value) <= 0x1p-11F * std::fabs(value) + 1e-7F);
+    }
+  }
+}
+
+TEST_CASE("cuda: swiglu of experts' items leaves each in tiles of its own") {
+  SeededRandom random(test_seed());
+  DeviceStep step(rows_of({2}, {2}), 1, 1);
+  const auto gate = random_floats(random, 2 * 3 * 40, 20.0F);
+  const auto up = random_floats(random, 2 * 3 * 40, 2.0F);
+  auto expected = gate;
+  step.reference().swiglu(step.context(), {expected.data(), up.data(), 3 * 40});
+  TileMemory tiles(16, 40);
+  auto out = gate;
+  step.run(cuda::plan_swiglu(step.plan(), {out.data(), up.data(), 40}, 3, tiles.view()));
+  REQUIRE(first_difference(out, expected) == -1);
+  for (std::uint32_t item = 0; item < 6; ++item)
+    for (std::uint32_t i = 0; i < 40; ++i)
+      REQUIRE(std::fabs(tiles.at(item, i) - expected[item * 40 + i]) <=
+              0x1p-11F * std::fabs(expected[item * 40 + i]) + 1e-7F);
+  REQUIRE(is_poison(tiles.scales[6]));
+}
+
+TEST_CASE("cuda: experts are chosen and weighed as by the reference, ties and NaN included") {
+  SeededRandom random(test_seed());
+  for (const std::uint32_t n_experts : {1u, 8u, 60u, 128u})
+    for (const std::uint32_t n_used : {1u, 4u, 40u})
+      for (const bool sum_to_1 : {false, true}) {
+        if (n_used > n_experts) continue;
+        CAPTURE(n_experts, n_used, sum_to_1, test_seed());
+        DeviceStep step(rows_of({4}, {4}), 1, 1);
+        auto scores = random_floats(random, 4 * n_experts, 4.0F);
+        for (std::uint32_t e = 0; e < n_experts; ++e) scores[e] = 1.5F;
+        scores[n_experts + n_experts / 2] = std::numeric_limits<float>::quiet_NaN();
+        scores[2 * n_experts] = std::numeric_limits<float>::infinity();
+        std::vector<std::uint32_t> expected_chosen(4 * n_used);
+        std::vector<float> expected(4 * n_used);
+        step.reference().expert_choice(step.context(), {scores.data(), n_experts, n_used, sum_to_1,
+                                                        expected_chosen.data(), expected.data()});
+        std::vector<std::uint32_t> chosen(5 * n_used, 7777);
+        auto weights = poisoned(5 * n_used);
+        step.run(cuda::plan_expert_choice(step.plan(), {scores.data(), n_experts, n_used, sum_to_1,
+                                                        chosen.data(), weights.data()}),
+                 2);
+        REQUIRE(chosen[4 * n_used] == 7777);
+        REQUIRE(is_poison(weights[4 * n_used]));
+        chosen.resize(4 * n_used);
+        REQUIRE(chosen == expected_chosen);
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          const bool both_nan = std::isnan(weights[i]) && std::isnan(expected[i]);
+          REQUIRE((both_nan || weights[i] == expected[i]));
+        }
+      }
+}
+
+TEST_CASE("cuda: weighted sums have the reference's bits, plain and gated") {
+  SeededRandom random(test_seed());
+  for (const std::uint32_t n_terms : {1u, 8u})
+    for (const bool is_gate : {false, true}) {
+      CAPTURE(n_terms, is_gate, test_seed());
+      DeviceStep step(rows_of({3}, {3}), 1, 1);
+      const auto x = random_floats(random, 3 * n_terms * 300);
+      const auto weights = random_floats(random, 3 * n_terms, 5.0F);
+      auto expected = random_floats(random, 3 * 300);
+      auto out = expected;
+      step.reference().weighted_sum(
+          step.context(), {x.data(), weights.data(), expected.data(), n_terms, 300, is_gate});
+      step.run(cuda::plan_weighted_sum(
+          step.plan(), {x.data(), weights.data(), out.data(), n_terms, 300, is_gate}));
+      REQUIRE(first_difference(out, expected) == -1);
+    }
+}
+
+}  // namespace leasehold::testing

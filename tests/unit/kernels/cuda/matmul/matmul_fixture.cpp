@@ -1,0 +1,231 @@
+#include "tests/unit/kernels/cuda/matmul/matmul_fixture.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <catch2/catch.hpp>
+
+#include "kernels/numerics/f16.hpp"
+#include "kernels/quant/dequantize.hpp"
+#include "tests/support/simt/runner.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kAlignment = 128;
+constexpr std::byte kPoison{0xff};
+
+/// Where a block keeps its halves; elsewhere any byte will do.
+std::vector<std::uint32_t> scale_places(TensorType type) {
+  switch (type) {
+    case TensorType::Q4_1:
+    case TensorType::Q5_1:
+    case TensorType::Q4_K:
+    case TensorType::Q5_K:
+      return {0, 2};
+    case TensorType::Q2_K:
+      return {80, 82};
+    case TensorType::Q3_K:
+      return {108};
+    case TensorType::Q6_K:
+      return {208};
+    default:
+      return {0};
+  }
+}
+
+void fill_block(SeededRandom& random, TensorType type, std::byte* block) {
+  const std::uint32_t size_bytes = block_shape(type).size_bytes;
+  for (std::uint32_t i = 0; i < size_bytes; ++i)
+    block[i] = static_cast<std::byte>(random.below(256));
+  for (const std::uint32_t place : scale_places(type)) {
+    const float scale = random_values(random, 1, 0.02F)[0];
+    const auto bits = std::bit_cast<std::uint32_t>(scale);
+    const auto half =
+        type == TensorType::BF16 ? static_cast<std::uint16_t>(bits >> 16) : f16_from_f32(scale);
+    if (type == TensorType::F32)
+      std::memcpy(block, &scale, sizeof scale);
+    else
+      std::memcpy(block + place, &half, sizeof half);
+  }
+}
+
+/// Device memory of one call, from the operands to the scratch.
+struct CallMemory {
+  CallMemory(const MatmulCall& call, const RunOptions& options);
+
+  cuda::MatmulOperands operands(const MatmulCall& call, const RunOptions& options);
+  cuda::MatmulScratch scratch(const MatmulCall& call, const RunOptions& options);
+  bool is_intact() const {
+    return out.is_intact() && halves.is_intact() && scales.is_intact() && partials.is_intact() &&
+           counters.is_intact();
+  }
+
+  device::GateMirror mirror{.live = ~std::uint64_t{0}, .engine_stopped = 0, .epoch = 0};
+  device::DeviceStep step;
+  DeviceArray<float> x;
+  DeviceArray<std::uint32_t> select;
+  DeviceArray<float> bias;
+  DeviceArray<float> out;
+  DeviceArray<std::uint32_t> chosen;
+  DeviceArray<std::uint16_t> halves;
+  DeviceArray<float> scales;
+  DeviceArray<float> partials;
+  DeviceArray<std::uint32_t> counters;
+};
+
+std::uint32_t rows_of_step(const MatmulCall& call) {
+  return call.chosen.empty() ? call.n_rows()
+                             : static_cast<std::uint32_t>(call.chosen.size()) / call.items_per_x;
+}
+
+CallMemory::CallMemory(const MatmulCall& call, const RunOptions& options)
+    : step{.n_rows = rows_of_step(call),
+           .n_sequences = 1,
+           .n_logit_rows = static_cast<std::uint32_t>(call.select.size()),
+           .longest = 1},
+      x(call.x),
+      select(call.select),
+      bias(call.bias),
+      out(std::size_t{call.n_results()} * call.n_out()),
+      chosen(call.chosen),
+      halves(device::tile_halves(call.n_rows(), call.weight->n_in)),
+      scales(call.n_rows()),
+      partials(cuda::most_split_bytes(options.card) / sizeof(float)),
+      counters(std::vector<std::uint32_t>(cuda::counter_count(options.card), 0)) {
+  if (!call.before.empty())
+    std::memcpy(out.data(), call.before.data(), call.before.size() * sizeof(float));
+}
+
+cuda::MatmulOperands CallMemory::operands(const MatmulCall& call, const RunOptions& options) {
+  const bool is_selected = !call.select.empty();
+  const bool is_experts = !call.chosen.empty();
+  return {
+      .gate = {.mirror = &mirror, .step = &step, .rows = nullptr},
+      .type = call.weight->type,
+      .n_out = call.n_out(),
+      .n_in = call.weight->n_in,
+      .weights = call.weight->bytes.data(),
+      .x = x.data(),
+      .select = is_selected ? select.data() : nullptr,
+      .experts = {.chosen = is_experts ? chosen.data() : nullptr, .items_per_x = call.items_per_x},
+      .n_experts = call.n_experts,
+      .out = out.data(),
+      .bias = call.bias.empty() ? nullptr : bias.data(),
+      .accumulate = !call.before.empty(),
+      .n_results = call.n_results() + options.spare,
+      .count = {.is_logit_rows = is_selected ? 1u : 0u, .per_row = call.items_per_x}};
+}
+
+cuda::MatmulScratch CallMemory::scratch(const MatmulCall& call, const RunOptions& options) {
+  return {.tiles = {.halves = halves.data(), .scales = scales.data(), .n_in = call.weight->n_in},
+          .tiles_are_ready = options.prepare_first,
+          .partials = partials.data(),
+          .counters = counters.data()};
+}
+
+void run_one(const cuda::KernelLaunch& launch) {
+  const auto result = simt::run(launch);
+  if (!result) FAIL(result.error().detail);
+}
+
+}  // namespace
+
+DeviceBytes::DeviceBytes(std::size_t size_bytes)
+    : size_bytes_(size_bytes), usable_bytes_((size_bytes + 2 * kPage - 1) / kPage * kPage) {
+  void* pages = mmap(nullptr, usable_bytes_ + kPage, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(pages != MAP_FAILED);
+  pages_ = static_cast<std::byte*>(pages);
+  REQUIRE(mprotect(pages_ + usable_bytes_, kPage, PROT_NONE) == 0);
+  std::fill_n(pages_, usable_bytes_, kPoison);
+  data_ = pages_ + usable_bytes_ - (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+DeviceBytes::~DeviceBytes() {
+  munmap(pages_, usable_bytes_ + kPage);
+}
+
+bool DeviceBytes::is_intact() const {
+  const auto is_poison = [](std::byte byte) { return byte == kPoison; };
+  return std::all_of(pages_, data_, is_poison) &&
+         std::all_of(data_ + size_bytes_, pages_ + usable_bytes_, is_poison);
+}
+
+std::vector<float> random_values(SeededRandom& random, std::size_t n, float reach) {
+  std::vector<float> values(n);
+  for (float& value : values)
+    value = (static_cast<float>(random.below(1u << 24)) * 0x1p-23F - 1.0F) * reach;
+  return values;
+}
+
+DeviceMatrix::DeviceMatrix(SeededRandom& random, TensorType type_, std::uint32_t n_out_,
+                           std::uint32_t n_in_)
+    : type(type_), n_out(n_out_), n_in(n_in_), bytes(row_size_bytes(type, n_in) * n_out) {
+  const std::size_t all = std::size_t{n_out} * (n_in / block_shape(type).elements);
+  for (std::size_t block = 0; block < all; ++block)
+    fill_block(random, type, bytes.data() + block * block_shape(type).size_bytes);
+}
+
+std::vector<float> DeviceMatrix::row(std::uint32_t output) const {
+  std::vector<float> values(n_in);
+  dequantize_row(type, bytes.data() + output * row_size_bytes(type, n_in), values.data(), n_in);
+  return values;
+}
+
+std::uint32_t width_of(TensorType type, std::uint32_t width) {
+  const std::uint32_t block = block_shape(type).elements;
+  return (width + block - 1) / block * block;
+}
+
+std::uint32_t MatmulCall::n_rows() const {
+  return static_cast<std::uint32_t>(x.size() / weight->n_in);
+}
+
+std::uint32_t MatmulCall::n_results() const {
+  if (!chosen.empty()) return static_cast<std::uint32_t>(chosen.size());
+  return select.empty() ? n_rows() : static_cast<std::uint32_t>(select.size());
+}
+
+std::vector<float> run_matmul(const MatmulCall& call, const RunOptions& options) {
+  CallMemory memory(call, options);
+  memory.mirror.engine_stopped = options.is_stopped ? 1 : 0;
+  const cuda::MatmulOperands operands = memory.operands(call, options);
+  const cuda::MatmulScratch scratch = memory.scratch(call, options);
+  if (options.prepare_first) {
+    cuda::MatmulOperands all = operands;
+    all.select = nullptr;
+    all.count = {.is_logit_rows = 0, .per_row = 1};
+    all.experts = {.chosen = nullptr, .items_per_x = 1};
+    all.n_results = call.n_rows();
+    run_one(cuda::plan_prepare_tiles(all, scratch.tiles));
+  }
+  for (const cuda::KernelLaunch& launch : cuda::plan_matmul(operands, scratch, options.card))
+    run_one(launch);
+  REQUIRE(memory.is_intact());
+  const auto counters = memory.counters.values();
+  REQUIRE(std::ranges::all_of(counters, [](std::uint32_t counter) { return counter == 0; }));
+  return memory.out.values();
+}
+
+std::vector<std::string> kernels_of(const MatmulCall& call, const RunOptions& options) {
+  CallMemory memory(call, options);
+  std::vector<std::string> names;
+  for (const cuda::KernelLaunch& launch : cuda::plan_matmul(
+           memory.operands(call, options), memory.scratch(call, options), options.card))
+    names.emplace_back(launch.kernel);
+  return names;
+}
+
+std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return 0;
+  const auto same = [](float x, float y) {
+    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
+  };
+  const auto at = std::ranges::mismatch(a, b, same);
+  return at.in1 == a.end() ? -1 : at.in1 - a.begin();
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,113 @@
+/// Weights, rows and a step for the matmul kernels, run thread by thread on the CPU.
+///
+/// Everything lies between poison: bytes that are NaN as a half and as a float. What a kernel reads
+/// and must not shows in its result.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "common/random.hpp"
+#include "kernels/cuda/plan/matmul_plan.hpp"
+
+namespace leasehold::testing {
+
+inline constexpr TensorType kHalfTypes[] = {TensorType::F16,  TensorType::BF16, TensorType::Q8_0,
+                                            TensorType::Q4_0, TensorType::Q4_1, TensorType::Q5_0,
+                                            TensorType::Q5_1, TensorType::Q2_K, TensorType::Q3_K,
+                                            TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
+
+/// Bytes at an address that is a multiple of 128. Poison stands before them and up to the next such
+/// multiple behind them; what follows there cannot be touched: a test that does dies.
+///
+/// Lifetime: neither copied nor moved.
+class DeviceBytes {
+ public:
+  explicit DeviceBytes(std::size_t size_bytes);
+  ~DeviceBytes();
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
+
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
+  /// The poison is as it was.
+  bool is_intact() const;
+
+ private:
+  std::size_t size_bytes_;
+  std::size_t usable_bytes_;  ///< Whole pages; one more follows.
+  std::byte* pages_;
+  std::byte* data_;
+};
+
+/// n elements of T in poisoned surroundings, poison themselves until written.
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(std::size_t n) : n_(n), bytes_(n * sizeof(T)) {}
+  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
+    std::memcpy(bytes_.data(), values.data(), n_ * sizeof(T));
+  }
+  T* data() { return reinterpret_cast<T*>(bytes_.data()); }
+  std::vector<T> values() const {
+    std::vector<T> values(n_);
+    std::memcpy(values.data(), bytes_.data(), n_ * sizeof(T));
+    return values;
+  }
+  bool is_intact() const { return bytes_.is_intact(); }
+
+ private:
+  std::size_t n_;
+  DeviceBytes bytes_;
+};
+
+std::vector<float> random_values(SeededRandom& random, std::size_t n, float reach = 1.0F);
+
+/// A matrix of random blocks.
+struct DeviceMatrix {
+  DeviceMatrix(SeededRandom& random, TensorType type, std::uint32_t n_out, std::uint32_t n_in);
+  std::vector<float> row(std::uint32_t output) const;
+
+  TensorType type;
+  std::uint32_t n_out;
+  std::uint32_t n_in;
+  DeviceBytes bytes;
+};
+
+/// A width near the one asked for that the type can have.
+std::uint32_t width_of(TensorType type, std::uint32_t width);
+
+/// How a matmul is run.
+struct RunOptions {
+  cuda::Card card = {.n_sms = 1, .most_shared_bytes = 227 * 1024, .has_wgmma = false};
+  bool prepare_first = false;  ///< Tiles of all rows, as an earlier kernel leaves them.
+  std::uint32_t spare = 0;     ///< The launch is made for so many results more than there are.
+  bool is_stopped = false;     ///< The engine, before the first kernel.
+};
+
+/// One matmul with all it may be given.
+struct MatmulCall {
+  const DeviceMatrix* weight = nullptr;
+  std::vector<float> x;               ///< [n_rows, n_in]
+  std::vector<std::uint32_t> select;  ///< Empty: all rows.
+  std::vector<float> bias;            ///< Empty: none.
+  std::vector<float> before;          ///< Empty: out is stored, else added to this.
+  std::vector<std::uint32_t> chosen;  ///< Of each item; empty: no experts.
+  std::uint32_t n_experts = 1;
+  std::uint32_t items_per_x = 1;
+
+  std::uint32_t n_rows() const;
+  std::uint32_t n_results() const;
+  std::uint32_t n_out() const { return weight->n_out / n_experts; }
+};
+
+/// [n_results, n_out]. Fails the test where a kernel faults or writes where it must not.
+std::vector<float> run_matmul(const MatmulCall& call, const RunOptions& options = {});
+
+/// The kernels that the call would run, in order.
+std::vector<std::string> kernels_of(const MatmulCall& call, const RunOptions& options = {});
+
+/// Index of the first element whose bits differ, or -1.
+std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<float>& b);
+
+}  // namespace leasehold::testing

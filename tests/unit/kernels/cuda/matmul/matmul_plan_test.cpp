@@ -1,0 +1,123 @@
+/// Which kernels a matmul becomes, and how wide.
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "kernels/cuda/device/weight_chunks.hpp"
+#include "kernels/cuda/plan/matmul_kernels.hpp"
+#include "kernels/cuda/plan/matmul_plan.hpp"
+#include "tests/support/simt/runner.hpp"
+#include "tests/unit/kernels/cuda/matmul/matmul_fixture.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr cuda::Card kHopper = {.n_sms = 132, .most_shared_bytes = 227 * 1024, .has_wgmma = true};
+constexpr cuda::Card kTuring = {.n_sms = 40, .most_shared_bytes = 64 * 1024, .has_wgmma = false};
+
+cuda::MatmulOperands operands(TensorType type, std::uint32_t n_out, std::uint32_t n_in,
+                              std::uint32_t n_results) {
+  return {.gate = {}, .type = type, .n_out = n_out, .n_in = n_in, .n_results = n_results};
+}
+
+cuda::KernelLaunch matmul_of(const cuda::MatmulOperands& of, const cuda::Card& card) {
+  float partials = 0;
+  const cuda::MatmulScratch scratch = {
+      .tiles = {.halves = nullptr, .scales = nullptr, .n_in = of.n_in},
+      .tiles_are_ready = true,
+      .partials = &partials,
+      .counters = nullptr};
+  const auto launches = cuda::plan_matmul(of, scratch, card);
+  REQUIRE(launches.size() == 1);
+  return launches.front();
+}
+
+}  // namespace
+
+TEST_CASE("matmul plan: every name in the table is a kernel") {
+  for (const TensorType type : kHalfTypes) {
+    for (const std::uint32_t tiles : {1, 2, 4, 8}) {
+      const std::string kernel = cuda::few_rows_kernel(type, tiles);
+      CAPTURE(kernel);
+      REQUIRE(simt::find(kernel) != nullptr);
+      REQUIRE(kernel.ends_with("_" + std::to_string(tiles)));
+    }
+    for (const std::uint32_t columns : {64, 128}) {
+      const std::string kernel = cuda::many_rows_kernel(type, columns);
+      CAPTURE(kernel);
+      REQUIRE(simt::find(kernel) != nullptr);
+      REQUIRE(kernel.ends_with("_" + std::to_string(columns)));
+    }
+  }
+}
+
+TEST_CASE("matmul plan: few rows take as few tiles as hold them") {
+  const auto kernel = [](std::uint32_t n_results) {
+    return std::string(
+        matmul_of(operands(TensorType::Q4_K, 4096, 4096, n_results), kHopper).kernel);
+  };
+  REQUIRE(kernel(1) == "lh_matmul_few_q4_k_1");
+  REQUIRE(kernel(8) == "lh_matmul_few_q4_k_1");
+  REQUIRE(kernel(9) == "lh_matmul_few_q4_k_2");
+  REQUIRE(kernel(32) == "lh_matmul_few_q4_k_4");
+  REQUIRE(kernel(64) == "lh_matmul_few_q4_k_8");
+}
+
+TEST_CASE("matmul plan: slices lie side by side where row tiles leave SMs idle") {
+  const auto small = matmul_of(operands(TensorType::Q4_K, 4096, 4096, 1), kHopper);
+  REQUIRE(small.grid == cuda::GridSize{.x = 64, .y = 1, .z = 8});
+  const auto large = matmul_of(operands(TensorType::Q4_K, 128256, 4096, 1), kHopper);
+  REQUIRE(large.grid == cuda::GridSize{.x = 2004, .y = 1, .z = 1});
+  REQUIRE(cuda::split_bytes(operands(TensorType::Q4_K, 4096, 4096, 1), kHopper) ==
+          8 * 8 * 4096 * sizeof(float));
+  REQUIRE(cuda::split_bytes(operands(TensorType::Q4_K, 128256, 4096, 1), kHopper) == 0);
+  for (const std::uint32_t n_out : {1, 64, 4000, 8400})
+    for (const std::uint32_t n_results : {1, 20, 64})
+      REQUIRE(cuda::split_bytes(operands(TensorType::F16, n_out, 5000, n_results), kHopper) <=
+              cuda::most_split_bytes(kHopper));
+}
+
+TEST_CASE("matmul plan: many rows go to wgmma where the card has it, else to the widest few") {
+  const auto wide = matmul_of(operands(TensorType::Q6_K, 14336, 4096, 512), kHopper);
+  REQUIRE(std::string(wide.kernel) == "lh_matmul_many_q6_k_128");
+  REQUIRE(wide.grid == cuda::GridSize{.x = 112, .y = 4, .z = 1});
+  const auto narrow = matmul_of(operands(TensorType::Q6_K, 4096, 4096, 256), kHopper);
+  REQUIRE(std::string(narrow.kernel) == "lh_matmul_many_q6_k_64");
+  REQUIRE(narrow.grid == cuda::GridSize{.x = 32, .y = 4, .z = 1});
+  const auto turing = matmul_of(operands(TensorType::Q6_K, 4096, 4096, 256), kTuring);
+  REQUIRE(std::string(turing.kernel) == "lh_matmul_few_q6_k_4");
+  REQUIRE(turing.grid == cuda::GridSize{.x = 64, .y = 8, .z = 1});
+}
+
+TEST_CASE("matmul plan: no launch asks for more shared memory than the card has") {
+  for (const cuda::Card& card : {kHopper, kTuring})
+    for (const TensorType type : kHalfTypes)
+      for (const std::uint32_t n_results : {1, 10, 20, 40, 100, 1000})
+        REQUIRE(matmul_of(operands(type, 1024, 1024, n_results), card).shared_bytes <=
+                card.most_shared_bytes);
+}
+
+TEST_CASE("matmul plan: x is turned into tiles unless it lies in tiles, or weights are floats") {
+  SeededRandom random(1);
+  const DeviceMatrix quants(random, TensorType::Q8_0, 8, 64);
+  const DeviceMatrix floats(random, TensorType::F32, 8, 64);
+  using Names = std::vector<std::string>;
+  const auto x = random_values(random, 64);
+  REQUIRE(kernels_of({.weight = &quants, .x = x}) ==
+          Names{"lh_prepare_tiles", "lh_matmul_few_q8_0_1"});
+  REQUIRE(kernels_of({.weight = &quants, .x = x}, {.prepare_first = true}) ==
+          Names{"lh_matmul_few_q8_0_1"});
+  REQUIRE(kernels_of({.weight = &floats, .x = x}) == Names{"lh_matmul_f32_1"});
+}
+
+TEST_CASE("matmul plan: a row is cut by its width alone, into eight slices at most") {
+  REQUIRE(device::slice_length(1) == 256);
+  REQUIRE(device::slice_length(2048) == 256);
+  REQUIRE(device::slice_length(2049) == 512);
+  REQUIRE(device::slice_length(4096) == 512);
+  for (std::uint32_t n_in = 1; n_in < 40000; n_in += 37) {
+    REQUIRE(device::slice_count(n_in) <= 8);
+    REQUIRE(device::slice_length(n_in) % 256 == 0);
+  }
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,53 @@
+/// The question whether wgmma adds as mma.sync does, asked of the emulated card.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "kernels/cuda/plan/mma_probe.hpp"
+#include "tests/support/simt/runner.hpp"
+#include "tests/unit/kernels/cuda/matmul/matmul_fixture.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+std::vector<std::uint32_t> ask(const cuda::MmaProbeQuestion& question) {
+  const device::GateMirror mirror{.live = 1, .engine_stopped = 0, .epoch = 0};
+  const device::DeviceStep step{.n_rows = 0, .n_sequences = 0, .n_logit_rows = 0, .longest = 0};
+  DeviceArray<std::uint16_t> a(question.a);
+  DeviceArray<std::uint16_t> b(question.b);
+  DeviceArray<std::uint32_t> answers(std::vector<std::uint32_t>{0, 0});
+  const auto result = simt::run(
+      cuda::plan_mma_probe(question, {.gate = {.mirror = &mirror, .step = &step, .rows = nullptr},
+                                      .a = a.data(),
+                                      .b = b.data(),
+                                      .answers = answers.data()}));
+  if (!result) FAIL(result.error().detail);
+  return answers.values();
+}
+
+}  // namespace
+
+TEST_CASE("mma probe: a card whose two ways add alike says so, of every sum") {
+  const auto question = cuda::mma_probe_question();
+  const auto answers = ask(question);
+  REQUIRE(cuda::wgmma_adds_as_mma(question, std::span<const std::uint32_t, 2>(answers)));
+}
+
+TEST_CASE("mma probe: one sum that differs, or none that was compared, is a no") {
+  const auto question = cuda::mma_probe_question();
+  const std::uint32_t all = question.n_products * 64 * 128;
+  const std::uint32_t one_differs[2] = {all, 1};
+  const std::uint32_t none_compared[2] = {0, 0};
+  const std::uint32_t equal[2] = {all, 0};
+  REQUIRE(!cuda::wgmma_adds_as_mma(question, one_differs));
+  REQUIRE(!cuda::wgmma_adds_as_mma(question, none_compared));
+  REQUIRE(cuda::wgmma_adds_as_mma(question, equal));
+}
+
+TEST_CASE("mma probe: factors are finite, so no sum of them can leave what floats hold") {
+  const auto question = cuda::mma_probe_question();
+  const auto is_finite = [](std::uint16_t half) { return (half & 0x7c00) != 0x7c00; };
+  REQUIRE(std::ranges::all_of(question.a, is_finite));
+  REQUIRE(std::ranges::all_of(question.b, is_finite));
+}
+
+}  // namespace leasehold::testing

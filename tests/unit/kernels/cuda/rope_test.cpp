@@ -1,0 +1,148 @@
+#include <catch2/catch.hpp>
+
+#include "kernels/cuda/plan/row_plan.hpp"
+#include "kernels/numerics/rope.hpp"
+#include "tests/unit/kernels/cuda/device_step.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+const std::vector<std::uint32_t> kCounts{3, 1, 2};
+const std::vector<std::uint32_t> kLengths{40, 1, 18};
+
+KvLayout layout_of(std::uint32_t head_dim, KvType type) {
+  return {.n_layers = 2, .n_kv_heads = 2, .head_dim = head_dim, .type = type};
+}
+
+/// Queries, keys and values of a small step, and where keys and values go.
+struct AppendCase {
+  AppendCase(std::uint64_t seed, std::uint32_t head_dim_, KvType type)
+      : random(seed),
+        head_dim(head_dim_),
+        step(rows_of(kCounts, kLengths), 3, 1),
+        kv(random, layout_of(head_dim, type), kLengths),
+        tables(kv),
+        q(random_floats(random, step.n_rows() * kHeads * head_dim)),
+        k(random_floats(random, step.n_rows() * 2 * head_dim)),
+        v(random_floats(random, step.n_rows() * 2 * head_dim)),
+        norms{LeasedMemory(head_dim * sizeof(float)), LeasedMemory(head_dim * sizeof(float))},
+        cos_sin(step.n_rows() * rope_dim()) {
+    for (LeasedMemory& norm : norms) norm.fill<float>(random_floats(random, head_dim));
+    fill_rope_cos_sin(step.rows(), {rope_frequencies(rope_dim(), 10000.0)}, cos_sin.data());
+  }
+  std::uint32_t rope_dim() const { return head_dim / 4 * 2; }
+
+  /// The reference's several launches.
+  void on_reference(RopeStyle style, bool with_norms) {
+    const LaunchContext context = step.context();
+    ReferenceBackend& reference = step.reference();
+    if (with_norms) {
+      norm_on_reference(q, norms[0], kHeads);
+      norm_on_reference(k, norms[1], 2);
+    }
+    reference.rope(context, {LaunchSite::QueryRope, q.data(), kHeads, head_dim, rope_dim(), style,
+                             cos_sin.data()});
+    reference.rope(context,
+                   {LaunchSite::KeyRope, k.data(), 2, head_dim, rope_dim(), style, cos_sin.data()});
+    reference.kv_append(context, {kv.layout, k.data(), v.data(), kv.block_tables()});
+  }
+  void norm_on_reference(std::vector<float>& x, const LeasedMemory& weight, std::uint32_t heads) {
+    step.reference().rms_norm(step.context(), {.site = LaunchSite::QueryNorm,
+                                               .x = x.data(),
+                                               .weight = weight.at().as<const float>(),
+                                               .out = x.data(),
+                                               .width = head_dim,
+                                               .epsilon = 1e-6F,
+                                               .n_vectors = heads});
+  }
+  cuda::KernelLaunch fused(RopeStyle style, bool with_norms) {
+    const auto weight = [&](int i) {
+      return with_norms ? reinterpret_cast<const float*>(norms[i].bytes()) : nullptr;
+    };
+    return cuda::plan_rope_kv_append(step.plan(),
+                                     {.layout = kv.layout,
+                                      .q = q.data(),
+                                      .k = k.data(),
+                                      .v = v.data(),
+                                      .n_heads = kHeads,
+                                      .q_norm = weight(0),
+                                      .k_norm = weight(1),
+                                      .epsilon = 1e-6F,
+                                      .cos_sin = cos_sin.data(),
+                                      .rope_dim = rope_dim(),
+                                      .style = style},
+                                     tables.view());
+  }
+
+  static constexpr std::uint32_t kHeads = 6;
+  SeededRandom random;
+  std::uint32_t head_dim;
+  DeviceStep step;
+  KvFixture kv;
+  DeviceTables tables;
+  std::vector<float> q;
+  std::vector<float> k;
+  std::vector<float> v;
+  LeasedMemory norms[2];
+  std::vector<float> cos_sin;
+};
+
+}  // namespace
+
+TEST_CASE("cuda: rope alone has the reference's bits") {
+  for (const RopeStyle style : {RopeStyle::Interleaved, RopeStyle::Halves})
+    for (const std::uint32_t head_dim : {8u, 20u, 64u, 128u}) {
+      AppendCase c(test_seed(), head_dim, KvType::F32);
+      auto expected = c.q;
+      const auto args = [&](float* x) {
+        return RopeArgs{LaunchSite::QueryRope, x,     AppendCase::kHeads, head_dim,
+                        c.rope_dim(),          style, c.cos_sin.data()};
+      };
+      c.step.reference().rope(c.step.context(), args(expected.data()));
+      c.step.run(cuda::plan_rope(c.step.plan(), args(c.q.data())));
+      REQUIRE(first_difference(c.q, expected) == -1);
+    }
+}
+
+TEST_CASE(
+    "cuda: norms, rotation and append in one launch have the bits of the reference's several") {
+  for (const KvType type : {KvType::F32, KvType::F16})
+    for (const RopeStyle style : {RopeStyle::Interleaved, RopeStyle::Halves})
+      for (const std::uint32_t head_dim : {8u, 20u, 64u, 128u, 256u})
+        for (const bool with_norms : {false, true}) {
+          CAPTURE(static_cast<int>(type), head_dim, with_norms, test_seed());
+          AppendCase here(test_seed(), head_dim, type);
+          AppendCase reference(test_seed(), head_dim, type);
+          reference.on_reference(style, with_norms);
+          here.step.run(here.fused(style, with_norms), 3);
+          REQUIRE(first_difference(here.q, reference.q) == -1);
+          for (std::uint32_t s = 0; s < 3; ++s)
+            REQUIRE(here.kv.bytes_of(s) == reference.kv.bytes_of(s));
+        }
+}
+
+TEST_CASE("cuda: append alone has the reference's bits") {
+  for (const KvType type : {KvType::F32, KvType::F16}) {
+    AppendCase here(test_seed(), 24, type);
+    AppendCase reference(test_seed(), 24, type);
+    reference.step.reference().kv_append(
+        reference.step.context(),
+        {reference.kv.layout, reference.k.data(), reference.v.data(), reference.kv.block_tables()});
+    here.step.run(cuda::plan_kv_append(
+        here.step.plan(), {here.kv.layout, here.k.data(), here.v.data(), {}}, here.tables.view()));
+    for (std::uint32_t s = 0; s < 3; ++s) REQUIRE(here.kv.bytes_of(s) == reference.kv.bytes_of(s));
+  }
+}
+
+TEST_CASE("cuda: of a dead sequence's memory the append touches nothing") {
+  AppendCase c(test_seed(), 64, KvType::F16);
+  const auto q = c.q;
+  c.step.mirror.live &= ~std::uint64_t{1};
+  c.kv.forbid(0);
+  c.step.run(c.fused(RopeStyle::Halves, true));
+  const std::size_t dead = 3 * AppendCase::kHeads * 64;
+  REQUIRE(std::equal(q.begin(), q.begin() + dead, c.q.begin()));
+  REQUIRE_FALSE(std::equal(q.begin() + dead, q.end(), c.q.begin() + dead));
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,120 @@
+/// What the device says of logits, beside a plain sort of them.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "kernels/cuda/plan/step_plan.hpp"
+#include "tests/unit/kernels/cuda/device_step.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Indices of a row, the largest logit first, of equal ones the lowest index.
+std::vector<std::uint32_t> sorted(const float* logits, std::uint32_t n) {
+  std::vector<std::uint32_t> order(n);
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order,
+                           [&](std::uint32_t a, std::uint32_t b) { return logits[a] > logits[b]; });
+  return order;
+}
+
+/// One logit row to each row of a step, and one more that the step does not have.
+struct LogitCase {
+  LogitCase(std::vector<float> logits_, std::uint32_t n_vocab_)
+      : logits(std::move(logits_)),
+        n_vocab(n_vocab_),
+        n_rows(static_cast<std::uint32_t>(logits.size() / n_vocab)),
+        step(rows_of({n_rows}, {n_rows})) {
+    step.step.n_logit_rows = n_rows;
+  }
+  cuda::LogitRows rows() const { return {logits.data(), n_rows + 1, n_vocab}; }
+
+  void check_candidates(std::uint32_t k, std::uint64_t seed = 0) {
+    std::vector<device::Candidate> out((n_rows + 1) * k, {7777, 0.5F});
+    std::vector<std::uint32_t> has_fault(n_rows + 1, 7);
+    step.run(cuda::plan_top_candidates(step.plan(), rows(), {out.data(), has_fault.data(), k}),
+             seed);
+    REQUIRE(has_fault.back() == 7);
+    REQUIRE(out.back().token == 7777);
+    for (std::uint32_t r = 0; r < n_rows; ++r) {
+      CAPTURE(r, k, n_vocab, seed);
+      const float* row = logits.data() + std::size_t{r} * n_vocab;
+      REQUIRE(
+          has_fault[r] ==
+          (std::all_of(row, row + n_vocab, [](float x) { return std::isfinite(x); }) ? 0u : 1u));
+      const auto expected = sorted(row, n_vocab);
+      for (std::uint32_t i = 0; i < k && has_fault[r] == 0; ++i) {
+        const device::Candidate got = out[r * k + i];
+        REQUIRE(got.token == (i < n_vocab ? expected[i] : device::kNoToken));
+        if (i < n_vocab) REQUIRE(got.logit == row[expected[i]]);
+      }
+    }
+  }
+
+  std::vector<float> logits;
+  std::uint32_t n_vocab;
+  std::uint32_t n_rows;
+  DeviceStep step;
+};
+
+/// Few different values, so that many are equal, zeros of both signs among them.
+std::vector<float> coarse(SeededRandom& random, std::size_t n, std::uint32_t values) {
+  std::vector<float> all(n);
+  for (float& x : all) {
+    x = static_cast<float>(random.below(values)) - static_cast<float>(values - 1);
+    if (x == 0.0F && random.below(2) == 0) x = -0.0F;
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: a logit that is no finite number is a fault of its row alone") {
+  for (const float bad : {kInfinity, -kInfinity, std::nanf(""), -std::nanf("")}) {
+    SeededRandom random(test_seed());
+    LogitCase c(random_floats(random, 3 * 700), 700);
+    c.logits[700 + 655] = bad;
+    c.check_candidates(5);
+  }
+}
+
+TEST_CASE("cuda: the candidates are the first k of a plain sort, whatever is equal") {
+  SeededRandom random(test_seed());
+  for (const std::uint32_t n_vocab : {3u, 40u, 513u, 5000u})
+    for (const std::uint32_t values : {1u, 3u, 2000u, 100000u})
+      for (const std::uint32_t k : {1u, 20u, 64u}) {
+        LogitCase c(coarse(random, std::size_t{2} * n_vocab, values), n_vocab);
+        c.check_candidates(k, values % 7);
+      }
+}
+
+TEST_CASE("cuda: candidates that all lie in one thread's part are found") {
+  SeededRandom random(test_seed());
+  auto logits = random_floats(random, 40000);
+  for (std::size_t i = 0; i < 70; ++i) logits[i * 512 + 3] = 10.0F + static_cast<float>(i % 9);
+  LogitCase c(std::move(logits), 40000);
+  c.check_candidates(64);
+}
+
+TEST_CASE("cuda: candidates are found where more stand above the threads' 64th than can be kept") {
+  SeededRandom random(test_seed());
+  auto logits = random_floats(random, 40000);
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    if (i % 512 < 63) logits[i] += 10.0F;
+  LogitCase c(std::move(logits), 40000);
+  c.check_candidates(64);
+}
+
+TEST_CASE("cuda: candidates of a vocabulary whose logits mostly share one value") {
+  SeededRandom random(test_seed());
+  std::vector<float> logits(5000, 2.0F);
+  for (std::size_t i = 0; i < 10; ++i) logits[random.below(5000)] = 3.0F;
+  LogitCase c(std::move(logits), 5000);
+  c.check_candidates(33);
+}
+
+}  // namespace leasehold::testing

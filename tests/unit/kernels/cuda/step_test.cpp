@@ -1,0 +1,70 @@
+#include <catch2/catch.hpp>
+#include <utility>
+
+#include "kernels/cuda/plan/step_plan.hpp"
+#include "tests/unit/kernels/cuda/device_step.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+std::vector<std::pair<std::uint64_t, std::uint32_t>> told;  // of the conditions
+
+void tell(std::uint64_t handle, std::uint32_t value) {
+  told.emplace_back(handle, value);
+}
+
+std::vector<std::byte> bytes_of(SeededRandom& random, std::size_t n) {
+  std::vector<std::byte> bytes(n);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(256));
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: pieces of one buffer reach their places, those of dead sequences do not") {
+  SeededRandom random(test_seed());
+  DeviceStep step(rows_of({1, 1}, {1, 1}), 2);
+  step.mirror.live = 0b01;
+  const auto staging = bytes_of(random, 70000);
+  const auto before = bytes_of(random, 70000);
+  auto to = before;
+  // Aligned and not, long and short, somebody's and nobody's; the second is of the dead one.
+  std::vector<device::ScatterPiece> pieces{{0, 16, 40000, device::kNoSequence},
+                                           {50000, 50000, 333, 1},
+                                           {51003, 100, 77, 0},
+                                           {60000, 60000, 5, 0},
+                                           {61008, 3, 4096, 0},
+                                           {66000, 66000, 24, 0},
+                                           {67008, 67000, 43, 0}};
+  for (device::ScatterPiece& piece : pieces) piece.to += reinterpret_cast<std::uint64_t>(to.data());
+  step.run(cuda::plan_scatter(step.plan(), {staging.data(), pieces.data(),
+                                            static_cast<std::uint32_t>(pieces.size()), 40000}));
+  auto expected = before;
+  for (const device::ScatterPiece& piece : pieces) {
+    if (piece.sequence == 1) continue;
+    const auto from = staging.begin() + static_cast<std::ptrdiff_t>(piece.from_bytes);
+    const auto at = piece.to - reinterpret_cast<std::uint64_t>(to.data());
+    std::copy_n(from, piece.size_bytes, expected.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  REQUIRE(to == expected);
+}
+
+TEST_CASE("cuda: the gate between segments tells the host what it saw and opens the next or not") {
+  for (const bool is_stopped : {false, true}) {
+    DeviceStep step(rows_of({1}, {1}));
+    step.mirror.engine_stopped = is_stopped ? 1 : 0;
+    step.mirror.epoch = 41;
+    told.clear();
+    simt::set_condition_hook(&tell);
+    std::uint64_t seen = 0;
+    step.run(cuda::plan_segment_gate(step.plan(), 3, &seen, 99));
+    REQUIRE(seen == (std::uint64_t{41} << 32 | 3));
+    REQUIRE(told == std::vector<std::pair<std::uint64_t, std::uint32_t>>{{99, is_stopped ? 0 : 1}});
+    step.run(cuda::plan_segment_gate(step.plan(), 4, &seen, 0));
+    simt::set_condition_hook(nullptr);
+    REQUIRE(seen == (std::uint64_t{41} << 32 | 4));
+    REQUIRE(told.size() == 1);
+  }
+}
+
+}  // namespace leasehold::testing

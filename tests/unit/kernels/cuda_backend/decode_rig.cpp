@@ -1,0 +1,156 @@
+#include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
+
+#include <numeric>
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::uint32_t kRows = 4;
+constexpr std::uint32_t kHeads = 4;
+constexpr std::uint32_t kHeadDim = 16;
+constexpr KvLayout kLayout{
+    .n_layers = DecodeRig::kLayers, .n_kv_heads = 2, .head_dim = kHeadDim, .type = KvType::F16};
+constexpr std::uint32_t kKvWidth = kLayout.n_kv_heads * kHeadDim;
+const std::vector<std::uint32_t> kLengths{40, 33, 21};
+const std::vector<std::int32_t> kTokens{3, 17, 29, 5};
+const std::vector<float> kAngles(kRows* kHeadDim, 0.5F);
+
+BackendLimits decode_limits() {
+  return {.max_rows = kRows,
+          .max_context = 64,
+          .n_heads = kHeads,
+          .head_dim = kHeadDim,
+          .max_width = DecodeRig::kWidth,
+          .max_logit_rows = kRows,
+          .rope_dim = kHeadDim,
+          .n_vocab = DecodeRig::kVocabulary,
+          .scratch_bytes = 64 * 1024};
+}
+
+}  // namespace
+
+DecodeRig::DecodeRig(cuda::CudaOptions options) : DecodeRig(SeededRandom(7), options) {}
+
+DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options)
+    : kv(random, kLayout, kLengths),
+      backend(required(
+          cuda::CudaBackend::create(test_card(), decode_limits(), table.gate(0, &units), options))),
+      table_of_tokens_(random, TensorType::Q8_0, kVocabulary, kWidth),
+      query_(random, TensorType::Q8_0, kWidth, kWidth),
+      key_(random, TensorType::Q8_0, kKvWidth, kWidth),
+      out_(random, TensorType::F16, kWidth, kWidth),
+      norm_(kWidth * sizeof(float)),
+      x_(take(kWidth)),
+      normed_(take(kWidth)),
+      q_(take(kWidth)),
+      k_(take(kKvWidth)),
+      v_(take(kKvWidth)),
+      attended_(take(kWidth)),
+      logits_(take(kVocabulary)) {
+  norm_.fill<float>(std::vector<float>(kWidth, 1.0F));
+  for (const Matrix* matrix : {&table_of_tokens_, &query_, &key_, &out_})
+    reach_.add(matrix->view().data, matrix->n_out * row_size_bytes(matrix->type, matrix->n_in));
+  reach_.add(norm_.at(), kWidth * sizeof(float));
+  for (const BlockTableView blocks : kv.block_tables())
+    for (const Leased<std::byte> block : blocks) reach_.add(block, kLayout.block_size_bytes());
+  reach_.open();
+}
+
+DecodeRig::~DecodeRig() {
+  fake_cuda_mend_device();
+  fake_cuda_release();
+  // After a fault nobody waited for what was queued, and it reads what goes now.
+  (void)test_card().driver().cuCtxSynchronize();
+}
+
+float* DecodeRig::take(std::size_t width) {
+  return reinterpret_cast<float*>(backend->take_scratch(kRows * width * sizeof(float)));
+}
+
+SequenceMask DecodeRig::layer(const LaunchContext& context) {
+  cuda::CudaBackend& b = *backend;
+  SequenceMask live = b.rms_norm(context, {.site = LaunchSite::AttentionNorm,
+                                           .x = x_,
+                                           .weight = norm_.at().as<const float>(),
+                                           .out = normed_,
+                                           .width = kWidth,
+                                           .epsilon = 1e-5F})
+                          .live;
+  live &= b.matmul(context, {LaunchSite::QueryProjection, query_.view(), normed_, q_}).live;
+  live &= b.matmul(context, {LaunchSite::KeyProjection, key_.view(), normed_, k_}).live;
+  live &= b.matmul(context, {LaunchSite::ValueProjection, key_.view(), normed_, v_}).live;
+  live &= b.prepare_heads(context, {.layout = kLayout,
+                                    .q = q_,
+                                    .k = k_,
+                                    .v = v_,
+                                    .n_heads = kHeads,
+                                    .epsilon = 1e-5F,
+                                    .rope_dim = kHeadDim,
+                                    .style = RopeStyle::Halves,
+                                    .cos_sin = kAngles.data(),
+                                    .block_tables = kv.block_tables()})
+              .live;
+  live &= b.attention(context, {.layout = kLayout,
+                                .q = q_,
+                                .out = attended_,
+                                .n_heads = kHeads,
+                                .scale = 0.25F,
+                                .block_tables = kv.block_tables()})
+              .live;
+  return live & b.matmul(context, {.site = LaunchSite::AttentionOutput,
+                                   .weight = out_.view(),
+                                   .x = attended_,
+                                   .out = x_,
+                                   .accumulate = true})
+                    .live;
+}
+
+LaunchStatus DecodeRig::forward(const GateSet& gates, std::span<const RowRef> rows,
+                                std::span<const std::uint32_t> logit_rows) {
+  backend->begin_step({.gates = &gates,
+                       .rows = rows,
+                       .tokens = {kTokens.data(), rows.size()},
+                       .block_tables = kv.block_tables(),
+                       .logit_rows = logit_rows,
+                       .cos_sin = {kAngles.data(), rows.size() * kHeadDim}});
+  LaunchContext context{.gates = &gates, .rows = rows};
+  SequenceMask live =
+      backend->embedding(context, {table_of_tokens_.view(), kTokens.data(), x_}).live;
+  for (; context.layer < kLayers && live != 0; ++context.layer) live &= layer(context);
+  context.layer = kLayers - 1;
+  if (live != 0)
+    live &= backend
+                ->matmul(context, {.site = LaunchSite::LmHead,
+                                   .weight = table_of_tokens_.view(),
+                                   .x = x_,
+                                   .out = logits_,
+                                   .select = logit_rows})
+                .live;
+  if (before_finish) before_finish();
+  return {live & backend->finish_step(gates).live};
+}
+
+LaunchStatus DecodeRig::step(std::uint64_t engine_generation) {
+  const auto gates = table.step(kSequences, engine_generation);
+  const std::vector<RowRef> rows = rows_of({1, 1, 1}, kLengths);
+  const std::vector<std::uint32_t> every{0, 1, 2};
+  return forward(*gates, rows, every);
+}
+
+LaunchStatus DecodeRig::prefill() {
+  const auto gates = table.step(kSequences);
+  const std::vector<RowRef> rows = rows_of({2, 1, 1}, kLengths);
+  const std::vector<std::uint32_t> last{1, 2, 3};
+  return forward(*gates, rows, last);
+}
+
+std::vector<float> DecodeRig::logits(std::uint32_t row) {
+  const auto fetched = backend->fetch(logits_ + std::size_t{row} * kVocabulary, kVocabulary);
+  return {fetched.begin(), fetched.end()};
+}
+
+std::vector<std::vector<float>> DecodeRig::all_logits() {
+  return {logits(0), logits(1), logits(2)};
+}
+
+}  // namespace leasehold::testing

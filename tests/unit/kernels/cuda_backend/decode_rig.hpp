@@ -1,0 +1,99 @@
+/// A made-up model of a few layers over the CUDA backend, one decode row for each of its sequences,
+/// and the strings of the fake driver's.
+///
+/// Lifetime: neither copied nor moved. Threads: steps from one at a time; the card is mended and
+/// let run when it goes.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "kernels/cuda/cuda_backend.hpp"
+#include "tests/contract/backend/rig.hpp"
+#include "tests/support/fake_cuda/fake_cuda.hpp"
+#include "tests/support/test_card.hpp"
+
+namespace leasehold::testing {
+
+/// Calls `act(n)` at each unit, between poll and run; n counts from 0 since `start`.
+class AtUnits final : public GateProbe {
+ public:
+  void start(std::function<void(int)> act) {
+    act_ = std::move(act);
+    count_ = 0;
+  }
+  void unit_polled(std::uint32_t, LaunchSite, std::uint16_t, SequenceMask) override {
+    const int n = count_.fetch_add(1);
+    if (act_) act_(n);
+  }
+  int count() const { return count_.load(); }
+
+ private:
+  std::function<void(int)> act_;
+  std::atomic<int> count_{0};
+};
+
+class DecodeRig {
+ public:
+  static constexpr std::uint32_t kLayers = 8;
+  static constexpr std::uint32_t kSequences = 3;
+  static constexpr std::uint32_t kWidth = 64;
+  static constexpr std::uint32_t kVocabulary = 40;
+  static constexpr std::uint32_t kDead = 1;  ///< Whose lease tests take.
+  static constexpr SequenceMask kSurvivors = 0b101;
+
+  explicit DecodeRig(cuda::CudaOptions options = {});
+  DecodeRig(const DecodeRig&) = delete;
+  DecodeRig& operator=(const DecodeRig&) = delete;
+  ~DecodeRig();
+
+  /// A step of all sequences' newest positions, under leases granted anew.
+  LaunchStatus step(std::uint64_t engine_generation = 1);
+  /// Two rows of the first sequence and one of each other.
+  LaunchStatus prefill();
+  /// One row's logits after a step.
+  std::vector<float> logits(std::uint32_t row);
+  std::vector<std::vector<float>> all_logits();
+  void revoke(std::uint32_t sequence) { table.revoke(FakeTable::slot_of(sequence)); }
+
+  std::function<void()> before_finish;  ///< Called when a step's launches were made.
+  FakeTable table;
+  AtUnits units;
+  KvFixture kv;
+  std::unique_ptr<cuda::CudaBackend> backend;
+
+ private:
+  explicit DecodeRig(SeededRandom random, cuda::CudaOptions options);
+  LaunchStatus forward(const GateSet& gates, std::span<const RowRef> rows,
+                       std::span<const std::uint32_t> logit_rows);
+  SequenceMask layer(const LaunchContext& context);
+  float* take(std::size_t width);
+
+  Matrix table_of_tokens_;
+  Matrix query_;
+  Matrix key_;
+  Matrix out_;
+  LeasedMemory norm_;
+  CardReach reach_;
+  float* x_;
+  float* normed_;
+  float* q_;
+  float* k_;
+  float* v_;
+  float* attended_;
+  float* logits_;
+};
+
+/// Kernels of that name that ran since this was made.
+class KernelCount {
+ public:
+  explicit KernelCount(const char* kernel)
+      : kernel_(kernel), before_(fake_cuda_kernel_count(kernel)) {}
+  std::uint64_t operator()() const { return fake_cuda_kernel_count(kernel_) - before_; }
+
+ private:
+  const char* kernel_;
+  std::uint64_t before_;
+};
+
+}  // namespace leasehold::testing

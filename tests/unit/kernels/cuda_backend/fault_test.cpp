@@ -1,0 +1,95 @@
+/// A driver that fails: at creation a typed error, in a step a fault, after which nothing runs.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using cuda::GraphUse;
+
+Error creation_error(const char* function, CUresult result) {
+  (void)test_card();
+  FakeTable table;
+  fake_cuda_fail_next(function, result);
+  const auto made = cuda::CudaBackend::create(test_card(), kLimits, table.gate(), {});
+  REQUIRE_FALSE(made);
+  return made.error();
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("cuda backend: memory that is not there is an error that says what to do") {
+  const Error device = creation_error("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(device.code == Errc::OutOfMemory);
+  CHECK(contains(device.detail, "choose a smaller model"));
+  CHECK(creation_error("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY).code == Errc::OutOfMemory);
+}
+
+TEST_CASE("cuda backend: an image the card does not take is an unsupported device") {
+  const Error error = creation_error("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(error.code == Errc::DeviceUnsupported);
+  CHECK(contains(error.detail, "--device cpu"));
+}
+
+TEST_CASE("cuda backend: a fault while the card is asked what it is ends the creation") {
+  CHECK(creation_error("cuLaunchKernel", CUDA_ERROR_LAUNCH_FAILED).code == Errc::DeviceFault);
+}
+
+TEST_CASE("cuda backend: after a launch failed nothing is launched and nobody hears of quiet") {
+  DecodeRig rig({.graphs = GraphUse::None});
+  rig.step();
+  rig.units.start([](int n) {
+    if (n == 7) fake_cuda_fail_next("cuLaunchKernel", CUDA_ERROR_ILLEGAL_ADDRESS);
+  });
+  CHECK(rig.step().nothing_left());
+  REQUIRE(rig.backend->fault());
+  CHECK(rig.backend->fault()->code == Errc::DeviceFault);
+  CHECK(contains(rig.backend->fault()->detail, "start this worker again"));
+  CHECK(rig.units.count() == 8);
+
+  const KernelCount kernels(nullptr);
+  bool told = false;
+  rig.backend->when_quiet([&] { told = true; });
+  CHECK(rig.step().nothing_left());
+  CHECK(kernels() == 0);
+  CHECK_FALSE(told);
+}
+
+TEST_CASE("cuda backend: a device lost while launches wait is a fault, and quiet is never told") {
+  const GraphUse graphs = GENERATE(GraphUse::None, GraphUse::Gated);
+  DecodeRig rig({.graphs = graphs});
+  rig.step();
+  bool told = false;
+  const int last = graphs == GraphUse::None ? 9 : 1;
+  rig.units.start([&](int n) {
+    if (n == last - 1) fake_cuda_hold();
+    if (n == last) {
+      rig.backend->when_quiet([&] { told = true; });
+      fake_cuda_lose_device();
+    }
+  });
+  CHECK(rig.step().nothing_left());
+  REQUIRE(rig.backend->fault());
+  CHECK(rig.backend->fault()->code == Errc::DeviceFault);
+  CHECK_FALSE(told);
+}
+
+TEST_CASE("cuda backend: where no graph can be made a step is computed launch by launch") {
+  DecodeRig plain({.graphs = GraphUse::None});
+  plain.step();
+  DecodeRig rig;
+  fake_cuda_fail_next("cuGraphInstantiateWithFlags", CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(rig.step().live == 0b111);
+  CHECK(rig.all_logits() == plain.all_logits());
+  CHECK(rig.backend->graph_count() == 0);
+  CHECK(rig.step().live == 0b111);
+  CHECK(rig.all_logits() == plain.all_logits());
+  CHECK_FALSE(rig.backend->fault());
+}
+
+}  // namespace leasehold::testing

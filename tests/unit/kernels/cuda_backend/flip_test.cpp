@@ -1,0 +1,139 @@
+/// A word that flips while launches wait in the stream: what runs afterwards is empty for whom the
+/// flip was about, and whoever waits for quiet is told when it is so.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "tests/support/places.hpp"
+#include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using cuda::GraphUse;
+
+constexpr cuda::CudaOptions kPlain{.graphs = GraphUse::None, .launcher = {.max_in_flight = 16}};
+constexpr std::uint32_t kDead = DecodeRig::kDead;
+
+}  // namespace
+
+TEST_CASE("cuda backend: kernels queued before a flip run empty for whom it was about") {
+  DecodeRig calm(kPlain);
+  calm.step();
+  DecodeRig rig(kPlain);
+  const auto before = rig.kv.bytes_of(kDead);
+  // Units 0 to 8 wait in the stream when the word flips: the first layer's append is among them.
+  rig.units.start([&](int n) {
+    if (n == 0) fake_cuda_hold();
+    if (n == 8) rig.revoke(kDead);
+    if (n == 10) fake_cuda_release();  // the poll of unit 9 has written the mirror
+  });
+  CHECK(rig.step().live == DecodeRig::kSurvivors);
+  CHECK(rig.kv.bytes_of(kDead) == before);
+  CHECK(calm.kv.bytes_of(kDead) != before);
+  for (const std::uint32_t survivor : {0u, 2u}) {
+    CHECK(rig.kv.bytes_of(survivor) == calm.kv.bytes_of(survivor));
+    CHECK(rig.logits(survivor) == calm.logits(survivor));
+  }
+  const auto refusals = rig.table.listener().refusals();
+  REQUIRE(refusals.size() == 1);
+  CHECK(refusals[0].sequence == kDead);
+}
+
+TEST_CASE("cuda backend: kernels queued before the engine's lease went do nothing at all") {
+  DecodeRig rig(kPlain);
+  const auto before = rig.kv.bytes_of(0);
+  rig.units.start([&](int n) {
+    if (n == 0) fake_cuda_hold();
+    if (n == 8) rig.table.revoke(FakeTable::kEngineSlot);
+  });
+  rig.before_finish = fake_cuda_release;
+  CHECK(rig.step().nothing_left());
+  CHECK(rig.units.count() == 9);
+  CHECK(rig.kv.bytes_of(0) == before);
+  CHECK(rig.table.listener().refusals().size() == 1);
+}
+
+TEST_CASE("cuda backend: no more launches are in the stream than there may be") {
+  constexpr std::uint32_t kBound = 4;
+  DecodeRig rig({.graphs = GraphUse::None, .launcher = {.max_in_flight = kBound}});
+  rig.step();
+  const KernelCount kernels(nullptr);
+  int most = 0;
+  std::atomic<bool> over{false};
+  fake_cuda_hold();
+  rig.units.start([&](int n) {
+    // Unit 0 is copies; every other one is a kernel, and its event comes with it.
+    most = std::max(most, n - static_cast<int>(kernels()));
+  });
+  std::jthread drip([&] {
+    while (!over) fake_cuda_run(1);
+    fake_cuda_release();
+  });
+  CHECK(rig.step().live == 0b111);
+  over = true;
+  CHECK(rig.units.count() > 50);
+  CHECK(most <= static_cast<int>(kBound));
+  CHECK(most >= 2);  // or nothing was ever in flight
+}
+
+TEST_CASE("cuda backend: quiet is told at once when nothing runs, else when that is over") {
+  DecodeRig rig(kPlain);
+  rig.step();
+  int told = 0;
+  rig.backend->when_quiet([&] { ++told; });
+  CHECK(told == 1);
+
+  const KernelCount kernels(nullptr);
+  std::uint64_t ran_when_told = 0;
+  rig.units.start([&](int n) {
+    if (n == 0) fake_cuda_hold();
+    if (n == 6) {
+      rig.backend->when_quiet([&] {
+        ++told;
+        ran_when_told = kernels();
+      });
+    }
+    if (n == 9) {
+      CHECK(told == 1);
+      fake_cuda_release();
+    }
+  });
+  CHECK(rig.step().live == 0b111);
+  CHECK(told == 2);
+  CHECK(ran_when_told >= 5);  // units 1 to 5; unit 0 is copies
+}
+
+TEST_CASE("cuda backend: within a running graph quiet is told when a gate has seen the flip") {
+  DecodeRig rig({.segment_layers = 1});
+  rig.step();  // recorded, and run as a graph
+  const KernelCount gates("lh_segment_gate");
+  const KernelCount merges("lh_attention_merge");
+  std::atomic<bool> told{false};
+  std::atomic<std::uint64_t> gates_when_told{0};
+  fake_cuda_hold();
+  SequenceMask live = 0;
+  std::jthread engine([&] {
+    (void)test_card().make_current();
+    live = rig.step().live;
+  });
+  while (gates() < 2) fake_cuda_run(1);
+  rig.revoke(kDead);
+  rig.backend->when_quiet([&] {
+    gates_when_told = gates();
+    told = true;
+  });
+  CHECK_FALSE(told);
+  REQUIRE(eventually([&] { return !rig.table.listener().refusals().empty(); }));
+  CHECK_FALSE(told);
+  // Gates are far apart: the mirror is written long before the last.
+  while (gates() < 7) fake_cuda_run(1);
+  CHECK(eventually([&] { return told.load(); }));
+  CHECK(gates_when_told > 2);
+  CHECK(merges() < DecodeRig::kLayers);  // the graph is not over yet
+  fake_cuda_release();
+  engine.join();
+  CHECK(live == DecodeRig::kSurvivors);
+}
+
+}  // namespace leasehold::testing

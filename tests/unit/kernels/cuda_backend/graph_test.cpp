@@ -1,0 +1,125 @@
+/// Decode steps as graphs: recorded once for a shape, replayed with the same bits, stoppable
+/// inside, bound to the engine's lease.
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "tests/support/places.hpp"
+#include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using cuda::GraphUse;
+
+const char* const kKernels[] = {"lh_embedding",        "lh_rms_norm",        "lh_rope_kv_append",
+                                "lh_top_candidates",   "lh_attention_merge", "lh_prepare_tiles",
+                                "lh_matmul_few_q8_0_1"};
+
+std::vector<std::uint64_t> counts(const std::vector<KernelCount>& all) {
+  std::vector<std::uint64_t> values;
+  for (const KernelCount& one : all) values.push_back(one());
+  return values;
+}
+std::vector<KernelCount> count_all() {
+  return {std::begin(kKernels), std::end(kKernels)};
+}
+
+}  // namespace
+
+TEST_CASE("cuda backend: a decode step is recorded for its shape and replayed with the same bits") {
+  DecodeRig plain({.graphs = GraphUse::None});
+  plain.step();
+  const GraphUse graphs = GENERATE(GraphUse::Plain, GraphUse::Gated);
+  DecodeRig rig({.graphs = graphs, .segment_layers = 2});
+  std::vector<std::uint64_t> first;
+  for (int i = 0; i < 3; ++i) {
+    CAPTURE(i, static_cast<int>(graphs));
+    const KernelCount gates("lh_segment_gate");
+    const auto kernels = count_all();
+    CHECK(rig.step().live == 0b111);
+    CHECK(rig.backend->graph_count() == 1);
+    CHECK(rig.all_logits() == plain.all_logits());
+    CHECK(gates() == (graphs == GraphUse::Gated ? DecodeRig::kLayers / 2 : 0));
+    if (i == 0) first = counts(kernels);
+    CHECK(counts(kernels) == first);
+    for (std::uint32_t row = 0; row < 3; ++row) {
+      const auto top = rig.backend->top_logits(row);
+      const auto logits = rig.logits(row);
+      REQUIRE(top);
+      CHECK(top->all_finite);
+      CHECK(top->tokens.front().token == std::ranges::max_element(logits) - logits.begin());
+    }
+  }
+  CHECK(first[0] == 1);
+  CHECK(first[1] == DecodeRig::kLayers);
+}
+
+TEST_CASE("cuda backend: a step with rows of a prompt is launched, not recorded") {
+  DecodeRig rig;
+  CHECK(rig.prefill().live == 0b111);
+  CHECK(rig.backend->graph_count() == 0);
+}
+
+TEST_CASE(
+    "cuda backend: when the engine's lease goes within a graph its later segments do not run") {
+  DecodeRig rig({.segment_layers = 1});
+  rig.step();
+  const KernelCount gates("lh_segment_gate");
+  const KernelCount norms("lh_rms_norm");
+  fake_cuda_hold();
+  LaunchStatus status{1};
+  std::jthread engine([&] {
+    (void)test_card().make_current();
+    status = rig.step();
+  });
+  while (gates() < 3) fake_cuda_run(1);
+  rig.table.revoke(FakeTable::kEngineSlot);
+  REQUIRE(eventually([&] { return !rig.table.listener().refusals().empty(); }));
+  while (gates() < DecodeRig::kLayers) fake_cuda_run(1);
+  fake_cuda_release();
+  engine.join();
+  CHECK(status.nothing_left());
+  CHECK(gates() == DecodeRig::kLayers);
+  CHECK(norms() >= 3);
+  CHECK(norms() < DecodeRig::kLayers - 1);
+}
+
+TEST_CASE("cuda backend: a tenant's death leaves the graph as it is, and the others their bits") {
+  DecodeRig calm;
+  calm.step();
+  DecodeRig rig;
+  rig.step();
+  const auto before = rig.kv.bytes_of(DecodeRig::kDead);
+  // Unit 0 brings the step to the card, unit 1 is the graph.
+  rig.units.start([&](int n) {
+    if (n == 0) rig.revoke(DecodeRig::kDead);
+  });
+  CHECK(rig.step().live == DecodeRig::kSurvivors);
+  CHECK(rig.backend->graph_count() == 1);
+  CHECK(rig.kv.bytes_of(DecodeRig::kDead) == before);
+  for (const std::uint32_t survivor : {0u, 2u})
+    CHECK(rig.logits(survivor) == calm.logits(survivor));
+  CHECK(rig.step().live == 0b111);
+  CHECK(rig.all_logits() == calm.all_logits());
+}
+
+TEST_CASE("cuda backend: a graph made under another lease of the engine's is made anew") {
+  DecodeRig rig;
+  rig.step(1);
+  // Planted, and taken by the next graph that is made.
+  fake_cuda_fail_next("cuGraphInstantiateWithFlags", CUDA_ERROR_NOT_SUPPORTED);
+  rig.step(1);
+  CHECK(rig.backend->graph_count() == 1);
+  const auto expected = rig.all_logits();
+  rig.step(2);
+  CHECK(rig.backend->graph_count() == 0);
+  CHECK(rig.all_logits() == expected);
+
+  DecodeRig other;
+  other.step(1);
+  CHECK(other.step(2).live == 0b111);
+  CHECK(other.backend->graph_count() == 1);
+  CHECK(other.all_logits() == expected);
+}
+
+}  // namespace leasehold::testing
