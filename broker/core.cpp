@@ -58,7 +58,13 @@ void handle(Decision& decision, const Happened& happened) {
   decide_event(decision, happened);
 }
 
-/// Every extent that is not free belongs to the lease that lists it, or is quarantined.
+/// Of a device, and kept for a worker that had it under leases that are closed.
+bool is_free_of_leases(const State& state, const ExtentRecord& record) {
+  if (record.state == ExtentState::Held) return true;
+  return record.state == ExtentState::Scrubbing && state.leases.find_open(record.lease) == nullptr;
+}
+
+/// Every extent that is not free belongs to the lease that lists it, or is quarantined, or held.
 void check_ownership(State& state) {
   std::size_t listed = 0;
   state.leases.for_each_open([&](const LeaseRecord& record) {
@@ -70,7 +76,9 @@ void check_ownership(State& state) {
   });
   std::size_t expected = 0;
   for (const auto& [id, record] : state.extents.records()) {
-    if (record.state != ExtentState::Quarantined) ++expected;
+    if (record.state == ExtentState::Quarantined) continue;
+    if (is_free_of_leases(state, record)) continue;
+    ++expected;
   }
   ensures(listed == expected, "every extent in use is listed by its lease");
 }

@@ -76,6 +76,13 @@ struct SendGrant {
   wire::LeaseGrant grant;
 };
 
+/// Sends `lease.settle`: launches on a device outlast what the worker's line shows. →
+/// SettleAnswered
+struct SendSettle {
+  AttachmentId worker;
+  LeaseId lease;
+};
+
 /// Sends `lease.unmap`. → UnmapAnswered
 struct SendUnmap {
   AttachmentId worker;
@@ -107,7 +114,14 @@ struct PunchExtents {
   std::vector<ExtentId> extents;
 };
 
-/// Reads what is allocated, then closes the object where that is nothing. → ExtentsVerified
+/// Zeros memory of a device that its worker has unmapped; what is still being made is given up.
+/// → ExtentsCleared
+struct ClearExtents {
+  std::vector<ExtentId> extents;
+};
+
+/// Reads what is allocated, then closes the object where that is nothing. Of a device: releases it
+/// and looks whether the driver's free figure rises by as much. → ExtentsVerified
 struct VerifyExtents {
   std::vector<ExtentId> extents;
   bool close_anyway = false;  ///< Nobody else maps them: what is allocated goes with the object.
@@ -174,11 +188,12 @@ namespace leasehold {
 using Effect =
     std::variant<effect::Journal, effect::PublishGrant, effect::TakeAway, effect::SetDeadline,
                  effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
-                 effect::ForgetWorker, effect::SendGrant, effect::SendUnmap, effect::SendPing,
-                 effect::SendReclaim, effect::BeginQuietWatch, effect::PunchExtents,
-                 effect::VerifyExtents, effect::CreateRegion, effect::ShareRegion,
-                 effect::SealRegion, effect::ScrubRegion, effect::CloseRegion, effect::KillWorker,
-                 effect::Reply, effect::ReplyWhenWritten, effect::AppendEvent, effect::Warn>;
+                 effect::ForgetWorker, effect::SendGrant, effect::SendSettle, effect::SendUnmap,
+                 effect::SendPing, effect::SendReclaim, effect::BeginQuietWatch,
+                 effect::PunchExtents, effect::ClearExtents, effect::VerifyExtents,
+                 effect::CreateRegion, effect::ShareRegion, effect::SealRegion, effect::ScrubRegion,
+                 effect::CloseRegion, effect::KillWorker, effect::Reply, effect::ReplyWhenWritten,
+                 effect::AppendEvent, effect::Warn>;
 
 /// The one door from decisions to the world: a `perform` for each kind of effect. What an effect
 /// leads to comes back as an event, never as a return value.

@@ -56,6 +56,31 @@ struct UnmapAnswered {
   std::optional<Error> refused;
 };
 
+/// `lease.settle` was answered: with evidence, or with an error, which is none.
+struct SettleAnswered {
+  LeaseId lease;
+  std::optional<WorkerAck> proof;
+  std::optional<Error> refused;
+};
+
+/// Memory of a device that its worker has unmapped holds zeros, or its agent is gone.
+struct ExtentsCleared {
+  struct Entry {
+    ExtentId extent;
+    std::optional<Error> refused{};
+    bool never_left = false;  ///< It was being made, or could not be: no worker ever had it.
+  };
+  std::vector<Entry> entries;
+};
+
+/// The device agent ended, and every handle it had with it. Workers keep what they imported.
+struct DeviceLost {
+  std::string why;
+};
+
+/// Another agent serves the same card.
+struct DeviceBack {};
+
 /// The worker is there.
 struct PingAnswered {
   AttachmentId worker;
@@ -79,7 +104,8 @@ struct QuietObserved {
   TimePoint seen_at;  ///< Zero: now.
 };
 
-/// What is left of punched extents, read after their worker unmapped them or exited.
+/// What is left of punched extents, read after their worker unmapped them or exited. Of a device:
+/// what the driver did not show as free again after they were released.
 struct ExtentsVerified {
   struct Entry {
     ExtentId extent;
@@ -141,9 +167,9 @@ using Event =
                  Call<wire::WorkerReady>, Call<wire::WeightsOpen>, Call<wire::WeightsPublish>,
                  Call<wire::LeaseAttach>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
                  Call<wire::FenceClear>, ConnectionClosed, HolderExited, EarlierHolderExited,
-                 WorkerExited, GrantAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered,
-                 WordsLowered, QuietObserved, ExtentsVerified, RegionLent, RegionSealed,
-                 RegionScrubbed, TableTampered, WorkerReported, WrittenDown, BrokerStood, Tick,
-                 Shutdown>;
+                 WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered,
+                 ReclaimAnswered, WordsLowered, QuietObserved, ExtentsCleared, ExtentsVerified,
+                 DeviceLost, DeviceBack, RegionLent, RegionSealed, RegionScrubbed, TableTampered,
+                 WorkerReported, WrittenDown, BrokerStood, Tick, Shutdown>;
 
 }  // namespace leasehold

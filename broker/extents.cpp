@@ -11,8 +11,8 @@ constexpr std::uint64_t kBlocksPerExtentWanted = 8;
 }  // namespace
 
 std::string_view name(ExtentState state) {
-  constexpr std::string_view kNames[kExtentStateCount] = {"Free",      "Owned",    "Draining",
-                                                          "Scrubbing", "Retained", "Quarantined"};
+  constexpr std::string_view kNames[kExtentStateCount] = {
+      "Free", "Owned", "Draining", "Scrubbing", "Retained", "Quarantined", "Held"};
   return kNames[static_cast<unsigned>(state)];
 }
 
@@ -36,15 +36,33 @@ std::uint32_t ExtentPool::free_extents() const {
   return static_cast<std::uint32_t>(free_bytes_ / extent_size_bytes_);
 }
 
-std::vector<ExtentId> ExtentPool::take(std::uint32_t count, LeaseId lease) {
-  expects(count <= free_extents(), "only free extents are taken");
+std::vector<ExtentId> ExtentPool::held_by(AttachmentId worker) const {
+  const auto found = held_.find(worker);
+  if (found == held_.end()) return {};
+  return {found->second.begin(), found->second.end()};
+}
+
+std::uint32_t ExtentPool::free_extents_for(AttachmentId worker) const {
+  std::uint32_t count = free_extents();
+  for (const ExtentId extent : held_by(worker)) count += records_.at(extent).away ? 0 : 1;
+  return count;
+}
+
+std::vector<ExtentId> ExtentPool::take(std::uint32_t count, LeaseId lease, AttachmentId worker) {
+  expects(count <= free_extents_for(worker), "only free extents are taken");
   std::vector<ExtentId> taken;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const ExtentId id{next_id_++};
-    records_.emplace(id, ExtentRecord{.state = ExtentState::Owned, .lease = lease});
+  for (const ExtentId id : held_by(worker)) {
+    if (taken.size() == count || records_.at(id).away) continue;
+    move(id, ExtentState::Owned);
+    records_.at(id).lease = lease;
     taken.push_back(id);
   }
-  free_bytes_ -= count * extent_size_bytes_;
+  while (taken.size() < count) {
+    const ExtentId id{next_id_++};
+    records_.emplace(id, ExtentRecord{.state = ExtentState::Owned, .lease = lease});
+    free_bytes_ -= extent_size_bytes_;
+    taken.push_back(id);
+  }
   return taken;
 }
 
@@ -52,6 +70,10 @@ void ExtentPool::move(ExtentId extent, ExtentState to) {
   const auto found = records_.find(extent);
   expects(found != records_.end(), "only extents that are not free are moved");
   expects(may_become(found->second.state, to), "an extent moves as its state table says");
+  const AttachmentId worker = found->second.lent_to;
+  if (found->second.state == ExtentState::Held) held_[worker].erase(extent);
+  if (to == ExtentState::Held) held_[worker].insert(extent);
+  if (held_.contains(worker) && held_[worker].empty()) held_.erase(worker);
   found->second.state = to;
   if (to != ExtentState::Free) return;
   records_.erase(found);
@@ -84,6 +106,7 @@ void ExtentPool::restore(ExtentId extent, const ExtentRecord& record) {
   expects(extent_size_bytes_ != 0 && free_bytes_ >= extent_size_bytes_, "there is room for it");
   const bool added = records_.emplace(extent, record).second;
   expects(added, "an extent is restored once");
+  if (record.state == ExtentState::Held) held_[record.lent_to].insert(extent);
   free_bytes_ -= extent_size_bytes_;
   start_above(extent.value);
 }

@@ -5,6 +5,13 @@
 ///   Free ─grant─► Owned ─revoke─► Draining ─fence─► Scrubbing ─verified zero─► Free
 ///                   └────────shrink, by the worker's ack────►     └─touched again─► Quarantined
 ///
+/// Memory of a device stays with the worker that had it until that process has exited: an importer
+/// keeps access until it unmaps, and nobody can look whether it has.
+///
+///   Scrubbing ─unmapped, by its word─► Held ─grant on the same worker─► Owned
+///                                        └─ProcessExit─► Scrubbing ─driver's free figure─► Free
+///                                                            └─did not come back─► Quarantined
+///
 /// A Free extent is only capacity: its memory object is made when it is granted (a fresh memfd is
 /// zero by the kernel) and closed when it is free again, so an `ExtentId` names one object once.
 /// Retained (kept for adoption) holds bytes of a tenant whose worker died; nothing enters it yet.
@@ -18,6 +25,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -26,8 +34,16 @@
 
 namespace leasehold {
 
-enum class ExtentState : std::uint8_t { Free, Owned, Draining, Scrubbing, Retained, Quarantined };
-inline constexpr int kExtentStateCount = 6;
+enum class ExtentState : std::uint8_t {
+  Free,
+  Owned,
+  Draining,
+  Scrubbing,
+  Retained,
+  Quarantined,
+  Held,
+};
+inline constexpr int kExtentStateCount = 7;
 
 /// "Free", "Owned" …
 std::string_view name(ExtentState state);
@@ -43,7 +59,9 @@ constexpr bool may_become(ExtentState from, ExtentState to) {
     case Draining:
       return to == Scrubbing || to == Retained;
     case Scrubbing:
-      return to == Free || to == Quarantined;
+      return to == Free || to == Quarantined || to == Held;
+    case Held:
+      return to == Owned || to == Scrubbing;
     case Retained:
     case Quarantined:
       return to == Scrubbing;
@@ -53,10 +71,11 @@ constexpr bool may_become(ExtentState from, ExtentState to) {
 
 struct ExtentRecord {
   ExtentState state = ExtentState::Owned;
-  LeaseId lease;                           ///< Of a quarantined extent: the last one.
+  LeaseId lease;                           ///< Of a quarantined or held extent: the last one.
   std::optional<Quarantine> quarantine{};  ///< While Quarantined.
   /// The broker was started again and holds no descriptor of it; whoever still maps it delivers it.
   bool away = false;
+  AttachmentId lent_to{};  ///< Of a device: who may still reach it. Zero: it never left.
 };
 
 inline constexpr std::uint32_t kDefaultMaxExtents = 1024;
@@ -80,11 +99,15 @@ class ExtentPool {
   /// Once. Later callers get blocks of their own size into extents of this one.
   void choose_size(std::uint64_t block_bytes);
 
-  /// Extents that can be taken now.
+  /// Extents that can be taken now: by anybody, and by this worker, which may hold some.
   std::uint32_t free_extents() const;
+  std::uint32_t free_extents_for(AttachmentId worker) const;
 
-  /// Precondition: count ≤ free_extents().
-  std::vector<ExtentId> take(std::uint32_t count, LeaseId lease);
+  /// What the worker holds goes first. Precondition: count ≤ free_extents_for(worker).
+  std::vector<ExtentId> take(std::uint32_t count, LeaseId lease, AttachmentId worker = {});
+
+  /// Held for this worker, those that are away too.
+  std::vector<ExtentId> held_by(AttachmentId worker) const;
 
   /// Precondition: the extent exists and the move is in the table. To Free: the record is gone.
   void move(ExtentId extent, ExtentState to);
@@ -117,6 +140,7 @@ class ExtentPool {
   std::uint64_t next_id_ = 1;
   std::uint64_t free_bytes_ = capacity_bytes_;
   std::map<ExtentId, ExtentRecord> records_;
+  std::map<AttachmentId, std::set<ExtentId>> held_;
 };
 
 }  // namespace leasehold

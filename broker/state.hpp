@@ -3,6 +3,7 @@
 /// Nothing here knows sockets, descriptors or clocks. Threads: one.
 #pragma once
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,11 @@ struct BrokerConfig {
   Duration fence_patience = std::chrono::seconds(2);
   Duration worker_patience{};  ///< With a worker that does not answer. Zero: without end.
   TokenKey token_key{};
+  std::string device = "cpu";  ///< Whose memory is lent: "cpu", or "cuda:0" and so on.
+  std::string device_uuid;     ///< Of the card; empty for the machine's own memory.
+
+  /// Memory that a worker's own word cannot free for others, and whose launches outlast its line.
+  bool lends_device() const { return device != "cpu"; }
 };
 
 struct State {
@@ -47,6 +53,8 @@ struct State {
   std::uint64_t tampered = 0;       ///< Lines of the lease table found changed by others, ever.
   std::uint64_t decisions = 0;      ///< Ever.
   bool stopping = false;
+  bool device_lost = false;         ///< Its agent is gone: nothing can be allocated.
+  std::uint32_t device_losses = 0;  ///< Ever.
 };
 
 /// What a decision changed and the journal must hear of; how it stands in the end is looked up when

@@ -99,13 +99,19 @@ std::vector<wire::ExtentView> extent_views(const State& state) {
 
 namespace {
 
+std::string why_of(const Quarantine& quarantine) {
+  if (quarantine.why == QuarantineWhy::NotReturned) {
+    return fmt::format("{} bytes did not come back from the device", quarantine.allocated_bytes);
+  }
+  return fmt::format("{} bytes were written after it was taken back", quarantine.allocated_bytes);
+}
+
 wire::FenceView view_of(const std::optional<Quarantine>& quarantine, std::uint64_t size_bytes) {
   if (!quarantine) return {.size_bytes = size_bytes, .why = "before this broker started"};
   return {.worker = quarantine->worker_name,
           .since_boottime_ns = quarantine->since.boottime_ns,
           .size_bytes = size_bytes,
-          .why = fmt::format("{} bytes were written after it was taken back",
-                             quarantine->allocated_bytes)};
+          .why = why_of(*quarantine)};
 }
 
 }  // namespace
@@ -187,10 +193,15 @@ wire::StatusView status_view(const State& state, TimePoint now) {
                         .scrubbing_bytes = of(ExtentState::Scrubbing),
                         .retained_bytes = of(ExtentState::Retained),
                         .quarantined_bytes = of(ExtentState::Quarantined),
+                        .held_bytes = of(ExtentState::Held),
                         .unproven_bytes = unproven_bytes(state),
                         .leases_fenced = state.leases_fenced,
                         .tenants = static_cast<std::uint32_t>(state.tenants.all().size()),
-                        .tampered = state.tampered};
+                        .tampered = state.tampered,
+                        .device = state.config.device,
+                        .device_uuid = state.config.device_uuid,
+                        .device_state = state.device_lost ? "lost" : "ready",
+                        .device_losses = state.device_losses};
   state.leases.for_each_open([&](const LeaseRecord& record) {
     if (record.is(LeaseState::Live)) ++view.leases_live;
     if (!record.is(LeaseState::Revoked)) return;

@@ -33,7 +33,8 @@ WeightsRegion* WeightsStore::find(RegionId id) {
 
 WeightsRegion* WeightsStore::find_usable(const WeightsKey& key) {
   for (auto& [id, region] : regions_) {
-    if (region.key == key && region.state <= RegionState::Retained) return &region;
+    const bool usable = region.state <= RegionState::Retained && !region.away;
+    if (region.key == key && usable) return &region;
   }
   return nullptr;
 }

@@ -73,7 +73,9 @@ struct WeightsRegion {
   std::uint64_t retained_order = 0;        ///< Smaller: retained earlier, evicted earlier.
   std::optional<CallId> publish_call;      ///< Waits for the seal.
   std::optional<Quarantine> quarantine{};  ///< While Quarantined.
-  bool away = false;  ///< Quarantined by a broker before this one, which holds no descriptor of it.
+  /// Nobody here holds a descriptor of it: Quarantined by a broker before this one, or allocated by
+  /// a device agent that is gone.
+  bool away = false;
 };
 
 /// Precondition: the move is in the table.

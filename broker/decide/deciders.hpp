@@ -78,6 +78,12 @@ void decide_event(Decision& decision, const QuietObserved& observed);
 void decide_event(Decision& decision, const UnmapAnswered& answered);
 void decide_event(Decision& decision, const ExtentsVerified& verified);
 
+// decide/device.cpp
+void decide_event(Decision& decision, const SettleAnswered& answered);
+void decide_event(Decision& decision, const ExtentsCleared& cleared);
+void decide_event(Decision& decision, const DeviceLost& lost);
+void decide_event(Decision& decision, const DeviceBack& back);
+
 // decide/timers.cpp
 void decide_event(Decision& decision, const BrokerStood& stood);
 void decide_event(Decision& decision, const Tick& tick);

@@ -13,20 +13,36 @@ void note_quiet(LeaseRecord& record, TimePoint seen_at) {
 
 /// Still zero: capacity again. Not zero: somebody touched it after its fence, and nobody gets it
 /// until an operator has looked.
-void settle_extent(Decision& decision, LeaseRecord& record,
+void settle_extent(Decision& decision, LeaseRecord* record,
                    const ExtentsVerified::Entry& verified) {
-  std::erase(record.extents, verified.extent);
+  if (record != nullptr) std::erase(record->extents, verified.extent);
   if (verified.allocated_bytes == 0) {
     decision.state.extents.move(verified.extent, ExtentState::Free);
     return record_extent(decision, verified.extent, nullptr);
   }
-  ++record.quarantined_extents;
+  if (record != nullptr) ++record->quarantined_extents;
+  const AttachmentId holder =
+      record != nullptr ? record->worker() : decision.state.extents.find(verified.extent)->lent_to;
+  const Worker* worker = decision.state.workers.find(holder);
+  const bool on_device = decision.state.config.lends_device();
   quarantine_extent(decision, verified.extent,
-                    {.worker = record.worker(),
-                     .worker_name = decision.state.workers.find(record.worker())->name,
+                    {.worker = holder,
+                     .worker_name = worker != nullptr ? worker->name : "",
                      .since = decision.now,
-                     .allocated_bytes = verified.allocated_bytes});
-  record_extent(decision, verified.extent, &record);
+                     .allocated_bytes = verified.allocated_bytes,
+                     .why = on_device ? QuarantineWhy::NotReturned : QuarantineWhy::Touched});
+  record_extent(decision, verified.extent, record);
+}
+
+/// On a device the line says only that nothing more is launched. What was launched is over when the
+/// worker says so for this very lease, or has exited.
+void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
+  for (const LaunchQuiet& seen : quiet) {
+    const LeaseRecord* record = decision.state.leases.find_open(seen.lease());
+    if (record == nullptr || !record->is(LeaseState::Revoked)) continue;
+    if (!decision.state.workers.find(record->worker())->socket_open) continue;
+    decision.add(effect::SendSettle{record->worker(), record->id()});
+  }
 }
 
 }  // namespace
@@ -39,6 +55,7 @@ void decide_event(Decision& decision, const WordsLowered& lowered) {
 }
 
 void decide_event(Decision& decision, const QuietObserved& observed) {
+  if (decision.state.config.lends_device()) return ask_to_settle(decision, observed.proofs);
   std::vector<ProvenLease> proven;
   for (const LaunchQuiet& proof : observed.proofs) {
     const auto found = decision.state.leases.find(proof.lease());
@@ -63,9 +80,12 @@ void decide_event(Decision& decision, const ExtentsVerified& verified) {
     if (extent != nullptr && extent->quarantine) settle_clearing(decision, entry);
     extent = decision.state.extents.find(entry.extent);
     if (extent == nullptr || extent->state != ExtentState::Scrubbing) continue;
-    LeaseRecord& record = decision.state.leases.at(extent->lease);
+    LeaseRecord* record = nullptr;  // none: it was held for a worker beyond its leases
+    if (decision.state.leases.find_open(extent->lease) != nullptr) {
+      record = &decision.state.leases.at(extent->lease);
+    }
     settle_extent(decision, record, entry);
-    close_if_returned(decision, record);
+    if (record != nullptr) close_if_returned(decision, *record);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/device.hpp"
 #include "broker/decide/signs_of_life.hpp"
 #include "broker/decide/take_back.hpp"
 
@@ -56,7 +57,8 @@ void send_grants(Decision& decision, LeaseRecord& record, std::span<const Extent
 }
 
 void take_extents(Decision& decision, LeaseRecord& record, const ExtentGrant& grant) {
-  const std::vector<ExtentId> taken = decision.state.extents.take(grant.extents, record.id());
+  const std::vector<ExtentId> taken =
+      decision.state.extents.take(grant.extents, record.id(), record.worker());
   record.extents.insert(record.extents.end(), taken.begin(), taken.end());
   for (const ExtentId extent : taken) record_extent(decision, extent, &record);
   record.grants.push_back(
@@ -64,8 +66,9 @@ void take_extents(Decision& decision, LeaseRecord& record, const ExtentGrant& gr
   send_grants(decision, record, taken, grant.ceiling);
 }
 
-Result<void> require_free_extents(const State& state, std::uint32_t wanted) {
-  const std::uint32_t free = state.extents.free_extents();
+Result<void> require_free_extents(const State& state, std::uint32_t wanted, AttachmentId worker) {
+  TRY(require_device(state));
+  const std::uint32_t free = state.extents.free_extents_for(worker);
   if (wanted <= free) return {};
   const std::uint64_t extent_bytes = std::max<std::uint64_t>(1, state.extents.extent_size_bytes());
   const std::uint64_t all = state.extents.capacity_bytes() / extent_bytes;
@@ -77,6 +80,10 @@ Result<void> require_free_extents(const State& state, std::uint32_t wanted) {
     hope = "this can never fit; ask for less, or start the broker with a larger --capacity";
   } else if (wanted + static_cast<std::uint64_t>(quarantined) > all) {
     hope = "it cannot fit before quarantined memory is given back, see `brokerctl fences`";
+  } else if (state.config.lends_device()) {
+    hope =
+        "retry when leases end, ask for less, or name the worker that had the memory last: on a "
+        "device it stays there until that worker ends";
   }
   return fail(Errc::PoolExhausted,
               fmt::format("{} extents wanted, {} of {} are free: {}", wanted, free, all, hope));
@@ -224,6 +231,15 @@ PendingGrant* find_pending(LeaseRecord& record, const GrantAnswered& answered) {
   return nullptr;
 }
 
+/// Of a device: from here on its worker may reach them for as long as it lives.
+void note_lent(Decision& decision, const LeaseRecord& record, std::span<const ExtentId> extents) {
+  if (!decision.state.config.lends_device()) return;
+  for (const ExtentId id : extents) {
+    ExtentRecord* extent = decision.state.extents.find(id);
+    if (extent != nullptr && extent->lease == record.id()) extent->lent_to = record.worker();
+  }
+}
+
 bool refused_with(const GrantAnswered& answered, Errc code) {
   return answered.sent && answered.refused && answered.refused->code == code;
 }
@@ -323,7 +339,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseA
                         .charged_others = charged_to_others(state, acquire.tenant, apart),
                         .wanted = acquire.blocks,
                         .blocks_per_extent = worker->blocks_per_extent}));
-  TRY(require_free_extents(state, allowed.extents));
+  TRY(require_free_extents(state, allowed.extents, worker->id));
   if (!state.leases.has_free_slot()) {
     return fail(Errc::PoolExhausted, "every slot of the lease table is in use; retry later");
   }
@@ -364,7 +380,9 @@ void decide_event(Decision& decision, const GrantAnswered& answered) {
     note_answered(decision, record);
   }
   record.reached_worker = record.reached_worker || answered.sent;
-  if (record.is(LeaseState::Live)) settle(decision, record, answered);
+  if (answered.sent) note_lent(decision, record, answered.extents);
+  if (record.is(LeaseState::Live)) return settle(decision, record, answered);
+  if (!answered.sent) fence_if_never_mapped(decision, record);
 }
 
 }  // namespace leasehold

@@ -15,7 +15,7 @@ inline constexpr std::size_t kExtentsPerGrant = 60;
 std::uint32_t charged_to_others(State& state, const TenantId& tenant, std::optional<LeaseId> apart);
 
 /// PoolExhausted says whether waiting can help: never, after an operator, or when leases end.
-Result<void> require_free_extents(const State& state, std::uint32_t wanted);
+Result<void> require_free_extents(const State& state, std::uint32_t wanted, AttachmentId worker);
 
 /// BrokerLost while the lease's worker is on its way back to a broker that was started again: until
 /// then it can be asked nothing.

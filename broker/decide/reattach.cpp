@@ -73,7 +73,9 @@ Outcome resume_worker(Decision& decision, const Caller& caller, const wire::Work
                                      .attachment = worker->id,
                                      .slot_count = decision.state.config.slot_count,
                                      .token_key = to_hex(worker->token_key),
-                                     .resumed = true}};
+                                     .resumed = true,
+                                     .device = decision.state.config.device,
+                                     .device_uuid = decision.state.config.device_uuid}};
 }
 
 Result<void> check_redelivery(State& state, ConnectionId connection,

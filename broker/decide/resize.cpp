@@ -54,7 +54,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseG
   if (record.drain_deadline != TimePoint{}) {
     return fail(Errc::Draining, fmt::format("lease {} is draining", to_string(grow.lease)));
   }
-  TRY(require_free_extents(state, grow.extents));
+  TRY(require_free_extents(state, grow.extents, record.worker()));
   const std::uint32_t per_extent = state.workers.find(record.worker())->blocks_per_extent;
   const std::uint32_t quota = state.tenants.find(record.tenant)->policy.max_blocks;
   const std::uint32_t others = charged_to_others(state, record.tenant, record.id());

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "broker/decide/device.hpp"
 #include "common/expects.hpp"
 
 namespace leasehold {
@@ -57,7 +58,8 @@ void scrub_fenced(Decision& decision, LeaseRecord& record) {
     record_extent(decision, extent, &record);
     punched.push_back(extent);
   }
-  if (!punched.empty()) decision.add(effect::PunchExtents{std::move(punched)});
+  if (punched.empty() || decision.state.config.lends_device()) return;  // no hole in device memory
+  decision.add(effect::PunchExtents{std::move(punched)});
 }
 
 /// After the fence: the worker lets go, or there is nothing it could hold.
@@ -79,6 +81,7 @@ void return_weights(Decision& decision, LeaseRecord& record) {
   if (region->state == RegionState::Published) {
     decision.state.weights.retain(*region);
     record_region(decision, *region, name(region->state));
+    if (region->away) close_region(decision, *region);
     return;
   }
   // Never published, or lost with a broker before this one.
@@ -90,6 +93,13 @@ void return_weights(Decision& decision, LeaseRecord& record) {
 }
 
 }  // namespace
+
+void close_region(Decision& decision, const WeightsRegion& region) {
+  const RegionId id = region.id;
+  record_region(decision, region, "Free");
+  decision.add(effect::CloseRegion{id});
+  decision.state.weights.remove(id);
+}
 
 /// One snapshot per worker and scope serves all leases revoked together.
 void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases) {
@@ -161,6 +171,10 @@ void collect_memory(Decision& decision, LeaseRecord& record) {
     close_if_returned(decision, record);
     return;
   }
+  if (decision.state.config.lends_device()) {
+    give_back_to_device(decision, record, record.extents);
+    return close_if_returned(decision, record);
+  }
   // The worker mapped a grant after the punch and only then heard of the fence: what it brought
   // back by doing so is no sign of mischief.
   if (record.fenced_during_grant) decision.add(effect::PunchExtents{record.extents});
@@ -174,6 +188,7 @@ void scrub_given_back(Decision& decision, LeaseRecord& record, std::span<const E
     decision.state.extents.move(extent, ExtentState::Scrubbing);
     record_extent(decision, extent, &record);
   }
+  if (decision.state.config.lends_device()) return give_back_to_device(decision, record, given);
   decision.add(effect::PunchExtents{given});
   decision.add(effect::VerifyExtents{given});
 }

@@ -33,6 +33,9 @@ void collect_memory(Decision& decision, LeaseRecord& record);
 /// Extents of a live lease that the worker does not map (any more).
 void scrub_given_back(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents);
 
+/// A region that nobody uses: its bytes are free. Precondition: no users.
+void close_region(Decision& decision, const WeightsRegion& region);
+
 /// Closes the lease when its memory is all back.
 void close_if_returned(Decision& decision, LeaseRecord& record);
 

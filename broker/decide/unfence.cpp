@@ -142,6 +142,11 @@ void quarantine_extent(Decision& decision, ExtentId extent, const Quarantine& qu
   decision.state.extents.move(extent, ExtentState::Quarantined);
   ExtentRecord& record = *decision.state.extents.find(extent);
   record.quarantine = quarantine;
+  if (quarantine.why == QuarantineWhy::NotReturned) {
+    return decision.warn(fmt::format(
+        "extent did not come back from the device, quarantined extent={} worker={} bytes={}",
+        extent.value, quarantine.worker_name, quarantine.allocated_bytes));
+  }
   decision.warn(fmt::format(
       "extent was touched after it was taken back, quarantined extent={} lease={} worker={} "
       "allocated_bytes={} reason=worker_untrusted",

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/device.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/take_back.hpp"
 #include "broker/decide/unfence.hpp"
@@ -101,11 +102,7 @@ Outcome open_existing(Decision& decision, CallId call, const Worker& worker, Wei
 }
 
 void evict(Decision& decision, std::span<const RegionId> regions) {
-  for (const RegionId id : regions) {
-    record_region(decision, *decision.state.weights.find(id), "Free");
-    decision.add(effect::CloseRegion{id});
-    decision.state.weights.remove(id);
-  }
+  for (const RegionId id : regions) close_region(decision, *decision.state.weights.find(id));
 }
 
 }  // namespace
@@ -115,6 +112,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Weight
   if (state.stopping) return fail(Errc::Draining, "the broker is stopping");
   const Worker* worker = TRY(calling_worker(state, caller));
   TRY(check(open));
+  TRY(require_device(state));
   if (WeightsRegion* region = state.weights.find_usable(key_of(open))) {
     return open_existing(decision, caller.call, *worker, *region, open);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/device.hpp"
 #include "broker/decide/signs_of_life.hpp"
 #include "broker/decide/take_back.hpp"
 
@@ -18,7 +19,9 @@ Answer attached(const State& state, const Worker& worker) {
   return Answer{wire::WorkerAttached{.worker = worker.index,
                                      .attachment = worker.id,
                                      .slot_count = state.config.slot_count,
-                                     .token_key = to_hex(worker.token_key)},
+                                     .token_key = to_hex(worker.token_key),
+                                     .device = state.config.device,
+                                     .device_uuid = state.config.device_uuid},
                 WorkerDescriptors{worker.id}};
 }
 
@@ -190,6 +193,7 @@ void decide_event(Decision& decision, const WorkerExited& exited) {
   for (const LeaseId id : fenced_before) {
     collect_memory(decision, decision.state.leases.at(id));
   }
+  release_held(decision, worker->id);
   decision.add(effect::ForgetWorker{worker->id});
 }
 

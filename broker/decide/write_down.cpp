@@ -50,7 +50,24 @@ journal::QuarantineColumns columns_of(const std::optional<Quarantine>& quarantin
   return {.worker = quarantine->worker,
           .worker_name = quarantine->worker_name,
           .since_ns = quarantine->since.boottime_ns,
-          .allocated_bytes = quarantine->allocated_bytes};
+          .allocated_bytes = quarantine->allocated_bytes,
+          .why = quarantine->why};
+}
+
+/// As it will stand for a broker that comes next. What is held for a worker, or was and is being
+/// released, is that worker's until it has exited.
+journal::ExtentRow row_of(const State& state, ExtentId id, const ExtentRecord& extent) {
+  journal::ExtentRow row{.id = id,
+                         .lease = extent.lease,
+                         .state = extent.state,
+                         .size_bytes = state.extents.extent_size_bytes(),
+                         .quarantine = columns_of(extent.quarantine)};
+  const bool released =
+      extent.state == ExtentState::Scrubbing && state.leases.find_open(extent.lease) == nullptr;
+  if (extent.state != ExtentState::Held && !released) return row;
+  row.state = ExtentState::Held;
+  row.quarantine.worker = extent.lent_to;
+  return row;
 }
 
 /// True when the extent's state follows from its lease's.
@@ -137,11 +154,7 @@ class RowsOf {
     if (extent == nullptr) {
       batch_.rows.push_back(journal::ExtentGone{id});
     } else if (!is_implied(state_, *extent)) {
-      batch_.rows.push_back(journal::ExtentRow{.id = id,
-                                               .lease = extent->lease,
-                                               .state = extent->state,
-                                               .size_bytes = state_.extents.extent_size_bytes(),
-                                               .quarantine = columns_of(extent->quarantine)});
+      batch_.rows.push_back(row_of(state_, id, *extent));
     }
   }
 

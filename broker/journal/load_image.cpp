@@ -113,17 +113,19 @@ Result<void> load_leases(Database& database, Image& image) {
 Result<void> load_extents(Database& database, Image& image) {
   Statement rows = TRY(database.prepare(
       "SELECT extent, slot, generation, size_bytes, device, inode, touched_by, touched_by_name,"
-      " quarantined_ns, allocated_bytes, state FROM extent"));
+      " quarantined_ns, allocated_bytes, state, quarantine_why FROM extent"));
   while (TRY(rows.next())) {
     ExtentRow row;
     read_all(rows, row.id, row.lease.slot, row.lease.generation, row.size_bytes, row.device,
              row.inode, row.quarantine.worker, row.quarantine.worker_name, row.quarantine.since_ns,
              row.quarantine.allocated_bytes);
-    const bool state = read_enum(rows, row.state, ExtentState::Quarantined);
-    const bool quarantined = row.state == ExtentState::Quarantined;
+    bool state = read_enum(rows, row.state, ExtentState::Held);
+    state = read_enum(rows, row.quarantine.why, QuarantineWhy::NotReturned) && state;
+    const bool needs_lease =
+        row.state != ExtentState::Quarantined && row.state != ExtentState::Held;
     const bool sized = row.size_bytes != 0 && row.size_bytes == image.extent_size_bytes;
     if (!state || row.state == ExtentState::Free || !sized ||
-        (!quarantined && !image.leases.contains(row.lease))) {
+        (needs_lease && !image.leases.contains(row.lease))) {
       return corrupt("extent", row.id.value);
     }
     image.extents[row.id] = row;

@@ -74,19 +74,21 @@ struct LeaseRow {
   std::int64_t granted_ns = 0;
 };
 
-/// What is known of memory that is Quarantined; all zero for other memory.
+/// What is known of memory that is Quarantined; of Held memory, whose it is; else all zero.
 struct QuarantineColumns {
   AttachmentId worker;
   std::string worker_name;
   std::int64_t since_ns = 0;
   std::uint64_t allocated_bytes = 0;
+  QuarantineWhy why = QuarantineWhy::Touched;
   bool operator==(const QuarantineColumns&) const = default;
 };
 
 struct ExtentRow {
   ExtentId id;
   LeaseId lease;
-  ExtentState state = ExtentState::Owned;  ///< Owned, Scrubbing (given back early), Quarantined.
+  ExtentState state =
+      ExtentState::Owned;  ///< Owned, Scrubbing (given back early), Quarantined, Held.
   std::uint64_t size_bytes = 0;
   std::uint64_t device = 0;  ///< Of the memory object; 0 when it could not be made.
   std::uint64_t inode = 0;

@@ -69,7 +69,9 @@ ALTER TABLE region ADD COLUMN quarantined_ns INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE region ADD COLUMN allocated_bytes INTEGER NOT NULL DEFAULT 0;
 )sql",
     // Who wrote to memory that had been taken from it.
-    "ALTER TABLE worker ADD COLUMN untrusted INTEGER NOT NULL DEFAULT 0;"};
+    "ALTER TABLE worker ADD COLUMN untrusted INTEGER NOT NULL DEFAULT 0;",
+    // Held extents (touched_by: whose they are), and those that a device did not give back.
+    "ALTER TABLE extent ADD COLUMN quarantine_why INTEGER NOT NULL DEFAULT 0;"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {
   const std::int64_t application = TRY(database.number("PRAGMA application_id"));

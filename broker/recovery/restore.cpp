@@ -63,7 +63,8 @@ std::optional<Quarantine> quarantine_of(const journal::QuarantineColumns& column
   return Quarantine{.worker = columns.worker,
                     .worker_name = columns.worker_name,
                     .since = {columns.since_ns},
-                    .allocated_bytes = columns.allocated_bytes};
+                    .allocated_bytes = columns.allocated_bytes,
+                    .why = columns.why};
 }
 
 class Restorer {
@@ -193,6 +194,10 @@ class Restorer {
     }
     for (const auto& [id, row] : image_.extents) {
       const LeaseRecord* lease = state.leases.find_open(row.lease);
+      if (!machine_restarted_ && row.state == ExtentState::Held) {
+        restore_held(row);
+        continue;
+      }
       const bool quarantined = row.state == ExtentState::Quarantined;
       if (machine_restarted_ || (lease == nullptr && !quarantined)) {
         out_.dropped_extents.push_back(id);
@@ -205,6 +210,17 @@ class Restorer {
                                  .away = true});
       if (!quarantined) state.leases.at(row.lease).extents.push_back(id);
     }
+  }
+
+  /// Its worker may still reach it: counted until that has exited, and granted to nobody.
+  void restore_held(const ExtentRow& row) {
+    if (out_.state.workers.find(row.quarantine.worker) == nullptr) {
+      return out_.dropped_extents.push_back(row.id);
+    }
+    out_.state.extents.restore(row.id, {.state = ExtentState::Held,
+                                        .lease = row.lease,
+                                        .away = true,
+                                        .lent_to = row.quarantine.worker});
   }
 
   void restore(const RegionRow& row) {

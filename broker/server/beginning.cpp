@@ -10,7 +10,8 @@
 namespace leasehold {
 namespace {
 
-BrokerConfig config_of(const BrokerOptions& options, const TokenKey& key) {
+BrokerConfig config_of(const BrokerOptions& options, const LentDevice& device,
+                       const TokenKey& key) {
   return {.slot_count = options.slots,
           .capacity_bytes = options.capacity_bytes,
           .max_extents = options.max_extents,
@@ -18,12 +19,14 @@ BrokerConfig config_of(const BrokerOptions& options, const TokenKey& key) {
           .max_engine_leases = options.max_engine_leases,
           .fence_patience = options.fence_patience,
           .worker_patience = options.worker_patience,
-          .token_key = key};
+          .token_key = key,
+          .device = device.name,
+          .device_uuid = device.uuid};
 }
 
 /// Nothing is kept: whatever ran before is none of this broker's.
-Result<Beginning> begin_anew(const BrokerOptions& options) {
-  const BrokerConfig config = config_of(options, random_token_key());
+Result<Beginning> begin_anew(const BrokerOptions& options, const LentDevice& device) {
+  const BrokerConfig config = config_of(options, device, random_token_key());
   LeaseTable table = TRY(LeaseTable::create(options.slots));
   return Beginning{.lock = {},
                    .journal = std::make_unique<journal::NullJournal>(),
@@ -89,8 +92,9 @@ void say(const journal::Image& image, const Facts& facts) {
 
 }  // namespace
 
-Result<Beginning> begin_broker(const BrokerOptions& options, KeptDescriptors& kept, TimePoint now) {
-  if (options.state_dir.empty()) return begin_anew(options);
+Result<Beginning> begin_broker(const BrokerOptions& options, const LentDevice& device,
+                               KeptDescriptors& kept, TimePoint now) {
+  if (options.state_dir.empty()) return begin_anew(options, device);
   UniqueFd lock = TRY(journal::lock_state_dir(options.state_dir));
   auto journal = TRY(journal::SqliteJournal::open(options.state_dir));
   const journal::Image image = TRY(journal->load());
@@ -98,7 +102,8 @@ Result<Beginning> begin_broker(const BrokerOptions& options, KeptDescriptors& ke
   const TokenKey key = TRY(load_or_create_token_key(options.state_dir, begins_anew));
   Facts facts{.now = now, .reattach_grace = options.reattach_grace};
   facts.boot_id = TRY(boot_id());
-  auto table = take_table(image, facts.boot_id, kept);
+  const BrokerConfig config = config_of(options, device, key);
+  auto table = config.lends_device() ? std::nullopt : take_table(image, facts.boot_id, kept);
   MemoryStore memory;
   if (table) {
     facts.table = kept_slots(*table);
@@ -108,7 +113,7 @@ Result<Beginning> begin_broker(const BrokerOptions& options, KeptDescriptors& ke
     }
   }
   look_at_processes(image, facts);
-  Recovered recovered = TRY(recover(image, facts, config_of(options, key)));
+  Recovered recovered = TRY(recover(image, facts, config));
   say(image, facts);
   for (const auto& [id, record] : recovered.state.extents.records()) {
     const journal::ExtentRow& row = image.extents.at(id);

@@ -9,6 +9,7 @@
 #include "broker/fd_keeper.hpp"
 #include "broker/journal/sqlite_journal.hpp"
 #include "broker/recovery/recovery.hpp"
+#include "broker/server/lent_device.hpp"
 #include "broker/server/memory_store.hpp"
 #include "broker/server/options.hpp"
 #include "ipc/table/lease_table.hpp"
@@ -26,10 +27,12 @@ struct Beginning {
 };
 
 /// Reads, looks and recovers; acts on nothing but its own files. Takes the table and the weights
-/// out of `kept`, and leaves there what belongs to connections and workers.
+/// out of `kept`, and leaves there what belongs to connections and workers. Memory of a card does
+/// not outlive its broker, so then nothing kept is taken up.
 /// Errors: SocketInUse (another broker works with this directory), FileCorrupt, PermissionDenied,
 /// DiskFull, BadRequest (a capacity too small, no such directory), OutOfMemory, SystemError.
-Result<Beginning> begin_broker(const BrokerOptions& options, KeptDescriptors& kept, TimePoint now);
+Result<Beginning> begin_broker(const BrokerOptions& options, const LentDevice& device,
+                               KeptDescriptors& kept, TimePoint now);
 
 /// Names in the service manager's store that this broker goes on with.
 std::set<std::string> names_in_use(const Beginning& beginning);

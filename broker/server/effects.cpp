@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 
+#include "broker/supervise/ack_observer.hpp"
 #include "common/fault_point.hpp"
 #include "common/process.hpp"
 
@@ -48,7 +49,7 @@ void ServerEffects::make_memory(journal::Batch& batch) {
   for (journal::Row& row : batch.rows) {
     auto* extent = std::get_if<journal::ExtentRow>(&row);
     if (extent == nullptr || extent->state != ExtentState::Owned) continue;
-    const auto identity = parts_.memory.make_extent(extent->id, extent->size_bytes);
+    const auto identity = parts_.memory.name_extent(extent->id, extent->size_bytes);
     if (!identity) continue;
     extent->device = identity->device;
     extent->inode = identity->inode;
@@ -149,7 +150,17 @@ void ServerEffects::perform(const effect::SendGrant& effect) {
     if (auto refusal = take_refusal(unwritten_extents_, extent)) unwritten = std::move(refusal);
   }
   if (unwritten) return post_(GrantAnswered{grant.lease, grant.extents, unwritten, false});
-  auto fds = parts_.memory.extents_for_worker(grant.extents, grant.extent_size_bytes);
+  parts_.memory.lend(grant.extents, grant.extent_size_bytes,
+                     [this, effect](auto fds) { send_grant(effect, std::move(fds)); });
+}
+
+/// Memory of a device takes a while. A lease that was taken back meanwhile gets none: its worker
+/// may have settled and unmapped by now, and would map this afterwards.
+void ServerEffects::send_grant(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds) {
+  const wire::LeaseGrant& grant = effect.grant;
+  const LeaseWord word = parts_.table.word(grant.lease.slot);
+  const bool live = word.generation() == grant.lease.generation && word.state() == LeaseState::Live;
+  if (fds && !live) fds = fail(Errc::LeaseRevoked, "taken back before its memory was there");
   if (!fds) {
     return post_(GrantAnswered{grant.lease, grant.extents, std::move(fds).error(), false});
   }
@@ -159,11 +170,17 @@ void ServerEffects::perform(const effect::SendGrant& effect) {
               });
 }
 
+void ServerEffects::perform(const effect::SendSettle& effect) {
+  const wire::LeaseSettle settle{.lease = effect.lease};
+  call_worker(effect.worker, settle.kMethod, {settle.to_json(), {}},
+              [this, lease = effect.lease](const Result<control::Payload>& reply) {
+                post_(SettleAnswered{lease, AckObserver::observe(lease, reply), error_of(reply)});
+              });
+}
+
 /// Behind the punch: what its worker writes from here on is found, not wiped away.
 void ServerEffects::perform(const effect::SendUnmap& effect) {
-  boost::asio::post(scrubber_, [this, effect] {
-    boost::asio::post(parts_.io, [this, effect] { send_unmap(effect); });
-  });
+  parts_.memory.after_punches([this, effect] { send_unmap(effect); });
 }
 
 void ServerEffects::send_unmap(const effect::SendUnmap& effect) {
@@ -205,29 +222,26 @@ void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
 }
 
 void ServerEffects::perform(const effect::PunchExtents& effect) {
-  boost::asio::post(scrubber_, [held = parts_.memory.hold(effect.extents)] {
-    if (const auto punched = punch(held); !punched) {
-      spdlog::error("could not punch extents error={} detail=\"{}\"", name(punched.error().code),
-                    punched.error().detail);
-    }
-    fault_point(FaultSite::BrokerScrubbed);
-  });
+  parts_.memory.punch(effect.extents);
+}
+
+void ServerEffects::perform(const effect::ClearExtents& effect) {
+  parts_.memory.clear(effect.extents,
+                      [this](ExtentsCleared cleared) { post_(std::move(cleared)); });
 }
 
 void ServerEffects::perform(const effect::VerifyExtents& effect) {
-  boost::asio::post(scrubber_, [this, held = parts_.memory.hold_for_good(effect.extents),
-                                close_anyway = effect.close_anyway] {
-    boost::asio::post(parts_.io, [this, verified = verify(held), close_anyway]() mutable {
-      parts_.memory.close(verified, close_anyway);
-      post_(std::move(verified));
-    });
-  });
+  parts_.memory.verify({effect.extents, effect.close_anyway},
+                       [this](ExtentsVerified verified) { post_(std::move(verified)); });
 }
 
 void ServerEffects::perform(const effect::CreateRegion& effect) {
-  auto refused = take_refusal(unwritten_weights_, effect.lease);
-  if (!refused) refused = error_of(parts_.memory.create_region(effect.region, effect.size_bytes));
-  post_(RegionLent{effect.lease, std::move(refused)});
+  if (auto refused = take_refusal(unwritten_weights_, effect.lease)) {
+    return post_(RegionLent{effect.lease, std::move(refused)});
+  }
+  parts_.memory.create_region(
+      effect.region, effect.size_bytes,
+      [this, lease = effect.lease](auto refused) { post_(RegionLent{lease, std::move(refused)}); });
 }
 
 void ServerEffects::perform(const effect::ShareRegion& effect) {
@@ -236,28 +250,20 @@ void ServerEffects::perform(const effect::ShareRegion& effect) {
 
 void ServerEffects::perform(const effect::SealRegion& effect) {
   const auto sealed = parts_.memory.seal_region(effect.region);
-  if (sealed) {
-    keep(kept::weights(effect.region.value), parts_.memory.hold_region(effect.region)->fd());
-  }
+  const UniqueFd* fd = sealed ? parts_.memory.keepable_fd(effect.region) : nullptr;
+  if (fd != nullptr) keep(kept::weights(effect.region.value), *fd);
   post_(RegionSealed{effect.region, error_of(sealed)});
 }
 
 void ServerEffects::perform(const effect::ScrubRegion& effect) {
-  const RegionId id = effect.region;
-  boost::asio::post(scrubber_, [this, id, held = parts_.memory.hold_region(id)] {
-    boost::asio::post(parts_.io, [this, id, allocated_bytes = scrub(held)] {
-      if (allocated_bytes == 0) parts_.memory.close_region(id);
-      post_(RegionScrubbed{id, allocated_bytes});
-    });
+  parts_.memory.scrub_region(effect.region, [this, id = effect.region](std::uint64_t allocated) {
+    post_(RegionScrubbed{id, allocated});
   });
 }
 
-/// The last to close an object frees its pages.
 void ServerEffects::perform(const effect::CloseRegion& effect) {
   parts_.keeper.let_go(kept::weights(effect.region.value));
-  auto held = parts_.memory.hold_region(effect.region);
   parts_.memory.close_region(effect.region);
-  boost::asio::post(scrubber_, [held = std::move(held)] {});
 }
 
 void ServerEffects::perform(const effect::KillWorker& effect) {
@@ -310,8 +316,8 @@ void ServerEffects::keep(const std::string& name, const UniqueFd& fd) {
 }
 
 /// After the patience of whoever waits `on_reply` hears TimedOut, and once more when the worker
-/// answers after all: what it did by then must not be lost. For unmaps and pings nobody waits,
-/// their ladder ends the worker.
+/// answers after all: what it did by then must not be lost. For settling, unmaps and pings nobody
+/// waits, their ladder ends the worker.
 void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
                                 control::Payload payload, OnReply on_reply) {
   WorkerLink* link = parts_.links.find(worker);
@@ -319,7 +325,10 @@ void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
   if (link == nullptr || link->peer == nullptr) return;
   const auto handler = std::make_shared<OnReply>(std::move(on_reply));
   const auto patience = std::make_shared<boost::asio::steady_timer>(parts_.io);
-  if (method != wire::LeaseUnmap::kMethod && method != wire::WorkerPing::kMethod) {
+  const bool on_a_ladder = method == wire::LeaseSettle::kMethod ||
+                           method == wire::LeaseUnmap::kMethod ||
+                           method == wire::WorkerPing::kMethod;
+  if (!on_a_ladder) {
     patience->expires_after(parts_.call_patience);
     patience->async_wait([handler](const boost::system::error_code& error) {
       if (!error) (*handler)(fail(Errc::TimedOut, "the worker does not answer; see its log"));

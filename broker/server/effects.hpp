@@ -1,13 +1,9 @@
 /// Does what decisions ask for: stores words, makes and sends memory, answers calls.
 ///
-/// What an effect leads to is posted as an event. Threads: the one of the io_context. Memory is
-/// given back on a thread of its own, in the order asked for: to free 2 MiB that a worker still
-/// maps takes the kernel a quarter of a millisecond, weights many, and nobody's flip should wait
-/// for that.
+/// What an effect leads to is posted as an event. Threads: the one of the io_context.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <map>
 #include <optional>
@@ -15,7 +11,7 @@
 #include "broker/core.hpp"
 #include "broker/event_log.hpp"
 #include "broker/fd_keeper.hpp"
-#include "broker/server/memory_store.hpp"
+#include "broker/server/lent_memory.hpp"
 #include "broker/server/replies.hpp"
 #include "broker/server/worker_links.hpp"
 #include "broker/supervise/quiet_observer.hpp"
@@ -27,7 +23,7 @@ namespace leasehold {
 struct Parts {
   boost::asio::io_context& io;
   LeaseTable& table;
-  MemoryStore& memory;
+  LentMemory& memory;
   WorkerLinks& links;
   QuietObserver& quiet;
   Replies& replies;
@@ -41,8 +37,6 @@ class ServerEffects {
  public:
   ServerEffects(Parts parts, std::function<void(Event)> post)
       : parts_(parts), post_(std::move(post)) {}
-  /// What was to be given back is given back first: a worker may map it for as long as it lives.
-  ~ServerEffects() { scrubber_.join(); }
   ServerEffects(const ServerEffects&) = delete;
   ServerEffects& operator=(const ServerEffects&) = delete;
 
@@ -55,11 +49,13 @@ class ServerEffects {
   void perform(const effect::ResumeWorker& effect);
   void perform(const effect::ForgetWorker& effect);
   void perform(const effect::SendGrant& effect);
+  void perform(const effect::SendSettle& effect);
   void perform(const effect::SendUnmap& effect);
   void perform(const effect::SendPing& effect);
   void perform(const effect::SendReclaim& effect);
   void perform(const effect::BeginQuietWatch& effect);
   void perform(const effect::PunchExtents& effect);
+  void perform(const effect::ClearExtents& effect);
   void perform(const effect::VerifyExtents& effect);
   void perform(const effect::CreateRegion& effect);
   void perform(const effect::ShareRegion& effect);
@@ -75,6 +71,7 @@ class ServerEffects {
  private:
   void write(journal::Batch batch);
   void make_memory(journal::Batch& batch);
+  void send_grant(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds);
   void send_unmap(const effect::SendUnmap& effect);
   void note_refused(const journal::Batch& batch, const Error& why);
   /// The error under which nothing of this may leave the broker; asked once.
@@ -95,7 +92,6 @@ class ServerEffects {
   std::map<ExtentId, Error> unwritten_extents_;  ///< Lent by a decision that could not be written.
   std::map<LeaseId, Error> unwritten_weights_;   ///< Likewise engine leases.
   SystemClock clock_;
-  boost::asio::thread_pool scrubber_{1};
 };
 
 }  // namespace leasehold

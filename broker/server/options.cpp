@@ -31,6 +31,30 @@ const CLI::Validator kOctal(
     },
     "OCTAL");
 
+const CLI::Validator kDevice(
+    [](std::string& text) -> std::string {
+      const bool numbered = text.starts_with("cuda:") && text.size() > 5 && text.size() <= 8 &&
+                            text.find_first_not_of("0123456789", 5) == std::string::npos;
+      if (numbered || text == "cpu" || text == "auto") return {};
+      return "expected cpu, auto or cuda:N like cuda:0";
+    },
+    "DEVICE");
+
+/// What is lent, and whose.
+void add_memory_options(CLI::App& app, BrokerOptions& options) {
+  app.add_option("--capacity", options.capacity_bytes, "KV memory to lend, e.g. 256MiB")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(2ull << 20, 1ull << 50));
+  app.add_option("--weights-capacity", options.weights_capacity_bytes,
+                 "Memory for model weights, e.g. 4GiB")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--device", options.device,
+                 "Whose memory is lent: cpu, cuda:N, or auto (cuda:0 where there is one)")
+      ->check(kDevice);
+  app.add_option("--agent", options.agent,
+                 "Program that allocates on the device (default: the one beside this program)");
+}
+
 }  // namespace
 
 std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
@@ -43,12 +67,7 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   app.set_version_flag("--version", "leasehold-broker " + std::string(version()));
   app.add_option("--socket", options.socket, "Unix socket to listen on")->capture_default_str();
   app.add_option("--socket-mode", options.socket_mode, "Its mode, octal")->transform(kOctal);
-  app.add_option("--capacity", options.capacity_bytes, "KV memory to lend, e.g. 256MiB")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(2ull << 20, 1ull << 50));
-  app.add_option("--weights-capacity", options.weights_capacity_bytes,
-                 "Memory for model weights, e.g. 4GiB")
-      ->transform(CLI::AsSizeValue(false));
+  add_memory_options(app, options);
   app.add_option("--slots", options.slots, "Slots of the lease table")
       ->check(CLI::Range(1u, 1u << 20));
   app.add_option("--max-engine-leases", options.max_engine_leases,

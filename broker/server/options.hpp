@@ -22,7 +22,9 @@ struct BrokerOptions {
   std::chrono::milliseconds fence_patience{2000};
   std::chrono::milliseconds worker_patience{15'000};  ///< Zero: without end.
   std::chrono::milliseconds reattach_grace{5000};
-  std::string state_dir;  ///< Empty: nothing is kept.
+  std::string state_dir;       ///< Empty: nothing is kept.
+  std::string device = "cpu";  ///< Whose memory is lent: "cpu", "cuda:0" …, "auto".
+  std::string agent;           ///< The device agent's program; empty: the one beside the broker.
   std::set<uid_t> worker_uids;
   bool allow_memory_audit = false;  ///< Operators may look at leased memory.
   std::string log_level = "info";

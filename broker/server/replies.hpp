@@ -6,7 +6,7 @@
 #include <map>
 
 #include "broker/answers.hpp"
-#include "broker/server/memory_store.hpp"
+#include "broker/server/lent_memory.hpp"
 #include "broker/server/worker_links.hpp"
 #include "ipc/table/lease_table.hpp"
 
@@ -14,7 +14,7 @@ namespace leasehold {
 
 class Replies {
  public:
-  Replies(const LeaseTable& table, const MemoryStore& memory, WorkerLinks& links)
+  Replies(const LeaseTable& table, const LentMemory& memory, WorkerLinks& links)
       : table_(table), memory_(memory), links_(links) {}
 
   CallId add(control::Responder responder);
@@ -27,7 +27,7 @@ class Replies {
   Result<std::vector<UniqueFd>> descriptors(const Answer& answer);
 
   const LeaseTable& table_;
-  const MemoryStore& memory_;
+  const LentMemory& memory_;
   WorkerLinks& links_;
   std::uint64_t next_ = 1;
   std::map<CallId, control::Responder> waiting_;

@@ -12,6 +12,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/fd_keeper.hpp"
+#include "broker/server/agent_memory.hpp"
 #include "broker/server/beginning.hpp"
 #include "broker/server/boot_timer.hpp"
 #include "broker/server/broker_loop.hpp"
@@ -19,6 +20,8 @@
 #include "broker/server/dispatch.hpp"
 #include "broker/server/effects.hpp"
 #include "broker/server/holder_watches.hpp"
+#include "broker/server/host_memory.hpp"
+#include "broker/server/lent_device.hpp"
 #include "broker/server/lists.hpp"
 #include "broker/server/rate_limits.hpp"
 #include "broker/supervise/exit_observer.hpp"
@@ -39,10 +42,17 @@ constexpr auto kStopPatience = std::chrono::milliseconds(1500);
 /// A worker's answer may take as many times the patience for a fence.
 constexpr int kCallPatience = 5;
 
+/// What a server works with and did not make.
+struct Surroundings {
+  asio::local::stream_protocol::acceptor acceptor;
+  FdKeeper& keeper;
+  DeviceAgent* agent = nullptr;  ///< None: memory of the machine is lent.
+};
+
 class Server {
  public:
-  Server(asio::io_context& io, Beginning beginning, asio::local::stream_protocol::acceptor acceptor,
-         FdKeeper& keeper, const BrokerOptions& options);
+  Server(asio::io_context& io, Beginning beginning, Surroundings around,
+         const BrokerOptions& options);
   Result<void> start(KeptDescriptors kept);
   void write_events_to(events::EventFile file) { log_.also_write_to(std::move(file)); }
 
@@ -58,6 +68,7 @@ class Server {
   void recheck_soon();
   void guard_table();
   void guard_soon();
+  std::unique_ptr<LentMemory> make_lent_memory(DeviceAgent* agent);
   void stop(int signal_number);
   Result<void> prepare_worker(ConnectionId id, const wire::WorkerAttach& attach);
   Result<void> take_memory(ConnectionId id, const wire::LeaseRedeliver& redeliver,
@@ -70,6 +81,7 @@ class Server {
   State& state_ = beginning_.recovered.state;
   LeaseTable& table_ = beginning_.table;
   MemoryStore& memory_ = beginning_.memory;
+  std::unique_ptr<LentMemory> lent_;
   EventLog log_;
   FdKeeper& keeper_;
   QuietObserver quiet_;
@@ -90,19 +102,19 @@ class Server {
   bool allow_memory_audit_;
 };
 
-Server::Server(asio::io_context& io, Beginning beginning,
-               asio::local::stream_protocol::acceptor acceptor, FdKeeper& keeper,
+Server::Server(asio::io_context& io, Beginning beginning, Surroundings around,
                const BrokerOptions& options)
     : io_(io),
       beginning_(std::move(beginning)),
-      keeper_(keeper),
+      lent_(make_lent_memory(around.agent)),
+      keeper_(around.keeper),
       links_(io, worker_handlers()),
-      replies_(table_, memory_, links_),
-      effects_({io_, table_, memory_, links_, quiet_, replies_, log_, *beginning_.journal, keeper_,
+      replies_(table_, *lent_, links_),
+      effects_({io_, table_, *lent_, links_, quiet_, replies_, log_, *beginning_.journal, keeper_,
                 kCallPatience * options.fence_patience},
                [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
-      connections_(io, std::move(acceptor), connection_handlers(), options.worker_uids),
+      connections_(io, std::move(around.acceptor), connection_handlers(), options.worker_uids),
       earlier_holders_(io,
                        [this](const ProcessIdentity& it) { loop_.post(EarlierHolderExited{it}); }),
       rates_(options.worker_uids),
@@ -113,6 +125,19 @@ Server::Server(asio::io_context& io, Beginning beginning,
       signals_(io, SIGTERM, SIGINT),
       allow_memory_audit_(options.allow_memory_audit) {
   loop_.on_settled = [this] { settle(); };
+}
+
+/// An agent that ends takes its objects along before anybody decides what follows from it.
+std::unique_ptr<LentMemory> Server::make_lent_memory(DeviceAgent* agent) {
+  if (agent == nullptr) return std::make_unique<HostMemory>(io_, memory_);
+  auto memory = std::make_unique<AgentMemory>(io_, *agent);
+  agent->set_handlers({.on_lost =
+                           [this, raw = memory.get()](const Error& why) {
+                             raw->forget_all();
+                             loop_.post(DeviceLost{why.detail});
+                           },
+                       .on_back = [this] { loop_.post(DeviceBack{}); }});
+  return memory;
 }
 
 /// Lines first, then words, then what was decided; whoever connects is heard after all that.
@@ -335,16 +360,20 @@ Result<void> run_broker(const BrokerOptions& options) {
   asio::io_context io(1);
   KeptDescriptors kept = TRY(KeptDescriptors::from_service_manager());
   const auto keeper = make_fd_keeper(kept.stored_names());
-  Beginning beginning = TRY(begin_broker(options, kept, SystemClock().now()));
+  const auto agent = TRY(start_agent(io, options));
+  Beginning beginning =
+      TRY(begin_broker(options, lent_device(options, agent.get()), kept, SystemClock().now()));
   const auto in_use = names_in_use(beginning);
   for (const std::string& name : kept.stored_names()) {
     if (!in_use.contains(name)) keeper->let_go(name);
   }
-  const bool keep_table = !beginning.table_kept && !options.state_dir.empty();
+  const bool keep_table = !beginning.table_kept && !options.state_dir.empty() && !agent;
   if (keep_table) keep_for_restart(*keeper, kept::kTable, beginning.table.kept_fd());
   auto acceptor = TRY(listen(io, options, kept.take(kept::kSocket), *keeper));
   const control::SocketFile socket_file(options.socket);
-  Server server(io, std::move(beginning), std::move(acceptor), *keeper, options);
+  Server server(io, std::move(beginning),
+                {.acceptor = std::move(acceptor), .keeper = *keeper, .agent = agent.get()},
+                options);
   if (!options.event_log.empty()) {
     server.write_events_to(TRY(events::EventFile::open(options.event_log)));
   }

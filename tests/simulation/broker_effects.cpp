@@ -1,4 +1,5 @@
 // What the broker's effects do to the simulated machine, and what the outside sees of them.
+#include "common/expects.hpp"
 #include "tests/simulation/memory.hpp"
 #include "tests/simulation/model_broker.hpp"
 #include "tests/simulation/model_worker.hpp"
@@ -235,6 +236,16 @@ bool Broker::scrub() {
   scrubs_.pop_front();
   work();
   return true;
+}
+
+// The memory that is simulated is the machine's.
+
+void Broker::perform(const effect::SendSettle&) {
+  ensures(false, "memory of the machine needs no word of its worker");
+}
+
+void Broker::perform(const effect::ClearExtents&) {
+  ensures(false, "memory of the machine is punched, not cleared");
 }
 
 void Broker::perform(const effect::PunchExtents& effect) {

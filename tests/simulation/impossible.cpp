@@ -36,12 +36,20 @@ bool is_reached(FaultSite site) {
   return false;
 }
 
+bool touches(const Transition& transition, ExtentState state) {
+  return transition.from == static_cast<std::uint8_t>(state) ||
+         transition.to == static_cast<std::uint8_t>(state);
+}
+
 }  // namespace
 
 std::optional<std::string> why_impossible(const Transition& transition, FaultColumn column) {
   using enum ExtentState;
   if (transition == of(Draining, Retained) || transition == of(Retained, Scrubbing)) {
     return "nothing is kept for adoption yet";
+  }
+  if (transition.kind == Kind::Extent && touches(transition, Held)) {
+    return "the memory that is simulated is the machine's, and none of it is held";
   }
   if (!is_reached(column.site)) return "no code of that kind is simulated";
   return std::nullopt;

@@ -122,11 +122,13 @@ class Broker : public Process {
   void perform(const effect::ResumeWorker& effect);
   void perform(const effect::ForgetWorker& effect);
   void perform(const effect::SendGrant& effect);
+  void perform(const effect::SendSettle&);
   void perform(const effect::SendUnmap& effect);
   void perform(const effect::SendPing& effect);
   void perform(const effect::SendReclaim& effect);
   void perform(const effect::BeginQuietWatch& effect);
   void perform(const effect::PunchExtents& effect);
+  void perform(const effect::ClearExtents&);
   void perform(const effect::VerifyExtents& effect);
   void perform(const effect::CreateRegion& effect);
   void perform(const effect::ShareRegion& effect);

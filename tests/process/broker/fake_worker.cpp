@@ -108,12 +108,26 @@ void FakeWorker::answer(const std::string& method, control::Payload params,
     const auto grant = wire::LeaseGrant::from_json(params.body).value();
     extents_[grant.lease] = grant.extents;
     granted_[grant.lease] = std::move(params.fds);
+  } else if (method == "lease.settle" && settles_by_hand_) {
+    return settling_.push_back(std::move(respond));
   } else if (method == "lease.unmap") {
     const LeaseId lease = wire::LeaseUnmap::from_json(params.body).value().lease;
     if (touches_late_) write_one_byte(granted_.at(lease).at(0));
     granted_.erase(lease);
   }
   respond(control::Payload{});
+}
+
+std::size_t FakeWorker::settling() {
+  const std::lock_guard lock(mutex_);
+  return settling_.size();
+}
+
+void FakeWorker::say_settled() {
+  boost::asio::post(io_, [this] {
+    const std::lock_guard lock(mutex_);
+    for (control::Responder& respond : std::exchange(settling_, {})) respond(control::Payload{});
+  });
 }
 
 void FakeWorker::begin_unit() {
@@ -172,7 +186,9 @@ void FakeWorker::hang_up() {
   boost::asio::post(io_, [this] { peer_->close(); });
 }
 
-pid_t start_stuck_worker(const std::string& socket) {
+namespace {
+
+pid_t start_worker(const std::string& socket, bool stuck) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
   const UniqueFd has_begun(ends[0]);
@@ -185,10 +201,20 @@ pid_t start_stuck_worker(const std::string& socket) {
     return child;
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a failing test leaves nothing behind
-  FakeWorker worker(socket, "stuck");
-  worker.begin_unit();
+  FakeWorker worker(socket, stuck ? "stuck" : "other");
+  if (stuck) worker.begin_unit();
   if (::write(tell.get(), "b", 1) != 1) ::_exit(1);
   for (;;) ::pause();
+}
+
+}  // namespace
+
+pid_t start_worker_process(const std::string& socket) {
+  return start_worker(socket, /*stuck=*/false);
+}
+
+pid_t start_stuck_worker(const std::string& socket) {
+  return start_worker(socket, /*stuck=*/true);
 }
 
 }  // namespace leasehold

@@ -45,6 +45,12 @@ class FakeWorker {
   Result<wire::WeightsOpened> open_weights();
   Result<void> publish_weights(RegionId region);
 
+  /// From now on what it is asked to settle waits for `say_settled`.
+  void settle_by_hand() { settles_by_hand_ = true; }
+  /// Leases it was asked to settle and has not answered for.
+  std::size_t settling();
+  void say_settled();
+
   /// How many leases it holds memory of.
   std::size_t granted();
   /// What it was granted, in the order it came, and second descriptors of it.
@@ -78,11 +84,15 @@ class FakeWorker {
   TokenKey token_key_{};
   std::uint64_t seq_ = 0;
   std::atomic<bool> touches_late_ = false;
+  std::atomic<bool> settles_by_hand_ = false;
+  std::vector<control::Responder> settling_;
   std::jthread thread_;
 };
 
-/// A worker in a process of its own; in the middle of a unit that never ends, once this returns.
-/// It dies with the calling thread.
+/// A worker in a process of its own, ready once this returns. It dies with the calling thread.
+pid_t start_worker_process(const std::string& socket);
+
+/// Likewise, in the middle of a unit that never ends.
 pid_t start_stuck_worker(const std::string& socket);
 
 }  // namespace leasehold

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "broker/supervise/ack_observer.hpp"
 #include "broker/supervise/kept_slots.hpp"
 #include "common/process.hpp"
 
@@ -172,6 +173,16 @@ void World::answer_grant(bool mapped) {
   post(GrantAnswered{sent.grant.lease, sent.grant.extents, refused});
 }
 
+void World::answer_settle(bool settled) {
+  const effect::SendSettle sent = settles.front();
+  settles.pop_front();
+  const Result<control::Payload> reply =
+      settled ? Result<control::Payload>() : fail(Errc::IllegalTransition, "live");
+  queue_.push_back(SettleAnswered{sent.lease, AckObserver::observe(sent.lease, reply),
+                                  settled ? std::nullopt : std::optional(reply.error())});
+  if (!workers_answer) settle();
+}
+
 void World::answer_unmap() {
   const effect::SendUnmap sent = unmaps.front();
   unmaps.pop_front();
@@ -261,6 +272,25 @@ void World::perform(const effect::SendGrant& effect) {
   objects.insert(grant.extents.begin(), grant.extents.end());
   if (!workers_answer) return grants.push_back(effect);
   queue_.push_back(GrantAnswered{grant.lease, grant.extents, std::nullopt});
+}
+
+void World::perform(const effect::SendSettle& effect) {
+  effects.push_back(effect);
+  settles.push_back(effect);
+  if (workers_answer) answer_settle();
+}
+
+void World::perform(const effect::ClearExtents& effect) {
+  effects.push_back(effect);
+  std::optional<Error> refused;
+  if (clear_fails) refused = Error{Errc::ConnectionLost, "no agent"};
+  ExtentsCleared cleared;
+  for (const ExtentId extent : effect.extents) {
+    const bool never_left = unmade.contains(extent);
+    cleared.entries.push_back({extent, never_left ? std::nullopt : refused, never_left});
+    if (never_left) objects.erase(extent);
+  }
+  queue_.push_back(std::move(cleared));
 }
 
 void World::perform(const effect::SendUnmap& effect) {

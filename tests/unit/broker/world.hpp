@@ -60,13 +60,16 @@ class World {
   std::int64_t caller_pid = 1000;  ///< Of whoever calls.
   bool memory_fails = false;       ///< No memory object can be made.
   bool seal_fails = false;
+  bool clear_fails = false;        ///< Memory of a device cannot be cleared.
+  std::set<ExtentId> unmade;       ///< Of a device, still being made: they cannot be cleared.
   bool disk_full = false;          ///< The journal takes no grant, and no word of an operator.
   std::set<ExtentId> touched;      ///< Extents that somebody wrote to after their punch.
   std::optional<Event> meanwhile;  ///< Comes before what the next look at extents found.
   std::uint64_t region_bytes = 0;  ///< What is allocated in a region after it was scrubbed.
 
   std::vector<Effect> effects;           ///< Performed since the last `forget_effects`.
-  std::deque<effect::SendGrant> grants;  ///< Not answered yet, as the two below.
+  std::deque<effect::SendGrant> grants;  ///< Not answered yet, as the three below.
+  std::deque<effect::SendSettle> settles;
   std::deque<effect::SendUnmap> unmaps;
   std::deque<effect::SendReclaim> reclaims;
   std::map<CallId, Result<Answer>> answers;
@@ -108,6 +111,7 @@ class World {
 
   // What workers answer.
   void answer_grant(bool mapped = true);
+  void answer_settle(bool settled = true);
   void answer_unmap();
 
   LeaseRecord& record(LeaseId lease) { return **state.leases.find(lease); }
@@ -128,11 +132,13 @@ class World {
   void perform(const effect::ResumeWorker& effect);
   void perform(const effect::ForgetWorker& effect);
   void perform(const effect::SendGrant& effect);
+  void perform(const effect::SendSettle& effect);
   void perform(const effect::SendUnmap& effect);
   void perform(const effect::SendPing& effect);
   void perform(const effect::SendReclaim& effect);
   void perform(const effect::BeginQuietWatch& effect);
   void perform(const effect::PunchExtents& effect);
+  void perform(const effect::ClearExtents& effect);
   void perform(const effect::VerifyExtents& effect);
   void perform(const effect::CreateRegion& effect);
   void perform(const effect::ShareRegion& effect);

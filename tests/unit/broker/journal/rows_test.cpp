@@ -104,6 +104,27 @@ TEST_CASE("journal: workers, tenants, extents, regions and numbers come back, to
   CHECK(image.extent_size_bytes == 2u << 20);
 }
 
+TEST_CASE("journal: memory that a device kept or a worker holds comes back without a lease") {
+  const StateDir dir;
+  const Image image =
+      reopened(dir, {.rows = {ShapeRow{2u << 20},
+                              ExtentRow{.id = {6},
+                                        .lease = {3, 9},
+                                        .state = ExtentState::Held,
+                                        .size_bytes = 2u << 20,
+                                        .quarantine = {.worker = {12}}},
+                              ExtentRow{.id = {7},
+                                        .lease = {3, 9},
+                                        .state = ExtentState::Quarantined,
+                                        .size_bytes = 2u << 20,
+                                        .quarantine = {.worker = {12},
+                                                       .allocated_bytes = 2u << 20,
+                                                       .why = QuarantineWhy::NotReturned}}}});
+  CHECK(image.extents.at({6}).state == ExtentState::Held);
+  CHECK(image.extents.at({6}).quarantine.worker == AttachmentId{12});
+  CHECK(image.extents.at({7}).quarantine.why == QuarantineWhy::NotReturned);
+}
+
 TEST_CASE("journal: a newer row replaces the older one, and what is gone is gone") {
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();

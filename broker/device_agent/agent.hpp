@@ -1,0 +1,33 @@
+/// What a device agent does: allocates on one card, clears, releases, counts.
+///
+/// Lifetime: the context outlives it; what it still has allocated goes with it. Threads: one.
+#pragma once
+
+#include <map>
+
+#include "ipc/control/peer.hpp"
+#include "ipc/cuda/device_memory.hpp"
+
+namespace leasehold {
+
+class DeviceAllocations {
+ public:
+  explicit DeviceAllocations(const cuda::Context& context) : context_(&context) {}
+
+  /// Errors: UnknownMethod, BadRequest, those of ipc/control/messages_agent.hpp.
+  Result<control::Payload> answer(const std::string& method, const control::Json& params);
+
+ private:
+  Result<control::Payload> card() const;
+  Result<control::Payload> allocate(const control::Json& params);
+  Result<control::Payload> clear(const control::Json& params);
+  Result<control::Payload> release(const control::Json& params);
+  Result<control::Payload> memory() const;
+  Result<std::map<std::uint64_t, cuda::DeviceMemory>::iterator> find(const control::Json& params);
+
+  const cuda::Context* context_;
+  std::map<std::uint64_t, cuda::DeviceMemory> objects_;
+  std::uint64_t next_object_ = 1;
+};
+
+}  // namespace leasehold

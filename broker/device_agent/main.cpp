@@ -1,0 +1,105 @@
+/// leasehold-device-agent: owns a card's context and allocations for the broker that started it.
+///
+/// It exists so that the broker needs no driver and survives one. It talks over the socket it finds
+/// as descriptor 3, and ends with the broker: by the kernel's signal, or by the end of that socket.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cstdio>
+#include <optional>
+
+#include "broker/device_agent/agent.hpp"
+#include "common/command_line.hpp"
+#include "common/process.hpp"
+#include "common/version.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr int kBrokerSocket = 3;
+constexpr int kWrongUsage = 2;
+
+/// A card that serves, or why there is none: the broker asks and hears it then.
+class Agent {
+ public:
+  explicit Agent(int ordinal) {
+    const auto opened = open(ordinal);
+    if (!opened) why_ = opened.error();
+  }
+
+  Result<control::Payload> answer(const std::string& method, const control::Json& params) {
+    if (!allocations_) return std::unexpected(why_);
+    return allocations_->answer(method, params);
+  }
+
+ private:
+  Result<void> open(int ordinal) {
+    const cuda::Driver* driver = TRY(cuda::load_driver());
+    context_.emplace(TRY(cuda::Context::retain(*driver, ordinal)));
+    allocations_.emplace(*context_);
+    return {};
+  }
+
+  Error why_{Errc::NoDevice, ""};
+  std::optional<cuda::Context> context_;
+  std::optional<DeviceAllocations> allocations_;
+};
+
+Result<control::Socket> inherited_socket(boost::asio::io_context& io) {
+  control::Socket socket(io);
+  boost::system::error_code error;
+  socket.assign(boost::asio::local::stream_protocol(), kBrokerSocket, error);
+  if (!error) return socket;
+  return fail(Errc::BadRequest, "descriptor 3 is no socket: only a broker starts this program");
+}
+
+Result<void> serve(int ordinal) {
+  boost::asio::io_context io(1);
+  control::Socket socket = TRY(inherited_socket(io));
+  Agent agent(ordinal);
+  std::shared_ptr<control::Peer> peer;
+  const auto on_call = [&](const std::string& method, const control::Payload& params,
+                           control::Responder respond) {
+    auto answer = agent.answer(method, params.body);
+    // After a fault the context is of no use; another process begins with a new one.
+    const bool broken = !answer && answer.error().code == Errc::DeviceFault;
+    respond(std::move(answer));
+    if (broken) peer->close();
+  };
+  peer = control::Peer::create(std::move(socket),
+                               {.on_call = on_call,
+                                .on_notification = nullptr,
+                                .on_closed = [&io](const Error&) { io.stop(); }},
+                               {.max_fds = 0});
+  peer->start();
+  io.run();
+  return {};
+}
+
+}  // namespace
+}  // namespace leasehold
+
+int main(int argc, char** argv) {
+  using namespace leasehold;
+  int ordinal = 0;
+  CLI::App app{"Leasehold device agent: allocates on one card for the broker that starts it"};
+  app.set_version_flag("--version", "leasehold-device-agent " + std::string(version()));
+  app.add_option("--device", ordinal, "Number of the card")->check(CLI::Range(0, 255));
+  try {
+    only_counts(app);
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  forbid_dumping();
+  if (const auto served = serve(ordinal); !served) {
+    fmt::print(stderr, "leasehold-device-agent: {} ({})\n", served.error().detail,
+               name(served.error().code));
+    return exit_code(served.error().code);
+  }
+  return 0;
+}

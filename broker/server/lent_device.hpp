@@ -1,0 +1,26 @@
+/// Whose memory a broker lends, decided once at its start.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "broker/server/device_agent.hpp"
+#include "broker/server/options.hpp"
+
+namespace leasehold {
+
+/// The machine's, or a card's.
+struct LentDevice {
+  std::string name = "cpu";
+  std::string uuid;
+};
+
+/// None for memory of the machine; "auto" is satisfied with that, after a line in the log.
+/// Errors: those of DeviceAgent::start.
+Result<std::unique_ptr<DeviceAgent>> start_agent(boost::asio::io_context& io,
+                                                 const BrokerOptions& options);
+
+/// What `start_agent` led to.
+LentDevice lent_device(const BrokerOptions& options, const DeviceAgent* agent);
+
+}  // namespace leasehold
