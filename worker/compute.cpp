@@ -1,15 +1,32 @@
 #include "worker/compute.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
 
 namespace leasehold {
+namespace {
 
-Result<std::unique_ptr<Backend>> make_backend(const WorkerOptions& options,
-                                              const BackendLimits& limits,
-                                              const GateWiring& wiring) {
+class HostCompute final : public Compute {
+ public:
+  HostCompute(std::unique_ptr<Backend> backend, std::uint32_t threads)
+      : backend_(std::move(backend)), threads_(threads) {}
+  Backend& backend() override { return *backend_; }
+  const RegionMapper& mapper() const override { return host_mapper(); }
+  std::string description() const override {
+    return fmt::format("{} threads={}", backend_->name(), threads_);
+  }
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  std::uint32_t threads_;
+};
+
+Result<std::unique_ptr<Backend>> make_host_backend(const WorkerOptions& options,
+                                                   const BackendLimits& limits,
+                                                   const GateWiring& wiring) {
   const OnCpus here(options.compute_cpus);  // as the threads it starts
   if (options.backend != BackendChoice::Reference) {
     auto cpu = CpuBackend::create(limits, make_gates(wiring, 0, options.threads),
@@ -19,6 +36,30 @@ Result<std::unique_ptr<Backend>> make_backend(const WorkerOptions& options,
     spdlog::warn("falling back to the reference backend reason=\"{}\"", cpu.error().detail);
   }
   return std::make_unique<ReferenceBackend>(limits, make_gates(wiring, 0, 1).front());
+}
+
+bool is_card(const std::string& device) {
+  return device.starts_with("cuda:");
+}
+
+/// What was asked for is what is lent.
+Result<void> check_lent(const WorkerOptions& options, const LentDevice& lent) {
+  if (options.device == "auto" || is_card(options.device) == is_card(lent.name)) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("--device {} was asked for, but the broker lends memory of {}; start the "
+                          "broker with --device {}, or this worker with --device auto",
+                          options.device, lent.name, options.device));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Compute>> make_compute(const WorkerOptions& options, const LentDevice& lent,
+                                              const BackendLimits& limits,
+                                              const GateWiring& wiring) {
+  TRY(check_lent(options, lent));
+  if (is_card(lent.name)) return make_cuda_compute(options, lent, limits, wiring);
+  return std::make_unique<HostCompute>(TRY(make_host_backend(options, limits, wiring)),
+                                       options.threads);
 }
 
 /// This thread, and those it starts, leave these cores alone unless there are no others.

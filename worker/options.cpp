@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "common/command_line.hpp"
+#include "common/device_name.hpp"
 #include "common/version.hpp"
 #include "ipc/segment_layout.hpp"
 
@@ -23,7 +24,26 @@ std::uint32_t default_threads() {
 const std::map<std::string, BackendChoice> kBackends{{"auto", BackendChoice::Auto},
                                                      {"cpu", BackendChoice::Cpu},
                                                      {"reference", BackendChoice::Reference}};
+const std::map<std::string, GraphChoice> kGraphs{
+    {"none", GraphChoice::None}, {"plain", GraphChoice::Plain}, {"gated", GraphChoice::Gated}};
 const std::map<std::string, KvType> kKvTypes{{"f16", KvType::F16}, {"f32", KvType::F32}};
+
+/// What only a worker on a card looks at.
+void add_card_options(CLI::App& app, WorkerOptions& options, std::string& graphs) {
+  app.add_option("--graphs", graphs,
+                 "decoding steps on a card: each launch by itself, as a graph, "
+                 "or as one that can be stopped inside")
+      ->check(CLI::IsMember({"none", "plain", "gated"}))
+      ->capture_default_str();
+  app.add_option("--graph-segment-layers", options.graph_segment_layers,
+                 "layers between two gates of a graph")
+      ->check(CLI::Range(1u, 1024u))
+      ->capture_default_str();
+  app.add_option("--max-in-flight", options.max_in_flight,
+                 "launches queued on a card; the fewer, the sooner it is quiet")
+      ->check(CLI::Range(1u, 64u))
+      ->capture_default_str();
+}
 
 }  // namespace
 
@@ -37,12 +57,18 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   std::string kv_type = "f16";
   std::string weights_scope = "model";
   std::string compute_cpus;
+  std::string graphs = "gated";
   CLI::App app("Serves one model to many tenants under leases that a broker can take back.");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
   app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")->required();
   app.add_option("--model", options.model_path, "GGUF model file")->required();
   app.add_option("--listen", options.listen_path, "Unix socket for tenants; made here")->required();
   app.add_option("--name", options.name, "name of this worker")->capture_default_str();
+  app.add_option("--device", options.device,
+                 "auto: whatever memory the broker lends; cpu and cuda:N insist")
+      ->check(check_device)
+      ->capture_default_str();
+  add_card_options(app, options, graphs);
   app.add_option("--backend", backend, "reference: plain loops, one thread; auto is cpu")
       ->check(CLI::IsMember({"auto", "cpu", "reference"}))
       ->capture_default_str();
@@ -85,6 +111,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   options.backend = kBackends.at(backend);
   options.simd = simd_path_from_name(simd);
   options.kv_type = kKvTypes.at(kv_type);
+  options.graphs = kGraphs.at(graphs);
   options.weights_scope = *weights_scope_from_name(weights_scope);
   if (!compute_cpus.empty()) {
     const auto cpus = CpuSet::parse(compute_cpus);

@@ -12,19 +12,25 @@
 
 namespace leasehold {
 
+/// Of the host's: on a card there is one.
 enum class BackendChoice : std::uint8_t { Auto, Cpu, Reference };
+enum class GraphChoice : std::uint8_t { None, Plain, Gated };
 
 struct WorkerOptions {
   std::string broker_socket;
   std::string name = "worker";
   std::string model_path;
   std::string listen_path;
+  std::string device = "auto";  ///< "auto", "cpu", "cuda:N"
   BackendChoice backend = BackendChoice::Auto;
   std::optional<SimdPath> simd;  ///< Nothing: the widest the CPU has.
   std::uint32_t threads = 1;
   CpuSet compute_cpus;  ///< Empty: compute threads run anywhere.
   KvType kv_type = KvType::F16;
   WeightsScope weights_scope = WeightsScope::Model;
+  GraphChoice graphs = GraphChoice::Gated;  ///< Decoding steps on a card.
+  std::uint32_t graph_segment_layers = 4;
+  std::uint32_t max_in_flight = 8;  ///< Launches queued on a card.
   std::chrono::microseconds slow_motion{0};
   std::chrono::milliseconds broker_patience{30'000};
   std::string log_level = "info";

@@ -18,14 +18,13 @@
 #include "ipc/control/event_file.hpp"
 #include "worker/compute.hpp"
 #include "worker/engine/engine_loop.hpp"
-#include "worker/kv/sequence_record.hpp"
 #include "worker/lease/broker_session.hpp"
 #include "worker/lease/deadline_watcher.hpp"
 #include "worker/lease/lease_service.hpp"
 #include "worker/lease/weights_source.hpp"
 #include "worker/load_progress.hpp"
+#include "worker/opened_model.hpp"
 #include "worker/serve/tenant_server.hpp"
-#include "worker/tokenizer/tokenizer.hpp"
 
 namespace leasehold {
 namespace {
@@ -33,28 +32,6 @@ namespace {
 constexpr auto kGoodbyePause = std::chrono::milliseconds(5);
 constexpr int kGoodbyeLooks = 200;
 constexpr auto kBrokerLostLook = std::chrono::milliseconds(100);
-
-/// What the file says, before any broker is asked.
-struct Model {
-  GgufFile file;
-  ModelConfig config;
-  WeightsPlan plan;
-  Tokenizer tokenizer;
-  Result<ChatTemplate> chat;  ///< Without it plain prompts are still served.
-
-  static Result<Model> open(const std::string& path, WeightsScope scope) {
-    GgufFile file = TRY(GgufFile::open(path));
-    const ModelConfig config = TRY(read_config(file));
-    WeightsPlan plan = cut_weights(TRY(plan_weights(file, config)), scope);
-    Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
-    TRY(check_record_block_size(KvLayout{
-        .n_layers = config.n_layers, .n_kv_heads = config.n_kv_heads, .head_dim = config.head_dim}
-                                    .block_size_bytes()));
-    Result<ChatTemplate> chat = ChatTemplate::from_metadata(file);
-    if (!chat) spdlog::warn("messages are refused reason=\"{}\"", chat.error().detail);
-    return Model{std::move(file), config, std::move(plan), std::move(tokenizer), std::move(chat)};
-  }
-};
 
 /// One line a step, for those who asked for it.
 void log_step(std::optional<events::EventFile>& file, const StepReport& report) {
@@ -67,7 +44,7 @@ void log_step(std::optional<events::EventFile>& file, const StepReport& report) 
 
 class WorkerProgram final : public RevocationObserver {
  public:
-  WorkerProgram(const WorkerOptions& options, Model model)
+  WorkerProgram(const WorkerOptions& options, OpenedModel model)
       : options_(options), model_(std::move(model)), probe_(options.slow_motion) {}
   ~WorkerProgram() override;
 
@@ -84,8 +61,10 @@ class WorkerProgram final : public RevocationObserver {
   Result<void> open_session();
   Result<void> build_engine();
   Result<void> open_doors();
+  std::function<void(LeaseId, std::move_only_function<void()>)> settle();
   Result<void> announce_ready();
   void say_goodbye();
+  void leave_memory_mapped();
   Result<void> on_io_thread(const std::function<Result<void>()>& work);
   Result<void> bind_weights();
   Result<void> restore_weights(Engine& engine);
@@ -97,10 +76,12 @@ class WorkerProgram final : public RevocationObserver {
   void watch_signals();
 
   WorkerOptions options_;
-  Model model_;
+  OpenedModel model_;
   SystemClock clock_;
   UnitProbe probe_;
   RunningBoard board_;
+  // Before what may hold mappings when the process ends, handlers that never ran among them.
+  std::unique_ptr<Compute> compute_;
   boost::asio::io_context io_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> io_work_{
       io_.get_executor()};
@@ -110,7 +91,6 @@ class WorkerProgram final : public RevocationObserver {
   std::optional<control::SocketFile> socket_file_;
   std::optional<events::EventFile> event_file_;  // the engine's thread alone writes
   std::unique_ptr<BrokerSession> broker_;
-  std::unique_ptr<Backend> backend_;
   std::optional<ThreadGate> commit_gate_;
   std::unique_ptr<WeightsSource> weights_source_;
   std::unique_ptr<Engine> engine_;
@@ -178,12 +158,13 @@ Result<void> WorkerProgram::build_engine() {
                           .line = &broker_->attachment().line,
                           .stops = &board_.stops(),
                           .probe = &probe_};
-  backend_ = TRY(make_backend(
-      options_, backend_limits(model_.config, SchedulerLimits{}.token_budget), wiring));
+  compute_ = TRY(make_compute(
+      options_, {.name = broker_->attachment().device, .uuid = broker_->attachment().device_uuid},
+      Engine::backend_limits(model_.config, SchedulerLimits{}), wiring));
   commit_gate_.emplace(make_gates(wiring, options_.threads, 1).front());
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = {}},
-      Engine::Parts{.backend = backend_.get(),
+      Engine::Parts{.backend = &compute_->backend(),
                     .table = &broker_->attachment().table,
                     .board = &board_,
                     .commit_gate = &*commit_gate_,
@@ -191,12 +172,13 @@ Result<void> WorkerProgram::build_engine() {
                     .clock = &clock_,
                     .broker_away = &broker_->is_away(),
                     .tokenizer = &model_.tokenizer});
-  weights_source_ = std::make_unique<WeightsSource>(
-      model_.file, model_.config, model_.plan,
-      WeightsSource::Parts{.broker = &broker_->link(),
-                           .table = &broker_->attachment().table,
-                           .backend = backend_.get(),
-                           .progress = load_progress_on_terminal()});
+  weights_source_ =
+      std::make_unique<WeightsSource>(model_.file, model_.config, model_.plan,
+                                      WeightsSource::Parts{.broker = &broker_->link(),
+                                                           .table = &broker_->attachment().table,
+                                                           .backend = &compute_->backend(),
+                                                           .progress = load_progress_on_terminal(),
+                                                           .regions = &compute_->mapper()});
   loop_ = std::make_unique<EngineLoop>(*engine_, loop_hooks());
   return {};
 }
@@ -213,9 +195,8 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
 
 Result<void> WorkerProgram::bind_weights() {
   engine_->bind_weights(TRY(weights_source_->acquire()));
-  spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} threads={}",
-               model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),
-               backend_->name(), options_.threads);
+  spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={}", model_.config.name,
+               model_.plan.parts.size(), model_.plan.size_bytes(), compute_->description());
   return {};
 }
 
@@ -242,7 +223,9 @@ Result<void> WorkerProgram::open_doors() {
                                                          .loop = loop_.get(),
                                                          .engine = engine_.get(),
                                                          .table = &broker_->attachment().table,
-                                                         .clock = &clock_});
+                                                         .clock = &clock_,
+                                                         .regions = &compute_->mapper(),
+                                                         .settle = settle()});
   leases_->set_broker(&broker_->link());
   server_ = std::make_unique<TenantServer>(
       TenantServer::Parts{.io = &io_,
@@ -259,6 +242,14 @@ Result<void> WorkerProgram::open_doors() {
   server_->serve(std::move(*acceptor_));
   acceptor_.reset();
   return {};
+}
+
+/// Between two steps nothing is under way on the host; on a card something may be in the middle of
+/// one and long past what a revoked lease had there.
+std::function<void(LeaseId, std::move_only_function<void()>)> WorkerProgram::settle() {
+  return [this](LeaseId, std::move_only_function<void()> told) {
+    compute_->backend().when_quiet(std::move(told));
+  };
 }
 
 Result<void> WorkerProgram::announce_ready() {
@@ -280,18 +271,27 @@ Result<void> WorkerProgram::announce_ready() {
 // --------------------------------------------------------------------------------------- the run
 
 Result<void> WorkerProgram::run() {
+  Result<void> ran;
   {
     const OnCpus here(options_.compute_cpus);
-    loop_->run();
+    ran = loop_->run();
   }
   watcher_.reset();
   const bool lost = broker_->is_lost();
   say_goodbye();
   stop_io();
-  if (!lost) return {};
+  if (!ran) leave_memory_mapped();
+  if (!ran || !lost) return ran;
   return fail(Errc::BrokerLost,
               "the broker went away and every lease has run out; start this "
               "worker again once a broker is there");
+}
+
+/// What was queued on a card that failed may still be running there: nothing is taken from under
+/// it. The end of the process does that, behind the card.
+void WorkerProgram::leave_memory_mapped() {
+  (void)engine_.release();
+  (void)compute_.release();
 }
 
 /// Every request ends with a reason, and the reasons are on their way before the sockets close.
@@ -381,7 +381,7 @@ void WorkerProgram::quiet_progress() noexcept {
 
 Result<void> run_worker(const WorkerOptions& options) {
   TRY(keep_off_compute_cpus(options.compute_cpus));
-  WorkerProgram program(options, TRY(Model::open(options.model_path, options.weights_scope)));
+  WorkerProgram program(options, TRY(OpenedModel::open(options.model_path, options.weights_scope)));
   TRY(program.start());
   return program.run();
 }

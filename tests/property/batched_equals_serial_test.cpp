@@ -94,10 +94,10 @@ std::vector<std::uint32_t> first(std::uint32_t count) {
   return all;
 }
 
-std::vector<Run> serial_runs(KvType kv_type) {
+std::vector<Run> serial_runs(const RigOptions& options) {
   std::vector<Run> runs;
   for (std::uint32_t i = 0; i < kSequences; ++i) {
-    runs.push_back(Batch({.kv_type = kv_type}, {i}).run().at(i));
+    runs.push_back(Batch(options, {i}).run().at(i));
     REQUIRE(runs.back().size() == kTokens);
   }
   return runs;
@@ -176,7 +176,7 @@ class BarePass {
 
 TEST_CASE("batched decode equals serial decode") {
   const KvType kv_type = GENERATE(KvType::F32, KvType::F16);
-  const std::vector<Run> serial = serial_runs(kv_type);
+  const std::vector<Run> serial = serial_runs({.kv_type = kv_type});
   for (std::uint32_t i = 1; i < kSequences; ++i) {
     CAPTURE(i);
     REQUIRE_FALSE(same_bits(serial[i], serial[i - 1]));  // or the comparison would show nothing
@@ -189,6 +189,22 @@ TEST_CASE("batched decode equals serial decode") {
         REQUIRE(same_bits(run, serial[i]));
       }
       if (count == kSequences) REQUIRE(batch.crossed() > 0);
+    }
+  }
+}
+
+TEST_CASE("batched decode on a card equals serial decode there, with and without graphs") {
+  if (cuda_backends().empty()) return;
+  std::map<std::uint32_t, Run> serial;
+  for (const std::uint32_t i : first(4))
+    serial[i] = Batch(BackendUnderTest{BackendUnderTest::kCuda}.options(), {i}).run().at(i);
+  for (const auto& [cuda, count] :
+       {std::pair{BackendUnderTest::kCuda, 3u}, std::pair{BackendUnderTest::kCudaGraphs, 4u}}) {
+    Batch batch(BackendUnderTest{cuda}.options(), first(count));
+    for (const auto& [i, run] : batch.run()) {
+      CAPTURE(BackendUnderTest{cuda}, count, i);
+      REQUIRE(run.size() == kTokens);
+      REQUIRE(same_bits(run, serial[i]));
     }
   }
 }

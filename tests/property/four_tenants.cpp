@@ -2,6 +2,10 @@
 
 #include <stdexcept>
 
+#if LEASEHOLD_TEST_CUDA
+#include "tests/support/cuda_rig.hpp"
+#endif
+
 namespace leasehold::testing {
 namespace {
 
@@ -13,6 +17,36 @@ RigOptions watched(RigOptions options, UnitWatch& watch) {
 }
 
 }  // namespace
+
+RigOptions BackendUnderTest::options(KvType kv_type) const {
+#if LEASEHOLD_TEST_CUDA
+  using cuda::GraphUse;
+  if (is_cuda())
+    return on_card({.kv_type = kv_type},
+                   {.graphs = threads == kCuda ? GraphUse::None : GraphUse::Gated});
+#endif
+  return {.reference = threads == 0, .threads = std::max(threads, 1u), .kv_type = kv_type};
+}
+
+std::ostream& operator<<(std::ostream& to, const BackendUnderTest& backend) {
+  if (backend.is_cuda())
+    return to << (backend.threads == BackendUnderTest::kCuda ? "cuda" : "cuda with graphs");
+  return backend.threads == 0 ? to << "reference" : to << "cpu, threads " << backend.threads;
+}
+
+const std::vector<std::uint32_t>& cuda_backends() {
+  static const std::vector<std::uint32_t> all{
+#if LEASEHOLD_TEST_CUDA
+      BackendUnderTest::kCuda, BackendUnderTest::kCudaGraphs
+#endif
+  };
+  return all;
+}
+
+std::vector<std::uint32_t> and_cuda(std::vector<std::uint32_t> others) {
+  others.insert(others.end(), cuda_backends().begin(), cuda_backends().end());
+  return others;
+}
 
 const std::vector<std::string>& prompts() {
   static const std::vector<std::string> texts{

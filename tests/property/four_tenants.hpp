@@ -12,16 +12,21 @@
 
 namespace leasehold::testing {
 
-/// The backends every promise is tried on. `threads` 0 is the reference backend.
+/// The backends every promise is tried on. `threads` 0 is the reference backend; those from kCuda
+/// on are on the tests' card, launch by launch or with graphs.
 struct BackendUnderTest {
+  static constexpr std::uint32_t kCuda = 200;
+  static constexpr std::uint32_t kCudaGraphs = 201;
+
   std::uint32_t threads = 1;
-  RigOptions options(KvType kv_type = KvType::F16) const {
-    return {.reference = threads == 0, .threads = std::max(threads, 1u), .kv_type = kv_type};
-  }
+  bool is_cuda() const { return threads >= kCuda; }
+  RigOptions options(KvType kv_type = KvType::F16) const;
 };
-inline std::ostream& operator<<(std::ostream& to, const BackendUnderTest& backend) {
-  return backend.threads == 0 ? to << "reference" : to << "cpu, threads " << backend.threads;
-}
+std::ostream& operator<<(std::ostream& to, const BackendUnderTest& backend);
+
+/// The CUDA backends; none where there is no card, nor a driver that plays one.
+const std::vector<std::uint32_t>& cuda_backends();
+std::vector<std::uint32_t> and_cuda(std::vector<std::uint32_t> others);
 
 /// Texts of different lengths in the model's own words.
 const std::vector<std::string>& prompts();

@@ -45,15 +45,16 @@ void check_gapless(const Outcome& outcome) {
 }  // namespace
 
 TEST_CASE("the scheduler recovers one tenant under revocation") {
+  const BackendUnderTest backend{GENERATE(from_range(and_cuda({2})))};
   std::vector<std::vector<TokenId>> undisturbed;
   for (std::uint32_t t = 0; t < kTenants; ++t) {
-    EngineRig alone;
+    EngineRig alone(backend.options());
     REQUIRE(alone.submit(ask(alone, t, alone.grant("t" + std::to_string(t)))));
     alone.run();
     undisturbed.push_back(alone.outcome(id_of(t)).tokens);
   }
 
-  EngineRig rig({.threads = 2});
+  EngineRig rig(backend.options());
   std::vector<LeaseId> leases;
   for (std::uint32_t t = 0; t < kTenants; ++t) {
     leases.push_back(rig.grant("t" + std::to_string(t)));

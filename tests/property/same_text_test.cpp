@@ -43,12 +43,26 @@ TEST_CASE("a prompt read in chunks gives the text of a prompt read whole") {
   }
 }
 
+TEST_CASE("a prompt read in chunks on a card gives the text of one read whole there") {
+  const Asked asked{.text = prompts()[5]};
+  for (const std::uint32_t cuda : cuda_backends()) {
+    const std::vector<TokenId> whole = alone(asked, BackendUnderTest{cuda}.options());
+    for (const std::uint32_t budget : {1u, 7u}) {
+      CAPTURE(BackendUnderTest{cuda}, budget);
+      RigOptions options = BackendUnderTest{cuda}.options();
+      options.limits.token_budget = budget;
+      REQUIRE(alone(asked, options) == whole);
+    }
+  }
+}
+
 TEST_CASE("a request rebound after any token goes on as if nothing had happened") {
+  const BackendUnderTest backend;  // a card's: cuda_engine_test.cpp
   const Asked asked = GENERATE(Asked{prompts()[3]}, warm(prompts()[0], 11));
-  const std::vector<TokenId> undisturbed = alone(asked);
-  EngineRig rig;
+  const std::vector<TokenId> undisturbed = alone(asked, backend.options());
+  EngineRig rig(backend.options());
   for (std::uint32_t cut = 0; cut < kTokens; ++cut) {
-    CAPTURE(cut, asked.text);
+    CAPTURE(backend, cut, asked.text);
     rig.forget_outcomes();
     const LeaseId first = rig.grant("t");
     REQUIRE(rig.submit(ask(rig, asked, first, "r")));

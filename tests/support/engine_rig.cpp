@@ -7,7 +7,6 @@
 
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
-#include "worker/engine/worker_gates.hpp"
 #include "worker/model/weights.hpp"
 
 namespace leasehold::testing {
@@ -48,19 +47,9 @@ void EngineRig::load_model() {
   config_ = must(read_config(file));
   plan_ = cut_weights(must(plan_weights(file, config_)), options_.weights_scope);
   tokenizer_ = std::make_unique<Tokenizer>(must(Tokenizer::from_metadata(file)));
-  const GateWiring wiring{.worker = kWorker,
-                          .table = &reader_,
-                          .line = &writer_,
-                          .stops = &board_.stops(),
-                          .probe = options_.probe};
-  const BackendLimits limits = backend_limits(config_, options_.limits.token_budget);
-  if (options_.reference) {
-    backend_ = std::make_unique<ReferenceBackend>(limits, make_gates(wiring, 0, 1).front());
-  } else {
-    backend_ = must(CpuBackend::create(limits, make_gates(wiring, 0, options_.threads)));
-  }
-  commit_gate_ = std::make_unique<ThreadGate>(make_gates(wiring, kMaxGateThreads - 1, 1).front());
-
+  backend_ = make_backend();
+  commit_gate_ =
+      std::make_unique<ThreadGate>(make_gates(gate_wiring(), kMaxGateThreads - 1, 1).front());
   for (const WeightsPart& part : plan_.parts) load_part(file, part);
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = config_, .kv_type = options_.kv_type, .limits = options_.limits},
@@ -75,6 +64,27 @@ void EngineRig::load_model() {
   engine_->bind_weights(map_weights());
 }
 
+GateWiring EngineRig::gate_wiring() {
+  return {.worker = kWorker,
+          .table = &reader_,
+          .line = &writer_,
+          .stops = &board_.stops(),
+          .probe = options_.probe};
+}
+
+std::unique_ptr<Backend> EngineRig::make_backend() {
+  const BackendLimits limits = Engine::backend_limits(config_, options_.limits);
+  if (options_.device.make)
+    return options_.device.make(limits, make_gates(gate_wiring(), 0, 1).front());
+  if (options_.reference)
+    return std::make_unique<ReferenceBackend>(limits, make_gates(gate_wiring(), 0, 1).front());
+  return must(CpuBackend::create(limits, make_gates(gate_wiring(), 0, options_.threads)));
+}
+
+std::shared_ptr<void> EngineRig::reach(Leased<const std::byte> at, std::size_t size_bytes) const {
+  return options_.device.reach ? options_.device.reach(at, size_bytes) : nullptr;
+}
+
 void EngineRig::load_part(const GgufFile& file, const WeightsPart& part) {
   const std::uint64_t size_bytes = part.layout.size_bytes;
   weights_memory_.push_back(must(MemoryObject::create(
@@ -86,15 +96,19 @@ void EngineRig::load_part(const GgufFile& file, const WeightsPart& part) {
   gates.add_sequence({});
   const LeasedMapping region =
       must(LeasedMapping::map(weights_memory_.back().fd(), size_bytes, MapAccess::ReadWrite));
+  const std::shared_ptr<void> reached = reach(region.base(), size_bytes);
   const Result<void> filled = fill_weights(file, part.layout, region, gates, *backend_, {});
   if (!filled) throw std::runtime_error(filled.error().detail);
 }
 
 Weights::Holding EngineRig::hold_part(std::size_t part) const {
-  return {
-      .mapping = must(LeasedMapping::map(must(weights_memory_[part].open_read_only()),
-                                         plan_.parts[part].layout.size_bytes, MapAccess::ReadOnly)),
+  const std::uint64_t size_bytes = plan_.parts[part].layout.size_bytes;
+  Weights::Holding holding{
+      .mapping = must(LeasedMapping::map(must(weights_memory_[part].open_read_only()), size_bytes,
+                                         MapAccess::ReadOnly)),
       .lease = must(reader_.dependency(engine_leases_[part]))};
+  weights_reach_.push_back(reach(holding.mapping.base(), size_bytes));
+  return holding;
 }
 
 Weights EngineRig::map_weights() const {
@@ -145,9 +159,10 @@ void EngineRig::grow(LeaseId lease, std::uint32_t extents) {
     MemoryObject object =
         must(MemoryObject::create({.name = "rig-extent", .size_bytes = options_.extent_bytes}));
     const ExtentId id{next_extent_++};
-    engine_->add_extent(
-        lease, id,
-        must(LeasedMapping::map(object.fd(), options_.extent_bytes, MapAccess::ReadWrite)));
+    LeasedMapping mapping =
+        must(LeasedMapping::map(object.fd(), options_.extent_bytes, MapAccess::ReadWrite));
+    extents_reach_[lease].push_back(reach(mapping.base(), options_.extent_bytes));
+    engine_->add_extent(lease, id, std::move(mapping));
     extents_[lease].push_back({id, std::move(object)});
   }
 }
@@ -164,6 +179,7 @@ void EngineRig::fence(LeaseId lease) {
 
 void EngineRig::drop(LeaseId lease) {
   if (table_.word(lease.slot).state() != LeaseState::Fenced) fence(lease);
+  extents_reach_.erase(lease);
   engine_->drop_lease(lease);
   extents_.erase(lease);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include "kernels/backend.hpp"
 #include "tests/support/places.hpp"
 #include "worker/engine/engine.hpp"
+#include "worker/engine/worker_gates.hpp"
 #include "worker/tokenizer/tokenizer.hpp"
 
 namespace leasehold::testing {
@@ -30,9 +32,17 @@ struct Outcome {
   std::vector<Rebound> rebounds;
 };
 
+/// A backend that computes elsewhere, on a device that has to be told of the rig's memory.
+struct DeviceBackend {
+  std::function<std::unique_ptr<Backend>(const BackendLimits&, const ThreadGate&)> make;
+  /// Lets the device reach it, for as long as what is returned lives.
+  std::function<std::shared_ptr<void>(Leased<const std::byte>, std::size_t)> reach;
+};
+
 struct RigOptions {
   std::string model_path = own_model_path();
   bool reference = false;  ///< Else the CPU backend with `threads`.
+  DeviceBackend device;    ///< Instead of both, when it is there.
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   SchedulerLimits limits = {};
@@ -131,7 +141,10 @@ class EngineRig : public RevocationObserver {
  private:
   LeaseId next_lease();
   void load_model();
+  GateWiring gate_wiring();
+  std::unique_ptr<Backend> make_backend();
   void load_part(const GgufFile& file, const WeightsPart& part);
+  std::shared_ptr<void> reach(Leased<const std::byte> at, std::size_t size_bytes) const;
   Weights::Holding hold_part(std::size_t part) const;
   void check_conservation() const;
   void file(const SchedulerEvent& event);
@@ -148,6 +161,8 @@ class EngineRig : public RevocationObserver {
   WeightsPlan plan_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<MemoryObject> weights_memory_;  // [parts]
+  mutable std::vector<std::shared_ptr<void>> weights_reach_;
+  std::map<LeaseId, std::vector<std::shared_ptr<void>>> extents_reach_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<ThreadGate> commit_gate_;
   std::unique_ptr<Engine> engine_;

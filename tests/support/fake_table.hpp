@@ -60,9 +60,9 @@ class FakeTable {
 
   /// A set of the next step over the engine's lease and `n_sequences` of one lease each, all
   /// granted anew.
-  std::unique_ptr<GateSet> step(std::uint32_t n_sequences) {
+  std::unique_ptr<GateSet> step(std::uint32_t n_sequences, std::uint64_t engine_generation = 1) {
     auto set = std::make_unique<GateSet>(++steps_, stops_, listener_);
-    set->add_engine_lease(grant(kEngineSlot));
+    set->add_engine_lease(grant(kEngineSlot, engine_generation));
     for (std::uint32_t i = 0; i < n_sequences; ++i)
       set->add_sequence(std::array{grant(slot_of(i))});
     return set;

@@ -36,6 +36,8 @@ Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_n
                         .token_key = key,
                         .table = std::move(table),
                         .line = std::move(line),
+                        .device = answer.device,
+                        .device_uuid = answer.device_uuid,
                         .bell = std::move(reply.fds[2])};
   fault_point(FaultSite::WorkerAttached);
   return attachment;

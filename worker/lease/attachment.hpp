@@ -19,7 +19,9 @@ struct Attachment {
   TokenKey token_key;
   TableReader table;
   LineWriter line;
-  UniqueFd bell;  ///< An eventfd: rung after a unit that refused something.
+  std::string device;       ///< Whose memory is lent (wire::WorkerAttached).
+  std::string device_uuid;  ///< Of a card.
+  UniqueFd bell;            ///< An eventfd: rung after a unit that refused something.
 };
 
 /// Attaches under `worker_name`. Blocking; not from the I/O thread.

@@ -6,7 +6,6 @@
 
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
-#include "ipc/region/memory_object.hpp"
 
 namespace leasehold {
 namespace {
@@ -19,22 +18,17 @@ constexpr TimePoint kNever{INT64_MAX};
 constexpr Duration kAfterRefusal = std::chrono::milliseconds(50);
 constexpr std::size_t kExtentsPerDelivery = 60;
 
-Result<LeasedMapping> map_extent(UniqueFd fd, ExtentId id, std::uint64_t size_bytes) {
-  const MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
-  if (object.size_bytes() != size_bytes) {
-    return fail(Errc::UntrustedSegment, fmt::format("extent {} has {} bytes, {} were announced",
-                                                    id.value, object.size_bytes(), size_bytes));
-  }
-  LeasedMapping mapping = TRY(LeasedMapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
-  TRY(mapping.prefault());
-  return mapping;
-}
-
-Result<std::vector<LeasedMapping>> map_all(const wire::LeaseGrant& grant,
+Result<std::vector<LeasedMapping>> map_all(const RegionMapper& regions,
+                                           const wire::LeaseGrant& grant,
                                            std::vector<UniqueFd> fds) {
   std::vector<LeasedMapping> mapped;
   for (std::size_t i = 0; i < fds.size(); ++i) {
-    mapped.push_back(TRY(map_extent(std::move(fds[i]), grant.extents[i], grant.extent_size_bytes)));
+    auto extent = regions.map(std::move(fds[i]), grant.extent_size_bytes, MapAccess::ReadWrite);
+    if (!extent) {
+      return fail(extent.error().code,
+                  fmt::format("extent {}: {}", grant.extents[i].value, extent.error().detail));
+    }
+    mapped.push_back(*std::move(extent));
   }
   return mapped;
 }
@@ -51,6 +45,8 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
     done = grant(std::move(params), respond);
   } else if (method == wire::LeaseUnmap::kMethod) {
     done = unmap(params.body, respond);
+  } else if (method == wire::LeaseSettle::kMethod) {
+    done = settle(params.body, respond);
   } else if (method == wire::LeaseReclaim::kMethod) {
     done = reclaim(params.body, respond);
   }
@@ -63,7 +59,7 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
   ++grants_on_the_way_[grant.lease];
   boost::asio::post(parts_.mapper, [this, grant = std::move(grant), fds = std::move(params.fds),
                                     respond = std::move(respond)]() mutable {
-    auto mapped = map_all(grant, std::move(fds));
+    auto mapped = map_all(*parts_.regions, grant, std::move(fds));
     fault_point(FaultSite::WorkerExtentsMapped);
     boost::asio::post(*parts_.io, [this, done = Granted{std::move(grant), std::move(respond),
                                                         std::move(mapped)}]() mutable {
@@ -115,6 +111,24 @@ void LeaseService::granted(Granted granted) {
 void LeaseService::grant_arrived(LeaseId lease) {
   const auto found = grants_on_the_way_.find(lease);
   if (--found->second == 0) grants_on_the_way_.erase(found);
+}
+
+/// The answer is evidence, so it waits for the last launch and not for the order to stop.
+Result<void> LeaseService::settle(const Json& body, Responder& respond) {
+  const wire::LeaseSettle ask = TRY(wire::LeaseSettle::from_json(body));
+  if (parts_.table->word_of(ask.lease).state() == LeaseState::Live) {
+    return fail(Errc::IllegalTransition,
+                fmt::format("lease {} is live; its launches go on", to_string(ask.lease)));
+  }
+  auto settled = [this, respond = std::move(respond)]() mutable {
+    answer(std::move(respond), empty_payload());
+  };
+  if (parts_.settle) {
+    parts_.settle(ask.lease, std::move(settled));
+  } else {
+    parts_.loop->post([settled = std::move(settled)](Engine&) mutable { settled(); });
+  }
+  return {};
 }
 
 Result<void> LeaseService::unmap(const Json& body, Responder& respond) {

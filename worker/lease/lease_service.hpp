@@ -1,4 +1,5 @@
-/// What the broker asks of a worker: map a grant, unmap a fenced lease, give extents back.
+/// What the broker asks of a worker: map a grant, say when the launches of a revoked lease are
+/// over, unmap a fenced one, give extents back.
 ///
 /// Mapping and prefaulting happen on a mapper's thread, unmapping on another's, so that memory
 /// going back does not wait for memory that comes: never inside a step, and not on the I/O thread
@@ -13,9 +14,11 @@
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
+#include <functional>
 #include <map>
 #include <mutex>
 
+#include "ipc/region/region_mapper.hpp"
 #include "worker/engine/engine_loop.hpp"
 #include "worker/lease/broker_link.hpp"
 
@@ -32,8 +35,12 @@ class LeaseService {
     const TableReader* table = nullptr;
     const Clock* clock = nullptr;
     std::uint32_t blocks_per_extent = 1;
+    const RegionMapper* regions = &host_mapper();  ///< For the memory this broker lends.
+    /// Calls back, from any thread, once no launch that began before can touch memory of the lease.
+    /// Empty: between two steps, which is soon enough where a step waits for its launches.
+    std::function<void(LeaseId, std::move_only_function<void()>)> settle = {};
   };
-  explicit LeaseService(Parts parts) : parts_(parts) {}
+  explicit LeaseService(Parts parts) : parts_(std::move(parts)) {}
 
   void set_broker(BrokerLink* broker) { broker_ = broker; }
   void set_blocks_per_extent(std::uint32_t blocks) { parts_.blocks_per_extent = blocks; }
@@ -62,6 +69,7 @@ class LeaseService {
   Result<void> grant(control::Payload params, control::Responder& respond);
   Result<void> keep_objects(const wire::LeaseGrant& grant, const std::vector<UniqueFd>& fds);
   void granted(Granted granted);
+  Result<void> settle(const control::Json& body, control::Responder& respond);
   Result<void> unmap(const control::Json& body, control::Responder& respond);
   void unmap_fenced(LeaseId lease, control::Responder respond);
   void unmap_between_steps(LeaseId lease, control::Responder respond);

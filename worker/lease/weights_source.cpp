@@ -1,12 +1,9 @@
 #include "worker/lease/weights_source.hpp"
 
-#include <fmt/format.h>
-
 #include <thread>
 
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
-#include "ipc/region/memory_object.hpp"
 
 namespace leasehold {
 namespace {
@@ -71,10 +68,8 @@ Result<Weights::Holding> WeightsSource::hold(const WeightsPart& part, control::P
   if (!opened.published) {
     readable = TRY(fill_and_publish(part, opened.region, lease, std::move(readable)));
   }
-  const MemoryObject object = TRY(MemoryObject::adopt(std::move(readable)));
   LeasedMapping mapping =
-      TRY(LeasedMapping::map(object.fd(), object.size_bytes(), MapAccess::ReadOnly));
-  TRY(mapping.prefault());
+      TRY(parts_.regions->map(std::move(readable), part.layout.size_bytes, MapAccess::ReadOnly));
   return Weights::Holding{.mapping = std::move(mapping), .lease = lease};
 }
 
@@ -117,14 +112,8 @@ Result<UniqueFd> WeightsSource::fill_and_publish(const WeightsPart& part, Region
 
 Result<void> WeightsSource::fill(const WeightsPart& part, LeaseDependency lease,
                                  UniqueFd writable) {
-  const MemoryObject object = TRY(MemoryObject::adopt(std::move(writable)));
-  if (object.size_bytes() < part.layout.size_bytes) {
-    return fail(Errc::UntrustedSegment,
-                fmt::format("the broker's region has {} bytes, {} needs {}", object.size_bytes(),
-                            part.name, part.layout.size_bytes));
-  }
   const LeasedMapping region =
-      TRY(LeasedMapping::map(object.fd(), object.size_bytes(), MapAccess::ReadWrite));
+      TRY(parts_.regions->map(std::move(writable), part.layout.size_bytes, MapAccess::ReadWrite));
   SilentListener listener;
   GateSet gates(kFirstLoad + ++loads_, never_stopped_, listener);
   gates.add_engine_lease(lease);

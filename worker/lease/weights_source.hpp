@@ -17,6 +17,7 @@
 
 #include <optional>
 
+#include "ipc/region/region_mapper.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/model/weights.hpp"
@@ -30,6 +31,7 @@ class WeightsSource {
     const TableReader* table = nullptr;
     Backend* backend = nullptr;
     LoadProgress progress;
+    const RegionMapper* regions = &host_mapper();  ///< For the memory this broker lends.
   };
   WeightsSource(const GgufFile& file, const ModelConfig& config, const WeightsPlan& plan,
                 Parts parts)

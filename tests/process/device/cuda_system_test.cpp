@@ -1,0 +1,142 @@
+/// Broker, device agent, worker and tenants over a card: what holds on the CPU holds there.
+///
+/// The card is a fake one whose kernels run on the CPU (tests/support/fake_cuda).
+#include <signal.h>
+#include <stdlib.h>
+
+#include <catch2/catch.hpp>
+
+#include "common/process.hpp"
+#include "tests/support/fake_cuda/card_state.hpp"
+#include "tests/support/system.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+const TenantSpec kAnn{.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 24};
+const TenantSpec kBob{.tenant = "bob", .prompt = "The little fox", .max_tokens = 24};
+const TenantSpec kCat{.tenant = "cat", .prompt = "One morning", .max_tokens = 160};
+
+/// The card's memory is shared by the processes of this test; its driver reads the place once.
+void use_shared_card() {
+  static const CardState card;
+  ::setenv("FAKE_CUDA_STATE", card.path().c_str(), 1);
+}
+
+SystemSpec on_card(std::vector<std::string> worker_arguments = {}) {
+  use_shared_card();
+  return {.broker_arguments = {"--device", "cuda:0"},
+          .worker_arguments = std::move(worker_arguments)};
+}
+
+void admit_all(System& system) {
+  for (const char* tenant : {"ann", "bob", "cat"}) system.admit(tenant);
+}
+
+bool nothing_is_lent(System& system) {
+  const wire::StatusView status = system.status();
+  return status.owned_bytes == 0 && status.free_bytes + status.held_bytes == status.capacity_bytes;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "on a card: a tenant revoked mid-decode ends typed, by the card's own word; the others' texts "
+    "stay") {
+  const std::string graphs = GENERATE("gated", "none");
+  System system(on_card({"--graphs", graphs}));
+  CAPTURE(graphs);
+  admit_all(system);
+  CHECK(system.status().device == "cuda:0");
+  const auto ann_alone = system.undisturbed(kAnn);
+  const auto bob_alone = system.undisturbed(kBob);
+  const auto cat = system.start_tenant(kCat);
+  const auto ann = system.start_tenant(kAnn);
+  const auto bob = system.start_tenant(kBob);
+  REQUIRE(cat->read_tokens(5));
+  const LeaseId lease = cat->record().leases.back();
+
+  REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0);
+
+  REQUIRE(system.becomes_fenced(lease));
+  CHECK(system.lease(lease).proof == "WorkerAck");
+  CHECK(cat->finish() == exit_code(Errc::LeaseRevoked));
+  CHECK(cat->record().tokens.size() < kCat.max_tokens);
+  CHECK(ann->finish() == 0);
+  CHECK(bob->finish() == 0);
+  CHECK((ann->record().tokens == ann_alone));
+  CHECK((bob->record().tokens == bob_alone));
+  CHECK(eventually([&] { return nothing_is_lent(system); }));
+}
+
+TEST_CASE(
+    "on a card: a tenant comes back on a fresh lease, and its text goes on as if nothing had "
+    "been") {
+  System system(on_card());
+  admit_all(system);
+  TenantSpec spec = kCat;
+  spec.max_tokens = 40;
+  const auto alone = system.undisturbed(spec);
+  spec.rebind = true;
+  const auto cat = system.start_tenant(spec);
+  REQUIRE(cat->read_tokens(10));
+
+  REQUIRE(system.brokerctl({"revoke", "--tenant", "cat"}) == 0);
+
+  CHECK(cat->finish() == 0);
+  CHECK((cat->record().tokens == alone));
+  CHECK(cat->record().leases.size() == 2);
+  CHECK_FALSE(has_exited(system.worker().pidfd()));
+}
+
+TEST_CASE(
+    "on a card: weights taken back mid-decode come back under a fresh lease; every text stays") {
+  System system(on_card());
+  admit_all(system);
+  const auto ann_alone = system.undisturbed(kAnn);
+  const auto ann = system.start_tenant(kAnn);
+  REQUIRE(ann->read_tokens(8));
+  const auto engine = system.engine_leases();
+  REQUIRE(engine.size() == 1);
+
+  REQUIRE(system.brokerctl({"revoke", to_string(engine.front().lease)}) == 0);
+
+  REQUIRE(system.becomes_fenced(engine.front().lease));
+  CHECK(ann->finish() == 0);
+  CHECK((ann->record().tokens == ann_alone));
+  CHECK(system.engine_leases().size() == 2);
+}
+
+TEST_CASE(
+    "on a card: a worker killed mid-decode gives everything back, and another one takes its "
+    "place") {
+  System system(on_card());
+  admit_all(system);
+  const auto ann_alone = system.undisturbed(kAnn);
+  const auto cat = system.start_tenant(kCat);
+  REQUIRE(cat->read_tokens(5));
+  const LeaseId lease = cat->record().leases.back();
+
+  REQUIRE(system.worker().signal(SIGKILL));
+
+  REQUIRE(system.becomes_fenced(lease));
+  CHECK(system.lease(lease).proof == "ProcessExit");
+  CHECK(cat->finish() != 0);
+  CHECK(eventually([&] { return system.status().free_bytes == system.status().capacity_bytes; }));
+  system.start_worker("w2");
+  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+  CHECK(system.undisturbed(kAnn) == ann_alone);
+}
+
+TEST_CASE("on a card: a worker that insists on another device says so and what to do") {
+  SystemSpec spec = on_card({"--device", "cpu"});
+  spec.start_worker = false;
+  System system(std::move(spec));
+  system.start_worker("w1");
+  std::optional<int> status;
+  CHECK(eventually([&] { return (status = system.worker().status()).has_value(); }));
+  CHECK(status == exit_code(Errc::BadRequest));
+  CHECK(system.worker_log().find("--device auto") != std::string::npos);
+}
+
+}  // namespace leasehold::testing

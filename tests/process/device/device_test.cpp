@@ -1,0 +1,282 @@
+// Memory of a card, lent for real: broker, its device agent, workers, and a card that several
+// processes share.
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <thread>
+
+#include "common/process.hpp"
+#include "ipc/cuda/device_mapper.hpp"
+#include "tests/contract/region/region_kind.hpp"
+#include "tests/process/broker/broker_process.hpp"
+#include "tests/process/broker/fake_worker.hpp"
+#include "tests/support/fake_cuda/card_state.hpp"
+
+using namespace leasehold;
+using testing::required;
+
+namespace {
+
+constexpr std::uint64_t kCapacity_bytes = 64u << 20;
+constexpr std::size_t kExtent_bytes = 2u << 20;
+
+/// One card for all cases of this process; its driver reads the place once.
+void use_shared_card() {
+  static const testing::CardState card;
+  ::setenv("FAKE_CUDA_STATE", card.path().c_str(), 1);
+}
+
+std::vector<std::string> on_card(std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments{"--device", "cuda:0", "--fence-patience-ms", "3600000"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+/// What a worker does with a descriptor it was sent.
+class Importer {
+ public:
+  Importer() : context_(required(cuda::Context::retain(*required(cuda::load_driver()), 0))) {}
+
+  LeasedMapping map(const UniqueFd& fd) const {
+    return required(mapper_.map(required(fd.duplicate()), kExtent_bytes, MapAccess::ReadWrite));
+  }
+
+  bool is_all(const LeasedMapping& mapping, std::byte value) const {
+    std::vector<std::byte> bytes(kExtent_bytes, ~value);
+    const auto from = reinterpret_cast<CUdeviceptr>(testing::address_of(mapping.base()));
+    const auto& driver = context_.driver();
+    REQUIRE(driver.cuMemcpyDtoHAsync(bytes.data(), from, bytes.size(), nullptr) == CUDA_SUCCESS);
+    REQUIRE(driver.cuCtxSynchronize() == CUDA_SUCCESS);
+    return std::ranges::all_of(bytes, [value](std::byte each) { return each == value; });
+  }
+
+  void fill(const LeasedMapping& mapping, unsigned char value) const {
+    const auto to = reinterpret_cast<CUdeviceptr>(testing::address_of(mapping.writable_base()));
+    const std::vector<unsigned char> bytes(kExtent_bytes, value);
+    const auto& driver = context_.driver();
+    REQUIRE(driver.cuMemcpyHtoDAsync(to, bytes.data(), bytes.size(), nullptr) == CUDA_SUCCESS);
+    REQUIRE(driver.cuCtxSynchronize() == CUDA_SUCCESS);
+  }
+
+  std::uint64_t free_bytes() const { return required(context_.memory()).free_bytes; }
+
+ private:
+  cuda::Context context_;
+  cuda::DeviceMapper mapper_{context_};
+};
+
+void end_process(pid_t child) {
+  REQUIRE(::kill(child, SIGKILL) == 0);
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+}
+
+/// The broker's one child.
+pid_t agent_of(const BrokerProcess& broker) {
+  const std::string pid = std::to_string(broker.pid());
+  std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
+  pid_t agent = 0;
+  children >> agent;
+  return agent;
+}
+
+/// A worker that, once it has memory, leaves a copy of its descriptors with a process that lives
+/// until `keep` is closed.
+pid_t start_leaking_worker(const std::string& socket, int keep_alive, int to_close) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::close(to_close);
+  FakeWorker worker(socket, "leaky");
+  eventually([&] { return worker.granted() > 0; });
+  if (::fork() == 0) {
+    char byte = 0;
+    (void)!::read(keep_alive, &byte, 1);
+    ::_exit(0);
+  }
+  for (;;) ::pause();
+}
+
+}  // namespace
+
+TEST_CASE("device: an extent is lent clean, settled, held, and lent clean again to its worker") {
+  use_shared_card();
+  BrokerProcess broker(on_card());
+  const Importer importer;
+  FakeWorker worker(broker.socket(), "w0");
+  worker.settle_by_hand();
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
+  const auto extents = worker.extents_of(lease);
+  {
+    const LeasedMapping mapping = importer.map(worker.keep_extent(lease));
+    CHECK(importer.is_all(mapping, std::byte{0}));  // the fake card hands out 0xAB
+    importer.fill(mapping, 0x5a);
+  }
+
+  broker.revoke(client, lease).value();
+
+  REQUIRE(eventually([&] { return worker.settling() == 1; }));
+  for (int asked = 0; asked < 20; ++asked) {  // a quiet line is not enough
+    REQUIRE(broker.view(client, lease).state == LeaseState::Revoked);
+  }
+  worker.say_settled();
+  REQUIRE(eventually([&] { return broker.status(client).held_bytes == kExtent_bytes; }));
+  CHECK(broker.view(client, lease).proof == "WorkerAck");
+  CHECK(broker.status(client).free_bytes == kCapacity_bytes - kExtent_bytes);
+
+  const LeaseId next = broker.acquire(client, "a").value().lease;
+  CHECK(worker.extents_of(next) == extents);
+  CHECK(importer.is_all(importer.map(worker.keep_extent(next)), std::byte{0}));
+  CHECK(broker.status(client).held_bytes == 0);
+}
+
+TEST_CASE("device: what a worker held is free on the card once it was killed") {
+  use_shared_card();
+  BrokerProcess broker(on_card());
+  const Importer importer;
+  const std::uint64_t all_free = importer.free_bytes();
+  const pid_t worker = start_worker_process(broker.socket());
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
+  broker.acquire(client, "a").value();  // live to the end
+  broker.revoke(client, lease).value();
+  REQUIRE(eventually([&] { return broker.status(client).held_bytes == kExtent_bytes; }));
+  CHECK(importer.free_bytes() == all_free - 2 * kExtent_bytes);
+
+  end_process(worker);
+
+  REQUIRE(eventually([&] { return broker.status(client).free_bytes == kCapacity_bytes; }));
+  CHECK(importer.free_bytes() == all_free);
+}
+
+TEST_CASE("device: memory that somebody still has after its worker's end is quarantined") {
+  use_shared_card();
+  BrokerProcess broker(on_card());
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  const pid_t worker = start_leaking_worker(broker.socket(), ends[0], ends[1]);
+  UniqueFd keep_alive(ends[1]);
+  ::close(ends[0]);
+  REQUIRE(eventually([&] { return broker.status(client).workers == 1; }));
+  REQUIRE(eventually([&] { return broker.acquire(client, "a").has_value(); }));
+  REQUIRE(eventually([&] {
+    std::ifstream children("/proc/" + std::to_string(worker) + "/task/" + std::to_string(worker) +
+                           "/children");
+    pid_t accomplice = 0;
+    return static_cast<bool>(children >> accomplice);
+  }));
+
+  end_process(worker);
+
+  REQUIRE(eventually([&] { return broker.status(client).quarantined_bytes == kExtent_bytes; }));
+  const auto fences = client.call("fence.list", {}).value().body.at("items");
+  CHECK(fences.at(0).at("why").get<std::string>().find("did not come back") != std::string::npos);
+}
+
+TEST_CASE("device: memory still being made when its lease is over is free again, and on the card") {
+  use_shared_card();
+  BrokerProcess broker(on_card());
+  const Importer importer;
+  const std::uint64_t all_free = importer.free_bytes();
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  control::Client holder = broker.connect();
+  broker.admit(client, "a");
+  const LeaseId lease = broker.acquire(holder, "a").value().lease;
+  const pid_t agent = agent_of(broker);
+  REQUIRE(agent > 0);
+  REQUIRE(::kill(agent, SIGSTOP) == 0);
+  const wire::LeaseGrow grow{.lease = lease, .extents = 20, .request_id = next_request_id()};
+  bool grown = true;
+  std::jthread growing(
+      [&] { grown = holder.call("lease.grow", {grow.to_json(), {}}).has_value(); });
+  REQUIRE(eventually(
+      [&] { return broker.status(client).free_bytes == kCapacity_bytes - 21 * kExtent_bytes; }));
+
+  broker.revoke(client, lease).value();
+  growing.join();
+  CHECK_FALSE(grown);
+  REQUIRE(eventually([&] { return worker.granted() == 0; }));
+  worker.say_ready().value();  // behind its answer: the broker knows that it let go
+  REQUIRE(::kill(agent, SIGCONT) == 0);
+
+  CHECK(eventually(
+      [&] { return broker.status(client).free_bytes == kCapacity_bytes - kExtent_bytes; }));
+  CHECK(eventually([&] { return importer.free_bytes() == all_free - kExtent_bytes; }));
+  CHECK(broker.status(client).device_losses == 0);
+}
+
+TEST_CASE("device: the broker outlives its agent, and lends again through another") {
+  use_shared_card();
+  BrokerProcess broker(on_card());
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
+  const pid_t agent = agent_of(broker);
+  REQUIRE(agent > 0);
+
+  REQUIRE(::kill(agent, SIGKILL) == 0);
+
+  REQUIRE(eventually([&] { return broker.view(client, lease).state != LeaseState::Live; }));
+  CHECK(broker.view(client, lease).reason == RevokeReason::DeviceFault);
+  REQUIRE(eventually([&] { return broker.status(client).device_state == "ready"; }));
+  CHECK(broker.status(client).device_losses == 1);
+  REQUIRE(eventually([&] { return broker.status(client).held_bytes == kExtent_bytes; }));
+  const auto again = broker.acquire(client, "a");
+  REQUIRE(again);
+  CHECK(worker.extents_of(again->lease) != worker.extents_of(lease));
+}
+
+TEST_CASE("device: the agent ends with its broker, however that ends") {
+  use_shared_card();
+  BrokerProcess broker(on_card());
+  const UniqueFd agent = required(open_pidfd(agent_of(broker)));
+  const int how = GENERATE(SIGKILL, SIGTERM);
+  broker.signal(how);
+  broker.wait();
+  CHECK(eventually([&] { return has_exited(agent); }));
+}
+
+TEST_CASE("device: without a driver a card is refused, and auto lends the machine's memory") {
+  const char* const before = ::getenv("LD_LIBRARY_PATH");
+  const std::string kept = before != nullptr ? before : "";
+  ::setenv("LD_LIBRARY_PATH", "", 1);
+  CHECK(run_broker_once({"--socket", "/tmp/leasehold-no-driver.sock", "--device", "cuda:0"}) ==
+        exit_code(Errc::NoDevice));
+  BrokerProcess broker({"--device", "auto", "--fence-patience-ms", "3600000"});
+  ::setenv("LD_LIBRARY_PATH", kept.c_str(), 1);
+  control::Client client = broker.connect();
+  CHECK(broker.status(client).device == "cpu");
+}
+
+TEST_CASE("device: auto takes the card where there is one, and says which") {
+  use_shared_card();
+  BrokerProcess broker({"--device", "auto", "--fence-patience-ms", "3600000"});
+  control::Client client = broker.connect();
+  const wire::StatusView status = broker.status(client);
+  CHECK(status.device == "cuda:0");
+  CHECK(status.device_uuid.starts_with("GPU-"));
+}
+
+TEST_CASE("device: a card that is not there, or an agent that is not, is said so") {
+  use_shared_card();
+  const std::vector<std::string> socket{"--socket", "/tmp/leasehold-no-card.sock"};
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), socket.begin(), socket.end());
+    return run_broker_once(more);
+  };
+  CHECK(run({"--device", "cuda:7"}) == exit_code(Errc::NoDevice));
+  CHECK(run({"--device", "cuda:0", "--agent", "/no/such/program"}) ==
+        exit_code(Errc::FileNotFound));
+  CHECK(run({"--device", "gpu"}) == 2);
+}

@@ -1,0 +1,188 @@
+/// Whole engines on a card: the same logits, bit for bit, however a step got there; graphs come and
+/// go; and the text is the CPU's.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+
+#include "tests/property/four_tenants.hpp"
+#include "tests/support/cuda_rig.hpp"
+#include "tests/support/fake_cuda/fake_cuda.hpp"
+#include "tests/support/made_model.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using cuda::GraphUse;
+using Logits = std::vector<float>;
+using Run = std::vector<Logits>;  // one entry per emitted token
+
+constexpr std::uint32_t kTokens = 4;
+
+bool same_bits(const Run& a, const Run& b) {
+  return std::ranges::equal(a, b, [](const Logits& x, const Logits& y) {
+    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+  });
+}
+
+const std::string kWords[] = {"Once upon a time", "Lily", "A small cat sat"};
+
+std::string id_of(std::uint32_t i) {
+  return "r" + std::to_string(i);
+}
+
+/// Three requests of one lease, which come one step after the other, to their ends.
+std::vector<Run> run_all(EngineRig& rig, std::vector<std::uint32_t> members) {
+  const LeaseId lease = rig.grant("t", 2);
+  std::vector<Run> runs(3);
+  std::size_t submitted = 0;
+  while (submitted < members.size() || rig.engine().scheduler().has_work()) {
+    if (submitted < members.size()) {
+      const std::uint32_t i = members[submitted++];
+      auto prompt = rig.encode(kWords[i]);
+      REQUIRE(rig.submit(rig.request("t", lease, id_of(i), std::move(prompt), kTokens)));
+    }
+    REQUIRE(rig.step());
+    for (const std::uint32_t i : members) {
+      const auto logits = rig.engine().last_logits(RequestId{id_of(i)});
+      if (!logits.empty()) runs[i].emplace_back(logits.begin(), logits.end());
+    }
+  }
+  rig.drop(lease);
+  return runs;
+}
+
+RigOptions model_on_card(const std::string& path, cuda::CudaOptions cuda,
+                         SchedulerLimits limits = {}) {
+  return on_card({.model_path = path, .limits = limits}, cuda);
+}
+
+cuda::CudaBackend& card_of(EngineRig& rig) {
+  return dynamic_cast<cuda::CudaBackend&>(rig.backend());
+}
+
+struct Way {
+  GraphUse graphs;
+  std::uint32_t budget;  ///< Small: prompts come in chunks.
+};
+const std::vector<Way> kEveryWay{{GraphUse::None, 3},  {GraphUse::None, 256},
+                                 {GraphUse::Plain, 3}, {GraphUse::Plain, 256},
+                                 {GraphUse::Gated, 3}, {GraphUse::Gated, 256}};
+
+/// However the steps are cut and launched, each request's logits are those of its run alone.
+void check_bits(const std::string& path, const std::vector<Way>& ways = {{GraphUse::Gated, 3}}) {
+  std::vector<Run> alone(3);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EngineRig rig(model_on_card(path, {.graphs = GraphUse::None}));
+    alone[i] = run_all(rig, {i})[i];
+    REQUIRE(alone[i].size() == kTokens);
+  }
+  REQUIRE_FALSE(same_bits(alone[0], alone[1]));
+  for (const auto& [graphs, budget] : ways) {
+    EngineRig rig(
+        model_on_card(path, {.graphs = graphs, .segment_layers = 2}, {.token_budget = budget}));
+    const std::vector<Run> together = run_all(rig, {2, 0, 1});
+    CAPTURE(path, static_cast<int>(graphs), budget);
+    for (std::uint32_t i = 0; i < 3; ++i) REQUIRE(same_bits(together[i], alone[i]));
+    REQUIRE((card_of(rig).graph_count() > 0) == (graphs != GraphUse::None));
+    REQUIRE_FALSE(rig.backend().fault());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("engine on a card: chunks, batches and graphs change no bit of a request's logits") {
+  check_bits(own_model_path(), kEveryWay);
+}
+
+TEST_CASE("engine on a card: nor do they with super-block weights") {
+  const std::string path = test_data_path("models/kq-llama-q4_k_m.gguf");
+  if (!path.empty()) check_bits(path);
+}
+
+TEST_CASE("engine on a card: nor do they with experts, or with norms and biases of heads") {
+  const MadeModel model(family_named(
+      GENERATE(as<std::string>(), "mixtral, q8_0", "qwen2moe, q4_0", "qwen3", "qwen2")));
+  check_bits(model.path());
+}
+
+TEST_CASE(
+    "engine on a card: a text carried to a new lease goes on with the logits it would have had") {
+  const auto graphs = GENERATE(GraphUse::None, GraphUse::Gated);
+  const auto whole = [&] {
+    EngineRig rig(model_on_card(own_model_path(), {.graphs = graphs}));
+    return run_all(rig, {1})[1];
+  }();
+  EngineRig rig(model_on_card(own_model_path(), {.graphs = graphs}));
+  const LeaseId first = rig.grant("t");
+  const auto prompt = rig.encode(kWords[1]);
+  REQUIRE(rig.submit(rig.request("t", first, "r1", prompt, kTokens)));
+  for (int i = 0; i < 2; ++i) REQUIRE(rig.step());
+  rig.revoke(first);
+  REQUIRE(rig.step());
+  PromptRequest again = rig.request("t", rig.grant("t"), "r1", prompt, kTokens);
+  again.emitted = rig.outcome("r1").tokens;
+  again.rebound_from = first;
+  REQUIRE(again.emitted.size() == 2);
+  REQUIRE(rig.submit(again));
+  Run rest;
+  while (rig.engine().scheduler().has_work()) {
+    REQUIRE(rig.step());
+    const auto logits = rig.engine().last_logits(RequestId{"r1"});
+    if (!logits.empty()) rest.emplace_back(logits.begin(), logits.end());
+  }
+  REQUIRE(same_bits(rest, Run(whole.begin() + 2, whole.end())));
+}
+
+TEST_CASE("engine on a card: a graph outlives its tenants and dies with the engine's lease") {
+  FourTenants scene(BackendUnderTest{BackendUnderTest::kCudaGraphs}.options());
+  const auto play = [&](std::uint32_t victim) {
+    scene.begin();
+    REQUIRE(scene.rig.step());
+    if (victim < FourTenants::kTenants) scene.rig.revoke(scene.lease(victim));
+    scene.rig.run();
+    const auto tokens = scene.tokens();
+    scene.end();
+    return tokens;
+  };
+  const auto calm = play(FourTenants::kTenants);
+  const std::size_t graphs = card_of(scene.rig).graph_count();
+  REQUIRE(graphs > 0);
+  const auto others = play(1);
+  for (const std::uint32_t survivor : {0u, 2u, 3u}) REQUIRE(others[survivor] == calm[survivor]);
+  REQUIRE(card_of(scene.rig).graph_count() >= graphs);
+
+  scene.rig.revoke(scene.rig.engine_lease());
+  REQUIRE(scene.rig.restore_weights() == 1);
+  REQUIRE(play(FourTenants::kTenants) == calm);
+  REQUIRE(card_of(scene.rig).graph_count() == graphs);
+}
+
+TEST_CASE("engine on a card: the greedy text is the CPU's, up to near ties") {
+  for (const std::uint32_t which : {0u, 3u}) {
+    EngineRig cpu;
+    EngineRig card(BackendUnderTest{BackendUnderTest::kCudaGraphs}.options());
+    for (EngineRig* rig : {&cpu, &card}) {
+      const LeaseId lease = rig->grant("t");
+      REQUIRE(rig->submit(rig->request("t", lease, "r", rig->encode(prompts()[which]), 20)));
+    }
+    std::size_t compared = 0;
+    while (cpu.engine().scheduler().has_work()) {
+      REQUIRE(cpu.step());
+      REQUIRE(card.step());
+      const auto expected = cpu.engine().last_logits(RequestId{"r"});
+      const auto found = card.engine().last_logits(RequestId{"r"});
+      REQUIRE(expected.size() == found.size());
+      double worst = 0;
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        worst = std::max(worst, std::abs(double{expected[i]} - found[i]));
+      CAPTURE(which, compared);
+      REQUIRE(worst < 0.05);
+      if (cpu.outcome("r").tokens != card.outcome("r").tokens) break;
+      compared += expected.empty() ? 0 : 1;
+    }
+    INFO("a near tie fell the other way after " << compared << " tokens");
+    REQUIRE(compared >= 10);
+  }
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,29 @@
+/// An engine rig whose engine computes on the tests' card.
+///
+/// Weights and keys stay the host's memory, which a card reaches once it is told; so the rest of
+/// the rig looks into it as ever.
+#pragma once
+
+#include "kernels/cuda/cuda_backend.hpp"
+#include "tests/support/engine_rig.hpp"
+#include "tests/support/test_card.hpp"
+
+namespace leasehold::testing {
+
+inline RigOptions on_card(RigOptions options, cuda::CudaOptions cuda = {}) {
+  options.device.make = [cuda](const BackendLimits& limits, const ThreadGate& gate) {
+    Result<std::unique_ptr<cuda::CudaBackend>> made =
+        cuda::CudaBackend::create(test_card(), limits, gate, cuda);
+    if (!made) throw std::runtime_error(made.error().detail);
+    return std::unique_ptr<Backend>(*std::move(made));
+  };
+  options.device.reach = [](Leased<const std::byte> at, std::size_t size_bytes) {
+    auto reach = std::make_shared<CardReach>();
+    reach->add(at, size_bytes);
+    reach->open();
+    return std::shared_ptr<void>(std::move(reach));
+  };
+  return options;
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include "ipc/cuda/device_mapper.hpp"
+#include "kernels/cuda/cuda_backend.hpp"
+#include "worker/compute.hpp"
+
+namespace leasehold {
+namespace {
+
+using cuda::Context;
+
+class CudaCompute final : public Compute {
+ public:
+  CudaCompute(std::unique_ptr<Context> context, std::unique_ptr<Backend> backend, std::string card)
+      : context_(std::move(context)),
+        mapper_(*context_),
+        backend_(std::move(backend)),
+        card_(std::move(card)) {}
+  Backend& backend() override { return *backend_; }
+  const RegionMapper& mapper() const override { return mapper_; }
+  std::string description() const override {
+    return fmt::format("{} card=\"{}\"", backend_->name(), card_);
+  }
+
+ private:
+  std::unique_ptr<Context> context_;
+  cuda::DeviceMapper mapper_;
+  std::unique_ptr<Backend> backend_;
+  std::string card_;
+};
+
+/// The card whose memory is lent, whatever its number here.
+Result<Context> find_card(const cuda::Driver& driver, const LentDevice& lent) {
+  int count = 0;
+  TRY(cuda::check(driver, driver.cuDeviceGetCount(&count), "counting cards"));
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    Context context = TRY(Context::retain(driver, ordinal));
+    if (TRY(context.uuid()) == lent.uuid) return context;
+  }
+  return fail(Errc::NoDevice,
+              fmt::format("the broker lends memory of {} ({}), which is none of the {} cards this "
+                          "process sees; check CUDA_VISIBLE_DEVICES",
+                          lent.name, lent.uuid, count));
+}
+
+/// `--device cuda:1` where the broker lends another card's memory.
+Result<void> check_number(const WorkerOptions& options, const Context& context,
+                          const LentDevice& lent) {
+  if (options.device == "auto" || options.device == fmt::format("cuda:{}", context.ordinal()))
+    return {};
+  return fail(Errc::BadRequest,
+              fmt::format("--device {} was asked for, but the broker lends memory of the card that "
+                          "is cuda:{} here ({})",
+                          options.device, context.ordinal(), lent.uuid));
+}
+
+constexpr cuda::GraphUse graph_use(GraphChoice choice) {
+  switch (choice) {
+    case GraphChoice::None:
+      return cuda::GraphUse::None;
+    case GraphChoice::Plain:
+      return cuda::GraphUse::Plain;
+    case GraphChoice::Gated:
+      return cuda::GraphUse::Gated;
+  }
+  return cuda::GraphUse::None;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions& options,
+                                                   const LentDevice& lent,
+                                                   const BackendLimits& limits,
+                                                   const GateWiring& wiring) {
+  const cuda::Driver* driver = TRY(cuda::load_driver());
+  auto context = std::make_unique<Context>(TRY(find_card(*driver, lent)));
+  TRY(check_number(options, *context, lent));
+  std::string card = TRY(context->name());
+  auto backend =
+      TRY(cuda::CudaBackend::create(*context, limits, make_gates(wiring, 0, 1).front(),
+                                    {.graphs = graph_use(options.graphs),
+                                     .segment_layers = options.graph_segment_layers,
+                                     .launcher = {.max_in_flight = options.max_in_flight}}));
+  return std::make_unique<CudaCompute>(std::move(context), std::move(backend), std::move(card));
+}
+
+}  // namespace leasehold
