@@ -70,6 +70,7 @@ cli::Table status_table(const wire::StatusView& status) {
   add("  scrubbing", bytes_text(status.scrubbing_bytes));
   add("  retained", bytes_text(status.retained_bytes));
   add("  quarantined", bytes_text(status.quarantined_bytes));
+  add("  held for the workers that had it", bytes_text(status.held_bytes));
   add("held by lost workers (of the above)", bytes_text(status.unproven_bytes));
   add("leases live", number(status.leases_live));
   add("leases revoked, not fenced yet", number(status.leases_revoked));
@@ -82,6 +83,10 @@ cli::Table status_table(const wire::StatusView& status) {
   add("tenants", number(status.tenants));
   add("isolation", or_dash(printable(status.isolation)));
   add("table lines changed by others", number(status.tampered));
+  add("device", printable(status.device));
+  add("  card", or_dash(printable(status.device_uuid)));
+  add("  state", printable(status.device_state));
+  add("  agents that ended", number(status.device_losses));
   add("uptime", nanoseconds_text(status.uptime_ms * 1'000'000));
   return table;
 }

@@ -74,6 +74,8 @@ void describe(CLI::App& app, Settings& settings, std::optional<std::uint32_t>& s
   app.set_version_flag("--version", "leasehold-demo " + std::string(version()));
   app.add_option("--bin-dir", settings.bin_dir, "Where the programs are")->required();
   app.add_option("--model", settings.model_path, "A GGUF model")->required();
+  app.add_option("--device", settings.device,
+                 "Whose memory is lent and computed in: cpu, cuda:N; default: what there is");
   app.add_option("--report", settings.report_path, "Write the judgement there, as JSON");
   app.add_flag("--plain", settings.plain, "Lines instead of columns");
   app.add_option("--max-tokens", settings.max_tokens, "How long each stream is")

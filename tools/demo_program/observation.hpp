@@ -40,6 +40,7 @@ struct Observation {
   std::string killed = "C";
   std::vector<wire::LeaseView> leases;
   std::vector<events::StampedEvent> events;
+  bool reads_memory = true;  ///< False of a card's: nobody reads that through a descriptor.
   std::vector<AuditedExtent> extents;
   std::vector<wire::StatusView> samples;  ///< Taken all through the run.
   wire::StatusView last;                  ///< After everybody was done.

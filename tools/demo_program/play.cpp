@@ -32,6 +32,7 @@ class Play {
       : stage_(stage), screen_(screen), out_(out) {}
 
   Result<Observation> perform() {
+    seen_.reads_memory = TRY(stage_.broker().status()).device == "cpu";
     TRY(admit());
     TRY(play_undisturbed());
     TRY(play_disturbed());
@@ -105,7 +106,8 @@ class Play {
 
   /// Before anything happens to the lease: its memory, from outside.
   Result<void> keep_memory(const Player& player, bool& done) {
-    if (done || player.record().tokens.size() < kKeepMemoryAfter) return {};
+    const bool is_early = player.record().tokens.size() < kKeepMemoryAfter;
+    if (done || is_early || !seen_.reads_memory) return {};
     done = true;
     for (KeptExtent& extent : TRY(keep_extents(stage_.broker(), player.record().leases.back()))) {
       kept_.push_back(std::move(extent));

@@ -56,12 +56,21 @@ Result<std::unique_ptr<Stage>> Stage::set(const Settings& settings, const Patien
 }
 
 Result<void> Stage::start_broker() {
+  std::vector<std::string> argv{program("leasehold-broker"),
+                                "--socket",
+                                broker_socket(),
+                                "--capacity",
+                                kCapacity,
+                                "--weights-capacity",
+                                kWeightsCapacity,
+                                "--allow-memory-audit",
+                                "--fence-patience-ms",
+                                kBrokerPatience_ms,
+                                "--worker-patience-ms",
+                                kBrokerPatience_ms};
+  if (!settings_.device.empty()) argv.insert(argv.end(), {"--device", settings_.device});
   broker_.emplace(
-      TRY(Child::start({.argv = {program("leasehold-broker"), "--socket", broker_socket(),
-                                 "--capacity", kCapacity, "--weights-capacity", kWeightsCapacity,
-                                 "--allow-memory-audit", "--fence-patience-ms", kBrokerPatience_ms,
-                                 "--worker-patience-ms", kBrokerPatience_ms},
-                        .log_path = directory_ / "broker.log"})));
+      TRY(Child::start({.argv = std::move(argv), .log_path = directory_ / "broker.log"})));
   const SystemClock clock;
   const TimePoint give_up = clock.now() + kStartPatience;
   while (clock.now() < give_up) {

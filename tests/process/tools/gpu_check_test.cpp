@@ -1,0 +1,141 @@
+// leasehold-gpu-check on a driver that computes on the CPU: what it finds, and that it does not
+// overlook what goes wrong.
+#include <stdlib.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "common/errc.hpp"
+#include "tests/process/tools/program_run.hpp"
+#include "tests/support/fake_cuda/card_state.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr auto kPatience = std::chrono::minutes(20);
+
+/// Set for programs started while it stands.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    const char* const before = ::getenv(name);
+    if (before != nullptr) before_ = before;
+    ::setenv(name, value.c_str(), 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() {
+    if (before_) {
+      ::setenv(name_, before_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+/// A folder for a report, and one with the smallest model.
+struct Folders {
+  fs::path root = fs::temp_directory_path() / ("leasehold-gpu-check-" + std::to_string(::getpid()));
+  Folders() {
+    fs::create_directories(root / "models");
+    for (const char* ending : {".gguf", ".json"}) {
+      const std::string name = std::string("stories260K-q8_0") + ending;
+      fs::copy_file(test_data_path("models/" + name), root / "models" / name);
+    }
+  }
+  ~Folders() { fs::remove_all(root); }
+
+  std::vector<std::string> arguments(const std::string& only) const {
+    return {"--bin-dir", program_dir(), "--model-dir", root / "models", "--out", root / "report",
+            "--tiny",    "--minutes",   "30",          "--only",        only};
+  }
+  Json report() const { return Json::parse(std::ifstream(root / "report" / "report.json")); }
+};
+
+Json numbers_of(const Json& report, const std::string& stage) {
+  for (const Json& one : report.at("stages"))
+    if (one.at("stage") == stage) return one.at("numbers");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("gpu-check: a card that does what it should is found right, in every stage") {
+  const Folders folders;
+  const testing::CardState card;
+  const Variable state("FAKE_CUDA_STATE", card.path());
+  ProgramRun run("leasehold-gpu-check", folders.arguments("probe,correctness,gate,bench"));
+
+  const int code = run.finish([] {}, kPatience);
+
+  INFO(run.output << run.errors());
+  CHECK(code == 0);
+  const Json report = folders.report();
+  CHECK(report.at("all_right") == true);
+  CHECK(report.at("stages").size() == 4);
+  const Json probed = numbers_of(report, "probe");
+  CHECK(probed.at("processes_share_memory") == true);
+  CHECK(probed.at("conditional_nodes") == true);
+  CHECK(probed.at("freed_after_pidfd_us").size() == 5);
+  CHECK(numbers_of(report, "correctness").at("models").size() == 1);
+  const Json benched = numbers_of(report, "bench");
+  CHECK(benched.at("decode").size() == 6);  // two batches, three ways
+  CHECK(benched.at("revoke").size() == 2);
+  for (const Json& flips : benched.at("revoke")) CHECK(flips.at("t_quiet_us").size() == 3);
+  CHECK(run.output.find("t_refuse") != std::string::npos);
+}
+
+TEST_CASE("gpu-check: processes that cannot share a card's memory are told, and threads stand in") {
+  const Folders folders;
+  const testing::CardState card;
+  const Variable state("FAKE_CUDA_STATE", card.path());
+  const Variable forbidden("FAKE_CUDA_FAIL", "cuMemExportToShareableHandle");
+  ProgramRun run("leasehold-gpu-check", folders.arguments("probe,gate"));
+
+  const int code = run.finish([] {}, kPatience);
+
+  INFO(run.output << run.errors());
+  CHECK(code == 0);
+  CHECK(run.output.find("[as threads of one process]") != std::string::npos);
+}
+
+TEST_CASE("gpu-check: without a card it says so, and what to do") {
+  const Folders folders;
+  const Variable none("FAKE_CUDA_DEVICES", "0");
+  ProgramRun run("leasehold-gpu-check", folders.arguments("probe,bench"));
+
+  const int code = run.finish([] {}, kPatience);
+
+  INFO(run.output << run.errors());
+  CHECK(code == exit_code(Errc::NoDevice));
+  CHECK(run.output.find("nvidia-smi") != std::string::npos);
+  CHECK(folders.report().at("stages").size() == 1);
+  CHECK(folders.report().at("all_right") == false);
+}
+
+TEST_CASE("gpu-check: a stage that fails is in the report and in the exit code, and others go on") {
+  const Folders folders;
+  const testing::CardState card;
+  const Variable state("FAKE_CUDA_STATE", card.path());
+  const Variable full("FAKE_CUDA_MEMORY_MIB", "4");  // the probe's 16 MiB are not to be had
+  ProgramRun run("leasehold-gpu-check", folders.arguments("probe,memcheck"));
+
+  const int code = run.finish([] {}, kPatience);
+
+  INFO(run.output << run.errors());
+  CHECK(code == 1);
+  const Json report = folders.report();
+  CHECK(report.at("stages").at(0).at("state") == "failed");
+  CHECK(report.at("stages").size() == 2);
+  CHECK(run.output.find("WRONG") != std::string::npos);
+}
