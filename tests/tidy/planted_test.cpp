@@ -83,7 +83,7 @@ TEST_CASE("planted: permits in places where no unit runs") {
     CHECK(finds(permits_outside_units, "broker/core.cpp", line));
     CHECK(finds(permits_outside_units, "tools/tenant/main.cpp", line));
     CHECK_FALSE(finds(permits_outside_units, "kernels/cpu/launcher.hpp", line));
-    CHECK_FALSE(finds(permits_outside_units, "worker/kv/sequence_record.cpp", line));
+    CHECK(finds(permits_outside_units, "worker/kv/sequence_record.cpp", line));
     CHECK_FALSE(finds(permits_outside_units, "worker/engine/engine.cpp", line));
   }
 }
@@ -109,6 +109,9 @@ TEST_CASE("planted: includes that climb") {
   CHECK(climbs("worker/a.cpp", "broker/core.hpp"));
   CHECK(climbs("broker/a.cpp", "kernels/backend.hpp"));
   CHECK(climbs("broker/a.cpp", "worker/options.hpp"));
+  CHECK(climbs("broker/server/a.cpp", "ipc/cuda/driver.hpp"));
+  CHECK(climbs("broker/server/a.cpp", "broker/device_agent/agent.hpp"));
+  CHECK(climbs("broker/device_agent/a.cpp", "broker/core.hpp"));
   CHECK(climbs("tools/a.cpp", "tests/support/fake_table.hpp"));
   CHECK(climbs("worker/engine/a.cpp", "engine.hpp"));  // not from the root
 }
@@ -121,6 +124,7 @@ TEST_CASE("planted: includes that go down are left alone") {
   CHECK_FALSE(climbs("worker/a.cpp", "ipc/control/peer.hpp"));
   CHECK_FALSE(climbs("worker/a.cpp", "kernels/backend.hpp"));
   CHECK_FALSE(climbs("broker/a.cpp", "ipc/table/lease_table.hpp"));
+  CHECK_FALSE(climbs("broker/device_agent/a.cpp", "ipc/cuda/driver.hpp"));
   CHECK_FALSE(climbs("tools/a.cpp", "worker/options.hpp"));
   CHECK_FALSE(climbs("tests/a.cpp", "tests/support/fake_table.hpp"));
 }

@@ -1,10 +1,17 @@
 # One target per room. Everything a room needs is a property of its target.
 #
-#   leasehold_library(NAME SOURCES … LINKS …)     static library, alias leasehold::NAME
+#   leasehold_library(NAME SOURCES … LINKS … [NOT_TOGETHER])
+#                                                 static library, alias leasehold::NAME. Builds that
+#                                                 are made once and thrown away compile sources
+#                                                 together (CMAKE_UNITY_BUILD), but not these
 #   leasehold_program(NAME SOURCES … LINKS …)     executable, lands in <build>/bin
-#   leasehold_test(NAME LABEL … SOURCES … LINKS … [TIMEOUT seconds])
+#   leasehold_test(NAME LABEL … SOURCES … LINKS … [ALONE …] [TIMEOUT seconds] [FAKE_CUDA])
 #                                                 Catch2 program, one ctest case per TEST_CASE; the
-#                                                 target tests_LABEL builds all of that label
+#                                                 target tests_LABEL builds all of that label.
+#                                                 Sources are compiled several together, but those
+#                                                 ALONE, whose names others of the program use.
+#                                                 FAKE_CUDA: it and what it starts find the fake
+#                                                 driver as libcuda.so.1
 
 function(leasehold_settings target)
   target_compile_features(${target} PUBLIC cxx_std_23)
@@ -26,8 +33,11 @@ function(leasehold_settings target)
 endfunction()
 
 function(leasehold_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(arg "NOT_TOGETHER" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   add_library(leasehold_${name} STATIC ${arg_SOURCES})
+  if(arg_NOT_TOGETHER)
+    set_target_properties(leasehold_${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   add_library(leasehold::${name} ALIAS leasehold_${name})
   leasehold_settings(leasehold_${name})
   target_link_libraries(leasehold_${name} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
@@ -42,7 +52,7 @@ function(leasehold_program name)
 endfunction()
 
 function(leasehold_test name)
-  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LINKS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "FAKE_CUDA" "LABEL;TIMEOUT" "SOURCES;ALONE;LINKS;DEPENDS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -51,7 +61,12 @@ function(leasehold_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   leasehold_settings(${name})
-  target_compile_options(${name} PRIVATE -O1)  # a test waits for its compiler, not for itself
+  # A test waits for its compiler, not for itself; most of that is reading the same headers again.
+  target_compile_options(${name} PRIVATE -O1)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  if(arg_ALONE)
+    set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
   if(NOT TARGET tests_${arg_LABEL})
     add_custom_target(tests_${arg_LABEL})
   endif()
@@ -61,16 +76,22 @@ function(leasehold_test name)
   if(arg_DEPENDS)
     add_dependencies(${name} ${arg_DEPENDS})
   endif()
-  leasehold_discover_tests(${name} "${arg_LABEL}" ${arg_TIMEOUT})
+  set(environment "")
+  if(arg_FAKE_CUDA)
+    target_link_libraries(${name} PRIVATE leasehold::fake_cuda)
+    set(environment "LD_LIBRARY_PATH=${LEASEHOLD_FAKE_CUDA_DIR}")
+  endif()
+  leasehold_discover_tests(${name} "${arg_LABEL}" ${arg_TIMEOUT} "${environment}")
 endfunction()
 
 # One ctest case per TEST_CASE. Catch's own script breaks names that hold a semicolon in two, and the
 # halves, which name no test, pass.
-function(leasehold_discover_tests name label timeout)
+function(leasehold_discover_tests name label timeout environment)
   set(listing "${CMAKE_CURRENT_BINARY_DIR}/${name}_cases.cmake")
   add_custom_command(TARGET ${name} POST_BUILD BYPRODUCTS "${listing}" VERBATIM
     COMMAND "${CMAKE_COMMAND}" -DPROGRAM=$<TARGET_FILE:${name}> "-DPREFIX=${label}/${name}: "
-            -DLABEL=${label} -DTIMEOUT=${timeout} "-DLISTING=${listing}"
+            -DLABEL=${label} -DTIMEOUT=${timeout} "-DENVIRONMENT=${environment}"
+            "-DLISTING=${listing}"
             -P "${CMAKE_SOURCE_DIR}/tools/cmake/list_cases.cmake")
   set(include "${CMAKE_CURRENT_BINARY_DIR}/${name}_include.cmake")
   file(WRITE "${include}" "if(EXISTS \"${listing}\")\n  include(\"${listing}\")\nelse()\n"
