@@ -2,13 +2,15 @@
 
 #include <spdlog/spdlog.h>
 
+#include "common/device_name.hpp"
+
 namespace leasehold {
 
 Result<std::unique_ptr<DeviceAgent>> start_agent(boost::asio::io_context& io,
                                                  const BrokerOptions& options) {
   if (options.device == "cpu") return nullptr;
   const bool automatic = options.device == "auto";
-  const int ordinal = automatic ? 0 : std::stoi(options.device.substr(5));  // checked: "cuda:N"
+  const int ordinal = automatic ? 0 : card_number(options.device).value();  // options checked it
   auto agent = DeviceAgent::start(io, {.program = options.agent, .ordinal = ordinal});
   if (agent || !automatic) return agent;
   spdlog::info("no card is used, lending memory of the machine reason=\"{}\"",

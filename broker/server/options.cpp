@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/command_line.hpp"
+#include "common/device_name.hpp"
 #include "common/version.hpp"
 
 namespace leasehold {
@@ -31,15 +32,6 @@ const CLI::Validator kOctal(
     },
     "OCTAL");
 
-const CLI::Validator kDevice(
-    [](std::string& text) -> std::string {
-      const bool numbered = text.starts_with("cuda:") && text.size() > 5 && text.size() <= 8 &&
-                            text.find_first_not_of("0123456789", 5) == std::string::npos;
-      if (numbered || text == "cpu" || text == "auto") return {};
-      return "expected cpu, auto or cuda:N like cuda:0";
-    },
-    "DEVICE");
-
 /// What is lent, and whose.
 void add_memory_options(CLI::App& app, BrokerOptions& options) {
   app.add_option("--capacity", options.capacity_bytes, "KV memory to lend, e.g. 256MiB")
@@ -50,7 +42,7 @@ void add_memory_options(CLI::App& app, BrokerOptions& options) {
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--device", options.device,
                  "Whose memory is lent: cpu, cuda:N, or auto (cuda:0 where there is one)")
-      ->check(kDevice);
+      ->check(check_device);
   app.add_option("--agent", options.agent,
                  "Program that allocates on the device (default: the one beside this program)");
 }
