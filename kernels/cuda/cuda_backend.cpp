@@ -12,14 +12,9 @@
 namespace leasehold::cuda {
 namespace {
 
-constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kCopyBytes = std::size_t{1} << 20;
 constexpr UnitLabel kWholeStep{
     .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::TenantMemory};
-
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 /// What a model's file may ask for and our kernels are not made for.
 Result<void> check_limits(const BackendLimits& limits) {

@@ -21,6 +21,12 @@ inline CUdeviceptr device_address(const void* pointer) {
   return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
+/// Rounded up to where the next piece of a buffer may begin, whatever is put there.
+constexpr std::size_t aligned(std::size_t size_bytes) {
+  constexpr std::size_t kAlignment = 256;
+  return (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 /// Memory of the card, this process's own.
 class DeviceBuffer {
  public:

@@ -7,12 +7,6 @@
 namespace leasehold::cuda {
 namespace {
 
-constexpr std::size_t kAlignment = 256;
-
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 std::size_t blocks_of(std::uint32_t positions) {
   return (positions + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
 }
