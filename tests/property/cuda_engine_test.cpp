@@ -6,7 +6,6 @@
 
 #include "tests/property/four_tenants.hpp"
 #include "tests/support/cuda_rig.hpp"
-#include "tests/support/fake_cuda/fake_cuda.hpp"
 #include "tests/support/made_model.hpp"
 
 namespace leasehold::testing {

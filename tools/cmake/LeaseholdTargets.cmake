@@ -10,8 +10,9 @@
 #                                                 target tests_LABEL builds all of that label.
 #                                                 Sources are compiled several together, but those
 #                                                 ALONE, whose names others of the program use.
-#                                                 FAKE_CUDA: it and what it starts find the fake
-#                                                 driver as libcuda.so.1
+#                                                 FAKE_CUDA: under ctest, it and what it starts find
+#                                                 the fake driver as libcuda.so.1; who pulls its
+#                                                 strings links leasehold::fake_cuda too
 
 function(leasehold_settings target)
   target_compile_features(${target} PUBLIC cxx_std_23)
@@ -78,7 +79,8 @@ function(leasehold_test name)
   endif()
   set(environment "")
   if(arg_FAKE_CUDA)
-    target_link_libraries(${name} PRIVATE leasehold::fake_cuda)
+    add_dependencies(${name} leasehold_fake_cuda)
+    set_target_properties(${name} PROPERTIES BUILD_RPATH "${LEASEHOLD_FAKE_CUDA_DIR}")
     set(environment "LD_LIBRARY_PATH=${LEASEHOLD_FAKE_CUDA_DIR}")
   endif()
   leasehold_discover_tests(${name} "${arg_LABEL}" ${arg_TIMEOUT} "${environment}")

@@ -1,6 +1,6 @@
 #include "tools/gpu_check_program/bench_model.hpp"
 
-#include <algorithm>
+#include "tools/bench_program/statistics.hpp"
 
 namespace leasehold::gpu_check {
 namespace {
@@ -58,9 +58,7 @@ Result<double> median_seconds(const Repeats& repeats, const std::function<Result
     TRY(once());
     seconds.push_back(std::chrono::duration<double>(SteadyClock::now() - from).count());
   }
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-  std::ranges::nth_element(seconds, middle);
-  return *middle;
+  return bench::median_of(std::move(seconds));
 }
 
 }  // namespace leasehold::gpu_check

@@ -8,10 +8,12 @@
 
 namespace leasehold::gpu_check {
 
-/// What the card does at best, measured.
+/// What card and host do at best, measured.
 struct Rates {
   double copy_bytes_per_s = 0;     ///< Read and written together.
   double multiply_flop_per_s = 0;  ///< Halves, sums in float.
+  double host_gate_s = 0;          ///< Announcing and polling, for one launch.
+  double card_gate_s = 0;          ///< A kernel's look at the mirror, waited for.
 };
 Result<Rates> measure_rates(const Settings& settings, StageReport& report, Card& card);
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common/random.hpp"
+#include "tools/bench_program/statistics.hpp"
 #include "tools/gpu_check_program/bench_parts.hpp"
 
 namespace leasehold::gpu_check {
@@ -84,9 +85,9 @@ void flip_at_random(Flips& flips, LocalModel& model, const FlipPlan& plan, doubl
 }
 
 struct FlipResult {
-  std::vector<double> refuse_us;  // sorted
-  std::vector<double> quiet_us;   // sorted
-  int dips = 0;                   ///< Steps in which somebody else was not worked for.
+  std::vector<double> refuse_us;
+  std::vector<double> quiet_us;
+  int dips = 0;  ///< Steps in which somebody else was not worked for.
   int steps = 0;
   double step_us = 0;
 };
@@ -123,8 +124,6 @@ Result<FlipResult> measure_flips(Card& card, const BenchCase& one, const FlipPla
   TRY(decoded);
   result.refuse_us = std::move(flips.refuse_us);
   result.quiet_us = std::move(flips.quiet_us);
-  std::ranges::sort(result.refuse_us);
-  std::ranges::sort(result.quiet_us);
   return result;
 }
 
@@ -199,20 +198,13 @@ Result<void> stamp_units(Card& card, const BenchCase& one, const FlipPlan& plan,
   return {};
 }
 
-/// By nearest rank.
-double quantile(const std::vector<double>& sorted, double share) {
-  if (sorted.empty()) return 0;
-  const auto rank = static_cast<std::size_t>(share * static_cast<double>(sorted.size()) + 0.999999);
-  return sorted[std::min(std::max<std::size_t>(rank, 1), sorted.size()) - 1];
-}
-
-void report_clock(StageReport& report, const std::string& what, const std::vector<double>& sorted,
+void report_clock(StageReport& report, const std::string& what, const std::vector<double>& times_us,
                   double most_us, bool has_target) {
-  const double p99 = quantile(sorted, 0.99);
-  const bool holds = p99 <= most_us;
+  const bench::Distribution told = bench::distribution_of(times_us);
+  const bool holds = told.p99 <= most_us;
   report.add({.what = what,
-              .measured = fmt::format("p50 {:.1f} us, p99 {:.1f} us of {}", quantile(sorted, 0.5),
-                                      p99, sorted.size()),
+              .measured =
+                  fmt::format("p50 {:.1f} us, p99 {:.1f} us of {}", told.p50, told.p99, told.count),
               .target = has_target ? fmt::format("p99 <= {:.0f} us", most_us) : std::string(),
               .verdict = !has_target ? Verdict::Measured
                          : holds     ? Verdict::Reached

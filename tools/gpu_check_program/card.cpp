@@ -115,6 +115,15 @@ Result<void> Card::multiply(CUdeviceptr sums, std::uint32_t blocks, std::uint32_
               .params = cuda::KernelParams(params)});
 }
 
+Result<void> Card::look_at_gate(CUdeviceptr seen, std::uint32_t n_looks) {
+  const device::GateLooksParams params{
+      .gate = gate(), .n_seen_open = cuda::device_pointer<std::uint32_t>(seen), .n_looks = n_looks};
+  return run({.kernel = "lh_gate_looks",
+              .grid = {},
+              .block_threads = 1,
+              .params = cuda::KernelParams(params)});
+}
+
 Result<int> Card::attribute(CUdevice_attribute which) const {
   int value = 0;
   TRY(cuda::check(context_->driver(),

@@ -50,6 +50,9 @@ class Card {
   /// Products of [64 × 16] by [16 × 128] in that many blocks; `sums` has room for 128 floats each.
   Result<void> multiply(CUdeviceptr sums, std::uint32_t blocks, std::uint32_t rounds);
 
+  /// One thread's looks at an open gate, one after the other; `seen` has room for 4 bytes.
+  Result<void> look_at_gate(CUdeviceptr seen, std::uint32_t n_looks);
+
   Result<int> attribute(CUdevice_attribute which) const;
 
  private:

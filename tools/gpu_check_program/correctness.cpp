@@ -150,7 +150,7 @@ std::vector<std::string> models_in(const std::string& directory) {
   return models;
 }
 
-constexpr const char* kTestPrograms[] = {"backend_contract_test", "region_mapper_test"};
+constexpr const char* kTestPrograms[] = {"backend_contract_test", "device_region_test"};
 
 /// What stands at the end of its log: Catch's own sum.
 std::string last_line(const std::string& path) {

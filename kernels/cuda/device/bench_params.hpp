@@ -1,5 +1,5 @@
 /// What tools/gpu_check_program asks a card to do beside computing a model: make up bytes, write
-/// one word, and multiply as fast as it can. C++20-clean.
+/// one word, look at a gate, and multiply as fast as it can. C++20-clean.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
@@ -20,6 +20,13 @@ struct PokeParams {
   KernelGate gate;
   std::uint32_t* at;
   std::uint32_t value;
+};
+
+/// Looks at the gate so many times, each waited for.
+struct GateLooksParams {
+  KernelGate gate;
+  std::uint32_t* n_seen_open;
+  std::uint32_t n_looks;
 };
 
 /// A block of this kernel multiplies [64 × 16] by [16 × 128] so many times.

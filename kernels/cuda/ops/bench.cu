@@ -25,6 +25,15 @@ LEASEHOLD_KERNEL(lh_poke, PokeParams, 1) {
   *p.at = p.value;
 }
 
+LEASEHOLD_KERNEL(lh_gate_looks, GateLooksParams, 1) {
+  std::uint32_t seen = 0;
+  while (seen < p.n_looks) {
+    if (engine_is_stopped(p.gate)) return;
+    ++seen;
+  }
+  *p.n_seen_open = seen;
+}
+
 /// Small halves of either sign: sums of any number of their products stay finite.
 __device__ __forceinline__ std::uint32_t two_halves(std::uint32_t seed) {
   return (static_cast<std::uint32_t>(mixed(seed)) & 0x83FF83FFu) | 0x24002400u;
