@@ -67,8 +67,7 @@ void CudaBackend::scatter(std::span<const LeasedPiece> pieces, const LaunchPermi
     const auto size_bytes = static_cast<std::uint32_t>(pieces[i].bytes.size());
     list[i] = {.to = device_address(permit.open(pieces[i].to)),
                .from_bytes = at,
-               .size_bytes = size_bytes,
-               .sequence = device::kNoSequence};
+               .size_bytes = size_bytes};
     std::memcpy(host + at, pieces[i].bytes.data(), size_bytes);
     at += (size_bytes + 7) / 8 * 8;
     largest_bytes = std::max(largest_bytes, size_bytes);

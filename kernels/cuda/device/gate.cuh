@@ -19,8 +19,4 @@ __device__ __forceinline__ bool row_is_live(const KernelGate& gate, std::uint32_
   return (load_fresh(&gate.mirror->live) >> gate.rows[row].sequence & 1) != 0;
 }
 
-__device__ __forceinline__ bool sequence_is_live(const KernelGate& gate, std::uint32_t sequence) {
-  return (load_fresh(&gate.mirror->live) >> sequence & 1) != 0;
-}
-
 }  // namespace leasehold::device

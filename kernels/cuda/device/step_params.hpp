@@ -6,14 +6,10 @@
 
 namespace leasehold::device {
 
-/// Of a piece that belongs to no sequence of the step.
-inline constexpr std::uint32_t kNoSequence = 0xffffffffu;
-
 struct ScatterPiece {
   std::uint64_t to;          ///< Address on the device.
   std::uint64_t from_bytes;  ///< Offset in the staging buffer.
   std::uint32_t size_bytes;
-  std::uint32_t sequence;  ///< Of the step, or kNoSequence: a dead one's pieces are left out.
 };
 
 struct ScatterParams {

@@ -34,7 +34,6 @@ LEASEHOLD_KERNEL(lh_scatter, ScatterParams, 256) {
   if (engine_is_stopped(p.gate)) return;
   if (blockIdx.y >= p.n_pieces) return;
   const ScatterPiece piece = p.pieces[blockIdx.y];
-  if (piece.sequence != kNoSequence && !sequence_is_live(p.gate, piece.sequence)) return;
   Copying copying{
       reinterpret_cast<std::byte*>(piece.to), p.staging + piece.from_bytes, piece.size_bytes,
       blockIdx.x * blockDim.x + threadIdx.x,  gridDim.x * blockDim.x,       0};
