@@ -28,9 +28,58 @@ const std::map<std::string, GraphChoice> kGraphs{
     {"none", GraphChoice::None}, {"plain", GraphChoice::Plain}, {"gated", GraphChoice::Gated}};
 const std::map<std::string, KvType> kKvTypes{{"f16", KvType::F16}, {"f32", KvType::F32}};
 
+/// What is given as words, until it is looked up.
+struct Words {
+  std::string backend = "auto";
+  std::string simd = "auto";
+  std::string kv_type = "f16";
+  std::string weights_scope = "model";
+  std::string graphs = "gated";
+  std::string compute_cpus;
+  std::int64_t slow_motion_us = 0;
+  std::int64_t broker_patience_ms = 0;
+};
+
+void add_places(CLI::App& app, WorkerOptions& options, Words& words) {
+  app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")->required();
+  app.add_option("--model", options.model_path, "GGUF model file")->required();
+  app.add_option("--listen", options.listen_path, "Unix socket for tenants; made here")->required();
+  app.add_option("--name", options.name, "name of this worker")->capture_default_str();
+  app.add_option("--broker-patience-ms", words.broker_patience_ms,
+                 "how long a broker that went away is waited for")
+      ->check(CLI::Range(0, 3'600'000))
+      ->capture_default_str();
+}
+
+void add_compute_options(CLI::App& app, WorkerOptions& options, Words& words) {
+  app.add_option("--device", options.device,
+                 "auto: whatever memory the broker lends; cpu and cuda:N insist")
+      ->check(check_device)
+      ->capture_default_str();
+  app.add_option("--backend", words.backend, "reference: plain loops, one thread; auto is cpu")
+      ->check(CLI::IsMember({"auto", "cpu", "reference"}))
+      ->capture_default_str();
+  app.add_option("--simd", words.simd, "path of the cpu backend; all give the same bits")
+      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "compute threads; default: cores, or one less of 4")
+      ->check(CLI::Range(1u, kMaxGateThreads - 1))
+      ->capture_default_str();
+  app.add_option("--compute-cpus", words.compute_cpus,
+                 "cores like 1 or 2-7: compute threads stay there, and all others of this worker "
+                 "off them");
+  app.add_option("--kv-type", words.kv_type, "how keys and values are kept")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  app.add_option("--weights-scope", words.weights_scope,
+                 "what one engine lease covers; the finer, the less is lost with one")
+      ->check(CLI::IsMember({"model", "layer", "tensor"}))
+      ->capture_default_str();
+}
+
 /// What only a worker on a card looks at.
-void add_card_options(CLI::App& app, WorkerOptions& options, std::string& graphs) {
-  app.add_option("--graphs", graphs,
+void add_card_options(CLI::App& app, WorkerOptions& options, Words& words) {
+  app.add_option("--graphs", words.graphs,
                  "decoding steps on a card: each launch by itself, as a graph, "
                  "or as one that can be stopped inside")
       ->check(CLI::IsMember({"none", "plain", "gated"}))
@@ -45,60 +94,40 @@ void add_card_options(CLI::App& app, WorkerOptions& options, std::string& graphs
       ->capture_default_str();
 }
 
+void add_watching_options(CLI::App& app, WorkerOptions& options, Words& words) {
+  app.add_option("--slow-motion-us", words.slow_motion_us,
+                 "pause every unit of work this long, so that people can watch")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_option("--log-level", options.log_level, "how much is logged")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
+      ->capture_default_str();
+  app.add_option("--event-log", options.event_log, "append every committed step to this file");
+}
+
+Result<void> look_up(const Words& words, WorkerOptions& options) {
+  options.slow_motion = std::chrono::microseconds(words.slow_motion_us);
+  options.broker_patience = std::chrono::milliseconds(words.broker_patience_ms);
+  options.backend = kBackends.at(words.backend);
+  options.simd = simd_path_from_name(words.simd);
+  options.kv_type = kKvTypes.at(words.kv_type);
+  options.graphs = kGraphs.at(words.graphs);
+  options.weights_scope = *weights_scope_from_name(words.weights_scope);
+  if (!words.compute_cpus.empty()) options.compute_cpus = TRY(CpuSet::parse(words.compute_cpus));
+  return {};
+}
+
 }  // namespace
 
 std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code) {
   WorkerOptions options;
   options.threads = default_threads();
-  std::int64_t slow_motion_us = 0;
-  std::int64_t broker_patience_ms = options.broker_patience.count();
-  std::string backend = "auto";
-  std::string simd = "auto";
-  std::string kv_type = "f16";
-  std::string weights_scope = "model";
-  std::string compute_cpus;
-  std::string graphs = "gated";
+  Words words{.broker_patience_ms = options.broker_patience.count()};
   CLI::App app("Serves one model to many tenants under leases that a broker can take back.");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
-  app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")->required();
-  app.add_option("--model", options.model_path, "GGUF model file")->required();
-  app.add_option("--listen", options.listen_path, "Unix socket for tenants; made here")->required();
-  app.add_option("--name", options.name, "name of this worker")->capture_default_str();
-  app.add_option("--device", options.device,
-                 "auto: whatever memory the broker lends; cpu and cuda:N insist")
-      ->check(check_device)
-      ->capture_default_str();
-  add_card_options(app, options, graphs);
-  app.add_option("--backend", backend, "reference: plain loops, one thread; auto is cpu")
-      ->check(CLI::IsMember({"auto", "cpu", "reference"}))
-      ->capture_default_str();
-  app.add_option("--simd", simd, "path of the cpu backend; all give the same bits")
-      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
-      ->capture_default_str();
-  app.add_option("--threads", options.threads, "compute threads; default: cores, or one less of 4")
-      ->check(CLI::Range(1u, kMaxGateThreads - 1))
-      ->capture_default_str();
-  app.add_option("--compute-cpus", compute_cpus,
-                 "cores like 1 or 2-7: compute threads stay there, and all others of this worker "
-                 "off them");
-  app.add_option("--kv-type", kv_type, "how keys and values are kept")
-      ->check(CLI::IsMember({"f16", "f32"}))
-      ->capture_default_str();
-  app.add_option("--weights-scope", weights_scope,
-                 "what one engine lease covers; the finer, the less is lost with one")
-      ->check(CLI::IsMember({"model", "layer", "tensor"}))
-      ->capture_default_str();
-  app.add_option("--slow-motion-us", slow_motion_us,
-                 "pause every unit of work this long, so that people can watch")
-      ->check(CLI::Range(0, 1'000'000));
-  app.add_option("--broker-patience-ms", broker_patience_ms,
-                 "how long a broker that went away is waited for")
-      ->check(CLI::Range(0, 3'600'000))
-      ->capture_default_str();
-  app.add_option("--log-level", options.log_level, "how much is logged")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
-      ->capture_default_str();
-  app.add_option("--event-log", options.event_log, "append every committed step to this file");
+  add_places(app, options, words);
+  add_compute_options(app, options, words);
+  add_card_options(app, options, words);
+  add_watching_options(app, options, words);
   try {
     only_counts(app);
     app.parse(argc, argv);
@@ -106,21 +135,10 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
     exit_code = app.exit(error) == 0 ? 0 : 2;
     return std::nullopt;
   }
-  options.slow_motion = std::chrono::microseconds(slow_motion_us);
-  options.broker_patience = std::chrono::milliseconds(broker_patience_ms);
-  options.backend = kBackends.at(backend);
-  options.simd = simd_path_from_name(simd);
-  options.kv_type = kKvTypes.at(kv_type);
-  options.graphs = kGraphs.at(graphs);
-  options.weights_scope = *weights_scope_from_name(weights_scope);
-  if (!compute_cpus.empty()) {
-    const auto cpus = CpuSet::parse(compute_cpus);
-    if (!cpus) {
-      std::cerr << "leasehold-worker: --compute-cpus: " << cpus.error().detail << '\n';
-      exit_code = 2;
-      return std::nullopt;
-    }
-    options.compute_cpus = *cpus;
+  if (const Result<void> known = look_up(words, options); !known) {
+    std::cerr << "leasehold-worker: --compute-cpus: " << known.error().detail << '\n';
+    exit_code = 2;
+    return std::nullopt;
   }
   // Tenants are told this path, wherever they stand.
   if (!options.listen_path.empty()) {
