@@ -1,5 +1,3 @@
-#include <cstdio>
-
 #include "ipc/cuda/device_mapper.hpp"
 #include "ipc/cuda/device_memory.hpp"
 #include "tests/contract/region/region_kind.hpp"
@@ -43,12 +41,8 @@ class DeviceKind final : public RegionKind {
 }  // namespace
 
 std::unique_ptr<RegionKind> make_region_kind() {
-  const auto driver = cuda::load_driver();
-  if (!driver) {
-    std::fprintf(stderr, "not checked: %s\n", driver.error().detail.c_str());
-    return nullptr;
-  }
-  return std::make_unique<DeviceKind>(required(cuda::Context::retain(**driver, 0)));
+  const cuda::Driver* const driver = required(cuda::load_driver());
+  return std::make_unique<DeviceKind>(required(cuda::Context::retain(*driver, 0)));
 }
 
 }  // namespace leasehold::testing

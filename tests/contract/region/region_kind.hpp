@@ -21,7 +21,7 @@ class RegionKind {
   virtual void write(std::byte* to, std::span<const std::byte> from) = 0;
 };
 
-/// Null, after a line on stderr, where this machine has no such memory.
+/// Throws where this machine has no such memory.
 std::unique_ptr<RegionKind> make_region_kind();
 
 /// Even a test gets the address through a gate: one of its own, always open.

@@ -37,7 +37,6 @@ LeasedMapping map(RegionKind& kind, const UniqueFd& fd, std::size_t size_bytes, 
 
 TEST_CASE("region: it is mapped in the size that was asked for, to the last byte") {
   const auto kind = testing::make_region_kind();
-  if (!kind) return;
   const std::size_t size_bytes = GENERATE(kSize_bytes, kOdd_bytes);
   const UniqueFd fd = kind->make(size_bytes);
   const LeasedMapping mapping = map(*kind, fd, size_bytes, MapAccess::ReadWrite);
@@ -49,7 +48,6 @@ TEST_CASE("region: it is mapped in the size that was asked for, to the last byte
 
 TEST_CASE("region: two mappings of one memory show the same bytes") {
   const auto kind = testing::make_region_kind();
-  if (!kind) return;
   const UniqueFd fd = kind->make(kSize_bytes);
   const LeasedMapping writer = map(*kind, fd, kSize_bytes, MapAccess::ReadWrite);
   const LeasedMapping reader = map(*kind, fd, kSize_bytes, MapAccess::ReadOnly);
@@ -59,7 +57,6 @@ TEST_CASE("region: two mappings of one memory show the same bytes") {
 
 TEST_CASE("region: a read-only mapping gives out no writable handle") {
   const auto kind = testing::make_region_kind();
-  if (!kind) return;
   const UniqueFd fd = kind->make(kSize_bytes);
   const LeasedMapping reader = map(*kind, fd, kSize_bytes, MapAccess::ReadOnly);
   CHECK(reader.base());
@@ -69,7 +66,6 @@ TEST_CASE("region: a read-only mapping gives out no writable handle") {
 
 TEST_CASE("region: the mapping outlives the descriptor and the mapping beside it") {
   const auto kind = testing::make_region_kind();
-  if (!kind) return;
   std::optional<UniqueFd> fd = kind->make(kSize_bytes);
   std::optional<LeasedMapping> other = map(*kind, *fd, kSize_bytes, MapAccess::ReadWrite);
   const LeasedMapping mapping = map(*kind, *fd, kSize_bytes, MapAccess::ReadWrite);
@@ -81,7 +77,6 @@ TEST_CASE("region: the mapping outlives the descriptor and the mapping beside it
 
 TEST_CASE("region: memory that was unmapped can be mapped again, with what is in it") {
   const auto kind = testing::make_region_kind();
-  if (!kind) return;
   const UniqueFd fd = kind->make(kSize_bytes);
   for (int round = 0; round < 3; ++round) {
     const LeasedMapping mapping = map(*kind, fd, kSize_bytes, MapAccess::ReadWrite);
@@ -92,7 +87,6 @@ TEST_CASE("region: memory that was unmapped can be mapped again, with what is in
 
 TEST_CASE("region: less memory than was announced is not mapped") {
   const auto kind = testing::make_region_kind();
-  if (!kind) return;
   const auto mapped =
       kind->mapper().map(kind->make(kSize_bytes), 2 * kSize_bytes, MapAccess::ReadWrite);
   REQUIRE_FALSE(mapped);
@@ -101,7 +95,6 @@ TEST_CASE("region: less memory than was announced is not mapped") {
 
 TEST_CASE("region: a descriptor that is no such memory is not mapped") {
   const auto kind = testing::make_region_kind();
-  if (!kind) return;
   UniqueFd stranger(::open("/dev/zero", O_RDWR | O_CLOEXEC));
   const auto mapped = kind->mapper().map(std::move(stranger), kSize_bytes, MapAccess::ReadWrite);
   REQUIRE_FALSE(mapped);
