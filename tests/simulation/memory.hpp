@@ -9,9 +9,11 @@
 #include <ranges>
 #include <utility>
 
-#include "tests/simulation/fiber.hpp"
+#include "tests/support/fiber.hpp"
 
 namespace leasehold::simulation {
+
+using testing::Fiber;
 
 /// Stores of one thread that nobody else sees yet, oldest first.
 class StoreBuffer {

@@ -20,10 +20,12 @@
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "tests/simulation/coverage.hpp"
-#include "tests/simulation/fiber.hpp"
 #include "tests/simulation/judge.hpp"
+#include "tests/support/fiber.hpp"
 
 namespace leasehold::simulation {
+
+using testing::Fiber;
 
 inline constexpr std::uint64_t kExtentBytes = 2ull << 20;
 inline constexpr std::uint64_t kBlockBytes = 256 * 1024;  // 8 in an extent

@@ -1,4 +1,5 @@
 /// cuMemAlloc and its kin, and host memory.
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -18,7 +19,7 @@ std::size_t whole_pages(std::size_t size_bytes) {
   return (size_bytes + kPage - 1) / kPage * kPage;
 }
 
-/// With a page behind it that faults.
+/// With a page behind it that faults; what is left of the last page is AddressSanitizer's to guard.
 void* map_guarded(int fd, std::size_t size_bytes) {
   void* const at = ::mmap(nullptr, size_bytes + kPage, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -54,6 +55,7 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr* at, std::size_t size_bytes) {
   AddressSpace& space = AddressSpace::get();
   const std::scoped_lock lock(space.mutex);
   space.allocated.add(address_of(mapped), size_bytes);
+  ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(mapped) + size_bytes, rounded - size_bytes);
   *at = address_of(mapped);
   return CUDA_SUCCESS;
 }
@@ -67,19 +69,20 @@ CUresult CUDAAPI cuMemFree(CUdeviceptr at) {
   const std::scoped_lock lock(space.mutex);
   const std::size_t size_bytes = space.allocated.size_at(at);
   if (!space.allocated.remove(at)) return CUDA_ERROR_INVALID_VALUE;
-  ::munmap(reinterpret_cast<void*>(at), whole_pages(size_bytes) + kPage);
+  void* const mapped = reinterpret_cast<void*>(at);
+  // Whatever is mapped there next has no guard in it.
+  ASAN_UNPOISON_MEMORY_REGION(mapped, whole_pages(size_bytes));
+  ::munmap(mapped, whole_pages(size_bytes) + kPage);
   return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemHostAlloc(void** at, std::size_t size_bytes, unsigned) {
   FAKE_CUDA_ENTER(cuMemHostAlloc, Context);
   if (size_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  const std::size_t rounded = whole_pages(size_bytes);
-  *at = std::aligned_alloc(kPage, rounded);
-  if (*at == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (::posix_memalign(at, kPage, size_bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   AddressSpace& space = AddressSpace::get();
   const std::scoped_lock lock(space.mutex);
-  space.host.add(address_of(*at), rounded);
+  space.host.add(address_of(*at), size_bytes);
   return CUDA_SUCCESS;
 }
 

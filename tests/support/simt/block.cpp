@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <boost/context/protected_fixedsize_stack.hpp>
-#include <memory>
 #include <numeric>
 
 #include "tests/support/simt/words.hpp"
@@ -14,7 +12,6 @@
 namespace leasehold::simt {
 namespace {
 
-constexpr std::size_t kStackBytes = 128 * 1024;
 constexpr const char* kBarrier = "__syncthreads";
 
 std::uint64_t mix(std::uint64_t x) {  // splitmix64 (Steele, Lea, Flood 2014)
@@ -47,8 +44,7 @@ std::optional<std::string> Block::run(const BlockWork& work) {
   }
   if (failure_) {
     // Fibers that were left in the middle cannot serve another block.
-    for (boost::context::fiber& fiber : fibers_) fiber = {};
-    started_ = 0;
+    while (started_ > 0) fibers_[--started_].reset();
   }
   return std::exchange(failure_, std::nullopt);
 }
@@ -69,16 +65,11 @@ void Block::prepare(const BlockWork& work) {
 }
 
 void Block::start_fiber(unsigned thread) {
-  fibers_[thread] = boost::context::fiber(
-      std::allocator_arg, boost::context::protected_fixedsize_stack(kStackBytes),
-      [this, thread](boost::context::fiber&& from) {
-        fibers_[before_] = std::move(from);
-        // Stacks begin alike in their pages; moved apart, they do not drive each other out of
-        // caches.
-        *static_cast<volatile char*>(::alloca(1 + thread % 32 * 128)) = 0;
-        live();
-        return boost::context::fiber();
-      });
+  fibers_[thread].emplace([this, thread] {
+    // Stacks begin alike in their pages; moved apart, they do not drive each other out of caches.
+    *static_cast<volatile char*>(::alloca(1 + thread % 32 * 128)) = 0;
+    live();
+  });
 }
 
 /// One kernel after the other, until the fiber is unwound.
@@ -111,11 +102,9 @@ bool Block::run_round() {
 }
 
 void Block::switch_to(unsigned thread) {
-  before_ = std::exchange(running_, thread);
+  const unsigned before = std::exchange(running_, thread);
   ::threadIdx.x = thread;
-  boost::context::fiber from = std::move(fibers_[thread]).resume();
-  // Whoever switched here stands where it left off.
-  fibers_[before_] = std::move(from);
+  fibers_[before]->enter(*fibers_[thread]);
 }
 
 /// To the next lane of this warp that can run, or out.

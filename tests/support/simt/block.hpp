@@ -5,12 +5,12 @@
 #pragma once
 
 #include <array>
-#include <boost/context/fiber.hpp>
 #include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/support/fiber.hpp"
 #include "tests/support/simt/late_work.hpp"
 #include "tests/support/simt/runner.hpp"
 #include "tests/support/simt/waits.hpp"
@@ -43,7 +43,7 @@ struct BlockWork {
 
 class Block {
  public:
-  Block() = default;
+  Block() { fibers_[kOutside].emplace(); }
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
   ~Block() = default;
@@ -105,13 +105,12 @@ class Block {
   unsigned warp_count_ = 0;
   std::array<Warp, kMostWarps> warps_{};
   std::array<Wait, kMostThreads> waits_{};
-  /// Those that do not run; the last is the caller's. Behind `started_` there are none yet.
-  std::array<boost::context::fiber, kMostThreads + 1> fibers_;
+  /// The last is the caller's. Behind `started_` there are none yet.
+  std::array<std::optional<testing::Fiber>, kMostThreads + 1> fibers_;
   unsigned started_ = 0;
   std::deque<Gathering> gatherings_;
   LateWork late_;
   unsigned running_ = kOutside;
-  unsigned before_ = kOutside;  ///< Who ran until the last switch.
   unsigned at_barrier_ = 0;
   unsigned ended_ = 0;
   std::optional<std::string> failure_;

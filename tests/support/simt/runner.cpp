@@ -1,9 +1,9 @@
 #include "tests/support/simt/runner.hpp"
 
 #include <fmt/format.h>
+#include <sanitizer/asan_interface.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -42,13 +42,17 @@ std::atomic<std::uint64_t>& order_seed() {
   return seed;
 }
 
-/// What a block gets, and a piece behind it that nobody may write to.
+/// What a block gets, and a piece behind it that nobody may touch: AddressSanitizer says where it
+/// is, where that is there; else it is seen that somebody wrote.
 class SharedMemory {
  public:
   SharedMemory() : bytes_(new(std::align_val_t(kSharedAlignment)) std::byte[kBytes]) {}
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
-  ~SharedMemory() { ::operator delete[](bytes_, std::align_val_t(kSharedAlignment)); }
+  ~SharedMemory() {
+    ASAN_UNPOISON_MEMORY_REGION(bytes_, kBytes);
+    ::operator delete[](bytes_, std::align_val_t(kSharedAlignment));
+  }
 
   static SharedMemory& mine() {
     thread_local SharedMemory memory;
@@ -57,10 +61,13 @@ class SharedMemory {
   std::byte* data() { return bytes_; }
 
   void clear(std::size_t size_bytes) {
+    ASAN_UNPOISON_MEMORY_REGION(bytes_, kBytes);
     std::memset(bytes_, kNan, size_bytes);
     std::memset(bytes_ + size_bytes, kCanary, kCanaryBytes);
+    ASAN_POISON_MEMORY_REGION(bytes_ + size_bytes, kBytes - size_bytes);
   }
   bool is_whole(std::size_t size_bytes) const {
+    ASAN_UNPOISON_MEMORY_REGION(bytes_ + size_bytes, kCanaryBytes);
     return std::ranges::all_of(std::span(bytes_ + size_bytes, kCanaryBytes),
                                [](std::byte byte) { return byte == std::byte{kCanary}; });
   }
@@ -111,8 +118,9 @@ void set_condition_hook(ConditionHook hook) {
 Result<void> run(const Kernel& kernel, cuda::GridSize grid, unsigned block_threads,
                  std::size_t dynamic_shared_bytes, const void* params) {
   TRY(check(kernel, block_threads, dynamic_shared_bytes));
-  alignas(16) std::array<std::byte, cuda::KernelParams::kMostBytes> copied;
-  std::memcpy(copied.data(), params, kernel.params_bytes);
+  // As many bytes as the kernel has parameters, so that AddressSanitizer knows where they end.
+  const auto* const first = static_cast<const std::byte*>(params);
+  const std::vector<std::byte> copied(first, first + kernel.params_bytes);
   // Shared arrays and the indices are one of a kind.
   static auto& one_at_a_time = *new std::mutex;
   const std::scoped_lock lock(one_at_a_time);

@@ -81,6 +81,10 @@ LEASEHOLD_KERNEL(lh_test_writes_behind, Words, 32) {
   dynamic_shared()[p.n + threadIdx.x] = std::byte{0};
 }
 
+LEASEHOLD_KERNEL(lh_test_reads_behind_params, Words, 32) {
+  p.out[threadIdx.x] = reinterpret_cast<const std::uint32_t*>(&p + 1)[0];
+}
+
 /// What shared memory holds before anybody wrote there.
 LEASEHOLD_KERNEL(lh_test_first_word, Words, 32) {
   p.out[threadIdx.x] = reinterpret_cast<std::uint32_t*>(dynamic_shared())[threadIdx.x];

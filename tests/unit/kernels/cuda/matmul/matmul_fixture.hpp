@@ -4,7 +4,7 @@
 /// and must not shows in its result.
 #pragma once
 
-#include <cstring>
+#include <algorithm>
 #include <vector>
 
 #include "common/random.hpp"
@@ -46,14 +46,11 @@ class DeviceArray {
  public:
   explicit DeviceArray(std::size_t n) : n_(n), bytes_(n * sizeof(T)) {}
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
-    std::memcpy(bytes_.data(), values.data(), n_ * sizeof(T));
+    std::ranges::copy(values, data());
   }
   T* data() { return reinterpret_cast<T*>(bytes_.data()); }
-  std::vector<T> values() const {
-    std::vector<T> values(n_);
-    std::memcpy(values.data(), bytes_.data(), n_ * sizeof(T));
-    return values;
-  }
+  const T* data() const { return reinterpret_cast<const T*>(bytes_.data()); }
+  std::vector<T> values() const { return {data(), data() + n_}; }
   bool is_intact() const { return bytes_.is_intact(); }
 
  private:
