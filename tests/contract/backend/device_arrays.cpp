@@ -1,5 +1,7 @@
 #include "tests/contract/backend/device_arrays.hpp"
 
+#include <sanitizer/asan_interface.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -26,7 +28,16 @@ void must(CUresult result) {
 DeviceArrays::DeviceArrays(BackendLimits limits, const ThreadGate& gate, cuda::CudaOptions options)
     : backend_(required(cuda::CudaBackend::create(test_card(), with_arena(limits), gate, options))),
       arena_(backend_->take_scratch(kArenaBytes)),
-      stream_(required(cuda::Stream::create(test_card(), cuda::Stream::Priority::Usual))) {}
+      stream_(required(cuda::Stream::create(test_card(), cuda::Stream::Priority::Usual))) {
+  empty_arena();
+}
+
+/// Between arrays, and where there are none, AddressSanitizer lets nobody read or write.
+void DeviceArrays::empty_arena() {
+  arrays_.clear();
+  arena_used_ = 0;
+  ASAN_POISON_MEMORY_REGION(arena_, kArenaBytes);
+}
 
 // ------------------------------------------------------------------------------------------ arrays
 
@@ -38,6 +49,7 @@ std::byte* DeviceArrays::bring(const std::byte* host, std::size_t size_bytes) {
   arena_used_ += (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (arena_used_ > kArenaBytes) throw std::runtime_error("the arena is too small for this case");
   arrays_.push_back({const_cast<std::byte*>(host), device, size_bytes});
+  ASAN_UNPOISON_MEMORY_REGION(device, size_bytes);
   must(test_card().driver().cuMemcpyHtoDAsync(cuda::device_address(device), host, size_bytes,
                                               stream_.get()));
   return device;
@@ -58,8 +70,7 @@ void DeviceArrays::bring_home() {
     must(test_card().driver().cuMemcpyDtoHAsync(array.host, cuda::device_address(array.device),
                                                 array.size_bytes, stream_.get()));
   wait();
-  arrays_.clear();
-  arena_used_ = 0;
+  empty_arena();
 }
 
 template <class Launch>

@@ -57,6 +57,7 @@ class DeviceArrays final : public Backend {
   T* on_card(T* host, std::size_t count);
   std::byte* bring(const std::byte* host, std::size_t size_bytes);
   void bring_home();
+  void empty_arena();
   void wait() const;
   /// The operator in a step of these parts. `launch` is called with it begun.
   template <class Launch>

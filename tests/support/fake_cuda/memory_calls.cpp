@@ -19,7 +19,7 @@ std::size_t whole_pages(std::size_t size_bytes) {
   return (size_bytes + kPage - 1) / kPage * kPage;
 }
 
-/// With a page behind it that faults; what is left of the last page is AddressSanitizer's to guard.
+/// With a page behind it that faults.
 void* map_guarded(int fd, std::size_t size_bytes) {
   void* const at = ::mmap(nullptr, size_bytes + kPage, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -55,7 +55,9 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr* at, std::size_t size_bytes) {
   AddressSpace& space = AddressSpace::get();
   const std::scoped_lock lock(space.mutex);
   space.allocated.add(address_of(mapped), size_bytes);
-  ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(mapped) + size_bytes, rounded - size_bytes);
+  // What is left of the last page, but for the 16 aligned bytes of which kernels want a part.
+  const std::size_t readable = (size_bytes + 15) / 16 * 16;
+  ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(mapped) + readable, rounded - readable);
   *at = address_of(mapped);
   return CUDA_SUCCESS;
 }

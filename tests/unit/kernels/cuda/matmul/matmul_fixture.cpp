@@ -1,5 +1,6 @@
 #include "tests/unit/kernels/cuda/matmul/matmul_fixture.hpp"
 
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -142,16 +143,33 @@ DeviceBytes::DeviceBytes(std::size_t size_bytes)
   REQUIRE(mprotect(pages_ + usable_bytes_, kPage, PROT_NONE) == 0);
   std::fill_n(pages_, usable_bytes_, kPoison);
   data_ = pages_ + usable_bytes_ - (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  guard();
 }
 
 DeviceBytes::~DeviceBytes() {
+  unguard();
   munmap(pages_, usable_bytes_ + kPage);
 }
 
+/// A kernel may read the 16 aligned bytes among which is one that it wants.
+void DeviceBytes::guard() const {
+  const std::size_t readable_bytes = (size_bytes_ + 15) / 16 * 16;
+  ASAN_POISON_MEMORY_REGION(pages_, data_ - pages_);
+  ASAN_POISON_MEMORY_REGION(data_ + readable_bytes,
+                            pages_ + usable_bytes_ - data_ - readable_bytes);
+}
+
+void DeviceBytes::unguard() const {
+  ASAN_UNPOISON_MEMORY_REGION(pages_, usable_bytes_);
+}
+
 bool DeviceBytes::is_intact() const {
+  unguard();
   const auto is_poison = [](std::byte byte) { return byte == kPoison; };
-  return std::all_of(pages_, data_, is_poison) &&
-         std::all_of(data_ + size_bytes_, pages_ + usable_bytes_, is_poison);
+  const bool intact = std::all_of(pages_, data_, is_poison) &&
+                      std::all_of(data_ + size_bytes_, pages_ + usable_bytes_, is_poison);
+  guard();
+  return intact;
 }
 
 std::vector<float> random_values(SeededRandom& random, std::size_t n, float reach) {

@@ -18,7 +18,8 @@ inline constexpr TensorType kHalfTypes[] = {TensorType::F16,  TensorType::BF16, 
                                             TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
 
 /// Bytes at an address that is a multiple of 128. Poison stands before them and up to the next such
-/// multiple behind them; what follows there cannot be touched: a test that does dies.
+/// multiple behind them; what follows there cannot be touched: a test that does dies. Under
+/// AddressSanitizer neither can what follows behind the next multiple of 16.
 ///
 /// Lifetime: neither copied nor moved.
 class DeviceBytes {
@@ -34,6 +35,10 @@ class DeviceBytes {
   bool is_intact() const;
 
  private:
+  /// For AddressSanitizer.
+  void guard() const;
+  void unguard() const;
+
   std::size_t size_bytes_;
   std::size_t usable_bytes_;  ///< Whole pages; one more follows.
   std::byte* pages_;
