@@ -5,7 +5,8 @@
 #                                                 are made once and thrown away compile sources
 #                                                 together (CMAKE_UNITY_BUILD), but not these
 #   leasehold_program(NAME SOURCES … LINKS …)     executable, lands in <build>/bin
-#   leasehold_test(NAME LABEL … SOURCES … LINKS … [ALONE …] [TIMEOUT seconds] [FAKE_CUDA])
+#   leasehold_test(NAME LABEL … SOURCES … LINKS … [ALONE …] [TIMEOUT seconds] [FAKE_CUDA]
+#                  [ENVIRONMENT NAME=value …])
 #                                                 Catch2 program, one ctest case per TEST_CASE; the
 #                                                 target tests_LABEL builds all of that label.
 #                                                 Sources are compiled several together, but those
@@ -53,7 +54,7 @@ function(leasehold_program name)
 endfunction()
 
 function(leasehold_test name)
-  cmake_parse_arguments(arg "FAKE_CUDA" "LABEL;TIMEOUT" "SOURCES;ALONE;LINKS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "FAKE_CUDA" "LABEL;TIMEOUT" "SOURCES;ALONE;LINKS;DEPENDS;ENVIRONMENT" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -77,11 +78,11 @@ function(leasehold_test name)
   if(arg_DEPENDS)
     add_dependencies(${name} ${arg_DEPENDS})
   endif()
-  set(environment "")
+  set(environment ${arg_ENVIRONMENT})
   if(arg_FAKE_CUDA)
     add_dependencies(${name} leasehold_fake_cuda)
     set_target_properties(${name} PROPERTIES BUILD_RPATH "${LEASEHOLD_FAKE_CUDA_DIR}")
-    set(environment "LD_LIBRARY_PATH=${LEASEHOLD_FAKE_CUDA_DIR}")
+    list(APPEND environment "LD_LIBRARY_PATH=${LEASEHOLD_FAKE_CUDA_DIR}")
   endif()
   leasehold_discover_tests(${name} "${arg_LABEL}" ${arg_TIMEOUT} "${environment}")
 endfunction()
