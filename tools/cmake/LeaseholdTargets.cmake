@@ -1,16 +1,16 @@
 # One target per room. Everything a room needs is a property of its target.
 #
-#   leasehold_library(NAME SOURCES … LINKS … [NOT_TOGETHER])
-#                                                 static library, alias leasehold::NAME. Builds that
-#                                                 are made once and thrown away compile sources
-#                                                 together (CMAKE_UNITY_BUILD), but not these
+#   leasehold_library(NAME SOURCES … LINKS … [ALONE …])
+#                                                 static library, alias leasehold::NAME. Some builds
+#                                                 compile several sources together
+#                                                 (CMAKE_UNITY_BUILD), but those ALONE, whose names
+#                                                 others of the library use
 #   leasehold_program(NAME SOURCES … LINKS …)     executable, lands in <build>/bin
 #   leasehold_test(NAME LABEL … SOURCES … LINKS … [ALONE …] [TIMEOUT seconds] [FAKE_CUDA]
 #                  [ENVIRONMENT NAME=value …])
 #                                                 Catch2 program, one ctest case per TEST_CASE; the
 #                                                 target tests_LABEL builds all of that label.
-#                                                 Sources are compiled several together, but those
-#                                                 ALONE, whose names others of the program use.
+#                                                 Sources are compiled several together always.
 #                                                 FAKE_CUDA: under ctest, it and what it starts find
 #                                                 the fake driver as libcuda.so.1; who pulls its
 #                                                 strings links leasehold::fake_cuda too
@@ -34,12 +34,16 @@ function(leasehold_settings target)
   endif()
 endfunction()
 
-function(leasehold_library name)
-  cmake_parse_arguments(arg "NOT_TOGETHER" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
-  add_library(leasehold_${name} STATIC ${arg_SOURCES})
-  if(arg_NOT_TOGETHER)
-    set_target_properties(leasehold_${name} PROPERTIES UNITY_BUILD OFF)
+function(leasehold_compile_alone sources)
+  if(sources)
+    set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
+endfunction()
+
+function(leasehold_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;ALONE;LINKS;PRIVATE_LINKS" ${ARGN})
+  add_library(leasehold_${name} STATIC ${arg_SOURCES})
+  leasehold_compile_alone("${arg_ALONE}")
   add_library(leasehold::${name} ALIAS leasehold_${name})
   leasehold_settings(leasehold_${name})
   target_link_libraries(leasehold_${name} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
@@ -66,9 +70,7 @@ function(leasehold_test name)
   # A test waits for its compiler, not for itself; most of that is reading the same headers again.
   target_compile_options(${name} PRIVATE -O1)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  if(arg_ALONE)
-    set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
+  leasehold_compile_alone("${arg_ALONE}")
   if(NOT TARGET tests_${arg_LABEL})
     add_custom_target(tests_${arg_LABEL})
   endif()

@@ -9,7 +9,7 @@
 # the test suite; without these it says so and exits with 77.
 set -euo pipefail
 tree=$(cd "$(dirname "$0")/../../.." && pwd)
-bin=${1:-$tree/build/dev/bin}
+bin=${1:-$tree/build/quick/bin}
 boot=${LEASEHOLD_BOOT_SYSTEMD:-$tree/../shared/scripts/boot-systemd}
 
 skip() { echo "not checked: $1" >&2; exit 77; }
