@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 
 namespace leasehold {
 namespace {
@@ -59,7 +58,6 @@ struct AgentMemory::Look {
   std::uint64_t extent_bytes = 0;
   std::optional<std::uint64_t> known_before;  ///< Free, and allocated by the agent.
   int looks = 0;
-  std::unique_ptr<boost::asio::steady_timer> pause;
 
   void end(std::size_t missing) {
     ExtentsVerified verified;
@@ -139,7 +137,7 @@ void AgentMemory::lend_one(const std::shared_ptr<Lending>& lending, std::size_t 
     lending->settle(index, std::move(*fd));
   };
   if (!std::exchange(found->second.unmapped, false)) {
-    return boost::asio::post(io_, [settle] { settle(std::nullopt); });
+    return agent_.post([settle] { settle(std::nullopt); });
   }
   clear_object(found->second.id, settle);
 }
@@ -189,7 +187,7 @@ void AgentMemory::clear_one(const std::shared_ptr<Clearing>& clearing, std::size
     if (!entry.never_left) {
       entry.refused = Error{Errc::ConnectionLost, "it went with the agent that had made it"};
     }
-    return boost::asio::post(io_, settle);
+    return agent_.post(settle);
   }
   found->second.unmapped = true;
   clear_object(found->second.id, [clearing, index](std::optional<Error> refused) {
@@ -225,7 +223,7 @@ void AgentMemory::verify(Verification asked, OnVerified on_verified) {
     extents_.erase(found);
   }
   if (!without.entries.empty()) {
-    boost::asio::post(io_, [shared, without] { (*shared)(without); });
+    agent_.post([shared, without] { (*shared)(without); });
   }
   const bool idle = looks_.empty();
   looks_.insert(looks_.end(), batches.begin(), batches.end());
@@ -267,10 +265,7 @@ void AgentMemory::look_again(const Looking& looking, const Result<control::Paylo
   if (!counted || known >= looking->known_before.value_or(0)) return end_look(looking, 0);
   const std::uint64_t kept = (*looking->known_before - known) / looking->extent_bytes;
   if (kept == 0 || looking->looks > kLooks) return end_look(looking, kept);
-  looking->pause = std::make_unique<boost::asio::steady_timer>(io_, kLookPause);
-  looking->pause->async_wait([this, looking](const boost::system::error_code& error) {
-    if (!error) look(looking);
-  });
+  agent_.after(kLookPause, [this, looking] { look(looking); });
 }
 
 void AgentMemory::end_look(const Looking& looking, std::size_t missing) {
@@ -301,7 +296,7 @@ Result<void> AgentMemory::seal_region(RegionId region) {
 
 void AgentMemory::scrub_region(RegionId region, OnScrubbed on_scrubbed) {
   close_region(region);
-  boost::asio::post(io_, [on_scrubbed = std::move(on_scrubbed)]() mutable { on_scrubbed(0); });
+  agent_.post([on_scrubbed = std::move(on_scrubbed)]() mutable { on_scrubbed(0); });
 }
 
 void AgentMemory::close_region(RegionId region) {

@@ -7,8 +7,6 @@
 /// Few are released at a time, so that whoever else allocates in that moment brings few into doubt.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <functional>
 #include <map>
@@ -16,14 +14,15 @@
 #include <set>
 #include <vector>
 
-#include "broker/server/device_agent.hpp"
+#include "broker/server/agent_calls.hpp"
 #include "broker/server/lent_memory.hpp"
+#include "ipc/control/messages_agent.hpp"
 
 namespace leasehold {
 
 class AgentMemory final : public LentMemory {
  public:
-  AgentMemory(boost::asio::io_context& io, DeviceAgent& agent) : io_(io), agent_(agent) {}
+  explicit AgentMemory(AgentCalls& agent) : agent_(agent) {}
 
   /// The agent ended: its objects are gone.
   void forget_all();
@@ -66,8 +65,7 @@ class AgentMemory final : public LentMemory {
   void look_again(const Looking& looking, const Result<control::Payload>& reply);
   void end_look(const Looking& looking, std::size_t missing);
 
-  boost::asio::io_context& io_;
-  DeviceAgent& agent_;
+  AgentCalls& agent_;
   std::map<ExtentId, Object> extents_;
   std::map<RegionId, Object> regions_;
   std::set<ExtentId> making_;  // asked for, not there yet

@@ -143,6 +143,18 @@ void DeviceAgent::call(std::string_view method, control::Json params,
               });
 }
 
+void DeviceAgent::post(Then then) {
+  boost::asio::post(io_, std::move(then));
+}
+
+void DeviceAgent::after(Duration pause, Then then) {
+  const auto timer = std::make_shared<boost::asio::steady_timer>(io_, pause);
+  timer->async_wait(
+      [timer, then = std::move(then)](const boost::system::error_code& error) mutable {
+        if (!error) then();
+      });
+}
+
 /// What comes after its call was given up is nobody's.
 void DeviceAgent::answered(std::uint64_t number, Result<control::Payload> reply) {
   auto call = calls_->extract(number);

@@ -13,13 +13,14 @@
 #include <optional>
 #include <string>
 
+#include "broker/server/agent_calls.hpp"
 #include "common/child_process.hpp"
 #include "ipc/control/messages_agent.hpp"
 #include "ipc/control/peer.hpp"
 
 namespace leasehold {
 
-class DeviceAgent {
+class DeviceAgent final : public AgentCalls {
  public:
   struct Config {
     std::string program;  ///< Empty: the one beside this broker's.
@@ -35,7 +36,7 @@ class DeviceAgent {
   static Result<std::unique_ptr<DeviceAgent>> start(boost::asio::io_context& io, Config config);
   DeviceAgent(const DeviceAgent&) = delete;
   DeviceAgent& operator=(const DeviceAgent&) = delete;
-  ~DeviceAgent();
+  ~DeviceAgent() override;
 
   void set_handlers(Handlers handlers) { handlers_ = std::move(handlers); }
 
@@ -43,11 +44,12 @@ class DeviceAgent {
   const wire::AgentCard& card() const { return card_; }
   pid_t pid() const { return child_ ? child_->pid() : 0; }
 
-  /// The handler is called once, or never if this object ends first. Errors: the agent's,
-  /// ConnectionLost while there is none, TimedOut from one that hangs, which is ended then. It
-  /// hangs when it has answered none of its calls for a while: one at the end of many may wait
-  /// long.
-  void call(std::string_view method, control::Json params, control::Peer::ReplyHandler on_reply);
+  /// One that hangs is ended. It hangs when it has answered none of its calls for a while: one at
+  /// the end of many may wait long.
+  void call(std::string_view method, control::Json params,
+            control::Peer::ReplyHandler on_reply) override;
+  void post(Then then) override;
+  void after(Duration pause, Then then) override;
 
  private:
   DeviceAgent(boost::asio::io_context& io, Config config)

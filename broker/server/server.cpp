@@ -130,7 +130,7 @@ Server::Server(asio::io_context& io, Beginning beginning, Surroundings around,
 /// An agent that ends takes its objects along before anybody decides what follows from it.
 std::unique_ptr<LentMemory> Server::make_lent_memory(DeviceAgent* agent) {
   if (agent == nullptr) return std::make_unique<HostMemory>(io_, memory_);
-  auto memory = std::make_unique<AgentMemory>(io_, *agent);
+  auto memory = std::make_unique<AgentMemory>(*agent);
   agent->set_handlers({.on_lost =
                            [this, raw = memory.get()](const Error& why) {
                              raw->forget_all();
