@@ -1,5 +1,7 @@
 #include "broker/core.hpp"
 
+#include <algorithm>
+
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/write_down.hpp"
@@ -58,10 +60,17 @@ void handle(Decision& decision, const Happened& happened) {
   decide_event(decision, happened);
 }
 
-/// Of a device, and kept for a worker that had it under leases that are closed.
-bool is_free_of_leases(const State& state, const ExtentRecord& record) {
+/// Of a device: held for a worker, or released since that has exited. The lease that had it last
+/// may still be open and list it no more.
+bool is_free_of_leases(const State& state, ExtentId id, const ExtentRecord& record) {
   if (record.state == ExtentState::Held) return true;
-  return record.state == ExtentState::Scrubbing && state.leases.find_open(record.lease) == nullptr;
+  if (record.state != ExtentState::Scrubbing) return false;
+  const LeaseRecord* last = state.leases.find_open(record.lease);
+  if (last == nullptr) return true;
+  const Worker* worker = state.workers.find(record.lent_to);
+  const bool released =
+      record.lent_to != AttachmentId{} && (worker == nullptr || worker->state == WorkerState::Gone);
+  return released && std::ranges::find(last->extents, id) == last->extents.end();
 }
 
 /// Every extent that is not free belongs to the lease that lists it, or is quarantined, or held.
@@ -77,7 +86,7 @@ void check_ownership(State& state) {
   std::size_t expected = 0;
   for (const auto& [id, record] : state.extents.records()) {
     if (record.state == ExtentState::Quarantined) continue;
-    if (is_free_of_leases(state, record)) continue;
+    if (is_free_of_leases(state, id, record)) continue;
     ++expected;
   }
   ensures(listed == expected, "every extent in use is listed by its lease");

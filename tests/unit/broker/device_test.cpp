@@ -196,6 +196,20 @@ TEST_CASE("device: what a worker gave back early stays with it, too") {
   CHECK(world.record(world.lease).extents == std::vector{world.extent});
 }
 
+TEST_CASE("device: what a lease that is still open gave back is released when its worker exits") {
+  OnDevice world;
+  world.call(kHolder, wire::LeaseGrow{.lease = world.lease});
+  const ExtentId grown = world.record(world.lease).extents.at(1);
+  const CallId shrink = world.call(kHolder, wire::LeaseShrink{.lease = world.lease});
+  world.post(ReclaimAnswered{world.lease, shrink, std::vector{grown}});
+  REQUIRE(world.state.extents.find(grown)->state == ExtentState::Held);
+
+  world.post(WorkerExited{exit_of(world.worker)});
+
+  CHECK(world.state.extents.records().empty());
+  CHECK(world.state.leases.find_open(world.lease) == nullptr);
+}
+
 TEST_CASE("device: an agent that ends takes the leases with it, not the broker") {
   OnDevice world;
   const LeaseId engine =
