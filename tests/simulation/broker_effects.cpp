@@ -53,6 +53,9 @@ void Broker::saw_extent(const events::RegionStateChanged& changed, ExtentState t
   }
   if (!may_become(seen, to)) violated("an extent moved against its table");
   if (to == ExtentState::Free) around_.judge.freed(ExtentId{changed.region});
+  if (to == ExtentState::Quarantined) around_.judge.quarantined(ExtentId{changed.region});
+  if (seen == ExtentState::Quarantined) around_.judge.cleared_by_operator(ExtentId{changed.region});
+  if (device_) saw_on_device(seen, to);
   met({Kind::Extent, static_cast<std::uint8_t>(seen), static_cast<std::uint8_t>(to)});
   seen = to;
 }
@@ -170,7 +173,13 @@ void Broker::perform(const effect::SendGrant& effect) {
     const Error none{Errc::OutOfMemory, "no memory"};
     return receive(GrantAnswered{grant.lease, grant.extents, none, false});
   }
+  if (device_) return lend(effect);
   for (const ExtentId extent : grant.extents) around_.judge.object_made(extent, grant.lease);
+  send_grant(effect);
+}
+
+void Broker::send_grant(const effect::SendGrant& effect) {
+  const wire::LeaseGrant& grant = effect.grant;
   around_.judge.grant_sent(grant.lease);
   Connection* const way = way_to(effect.worker);
   if (way == nullptr) return;
@@ -184,7 +193,23 @@ void Broker::perform(const effect::SendGrant& effect) {
                        [worker, grant, number] { worker->on_grant(grant, number); });
 }
 
+/// As with an unmap, its ladder ends a worker that does not answer.
+void Broker::perform(const effect::SendSettle& effect) {
+  ensures(device_ != nullptr, "memory of the machine needs no word of its worker");
+  Connection* const way = way_to(effect.worker);
+  if (way == nullptr || !way->is_open()) return;
+  const std::uint64_t number = expect_answer(*way, [lease = effect.lease](Error error) -> Event {
+    return SettleAnswered{lease, std::nullopt, error};
+  });
+  outstanding_[number].give_up = TimePoint{INT64_MAX};
+  auto* worker = dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
+  around_.machine.send(*way, Connection::kClient, [worker, lease = effect.lease, number] {
+    worker->on_settle(lease, number);
+  });
+}
+
 void Broker::perform(const effect::SendUnmap& effect) {
+  if (device_) return send_unmap(effect);  // behind no punch
   scrubs_.push_back([this, effect] { send_unmap(effect); });
 }
 
@@ -238,17 +263,13 @@ bool Broker::scrub() {
   return true;
 }
 
-// The memory that is simulated is the machine's.
-
-void Broker::perform(const effect::SendSettle&) {
-  ensures(false, "memory of the machine needs no word of its worker");
-}
-
-void Broker::perform(const effect::ClearExtents&) {
-  ensures(false, "memory of the machine is punched, not cleared");
+void Broker::perform(const effect::ClearExtents& effect) {
+  ensures(device_ != nullptr, "memory of the machine is punched, not cleared");
+  clear(effect.extents);
 }
 
 void Broker::perform(const effect::PunchExtents& effect) {
+  if (device_) return device_->punch(effect.extents);
   scrubs_.push_back([this, extents = effect.extents] {
     for (const ExtentId extent : extents) around_.judge.punched(extent);
     around_.machine.reach(FaultSite::BrokerScrubbed, *this);
@@ -256,6 +277,7 @@ void Broker::perform(const effect::PunchExtents& effect) {
 }
 
 void Broker::perform(const effect::VerifyExtents& effect) {
+  if (device_) return verify(effect);
   too_late_.insert(effect.extents.begin(), effect.extents.end());
   scrubs_.push_back([this, effect] {
     ExtentsVerified verified;
@@ -270,6 +292,7 @@ void Broker::perform(const effect::VerifyExtents& effect) {
 void Broker::perform(const effect::CreateRegion& effect) {
   std::optional<Error> refused;
   if (disk_full_ || around_.machine.one_in(32)) refused = Error{Errc::OutOfMemory, "no memory"};
+  if (device_ && !refused) return create_on_device(effect);
   receive(RegionLent{effect.lease, refused});
 }
 
@@ -281,12 +304,20 @@ void Broker::perform(const effect::ShareRegion& effect) {
 
 void Broker::perform(const effect::SealRegion& effect) {
   std::optional<Error> refused;
-  if (around_.machine.one_in(8)) refused = Error{Errc::StillWritable, "mapped"};
+  if (!device_ && around_.machine.one_in(8)) refused = Error{Errc::StillWritable, "mapped"};
+  if (device_) {
+    if (const auto sealed = device_->seal_region(effect.region); !sealed) refused = sealed.error();
+  }
   if (!refused) around_.estate.regions.insert(effect.region);
   receive(RegionSealed{effect.region, refused});
 }
 
 void Broker::perform(const effect::ScrubRegion& effect) {
+  if (device_) {
+    return device_->scrub_region(effect.region, [this, region = effect.region](auto allocated) {
+      receive(RegionScrubbed{region, allocated});
+    });
+  }
   scrubs_.push_back([this, region = effect.region] {
     const bool soiled = around_.machine.one_in(2);  // the loader wrote after it had let go
     receive(RegionScrubbed{region, soiled ? 4096u : 0u});
@@ -294,6 +325,7 @@ void Broker::perform(const effect::ScrubRegion& effect) {
 }
 
 void Broker::perform(const effect::CloseRegion& effect) {
+  if (device_) device_->close_region(effect.region);
   around_.estate.regions.erase(effect.region);
 }
 
@@ -310,8 +342,9 @@ void Broker::perform(const effect::Reply& effect) {
     const auto* weights = std::get_if<wire::WeightsOpened>(&effect.answer->body);
     if (weights != nullptr) around_.judge.grant_sent(weights->lease);
   }
-  around_.machine.send(*waiting.connection, Connection::kClient,
-                       [waiting, answer = effect.answer] { waiting.on_reply(answer); });
+  around_.machine.send(
+      *waiting.connection, Connection::kClient,
+      [waiting, answer = with_descriptor(effect.answer)] { waiting.on_reply(answer); });
 }
 
 void Broker::perform(const effect::ReplyWhenWritten& effect) {

@@ -3,6 +3,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/supervise/kept_slots.hpp"
+#include "tests/simulation/agent_line.hpp"
 #include "tests/simulation/model_broker.hpp"
 #include "tests/simulation/model_worker.hpp"
 
@@ -33,6 +34,7 @@ void believe_journal(const journal::Image& image, LeaseTable& table) {
 void Broker::on_death() {
   fiber_.reset();
   scrubs_.clear();
+  if (agent_line_) agent_line_->end();
   around_.judge.broker_died();
 }
 
@@ -76,6 +78,7 @@ Broker::Broker(Surroundings around, Broker& before, Beginning beginning)
       handling_(true),
       to_recover_(std::move(beginning.recovered.effects)) {
   take_up_workers(before, beginning.kept_workers);
+  take_up_device();
   for (const Recovered::Word& word : beginning.recovered.words) {
     table.restore(word.lease, word.state, word.reason);
   }

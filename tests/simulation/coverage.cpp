@@ -71,6 +71,32 @@ std::string name(FaultColumn column) {
   return fmt::format("{}:{}", name(column.site), column.strike == Strike::Kill ? "kill" : "stop");
 }
 
+std::string_view name(CardEvent event) {
+  constexpr std::string_view kNames[kCardEventCount] = {
+      "settle waited for the card",
+      "settled at once",
+      "settled by a gate inside a graph",
+      "settled by the end of a launch",
+      "a queued kernel worked for a revoked lease",
+      "a queued kernel found somebody dead",
+      "a launch waited for the mirror",
+      "a card worked on while its worker stood still",
+      "memory was lent again on its worker",
+      "a worker kept what it said it had unmapped",
+      "memory was given up while it was made",
+      "a lease was taken back before its grant left",
+      "held memory was released at an exit",
+      "released memory was not free again",
+      "an allocation failed",
+      "clearing failed",
+      "an agent ended",
+      "an agent ended with calls under way",
+      "an agent hung",
+      "another agent serves",
+  };
+  return kNames[static_cast<std::size_t>(event)];
+}
+
 Coverage::Coverage() : met_(all_transitions().size()), happened_(all_transitions().size()) {}
 
 void Coverage::met(const Transition& transition, FaultColumn column) {
@@ -88,12 +114,18 @@ void Coverage::add(const Coverage& other) {
   }
   for (std::size_t i = 0; i < kColumnCount; ++i) struck_[i] += other.struck_[i];
   for (std::size_t i = 0; i < restarts_.size(); ++i) restarts_[i] += other.restarts_[i];
+  for (std::size_t i = 0; i < kCardEventCount; ++i) on_card_[i] += other.on_card_[i];
 }
 
 std::vector<std::string> Coverage::shortfalls(std::uint64_t least) const {
   std::vector<std::string> found;
   if (std::min(restarts_[0], restarts_[1]) < least)
     found.emplace_back("few brokers were started again");
+  for (std::size_t i = 0; i < kCardEventCount; ++i) {
+    if (on_card_[i] >= least) continue;
+    found.push_back(fmt::format("{}: {} times, {} wanted", name(static_cast<CardEvent>(i)),
+                                on_card_[i], least));
+  }
   for (std::size_t row = 0; row < met_.size(); ++row) {
     for (std::size_t i = 0; i < kColumnCount; ++i) {
       const Transition& transition = all_transitions()[row];
@@ -126,6 +158,10 @@ std::string Coverage::table() const {
   text += "faults struck\n";
   for (std::size_t i = 0; i < kColumnCount; ++i) {
     text += fmt::format("  {:>9}  {}\n", struck_[i], name(column_at(i)));
+  }
+  text += "memory of a card\n";
+  for (std::size_t i = 0; i < kCardEventCount; ++i) {
+    text += fmt::format("  {:>9}  {}\n", on_card_[i], name(static_cast<CardEvent>(i)));
   }
   text += "transitions: how often, and the fewest meetings with a fault that can meet it\n";
   for (std::size_t row = 0; row < met_.size(); ++row) {

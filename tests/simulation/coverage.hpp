@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/simulation/machine.hpp"
@@ -23,6 +24,32 @@ struct Transition {
   std::uint8_t to = 0;
   bool operator==(const Transition&) const = default;
 };
+
+/// What memory of a card brings with it, each of which must happen often enough.
+enum class CardEvent : std::uint8_t {
+  SettleWaited,        ///< The line was quiet and the card was not.
+  SettledAtOnce,       ///< Neither was busy.
+  SettledByGate,       ///< A gate inside a graph saw the newer mirror, the graph went on.
+  SettledByEnd,        ///< The last launch that was begun before ended.
+  RanAfterFlip,        ///< A kernel that was queued already worked for a revoked lease.
+  RanEmpty,            ///< A kernel that was queued already found somebody dead in the mirror.
+  WaitedForMirror,     ///< A launch stood behind a write of the mirror.
+  WorkedOnAlone,       ///< The worker's process stood still, its card did not.
+  LentAgain,           ///< Memory that was another lease's, on the same worker.
+  KeptByALie,          ///< A worker said that it had unmapped and had not.
+  GivenUpWhileMade,    ///< A lease ended before its memory was there.
+  TakenBackWhileMade,  ///< Memory was there, its lease was not any more.
+  ReleasedAtExit,      ///< What was held went back to the card.
+  NotReturned,         ///< The driver's figure did not come back.
+  AllocationFailed,
+  ClearFailed,
+  AgentDied,
+  AgentDiedAtWork,
+  AgentHung,
+  AgentBack,
+};
+inline constexpr int kCardEventCount = static_cast<int>(CardEvent::AgentBack) + 1;
+std::string_view name(CardEvent event);
 
 /// Every transition of every table.
 const std::vector<Transition>& all_transitions();
@@ -51,11 +78,12 @@ class Coverage {
   Coverage();
   void met(const Transition& transition, FaultColumn column);
   void happened(const Transition& transition);
+  void happened(CardEvent event) { ++on_card_[static_cast<std::size_t>(event)]; }
   void broker_restarted(bool with_store) { ++restarts_[with_store]; }
   void struck(FaultColumn column) { ++struck_[index_of(column)]; }
   void add(const Coverage& other);
 
-  /// Pairs that can be met and were met fewer than `least` times, one line each.
+  /// Pairs that can be met, and events of a card, that were fewer than `least`, one line each.
   std::vector<std::string> shortfalls(std::uint64_t least) const;
   /// Pairs declared impossible that were met all the same: the declaration is wrong.
   std::vector<std::string> wrongly_impossible() const;
@@ -66,6 +94,7 @@ class Coverage {
   std::vector<std::uint64_t> happened_;
   std::array<std::uint64_t, kColumnCount> struck_{};
   std::array<std::uint64_t, 2> restarts_{};
+  std::array<std::uint64_t, kCardEventCount> on_card_{};
 };
 
 }  // namespace leasehold::simulation

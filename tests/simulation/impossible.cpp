@@ -49,7 +49,10 @@ std::optional<std::string> why_impossible(const Transition& transition, FaultCol
     return "nothing is kept for adoption yet";
   }
   if (transition.kind == Kind::Extent && touches(transition, Held)) {
-    return "the memory that is simulated is the machine's, and none of it is held";
+    if (column.site == FaultSite::BrokerScrubbed) return "memory of a card is not punched";
+    const bool returns =
+        column.site == FaultSite::WorkerResumed || column.site == FaultSite::WorkerRedelivered;
+    if (returns) return "a broker that lends a card keeps no table, so nobody comes back to it";
   }
   if (!is_reached(column.site)) return "no code of that kind is simulated";
   return std::nullopt;

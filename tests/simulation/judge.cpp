@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/simulation/coverage.hpp"
 #include "tests/simulation/model_worker.hpp"
 
 namespace leasehold::simulation {
@@ -79,6 +80,9 @@ void Judge::fenced(LeaseId lease, std::string_view proof) {
   if (proof == "ProcessExit" && lives) {
     violated(fmt::format("{} was fenced by the exit of a worker that lives", to_string(lease)));
   }
+  if (proof == "LaunchQuiet" && card_ != nullptr) {
+    violated(fmt::format("{} was fenced by a quiet line, its card may work on", to_string(lease)));
+  }
   if (proof == "NeverMapped" && slot.sent) {
     violated(fmt::format("{} was fenced as never mapped, but was sent", to_string(lease)));
   }
@@ -131,16 +135,20 @@ void Judge::mapped(const Worker& worker, ExtentId extent) {
   if (tracing) trace(fmt::format("extent {} mapped", extent.value));
   Object& object = objects_.at(extent);
   if (std::ranges::find(object.mappers, &worker) != object.mappers.end()) return;
+  if (card_ != nullptr) return import(worker, object);
   object.mappers.push_back(&worker);
   object.allocated = true;  // prefaulted
 }
 
 void Judge::unmapped(const Worker& worker, ExtentId extent) {
   if (tracing) trace(fmt::format("extent {} unmapped", extent.value));
-  std::erase(objects_.at(extent).mappers, &worker);
+  Object& object = objects_.at(extent);
+  if (card_ != nullptr) return let_go(worker, object);
+  std::erase(object.mappers, &worker);
 }
 
 void Judge::died(const Worker& worker) {
+  if (card_ != nullptr) return died_on_card(worker);
   for (auto& [id, object] : objects_) std::erase(object.mappers, &worker);
 }
 
@@ -224,6 +232,11 @@ void Judge::redelivered(ExtentId extent) {
 
 void Judge::soil(ExtentId extent) {
   Object& object = objects_.at(extent);
+  if (card_ != nullptr) {
+    object.kept_by_a_lie = true;
+    object.given_back = true;
+    return coverage_->happened(CardEvent::KeptByALie);
+  }
   object.soiled = true;
   object.allocated = true;
 }
@@ -264,6 +277,7 @@ void Judge::freed(ExtentId extent) {
   if (!found->second.mappers.empty()) {
     violated(fmt::format("extent {} is free while somebody maps it", extent.value));
   }
+  if (card_ != nullptr) return freed_on_card(extent, found->second);
   if (found->second.soiled && found->second.open)
     violated("memory touched after its fence became free");
 }

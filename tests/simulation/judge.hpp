@@ -13,11 +13,18 @@
 #include "broker/recovery/recovery.hpp"
 #include "ipc/launch_gate.hpp"
 #include "ipc/table/lease_table.hpp"
+#include "tests/simulation/card.hpp"
 #include "tests/simulation/machine.hpp"
 
 namespace leasehold::simulation {
 
+class Coverage;
 class Worker;
+struct Launch;
+struct LaunchRow;
+
+/// Launches that a worker has in its card's stream at once.
+inline constexpr std::uint32_t kLaunchesInFlight = 3;
 
 /// Names the schedule under way on this thread, for whoever must report a broken promise.
 struct Running {
@@ -57,6 +64,11 @@ class Judge {
  public:
   Judge(const Machine& machine, std::uint64_t capacity_extents)
       : machine_(&machine), capacity_extents_(capacity_extents) {}
+  /// The memory that is lent is this card's.
+  void watch(Card& card, Coverage& coverage) {
+    card_ = &card;
+    coverage_ = &coverage;
+  }
 
   // Words, as the broker stores them.
   void granted(LeaseId lease, AttachmentId worker, bool engine);
@@ -96,6 +108,20 @@ class Judge {
   std::uint64_t verified(ExtentId extent, bool close_anyway);
   void freed(ExtentId extent);
 
+  // Memory of a card, and what works there.
+  struct Lent {
+    ExtentId extent;
+    LeaseId lease;
+    const Worker* worker = nullptr;
+    std::size_t memory = 0;  ///< Which, as its descriptor says.
+  };
+  void lent(const Lent& lent);
+  void quarantined(ExtentId extent);
+  void cleared_by_operator(ExtentId extent);
+  /// A kernel that was not stopped.
+  void kernel_began(const Launch& launch) const;
+  void kernel_touches(const Worker& worker, Launch& launch, const LaunchRow& row);
+
   // Requests.
   Request& submitted(LeaseId lease, const Process& holder, const Process& worker,
                      const Connection& stream);
@@ -116,6 +142,7 @@ class Judge {
     bool orphaned = false;         ///< Its worker looks at a table that no broker writes any more.
     std::uint64_t flipped_at = 0;  ///< Step in which word *and* counter were down.
     std::uint64_t expired_at = 0;  ///< Step in which its worker was told of its deadline.
+    std::uint32_t launches_after_flip = 0;  ///< That still worked for it, on a card.
   };
   struct Object {
     LeaseId lease;
@@ -123,6 +150,11 @@ class Judge {
     bool soiled = false;
     bool allocated = false;
     std::vector<const Worker*> mappers;
+    // Of a card.
+    std::optional<std::size_t> memory;
+    bool given_back = false;     ///< By its worker, so that it may be lent again.
+    bool kept_by_a_lie = false;  ///< Its worker said that it had unmapped.
+    bool cleared_by_operator = false;
   };
   Lease& at(LeaseId lease);
   struct Slot {
@@ -133,9 +165,22 @@ class Judge {
   void enter(const Recovered::Word& word, const State& state);
   void check_no_unit_in(const Lease& lease) const;
   void check_capacity() const;
+  void check_card_capacity() const;
+  void check_lent_before(const Object& object, const Lent& lent) const;
+  void import(const Worker& worker, Object& object);
+  void let_go(const Worker& worker, Object& object);
+  void died_on_card(const Worker& worker);
+  void freed_on_card(ExtentId extent, const Object& object);
+  void count_after_flip(Launch& launch, Lease& lease) const;
 
   const Machine* machine_;
   std::uint64_t capacity_extents_;
+  Card* card_ = nullptr;
+  /// The figure says how much was kept, not which: what was called free and is kept, and what was
+  /// quarantined in its place.
+  std::uint64_t kept_and_free_ = 0;
+  std::uint64_t quarantined_instead_ = 0;
+  Coverage* coverage_ = nullptr;
   std::map<std::uint32_t, Lease> slots_;
   std::map<AttachmentId, const Worker*> workers_;
   std::map<ExtentId, Object> objects_;

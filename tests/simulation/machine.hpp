@@ -22,7 +22,7 @@ namespace leasehold::simulation {
 using Message = std::function<void()>;
 
 enum class Life : std::uint8_t { Running, Stopped, Dead };
-enum class Role : std::uint8_t { Broker, Worker, Tenant };
+enum class Role : std::uint8_t { Broker, Worker, Tenant, Agent };
 
 class Process {
  public:

@@ -1,7 +1,9 @@
 // Runs the lease protocol through schedules from seeds, says which promise broke and by which seed.
 //
 //   leasehold-simulation [--schedules N] [--threads T] [--coverage LEAST] [--plant NAME]
+//                        [--lends machine|card]
 //
+// Every third schedule lends memory of a card, the others the machine's; --lends makes all alike.
 // SEED=n runs that schedule alone. --coverage fails when a transition met a fault that can meet it
 // fewer than LEAST times. --plant breaks something on purpose, and succeeds when the judge finds
 // it.
@@ -36,6 +38,7 @@ struct Options {
   std::uint64_t coverage = 0;
   std::string plant;
   Plants plants;
+  Lends lends = Lends::Either;
 };
 
 bool plant(Options& options) {
@@ -44,7 +47,11 @@ bool plant(Options& options) {
       {"ack-before-drain", &Plants::ack_before_drain},
       {"unmap-before-quiet", &Plants::unmap_before_quiet},
       {"commit-unread", &Plants::commit_unread},
-      {"journal-over-table", &Plants::journal_over_table}};
+      {"journal-over-table", &Plants::journal_over_table},
+      {"settle-at-once", &Plants::settle_at_once},
+      {"mirror-unawaited", &Plants::mirror_unawaited},
+      {"agent-does-not-clear", &Plants::agent_does_not_clear},
+      {"agent-invents-figure", &Plants::agent_invents_figure}};
   if (options.plant.empty()) return true;
   const auto found = all.find(options.plant);
   if (found == all.end()) return false;
@@ -60,7 +67,7 @@ Coverage run_all(const Options& options) {
   for (unsigned i = 0; i < options.threads; ++i) {
     threads.emplace_back([&, i] {
       for (std::uint64_t seed; (seed = next++) <= options.schedules;) {
-        World(seed, options.plants, seen[i]).run();
+        World(seed, options.plants, seen[i], options.lends).run();
       }
     });
   }
@@ -87,7 +94,7 @@ int run(Options options) {
   if (const char* seed = std::getenv("SEED")) {
     Coverage ignored;
     tracing = true;
-    World(std::strtoull(seed, nullptr, 10), options.plants, ignored).run();
+    World(std::strtoull(seed, nullptr, 10), options.plants, ignored, options.lends).run();
     std::printf("seed %s: no promise broken\n", seed);
     return 0;
   }
@@ -110,6 +117,10 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "Schedules run side by side");
   app.add_option("--coverage", options.coverage, "Meetings wanted of every pair that can meet");
   app.add_option("--plant", options.plant, "A violation to plant and to find");
+  app.add_option("--lends", options.lends, "Whose memory: by default the seed says")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, leasehold::simulation::Lends>{
+          {"machine", leasehold::simulation::Lends::Machine},
+          {"card", leasehold::simulation::Lends::Card}}));
   CLI11_PARSE(app, argc, argv);
   if (!leasehold::simulation::plant(options)) {
     std::fprintf(stderr, "no violation is called %s\n", options.plant.c_str());

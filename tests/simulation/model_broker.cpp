@@ -6,17 +6,20 @@
 #include <fmt/format.h>
 
 #include "common/process.hpp"
+#include "tests/simulation/agent_line.hpp"
 #include "tests/simulation/model_worker.hpp"
 
 namespace leasehold::simulation {
 namespace {
 
-BrokerConfig config() {
+BrokerConfig config(bool on_card) {
   return {.slot_count = 5,
           .capacity_bytes = kExtents * kExtentBytes,
           .weights_capacity_bytes = 8ull << 20,
           .fence_patience = std::chrono::seconds(2),
-          .worker_patience = std::chrono::seconds(6)};
+          .worker_patience = std::chrono::seconds(6),
+          .device = on_card ? "cuda:0" : "cpu",
+          .device_uuid = on_card ? "GPU-1" : ""};
 }
 
 constexpr Duration kCallPatience = std::chrono::seconds(10);
@@ -66,13 +69,14 @@ ProcessExit exit_of(AttachmentId worker) {
 
 Broker::Broker(Surroundings around)
     : Process(Role::Broker),
-      state(config()),
-      table(LeaseTable::create(config().slot_count).value()),
+      state(config(around.card != nullptr)),
+      table(LeaseTable::create(state.config.slot_count).value()),
       reader(TableReader::attach(table.reader_fd().value()).value()),
       around_(around) {
   state.extents.choose_size(kBlockBytes);
   around_.estate.journal.boot_id = kBootId;
   around_.estate.journal.extent_size_bytes = state.extents.extent_size_bytes();
+  take_up_device();
 }
 
 Broker::~Broker() {
@@ -143,6 +147,16 @@ std::uint64_t Broker::expect_answer(const Connection& connection,
   return number;
 }
 
+bool Broker::is_busy() const {
+  const bool failing = agent_line_ && agent_line_->is_failing();
+  return handling_ || !queue_.empty() || failing;
+}
+
+void Broker::run() {
+  if (handling_ || !queue_.empty()) return fiber_->resume();
+  agent_line_->fail_next();
+}
+
 void Broker::live() {
   recover();
   for (;;) {
@@ -175,8 +189,16 @@ void Broker::check_words() const {
   });
 }
 
+std::optional<TimePoint> Broker::next_due() const {
+  const auto decided = next_deadline(state);
+  const auto device = agent_line_ ? agent_line_->next_due() : std::nullopt;
+  if (!decided || !device) return decided ? decided : device;
+  return std::min(*decided, *device);
+}
+
 void Broker::look_around() {
   bell_ = false;
+  if (agent_line_) agent_line_->look_around();
   if (auto proofs = quiet_.observe(); !proofs.empty()) receive(QuietObserved{std::move(proofs)});
   const TimePoint now = around_.machine.clock.now();
   for (auto& [number, call] : outstanding_) {
@@ -191,6 +213,7 @@ std::string Broker::debts() const {
   std::string owed;
   if (!outstanding_.empty()) owed += fmt::format(" {} calls to workers", outstanding_.size());
   if (quiet_.is_waiting()) owed += " quiet";
+  if (agent_line_ && agent_line_->owes()) owed += " its device agent";
   if (!scrubs_.empty()) owed += fmt::format(" {} scrubs", scrubs_.size());
   for (const auto& [call, waiting] : waiting_) {
     const bool gone = waiting.connection != nullptr && !waiting.connection->is_open();

@@ -15,6 +15,7 @@
 
 #include "broker/core.hpp"
 #include "broker/recovery/recovery.hpp"
+#include "broker/server/lent_memory.hpp"
 #include "broker/supervise/exit_observer.hpp"
 #include "broker/supervise/quiet_observer.hpp"
 #include "ipc/table/lease_table.hpp"
@@ -33,14 +34,19 @@ inline constexpr std::uint64_t kExtents = 9;
 
 /// Planted violations, each of which the judge must find.
 struct Plants {
-  bool eof_is_proof = false;        ///< A closed socket is taken for an exit.
-  bool ack_before_drain = false;    ///< A worker gives extents back while its step uses them.
-  bool unmap_before_quiet = false;  ///< A worker unmaps as soon as a word is down.
-  bool commit_unread = false;       ///< A worker lets tokens out without asking the gate again.
-  bool journal_over_table = false;  ///< Recovery believes the journal where the table is further.
+  bool eof_is_proof = false;          ///< A closed socket is taken for an exit.
+  bool ack_before_drain = false;      ///< A worker gives extents back while its step uses them.
+  bool unmap_before_quiet = false;    ///< A worker unmaps as soon as a word is down.
+  bool commit_unread = false;         ///< A worker lets tokens out without asking the gate again.
+  bool journal_over_table = false;    ///< Recovery believes the journal where the table is further.
+  bool settle_at_once = false;        ///< A worker does not wait for its card before it answers.
+  bool mirror_unawaited = false;      ///< A launch does not wait for the mirror to be written.
+  bool agent_does_not_clear = false;  ///< The agent says so and leaves what is there.
+  bool agent_invents_figure = false;  ///< The agent tells a figure that is always good.
 };
 
 class Broker;
+class AgentLine;
 
 /// What outlives a broker. The table, the lines and the processes it watched are taken from the
 /// dead one itself.
@@ -58,6 +64,7 @@ struct Surroundings {
   Coverage& coverage;
   Plants plants;
   Estate& estate;
+  Card* card = nullptr;  ///< Whose memory is lent; null: the machine's.
 };
 
 /// A worker line that outlives schedules: making one is slow.
@@ -95,13 +102,17 @@ class Broker : public Process {
   void connection_closed(Connection& connection);
   void process_exited(const Process& process);
 
-  bool is_busy() const { return handling_ || !queue_.empty(); }
+  bool is_busy() const;
   bool accepts() const override { return !is_busy(); }
   void on_death() override;
   /// One stretch up to the next place where it may stand still.
-  void run() { fiber_->resume(); }
+  void run();
   /// Its other thread gives back the next memory. False when there is none.
   bool scrub();
+  /// Its end of the device agent; null where the machine's own memory is lent.
+  AgentLine* agent_line() const { return agent_line_.get(); }
+  /// When it has something to do that only time brings.
+  std::optional<TimePoint> next_due() const;
   /// Looks at worker lines and clocks, as its bell and its timers would make it do.
   void look_around();
   bool hears_bell() const { return bell_; }
@@ -124,13 +135,13 @@ class Broker : public Process {
   void perform(const effect::ResumeWorker& effect);
   void perform(const effect::ForgetWorker& effect);
   void perform(const effect::SendGrant& effect);
-  void perform(const effect::SendSettle&);
+  void perform(const effect::SendSettle& effect);
   void perform(const effect::SendUnmap& effect);
   void perform(const effect::SendPing& effect);
   void perform(const effect::SendReclaim& effect);
   void perform(const effect::BeginQuietWatch& effect);
   void perform(const effect::PunchExtents& effect);
-  void perform(const effect::ClearExtents&);
+  void perform(const effect::ClearExtents& effect);
   void perform(const effect::VerifyExtents& effect);
   void perform(const effect::CreateRegion& effect);
   void perform(const effect::ShareRegion& effect);
@@ -168,6 +179,17 @@ class Broker : public Process {
   static Beginning begin_again(Surroundings around, Broker& before);
   Broker(Surroundings around, Broker& before, Beginning beginning);
   void take_up_workers(Broker& before, const std::set<AttachmentId>& kept);
+
+  // broker_device.cpp: memory of a card
+  void take_up_device();
+  void lend(const effect::SendGrant& effect);
+  void send_lent(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds);
+  void clear(const std::vector<ExtentId>& extents);
+  void verify(const effect::VerifyExtents& effect);
+  void create_on_device(const effect::CreateRegion& effect);
+  void send_grant(const effect::SendGrant& effect);
+  void saw_on_device(ExtentState from, ExtentState to);
+  Result<Answer> with_descriptor(const Result<Answer>& answer) const;
 
   void live();
   void send_unmap(const effect::SendUnmap& effect);
@@ -207,6 +229,8 @@ class Broker : public Process {
   std::map<std::uint64_t, ExtentState> extents_;  ///< As the events told.
   std::map<std::uint64_t, RegionState> regions_;
   std::map<AttachmentId, WorkerState> workers_;
+  std::unique_ptr<AgentLine> agent_line_;
+  std::unique_ptr<LentMemory> device_;  ///< The product's, on that line; null: the machine's.
   std::uint64_t next_call_ = 1;
   std::optional<Fiber> fiber_{std::in_place, [this] { live(); }};
 };

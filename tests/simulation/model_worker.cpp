@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/simulation/card_launcher.hpp"
+
 namespace leasehold::simulation {
 namespace {
 
@@ -17,6 +19,8 @@ Worker::Worker(Surroundings around, std::string name)
   attach();
 }
 
+Worker::~Worker() = default;
+
 void Worker::connect() {
   broker_ = around_.estate.broker;
   link_ = &broker_->connect(*this, [this] { broker_lost(); });
@@ -28,6 +32,7 @@ void Worker::on_death() {
     thread.buffer = {};
     thread.unit.open = false;
   }
+  launcher_.reset();  // what it had queued ends with its context
   around_.judge.died(*this);
 }
 
@@ -52,6 +57,7 @@ void Worker::attached(const Result<Answer>& answer) {
                                                  .revocations = &table_->revocations(index_),
                                                  .stops = &stops_});
   }
+  take_up_card();
   threads_[0].fiber = std::make_unique<Fiber>([this] { engine(); });
   threads_[1].fiber = std::make_unique<Fiber>([this] { helper(); });
   around_.machine.reach_then(FaultSite::WorkerAttached, *this, [this] { open_weights(); });

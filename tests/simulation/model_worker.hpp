@@ -9,23 +9,28 @@
 #include <optional>
 
 #include "ipc/thread_gate.hpp"
+#include "tests/simulation/card_stream.hpp"
 #include "tests/simulation/memory.hpp"
 #include "tests/simulation/model_broker.hpp"
 #include "worker/lease/return_path.hpp"
 
 namespace leasehold::simulation {
 
+class CardLauncher;
+
 class Worker final : public Process, private RefusalListener {
  public:
   static constexpr std::uint32_t kThreads = 2;
 
   Worker(Surroundings around, std::string name);
+  ~Worker() override;
 
   AttachmentId attachment;
 
   // What the broker asks, on its connection.
   void on_grant(const wire::LeaseGrant& grant, std::uint64_t number);
   void on_unmap(LeaseId lease, std::uint64_t number);
+  void on_settle(LeaseId lease, std::uint64_t number);
   void on_ping(AttachmentId called);
   void on_reclaim(const effect::SendReclaim& asked, std::uint64_t number);
 
@@ -35,6 +40,10 @@ class Worker final : public Process, private RefusalListener {
 
   /// One step of the thread; false when it has nothing to do.
   bool run(std::uint32_t thread);
+  /// Its card does one thing, whether it runs or stands still; false when there is nothing to do.
+  bool run_card();
+  /// What a unit that was let in is about, for the judge.
+  void open_unit(UnitWatch& unit, Touches touches, SequenceMask live);
   /// One store leaves the thread's store buffer; false when none waits.
   bool drain(std::uint32_t thread);
   /// Timers: deadlines of running requests, a retry of what was refused.
@@ -101,11 +110,18 @@ class Worker final : public Process, private RefusalListener {
   bool is_expired(LeaseId lease) const;
   std::optional<std::uint32_t> free_place() const;
 
+  // worker_card.cpp: where a card computes
+  void take_up_card();
+  Launch make_launch(Touches touches) const;
+  void run_step_on_card();
+  SequenceMask commit_on_card();
+
   // worker_engine.cpp: the threads
   void engine();
   void helper();
   bool has_work() const;
   void form_step();
+  void run_step();
   void run_units(Thread& thread, std::uint32_t count);
   SequenceMask run_unit(Thread& thread, UnitLabel label);
   void touch_memory(Thread& thread, SequenceMask live);
@@ -124,6 +140,7 @@ class Worker final : public Process, private RefusalListener {
   WorkerId index_;
   StopBoard stops_;
   std::array<Thread, kThreads> threads_;
+  std::unique_ptr<CardLauncher> launcher_;  ///< Null where it computes by itself.
   std::map<LeaseId, Held> held_;
   std::map<LeaseId, std::set<ExtentId>> objects_;  ///< It has their descriptors.
   std::map<LeaseId, int> grants_on_the_way_;

@@ -52,14 +52,19 @@ void Worker::engine() {
     }
     form_step();
     if (!in_step_.empty()) {
-      helper_units_ = kUnitsPerStep;
-      run_units(threads_[0], kUnitsPerStep);
-      while (helper_units_ > 0) Fiber::pause();
+      run_step();
       commit();
     }
     threads_[0].busy = false;
     Fiber::pause();
   }
+}
+
+void Worker::run_step() {
+  if (launcher_) return run_step_on_card();
+  helper_units_ = kUnitsPerStep;
+  run_units(threads_[0], kUnitsPerStep);
+  while (helper_units_ > 0) Fiber::pause();
 }
 
 void Worker::helper() {
@@ -96,12 +101,7 @@ void Worker::run_units(Thread& thread, std::uint32_t count) {
 SequenceMask Worker::run_unit(Thread& thread, UnitLabel label) {
   thread.unit.called_at = around_.machine.step;
   return thread.gate->run(*set_, label, [&](const LaunchPermit& permit) {
-    std::vector<LeaseId> leases{step_engine_};
-    for (SequenceMask todo = permit.live(); todo != 0; todo &= todo - 1) {
-      if (label.touches != Touches::TenantMemory) break;
-      leases.push_back(in_step_[static_cast<std::size_t>(std::countr_zero(todo))].lease);
-    }
-    around_.judge.unit_opened(thread.unit, label.touches, std::move(leases));
+    open_unit(thread.unit, label.touches, permit.live());
     if (around_.machine.reach(FaultSite::WorkerUnitPolled, *this)) Fiber::pause();
     if (label.touches == Touches::TenantMemory) touch_memory(thread, permit.live());
     Fiber::pause();
@@ -123,7 +123,9 @@ void Worker::commit() {
   if (around_.machine.reach(FaultSite::WorkerCommitBeforeRecord, *this)) Fiber::pause();
   const std::uint64_t begun = around_.machine.step;
   SequenceMask decided = set_->all();
-  if (!around_.plants.commit_unread) {
+  if (!around_.plants.commit_unread && launcher_) {
+    decided = commit_on_card();
+  } else if (!around_.plants.commit_unread) {
     decided = run_unit(threads_[0], {LaunchSite::Commit, 0, Touches::TenantMemory});
   }
   if (around_.machine.reach(FaultSite::WorkerCommitAfterRecord, *this)) Fiber::pause();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "broker/pulse.hpp"
+#include "tests/simulation/agent_line.hpp"
 
 namespace leasehold::simulation {
 namespace {
@@ -13,6 +14,7 @@ constexpr int kSteps = 130;
 constexpr int kCalm = 150;             // a worker that serves never ends by itself
 constexpr int kSettleRounds = 40;      // workers are looked at while others unmap
 constexpr int kStepsAfterFault = 280;  // what it leads to takes its time
+constexpr std::uint64_t kCardBytes = (kExtents + 12) * kExtentBytes;
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
 constexpr std::string_view kTenantNames[] = {"a", "b", "c"};
 
@@ -23,11 +25,17 @@ bool is_on_the_way_back(FaultSite site) {
 
 }  // namespace
 
-World::World(std::uint64_t seed, Plants plants, Coverage& coverage)
+World::World(std::uint64_t seed, Plants plants, Coverage& coverage, Lends lends)
     : machine_(seed),
       judge_(machine_, kExtents),
       around_{machine_, judge_, coverage, plants, estate_} {
   estate_.store = !machine_.one_in(3);
+  if (lends == Lends::Card || (lends == Lends::Either && seed % 3 == 0)) {
+    card_.emplace(machine_, kCardBytes);
+    judge_.watch(*card_, coverage);
+    around_.card = &*card_;
+    estate_.store = false;  // what lends a card keeps no descriptors
+  }
   estate_.broker = &machine_.spawn<Broker>(around_);
   running_schedule.seed = seed;
   running_schedule.machine = &machine_;
@@ -118,6 +126,7 @@ void World::run() {
 
 void World::take_step() {
   ++machine_.step;
+  if (card_ && machine_.one_in(2)) run_card();
   // Calm until the fault has struck, so that labels late in a request's life are reached; a storm
   // afterwards.
   const std::uint32_t all = machine_.fault->struck == nullptr ? 96 : 100;
@@ -147,6 +156,7 @@ bool World::run_thread() {
 
 bool World::run_broker() {
   if (!broker().is_running()) return false;
+  if (card_ && !broker().is_busy() && broker().agent_line()->run_posted()) return true;
   if ((!broker().is_busy() || machine_.one_in(4)) && broker().scrub()) return true;
   if (!broker().is_busy()) return false;
   broker().run();
@@ -213,7 +223,7 @@ void World::leave_no_fence() {
 }
 
 bool World::pass_time() {
-  const auto due = broker().is_dead() ? std::nullopt : next_deadline(broker().state);
+  const auto due = broker().is_dead() ? std::nullopt : broker().next_due();
   if (due && machine_.one_in(3)) {
     const Duration left = *due - machine_.clock.now();
     if (left > Duration{0}) machine_.clock.advance(left);
@@ -245,7 +255,8 @@ bool World::signal_somebody() {
   for (const auto& process : machine_.processes()) {
     if (process->kill_pending) {
       machine_.kill(*process);
-      if (process->role() != Role::Broker) exits_.push_back(process.get());
+      if (process->role() == Role::Worker || process->role() == Role::Tenant)
+        exits_.push_back(process.get());
       if (machine_.one_in(2)) notice_exit();  // before its sockets are seen to be closed
       signalled = true;
     } else if (process->life == Life::Stopped && machine_.one_in(2)) {
@@ -349,6 +360,7 @@ void World::calm_down(int most) {
         while (worker->drain(thread)) moved = true;
       }
     }
+    if (card_) moved = calm_card() || moved;
     idle = moved ? 0 : idle + 1;
   }
 }
@@ -356,7 +368,8 @@ void World::calm_down(int most) {
 /// Nobody starts anything new; whoever stands still goes on, or the ladder ends him.
 void World::settle() {
   if (machine_.fault->struck == nullptr) machine_.fault->arrivals_left = INT32_MAX;
-  for (int round = 0; round < kSettleRounds; ++round) {
+  const int rounds = card_ ? 4 * kSettleRounds : kSettleRounds;  // a driver is asked many times
+  for (int round = 0; round < rounds; ++round) {
     if (broker().is_dead()) restart_broker();
     calm_down(kCalm);
     broker().look_around();
@@ -368,7 +381,7 @@ void World::settle() {
     if (broker().life == Life::Stopped) go_on(broker());
     calm_down(kCalm);
     if (!broker().owes() && broker().is_running() && !is_anybody_away()) return;
-    const auto due = next_deadline(broker().state);
+    const auto due = broker().next_due();
     const Duration left = due ? *due - machine_.clock.now() : std::chrono::seconds(10);
     machine_.clock.advance(std::max(left, Duration{1}));
   }

@@ -7,9 +7,12 @@
 
 namespace leasehold::simulation {
 
+/// Whose memory the broker lends; the seed says, unless it is to be one of the two.
+enum class Lends : std::uint8_t { Either, Machine, Card };
+
 class World {
  public:
-  World(std::uint64_t seed, Plants plants, Coverage& coverage);
+  World(std::uint64_t seed, Plants plants, Coverage& coverage, Lends lends);
 
   /// A random walk from a random beginning, then rest; the judge looks on throughout.
   void run();
@@ -34,6 +37,12 @@ class World {
   /// Whatever can happen without time passing happens, for so many rounds at most.
   void calm_down(int most);
 
+  // world_card.cpp
+  /// A card works, a driver takes apart, an agent or somebody else's program does its worst.
+  bool run_card();
+  bool disturb_card();
+  bool calm_card();
+
   bool run_thread();
   bool run_broker();
   bool run_tenant();
@@ -51,6 +60,7 @@ class World {
   Tenant& spawn_tenant(std::size_t place);
 
   Machine machine_;
+  std::optional<Card> card_;
   Judge judge_;
   Estate estate_;
   Surroundings around_;

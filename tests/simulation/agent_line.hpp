@@ -1,0 +1,67 @@
+/// The broker's end of its device agent: what broker/server/device_agent does with a process, a
+/// socket and timers, over the simulated machine's. On it runs the product's AgentMemory.
+///
+/// Lifetime: the broker's. Threads: one.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "broker/server/agent_calls.hpp"
+#include "tests/simulation/model_agent.hpp"
+
+namespace leasehold::simulation {
+
+class AgentLine final : public AgentCalls {
+ public:
+  struct Handlers {
+    std::function<void()> on_lost;
+    std::function<void()> on_back;
+  };
+  /// Starts the first agent, which serves at once.
+  AgentLine(Surroundings around, Process& broker, Handlers handlers);
+
+  void call(std::string_view method, control::Json params,
+            control::Peer::ReplyHandler on_reply) override;
+  void post(Then then) override { posted_.push_back(std::move(then)); }
+  void after(Duration pause, Then then) override;
+
+  /// The loop does the next of what was posted; false when there is nothing.
+  bool run_posted();
+  /// Calls are failing, one after the other, before anybody else is heard.
+  bool is_failing() const { return is_failing_; }
+  void fail_next();
+  /// Timers, and the patience with an agent that hangs.
+  void look_around();
+  /// The broker died, and nothing of this happens any more.
+  void end();
+
+  std::optional<TimePoint> next_due() const;
+  bool owes() const { return !calls_.empty() || !posted_.empty() || !timers_.empty() || !serves_; }
+  Agent& agent() const { return *agent_; }
+  bool has_calls() const { return !calls_.empty(); }
+
+ private:
+  void begin_process();
+  void start_another();
+  void closed(const Process& agent);
+  void answered(std::uint64_t number, Result<control::Payload> reply);
+  void send(std::uint64_t number, std::string_view method, control::Json params);
+  void expect_answers();
+
+  Surroundings around_;
+  Process& broker_;
+  Handlers handlers_;
+  Agent* agent_ = nullptr;
+  Connection* connection_ = nullptr;
+  std::map<std::uint64_t, control::Peer::ReplyHandler> calls_;
+  std::deque<Then> posted_;
+  std::multimap<TimePoint, Then> timers_;
+  std::uint64_t last_call_ = 0;
+  std::optional<TimePoint> give_up_;
+  bool serves_ = true;
+  bool is_failing_ = false;
+};
+
+}  // namespace leasehold::simulation

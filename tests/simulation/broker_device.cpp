@@ -1,0 +1,89 @@
+// A broker that lends memory of a card: effects on the product's AgentMemory, as its server does
+// them.
+#include "broker/server/agent_memory.hpp"
+#include "tests/simulation/agent_line.hpp"
+#include "tests/simulation/model_broker.hpp"
+#include "tests/simulation/model_worker.hpp"
+
+namespace leasehold::simulation {
+
+/// An agent that ends takes its objects along before anybody decides what follows from it.
+void Broker::take_up_device() {
+  if (around_.card == nullptr) return;
+  agent_line_ = std::make_unique<AgentLine>(
+      around_, *this,
+      AgentLine::Handlers{.on_lost =
+                              [this] {
+                                static_cast<AgentMemory&>(*device_).forget_all();
+                                receive(DeviceLost{"killed"});
+                              },
+                          .on_back = [this] { receive(DeviceBack{}); }});
+  device_ = std::make_unique<AgentMemory>(*agent_line_);
+}
+
+void Broker::lend(const effect::SendGrant& effect) {
+  device_->lend(effect.grant.extents, effect.grant.extent_size_bytes,
+                [this, effect](auto fds) { send_lent(effect, std::move(fds)); });
+}
+
+/// What was taken back while its memory was made does not leave.
+void Broker::send_lent(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds) {
+  const wire::LeaseGrant& grant = effect.grant;
+  const LeaseWord word = table.word(grant.lease.slot);
+  const bool live = word.generation() == grant.lease.generation && word.state() == LeaseState::Live;
+  if (fds && !live) {
+    around_.coverage.happened(CardEvent::TakenBackWhileMade);
+    fds = fail(Errc::LeaseRevoked, "taken back before its memory was there");
+  }
+  if (!fds) {
+    return receive(GrantAnswered{grant.lease, grant.extents, std::move(fds).error(), false});
+  }
+  Connection* const way = way_to(effect.worker);
+  const Worker* worker =
+      way == nullptr ? nullptr : dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
+  for (std::size_t i = 0; worker != nullptr && i < fds->size(); ++i) {
+    around_.judge.lent({.extent = grant.extents[i],
+                        .lease = grant.lease,
+                        .worker = worker,
+                        .memory = Card::memory_behind((*fds)[i])});
+  }
+  send_grant(effect);
+}
+
+void Broker::clear(const std::vector<ExtentId>& extents) {
+  device_->clear(extents, [this](ExtentsCleared cleared) {
+    for (const auto& entry : cleared.entries) {
+      if (entry.never_left) around_.coverage.happened(CardEvent::GivenUpWhileMade);
+    }
+    receive(std::move(cleared));
+  });
+}
+
+void Broker::verify(const effect::VerifyExtents& effect) {
+  device_->verify({effect.extents, effect.close_anyway},
+                  [this](ExtentsVerified verified) { receive(std::move(verified)); });
+}
+
+void Broker::create_on_device(const effect::CreateRegion& effect) {
+  device_->create_region(effect.region, effect.size_bytes, [this, lease = effect.lease](auto why) {
+    receive(RegionLent{lease, std::move(why)});
+  });
+}
+
+/// An answer leaves with its descriptor, or as an error.
+Result<Answer> Broker::with_descriptor(const Result<Answer>& answer) const {
+  if (!device_ || !answer) return answer;
+  const auto* region = std::get_if<RegionDescriptor>(&answer->descriptors);
+  if (region == nullptr) return answer;
+  const UniqueFd fd = TRY(device_->region_fd(region->region, region->writable));
+  return answer;
+}
+
+void Broker::saw_on_device(ExtentState from, ExtentState to) {
+  if (to == ExtentState::Quarantined) around_.coverage.happened(CardEvent::NotReturned);
+  if (from != ExtentState::Held) return;
+  const bool again = to == ExtentState::Owned;
+  around_.coverage.happened(again ? CardEvent::LentAgain : CardEvent::ReleasedAtExit);
+}
+
+}  // namespace leasehold::simulation

@@ -1,0 +1,92 @@
+#include "tests/simulation/card_launcher.hpp"
+
+#include "tests/simulation/coverage.hpp"
+#include "tests/simulation/model_worker.hpp"
+
+namespace leasehold::simulation {
+namespace {
+
+constexpr UnitLabel kLook{LaunchSite::Embedding, 0, Touches::Nothing};
+
+}  // namespace
+
+/// The stream's next launch waits for it.
+void CardLauncher::show(SequenceMask live) {
+  shown_live_ = live;
+  stream_.write_mirror(++epoch_, live);
+}
+
+void CardLauncher::begin(const GateSet& set) {
+  show(gate_.look(set, kLook));
+}
+
+bool CardLauncher::collect_finished() {
+  const std::uint64_t finished = stream_.finished_count();
+  if (finished == watch_.finished_count()) return false;
+  told_by_ = CardEvent::SettledByEnd;
+  watch_.finished(finished);
+  return true;
+}
+
+/// In the product's order: who waits is asked for before the words are looked at.
+void CardLauncher::poll(const GateSet& set) {
+  const std::uint64_t unstamped = watch_.unstamped();
+  const SequenceMask live = gate_.look(set, kLook);
+  if (live != shown_live_) show(live);
+  if (unstamped != 0) watch_.stamp(unstamped, epoch_);
+  told_by_ = CardEvent::SettledByGate;
+  watch_.seen(stream_.seen_epoch());
+}
+
+void CardLauncher::unit(const GateSet& set, UnitLabel label, const Launch& launch) {
+  while (watch_.issued_count() - watch_.finished_count() >= kLaunchesInFlight) {
+    if (collect_finished()) continue;
+    poll(set);
+    Fiber::pause();
+  }
+  unit_.called_at = around_.machine.step;
+  const SequenceMask live = gate_.run(set, label, [&](const LaunchPermit& permit) {
+    worker_.open_unit(unit_, label.touches, permit.live());
+    if (permit.live() != shown_live_) show(permit.live());
+    if (around_.machine.reach(FaultSite::WorkerUnitPolled, worker_)) Fiber::pause();
+    Launch made = launch;
+    made.called_at = unit_.called_at;
+    made.live = permit.live();
+    made.waits_for = around_.plants.mirror_unawaited ? 0 : epoch_;
+    stream_.launch(std::move(made));
+    Fiber::pause();
+    watch_.issued();
+    unit_.open = false;
+  });
+  if (live != shown_live_) show(live);
+}
+
+void CardLauncher::wait_all(const GateSet& set) {
+  while (watch_.finished_count() < watch_.issued_count()) {
+    collect_finished();
+    poll(set);
+    Fiber::pause();
+  }
+}
+
+void CardLauncher::write_records(const Launch& launch) {
+  Launch made = launch;
+  made.asks_for_rows = false;
+  made.waits_for = epoch_;
+  stream_.launch(std::move(made));
+  const std::uint64_t all = watch_.issued_count() + 1;
+  while (stream_.finished_count() < all) Fiber::pause();
+  watch_.issued();
+  collect_finished();
+}
+
+void CardLauncher::when_quiet(std::move_only_function<void()> told) {
+  if (!stream_.is_idle()) around_.coverage.happened(CardEvent::SettleWaited);
+  told_by_ = CardEvent::SettledAtOnce;
+  watch_.when_quiet([this, told = std::move(told)]() mutable {
+    around_.coverage.happened(told_by_);
+    told();
+  });
+}
+
+}  // namespace leasehold::simulation

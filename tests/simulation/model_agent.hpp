@@ -1,0 +1,35 @@
+/// The device agent of the simulated machine: answers the messages of the real one
+/// (ipc/control/messages_agent.hpp), out of a simulated card.
+#pragma once
+
+#include <map>
+
+#include "ipc/control/peer.hpp"
+#include "tests/simulation/card.hpp"
+#include "tests/simulation/model_broker.hpp"
+
+namespace leasehold::simulation {
+
+class Agent final : public Process {
+ public:
+  explicit Agent(Surroundings around) : Process(Role::Agent), around_(around) {}
+
+  Result<control::Payload> answer(std::string_view method, const control::Json& params);
+
+  /// A driver that hangs answers nothing any more.
+  void hang() { hangs_ = true; }
+  bool accepts() const override { return !hangs_; }
+  void on_death() override { around_.card->agent_died(*this); }
+
+ private:
+  Result<control::Payload> allocate(const control::Json& params);
+  Result<control::Payload> clear(std::size_t memory);
+  control::Payload count() const;
+
+  Surroundings around_;
+  std::map<std::uint64_t, std::size_t> objects_;  ///< What it calls them, and which memory that is.
+  std::uint64_t next_object_ = 1;
+  bool hangs_ = false;
+};
+
+}  // namespace leasehold::simulation

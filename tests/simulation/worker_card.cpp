@@ -1,0 +1,89 @@
+// A worker whose memory is a card's: its steps are launches, and its word that they are over is
+// asked for.
+#include <bit>
+
+#include "broker/supervise/ack_observer.hpp"
+#include "tests/simulation/card_launcher.hpp"
+#include "tests/simulation/model_worker.hpp"
+
+namespace leasehold::simulation {
+namespace {
+
+constexpr std::uint32_t kMostUnits = 4;
+constexpr UnitLabel kAttention{LaunchSite::AttentionScores, 0, Touches::TenantMemory};
+constexpr UnitLabel kWeights{LaunchSite::FfnUp, 0, Touches::WeightsAndScratch};
+
+}  // namespace
+
+void Worker::take_up_card() {
+  if (around_.card == nullptr) return;
+  launcher_ = std::make_unique<CardLauncher>(around_, *this, *threads_[0].gate, threads_[0].unit);
+}
+
+bool Worker::run_card() {
+  return launcher_ && !is_dead() && launcher_->stream().run();
+}
+
+void Worker::open_unit(UnitWatch& unit, Touches touches, SequenceMask live) {
+  std::vector<LeaseId> leases{step_engine_};
+  for (SequenceMask todo = live; todo != 0; todo &= todo - 1) {
+    if (touches != Touches::TenantMemory) break;
+    leases.push_back(in_step_[static_cast<std::size_t>(std::countr_zero(todo))].lease);
+  }
+  around_.judge.unit_opened(unit, touches, std::move(leases));
+}
+
+Launch Worker::make_launch(Touches touches) const {
+  Launch launch{.touches = touches, .engine = step_engine_};
+  for (const Part& part : in_step_) launch.rows.push_back({part.lease, part.extents});
+  return launch;
+}
+
+/// A step of single launches, or one that is a graph.
+void Worker::run_step_on_card() {
+  launcher_->begin(*set_);
+  if (around_.machine.one_in(3)) {
+    Launch graph = make_launch(Touches::TenantMemory);
+    graph.segments = 2 + around_.machine.pick(3);
+    launcher_->unit(*set_, kAttention, graph);
+  } else {
+    const std::uint32_t units = 1 + around_.machine.pick(kMostUnits);
+    for (std::uint32_t i = 0; i < units; ++i) {
+      const UnitLabel& label = i % 3 == 1 ? kWeights : kAttention;
+      launcher_->unit(*set_, label, make_launch(label.touches));
+      Fiber::pause();
+    }
+  }
+  launcher_->wait_all(*set_);
+}
+
+/// The commit has a gate of its own; its records are written and waited for inside its unit.
+SequenceMask Worker::commit_on_card() {
+  constexpr UnitLabel kCommit{LaunchSite::Commit, 0, Touches::TenantMemory};
+  Thread& thread = threads_[1];
+  thread.unit.called_at = around_.machine.step;
+  return thread.gate->run(*set_, kCommit, [&](const LaunchPermit& permit) {
+    open_unit(thread.unit, kCommit.touches, permit.live());
+    Launch records = make_launch(kCommit.touches);
+    records.called_at = thread.unit.called_at;
+    records.live = permit.live();
+    launcher_->write_records(records);
+    thread.unit.open = false;
+  });
+}
+
+/// The answer is evidence, so it waits for the last launch and not for the order to stop.
+void Worker::on_settle(LeaseId lease, std::uint64_t number) {
+  if (state_of(lease) == LeaseState::Live) {
+    const Error live{Errc::IllegalTransition, "the lease is live"};
+    return reply(number, SettleAnswered{lease, std::nullopt, live});
+  }
+  auto settled = [this, lease, number] {
+    reply(number,
+          SettleAnswered{lease, AckObserver::observe(lease, control::Payload{}), std::nullopt});
+  };
+  if (around_.plants.settle_at_once) return settled();
+  launcher_->when_quiet(settled);
+}
+
+}  // namespace leasehold::simulation
