@@ -43,11 +43,12 @@ bool CardStream::run_launch() {
   return false;
 }
 
-/// Everybody dead: the engine is stopped, too.
+/// A kernel knows of its step's rows what the mirror says, and nothing else. Everybody dead: the
+/// engine is stopped, too.
 void CardStream::begin_kernel(Launch& launch) {
-  working_ = launch.asks_for_rows ? launch.live & mirror_.live : launch.live;
+  working_ = launch.asks_for_rows ? mirror_.live : launch.live;
   if (mirror_.live == 0) working_ = 0;
-  if (working_ != launch.live) coverage_.happened(CardEvent::RanEmpty);
+  if ((launch.live & ~working_) != 0) coverage_.happened(CardEvent::RanEmpty);
   if (mirror_.live != 0) judge_.kernel_began(launch);
   touch(launch);
 }

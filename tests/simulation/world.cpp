@@ -14,7 +14,6 @@ constexpr int kSteps = 130;
 constexpr int kCalm = 150;             // a worker that serves never ends by itself
 constexpr int kSettleRounds = 40;      // workers are looked at while others unmap
 constexpr int kStepsAfterFault = 280;  // what it leads to takes its time
-constexpr std::uint64_t kCardBytes = (kExtents + 12) * kExtentBytes;
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
 constexpr std::string_view kTenantNames[] = {"a", "b", "c"};
 
@@ -31,10 +30,7 @@ World::World(std::uint64_t seed, Plants plants, Coverage& coverage, Lends lends)
       around_{machine_, judge_, coverage, plants, estate_} {
   estate_.store = !machine_.one_in(3);
   if (lends == Lends::Card || (lends == Lends::Either && seed % 3 == 0)) {
-    card_.emplace(machine_, kCardBytes);
-    judge_.watch(*card_, coverage);
-    around_.card = &*card_;
-    estate_.store = false;  // what lends a card keeps no descriptors
+    begin_card();
   }
   estate_.broker = &machine_.spawn<Broker>(around_);
   running_schedule.seed = seed;

@@ -41,7 +41,9 @@ class World {
   /// A card works, a driver takes apart, an agent or somebody else's program does its worst.
   bool run_card();
   bool disturb_card();
+  bool stop_worker();
   bool calm_card();
+  void begin_card();
 
   bool run_thread();
   bool run_broker();
@@ -61,6 +63,7 @@ class World {
 
   Machine machine_;
   std::optional<Card> card_;
+  std::uint32_t card_pace_ = 1;  ///< A slow card works once in so many chances.
   Judge judge_;
   Estate estate_;
   Surroundings around_;

@@ -3,19 +3,45 @@
 #include "tests/simulation/world.hpp"
 
 namespace leasehold::simulation {
+namespace {
+
+constexpr std::uint64_t kCardBytes = (kExtents + 12) * kExtentBytes;
+constexpr std::uint32_t kSlowest = 16;
+
+}  // namespace
+
+void World::begin_card() {
+  card_.emplace(machine_, kCardBytes);
+  judge_.watch(*card_, around_.coverage);
+  around_.card = &*card_;
+  estate_.store = false;  // what lends a card keeps no descriptors
+  if (machine_.one_in(2)) card_pace_ = 1 + machine_.pick(kSlowest);
+}
 
 bool World::run_card() {
   const std::uint32_t what = machine_.pick(100);
-  if (what < 80) return workers_[machine_.pick(kWorkers)]->run_card();
-  if (what < 90) return card_->take_apart();
-  if (what < 94) return card_->disturb();
+  if (what < 80) {
+    return machine_.one_in(card_pace_) && workers_[machine_.pick(kWorkers)]->run_card();
+  }
+  if (what < 89) return card_->take_apart();
+  if (what < 92) return card_->disturb();
+  if (what < 94) return stop_worker();
   return disturb_card();
+}
+
+/// A process stands still wherever it is, its card does not.
+bool World::stop_worker() {
+  Worker& worker = *workers_[machine_.pick(kWorkers)];
+  if (machine_.fault->struck == nullptr || !worker.is_running() || machine_.one_in(2)) return false;
+  worker.stopped_at = machine_.clock.now();
+  worker.life = Life::Stopped;
+  return true;
 }
 
 /// Most agents live as long as their broker. Those that end do so at any point, with calls under
 /// way or without; some hang first.
 bool World::disturb_card() {
-  if (!broker().is_running() || !machine_.one_in(8)) return false;
+  if (!broker().is_running() || !machine_.one_in(12)) return false;
   Agent& agent = broker().agent_line()->agent();
   if (agent.is_dead()) return false;
   if (machine_.one_in(3)) {
@@ -26,10 +52,12 @@ bool World::disturb_card() {
   return true;
 }
 
+/// Slower than its worker launches, so that something is queued when words fall.
 bool World::calm_card() {
   bool moved = false;
   for (Worker* worker : workers_) {
-    while (worker->run_card()) moved = true;
+    if (machine_.one_in(1 + card_pace_ / 2)) moved = worker->run_card() || moved;
+    if (machine_.one_in(1 + card_pace_)) moved = worker->run_card() || moved;
   }
   while (card_->take_apart()) moved = true;
   return moved;
