@@ -119,6 +119,7 @@ void AgentLine::look_around() {
   if (!give_up_ || *give_up_ > now) return;
   give_up_.reset();
   around_.coverage.happened(CardEvent::AgentHung);
+  around_.card->agent_died(*agent_);  // the driver hears of a SIGKILL before anybody else
   agent_->kill_pending = true;
   for (auto& [number, on_reply] : std::exchange(calls_, {})) {
     post([on_reply = std::move(on_reply)]() mutable {

@@ -54,11 +54,11 @@ Tenant& World::spawn_tenant(std::size_t place) {
   return tenant;
 }
 
-void World::arm_fault() {
+Fault World::choose_fault() {
   const FaultColumn column = column_at(machine_.pick(kColumnCount));
-  machine_.fault = Fault{.site = column.site,
-                         .strike = column.strike,
-                         .arrivals_left = static_cast<int>(1 + machine_.pick(2))};
+  return {.site = column.site,
+          .strike = column.strike,
+          .arrivals_left = static_cast<int>(1 + machine_.pick(2))};
 }
 
 /// Some schedules begin with everybody starting up, most with a service at work.
@@ -69,25 +69,32 @@ void World::begin() {
                                     .ttl_ms = 3000});
     spawn_tenant(place);
   }
-  const bool at_work = machine_.pick(8) < 5;
-  if (!at_work) arm_fault();
+  const Fault fault = choose_fault();
+  const bool while_loading = fault.site == FaultSite::WorkerWeightsFilled;
+  const bool at_work = machine_.pick(8) < 5 && !while_loading;
+  if (!at_work) machine_.fault = fault;
   for (std::size_t place = 0; place < kWorkers; ++place) spawn_worker(place);
   if (!at_work) return;
   calm_down(kCalm);
   for (Worker* worker : workers_) worker->look_around();
   calm_down(kCalm);
-  arm_fault();
+  machine_.fault = fault;
   for (Tenant* tenant : tenants_) {
     if (tenant->is_running()) tenant->act();
   }
   calm_down(static_cast<int>(machine_.pick(90)));  // into the midst of decoding, for some
-  if (machine_.fault->site == FaultSite::WorkerExtentsUnmapped) take_something_away();
+  const bool at_unmap = machine_.fault->site == FaultSite::WorkerExtentsUnmapped;
+  // A card's worker is asked for its word first.
+  for (int round = card_ ? 3 : 1; at_unmap && round > 0; --round) take_something_away();
   if (machine_.one_in(6) || is_on_the_way_back(machine_.fault->site)) live_through_restart();
 }
 
 /// A worker unmaps while it serves only what somebody takes away.
 void World::take_something_away() {
   for (int i = 0; i < 2; ++i) broker().call(wire::LeaseRevoke{.lease = any_lease()});
+  calm_down(static_cast<int>(machine_.pick(40)));
+  if (!broker().is_running() || broker().is_busy()) return;
+  broker().look_around();  // it is quiet by now
   calm_down(static_cast<int>(machine_.pick(40)));
 }
 
@@ -107,7 +114,8 @@ void World::live_through_restart() {
 
 void World::run() {
   begin();
-  for (int left = kSteps; left > 0; --left) {
+  const bool struck_already = machine_.fault->struck != nullptr;
+  for (int left = struck_already ? kStepsAfterFault : kSteps; left > 0; --left) {
     const bool struck = machine_.fault->struck != nullptr;
     take_step();
     if (!struck && machine_.fault->struck != nullptr) left = kStepsAfterFault;
@@ -290,6 +298,7 @@ void World::recover() {
     }
     calm_down(30);
   }
+  if (card_) lend_again();
 }
 
 /// The service manager does, as soon as it sees.

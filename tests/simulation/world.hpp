@@ -21,7 +21,7 @@ class World {
   static constexpr std::size_t kWorkers = 2;
   static constexpr std::size_t kTenants = 3;
 
-  void arm_fault();
+  Fault choose_fault();
   void begin();
   void take_step();
   void recover();
@@ -44,6 +44,7 @@ class World {
   bool stop_worker();
   bool calm_card();
   void begin_card();
+  void lend_again();
 
   bool run_thread();
   bool run_broker();

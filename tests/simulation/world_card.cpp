@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::uint64_t kCardBytes = (kExtents + 12) * kExtentBytes;
 constexpr std::uint32_t kSlowest = 16;
+constexpr int kRest = 60;
 
 }  // namespace
 
@@ -27,6 +28,20 @@ bool World::run_card() {
   if (what < 92) return card_->disturb();
   if (what < 94) return stop_worker();
   return disturb_card();
+}
+
+/// Memory that a living worker gave back goes to whoever asks next on it, or to everybody once that
+/// worker has ended.
+void World::lend_again() {
+  for (int round = 0; round < 2 && broker().is_running(); ++round) {
+    take_something_away();
+    calm_down(kRest);
+    for (Tenant* tenant : tenants_) {
+      if (tenant->is_running()) tenant->act();
+    }
+    calm_down(kRest);
+  }
+  if (machine_.one_in(3)) workers_[machine_.pick(kWorkers)]->kill_pending = true;
 }
 
 /// A process stands still wherever it is, its card does not.
