@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kCardBytes = (kExtents + 12) * kExtentBytes;
 constexpr std::uint32_t kSlowest = 16;
-constexpr int kRest = 60;
+constexpr int kRest = 40;
 
 }  // namespace
 
@@ -33,14 +33,13 @@ bool World::run_card() {
 /// Memory that a living worker gave back goes to whoever asks next on it, or to everybody once that
 /// worker has ended.
 void World::lend_again() {
-  for (int round = 0; round < 2 && broker().is_running(); ++round) {
-    take_something_away();
-    calm_down(kRest);
-    for (Tenant* tenant : tenants_) {
-      if (tenant->is_running()) tenant->act();
-    }
-    calm_down(kRest);
+  if (!broker().is_running()) return;
+  take_something_away();
+  calm_down(kRest);
+  for (Tenant* tenant : tenants_) {
+    if (tenant->is_running()) tenant->act();
   }
+  calm_down(kRest);
   if (machine_.one_in(3)) workers_[machine_.pick(kWorkers)]->kill_pending = true;
 }
 
