@@ -116,7 +116,7 @@ void World::run() {
   begin();
   const bool struck_already = machine_.fault->struck != nullptr;
   const bool more =
-      struck_already && (card_ || machine_.one_in(4));  // many come back by themselves
+      struck_already && (card_ || machine_.one_in(2));  // many come back by themselves
   for (int left = more ? kStepsAfterFault : kSteps; left > 0; --left) {
     const bool struck = machine_.fault->struck != nullptr;
     take_step();
