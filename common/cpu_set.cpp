@@ -69,7 +69,8 @@ CpuSet CpuSet::without(const CpuSet& others) const {
 
 Result<void> CpuSet::confine_this_thread() const {
   if (::sched_setaffinity(0, sizeof bits_, &bits_) == 0) return {};
-  return fail_errno(Errc::SystemError, "sched_setaffinity", errno);
+  return fail_errno(Errc::SystemError, "choosing the cores of a thread (`nproc --all` counts them)",
+                    errno);
 }
 
 OnCpus::OnCpus(const CpuSet& cpus) {

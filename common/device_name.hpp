@@ -8,14 +8,18 @@
 
 namespace leasehold {
 
-/// N of "cuda:N"; nothing for any other text.
+/// No machine has more cards than numbers from 0 to this.
+inline constexpr int kMostCardNumber = 255;
+
+/// N of "cuda:N", written as a number is; nothing for any other text.
 inline std::optional<int> card_number(std::string_view device) {
   constexpr std::string_view kCard = "cuda:";
   if (!device.starts_with(kCard)) return std::nullopt;
   const std::string_view digits = device.substr(kCard.size());
   int number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size() || number < 0)
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  if (number < 0 || number > kMostCardNumber || (digits.size() > 1 && digits.front() == '0'))
     return std::nullopt;
   return number;
 }
@@ -23,7 +27,7 @@ inline std::optional<int> card_number(std::string_view device) {
 /// Empty when it is such a name, else what is wrong; as command lines want it.
 inline std::string check_device(const std::string& device) {
   if (device == "auto" || device == "cpu" || card_number(device)) return {};
-  return "'" + device + "' is no device: auto, cpu, or cuda:N";
+  return "'" + device + "' is no device: auto, cpu, or cuda:N with N from 0 to 255";
 }
 
 }  // namespace leasehold

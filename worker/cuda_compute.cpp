@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "ipc/cuda/device_mapper.hpp"
 #include "kernels/cuda/cuda_backend.hpp"
@@ -66,6 +67,10 @@ constexpr cuda::GraphUse graph_use(GraphChoice choice) {
   return cuda::GraphUse::None;
 }
 
+void warn_of_no_graphs(const Error& why) {
+  spdlog::warn("no graphs of steps: launches go one by one why=\"{}\"", why.detail);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions& options,
@@ -80,7 +85,8 @@ Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions& options,
       TRY(cuda::CudaBackend::create(*context, limits, make_gates(wiring, 0, 1).front(),
                                     {.graphs = graph_use(options.graphs),
                                      .segment_layers = options.graph_segment_layers,
-                                     .launcher = {.max_in_flight = options.max_in_flight}}));
+                                     .launcher = {.max_in_flight = options.max_in_flight},
+                                     .on_no_graphs = warn_of_no_graphs}));
   return std::make_unique<CudaCompute>(std::move(context), std::move(backend), std::move(card));
 }
 

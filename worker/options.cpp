@@ -112,7 +112,10 @@ Result<void> look_up(const Words& words, WorkerOptions& options) {
   options.kv_type = kKvTypes.at(words.kv_type);
   options.graphs = kGraphs.at(words.graphs);
   options.weights_scope = *weights_scope_from_name(words.weights_scope);
-  if (!words.compute_cpus.empty()) options.compute_cpus = TRY(CpuSet::parse(words.compute_cpus));
+  if (words.compute_cpus.empty()) return {};
+  const Result<CpuSet> cpus = CpuSet::parse(words.compute_cpus);
+  if (!cpus) return fail(cpus.error().code, "--compute-cpus: " + cpus.error().detail);
+  options.compute_cpus = *cpus;
   return {};
 }
 
@@ -136,7 +139,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
     return std::nullopt;
   }
   if (const Result<void> known = look_up(words, options); !known) {
-    std::cerr << "leasehold-worker: --compute-cpus: " << known.error().detail << '\n';
+    std::cerr << "leasehold-worker: " << known.error().detail << '\n';
     exit_code = 2;
     return std::nullopt;
   }

@@ -1,6 +1,8 @@
 /// What memory of a card needs of its agent and of the loop it is answered on, and no more: so the
 /// simulator runs that very code over an agent and a clock of its own.
 ///
+/// Whatever is handed over is called once, later, or never if this object ends first.
+///
 /// Threads: the loop's.
 #pragma once
 
@@ -18,8 +20,8 @@ class AgentCalls {
 
   virtual ~AgentCalls() = default;
 
-  /// The handler is called once, later, in the order of the calls; or never if this object ends
-  /// first. Errors: the agent's, ConnectionLost while there is none, TimedOut from one that hangs.
+  /// Answered in the order of the calls. Errors: the agent's, ConnectionLost while there is none,
+  /// TimedOut from one that hangs.
   virtual void call(std::string_view method, control::Json params,
                     control::Peer::ReplyHandler on_reply) = 0;
   /// Once this turn of the loop is over.

@@ -130,7 +130,7 @@ void DeviceAgent::ask_for_card(std::function<void(Result<wire::AgentCard>)> then
 void DeviceAgent::call(std::string_view method, control::Json params,
                        control::Peer::ReplyHandler on_reply) {
   if (!serves_) {
-    return boost::asio::post(io_, [on_reply = std::move(on_reply)]() mutable {
+    return post([on_reply = std::move(on_reply)]() mutable {
       on_reply(fail(Errc::ConnectionLost, "there is no device agent; see the broker's log"));
     });
   }
@@ -144,15 +144,17 @@ void DeviceAgent::call(std::string_view method, control::Json params,
 }
 
 void DeviceAgent::post(Then then) {
-  boost::asio::post(io_, std::move(then));
+  boost::asio::post(io_, [calls = std::weak_ptr(calls_), then = std::move(then)]() mutable {
+    if (!calls.expired()) then();
+  });
 }
 
 void DeviceAgent::after(Duration pause, Then then) {
   const auto timer = std::make_shared<boost::asio::steady_timer>(io_, pause);
-  timer->async_wait(
-      [timer, then = std::move(then)](const boost::system::error_code& error) mutable {
-        if (!error) then();
-      });
+  timer->async_wait([timer, calls = std::weak_ptr(calls_),
+                     then = std::move(then)](const boost::system::error_code& error) mutable {
+    if (!error && !calls.expired()) then();
+  });
 }
 
 /// What comes after its call was given up is nobody's.

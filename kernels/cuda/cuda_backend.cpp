@@ -175,8 +175,14 @@ LaunchStatus CudaBackend::begin_graph(const GateSet& gates, const StepGraph& gra
 
 /// As a graph from now on, and for this step already; one by one where no graph can be made.
 LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
-  if (const Result<const StepGraph*> graph = make_graph(gates)) return begin_graph(gates, **graph);
+  const Result<const StepGraph*> graph = make_graph(gates);
+  if (graph) return begin_graph(gates, **graph);
+  if (graph.error().code == Errc::DeviceFault) {
+    launcher_->fail_with(graph.error());
+    return LaunchStatus{gates.all()};
+  }
   options_.graphs = GraphUse::None;
+  if (options_.on_no_graphs) options_.on_no_graphs(graph.error());
   LaunchStatus status{gates.all()};
   for (const GraphSegment& segment : recorder_.segments()) {
     for (KernelLaunch launch : segment.launches) {

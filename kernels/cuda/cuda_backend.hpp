@@ -12,6 +12,7 @@
 /// fault.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,6 +39,9 @@ struct CudaOptions {
   GraphUse graphs = GraphUse::Gated;
   std::uint32_t segment_layers = 4;
   Launcher::Config launcher = {};
+  /// Told once, with what the driver said, when steps are launched one by one because no graph can
+  /// be made. On the engine's thread.
+  std::function<void(const Error&)> on_no_graphs = {};
 };
 
 class CudaBackend final : public Backend {

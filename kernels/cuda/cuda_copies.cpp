@@ -31,8 +31,8 @@ LaunchStatus CudaBackend::copy_in(const LaunchContext& context, const CopyInArgs
   return status;
 }
 
-/// Whole pieces first, then the words that vouch for them. One copy and two launches, however many
-/// pieces there are; what is staged stays until both are over.
+/// Whole pieces first, then the words that vouch for them. Two copies, launches and waits, however
+/// many pieces there are; what is staged stays until both are over.
 void CudaBackend::write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) {
   std::vector<LeasedPiece> first;
   std::vector<LeasedPiece> last;

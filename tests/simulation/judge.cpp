@@ -13,6 +13,7 @@ namespace leasehold::simulation {
 
 thread_local Running running_schedule;
 bool expect_violation = false;
+std::string running_options;
 bool tracing = false;
 
 void trace(const std::string& line) {
@@ -22,10 +23,11 @@ void trace(const std::string& line) {
 
 void violated(const std::string& what) {
   const std::uint64_t step = running_schedule.machine ? running_schedule.machine->step : 0;
-  std::printf("violation in schedule %llu of its thread, step %llu: %s\nrun again with SEED=%llu\n",
-              static_cast<unsigned long long>(running_schedule.schedule),
-              static_cast<unsigned long long>(step), what.c_str(),
-              static_cast<unsigned long long>(running_schedule.seed));
+  std::printf(
+      "violation in schedule %llu of its thread, step %llu: %s\nrun again with SEED=%llu%s\n",
+      static_cast<unsigned long long>(running_schedule.schedule),
+      static_cast<unsigned long long>(step), what.c_str(),
+      static_cast<unsigned long long>(running_schedule.seed), running_options.c_str());
   std::fflush(stdout);
   std::_Exit(expect_violation ? 0 : 1);
 }

@@ -34,6 +34,8 @@ struct Running {
 };
 extern thread_local Running running_schedule;
 extern bool expect_violation;
+/// What beside the seed makes a schedule what it is: options, each with a space before it.
+extern std::string running_options;
 
 /// With SEED given: every event of the schedule, a line each.
 extern bool tracing;

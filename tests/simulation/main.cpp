@@ -27,8 +27,9 @@ namespace {
 /// A broken promise of the core's own ends in abort(); the seed must be known all the same.
 void name_the_seed(int) {
   char line[128];
-  const auto end = fmt::format_to_n(
-      line, sizeof(line), "the core aborted\nrun again with SEED={}\n", running_schedule.seed);
+  const auto end =
+      fmt::format_to_n(line, sizeof(line), "the core aborted\nrun again with SEED={}{}\n",
+                       running_schedule.seed, running_options);
   (void)!::write(STDOUT_FILENO, line, std::min(end.size, sizeof(line)));
   ::_exit(expect_violation ? 0 : 1);
 }
@@ -124,6 +125,15 @@ int main(int argc, char** argv) {
           {"machine", leasehold::simulation::Lends::Machine},
           {"card", leasehold::simulation::Lends::Card}}));
   CLI11_PARSE(app, argc, argv);
+  if (options.coverage != 0 && options.lends != leasehold::simulation::Lends::Either) {
+    std::fprintf(stderr, "--coverage wants schedules of both kinds: leave --lends out\n");
+    return 2;
+  }
+  for (const char* name : {"--plant", "--lends"}) {
+    if (const auto* option = app.get_option(name); option->count() > 0)
+      leasehold::simulation::running_options +=
+          std::string(" ") + name + " " + option->as<std::string>();
+  }
   if (!leasehold::simulation::plant(options)) {
     std::fprintf(stderr, "no violation is called %s\n", options.plant.c_str());
     return 2;

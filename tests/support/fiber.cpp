@@ -77,6 +77,7 @@ boost::context::fiber Fiber::live(boost::context::fiber&& from) {
   arrive();
   entered_by_->context_ = std::move(from);
   body_();
+  entered_by_->entered_by_ = this;
   return std::move(entered_by_->context_);
 }
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/command_line.hpp"
+#include "common/device_name.hpp"
 #include "common/version.hpp"
 #include "tools/cli/explain.hpp"
 #include "tools/demo_program/play.hpp"
@@ -75,7 +76,8 @@ void describe(CLI::App& app, Settings& settings, std::optional<std::uint32_t>& s
   app.add_option("--bin-dir", settings.bin_dir, "Where the programs are")->required();
   app.add_option("--model", settings.model_path, "A GGUF model")->required();
   app.add_option("--device", settings.device,
-                 "Whose memory is lent and computed in: cpu, cuda:N; default: what there is");
+                 "Whose memory is lent and computed in: cpu, cuda:N; default: what there is")
+      ->check(check_device);
   app.add_option("--report", settings.report_path, "Write the judgement there, as JSON");
   app.add_flag("--plain", settings.plain, "Lines instead of columns");
   app.add_option("--max-tokens", settings.max_tokens, "How long each stream is")

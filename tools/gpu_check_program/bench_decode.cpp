@@ -65,10 +65,15 @@ Result<double> measure_host_gate(const Settings& settings) {
 Result<double> measure_card_gate(const Settings& settings, Card& card) {
   const std::uint32_t few = settings.tiny ? 1 : 2'000;
   const cuda::DeviceBuffer seen = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));
-  const auto time = [&](std::uint32_t n_looks) {
-    return median_seconds({.warm = 1, .count = 9}, [&] {
+  const auto time = [&](std::uint32_t n_looks) -> Result<double> {
+    const double seconds = TRY(median_seconds({.warm = 1, .count = 9}, [&] {
       return card.look_at_gate(cuda::device_address(seen.data()), n_looks);
-    });
+    }));
+    std::uint32_t n_seen = 0;
+    TRY(card.fetch(std::as_writable_bytes(std::span(&n_seen, 1)),
+                   cuda::device_address(seen.data())));
+    if (n_seen == n_looks) return seconds;
+    return fail(Errc::DeviceFault, "a kernel did not look at its gate as often as it was told to");
   };
   const double short_s = TRY(time(few));
   const double long_s = TRY(time(3 * few));
@@ -83,14 +88,21 @@ struct StepTime {
 /// Steps of one model, by batch.
 using StepTimes = std::map<std::uint32_t, StepTime>;
 
-Result<StepTime> time_step(const BenchCase& one, BenchModel& model, std::uint32_t batch) {
+/// A replay is one.
+constexpr double kMostUnitsOfGraph = 4;
+
+Result<StepTime> time_step(const BenchCase& one, BenchModel& model, cuda::GraphUse graphs,
+                           std::uint32_t batch) {
   int steps = 0;
   const std::uint64_t before = model.model().units();
   const double seconds = TRY(median_seconds(one.repeats, [&] {
     ++steps;
     return model.decode(batch, one.context);
   }));
-  return StepTime{seconds, static_cast<double>(model.model().units() - before) / steps};
+  const double units = static_cast<double>(model.model().units() - before) / steps;
+  if (graphs != cuda::GraphUse::None && units > kMostUnitsOfGraph)
+    return fail(Errc::DeviceUnsupported, "this driver made no graph of a step");
+  return StepTime{seconds, units};
 }
 
 Result<StepTimes> time_steps(Card& card, const BenchCase& one, cuda::GraphUse graphs) {
@@ -99,7 +111,8 @@ Result<StepTimes> time_steps(Card& card, const BenchCase& one, cuda::GraphUse gr
                                            .sequences = one.batches.back(),
                                            .positions = one.context + 16}));
   StepTimes times;
-  for (const std::uint32_t batch : one.batches) times[batch] = TRY(time_step(one, *model, batch));
+  for (const std::uint32_t batch : one.batches)
+    times[batch] = TRY(time_step(one, *model, graphs, batch));
   return times;
 }
 
@@ -127,18 +140,17 @@ void report_step(StageReport& report, const BenchCase& one, const Rates& rates,
 }
 
 /// What each launch pays for its gate, and a gated graph for the gates between its segments. An
-/// upper bound: the host announces while the card computes, and a kernel loads other things while
-/// it looks.
+/// estimate: one look and one announcement for each launch, as they are when nothing else goes on.
 void report_gate_cost(StageReport& report, const BenchCase& one, const Rates& rates,
-                      std::map<cuda::GraphUse, StepTimes>& times) {
+                      const std::map<cuda::GraphUse, StepTimes>& times) {
   using cuda::GraphUse;
   for (const std::uint32_t batch : one.batches) {
-    const StepTime plain = times[GraphUse::None][batch];
-    const StepTime gated = times[GraphUse::Gated][batch];
-    const double between = gated.seconds - times[GraphUse::Plain][batch].seconds;
+    const StepTime plain = times.at(GraphUse::None).at(batch);
+    const StepTime gated = times.at(GraphUse::Gated).at(batch);
+    const double between = gated.seconds - times.at(GraphUse::Plain).at(batch).seconds;
     const double on_card = plain.units * rates.card_gate_s;
     const double of_plain = (plain.units * rates.host_gate_s + on_card) / plain.seconds;
-    const double of_gated = (std::max(0.0, between) + on_card) / gated.seconds;
+    const double of_gated = (between + on_card) / gated.seconds;
     report.numbers()["gate_cost"].push_back({{"model", one.shape.title()},
                                              {"batch", batch},
                                              {"launches", plain.units},

@@ -61,7 +61,7 @@ bool flip_once(Flips& flips, LocalModel& model) {
   flips.quiet = 0;
   const std::int64_t flipped = now_ns();
   model.take_back(0);
-  model.backend().when_quiet([&flips] { note(flips.quiet); });
+  model.when_quiet([&flips] { note(flips.quiet); });
   while (flips.victim_refused == 0 || flips.quiet == 0) {
     if (flips.is_over) return false;
     std::this_thread::sleep_for(kLookAgain);
@@ -249,7 +249,7 @@ Result<void> bench_revoke(const Settings& settings, StageReport& report, Card& c
   const FlipResult gated = TRY(measure_flips(
       card, one, plan, {.graphs = cuda::GraphUse::Gated, .segment_layers = kSegmentLayers}));
   report_flips(report, one, cuda::GraphUse::Gated, gated,
-               stamps.longest_segment_share() * gated.step_us + kMostBeside_us);
+               stamps.longest_segment_share() * gated.step_us);
   return {};
 }
 

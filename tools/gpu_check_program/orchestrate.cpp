@@ -33,7 +33,7 @@ constexpr std::array<StageRow, 6> kStages{{{"probe", probe, 0.10},
                                            {"memcheck", run_memcheck, 0.08},
                                            {"racecheck", run_racecheck, 0.07}}};
 
-/// Runs when it is named, and in what others start.
+/// What the sanitizers start.
 constexpr StageRow kShort{"short", run_short, 0};
 
 std::string text_of_file(const std::string& path) {
@@ -149,18 +149,21 @@ std::set<std::string> split(const std::string& names) {
 Result<void> check_names(const std::set<std::string>& wanted) {
   for (const std::string& one : wanted) {
     const auto has_name = [&](const StageRow& row) { return row.name == one; };
-    if (std::ranges::none_of(kStages, has_name) && one != kShort.name)
+    if (std::ranges::none_of(kStages, has_name))
       return fail(Errc::BadRequest, fmt::format("there is no stage {}; --help names them", one));
   }
   return {};
+}
+
+bool says_no_card(std::optional<Errc> code) {
+  return code == Errc::NoDevice || code == Errc::DeviceUnsupported;
 }
 
 /// Why no other stage needs to be tried.
 std::optional<Errc> no_card(const Ending& ending) {
   if (!ending.exit_code) return std::nullopt;
   const std::optional<Errc> code = errc_from_exit_code(*ending.exit_code);
-  const bool is_final = code == Errc::NoDevice || code == Errc::DeviceUnsupported;
-  return is_final ? code : std::nullopt;
+  return says_no_card(code) ? code : std::nullopt;
 }
 
 }  // namespace
@@ -195,8 +198,9 @@ Result<int> orchestrate(const Settings& settings, std::ostream& out) {
   }
   out << "\nreport: " << path << "\n";
   if (nothing_runs) {
-    out << fmt::format("\nNothing can run here ({}); next: {}.\n", name(*nothing_runs),
-                       next_step(*nothing_runs));
+    out << fmt::format(
+        "\nNothing can run here ({}); next: see `nvidia-smi`, or take it elsewhere.\n",
+        name(*nothing_runs));
     return exit_code(*nothing_runs);
   }
   const bool all_right = report["all_right"];
@@ -207,11 +211,19 @@ Result<int> orchestrate(const Settings& settings, std::ostream& out) {
 int run_stage(const Settings& settings, const std::string& stage) {
   const auto has_name = [&](const StageRow& row) { return row.name == stage; };
   const auto found = std::ranges::find_if(kStages, has_name);
+  if (found == kStages.end() && stage != kShort.name) {
+    fmt::print(stderr, "there is no stage {}; --help names them\n", stage);
+    return exit_code(Errc::BadRequest);
+  }
   const StageRow& row = found == kStages.end() ? kShort : *found;
   StageReport report(row.name, part_path(settings, row.name));
   const Result<void> done = row.run(settings, report);
   if (!done) {
-    report.failed("the stage came no further", done.error());
+    if (says_no_card(done.error().code)) {
+      report.unknown("the stage", done.error().detail);
+    } else {
+      report.failed("the stage came no further", done.error());
+    }
     fmt::print(stderr, "{}: {} ({})\n", row.name, done.error().detail, name(done.error().code));
   }
   const Result<void> written = report.finish();

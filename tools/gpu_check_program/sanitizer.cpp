@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "common/child_process.hpp"
+#include "tools/gpu_check_program/orchestrate.hpp"
 #include "tools/gpu_check_program/stages.hpp"
 
 namespace leasehold::gpu_check {
@@ -55,7 +56,7 @@ Result<void> watch(const Settings& settings, StageReport& report, const std::str
   pollfd gone{child.pidfd().get(), POLLIN, 0};
   ::poll(&gone, 1, -1);  // whoever started this stage ends it in time
   const int status = child.status().value_or(-1);
-  if (status == 0 || status == kFoundSomething) {
+  if (status == 0 || status == kFoundSomething || status == kNotAllRight) {
     report.require(tool + " over a short run", status == 0,
                    status == 0 ? "nothing found" : "see " + log);
     return {};

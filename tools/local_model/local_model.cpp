@@ -2,6 +2,7 @@
 
 #include <numeric>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -263,6 +264,12 @@ void LocalModel::take_back(std::uint32_t sequence) {
                               .to = LeaseState::Revoked,
                               .reason = RevokeReason::Operator};
   parts_->table.take_away(WorkerId{0}, {&flip, 1}, SystemClock().now());
+}
+
+void LocalModel::when_quiet(std::move_only_function<void()> told) {
+  const LineReader::Snapshot seen = parts_->line.snapshot();
+  while (!parts_->line.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
+  parts_->backend->when_quiet(std::move(told));
 }
 
 void LocalModel::lend_again(std::uint32_t sequence) {

@@ -103,6 +103,26 @@ TEST_CASE("cuda backend: a tenant's death leaves the graph as it is, and the oth
   CHECK(rig.all_logits() == calm.all_logits());
 }
 
+TEST_CASE("cuda backend: where no graph can be made steps are the same, and it is told once") {
+  std::vector<Errc> told;
+  DecodeRig rig({.on_no_graphs = [&](const Error& why) { told.push_back(why.code); }});
+  fake_cuda_fail_next("cuGraphInstantiateWithFlags", CUDA_ERROR_NOT_SUPPORTED);
+  rig.step(1);
+  CHECK(told == std::vector<Errc>{Errc::DeviceUnsupported});
+  rig.step(1);
+  CHECK(told.size() == 1);
+  CHECK(rig.backend->graph_count() == 0);
+  CHECK_FALSE(rig.backend->fault());
+}
+
+TEST_CASE("cuda backend: a card that fails while a graph is made is a fault") {
+  DecodeRig rig;
+  fake_cuda_fail_next("cuGraphInstantiateWithFlags", CUDA_ERROR_ILLEGAL_ADDRESS);
+  rig.step(1);
+  REQUIRE(rig.backend->fault());
+  CHECK(rig.backend->fault()->code == Errc::DeviceFault);
+}
+
 TEST_CASE("cuda backend: a graph made under another lease of the engine's is made anew") {
   DecodeRig rig;
   rig.step(1);
