@@ -1,9 +1,9 @@
 /// A driver without a card: libcuda.so.1 whose device memory is the host's and whose kernels run on
 /// the CPU (tests/support/simt). These are the strings a test pulls.
 ///
-/// A test that pulls them links leasehold::fake_cuda and has it loaded already when the product asks
-/// for libcuda.so.1; others find it in their run path, programs they start by LD_LIBRARY_PATH, which
-/// ctest sets.
+/// A test that pulls them links leasehold::fake_cuda and has it loaded already when the product
+/// asks for libcuda.so.1; others find it in their run path, programs they start by LD_LIBRARY_PATH,
+/// which ctest sets.
 ///
 /// Environment, read at the first call: FAKE_CUDA_MEMORY_MIB (256), FAKE_CUDA_DEVICES (1),
 /// FAKE_CUDA_CC (90), FAKE_CUDA_DRIVER (13000), FAKE_CUDA_FAIL: a function of which every call
