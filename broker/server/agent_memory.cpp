@@ -31,8 +31,11 @@ struct AgentMemory::Lending {
   std::optional<Error> refused;
 
   void settle(std::size_t index, Result<UniqueFd> fd) {
-    if (fd) fds[index] = *std::move(fd);
-    if (!fd && !refused) refused = fd.error();
+    if (fd) {
+      fds[index] = *std::move(fd);
+    } else if (!refused) {
+      refused = fd.error();
+    }
     if (--missing > 0) return;
     if (refused) return on_fds(std::unexpected(*refused));
     on_fds(std::move(fds));

@@ -93,10 +93,12 @@ namespace leasehold::cuda {
 /// The entry points, by the names of cuda.h. The header renames some of them (cuMemAlloc is
 /// cuMemAlloc_v2); so do these members, and the lookup.
 struct Driver {
+  // NOLINTBEGIN(readability-identifier-naming, bugprone-macro-parentheses): names of the driver's
 #define LEASEHOLD_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
   LEASEHOLD_CUDA_FUNCTIONS(LEASEHOLD_CUDA_MEMBER)
   LEASEHOLD_CUDA_OPTIONAL_FUNCTIONS(LEASEHOLD_CUDA_MEMBER)
 #undef LEASEHOLD_CUDA_MEMBER
+  // NOLINTEND(readability-identifier-naming, bugprone-macro-parentheses)
 
   bool has_conditional_nodes() const;
 };

@@ -15,6 +15,7 @@ namespace leasehold::cuda {
 /// An address as kernels' parameters carry it.
 template <class T = std::byte>
 T* device_pointer(CUdeviceptr address) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are numbers
   return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
 }
 inline CUdeviceptr device_address(const void* pointer) {
@@ -43,7 +44,7 @@ class DeviceBuffer {
   std::size_t size_bytes() const { return size_bytes_; }
 
  private:
-  void swap(DeviceBuffer& other) {
+  void swap(DeviceBuffer& other) noexcept {
     std::swap(context_, other.context_);
     std::swap(pointer_, other.pointer_);
     std::swap(size_bytes_, other.size_bytes_);
@@ -70,7 +71,7 @@ class PinnedBuffer {
   std::size_t size_bytes() const { return size_bytes_; }
 
  private:
-  void swap(PinnedBuffer& other) {
+  void swap(PinnedBuffer& other) noexcept {
     std::swap(context_, other.context_);
     std::swap(data_, other.data_);
     std::swap(size_bytes_, other.size_bytes_);

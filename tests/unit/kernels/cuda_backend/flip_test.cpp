@@ -12,7 +12,7 @@ namespace {
 
 using cuda::GraphUse;
 
-constexpr cuda::CudaOptions kPlain{.graphs = GraphUse::None, .launcher = {.max_in_flight = 16}};
+const cuda::CudaOptions kPlain{.graphs = GraphUse::None, .launcher = {.max_in_flight = 16}};
 constexpr std::uint32_t kDead = DecodeRig::kDead;
 
 }  // namespace
