@@ -42,6 +42,7 @@ bool import(const Driver& driver, int fd) {
   const CUmemAccessDesc access{.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
                                .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   const bool done = driver.cuMemImportFromShareableHandle(
+                        // NOLINTNEXTLINE(performance-no-int-to-ptr): as the driver wants it
                         &handle, reinterpret_cast<void*>(std::intptr_t{fd}),
                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == CUDA_SUCCESS &&
                     driver.cuMemAddressReserve(&at, kMemory, 0, 0, 0) == CUDA_SUCCESS &&
@@ -49,6 +50,7 @@ bool import(const Driver& driver, int fd) {
                     driver.cuMemSetAccess(at, kMemory, &access, 1) == CUDA_SUCCESS &&
                     driver.cuMemRelease(handle) == CUDA_SUCCESS;
   ::close(fd);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): as the driver wants it
   if (done) *reinterpret_cast<std::uint32_t*>(at) = 4711;
   return done;
 }
