@@ -77,7 +77,7 @@ boost::context::fiber Fiber::live(boost::context::fiber&& from) {
   arrive();
   entered_by_->context_ = std::move(from);
   body_();
-  entered_by_->entered_by_ = this;
+  entered_by_->left_by_ = this;
   return std::move(entered_by_->context_);
 }
 
@@ -87,7 +87,8 @@ Fiber::~Fiber() {
   Fiber here;
   Fiber* const before = std::exchange(resumed, nullptr);  // destructors on it do not pause
   entered_by_ = &here;
-  here.entered_by_ = this;
+  left_by_ = &here;
+  here.left_by_ = this;
   here.leave_for(*this);
   context_ = {};
   here.arrive();

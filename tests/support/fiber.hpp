@@ -28,10 +28,11 @@ class Fiber {
   void enter(Fiber& to) {
     if (!to.context_) to.prepare();
     to.entered_by_ = this;
+    to.left_by_ = this;
     leave_for(to);
     const Arrival arrival(*this);
     boost::context::fiber from = std::move(to.context_).resume();
-    entered_by_->context_ = std::move(from);
+    left_by_->context_ = std::move(from);  // none when that one has ended
   }
 
   /// Enters this one from whoever runs, and comes back at its next pause or its end.
@@ -61,7 +62,7 @@ class Fiber {
   }
   /// Also how the bounds of a stack that was there already become known.
   void arrive() {
-    __sanitizer_finish_switch_fiber(frames_, &entered_by_->bottom_, &entered_by_->size_bytes_);
+    __sanitizer_finish_switch_fiber(frames_, &left_by_->bottom_, &left_by_->size_bytes_);
   }
   /// What comes last on the stack is Boost's and has frames, too: they are not taken away.
   void leave_for_good() {
@@ -75,7 +76,8 @@ class Fiber {
 
   std::function<void()> body_;
   boost::context::fiber context_;  ///< Where it stands; none while it runs.
-  Fiber* entered_by_ = nullptr;
+  Fiber* entered_by_ = nullptr;    ///< Who goes on at its end.
+  Fiber* left_by_ = nullptr;       ///< Who ran last before it: entered it, or ended.
   const void* bottom_ = nullptr;
   std::size_t size_bytes_ = 0;
   void* frames_ = nullptr;  ///< What AddressSanitizer keeps of a stack that stands still.
