@@ -93,13 +93,11 @@ constexpr double kMostUnitsOfGraph = 4;
 
 Result<StepTime> time_step(const BenchCase& one, BenchModel& model, cuda::GraphUse graphs,
                            std::uint32_t batch) {
-  int steps = 0;
+  const double seconds =
+      TRY(median_seconds(one.repeats, [&] { return model.decode(batch, one.context); }));
   const std::uint64_t before = model.model().units();
-  const double seconds = TRY(median_seconds(one.repeats, [&] {
-    ++steps;
-    return model.decode(batch, one.context);
-  }));
-  const double units = static_cast<double>(model.model().units() - before) / steps;
+  TRY(model.decode(batch, one.context));  // one more: no graph is made in it
+  const auto units = static_cast<double>(model.model().units() - before);
   if (graphs != cuda::GraphUse::None && units > kMostUnitsOfGraph)
     return fail(Errc::DeviceUnsupported, "this driver made no graph of a step");
   return StepTime{seconds, units};

@@ -15,7 +15,7 @@ TEST_CASE("explain: a refused connection asks whether the broker runs") {
 TEST_CASE("explain: a missing file is a path to check before it is a broker's socket") {
   const auto line = cli::explain("leasehold-tokenize", {Errc::FileNotFound, "no /x.gguf"});
 
-  CHECK(line.find("next: check the path") != std::string::npos);
+  CHECK(line.find("next: check the path;") != std::string::npos);
 }
 
 TEST_CASE("explain: another process cannot drive the terminal through an error") {
