@@ -113,6 +113,10 @@ TEST_CASE("cuda backend: where no graph can be made steps are the same, and it i
   CHECK(told.size() == 1);
   CHECK(rig.backend->graph_count() == 0);
   CHECK_FALSE(rig.backend->fault());
+  DecodeRig with_graphs;
+  with_graphs.step(1);
+  with_graphs.step(1);
+  CHECK(rig.all_logits() == with_graphs.all_logits());
 }
 
 TEST_CASE("cuda backend: a card that fails while a graph is made is a fault") {
