@@ -38,6 +38,15 @@ wire::WeightsOpen weights() {
       .model = "m", .file_inode = 1, .layout_digest = std::string(64, 'a'), .size_bytes = 8 * kMiB};
 }
 
+/// The lease grows by one extent, and its worker gives that back.
+ExtentId grow_and_shrink(OnDevice& world) {
+  world.call(kHolder, wire::LeaseGrow{.lease = world.lease});
+  const ExtentId grown = world.record(world.lease).extents.at(1);
+  const CallId shrink = world.call(kHolder, wire::LeaseShrink{.lease = world.lease});
+  world.post(ReclaimAnswered{world.lease, shrink, std::vector{grown}});
+  return grown;
+}
+
 }  // namespace
 
 TEST_CASE("device: a worker hears whose memory it is lent") {
@@ -186,11 +195,7 @@ TEST_CASE("device: what could not be cleared keeps back nothing but itself") {
 
 TEST_CASE("device: what a worker gave back early stays with it, too") {
   OnDevice world;
-  world.call(kHolder, wire::LeaseGrow{.lease = world.lease});
-  const ExtentId grown = world.record(world.lease).extents.at(1);
-  const CallId shrink = world.call(kHolder, wire::LeaseShrink{.lease = world.lease});
-
-  world.post(ReclaimAnswered{world.lease, shrink, std::vector{grown}});
+  const ExtentId grown = grow_and_shrink(world);
 
   CHECK(world.state.extents.find(grown)->state == ExtentState::Held);
   CHECK(world.record(world.lease).extents == std::vector{world.extent});
@@ -198,10 +203,7 @@ TEST_CASE("device: what a worker gave back early stays with it, too") {
 
 TEST_CASE("device: what a lease that is still open gave back is released when its worker exits") {
   OnDevice world;
-  world.call(kHolder, wire::LeaseGrow{.lease = world.lease});
-  const ExtentId grown = world.record(world.lease).extents.at(1);
-  const CallId shrink = world.call(kHolder, wire::LeaseShrink{.lease = world.lease});
-  world.post(ReclaimAnswered{world.lease, shrink, std::vector{grown}});
+  const ExtentId grown = grow_and_shrink(world);
   REQUIRE(world.state.extents.find(grown)->state == ExtentState::Held);
 
   world.post(WorkerExited{exit_of(world.worker)});
