@@ -101,15 +101,15 @@ Result<void> Arena::take_in(TenantSlot& slot) {
 // ----------------------------------------------------------------------------------------- starts
 
 Result<void> Arena::start_missing(bool tenants) {
-  if (!broker_.runs()) TRY(start_broker());
+  if (!broker_.filled()) TRY(start_broker());
   if (!view_) TRY(meet_broker());
   if (view() == nullptr) return {};
   for (WorkerSlot& slot : workers_) {
-    if (!slot.process.runs()) TRY(start_worker(slot));
+    if (!slot.process.filled()) TRY(start_worker(slot));
   }
   const bool served = std::ranges::any_of(workers_, &WorkerSlot::ready);
   for (TenantSlot& slot : tenants_) {
-    if (tenants && served && !slot.process.runs()) TRY(start_tenant(slot));
+    if (tenants && served && !slot.process.filled()) TRY(start_tenant(slot));
   }
   return {};
 }

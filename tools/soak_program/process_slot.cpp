@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include "common/expects.hpp"
+
 namespace leasehold::soak {
 
 Result<void> ProcessSlot::start(const ChildConfig& config) {
@@ -10,7 +12,7 @@ Result<void> ProcessSlot::start(const ChildConfig& config) {
 }
 
 void ProcessSlot::fill(Child child) {
-  child_.reset();
+  expects(!child_, "the end of the last process was taken");
   child_.emplace(std::move(child));
   stands_for_ = 0;
   was_killed_ = false;

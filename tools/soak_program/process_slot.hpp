@@ -11,12 +11,13 @@ namespace leasehold::soak {
 /// Threads: one.
 class ProcessSlot {
  public:
-  /// Errors: those of Child::start.
+  /// Not while it is filled, nor `fill`. Errors: those of Child::start.
   Result<void> start(const ChildConfig& config);
   void fill(Child child);
 
+  /// Until the end of the process was taken, so that none is lost.
   bool filled() const { return child_.has_value(); }
-  bool runs();  ///< Stopped ones do.
+  bool runs();  ///< At this moment; stopped ones do.
   bool stands() const { return stands_for_ > 0; }
   /// How the last one ended, told once; nothing while it runs.
   std::optional<int> take_end();
@@ -30,6 +31,7 @@ class ProcessSlot {
   void count_deed();
 
   const UniqueFd& output() const { return child_->output(); }
+  const UniqueFd& pidfd() const { return child_->pidfd(); }
   pid_t pid() const { return child_->pid(); }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "tools/soak_program/arena.hpp"
@@ -148,20 +149,27 @@ class Round {
     const TimePoint give_up = clock_.now() + kSettlePatience;
     while (clock_.now() < give_up) {
       TRY(arena_.tend(false));
-      if (is_settled()) return {};
+      if (!unsettled()) return {};
     }
-    return hangs("somebody never ended");
+    return hangs(unsettled().value_or("it took too long until all was quiet"));
   }
 
-  bool is_settled() {
-    const bool tenants_done = std::ranges::none_of(
-        arena_.tenants(), [](TenantSlot& slot) { return slot.process.filled(); });
+  /// What is still going on when nobody is disturbed; nothing when all is quiet and given back.
+  std::optional<std::string> unsettled() {
+    for (const TenantSlot& slot : arena_.tenants())
+      if (slot.process.filled()) return slot.part->name + " never ended";
     demo::BrokerView* broker = arena_.view();
-    if (!tenants_done || broker == nullptr || !arena_.all_workers_ready()) return false;
+    if (broker == nullptr) return "no broker is reached";
+    for (const WorkerSlot& slot : arena_.workers())
+      if (!slot.ready) return slot.name + " never got ready";
     const auto status = broker->status();
-    if (!status || status->free_bytes != status->capacity_bytes) return false;
+    if (!status) return "the broker does not answer: " + status.error().detail;
+    if (status->free_bytes != status->capacity_bytes) {
+      return fmt::format("{} of {} bytes never got free",
+                         status->capacity_bytes - status->free_bytes, status->capacity_bytes);
+    }
     arena_.history().last = *status;
-    return true;
+    return std::nullopt;
   }
 
   void count() {
