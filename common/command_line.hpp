@@ -1,29 +1,37 @@
-/// What CLI11 lets through on a command line and no program of ours wants.
+/// What all our programs do alike with the words on their command lines.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <charconv>
-#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
 
 namespace leasehold {
 
-/// Options for unsigned numbers take nothing else from now on: -1 and what fits into no 64 bits are
-/// errors of usage, not other numbers. To be called when all options are there, subcommands too.
-inline void only_counts(CLI::App& app) {
-  const auto is_count = [](const std::string& text) {
-    std::uint64_t count = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, count);
-    return error == std::errc() && stopped == end ? std::string()
-                                                  : "'" + text +
-                                                        "' is no count: digits, at most "
-                                                        "18446744073709551615";
-  };
-  for (CLI::Option* option : app.get_options()) {
-    if (option->get_type_name().starts_with("UINT")) option->check(is_count, "");
-  }
-  for (CLI::App* part : app.get_subcommands({})) only_counts(*part);
-}
+/// Every program ends with one of these, or with exit_code(Errc).
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitUsage = 2;
+
+/// Why a program does not start: help that was asked for (kExitOk, for stdout), or what is wrong
+/// with its words (kExitUsage).
+struct Usage {
+  int exit_code = kExitUsage;
+  std::string text;
+};
+
+/// `words` without the program's name. Options for unsigned numbers take no -1 and nothing that
+/// fits into no 64 bits, of which CLI11 would make other numbers. To be called once, when `app` has
+/// its name and all its options, those of subcommands too.
+std::optional<Usage> parse_words(CLI::App& app, std::span<const std::string> words);
+
+/// Prints it, wrong usage as "leasehold-worker: --threads: …; next: …". The exit code to end with.
+int tell(std::string_view program, const Usage& usage);
+
+/// Both of them, for main. The exit code to end with, or nothing: go on.
+std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);
 
 }  // namespace leasehold

@@ -52,9 +52,7 @@ std::string_view next_step(Errc code) {
     case Errc::RequestIdConflict:
       return "use another --request-id";
     case Errc::FileNotFound:
-      return "check the path; if it is a broker's socket: is leasehold-broker running? see "
-             "--socket, "
-             "LEASEHOLD_BROKER";
+      return "check the path, and the option or variable it came from";
     case Errc::BrokerLost:
     case Errc::ConnectionRefused:
       return "is leasehold-broker running? name its socket with --socket or LEASEHOLD_BROKER";

@@ -44,6 +44,12 @@ bool is_card(const std::string& device) {
 
 /// What was asked for is what is lent.
 Result<void> check_lent(const WorkerOptions& options, const LentDevice& lent) {
+  if (is_card(lent.name) && options.backend != BackendChoice::Auto) {
+    return fail(Errc::BadRequest,
+                fmt::format("--backend chooses among those of the processor, but the broker lends "
+                            "memory of {}, which they cannot read; leave --backend out",
+                            lent.name));
+  }
   if (options.device == "auto" || is_card(options.device) == is_card(lent.name)) return {};
   return fail(Errc::BadRequest,
               fmt::format("--device {} was asked for, but the broker lends memory of {}; start the "

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <iostream>
 #include <map>
 #include <thread>
 
@@ -125,22 +124,19 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   WorkerOptions options;
   options.threads = default_threads();
   Words words{.broker_patience_ms = options.broker_patience.count()};
-  CLI::App app("Serves one model to many tenants under leases that a broker can take back.");
+  CLI::App app("Serves one model to many tenants under leases that a broker can take back.",
+               "leasehold-worker");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
   add_places(app, options, words);
   add_compute_options(app, options, words);
   add_card_options(app, options, words);
   add_watching_options(app, options, words);
-  try {
-    only_counts(app);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    exit_code = app.exit(error) == 0 ? 0 : 2;
+  if (const auto ended = parse_command_line(app, argc, argv)) {
+    exit_code = *ended;
     return std::nullopt;
   }
   if (const Result<void> known = look_up(words, options); !known) {
-    std::cerr << "leasehold-worker: " << known.error().detail << '\n';
-    exit_code = 2;
+    exit_code = tell(app.get_name(), {.text = known.error().detail});
     return std::nullopt;
   }
   // Tenants are told this path, wherever they stand.

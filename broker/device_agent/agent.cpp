@@ -28,6 +28,7 @@ Result<Payload> DeviceAllocations::answer(const std::string& method, const Json&
 Result<Payload> DeviceAllocations::card() const {
   wire::AgentCard card{.uuid = TRY(context_->uuid())};
   card.name = TRY(context_->name());
+  card.total_bytes = TRY(context_->memory()).total_bytes;
   return Payload{.body = card.to_json(), .fds = {}};
 }
 

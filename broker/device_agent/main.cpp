@@ -20,7 +20,6 @@ namespace leasehold {
 namespace {
 
 constexpr int kBrokerSocket = 3;
-constexpr int kWrongUsage = 2;
 
 /// A card that serves, or why there is none: the broker asks and hears it then.
 class Agent {
@@ -85,15 +84,11 @@ Result<void> serve(int ordinal) {
 int main(int argc, char** argv) {
   using namespace leasehold;
   int ordinal = 0;
-  CLI::App app{"Leasehold device agent: allocates on one card for the broker that starts it"};
+  CLI::App app{"Leasehold device agent: allocates on one card for the broker that starts it",
+               "leasehold-device-agent"};
   app.set_version_flag("--version", "leasehold-device-agent " + std::string(version()));
   app.add_option("--device", ordinal, "Number of the card")->check(CLI::Range(0, 255));
-  try {
-    only_counts(app);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
-  }
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   forbid_dumping();
   if (const auto served = serve(ordinal); !served) {

@@ -20,7 +20,7 @@ struct LentDevice {
 Result<std::unique_ptr<DeviceAgent>> start_agent(boost::asio::io_context& io,
                                                  const BrokerOptions& options);
 
-/// What `start_agent` led to.
-LentDevice lent_device(const BrokerOptions& options, const DeviceAgent* agent);
+/// What `start_agent` led to. Errors: BadRequest when more is to be lent than the card has.
+Result<LentDevice> lent_device(const BrokerOptions& options, const DeviceAgent* agent);
 
 }  // namespace leasehold

@@ -14,8 +14,6 @@
 namespace leasehold {
 namespace {
 
-constexpr int kWrongUsage = 2;
-
 std::string default_socket() {
   const char* runtime_dir = std::getenv("XDG_RUNTIME_DIR");
   const std::string base = runtime_dir != nullptr && *runtime_dir ? runtime_dir : "/run";
@@ -55,7 +53,8 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   std::int64_t worker_patience_ms = options.worker_patience.count();
   std::int64_t grace_ms = options.reattach_grace.count();
   std::vector<uid_t> worker_uids;
-  CLI::App app{"Leasehold broker: owns the memory and the truth about every lease"};
+  CLI::App app{"Leasehold broker: owns the memory and the truth about every lease",
+               "leasehold-broker"};
   app.set_version_flag("--version", "leasehold-broker " + std::string(version()));
   app.add_option("--socket", options.socket, "Unix socket to listen on")->capture_default_str();
   app.add_option("--socket-mode", options.socket_mode, "Its mode, octal")->transform(kOctal);
@@ -86,12 +85,7 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
   app.add_option("--event-log", options.event_log,
                  "Append every event to this file, one JSON object per line");
-  try {
-    only_counts(app);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
-  }
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   options.fence_patience = std::chrono::milliseconds(patience_ms);
   options.worker_patience = std::chrono::milliseconds(worker_patience_ms);
   options.reattach_grace = std::chrono::milliseconds(grace_ms);

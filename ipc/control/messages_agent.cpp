@@ -9,6 +9,7 @@ namespace {
 constexpr auto kAgentCard = [](auto& m, auto& fields) {
   fields.field("uuid", m.uuid, TextRule::Filled);
   fields.field("name", m.name);
+  fields.field("total_bytes", m.total_bytes, kSomeBytes);
 };
 
 constexpr auto kAgentAllocate = [](auto& m, auto& fields) {

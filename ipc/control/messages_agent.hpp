@@ -17,6 +17,7 @@ struct AgentCard {
   static constexpr std::string_view kMethod = "agent.card";
   std::string uuid;  ///< "GPU-…"
   std::string name;
+  std::uint64_t total_bytes = 0;  ///< All its memory, whoever has it.
   Json to_json() const;
   static Result<AgentCard> from_json(const Json& json);
 };

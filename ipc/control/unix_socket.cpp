@@ -54,8 +54,9 @@ std::unexpected<Error> refuse_connect(const std::string& path, int error_number)
   switch (error_number) {
     case ENOENT:
     case ENOTDIR:
-      return fail(Errc::FileNotFound,
-                  fmt::format("there is no socket {}; start what listens there", path));
+      return fail(Errc::FileNotFound, fmt::format("there is no socket {}: is leasehold-broker "
+                                                  "running, or the worker whose socket it is?",
+                                                  path));
     case EACCES:
     case EPERM:
       return fail(Errc::PermissionDenied,
@@ -63,7 +64,7 @@ std::unexpected<Error> refuse_connect(const std::string& path, int error_number)
     case ECONNREFUSED:
     case EPROTOTYPE:
       return fail(Errc::ConnectionRefused,
-                  fmt::format("nobody listens on {}; start what listens there", path));
+                  fmt::format("nobody listens on {}: who made this socket has ended", path));
     case EAGAIN:
     case EINPROGRESS:
       return fail(Errc::ConnectionRefused,

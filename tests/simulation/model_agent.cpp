@@ -13,7 +13,10 @@ control::Payload empty_payload() {
 
 Result<control::Payload> Agent::answer(std::string_view method, const control::Json& params) {
   if (method == wire::AgentCard::kMethod) {
-    return control::Payload{.body = wire::AgentCard{.uuid = "GPU-1", .name = "card"}.to_json(),
+    return control::Payload{.body = wire::AgentCard{.uuid = "GPU-1",
+                                                    .name = "card",
+                                                    .total_bytes = around_.card->total_bytes()}
+                                        .to_json(),
                             .fds = {}};
   }
   if (method == wire::AgentAllocate::kMethod) return allocate(params);

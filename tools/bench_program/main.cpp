@@ -159,12 +159,7 @@ int main(int argc, char** argv) {
   step_command.add_option("--steps", options.step.steps, "How many")->check(CLI::Range(1, 200));
   CLI::App& gate_command = *app.add_subcommand("gate", "The gate alone, to count instructions");
   gate_command.add_option("--units", options.gate_units, "How many")->required();
-  try {
-    only_counts(app);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
-  }
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   if (!options.only.empty()) options.revoke.parts = {options.only.begin(), options.only.end()};
   const Result<int> done = revoke_command  ? revoke(options)
                            : batch_command ? batch(options)

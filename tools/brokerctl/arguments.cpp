@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "common/command_line.hpp"
 #include "common/random.hpp"
 #include "common/version.hpp"
 #include "tools/cli/suggest.hpp"
@@ -274,12 +272,12 @@ std::optional<std::string> unknown_verb(const CLI::App& app, std::span<const std
   if (typed.empty() || std::ranges::find(verbs, typed) != verbs.end()) return std::nullopt;
   const std::string near = cli::nearest(typed, verbs);
   const std::string hint = near.empty() ? "" : fmt::format(" Did you mean '{}'?", near);
-  return fmt::format("There is no verb '{}'.{}\nVerbs: {}.\n", typed, hint, fmt::join(verbs, ", "));
+  return fmt::format("there is no verb '{}'.{} Verbs: {}", typed, hint, fmt::join(verbs, ", "));
 }
 
 }  // namespace
 
-std::expected<Arguments, Usage> parse_arguments(std::span<const std::string> arguments) {
+std::expected<Arguments, BadArguments> parse_arguments(std::span<const std::string> arguments) {
   CommandLine line;
   add_common(line);
   add_lists(line);
@@ -287,23 +285,14 @@ std::expected<Arguments, Usage> parse_arguments(std::span<const std::string> arg
   add_deeds(line);
   const Output output = asked_output(arguments);
   if (auto text = unknown_verb(line.app, arguments)) {
-    return std::unexpected(Usage{.text = *std::move(text), .output = output});
+    return std::unexpected(BadArguments{{.text = *std::move(text)}, output});
   }
-  try {
-    // CLI11 takes the words last first.
-    only_counts(line.app);
-    line.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& error) {
-    std::ostringstream text;
-    const int code = line.app.exit(error, text, text);
-    return std::unexpected(
-        Usage{.exit_code = code == 0 ? 0 : 2, .text = text.str(), .output = output});
+  if (auto usage = parse_words(line.app, arguments)) {
+    return std::unexpected(BadArguments{*std::move(usage), output});
   }
   auto verb = understand(line);
   if (!verb) {
-    return std::unexpected(Usage{
-        .text = fmt::format("{}\nRun with --help for more information.\n", verb.error().detail),
-        .output = output});
+    return std::unexpected(BadArguments{{.text = std::move(verb).error().detail}, output});
   }
   Arguments parsed{.output = line.typed.output == "json" ? Output::Json : Output::Table,
                    .verb = *std::move(verb)};

@@ -8,6 +8,7 @@
 #include <string>
 #include <variant>
 
+#include "common/command_line.hpp"
 #include "ipc/control/messages.hpp"
 
 namespace leasehold::brokerctl {
@@ -53,15 +54,12 @@ struct Arguments {
   Verb verb;
 };
 
-/// Help that was asked for (exit code 0, for stdout), or wrong usage (2, for stderr).
-struct Usage {
-  int exit_code = 2;
-  std::string text;
+struct BadArguments : Usage {
   Output output = Output::Table;  ///< What was asked for, as far as it could be understood.
 };
 
 /// `arguments` without the program's name. Mints a request id for a verb that changes something
 /// unless `--request-id` gives one.
-std::expected<Arguments, Usage> parse_arguments(std::span<const std::string> arguments);
+std::expected<Arguments, BadArguments> parse_arguments(std::span<const std::string> arguments);
 
 }  // namespace leasehold::brokerctl

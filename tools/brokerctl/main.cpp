@@ -51,14 +51,10 @@ int end_with(const Error& error, brokerctl::Output output) {
   return exit_code(error.code);
 }
 
-int end_with(const brokerctl::Usage& usage) {
-  if (usage.exit_code == cli::kExitOk) {
-    std::cout << usage.text;
-  } else if (usage.output == brokerctl::Output::Json) {
-    std::cerr << cli::usage_json(usage.text) << '\n';
-  } else {
-    std::cerr << usage.text;
-  }
+int end_with(const brokerctl::BadArguments& usage) {
+  if (usage.exit_code == kExitOk || usage.output != brokerctl::Output::Json)
+    return tell("brokerctl", usage);
+  std::cerr << cli::usage_json(usage.text) << '\n';
   return usage.exit_code;
 }
 

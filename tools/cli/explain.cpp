@@ -44,8 +44,7 @@ std::string explain_json(const Error& error) {
 }
 
 std::string usage_json(std::string_view text) {
-  const std::string_view whole = text.substr(0, text.find_last_not_of(" \n") + 1);
-  return error_line(name(Errc::BadRequest), whole, next_step(Errc::BadRequest), kExitUsage, false);
+  return error_line(name(Errc::BadRequest), text, next_step(Errc::BadRequest), kExitUsage, false);
 }
 
 }  // namespace leasehold::cli

@@ -4,13 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "common/command_line.hpp"
 #include "common/result.hpp"
 
 namespace leasehold::cli {
 
-/// Every command-line program ends with one of these, or with exit_code(Errc).
-inline constexpr int kExitOk = 0;
-inline constexpr int kExitUsage = 2;
+using leasehold::kExitOk;
+using leasehold::kExitUsage;
 
 /// "brokerctl: no tenant B (UnknownTenant); next: admit it first, see `brokerctl tenants`".
 std::string explain(std::string_view program, const Error& error);

@@ -97,12 +97,7 @@ int main(int argc, char** argv) {
                "leasehold-demo"};
   std::optional<std::uint32_t> slow_motion_us;
   describe(app, settings, slow_motion_us);
-  try {
-    only_counts(app);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
-  }
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   settings.slow_motion_us = slow_motion_us.value_or(slow_motion_for(settings.model_path));
   const auto patience = Patience::create();
   if (!patience) return end_with(patience.error());

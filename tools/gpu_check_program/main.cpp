@@ -70,11 +70,6 @@ int main(int argc, char** argv) {
   Inner inner;
   CLI::App app{"Checks Leasehold on a machine with a card.", "leasehold-gpu-check"};
   describe(app, settings, inner);
-  try {
-    only_counts(app);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
-  }
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   return run(settings, inner);
 }

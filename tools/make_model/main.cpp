@@ -18,8 +18,6 @@
 namespace leasehold::make_model {
 namespace {
 
-constexpr int kWrongUsage = 2;
-
 /// The command line as typed; a size that is not given keeps what the shape says.
 struct Options {
   std::string shape = "tiny";
@@ -112,19 +110,14 @@ int report(const Options& options, const Result<std::uint64_t>& written) {
   }
   const Error& error = written.error();
   fmt::print(stderr, "make_model: {}: {}\n", name(error.code), error.detail);
-  return error.code == Errc::BadRequest ? kWrongUsage : exit_code(error.code);
+  return error.code == Errc::BadRequest ? kExitUsage : exit_code(error.code);
 }
 
 int run(int argc, char** argv) {
   CLI::App app("Writes a GGUF model of a named shape with seeded weights.", "make_model");
   Options options;
   declare(app, options);
-  try {
-    only_counts(app);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
-  }
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   // A file size limit then is a failed write, which cleans up, and not a signal, which would not.
   std::signal(SIGXFSZ, SIG_IGN);
   return report(options, write(options));

@@ -67,12 +67,7 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{"How well a model predicts a text.", "leasehold-perplexity"};
   declare(app, options);
-  try {
-    only_counts(app);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
-  }
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const Result<TextScore> score = measure(options);
   if (!score) {
     const Error& error = score.error();

@@ -115,12 +115,7 @@ int main(int argc, char** argv) {
   Settings settings;
   CLI::App app{"Kills, stops and takes back at random, and judges what is left.", "leasehold-soak"};
   describe(app, settings);
-  try {
-    only_counts(app);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
-  }
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const auto patience = demo::Patience::create();
   if (!patience) return end_with(patience.error());
   const auto all_kept = run(settings, *patience);

@@ -6,9 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
-#include <sstream>
 
-#include "common/command_line.hpp"
 #include "common/random.hpp"
 #include "common/version.hpp"
 
@@ -174,19 +172,10 @@ std::expected<Arguments, Usage> parse_arguments(std::span<const std::string> arg
   CommandLine line;
   describe_lease(line);
   describe_request(line);
-  try {
-    // CLI11 takes the words last first.
-    only_counts(line.app);
-    line.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& error) {
-    std::ostringstream text;
-    const int code = line.app.exit(error, text, text);
-    return std::unexpected(Usage{.exit_code = code == 0 ? 0 : 2, .text = text.str()});
-  }
+  if (auto usage = parse_words(line.app, arguments)) return std::unexpected(*std::move(usage));
   auto understood = understand(line);
   if (understood) return *std::move(understood);
-  return std::unexpected(Usage{.text = fmt::format("{}\nRun with --help for more information.\n",
-                                                   understood.error().detail)});
+  return std::unexpected(Usage{.text = std::move(understood).error().detail});
 }
 
 }  // namespace leasehold::tenant

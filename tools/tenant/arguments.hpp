@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "common/command_line.hpp"
 #include "tools/tenant/session.hpp"
 
 namespace leasehold::tenant {
@@ -25,12 +26,6 @@ struct Arguments {
 
 /// Puts the prompt where it belongs: plain, or in the user's turn behind the system's.
 void set_prompt(Arguments& arguments, std::string prompt, std::int64_t now_unix_s);
-
-/// Help that was asked for (exit code 0, for stdout), or wrong usage (2, for stderr).
-struct Usage {
-  int exit_code = 2;
-  std::string text;
-};
 
 /// `arguments` without the program's name. Mints a request id unless one is given.
 std::expected<Arguments, Usage> parse_arguments(std::span<const std::string> arguments);

@@ -71,10 +71,7 @@ int run(tenant::Arguments arguments) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   auto arguments = tenant::parse_arguments(words);
-  if (!arguments) {
-    (arguments.error().exit_code == cli::kExitOk ? std::cout : std::cerr) << arguments.error().text;
-    return arguments.error().exit_code;
-  }
+  if (!arguments) return tell("leasehold-tenant", arguments.error());
   if (const auto armed = arm_fault_points_from_environment(); !armed) {
     return end_with(armed.error());
   }

@@ -77,12 +77,7 @@ int run(int argc, char** argv) {
   CLI::App app("Text to the token ids of a model, and back.", "leasehold-tokenize");
   Options options;
   declare(app, options);
-  try {
-    only_counts(app);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
-  }
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const Result<std::string> text = answer(options);
   if (text) {
     fmt::print("{}", *text);

@@ -128,15 +128,23 @@ TEST_CASE(
   CHECK(system.undisturbed(kAnn) == ann_alone);
 }
 
-TEST_CASE("on a card: a worker that insists on another device says so and what to do") {
-  SystemSpec spec = on_card({"--device", "cpu"});
+TEST_CASE("on a card: a worker that insists on the processor is told why not, and what to do") {
+  struct Insists {
+    std::vector<std::string> arguments;
+    std::string told;
+  };
+  const auto [arguments, told] = GENERATE(Insists{{"--device", "cpu"}, "--device auto"},
+                                          Insists{{"--backend", "cpu"}, "leave --backend out"},
+                                          Insists{{"--backend", "reference"}, "--backend out"});
+  CAPTURE(arguments);
+  SystemSpec spec = on_card(arguments);
   spec.start_worker = false;
   System system(std::move(spec));
   system.start_worker("w1");
   std::optional<int> status;
   CHECK(eventually([&] { return (status = system.worker().status()).has_value(); }));
   CHECK(status == exit_code(Errc::BadRequest));
-  CHECK(system.worker_log().find("--device auto") != std::string::npos);
+  CHECK(system.worker_log().find(told) != std::string::npos);
 }
 
 }  // namespace leasehold::testing

@@ -280,3 +280,9 @@ TEST_CASE("device: a card that is not there, or an agent that is not, is said so
         exit_code(Errc::FileNotFound));
   CHECK(run({"--device", "gpu"}) == 2);
 }
+
+TEST_CASE("device: no more is lent than the card has") {
+  use_shared_card();
+  CHECK(run_broker_once({"--socket", "/tmp/leasehold-large.sock", "--device", "cuda:0",
+                         "--capacity", "257MiB"}) == exit_code(Errc::BadRequest));
+}

@@ -33,20 +33,35 @@ TEST_CASE("programs: without a broker each says so, with the error's exit code, 
   ProgramRun brokerctl("brokerctl", {"--socket", path, "status"});
   CHECK(brokerctl.finish(nothing) == exit_code(Errc::FileNotFound));
   CHECK(brokerctl.output.empty());
-  CHECK(brokerctl.errors().find("is leasehold-broker running?") != std::string::npos);
+  CHECK(brokerctl.errors().find("is leasehold-broker running") != std::string::npos);
 
   ProgramRun tenant("leasehold-tenant", {"--socket", path, "--tenant", "A", "--prompt", "x"});
   CHECK(tenant.finish(nothing) == exit_code(Errc::FileNotFound));
   CHECK(tenant.output.empty());
-  CHECK(tenant.errors().find("is leasehold-broker running?") != std::string::npos);
+  CHECK(tenant.errors().find("is leasehold-broker running") != std::string::npos);
 }
 
-TEST_CASE("programs: wrong usage ends with 2 and leaves stdout empty") {
-  for (const char* program : {"brokerctl", "leasehold-tenant", "leasehold-demo"}) {
+TEST_CASE(
+    "programs: wrong usage ends with 2, leaves stdout empty, names the program and the word") {
+  for (const std::string program :
+       {"brokerctl", "leasehold-tenant", "leasehold-demo", "leasehold-broker", "leasehold-worker",
+        "leasehold-device-agent"}) {
+    CAPTURE(program);
     ProgramRun run(program, {"--no-such-option"});
     CHECK(run.finish(nothing) == 2);
     CHECK(run.output.empty());
-    CHECK_FALSE(run.errors().empty());
+    CHECK(run.errors().starts_with(program + ": "));
+    CHECK(run.errors().find("; next: ") != std::string::npos);
+  }
+}
+
+TEST_CASE("programs: help goes to stdout and names the program, not where it lies") {
+  for (const std::string program : {"brokerctl", "leasehold-broker", "leasehold-worker"}) {
+    CAPTURE(program);
+    ProgramRun run(program, {"--help"});
+    CHECK(run.finish(nothing) == 0);
+    CHECK(run.output.find("Usage: " + program + " ") != std::string::npos);
+    CHECK(run.errors().empty());
   }
 }
 

@@ -12,10 +12,10 @@ TEST_CASE("explain: a refused connection asks whether the broker runs") {
   CHECK(line.find("is leasehold-broker running?") != std::string::npos);
 }
 
-TEST_CASE("explain: a missing file is a path to check before it is a broker's socket") {
+TEST_CASE("explain: a missing file is a path to check") {
   const auto line = cli::explain("leasehold-tokenize", {Errc::FileNotFound, "no /x.gguf"});
 
-  CHECK(line.find("next: check the path;") != std::string::npos);
+  CHECK(line.find("next: check the path,") != std::string::npos);
 }
 
 TEST_CASE("explain: another process cannot drive the terminal through an error") {
@@ -37,9 +37,9 @@ TEST_CASE("explain: an error as JSON carries code, detail, next step and exit co
 }
 
 TEST_CASE("explain: wrong usage as JSON is one line with exit code 2") {
-  const std::string text = cli::usage_json("no such verb\nVerbs: a, b.\n\n");
+  const std::string text = cli::usage_json("no such verb\nVerbs: a, b");
 
   CHECK(text.find('\n') == std::string::npos);
   CHECK(nlohmann::json::parse(text).at("error").at("exit_code") == 2);
-  CHECK(nlohmann::json::parse(text).at("error").at("detail") == "no such verb\nVerbs: a, b.");
+  CHECK(nlohmann::json::parse(text).at("error").at("detail") == "no such verb\nVerbs: a, b");
 }

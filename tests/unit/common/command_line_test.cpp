@@ -1,0 +1,72 @@
+#include "common/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <vector>
+
+using namespace leasehold;
+
+namespace {
+
+struct Program {
+  std::uint64_t count = 0;
+  CLI::App app{"Does nothing.", "nothing"};
+  Program() {
+    app.set_version_flag("--version", "nothing 1.0");
+    app.add_option("--count", count, "How many");
+    app.add_subcommand("part", "Some of it")->add_option("--much", count, "How much");
+  }
+
+  std::optional<Usage> parse(const std::vector<std::string>& words) {
+    return parse_words(app, words);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("command line: what is understood is no usage") {
+  Program program;
+  CHECK_FALSE(program.parse({"--count", "18446744073709551615"}));
+  CHECK(program.count == UINT64_MAX);
+}
+
+TEST_CASE("command line: words keep their order") {
+  Program program;
+  REQUIRE_FALSE(program.parse({"--count", "1", "part", "--much", "2"}));
+  CHECK(program.count == 2);
+}
+
+TEST_CASE("command line: a count takes no other number, a subcommand's neither") {
+  const std::string bad = GENERATE("-1", "18446744073709551616", "1.5", "");
+  const auto before =
+      GENERATE(std::vector<std::string>{"--count"}, std::vector<std::string>{"part", "--much"});
+  CAPTURE(bad, before);
+  std::vector<std::string> words = before;
+  words.push_back(bad);
+  const auto usage = Program().parse(words);
+  REQUIRE(usage);
+  CHECK(usage->exit_code == kExitUsage);
+  CHECK(usage->text.find(before.back()) != std::string::npos);
+}
+
+TEST_CASE("command line: help and version are no errors") {
+  const auto help = Program().parse({"--help"});
+  REQUIRE(help);
+  CHECK(help->exit_code == kExitOk);
+  CHECK(help->text.find("Usage: nothing ") != std::string::npos);
+  CHECK(help->text.find("--count") != std::string::npos);
+
+  const auto version = Program().parse({"--version"});
+  REQUIRE(version);
+  CHECK(version->exit_code == kExitOk);
+  CHECK(version->text == "nothing 1.0\n");
+}
+
+TEST_CASE("command line: what is wrong is one line without an end") {
+  const auto usage = Program().parse({"--no-such-option"});
+  REQUIRE(usage);
+  CHECK(usage->exit_code == kExitUsage);
+  CHECK(usage->text.find("--no-such-option") != std::string::npos);
+  CHECK(usage->text.find('\n') == std::string::npos);
+}
