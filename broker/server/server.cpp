@@ -361,8 +361,8 @@ Result<void> run_broker(const BrokerOptions& options) {
   KeptDescriptors kept = TRY(KeptDescriptors::from_service_manager());
   const auto keeper = make_fd_keeper(kept.stored_names());
   const auto agent = TRY(start_agent(io, options));
-  Beginning beginning =
-      TRY(begin_broker(options, TRY(lent_device(options, agent.get())), kept, SystemClock().now()));
+  const LentDevice device = TRY(lent_device(options, agent.get()));
+  Beginning beginning = TRY(begin_broker(options, device, kept, SystemClock().now()));
   const auto in_use = names_in_use(beginning);
   for (const std::string& name : kept.stored_names()) {
     if (!in_use.contains(name)) keeper->let_go(name);
