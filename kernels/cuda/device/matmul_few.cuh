@@ -36,6 +36,7 @@ template <TensorType kType, std::uint32_t kTiles>
 struct FewRows {
   static constexpr WeightChunk kChunk = kWeightChunk<kType>;
   static constexpr RingShape kRing = few_rows_ring(kTiles);
+  static constexpr std::uint32_t kThreads = 128;
   static constexpr std::uint32_t kColumns = kTiles * kTileRows;
   static constexpr std::uint32_t kXBytes = kColumns * kChunk.columns * 2;
   static constexpr std::uint32_t kWarpBytes = kWarpRows * kChunk.slot_bytes;
@@ -56,7 +57,7 @@ struct FewRows {
   __device__ __forceinline__ void copy_chunk(std::uint32_t chunk, std::uint32_t stage) const {
     std::byte* to = ring + stage * kStageBytes;
     copies.start(slots(to), chunk);
-    copy_x<kColumns, kChunk.columns>(to, p.x, list, chunk);
+    copy_x<kThreads, kColumns, kChunk.columns>(to, p.x, list, chunk);
   }
 
   __device__ __forceinline__ void multiply_group(Sums& sums, const GroupFragments& group,

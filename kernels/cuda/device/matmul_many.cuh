@@ -22,6 +22,7 @@ template <TensorType kType, std::uint32_t kColumns>
 struct ManyRows {
   static constexpr WeightChunk kChunk = kWeightChunk<kType>;
   static constexpr RingShape kRing = many_rows_ring(kColumns);
+  static constexpr std::uint32_t kThreads = 256;
   static constexpr std::uint32_t kXBytes = kColumns * kChunk.columns * 2;
   static constexpr std::uint32_t kWarpBytes = kWarpRows * kChunk.slot_bytes;
   static constexpr std::uint32_t kStageBytes = stage_bytes(kChunk, kRing);
@@ -42,10 +43,23 @@ struct ManyRows {
     return stage + kXBytes + warp_of_block() * kWarpBytes;
   }
 
-  __device__ __forceinline__ void copy_chunk(std::uint32_t chunk, std::uint32_t stage) const {
-    std::byte* to = ring + stage * kStageBytes;
-    copies.start(slots(to), chunk);
-    copy_x<kColumns, kChunk.columns>(to, p.x, list, chunk);
+  /// A chunk, and which of the two stages it is in or goes to. Behind the last there is none.
+  struct ChunkPlace {
+    std::uint32_t chunk;
+    std::uint32_t stage;
+    bool exists;
+  };
+  __device__ __forceinline__ static ChunkPlace place_of(std::uint32_t chunk, std::uint32_t end) {
+    return {chunk, chunk % 2, chunk < end};
+  }
+
+  __device__ __forceinline__ void start_copies(const ChunkPlace& place) const {
+    std::byte* to = ring + place.stage * kStageBytes;
+    if (place.exists) {
+      copies.start(slots(to), place.chunk);
+      copy_x<kThreads, kColumns, kChunk.columns>(to, p.x, list, place.chunk);
+    }
+    copy_async_commit();
   }
 
   /// Hands a group's two half-steps to the tensor cores and does not wait.
@@ -57,26 +71,30 @@ struct ManyRows {
     wgmma_commit();
   }
 
-  /// Two groups are in registers at a time: one that is multiplied and the next.
-  __device__ __forceinline__ static void multiply_plain(Sums& sums, const StagedRows& rows,
-                                                        const std::byte* cores) {
+  /// Two groups are in registers at a time: one that is multiplied and the next. The next chunk's
+  /// copies are begun while the first is.
+  __device__ __forceinline__ void multiply_plain(Sums& sums, const StagedRows& rows,
+                                                 const std::byte* cores,
+                                                 const ChunkPlace& next) const {
     constexpr std::uint32_t kGroups = kChunk.columns / kGroup;
     GroupFragments fragments[2];
     fragments[0] = load_group<kType, true>(rows, 0);
 #pragma unroll
     for (std::uint32_t group = 0; group < kGroups; ++group) {
       start_group(sums, fragments[group % 2], cores + group * kGroupBytes);
+      if (group == 0) start_copies(next);
       if (group + 1 < kGroups)
         fragments[(group + 1) % 2] = load_group<kType, true>(rows, group + 1);
       wgmma_wait<0>();
     }
   }
 
-  __device__ __forceinline__ void multiply_chunk(Sums& sums, std::uint32_t chunk,
-                                                 std::uint32_t stage) const {
-    std::byte* from = ring + stage * kStageBytes;
-    const StagedRows rows = staged_rows<kType>(slots(from), weights, chunk, p.x.n_in);
-    if (is_plain<kType>(rows, weights)) return multiply_plain(sums, rows, from);
+  __device__ __forceinline__ void multiply_chunk(Sums& sums, const ChunkPlace& place,
+                                                 const ChunkPlace& next) const {
+    std::byte* from = ring + place.stage * kStageBytes;
+    const StagedRows rows = staged_rows<kType>(slots(from), weights, place.chunk, p.x.n_in);
+    if (is_plain<kType>(rows, weights)) return multiply_plain(sums, rows, from, next);
+    start_copies(next);
 #pragma unroll 1
     for (std::uint32_t group = 0; group * kGroup < rows.left; ++group) {
       if (group * kGroup == kChunk.columns) break;
@@ -97,15 +115,12 @@ struct ManyRows {
     const std::uint32_t n_chunks = (p.x.n_in + kChunk.columns - 1) / kChunk.columns;
     const std::uint32_t per_slice = slice_length(p.x.n_in) / kChunk.columns;
     Sums sums = {};
-    copy_chunk(0, 0);
-    copy_async_commit();
+    start_copies(place_of(0, n_chunks));
     for (std::uint32_t chunk = 0; chunk < n_chunks; ++chunk) {
       copy_async_wait<0>();
       wgmma_sees_shared();
       __syncthreads();  // the chunk is there, and everybody is done with the one before
-      if (chunk + 1 < n_chunks) copy_chunk(chunk + 1, (chunk + 1) % 2);
-      copy_async_commit();
-      multiply_chunk(sums, chunk, chunk % 2);
+      multiply_chunk(sums, place_of(chunk, n_chunks), place_of(chunk + 1, n_chunks));
       if (chunk + 1 == n_chunks || (chunk + 1) % per_slice == 0)
         fold(total, sums, chunk < per_slice);
     }

@@ -85,20 +85,36 @@ __device__ __forceinline__ const std::byte* staged_row(const std::byte* slots,
   return slot + skew_of<kType>(of.row(i) + std::uint64_t{chunk} * kChunk.bytes);
 }
 
-/// kColumns columns of the rows in the list, by the whole block.
-template <std::uint32_t kRows, std::uint32_t kColumns>
+/// kColumns columns of the rows in the list, by the whole block of kThreads. A thread has the same
+/// row of every tile, and of its cores one or several that lie evenly apart: so what is worked out
+/// is worked out once a tile, and neighbours copy what lies side by side.
+template <std::uint32_t kThreads, std::uint32_t kRows, std::uint32_t kColumns>
 __device__ __forceinline__ void copy_x(std::byte* stage, const TileRows& x, const ColumnList& list,
                                        std::uint32_t chunk) {
   constexpr std::uint32_t kCores = kColumns / kTileColumns;
-  const std::uint32_t row_cores = padded_columns(x.n_in) / kTileColumns;
-  for (std::uint32_t i = threadIdx.x; i < kRows * kCores; i += blockDim.x) {
-    const std::uint32_t column = i / (kTileRows * kCores) * kTileRows + i % kTileRows;
-    if (column >= list.count) continue;
+  constexpr std::uint32_t kAtOnce = kThreads / kTileRows;  // cores
+  constexpr std::uint32_t kCoresAtOnce = kAtOnce < kCores ? kAtOnce : kCores;
+  constexpr std::uint32_t kTilesAtOnce = kAtOnce / kCoresAtOnce;
+  static_assert(kCores % kCoresAtOnce == 0 && kRows / kTileRows % kTilesAtOnce == 0);
+  constexpr std::uint32_t kCoreBytes = kCoreHalves * 2;
+  const std::uint32_t own_core = threadIdx.x / kTileRows % kCoresAtOnce;
+  const std::uint32_t own_tile = threadIdx.x / kTileRows / kCoresAtOnce;
+  const std::uint32_t own_row = threadIdx.x % kTileRows;
+  const std::uint32_t group_bytes = padded_columns(x.n_in) * kTileRows * 2;
+  const std::byte* const from = reinterpret_cast<const std::byte*>(x.halves) +
+                                std::size_t{chunk * kCores + own_core} * kCoreBytes;
+  std::byte* const to = stage + ((own_tile * kCores + own_core) * kTileRows + own_row) * kCopyBytes;
+  const std::uint32_t count = list.count;
+#pragma unroll
+  for (std::uint32_t tile = 0; tile < kRows / kTileRows; tile += kTilesAtOnce) {
+    const std::uint32_t column = (tile + own_tile) * kTileRows + own_row;
+    if (column >= count) continue;
     const std::uint32_t source = list.source[column];
-    const std::uint64_t core =
-        std::uint64_t{source / kTileRows} * row_cores + chunk * kCores + i / kTileRows % kCores;
-    copy_async_16(stage + i * kCopyBytes,
-                  x.halves + core * kCoreHalves + source % kTileRows * kTileColumns);
+    const std::byte* const row =
+        from + source % kTileRows * kCopyBytes + std::size_t{source / kTileRows} * group_bytes;
+#pragma unroll
+    for (std::uint32_t c = 0; c < kCores; c += kCoresAtOnce)
+      copy_async_16(to + (tile * kCores + c) * kCoreBytes, row + c * kCoreBytes);
   }
 }
 
