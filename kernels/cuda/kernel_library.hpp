@@ -26,7 +26,8 @@ class KernelLibrary {
  private:
   struct Entry {
     CUfunction function = nullptr;
-    std::uint32_t allowed_shared_bytes = 48 * 1024;  // what any card gives without being asked
+    // Asked for whatever it is: of what a card gives anyway, static arrays take a part.
+    std::uint32_t allowed_shared_bytes = 0;
   };
 
   explicit KernelLibrary(const Context& context) : context_(&context) {}

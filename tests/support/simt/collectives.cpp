@@ -207,7 +207,14 @@ void multiply_warpgroup(GroupProduct part) {
   if (misaligned(reinterpret_cast<std::uintptr_t>(part.b)) || misaligned(part.lbo_bytes) ||
       misaligned(part.sbo_bytes))
     thread_fails("wgmma is given a matrix whose address or strides are no multiple of 16");
+  constexpr std::uint32_t kEndOfStrides = 1u << 18;  // 14 bits in a descriptor, in units of 16
+  if (part.lbo_bytes >= kEndOfStrides || part.sbo_bytes >= kEndOfStrides)
+    thread_fails("wgmma is given strides of 256 KiB or more");
   meet_warpgroup({"wgmma", &queue_group_product}, &part);
+}
+
+void fence_products() {
+  late_work().fence_registers(running_thread());
 }
 
 void commit_products() {
@@ -230,6 +237,10 @@ void commit_copies() {
 
 void wait_copies(int pending) {
   late_work().wait_copies(running_thread(), static_cast<std::size_t>(pending));
+}
+
+void show_copies() {
+  late_work().show_copies(running_thread());
 }
 
 }  // namespace leasehold::simt

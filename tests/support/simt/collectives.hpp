@@ -42,6 +42,7 @@ struct GroupProduct {
   int n_columns;
 };
 void multiply_warpgroup(GroupProduct part);
+void fence_products();
 void commit_products();
 void wait_products(int pending);
 
@@ -49,5 +50,6 @@ void wait_products(int pending);
 void copy_16(void* to, const void* from);
 void commit_copies();
 void wait_copies(int pending);
+void show_copies();
 
 }  // namespace leasehold::simt

@@ -1,5 +1,7 @@
 #include "tests/support/simt/late_work.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -17,6 +19,7 @@ std::size_t end_of_waited(const std::vector<std::size_t>& groups, std::size_t pe
 
 void LateWork::begin(unsigned threads, bool early) {
   early_ = early;
+  n_threads_ = threads;
   if (threads_.size() < threads) threads_.resize(threads);
   for (unsigned i = 0; i < threads; ++i) {
     Thread& thread = threads_[i];
@@ -25,11 +28,13 @@ void LateWork::begin(unsigned threads, bool early) {
     thread.copy_groups.clear();
     thread.product_groups.clear();
     thread.waited = 0;
+    thread.is_copying = thread.has_hidden = thread.is_fenced = false;
   }
   warpgroups_.assign((threads + kWarpgroup - 1) / kWarpgroup, {});
 }
 
 void LateWork::copy(unsigned thread, void* to, const void* from) {
+  threads_[thread].is_copying = true;
   if (early_) {
     std::memcpy(to, from, 16);
   } else {
@@ -46,9 +51,30 @@ void LateWork::wait_copies(unsigned thread, std::size_t pending) {
   const std::size_t end = end_of_waited(one.copy_groups, pending);
   for (; one.copied < end; ++one.copied)
     std::memcpy(one.copies[one.copied].to, one.copies[one.copied].from, 16);
+  one.has_hidden |= one.is_copying;
+  one.is_copying &= pending > 0;
+}
+
+void LateWork::show_copies(unsigned thread) {
+  threads_[thread].has_hidden = false;
+}
+
+void LateWork::fence_registers(unsigned thread) {
+  threads_[thread].is_fenced = true;
+}
+
+void LateWork::check_ready(unsigned warpgroup) const {
+  for (unsigned i = 0; i < n_threads_; ++i) {
+    if (threads_[i].has_hidden)
+      thread_fails(fmt::format(
+          "wgmma without wgmma_sees_shared in thread {}, which copied to shared memory", i));
+    if (i / kWarpgroup == warpgroup && !threads_[i].is_fenced)
+      thread_fails(fmt::format("wgmma without wgmma_fence in thread {}", i));
+  }
 }
 
 void LateWork::queue(unsigned warpgroup, const QueuedProduct& product) {
+  check_ready(warpgroup);
   Warpgroup& group = warpgroups_[warpgroup];
   ++group.queued;
   if (early_) {
@@ -66,6 +92,7 @@ void LateWork::commit_products(unsigned thread) {
 /// The first lane that has to wait gets the whole warpgroup's products done.
 void LateWork::wait_products(unsigned thread, std::size_t pending) {
   Thread& one = threads_[thread];
+  one.is_fenced = false;
   Warpgroup& group = warpgroups_[thread / kWarpgroup];
   one.waited = std::max(one.waited, end_of_waited(one.product_groups, pending));
   if (one.waited <= group.done) return;

@@ -39,7 +39,13 @@ class LateWork {
   void copy(unsigned thread, void* to, const void* from);
   void commit_copies(unsigned thread);
   void wait_copies(unsigned thread, std::size_t pending);
+  /// What it copied and waited for is for wgmma to read, from the next barrier on.
+  void show_copies(unsigned thread);
 
+  /// Registers that it wrote are for wgmma to take.
+  void fence_registers(unsigned thread);
+  /// Fails where a card may read what is not there yet: a thread of the warpgroup did not fence
+  /// since it waited, or one of the block did not show what it copied.
   void queue(unsigned warpgroup, const QueuedProduct& product);
   void commit_products(unsigned thread);
   void wait_products(unsigned thread, std::size_t pending);
@@ -58,6 +64,9 @@ class LateWork {
     std::vector<std::size_t> copy_groups;
     std::vector<std::size_t> product_groups;
     std::size_t waited = 0;  ///< Products.
+    bool is_copying = false;
+    bool has_hidden = false;  ///< Copies that are there and were not shown.
+    bool is_fenced = false;
   };
   struct Warpgroup {
     std::vector<QueuedProduct> products;  ///< Not done yet.
@@ -65,7 +74,10 @@ class LateWork {
     std::size_t done = 0;
   };
 
+  void check_ready(unsigned warpgroup) const;
+
   bool early_ = false;
+  unsigned n_threads_ = 0;  ///< Of the block; there may be more in threads_.
   std::vector<Thread> threads_;
   std::vector<Warpgroup> warpgroups_;
 };

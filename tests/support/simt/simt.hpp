@@ -74,8 +74,12 @@ void wgmma_64x16(float (&d)[kColumns / 2], const std::uint32_t (&a)[4], const st
                             .sbo_bytes = sbo_bytes,
                             .n_columns = kColumns});
 }
-inline void wgmma_sees_shared() {}
-inline void wgmma_fence() {}
+inline void wgmma_sees_shared() {
+  simt::show_copies();
+}
+inline void wgmma_fence() {
+  simt::fence_products();
+}
 inline void wgmma_commit() {
   simt::commit_products();
 }

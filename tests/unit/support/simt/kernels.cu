@@ -184,8 +184,39 @@ LEASEHOLD_KERNEL(lh_test_copy, Words, 32) {
 LEASEHOLD_KERNEL(lh_test_wgmma_unwaited, Product, 128) {
   const std::uint32_t a[4] = {};
   float d[4] = {};
+  wgmma_fence();
   wgmma_64x16<8>(d, a, dynamic_shared(), 128, 256);
   wgmma_commit();
+}
+
+/// Two products: the second takes sums that were read, and so may have been written, since the
+/// fence.
+LEASEHOLD_KERNEL(lh_test_wgmma_unfenced, Product, 128) {
+  const std::uint32_t a[4] = {};
+  float d[4] = {};
+  wgmma_fence();
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    wgmma_64x16<8>(d, a, dynamic_shared(), 128, 256);
+    wgmma_commit();
+    wgmma_wait<0>();
+  }
+}
+
+/// One thread copies what all multiply; p.depth: it says so to wgmma.
+LEASEHOLD_KERNEL(lh_test_wgmma_copied, Product, 128) {
+  const std::uint32_t a[4] = {};
+  float d[4] = {};
+  if (threadIdx.x == 77) {
+    copy_async_16(dynamic_shared(), p.b);
+    copy_async_commit();
+    copy_async_wait<0>();
+    if (p.depth != 0) wgmma_sees_shared();
+  }
+  __syncthreads();
+  wgmma_fence();
+  wgmma_64x16<8>(d, a, dynamic_shared(), 128, 256);
+  wgmma_commit();
+  wgmma_wait<0>();
 }
 
 }  // namespace

@@ -147,14 +147,37 @@ TEST_CASE("simt: a copy to shared memory is there after its wait, and not before
   CHECK(out == std::vector<std::uint32_t>{1, 5, 1, 5, 1, 5});
 }
 
+Result<void> run_group(const char* kernel, const Product& params) {
+  return run({.kernel = kernel,
+              .grid = {},
+              .block_threads = 128,
+              .shared_bytes = 256,
+              .params = cuda::KernelParams(params)});
+}
+
 TEST_CASE("simt: a thread that ends before its wgmma is done is told so") {
-  const auto result = run({.kernel = "lh_test_wgmma_unwaited",
-                           .grid = {},
-                           .block_threads = 128,
-                           .shared_bytes = 256,
-                           .params = cuda::KernelParams(Product{})});
+  const auto result = run_group("lh_test_wgmma_unwaited", {});
   REQUIRE_FALSE(result);
   CHECK_THAT(result.error().detail, Contains("without having waited"));
+}
+
+TEST_CASE("simt: a wgmma takes registers that were fenced since the last wait") {
+  const auto result = run_group("lh_test_wgmma_unfenced", {});
+  REQUIRE_FALSE(result);
+  CHECK_THAT(result.error().detail, Contains("without wgmma_fence"));
+}
+
+TEST_CASE("simt: a wgmma reads what was copied when whoever copied it has said so") {
+  alignas(16) const std::array<std::uint16_t, 8> b{};
+  for (const std::uint64_t seed : {0u, 2u}) {  // copies are late, and early
+    set_order_seed(seed);
+    const auto hidden = run_group("lh_test_wgmma_copied", {nullptr, b.data(), nullptr, 0});
+    const auto shown = run_group("lh_test_wgmma_copied", {nullptr, b.data(), nullptr, 1});
+    set_order_seed(0);
+    REQUIRE_FALSE(hidden);
+    CHECK_THAT(hidden.error().detail, Contains("wgmma_sees_shared in thread 77"));
+    CHECK(shown);
+  }
 }
 
 TEST_CASE("simt: a launch wider than the kernel says is refused") {
