@@ -1,5 +1,7 @@
 /// How a kernel asks the gate. Every kernel begins with `engine_is_stopped`, and every one that
-/// reaches tenant memory asks `row_is_live` before it touches a row's.
+/// reaches tenant memory asks `row_is_live` before it touches a row's. The step's own words are
+/// nobody else's: those that a kernel needs at once it may ask for first, so that they and the gate
+/// are on their way together.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"

@@ -194,6 +194,7 @@ struct FewRows {
 template <TensorType kType, std::uint32_t kTiles>
 __device__ __forceinline__ void matmul_few(const MatmulParams& p) {
   using Kernel = FewRows<kType, kTiles>;
+  const std::uint32_t end = result_count(p.gate, p.count);
   if (block_engine_is_stopped(p.gate)) return;
   auto& list = *reinterpret_cast<ColumnList*>(dynamic_shared());
   const bool is_experts = p.experts.chosen != nullptr;
@@ -201,7 +202,7 @@ __device__ __forceinline__ void matmul_few(const MatmulParams& p) {
   if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * Kernel::kColumns;
   const ResultPlaces places = {.select = p.select,
                                .experts = p.experts,
-                               .end = result_count(p.gate, p.count),
+                               .end = end,
                                .expert = expert,
                                .most = Kernel::kColumns};
   const WarpWeights weights = {.weights = p.weights + expert * p.n_out * p.row_bytes,

@@ -141,16 +141,14 @@ template <TensorType kType, std::uint32_t kColumns>
 __device__ __forceinline__ void matmul_many(const MatmulParams& p) {
 #if defined(LEASEHOLD_SIMT) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   using Kernel = ManyRows<kType, kColumns>;
+  const std::uint32_t end = result_count(p.gate, p.count);
   if (block_engine_is_stopped(p.gate)) return;
   auto& list = *reinterpret_cast<ColumnList*>(dynamic_shared());
   const bool is_experts = p.experts.chosen != nullptr;
   const std::uint32_t expert = is_experts ? blockIdx.y : 0;
   if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * kColumns;
-  const ResultPlaces places = {.select = p.select,
-                               .experts = p.experts,
-                               .end = result_count(p.gate, p.count),
-                               .expert = expert,
-                               .most = kColumns};
+  const ResultPlaces places = {
+      .select = p.select, .experts = p.experts, .end = end, .expert = expert, .most = kColumns};
   const WarpWeights weights = {.weights = p.weights + expert * p.n_out * p.row_bytes,
                                .row_bytes = p.row_bytes,
                                .first_row = blockIdx.x * 128 + warp_of_block() * kWarpRows,

@@ -37,9 +37,14 @@ __device__ __forceinline__ bool block_engine_is_stopped(const KernelGate& gate) 
   __syncthreads();
   return stopped != 0;
 }
+/// Both questions at once: the engine runs, and so does whom the row is for.
 __device__ __forceinline__ bool block_row_is_live(const KernelGate& gate, std::uint32_t row) {
   __shared__ std::uint32_t live;
-  if (threadIdx.x == 0) live = row_is_live(gate, row) ? 1 : 0;
+  if (threadIdx.x == 0) {
+    const bool is_stopped = engine_is_stopped(gate);  // each is read, whatever the other says
+    const bool is_live = row_is_live(gate, row);
+    live = !is_stopped && is_live ? 1 : 0;
+  }
   __syncthreads();
   return live != 0;
 }

@@ -41,7 +41,6 @@ struct Spans {
 template <class Stored, int kTile, int kPer>
 __device__ __forceinline__ void attend(const AttentionParams& p) {
   __shared__ std::uint64_t blocks[kPartitionBlocks];
-  if (block_engine_is_stopped(p.gate)) return;
   const AttentionTile tile = tile_of_block(p);
   if (tile.n_rows == 0) return;
   if (!block_row_is_live(p.gate, tile.row)) return;
@@ -168,7 +167,6 @@ LEASEHOLD_KERNEL(lh_attention_merge, AttentionMergeParams, kMostMergeThreads) {
   __shared__ std::uint32_t scratch[32];
   __shared__ float maxima[kMostMergedHeads];
   __shared__ float2 weights[kMostMergedHeads][kWarp];
-  if (block_engine_is_stopped(p.gate)) return;
   const std::uint32_t row = p.partials.first_row + blockIdx.y;
   if (row >= row_count(p.gate)) return;
   if (!block_row_is_live(p.gate, row)) return;

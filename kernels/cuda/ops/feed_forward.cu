@@ -9,9 +9,9 @@ namespace leasehold::device {
 /// Grid: any number of blocks to a row, one where tiles are wanted; rows of the arrays.
 LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   __shared__ std::uint32_t scratch[32];
-  if (block_engine_is_stopped(p.gate)) return;
   const std::uint32_t row = blockIdx.y;
-  if (row >= row_count(p.gate) * p.rows_per_row) return;
+  const bool exists = row < row_count(p.gate) * p.rows_per_row;
+  if (block_engine_is_stopped(p.gate) || !exists) return;
   float* gates = p.gates + std::size_t{row} * p.width;
   const float* up = p.up + std::size_t{row} * p.width;
   std::uint32_t largest = 0;

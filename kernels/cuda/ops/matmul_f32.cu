@@ -31,15 +31,13 @@ __device__ __forceinline__ void float_products(const FloatMatmulParams& p, const
 /// reading the weights.
 template <std::uint32_t kColumns>
 __device__ __forceinline__ void matmul_f32(const FloatMatmulParams& p, ColumnList& list) {
+  const std::uint32_t end = result_count(p.gate, p.count);
   if (block_engine_is_stopped(p.gate)) return;
   const bool is_experts = p.experts.chosen != nullptr;
   const std::uint32_t expert = is_experts ? blockIdx.y : 0;
   if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * kColumns;
-  const ResultPlaces places = {.select = p.select,
-                               .experts = p.experts,
-                               .end = result_count(p.gate, p.count),
-                               .expert = expert,
-                               .most = kColumns};
+  const ResultPlaces places = {
+      .select = p.select, .experts = p.experts, .end = end, .expert = expert, .most = kColumns};
   const std::uint32_t output = blockIdx.x * 4 + warp_of_block();
   const float* weights = p.weights + (std::size_t{expert} * p.n_out + output) * p.n_in;
   while (take_columns(list, places)) {

@@ -7,9 +7,9 @@ namespace leasehold::device {
 /// Grid: a block to a result. Bound by latency: a row is read twice, the second time from cache.
 LEASEHOLD_KERNEL(lh_prepare_tiles, PrepareTilesParams, 256) {
   __shared__ std::uint32_t scratch[32];
-  if (block_engine_is_stopped(p.gate)) return;
   const std::uint32_t row = blockIdx.x;
-  if (row >= result_count(p.gate, p.count)) return;
+  const bool exists = row < result_count(p.gate, p.count);
+  if (block_engine_is_stopped(p.gate) || !exists) return;
   const std::uint32_t source = p.select != nullptr ? p.select[row] : row;
   const float* x = p.x + std::size_t{source} * p.tiles.n_in;
   std::uint32_t largest = 0;

@@ -15,9 +15,9 @@ __device__ __forceinline__ float norm_factor(float sum_of_squares, std::uint32_t
 LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, 256) {
   __shared__ float factor;
   __shared__ std::uint32_t scratch[32];
-  if (block_engine_is_stopped(p.gate)) return;
   const std::uint32_t row = blockIdx.x;
-  if (row >= row_count(p.gate)) return;
+  const bool exists = row < row_count(p.gate);
+  if (block_engine_is_stopped(p.gate) || !exists) return;
   const float* x = p.x + std::size_t{row} * p.width;
   float* out = p.out + std::size_t{row} * p.width;
   const float* values = x;
