@@ -3,9 +3,11 @@
 /// Grid: x: n_out / 64; y: groups of 8·kTiles results, or experts; z: slices, where partials are
 /// given, else one block takes them in turn. 128 threads; shared memory as few_rows_ring says.
 ///
-/// Bound by: reading the weights, for a tile or two; three stages of every resident block are in
-/// flight then. From four tiles on, turning weights into halves (about 3.5 instructions an element,
-/// shared by all tiles) and reading x from shared memory (a wave of 128 bytes a core).
+/// Bound by: reading the weights, for a tile or two of 8 and 16 bits; three stages of every
+/// resident block are in flight then. Of 4 bits a thread takes six instructions an element, 3.5 of
+/// them to make a half of it (Q4_K, sm_90a): if one is issued every cycle that is 12 bytes a cycle
+/// and SM, about five sixths of what an H100's memory gives. From four tiles on also reading x from
+/// shared memory (a wave of 128 bytes a core).
 ///
 /// The order of additions is in kernels/cuda/plan/matmul_plan.hpp: slices from zero in ascending k,
 /// then in ascending order; the last block of a split to arrive adds them, whichever it is.

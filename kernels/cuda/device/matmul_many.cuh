@@ -5,10 +5,10 @@
 ///
 /// Weights are turned into halves in the registers that wgmma takes A from, so each element once
 /// for all columns; x lies in shared memory as it came, in cores. While the tensor cores work at
-/// one group of 32, the warps prepare the next: some 75 instructions a thread, about two thirds of
-/// the time that the tensor cores take for 128 columns, and more than they take for 64. Bound by
-/// the longer of the two, and by there being blocks for every SM, of which each holds one: hence
-/// the narrow kernel.
+/// one group of 32, the warps prepare the next: some 95 instructions a thread (Q4_K, sm_90a), about
+/// three quarters of the time that the tensor cores take for 128 columns, and more than they take
+/// for 64. Bound by the longer of the two, and by there being blocks for every SM, of which each
+/// holds one: hence the narrow kernel.
 ///
 /// Sums come in the order of matmul_few.cuh: the same bits, where wgmma adds as mma.sync does.
 #pragma once
