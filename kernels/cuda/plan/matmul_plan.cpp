@@ -21,6 +21,12 @@ std::uint32_t groups(std::uint32_t n, std::uint32_t of) {
   return (n + of - 1) / of;
 }
 
+/// A kernel has a little shared memory of its own beside what its launch asks for.
+bool fits(std::uint32_t dynamic_bytes, const Card& card) {
+  constexpr std::uint32_t kStaticBytes = 128;
+  return dynamic_bytes + kStaticBytes <= card.most_shared_bytes;
+}
+
 bool is_experts(const MatmulOperands& operands) {
   return operands.experts.chosen != nullptr;
 }
@@ -35,7 +41,7 @@ std::uint32_t tiles_for(const MatmulOperands& operands, const Card& card) {
   const device::WeightChunk chunk = device::weight_chunk(operands.type);
   std::uint32_t best = 1;
   for (const std::uint32_t tiles : kTileChoices) {
-    if (device::ring_bytes(chunk, device::few_rows_ring(tiles)) > card.most_shared_bytes)
+    if (!fits(device::ring_bytes(chunk, device::few_rows_ring(tiles)), card))
       continue;  // not the end: four tiles take fewer stages than two
     best = tiles;
     if (tiles * kTileRows >= results_together(operands)) break;
@@ -52,7 +58,7 @@ std::uint32_t many_columns(const MatmulOperands& operands, const Card& card) {
   const std::uint32_t columns = wide_blocks < card.n_sms ? 64 : 128;
   const device::RingShape ring = device::many_rows_ring(columns);
   const std::uint32_t bytes = device::ring_bytes(device::weight_chunk(operands.type), ring);
-  return bytes <= card.most_shared_bytes ? columns : 0;
+  return fits(bytes, card) ? columns : 0;
 }
 
 /// Slices side by side where blocks would leave the card half idle.

@@ -96,6 +96,14 @@ TEST_CASE("matmul plan: no launch asks for more shared memory than the card has"
                 card.most_shared_bytes);
 }
 
+TEST_CASE("matmul plan: a launch leaves room for what its kernel has of its own") {
+  cuda::Card card = kTuring;
+  card.most_shared_bytes =
+      matmul_of(operands(TensorType::Q4_K, 1024, 1024, 64), kHopper).shared_bytes;
+  REQUIRE(matmul_of(operands(TensorType::Q4_K, 1024, 1024, 64), card).shared_bytes + 128 <=
+          card.most_shared_bytes);
+}
+
 TEST_CASE("matmul plan: x is turned into tiles unless it lies in tiles, or weights are floats") {
   SeededRandom random(1);
   const DeviceMatrix quants(random, TensorType::Q8_0, 8, 64);
