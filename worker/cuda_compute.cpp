@@ -30,13 +30,13 @@ class CudaCompute final : public Compute {
   std::string card_;
 };
 
-/// The card whose memory is lent, whatever its number here.
+/// The card whose memory is lent, whatever its number here. The others are only asked who they are:
+/// a context takes memory of a card, and one may be closed to us.
 Result<Context> find_card(const cuda::Driver& driver, const LentDevice& lent) {
   int count = 0;
   TRY(cuda::check(driver, driver.cuDeviceGetCount(&count), "counting cards"));
   for (int ordinal = 0; ordinal < count; ++ordinal) {
-    Context context = TRY(Context::retain(driver, ordinal));
-    if (TRY(context.uuid()) == lent.uuid) return context;
+    if (TRY(cuda::uuid_of(driver, ordinal)) == lent.uuid) return Context::retain(driver, ordinal);
   }
   return fail(Errc::NoDevice,
               fmt::format("the broker lends memory of {} ({}), which is none of the {} cards this "

@@ -7,7 +7,9 @@
 
 namespace leasehold::cuda {
 
-Result<Context> Context::retain(const Driver& driver, int ordinal) {
+namespace {
+
+Result<CUdevice> open_card(const Driver& driver, int ordinal) {
   int cards = 0;
   TRY(check(driver, driver.cuDeviceGetCount(&cards), "counting the cards"));
   if (ordinal < 0 || ordinal >= cards) {
@@ -17,9 +19,48 @@ Result<Context> Context::retain(const Driver& driver, int ordinal) {
   }
   CUdevice device = 0;
   TRY(check(driver, driver.cuDeviceGet(&device, ordinal), fmt::format("opening card {}", ordinal)));
+  return device;
+}
+
+/// A card may be set to serve one process, or none. The driver calls that what it also calls a
+/// broken card, so the mode is asked for.
+bool is_shut_out(const Driver& driver, CUdevice device, CUresult retained) {
+  if (retained != CUDA_ERROR_DEVICE_UNAVAILABLE && retained != CUDA_ERROR_UNKNOWN) return false;
+  int mode = CU_COMPUTEMODE_DEFAULT;
+  const CUresult asked =
+      driver.cuDeviceGetAttribute(&mode, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, device);
+  return asked == CUDA_SUCCESS && mode != CU_COMPUTEMODE_DEFAULT;
+}
+
+}  // namespace
+
+Result<std::string> uuid_of(const Driver& driver, int ordinal) {
+  const CUdevice device = TRY(open_card(driver, ordinal));
+  CUuuid uuid{};
+  TRY(check(driver, driver.cuDeviceGetUuid(&uuid, device), "reading the card's UUID"));
+  constexpr std::array<std::size_t, 5> kGroups{4, 2, 2, 2, 6};
+  std::string text = "GPU";
+  std::size_t at = 0;
+  for (const std::size_t group : kGroups) {
+    text += '-';
+    for (std::size_t i = 0; i < group; ++i) {
+      text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[at++]));
+    }
+  }
+  return text;
+}
+
+Result<Context> Context::retain(const Driver& driver, int ordinal) {
+  const CUdevice device = TRY(open_card(driver, ordinal));
   CUcontext handle = nullptr;
-  TRY(check(driver, driver.cuDevicePrimaryCtxRetain(&handle, device),
-            fmt::format("beginning a context on card {}", ordinal)));
+  const CUresult retained = driver.cuDevicePrimaryCtxRetain(&handle, device);
+  if (is_shut_out(driver, device, retained)) {
+    return fail(Errc::DeviceUnsupported,
+                fmt::format("card {} is in a compute mode that shuts this process out ({}); broker "
+                            "and workers are several: `nvidia-smi -i {} -c DEFAULT` lets all in",
+                            ordinal, describe(driver, retained), ordinal));
+  }
+  TRY(check(driver, retained, fmt::format("beginning a context on card {}", ordinal)));
   Context context(driver, device, handle, ordinal);
   TRY(context.make_current());
   return context;
@@ -31,21 +72,6 @@ Context::~Context() {
 
 Result<void> Context::make_current() const {
   return check(*driver_, driver_->cuCtxSetCurrent(handle_), "making the card's context current");
-}
-
-Result<std::string> Context::uuid() const {
-  CUuuid uuid{};
-  TRY(check(*driver_, driver_->cuDeviceGetUuid(&uuid, device_), "reading the card's UUID"));
-  constexpr std::array<std::size_t, 5> kGroups{4, 2, 2, 2, 6};
-  std::string text = "GPU";
-  std::size_t at = 0;
-  for (const std::size_t group : kGroups) {
-    text += '-';
-    for (std::size_t i = 0; i < group; ++i) {
-      text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[at++]));
-    }
-  }
-  return text;
 }
 
 Result<std::string> Context::name() const {

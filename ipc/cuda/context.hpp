@@ -19,9 +19,14 @@ struct CardMemory {
   std::uint64_t total_bytes = 0;
 };
 
+/// As `nvidia-smi -L` writes it: "GPU-" and the bytes in groups of 4, 2, 2, 2 and 6. Of a slice of
+/// a card (MIG) the bytes are the slice's own, written the same way. Takes no context.
+Result<std::string> uuid_of(const Driver& driver, int ordinal);
+
 class Context {
  public:
-  /// Errors: NoDevice when there is no card of that number, those of cuda::check.
+  /// Errors: NoDevice when there is no card of that number; DeviceUnsupported when its compute mode
+  /// shuts this process out; those of cuda::check.
   static Result<Context> retain(const Driver& driver, int ordinal);
 
   Context(Context&& other) noexcept
@@ -40,8 +45,7 @@ class Context {
   CUcontext handle() const { return handle_; }
   int ordinal() const { return ordinal_; }
 
-  /// As `nvidia-smi -L` writes it: "GPU-" and the bytes in groups of 4, 2, 2, 2 and 6.
-  Result<std::string> uuid() const;
+  Result<std::string> uuid() const { return uuid_of(*driver_, ordinal_); }
 
   /// For people: "NVIDIA H100 80GB HBM3".
   Result<std::string> name() const;

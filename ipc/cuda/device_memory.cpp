@@ -1,7 +1,9 @@
 #include "ipc/cuda/device_memory.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdint>
 
 namespace leasehold::cuda {
@@ -18,10 +20,25 @@ CUmemAllocationProp properties_on(const Context& context) {
   return properties;
 }
 
+/// What a driver may call a descriptor that is not what it was said to be. Its reference names
+/// "invalid value" alone, but the descriptor goes down to the operating system first.
+bool is_refusal(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_INVALID_HANDLE:
+    case CUDA_ERROR_INVALID_DEVICE:
+    case CUDA_ERROR_NOT_PERMITTED:
+    case CUDA_ERROR_OPERATING_SYSTEM:
+    case CUDA_ERROR_UNKNOWN:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// What came over a socket is input: that it is no memory of this card is no fault of ours.
 Result<void> check_foreign(const Driver& driver, CUresult result, std::string_view doing) {
-  const bool refused = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE;
-  if (!refused) return check(driver, result, doing);
+  if (!is_refusal(result)) return check(driver, result, doing);
   return fail(Errc::UntrustedSegment,
               fmt::format("{}: what was received is no memory of this card, or less than was "
                           "announced ({})",
@@ -80,7 +97,11 @@ Result<UniqueFd> DeviceMemory::export_fd() const {
   TRY(check(context_->driver(),
             context_->driver().cuMemExportToShareableHandle(&number, handle_, kHandleKind, 0),
             "exporting memory"));
-  return UniqueFd(number);
+  UniqueFd fd(number);
+  // Whoever is started meanwhile would hold the memory, too.
+  if (::fcntl(fd.get(), F_SETFD, FD_CLOEXEC) != 0)
+    return fail_errno(Errc::SystemError, "F_SETFD", errno);
+  return fd;
 }
 
 Result<void> DeviceMemory::clear() const {
@@ -114,8 +135,8 @@ Result<void> DeviceMapping::allow(MapAccess access) const {
   wanted.flags = access == MapAccess::ReadOnly ? CU_MEM_ACCESS_FLAGS_PROT_READ
                                                : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   CUresult allowed = driver.cuMemSetAccess(begin_, size_bytes_, &wanted, 1);
-  const bool unknown = allowed == CUDA_ERROR_NOT_SUPPORTED || allowed == CUDA_ERROR_INVALID_VALUE;
-  if (access == MapAccess::ReadOnly && unknown) {
+  // Drivers differ in how they say that they know no read-only access.
+  if (access == MapAccess::ReadOnly && allowed != CUDA_SUCCESS) {
     wanted.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     allowed = driver.cuMemSetAccess(begin_, size_bytes_, &wanted, 1);
   }

@@ -85,7 +85,12 @@ std::string describe(const Driver& driver, CUresult result) {
   return fmt::format("{}: {}", name, text == nullptr ? "no description" : text);
 }
 
+// Names that toolkits before 13 do not have, by the numbers that drivers return.
+constexpr int kContained = 226;
+constexpr int kTensorMemoryLeak = 721;
+
 Errc errc_of(CUresult result) {
+  if (result == kContained || result == kTensorMemoryLeak) return Errc::DeviceFault;
   switch (result) {
     case CUDA_ERROR_OUT_OF_MEMORY:
       return Errc::OutOfMemory;
@@ -94,7 +99,11 @@ Errc errc_of(CUresult result) {
       return Errc::NoDevice;
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
     case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_INVALID_PTX:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+    case CUDA_ERROR_JIT_COMPILATION_DISABLED:
+    case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
     case CUDA_ERROR_NOT_SUPPORTED:
       return Errc::DeviceUnsupported;
@@ -111,6 +120,8 @@ Errc errc_of(CUresult result) {
     case CUDA_ERROR_NVLINK_UNCORRECTABLE:
     case CUDA_ERROR_CONTEXT_IS_DESTROYED:
     case CUDA_ERROR_DEVICE_UNAVAILABLE:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+    case CUDA_ERROR_MPS_CLIENT_TERMINATED:
     case CUDA_ERROR_DEINITIALIZED:
     case CUDA_ERROR_UNKNOWN:
       return Errc::DeviceFault;

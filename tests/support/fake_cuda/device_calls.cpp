@@ -43,6 +43,8 @@ constexpr std::array kErrors{
     FAKE_CUDA_ERROR(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "memory is already registered"),
     FAKE_CUDA_ERROR(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "memory is not registered"),
     FAKE_CUDA_ERROR(CUDA_ERROR_SYSTEM_NOT_READY, "system not yet initialized"),
+    FAKE_CUDA_ERROR(CUDA_ERROR_CONTEXT_IS_DESTROYED, "context is destroyed"),
+    FAKE_CUDA_ERROR(CUDA_ERROR_DEVICE_UNAVAILABLE, "CUDA-capable device(s) is/are busy"),
     FAKE_CUDA_ERROR(CUDA_ERROR_UNKNOWN, "unknown error"),
 };
 #undef FAKE_CUDA_ERROR
@@ -76,7 +78,7 @@ int attribute_of(CUdevice_attribute attribute) {
       {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
       {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
       {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 1},
-      {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT},
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, compute_mode()},
       {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 50 << 20},
   };
   const auto at = values.find(attribute);
@@ -153,18 +155,22 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   FAKE_CUDA_ENTER(cuDevicePrimaryCtxRetain, Device);
   if (device < 0 || device >= card().devices) return CUDA_ERROR_INVALID_DEVICE;
-  *context = primary_context();
+  if (compute_mode() == CU_COMPUTEMODE_PROHIBITED) return CUDA_ERROR_UNKNOWN;
+  if (compute_mode() != CU_COMPUTEMODE_DEFAULT) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  *context = retain_context();
   return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
   FAKE_CUDA_ENTER(cuDevicePrimaryCtxRelease, Device);
-  return device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  if (device < 0 || device >= card().devices) return CUDA_ERROR_INVALID_DEVICE;
+  return release_context() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
   FAKE_CUDA_ENTER(cuCtxSetCurrent, Device);
-  if (context != nullptr && context != primary_context()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context != nullptr && (context != primary_context() || !has_context()))
+    return CUDA_ERROR_INVALID_CONTEXT;
   set_current_context(context);
   return CUDA_SUCCESS;
 }

@@ -1,6 +1,7 @@
 #include "tests/support/fake_cuda/entry.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -14,7 +15,8 @@
 namespace leasehold::fake_cuda {
 namespace {
 
-std::atomic<bool> initialised{false};
+std::atomic<pid_t> initialised_by{0};
+std::atomic<int> retained{0};
 std::atomic<CUresult> lost_by{CUDA_SUCCESS};
 thread_local CUcontext current = nullptr;
 
@@ -66,14 +68,17 @@ const Card& card() {
 CUresult enter(const char* function, Needs needs) {
   if (const CUresult result = take_planted(function); result != CUDA_SUCCESS) return result;
   if (needs == Needs::Nothing) return CUDA_SUCCESS;
-  if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
+  // A child of fork has nothing of the driver until it is another program.
+  if (initialised_by != ::getpid()) return CUDA_ERROR_NOT_INITIALIZED;
   if (needs == Needs::Initialised) return CUDA_SUCCESS;
   if (const CUresult result = lost(); result != CUDA_SUCCESS) return result;
-  return needs == Needs::Context && current == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+  if (needs == Needs::Device) return CUDA_SUCCESS;
+  if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return retained == 0 ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
 
 void set_initialised() {
-  initialised = true;
+  initialised_by = ::getpid();
 }
 
 void lose(CUresult reason) {
@@ -93,6 +98,26 @@ void mend() {
 CUcontext primary_context() {
   static int context = 0;
   return reinterpret_cast<CUcontext>(&context);
+}
+
+CUcontext retain_context() {
+  ++retained;
+  return primary_context();
+}
+
+bool release_context() {
+  int before = retained;
+  while (before > 0 && !retained.compare_exchange_weak(before, before - 1)) {
+  }
+  return before > 0;
+}
+
+bool has_context() {
+  return retained > 0;
+}
+
+int compute_mode() {
+  return number_of("FAKE_CUDA_COMPUTE_MODE", CU_COMPUTEMODE_DEFAULT);
 }
 
 void set_current_context(CUcontext context) {

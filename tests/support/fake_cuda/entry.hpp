@@ -33,6 +33,11 @@ CUresult lost();  ///< CUDA_SUCCESS when it is not.
 void mend();
 
 CUcontext primary_context();
+/// Gone, with every thread's current one, when it was released as often as retained.
+CUcontext retain_context();
+bool release_context();  ///< False when nobody retains it.
+bool has_context();
+int compute_mode();  ///< Asked anew at every call.
 void set_current_context(CUcontext context);
 
 }  // namespace leasehold::fake_cuda

@@ -8,10 +8,13 @@
 /// Environment, read at the first call: FAKE_CUDA_MEMORY_MIB (256), FAKE_CUDA_DEVICES (1),
 /// FAKE_CUDA_CC (90), FAKE_CUDA_DRIVER (13000), FAKE_CUDA_FAIL: a function of which every call
 /// returns CUDA_ERROR_NOT_SUPPORTED, FAKE_CUDA_STATE: a directory, best on a tmpfs, by which
-/// processes share one card's memory; without it each has a card of its own.
+/// processes share one card's memory; without it each has a card of its own. At every call:
+/// FAKE_CUDA_COMPUTE_MODE (0), by cuda.h's numbers; in any other nobody begins a context.
 ///
 /// Stricter than a card: new memory holds 0xAB, dynamic shared memory NaNs; what a copy may do late
-/// it does late. Not modelled: two kernels at the same time, faults of a kernel (the process dies).
+/// it does late; every kernel has a KiB of static shared memory; descriptors outlive an exec. Not
+/// modelled: two kernels at the same time, faults of a kernel (the process dies), among them that
+/// of reading host memory which is not registered.
 ///
 /// Lifetime: until the process ends. Threads: any.
 #pragma once

@@ -3,6 +3,7 @@
 /// Nodes run one after the other in an order that their dependencies allow. A condition's value
 /// belongs to its handle: set to its default when a launch of the graph begins, then by kernels.
 #include <algorithm>
+#include <cstddef>
 #include <list>
 #include <memory>
 #include <optional>
@@ -160,6 +161,7 @@ CUresult add_kernel(Graph& graph, const CUgraphNode* after, std::size_t count,
 CUresult add_if(Graph& graph, const CUgraphNode* after, std::size_t count,
                 CUDA_CONDITIONAL_NODE_PARAMS& params, CUgraphNode* handle) {
   Graphs& graphs = Graphs::get();
+  if (params.ctx != primary_context()) return CUDA_ERROR_INVALID_VALUE;
   const auto condition = graphs.conditions.find(params.handle);
   if (condition == graphs.conditions.end() || condition->second.used ||
       condition->second.graph != &graph)
@@ -179,12 +181,23 @@ CUresult add_if(Graph& graph, const CUgraphNode* after, std::size_t count,
   return CUDA_SUCCESS;
 }
 
+/// All bytes that the node's type does not use are zero.
+bool is_clean(const CUgraphNodeParams& params) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&params);
+  const std::size_t used = params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? sizeof params.conditional
+                                                                         : sizeof params.kernel;
+  const std::size_t begin = offsetof(CUgraphNodeParams, reserved1) + used;
+  const bool is_rest_zero = std::all_of(bytes + begin, bytes + sizeof params,
+                                        [](std::byte byte) { return byte == std::byte{}; });
+  return is_rest_zero && std::ranges::all_of(params.reserved0, [](int word) { return word == 0; });
+}
+
 CUresult add_any(CUgraph handle, const CUgraphNode* after, std::size_t count,
                  CUgraphNodeParams& params, CUgraphNode* node) {
   Graphs& graphs = Graphs::get();
   const std::scoped_lock lock(graphs.mutex);
   Graph* const graph = graphs.find(handle);
-  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (graph == nullptr || !is_clean(params)) return CUDA_ERROR_INVALID_VALUE;
   if (params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
     return add_if(*graph, after, count, params.conditional, node);
   if (params.type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_NOT_SUPPORTED;
@@ -239,12 +252,13 @@ CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode* node, CUgraph handle, const C
 }
 
 CUresult CUDAAPI cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph,
-                                                CUcontext, unsigned value, unsigned flags) {
+                                                CUcontext context, unsigned value, unsigned flags) {
   FAKE_CUDA_ENTER(cuGraphConditionalHandleCreate, Context);
   Graphs& graphs = Graphs::get();
   const std::scoped_lock lock(graphs.mutex);
   Graph* const owner = graphs.find(graph);
-  if (owner == nullptr || flags > CU_GRAPH_COND_ASSIGN_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
+  if (owner == nullptr || context != primary_context() || flags > CU_GRAPH_COND_ASSIGN_DEFAULT)
+    return CUDA_ERROR_INVALID_VALUE;
   *handle = ++graphs.newest_condition;
   Condition& condition = graphs.conditions[*handle];
   condition.graph = owner;
@@ -276,6 +290,8 @@ CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* handle, CUgraph graph,
   auto exec = std::make_shared<Exec>();
   exec->items = items_of(*from);
   collect_conditions(*from, exec->conditions);
+  const auto is_idle = [&](auto condition) { return !graphs.conditions[condition].used; };
+  if (std::ranges::any_of(exec->conditions, is_idle)) return CUDA_ERROR_INVALID_VALUE;
   *handle = reinterpret_cast<CUgraphExec>(exec.get());
   graphs.execs[*handle] = std::move(exec);
   return CUDA_SUCCESS;

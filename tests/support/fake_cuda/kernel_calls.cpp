@@ -139,7 +139,7 @@ CUresult CUDAAPI cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attr
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return CUDA_SUCCESS;
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
-      value > static_cast<int>(leasehold::simt::kMostSharedBytes))
+      value > static_cast<int>(leasehold::simt::kMostSharedBytes) - kStaticSharedBytes)
     return CUDA_ERROR_INVALID_VALUE;
   function->most_dynamic_shared = value;
   return CUDA_SUCCESS;
@@ -157,6 +157,9 @@ CUresult CUDAAPI cuFuncGetAttribute(int* value, CUfunction_attribute attribute, 
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *value = function->most_dynamic_shared;
+      return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      *value = kStaticSharedBytes;
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:

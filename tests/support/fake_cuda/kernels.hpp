@@ -13,9 +13,12 @@
 
 namespace leasehold::fake_cuda {
 
+/// Of every kernel, whatever its `__shared__` arrays really take.
+constexpr int kStaticSharedBytes = 1024;
+
 struct Function {
   const simt::Kernel* kernel = nullptr;
-  int most_dynamic_shared = 48 * 1024;
+  int most_dynamic_shared = 48 * 1024 - kStaticSharedBytes;
   bool unloaded = false;
 };
 

@@ -93,6 +93,7 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void* shareable, CUmemGenericAlloc
     return CUDA_ERROR_INVALID_VALUE;
   auto copy = at->second.fd.duplicate();
   if (!copy) return CUDA_ERROR_OPERATING_SYSTEM;
+  ::fcntl(copy->get(), F_SETFD, 0);  // nobody promises that it is closed by an exec
   *static_cast<int*>(shareable) = copy->release();
   return CUDA_SUCCESS;
 }

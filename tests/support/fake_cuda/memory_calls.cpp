@@ -78,9 +78,11 @@ CUresult CUDAAPI cuMemFree(CUdeviceptr at) {
   return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemHostAlloc(void** at, std::size_t size_bytes, unsigned) {
+CUresult CUDAAPI cuMemHostAlloc(void** at, std::size_t size_bytes, unsigned flags) {
   FAKE_CUDA_ENTER(cuMemHostAlloc, Context);
-  if (size_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  constexpr unsigned kKnown =
+      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+  if (size_bytes == 0 || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (::posix_memalign(at, kPage, size_bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   AddressSpace& space = AddressSpace::get();
   const std::scoped_lock lock(space.mutex);
@@ -99,9 +101,11 @@ CUresult CUDAAPI cuMemFreeHost(void* at) {
   return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuMemHostRegister(void* at, std::size_t size_bytes, unsigned) {
+CUresult CUDAAPI cuMemHostRegister(void* at, std::size_t size_bytes, unsigned flags) {
   FAKE_CUDA_ENTER(cuMemHostRegister, Context);
-  if (at == nullptr || size_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  constexpr unsigned kKnown =
+      CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+  if (at == nullptr || size_bytes == 0 || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
   AddressSpace& space = AddressSpace::get();
   const std::scoped_lock lock(space.mutex);
   if (space.registered.overlaps(address_of(at), size_bytes))

@@ -25,10 +25,9 @@ Card::Card() {
   if (!loaded) FAIL(loaded.error().detail);
   driver_ = *loaded;
   CUdevice device = 0;
-  CUcontext context = nullptr;
   REQUIRE(driver_->cuDeviceGet(&device, 0) == CUDA_SUCCESS);
-  REQUIRE(driver_->cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS);
-  REQUIRE(driver_->cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  REQUIRE(driver_->cuDevicePrimaryCtxRetain(&context_, device) == CUDA_SUCCESS);
+  REQUIRE(driver_->cuCtxSetCurrent(context_) == CUDA_SUCCESS);
   REQUIRE(driver_->cuModuleLoadData(&module_, "leasehold-kernels") == CUDA_SUCCESS);
   stream_ = new_stream();
   REQUIRE(driver_->cuMemAlloc(&log_, kLogBytes) == CUDA_SUCCESS);
@@ -42,6 +41,7 @@ Card::~Card() {
   for (CUstream stream : more_streams_) driver_->cuStreamDestroy(stream);
   driver_->cuMemFree(log_);
   driver_->cuModuleUnload(module_);
+  driver_->cuDevicePrimaryCtxRelease(0);
 }
 
 CUfunction Card::function(const char* name) const {

@@ -25,6 +25,7 @@ class Card {
 
   const cuda::Driver& driver() const { return *driver_; }
   CUfunction function(const char* name) const;
+  CUcontext context() const { return context_; }
   CUstream stream() const { return stream_; }
   CUstream new_stream(int priority = 0);
 
@@ -43,6 +44,7 @@ class Card {
 
  private:
   const cuda::Driver* driver_;
+  CUcontext context_ = nullptr;
   CUmodule module_ = nullptr;
   CUstream stream_ = nullptr;
   std::vector<CUstream> more_streams_;

@@ -34,8 +34,8 @@ class Graph {
   }
   CUgraphConditionalHandle condition(unsigned value, unsigned flags) {
     CUgraphConditionalHandle handle = 0;
-    REQUIRE(driver().cuGraphConditionalHandleCreate(&handle, graph_, nullptr, value, flags) ==
-            CUDA_SUCCESS);
+    REQUIRE(driver().cuGraphConditionalHandleCreate(&handle, graph_, card_.context(), value,
+                                                    flags) == CUDA_SUCCESS);
     return handle;
   }
   /// The IF node's body.
@@ -45,6 +45,7 @@ class Graph {
     params.conditional.handle = condition;
     params.conditional.type = CU_GRAPH_COND_TYPE_IF;
     params.conditional.size = 1;
+    params.conditional.ctx = card_.context();
     CUgraphNode node = nullptr;
     REQUIRE(driver().cuGraphAddNode(&node, graph_, after.data(), nullptr, after.size(), &params) ==
             CUDA_SUCCESS);
@@ -136,6 +137,40 @@ TEST_CASE("fake_cuda: nodes of a graph are let run one by one") {
   CHECK(card.log_so_far() == Log{1});
   fake_cuda_release();
   CHECK(card.log() == Log{1, 2});
+}
+
+TEST_CASE("fake_cuda: a condition belongs to a context, and a node's unused bytes are zero") {
+  Card card;
+  Graph graph(card);
+  const cuda::Driver& driver = card.driver();
+  CUgraphConditionalHandle none = 0;
+  CHECK(driver.cuGraphConditionalHandleCreate(&none, graph.handle(), nullptr, 0, 0) ==
+        CUDA_ERROR_INVALID_VALUE);
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  params.conditional.handle = graph.condition(0, 0);
+  params.conditional.type = CU_GRAPH_COND_TYPE_IF;
+  params.conditional.size = 1;
+  const auto add = [&] {
+    CUgraphNode node = nullptr;
+    return driver.cuGraphAddNode(&node, graph.handle(), nullptr, nullptr, 0, &params);
+  };
+  CHECK(add() == CUDA_ERROR_INVALID_VALUE);
+  params.conditional.ctx = card.context();
+  params.reserved2 = 1;
+  CHECK(add() == CUDA_ERROR_INVALID_VALUE);
+  params.reserved2 = 0;
+  CHECK(add() == CUDA_SUCCESS);
+}
+
+TEST_CASE("fake_cuda: a graph with a condition that no node asks is not made") {
+  Card card;
+  Graph graph(card);
+  graph.append(graph.handle(), 1);
+  (void)graph.condition(0, 0);
+  CUgraphExec exec = nullptr;
+  CHECK(card.driver().cuGraphInstantiateWithFlags(&exec, graph.handle(), 0) ==
+        CUDA_ERROR_INVALID_VALUE);
 }
 
 }  // namespace

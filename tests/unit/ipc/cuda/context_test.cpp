@@ -1,0 +1,88 @@
+/// A card that lets nobody in still says who it is, and the last context takes all with it.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <optional>
+
+#include "ipc/cuda/context.hpp"
+#include "tests/support/child_process.hpp"
+#include "tests/support/fake_cuda/fake_cuda.hpp"
+
+namespace leasehold::cuda {
+namespace {
+
+const Driver& driver() {
+  const auto loaded = load_driver();
+  if (!loaded) FAIL(loaded.error().detail);
+  return **loaded;
+}
+
+struct ComputeMode {
+  explicit ComputeMode(int mode) {
+    ::setenv("FAKE_CUDA_COMPUTE_MODE", std::to_string(mode).c_str(), 1);
+  }
+  ComputeMode(const ComputeMode&) = delete;
+  ComputeMode& operator=(const ComputeMode&) = delete;
+  ~ComputeMode() { ::unsetenv("FAKE_CUDA_COMPUTE_MODE"); }
+};
+
+}  // namespace
+
+TEST_CASE("cuda context: a card that lets nobody in is asked who it is all the same") {
+  const ComputeMode closed(GENERATE(CU_COMPUTEMODE_PROHIBITED, CU_COMPUTEMODE_EXCLUSIVE_PROCESS));
+  const auto uuid = uuid_of(driver(), 0);
+  REQUIRE(uuid);
+  CHECK(*uuid == "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfe00");
+  const auto context = Context::retain(driver(), 0);
+  REQUIRE_FALSE(context);
+  CHECK(context.error().code == Errc::DeviceUnsupported);
+  CHECK(context.error().detail.find("-c DEFAULT") != std::string::npos);
+}
+
+TEST_CASE("cuda context: one that cannot begin for another reason keeps the driver's word") {
+  fake_cuda_fail_next("cuDevicePrimaryCtxRetain", CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(Context::retain(driver(), 0).error().code == Errc::OutOfMemory);
+}
+
+TEST_CASE("cuda context: there is no card behind the last") {
+  CHECK(uuid_of(driver(), 1).error().code == Errc::NoDevice);
+  CHECK(Context::retain(driver(), -1).error().code == Errc::NoDevice);
+}
+
+TEST_CASE("cuda context: it lasts as long as the last that retains it") {
+  std::optional<Context> first;
+  {
+    auto second = Context::retain(driver(), 0);
+    REQUIRE(second);
+    auto retained = Context::retain(driver(), 0);
+    REQUIRE(retained);
+    first.emplace(*std::move(retained));
+  }
+  CHECK(first->memory());
+  first.reset();
+  std::size_t free = 0;
+  std::size_t total = 0;
+  const CUresult after = driver().cuMemGetInfo(&free, &total);
+  CHECK(after == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  CHECK(errc_of(after) == Errc::DeviceFault);
+}
+
+TEST_CASE("cuda driver: errors after which only another process helps are faults of the device") {
+  constexpr auto kContained = static_cast<CUresult>(226);
+  constexpr auto kTensorMemoryLeak = static_cast<CUresult>(721);
+  for (const CUresult result : {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_EXTERNAL_DEVICE,
+                                CUDA_ERROR_MPS_CLIENT_TERMINATED, kContained, kTensorMemoryLeak})
+    CHECK(errc_of(result) == Errc::DeviceFault);
+  CHECK(errc_of(CUDA_ERROR_INVALID_PTX) == Errc::DeviceUnsupported);
+  CHECK(errc_of(CUDA_ERROR_NOT_READY) == Errc::SystemError);
+}
+
+TEST_CASE("cuda driver: a child of fork has nothing of it") {
+  const auto count = [] {
+    int cards = 0;
+    return static_cast<int>(driver().cuDeviceGetCount(&cards));
+  };
+  CHECK(count() == CUDA_SUCCESS);
+  CHECK(testing::run_in_child(count).exit_code == CUDA_ERROR_NOT_INITIALIZED);
+}
+
+}  // namespace leasehold::cuda

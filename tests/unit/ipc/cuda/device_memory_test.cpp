@@ -1,0 +1,63 @@
+/// Memory of a card where drivers may answer otherwise than the one of the tests does.
+#include <fcntl.h>
+
+#include <catch2/catch.hpp>
+
+#include "ipc/cuda/device_memory.hpp"
+#include "tests/support/fake_cuda/fake_cuda.hpp"
+
+namespace leasehold::cuda {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{2} << 20;
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) FAIL(result.error().detail);
+  return *std::move(result);
+}
+
+Context card() {
+  return must(Context::retain(*must(load_driver()), 0));
+}
+
+}  // namespace
+
+TEST_CASE("device memory: its descriptor is closed in programs that are started meanwhile") {
+  const Context context = card();
+  const UniqueFd fd = must(must(DeviceMemory::create(context, kPiece)).export_fd());
+  CHECK((::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC) != 0);
+}
+
+TEST_CASE("device memory: whatever a driver calls a strange descriptor, it is not trusted") {
+  const Context context = card();
+  const UniqueFd fd = must(must(DeviceMemory::create(context, kPiece)).export_fd());
+  const CUresult result =
+      GENERATE(CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_DEVICE,
+               CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_OPERATING_SYSTEM, CUDA_ERROR_UNKNOWN);
+  fake_cuda_fail_next("cuMemImportFromShareableHandle", result);
+  CHECK(DeviceMemory::import(context, fd, kPiece).error().code == Errc::UntrustedSegment);
+  CHECK(DeviceMemory::import(context, fd, kPiece));
+}
+
+TEST_CASE("device memory: what is no fault of the descriptor is said as it is") {
+  const Context context = card();
+  const UniqueFd fd = must(must(DeviceMemory::create(context, kPiece)).export_fd());
+  fake_cuda_fail_next("cuMemImportFromShareableHandle", CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(DeviceMemory::import(context, fd, kPiece).error().code == Errc::OutOfMemory);
+  fake_cuda_fail_next("cuMemImportFromShareableHandle", CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(DeviceMemory::import(context, fd, kPiece).error().code == Errc::DeviceUnsupported);
+}
+
+TEST_CASE("device memory: a driver without read-only access maps it all the same") {
+  const Context context = card();
+  const DeviceMemory memory = must(DeviceMemory::create(context, kPiece));
+  const CUresult result =
+      GENERATE(CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_PERMITTED);
+  fake_cuda_fail_next("cuMemSetAccess", result);
+  CHECK(DeviceMapping::map(memory, MapAccess::ReadOnly));
+  fake_cuda_fail_next("cuMemSetAccess", result);
+  CHECK_FALSE(DeviceMapping::map(memory, MapAccess::ReadWrite));
+}
+
+}  // namespace leasehold::cuda
