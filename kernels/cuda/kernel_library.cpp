@@ -2,9 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kernels/cuda/kernel_image.hpp"
 
 namespace leasehold::cuda {
+namespace {
+
+/// A driver takes code of its own toolkit's generation and of older ones.
+std::string versions(const Driver& driver) {
+  const auto text = [](int version) {
+    return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+  };
+  int known = 0;
+  if (driver.cuDriverGetVersion(&known) != CUDA_SUCCESS) known = 0;
+  return fmt::format("the driver knows CUDA {}, this program was built with {}", text(known),
+                     text(CUDA_VERSION));
+}
+
+}  // namespace
 
 Result<KernelLibrary> KernelLibrary::load(const Context& context) {
   KernelLibrary library(context);
@@ -17,8 +33,8 @@ Result<KernelLibrary> KernelLibrary::load(const Context& context) {
     }
     const std::string why =
         has_kernel_code()
-            ? fmt::format("kernels '{}' do not load on this card: {}", image.name,
-                          describe(context.driver(), result))
+            ? fmt::format("kernels '{}' do not load on this card: {}; {}", image.name,
+                          describe(context.driver(), result), versions(context.driver()))
             : std::string("this build has no CUDA kernels: build with nvcc (preset cuda)");
     return fail(has_kernel_code() ? errc_of(result) : Errc::DeviceUnsupported,
                 why + ", or ask for --device cpu");
@@ -30,11 +46,18 @@ KernelLibrary::~KernelLibrary() {
   for (const CUmodule module : modules_) (void)context_->driver().cuModuleUnload(module);
 }
 
-Result<CUfunction> KernelLibrary::look_up(const char* name) const {
+Result<KernelLibrary::Entry> KernelLibrary::look_up(const char* name) const {
+  const Driver& driver = context_->driver();
   for (const CUmodule module : modules_) {
     CUfunction function = nullptr;
-    if (context_->driver().cuModuleGetFunction(&function, module, name) == CUDA_SUCCESS)
-      return function;
+    if (driver.cuModuleGetFunction(&function, module, name) != CUDA_SUCCESS) continue;
+    int allowed = 0;
+    TRY(check(driver,
+              driver.cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                        function),
+              fmt::format("asking what {} may have of shared memory", name)));
+    return Entry{.function = function,
+                 .allowed_shared_bytes = static_cast<std::uint32_t>(std::max(allowed, 0))};
   }
   return fail(Errc::DeviceUnsupported, fmt::format("no kernel {} for this card", name));
 }
@@ -42,8 +65,8 @@ Result<CUfunction> KernelLibrary::look_up(const char* name) const {
 Result<CUfunction> KernelLibrary::find(const char* name, std::uint32_t shared_bytes) {
   auto found = functions_.find(name);
   if (found == functions_.end()) {
-    const CUfunction function = TRY(look_up(name));
-    found = functions_.emplace(name, Entry{.function = function}).first;
+    const Entry entry = TRY(look_up(name));
+    found = functions_.emplace(name, entry).first;
   }
   Entry& entry = found->second;
   if (shared_bytes > entry.allowed_shared_bytes) {

@@ -26,12 +26,11 @@ class KernelLibrary {
  private:
   struct Entry {
     CUfunction function = nullptr;
-    // Asked for whatever it is: of what a card gives anyway, static arrays take a part.
-    std::uint32_t allowed_shared_bytes = 0;
+    std::uint32_t allowed_shared_bytes = 0;  // dynamic; at first 48 KiB less what is static
   };
 
   explicit KernelLibrary(const Context& context) : context_(&context) {}
-  Result<CUfunction> look_up(const char* name) const;
+  Result<Entry> look_up(const char* name) const;
 
   const Context* context_;
   std::vector<CUmodule> modules_;

@@ -36,6 +36,17 @@ TEST_CASE("cuda backend: an image the card does not take is an unsupported devic
   CHECK(contains(error.detail, "--device cpu"));
 }
 
+TEST_CASE("cuda backend: a kernel's own shared memory counts in what it has without being asked") {
+  cuda::KernelLibrary library = required(cuda::KernelLibrary::load(test_card()));
+  constexpr std::uint32_t kBeyond = 48 * 1024 - 64;  // of the 48 KiB some are static
+  const CUfunction function = required(library.find("lh_rms_norm", kBeyond));
+  int allowed = 0;
+  REQUIRE(test_card().driver().cuFuncGetAttribute(
+              &allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function) == CUDA_SUCCESS);
+  CHECK(allowed >= static_cast<int>(kBeyond));
+  CHECK(library.find("lh_none", 0).error().code == Errc::DeviceUnsupported);
+}
+
 TEST_CASE("cuda backend: a fault while the card is asked what it is ends the creation") {
   CHECK(creation_error("cuLaunchKernel", CUDA_ERROR_LAUNCH_FAILED).code == Errc::DeviceFault);
 }
