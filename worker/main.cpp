@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <signal.h>
+#include <stdlib.h>
 
 #include <exception>
 
@@ -32,6 +33,10 @@ int explain(const leasehold::Error& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A driver may load a kernel when it is first asked for, and wait for the card then: in the
+  // middle of a launch that a revocation waits for. Read when the driver starts; no thread runs
+  // yet.
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   int exit_code = 0;
   const auto options = leasehold::parse_options(argc, argv, exit_code);
   if (!options) return exit_code;
