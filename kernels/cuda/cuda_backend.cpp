@@ -209,6 +209,8 @@ Result<const StepGraph*> CudaBackend::make_graph(const GateSet& gates) {
                                          .gate = gate,
                                          .gate_context = this,
                                          .is_gated = options_.graphs == GraphUse::Gated}));
+  // Before its first replay, which is announced: a revocation would wait for it then.
+  TRY(check(context_->driver(), launcher_->upload(graph.exec()), "bringing a graph to the card"));
   return &graphs_.emplace(shape_, std::move(graph)).first->second;
 }
 

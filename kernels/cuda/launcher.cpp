@@ -137,6 +137,10 @@ CUresult Launcher::clear(const void* at, std::size_t size_bytes) {
   return context_->driver().cuMemsetD8Async(device_address(at), 0, size_bytes, stream_.get());
 }
 
+CUresult Launcher::upload(CUgraphExec graph) {
+  return context_->driver().cuGraphUpload(graph, stream_.get());
+}
+
 CUresult Launcher::replay(CUgraphExec graph) {
   return context_->driver().cuGraphLaunch(graph, stream_.get());
 }

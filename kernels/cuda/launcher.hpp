@@ -75,6 +75,7 @@ class Launcher {
   CUresult copy_to_card(const void* to, const void* from, std::size_t size_bytes);
   CUresult copy_home(void* to, const void* from, std::size_t size_bytes);
   CUresult clear(const void* at, std::size_t size_bytes);
+  CUresult upload(CUgraphExec graph);  ///< What a first replay would do otherwise.
   CUresult replay(CUgraphExec graph);
 
   /// Waits until no more than `newest` launches are in the stream, polling meanwhile.

@@ -104,11 +104,20 @@ TEST_CASE("cuda backend: a tenant's death leaves the graph as it is, and the oth
 }
 
 TEST_CASE("cuda backend: where no graph can be made steps are the same, and it is told once") {
+  struct Refusal {
+    const char* call;
+    CUresult result;
+    Errc told;
+  };
+  const auto refusal = GENERATE(
+      Refusal{"cuGraphInstantiateWithFlags", CUDA_ERROR_NOT_SUPPORTED, Errc::DeviceUnsupported},
+      Refusal{"cuGraphUpload", CUDA_ERROR_OUT_OF_MEMORY, Errc::OutOfMemory});
+  CAPTURE(refusal.call);
   std::vector<Errc> told;
   DecodeRig rig({.on_no_graphs = [&](const Error& why) { told.push_back(why.code); }});
-  fake_cuda_fail_next("cuGraphInstantiateWithFlags", CUDA_ERROR_NOT_SUPPORTED);
+  fake_cuda_fail_next(refusal.call, refusal.result);
   rig.step(1);
-  CHECK(told == std::vector<Errc>{Errc::DeviceUnsupported});
+  CHECK(told == std::vector<Errc>{refusal.told});
   rig.step(1);
   CHECK(told.size() == 1);
   CHECK(rig.backend->graph_count() == 0);
