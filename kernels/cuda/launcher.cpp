@@ -94,6 +94,12 @@ void Launcher::show(SequenceMask live) {
 
 void Launcher::begin(const GateSet& set) {
   if (fault_) return;
+  // Nothing runs, so nobody waits for a state of before: epochs count within a step, and never
+  // wrap.
+  if (watch_.finished_count() == watch_.issued_count()) {
+    epoch_ = 0;
+    std::atomic_ref(*seen_word()).store(0, std::memory_order_relaxed);
+  }
   live_ = gate_.look(set, {.site = LaunchSite::Embedding, .layer = 0, .touches = Touches::Nothing});
   show(live_);
 }
