@@ -55,7 +55,9 @@ std::string_view next_step(Errc code) {
       return "check the path, and the option or variable it came from";
     case Errc::BrokerLost:
     case Errc::ConnectionRefused:
-      return "is leasehold-broker running? name its socket with --socket or LEASEHOLD_BROKER";
+      return "is leasehold-broker running? name its socket with --socket or LEASEHOLD_BROKER, to a "
+             "worker "
+             "with --broker";
     case Errc::ConnectionLost:
       return "is the process at the other end still running? its log says why it left";
     case Errc::TimedOut:

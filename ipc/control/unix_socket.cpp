@@ -50,6 +50,11 @@ int try_connect(const UniqueFd& fd, const sockaddr_un& address) {
   return ::connect(fd.get(), generic, sizeof(address)) == 0 ? 0 : errno;
 }
 
+bool is_socket(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_socket(path, ignored);
+}
+
 std::unexpected<Error> refuse_connect(const std::string& path, int error_number) {
   switch (error_number) {
     case ENOENT:
@@ -63,6 +68,8 @@ std::unexpected<Error> refuse_connect(const std::string& path, int error_number)
                   fmt::format("this user may not connect to {}; see its mode and owner", path));
     case ECONNREFUSED:
     case EPROTOTYPE:
+      if (!is_socket(path))
+        return fail(Errc::ConnectionRefused, fmt::format("{} is no socket", path));
       return fail(Errc::ConnectionRefused,
                   fmt::format("nobody listens on {}: who made this socket has ended", path));
     case EAGAIN:

@@ -156,7 +156,10 @@ TEST_CASE("socket path: nothing there is told apart from nobody there") {
   CHECK(code_of(connect_to(io, directory.file("none"))) == Errc::FileNotFound);
   CHECK(code_of(listen_on(io, directory.file("none/s"), 0600)) == Errc::FileNotFound);
   std::ofstream(directory.file("file")) << "x";
-  CHECK(code_of(connect_to(io, directory.file("file"))) == Errc::ConnectionRefused);
+  const auto no_socket = connect_to(io, directory.file("file"));
+  REQUIRE_FALSE(no_socket);
+  CHECK(no_socket.error().code == Errc::ConnectionRefused);
+  CHECK(no_socket.error().detail.ends_with("file is no socket"));
 }
 
 TEST_CASE("socket path: without permission neither end gets through") {
