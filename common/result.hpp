@@ -31,6 +31,9 @@ inline std::unexpected<Error> fail(Errc code, std::string detail) {
 /// A failed system call: `fail_errno(Errc::SystemError, "memfd_create", errno)`.
 std::unexpected<Error> fail_errno(Errc code, std::string_view what, int error_number);
 
+/// Of a file that was named: FileNotFound, PermissionDenied, DiskFull or SystemError by the number.
+std::unexpected<Error> fail_file(std::string_view what, int error_number);
+
 }  // namespace leasehold
 
 /// Unwraps a Result or returns its error to the caller: `Header h = TRY(read_header(file));`

@@ -13,6 +13,32 @@ std::unexpected<Error> fail_errno(Errc code, std::string_view what, int error_nu
   return fail(code, fmt::format("{}: {}", what, std::strerror(error_number)));
 }
 
+namespace {
+
+Errc errc_of_file(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return Errc::DiskFull;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Errc::PermissionDenied;
+    case ENOENT:
+    case ENOTDIR:
+      return Errc::FileNotFound;
+    default:
+      return Errc::SystemError;
+  }
+}
+
+}  // namespace
+
+std::unexpected<Error> fail_file(std::string_view what, int error_number) {
+  return fail_errno(errc_of_file(error_number), what, error_number);
+}
+
 void UniqueFd::reset(int fd) {
   if (fd_ >= 0) ::close(fd_);
   fd_ = fd;

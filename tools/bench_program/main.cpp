@@ -10,12 +10,14 @@
 #include <iterator>
 
 #include "common/command_line.hpp"
+#include "common/version.hpp"
 #include "tools/bench_program/batch_bench.hpp"
 #include "tools/bench_program/limits.hpp"
 #include "tools/bench_program/poll_cost.hpp"
 #include "tools/bench_program/report.hpp"
 #include "tools/bench_program/revoke_bench.hpp"
 #include "tools/cli/explain.hpp"
+#include "tools/cli/report_file.hpp"
 
 namespace {
 
@@ -38,12 +40,18 @@ int end_with(const Error& error) {
   return exit_code(error.code);
 }
 
-Result<void> write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.flush();
-  if (file) return {};
-  return fail(Errc::SystemError, "cannot write " + path);
+/// Files that are written in the end.
+struct Reports {
+  std::optional<cli::ReportFile> json;
+  std::optional<cli::ReportFile> plot;
+};
+
+Result<Reports> open_reports(const Options& options) {
+  Reports reports;
+  if (!options.json_path.empty() && options.json_path != "-")
+    reports.json = TRY(cli::ReportFile::open(options.json_path));
+  if (!options.plot_path.empty()) reports.plot = TRY(cli::ReportFile::open(options.plot_path));
+  return reports;
 }
 
 Result<std::string> read_file(const std::string& path) {
@@ -74,26 +82,22 @@ int judge(const nlohmann::json& report, const std::vector<Limit>& limits) {
 /// The exit code.
 Result<int> revoke(const Options& options) {
   const std::vector<Limit> limits = TRY(read_limits(options, false));
+  const Reports reports = TRY(open_reports(options));
   const auto progress = [](const std::string& what) { std::cerr << "bench: " << what << '\n'; };
   const RevokeReport report = TRY(run_revoke_bench(options.revoke, progress));
   std::cout << (options.json_path == "-" ? report.json.dump(2) + "\n" : report_text(report.json));
-  if (!options.json_path.empty() && options.json_path != "-") {
-    TRY(write_file(options.json_path, report.json.dump(2) + "\n"));
-  }
-  if (!options.plot_path.empty()) {
-    TRY(write_file(options.plot_path, percentile_svg(clock_panels(report.clocks))));
-  }
+  if (reports.json) TRY(reports.json->write(report.json.dump(2) + "\n"));
+  if (reports.plot) TRY(reports.plot->write(percentile_svg(clock_panels(report.clocks))));
   return judge(report.json, limits);
 }
 
 Result<int> batch(const Options& options) {
   const std::vector<Limit> limits = TRY(read_limits(options, true));
+  const Reports reports = TRY(open_reports(options));
   const nlohmann::json report = TRY(measure_batch(options.batch));
   const std::string text = report.dump(2) + "\n";
   std::cout << text;
-  if (!options.json_path.empty() && options.json_path != "-") {
-    TRY(write_file(options.json_path, text));
-  }
+  if (reports.json) TRY(reports.json->write(text));
   return judge(report, limits);
 }
 
@@ -149,6 +153,7 @@ void describe_batch(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Measures revocation on real processes, and what a batch gains.", "leasehold-bench"};
+  app.set_version_flag("--version", "leasehold-bench " + std::string(version()));
   app.require_subcommand(1);
   CLI::App& revoke_command = *app.add_subcommand("revoke", "Everything about revocation");
   describe_revoke(revoke_command, options);
@@ -158,7 +163,9 @@ int main(int argc, char** argv) {
   step_command.add_option("--model", options.step.model_path, "A GGUF model")->required();
   step_command.add_option("--steps", options.step.steps, "How many")->check(CLI::Range(1, 200));
   CLI::App& gate_command = *app.add_subcommand("gate", "The gate alone, to count instructions");
-  gate_command.add_option("--units", options.gate_units, "How many")->required();
+  gate_command.add_option("--units", options.gate_units, "How many")
+      ->required()
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   if (!options.only.empty()) options.revoke.parts = {options.only.begin(), options.only.end()};
   const Result<int> done = revoke_command  ? revoke(options)

@@ -14,6 +14,7 @@
 #include "common/device_name.hpp"
 #include "common/version.hpp"
 #include "tools/cli/explain.hpp"
+#include "tools/cli/report_file.hpp"
 #include "tools/demo_program/play.hpp"
 #include "tools/demo_program/report.hpp"
 
@@ -35,15 +36,14 @@ std::unique_ptr<Screen> make_screen(bool plain) {
   return std::make_unique<ColumnScreen>(std::cout, size.ws_col);
 }
 
-Result<void> write_report(const std::string& path, const wire::Json& report) {
-  std::ofstream file(path);
-  file << report.dump(2, ' ', false, wire::Json::error_handler_t::replace) << std::endl;
-  if (file) return {};
-  return fail(Errc::SystemError, "cannot write the report to " + path);
+std::string json_text(const wire::Json& json) {
+  return json.dump(2, ' ', false, wire::Json::error_handler_t::replace) + "\n";
 }
 
 /// True when every promise was kept.
 Result<bool> perform(const Settings& settings, const Patience& patience) {
+  std::optional<cli::ReportFile> report;
+  if (settings.report_path) report = TRY(cli::ReportFile::open(*settings.report_path));
   std::cout << "Loading " << settings.model_path << std::endl;
   const auto stage = TRY(Stage::set(settings, patience));
   const auto screen = make_screen(settings.plain);
@@ -55,9 +55,8 @@ Result<bool> perform(const Settings& settings, const Patience& patience) {
   }
   if (!seen) return std::unexpected(std::move(seen).error());
   std::cout << report_text(*seen, checks, settings);
-  if (settings.report_path) {
-    TRY(write_report(*settings.report_path, report_json(*seen, checks, settings)));
-  }
+  std::cout << (all_ok(checks) ? "\nAll promises kept.\n" : "\nNOT all promises were kept.\n");
+  if (report) TRY(report->write(json_text(report_json(*seen, checks, settings))));
   return all_ok(checks);
 }
 
@@ -107,6 +106,5 @@ int main(int argc, char** argv) {
     return kInterrupted;
   }
   if (!all_kept) return end_with(all_kept.error());
-  std::cout << (*all_kept ? "\nAll promises kept.\n" : "\nNOT all promises were kept.\n");
   return *all_kept ? cli::kExitOk : kNotAllOk;
 }

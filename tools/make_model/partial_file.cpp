@@ -13,26 +13,8 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
-Errc code_of(int error_number) {
-  switch (error_number) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-      return Errc::DiskFull;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return Errc::PermissionDenied;
-    case ENOENT:
-    case ENOTDIR:
-      return Errc::FileNotFound;
-    default:
-      return Errc::SystemError;
-  }
-}
-
 std::unexpected<Error> failed(const char* deed, const std::string& path, int error_number) {
-  return fail_errno(code_of(error_number), std::string(deed) + " " + path, error_number);
+  return fail_file(std::string(deed) + " " + path, error_number);
 }
 
 /// A rename is durable once its folder is.

@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/command_line.hpp"
+#include "common/version.hpp"
 #include "tools/cli/explain.hpp"
+#include "tools/cli/report_file.hpp"
 #include "tools/soak_program/report.hpp"
 #include "tools/soak_program/round.hpp"
 
@@ -26,14 +28,6 @@ Result<fs::path> fresh_directory() {
     return fail_errno(Errc::SystemError, "mkdtemp " + pattern, errno);
   }
   return fs::path(pattern);
-}
-
-Result<void> write_report(const Summary& summary, const std::optional<std::string>& path) {
-  if (!path) return {};
-  std::ofstream file(*path);
-  file << summary.json().dump(2) << std::endl;
-  if (file) return {};
-  return fail(Errc::SystemError, "cannot write the report to " + *path);
 }
 
 /// Removed when all was kept; what was not kept is looked into there.
@@ -71,6 +65,8 @@ Result<void> play(const Settings& settings, const demo::Patience& patience,
 }
 
 Result<bool> run(const Settings& settings, const demo::Patience& patience) {
+  std::optional<cli::ReportFile> report;
+  if (settings.report_path) report = TRY(cli::ReportFile::open(*settings.report_path));
   Directory directory{.path = TRY(fresh_directory())};
   std::cout << "seed " << settings.seed << std::endl;
   Summary summary(settings);
@@ -78,18 +74,25 @@ Result<bool> run(const Settings& settings, const demo::Patience& patience) {
   directory.keep = !played || !summary.all_kept();
   if (directory.keep) std::cerr << "Histories and logs: " << directory.path.string() << '\n';
   std::cout << '\n' << summary.text();
-  TRY(write_report(summary, settings.report_path));
+  const auto written = report ? report->write(summary.json().dump(2) + "\n") : Result<void>{};
   if (!played) return std::unexpected(played.error());
+  std::cout << (summary.all_kept() ? "\nAll promises kept.\n" : "\nNOT all promises were kept.\n");
+  TRY(written);
   return summary.all_kept();
 }
 
 void describe(CLI::App& app, Settings& settings) {
+  app.set_version_flag("--version", "leasehold-soak " + std::string(version()));
   app.add_option("--bin-dir", settings.bin_dir, "Where the programs are")->required();
   app.add_option("--model", settings.model_path, "A GGUF model")->required();
   app.add_option("--seed", settings.seed, "Names everything that is left to chance")
       ->capture_default_str();
-  app.add_option("--kills", settings.kills, "End after so many SIGKILLs")->capture_default_str();
-  app.add_option("--max-minutes", settings.max_minutes, "Or after so long")->capture_default_str();
+  app.add_option("--kills", settings.kills, "End after so many SIGKILLs")
+      ->check(CLI::Range(1u, 1'000'000u))
+      ->capture_default_str();
+  app.add_option("--max-minutes", settings.max_minutes, "Or after so long")
+      ->check(CLI::Range(1u, 10'000u))
+      ->capture_default_str();
   app.add_option("--kills-per-round", settings.kills_per_round, "Judge after so many")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -121,6 +124,5 @@ int main(int argc, char** argv) {
   const auto all_kept = run(settings, *patience);
   if (patience->interrupted()) return kInterrupted;
   if (!all_kept) return end_with(all_kept.error());
-  std::cout << (*all_kept ? "\nAll promises kept.\n" : "\nNOT all promises were kept.\n");
   return *all_kept ? cli::kExitOk : kNotAllKept;
 }

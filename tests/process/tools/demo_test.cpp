@@ -44,6 +44,13 @@ TEST_CASE("demo: with a model that is none it ends with what the worker said") {
   CHECK(run.errors().find("the worker ended with") != std::string::npos);
 }
 
+TEST_CASE("demo: a report that cannot be written is known before anything is started") {
+  ProgramRun run("leasehold-demo",
+                 {"--bin-dir", "/nowhere", "--model", kModel, "--report", "/nowhere/report"});
+  CHECK(run.finish([] {}, kPatience) == exit_code(Errc::FileNotFound));
+  CHECK(run.errors().find("/nowhere/report") != std::string::npos);
+}
+
 TEST_CASE("demo: every promise is kept") {
   ProgramRun run("leasehold-demo", {"--bin-dir", program_dir(), "--model", kModel, "--plain",
                                     "--max-tokens", "120", "--slow-motion-us", "50"});

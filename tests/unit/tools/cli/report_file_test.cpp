@@ -1,0 +1,67 @@
+#include "tools/cli/report_file.hpp"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+using namespace leasehold;
+using cli::ReportFile;
+
+namespace {
+
+/// A folder of this test's own.
+class Folder {
+ public:
+  Folder() {
+    std::string path = std::filesystem::temp_directory_path() / "leasehold-report-XXXXXX";
+    REQUIRE(::mkdtemp(path.data()) != nullptr);
+    path_ = path;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string file(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_CASE("report file: what was there stays until there is something to write") {
+  const Folder folder;
+  const std::string path = folder.file("report");
+  std::ofstream(path) << "a long report of before";
+  const auto report = ReportFile::open(path);
+  REQUIRE(report);
+  CHECK(text_of(path) == "a long report of before");
+  CHECK(report->write("short"));
+  CHECK(text_of(path) == "short");
+}
+
+TEST_CASE("report file: one that cannot be opened is known before the work is done") {
+  const Folder folder;
+  CHECK(ReportFile::open(folder.file("none/report")).error().code == Errc::FileNotFound);
+  CHECK_FALSE(ReportFile::open(folder.file("")));  // the folder itself
+}
+
+TEST_CASE("report file: a full disk is said so") {
+  const auto report = ReportFile::open("/dev/full");
+  REQUIRE(report);
+  CHECK(report->write("x").error().code == Errc::DiskFull);
+}
+
+TEST_CASE("report file: what has no length is written to all the same") {
+  const auto report = ReportFile::open("/dev/null");
+  REQUIRE(report);
+  CHECK(report->write("x"));
+}
