@@ -31,6 +31,10 @@ void only_counts(CLI::App& app) {
 
 }  // namespace
 
+std::string not_empty(const std::string& text) {
+  return text.empty() ? "must not be empty; leave the option out" : "";
+}
+
 std::optional<Usage> parse_words(CLI::App& app, std::span<const std::string> words) {
   only_counts(app);
   app.failure_message([](const CLI::App*, const CLI::Error& error) { return error.what(); });

@@ -28,6 +28,10 @@ struct Usage {
 /// its name and all its options, those of subcommands too.
 std::optional<Usage> parse_words(CLI::App& app, std::span<const std::string> words);
 
+/// Check of an option that must not be given an empty value: a variable that was not set would turn
+/// it off unseen.
+std::string not_empty(const std::string& text);
+
 /// Prints it, wrong usage as "leasehold-worker: --threads: …; next: …". The exit code to end with.
 int tell(std::string_view program, const Usage& usage);
 

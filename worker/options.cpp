@@ -55,7 +55,8 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, Words& words) {
                  "auto: whatever memory the broker lends; cpu and cuda:N insist")
       ->check(check_device)
       ->capture_default_str();
-  app.add_option("--backend", words.backend, "reference: plain loops, one thread; auto is cpu")
+  app.add_option("--backend", words.backend,
+                 "reference: plain loops, one thread; auto is cpu, and on a card the card")
       ->check(CLI::IsMember({"auto", "cpu", "reference"}))
       ->capture_default_str();
   app.add_option("--simd", words.simd, "path of the cpu backend; all give the same bits")
@@ -66,7 +67,8 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, Words& words) {
       ->capture_default_str();
   app.add_option("--compute-cpus", words.compute_cpus,
                  "cores like 1 or 2-7: compute threads stay there, and all others of this worker "
-                 "off them");
+                 "off them")
+      ->check(not_empty);
   app.add_option("--kv-type", words.kv_type, "how keys and values are kept")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
@@ -100,7 +102,8 @@ void add_watching_options(CLI::App& app, WorkerOptions& options, Words& words) {
   app.add_option("--log-level", options.log_level, "how much is logged")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
       ->capture_default_str();
-  app.add_option("--event-log", options.event_log, "append every committed step to this file");
+  app.add_option("--event-log", options.event_log, "append every committed step to this file")
+      ->check(not_empty);
 }
 
 Result<void> look_up(const Words& words, WorkerOptions& options) {

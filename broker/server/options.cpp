@@ -74,7 +74,8 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
                  "How long a worker may give no sign of life before it is killed; 0: for ever")
       ->check(CLI::Range(0, 3'600'000));
   app.add_option("--state-dir", options.state_dir,
-                 "Directory for journal and token key; without it nothing outlives the broker");
+                 "Directory for journal and token key; without it nothing outlives the broker")
+      ->check(not_empty);
   app.add_option("--reattach-grace-ms", grace_ms,
                  "How long a started-again broker waits for the workers of the one before")
       ->check(CLI::Range(0, 3'600'000));
@@ -84,7 +85,8 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   app.add_option("--log-level", options.log_level, "trace, debug, info, warn or error")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
   app.add_option("--event-log", options.event_log,
-                 "Append every event to this file, one JSON object per line");
+                 "Append every event to this file, one JSON object per line")
+      ->check(not_empty);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   options.fence_patience = std::chrono::milliseconds(patience_ms);
   options.worker_patience = std::chrono::milliseconds(worker_patience_ms);

@@ -55,6 +55,15 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("programs: an option with nothing in it is no option left out") {
+  for (const std::string option : {"--state-dir", "--event-log"}) {
+    CAPTURE(option);
+    ProgramRun run("leasehold-broker", {option, ""});
+    CHECK(run.finish(nothing) == 2);
+    CHECK(run.errors().find(option) != std::string::npos);
+  }
+}
+
 TEST_CASE("programs: help goes to stdout and names the program, not where it lies") {
   for (const std::string program : {"brokerctl", "leasehold-broker", "leasehold-worker"}) {
     CAPTURE(program);
