@@ -1,13 +1,11 @@
 /// leasehold-broker: owns the memory and the truth about every lease. broker/README.md
-#include <fmt/format.h>
-
-#include <cstdio>
+#include <chrono>
 
 #include "broker/server/server.hpp"
 #include "common/fault_point.hpp"
 #include "common/log.hpp"
-#include "common/next_step.hpp"
 #include "common/process.hpp"
+#include "common/tell.hpp"
 
 namespace {
 
@@ -15,11 +13,7 @@ namespace {
 /// end.
 constexpr std::chrono::microseconds kTurn{500};
 
-int complain(const leasehold::Error& error) {
-  fmt::print(stderr, "leasehold-broker: {} ({}); next: {}\n", error.detail, name(error.code),
-             next_step(error.code));
-  return leasehold::exit_code(error.code);
-}
+constexpr std::string_view kProgram = "leasehold-broker";
 
 }  // namespace
 
@@ -31,10 +25,10 @@ int main(int argc, char** argv) {
   forbid_dumping();
   raise_descriptor_limit();
   ask_for_short_turns(kTurn);
-  set_up_log("leasehold-broker", options.log_level);
+  set_up_log(std::string(kProgram), options.log_level);
   if (const auto armed = arm_fault_points_from_environment(); !armed) {
-    return complain(armed.error());
+    return tell(kProgram, armed.error());
   }
-  if (const auto served = run_broker(options); !served) return complain(served.error());
+  if (const auto served = run_broker(options); !served) return tell(kProgram, served.error());
   return 0;
 }

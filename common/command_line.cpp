@@ -49,12 +49,17 @@ std::optional<Usage> parse_words(CLI::App& app, std::span<const std::string> wor
   return std::nullopt;
 }
 
+std::string explain(std::string_view program, const Usage& usage) {
+  return fmt::format("{}: {}; next: {}", program, printable(usage.text),
+                     next_step(Errc::BadRequest));
+}
+
 int tell(std::string_view program, const Usage& usage) {
-  if (usage.exit_code == kExitOk)
+  if (usage.exit_code == kExitOk) {
     std::cout << usage.text;
-  else
-    std::cerr << fmt::format("{}: {}; next: {}\n", program, usage.text,
-                             next_step(Errc::BadRequest));
+    return end_with(program, kExitOk);
+  }
+  std::cerr << explain(program, usage) + '\n';
   return usage.exit_code;
 }
 

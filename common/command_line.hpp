@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/tell.hpp"
+
 namespace CLI {
 class App;
 }
@@ -32,7 +34,10 @@ std::optional<Usage> parse_words(CLI::App& app, std::span<const std::string> wor
 /// it off unseen.
 std::string not_empty(const std::string& text);
 
-/// Prints it, wrong usage as "leasehold-worker: --threads: …; next: …". The exit code to end with.
+/// "leasehold-worker: --threads: …; next: …", for wrong usage.
+std::string explain(std::string_view program, const Usage& usage);
+
+/// Help goes to stdout as it is, wrong usage is explained on stderr. The exit code to end with.
 int tell(std::string_view program, const Usage& usage);
 
 /// Both of them, for main. The exit code to end with, or nothing: go on.

@@ -13,7 +13,7 @@ std::string_view next_step(Errc code) {
     case Errc::PromptTooLong:
       return "send less";
     case Errc::PermissionDenied:
-      return "run as the broker's user, or as the user the tenant is bound to";
+      return "run as a user who may: the broker's, the one the tenant is bound to, or the file's";
     case Errc::BadToken:
     case Errc::StaleGeneration:
     case Errc::LeaseFenced:

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
+#include <iostream>
 #include <utility>
 
 namespace leasehold {
@@ -17,9 +17,8 @@ constexpr std::uint64_t kNothing = ~std::uint64_t{0};
 
 void draw(std::uint64_t percent) {
   const std::uint64_t filled = percent * kBarWidth / 100;
-  fmt::print(stderr, "\rloading weights [{:-<{}}] {:>3} %{}", std::string(filled, '#'), kBarWidth,
-             percent, percent == 100 ? "\n" : "");
-  std::fflush(stderr);
+  std::cerr << fmt::format("\rloading weights [{:-<{}}] {:>3} %{}", std::string(filled, '#'),
+                           kBarWidth, percent, percent == 100 ? "\n" : "");
 }
 
 }  // namespace

@@ -6,28 +6,24 @@
 
 #include "common/fault_point.hpp"
 #include "common/log.hpp"
-#include "common/next_step.hpp"
 #include "common/process.hpp"
+#include "common/tell.hpp"
 #include "worker/worker_program.hpp"
 
 namespace {
 
-int explain(const leasehold::Error& error);
+constexpr std::string_view kProgram = "leasehold-worker";
 
 /// A model can ask for more scratch than there is memory.
 int run(const leasehold::WorkerOptions& options) try {
   const auto done = leasehold::run_worker(options);
-  return done ? 0 : explain(done.error());
+  return done ? 0 : leasehold::tell(kProgram, done.error());
 } catch (const std::exception& error) {  // bad_alloc, length_error
-  return explain(
-      {leasehold::Errc::OutOfMemory,
-       fmt::format("{}: the model needs more memory than this machine has free", error.what())});
-}
-
-int explain(const leasehold::Error& error) {
-  fmt::print(stderr, "leasehold-worker: {} ({}); next: {}\n", error.detail,
-             leasehold::name(error.code), leasehold::next_step(error.code));
-  return leasehold::exit_code(error.code);
+  return leasehold::tell(
+      kProgram,
+      leasehold::Error{
+          leasehold::Errc::OutOfMemory,
+          fmt::format("{}: the model needs more memory than this machine has free", error.what())});
 }
 
 }  // namespace
@@ -45,7 +41,7 @@ int main(int argc, char** argv) {
   leasehold::raise_descriptor_limit();
   ::signal(SIGPIPE, SIG_IGN);
   if (const auto armed = leasehold::arm_fault_points_from_environment(); !armed) {
-    return explain(armed.error());
+    return leasehold::tell(kProgram, armed.error());
   }
   return run(*options);
 }

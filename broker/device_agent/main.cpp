@@ -2,13 +2,11 @@
 ///
 /// It exists so that the broker needs no driver and survives one. It talks over the socket it finds
 /// as descriptor 3, and ends with the broker: by the kernel's signal, or by the end of that socket.
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
-#include <cstdio>
 #include <optional>
 
 #include "broker/device_agent/agent.hpp"
@@ -91,10 +89,6 @@ int main(int argc, char** argv) {
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   forbid_dumping();
-  if (const auto served = serve(ordinal); !served) {
-    fmt::print(stderr, "leasehold-device-agent: {} ({})\n", served.error().detail,
-               name(served.error().code));
-    return exit_code(served.error().code);
-  }
-  return 0;
+  if (const auto served = serve(ordinal); !served) return tell(app.get_name(), served.error());
+  return kExitOk;
 }

@@ -183,6 +183,15 @@ TEST_CASE("planted: a TRY that leaves members behind") {
   CHECK_FALSE(finds(try_in_braces, "worker/a.cpp", "  s.size = TRY(read());"));
 }
 
+TEST_CASE("planted: a print that throws") {
+  for (const char* print : {"fmt::print(stderr, \"{}\", x);", "  fmt::print(\"done\");",
+                            "std::print(\"done\");", "std::println(\"done\");"}) {
+    CHECK(finds(prints_that_throw, "worker/main.cpp", print));
+    CHECK_FALSE(finds(prints_that_throw, "tests/unit/a_test.cpp", print));
+  }
+  CHECK_FALSE(finds(prints_that_throw, "worker/a.cpp", "std::cerr << fmt::format(\"{}\", x);"));
+}
+
 TEST_CASE("planted: a test that sleeps") {
   for (const char* sleep : {"std::this_thread::sleep_for(1ms);", "this_thread::sleep_until(t);",
                             "::usleep(10);", "sleep(1);", "nanosleep(&t, nullptr);"}) {

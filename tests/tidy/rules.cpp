@@ -293,6 +293,11 @@ Findings try_in_braces(const Sources& sources) {
   return findings;
 }
 
+Findings prints_that_throw(const Sources& sources) {
+  constexpr std::array<Needle, 3> kPrints{{{"fmt::print("}, {"std::print("}, {"std::println("}}};
+  return code_with(sources, kPrints, [](std::string_view path) { return !is_test(path); });
+}
+
 Findings sleeps_in_tests(const Sources& sources) {
   constexpr std::array<Needle, 6> kSleeps{{{"sleep_for("},
                                            {"sleep_until("},

@@ -51,6 +51,9 @@ Findings macros_other_than_try(const Sources& sources);
 /// one.
 Findings try_in_braces(const Sources& sources);
 
+/// fmt::print throws when a stream takes nothing, and the program aborts: common/tell.hpp.
+Findings prints_that_throw(const Sources& sources);
+
 /// A test that sleeps is slow on a fast machine and wrong on a slow one.
 Findings sleeps_in_tests(const Sources& sources);
 

@@ -77,6 +77,10 @@ TEST_CASE("tidy: no TRY leaves members of a braced initialiser behind") {
   check_none(try_in_braces(tree()));
 }
 
+TEST_CASE("tidy: no program aborts because it cannot be heard") {
+  check_none(prints_that_throw(tree()));
+}
+
 TEST_CASE("tidy: no test sleeps") {
   check_none(sleeps_in_tests(tree()));
 }

@@ -16,7 +16,6 @@
 #include "tools/bench_program/poll_cost.hpp"
 #include "tools/bench_program/report.hpp"
 #include "tools/bench_program/revoke_bench.hpp"
-#include "tools/cli/explain.hpp"
 #include "tools/cli/report_file.hpp"
 
 namespace {
@@ -34,11 +33,6 @@ struct Options {
   BatchConfig batch;
   std::uint64_t gate_units = 0;
 };
-
-int end_with(const Error& error) {
-  std::cerr << cli::explain("leasehold-bench", error) << '\n';
-  return exit_code(error.code);
-}
 
 /// Files that are written in the end.
 struct Reports {
@@ -76,7 +70,7 @@ Result<std::vector<Limit>> read_limits(const Options& options, bool of_batch) {
 int judge(const nlohmann::json& report, const std::vector<Limit>& limits) {
   const std::vector<Verdict> verdicts = hold_against(report, limits);
   if (!verdicts.empty()) std::cerr << verdicts_text(verdicts);
-  return std::ranges::all_of(verdicts, &Verdict::ok) ? cli::kExitOk : kOverLimit;
+  return std::ranges::all_of(verdicts, &Verdict::ok) ? kExitOk : kOverLimit;
 }
 
 /// The exit code.
@@ -103,15 +97,15 @@ Result<int> batch(const Options& options) {
 
 Result<int> step(const Options& options) {
   const StepCost cost = TRY(measure_step(options.step));
-  fmt::print("units_per_step={} step_us={:.1f} steps={}\n", cost.units, cost.step_us,
-             options.step.steps);
-  return cli::kExitOk;
+  std::cout << fmt::format("units_per_step={} step_us={:.1f} steps={}\n", cost.units, cost.step_us,
+                           options.step.steps);
+  return kExitOk;
 }
 
 Result<int> gate(const Options& options) {
-  fmt::print("gate_ns={:.2f} units={}\n", TRY(measure_gate_ns(options.gate_units)),
-             options.gate_units);
-  return cli::kExitOk;
+  const double gate_ns = TRY(measure_gate_ns(options.gate_units));
+  std::cout << fmt::format("gate_ns={:.2f} units={}\n", gate_ns, options.gate_units);
+  return kExitOk;
 }
 
 void describe_revoke(CLI::App& app, Options& options) {
@@ -172,5 +166,5 @@ int main(int argc, char** argv) {
                            : batch_command ? batch(options)
                            : step_command  ? step(options)
                                            : gate(options);
-  return done ? *done : end_with(done.error());
+  return done ? end_with(app.get_name(), *done) : tell(app.get_name(), done.error());
 }

@@ -277,7 +277,7 @@ std::optional<std::string> unknown_verb(const CLI::App& app, std::span<const std
 
 }  // namespace
 
-std::expected<Arguments, BadArguments> parse_arguments(std::span<const std::string> arguments) {
+std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::string> arguments) {
   CommandLine line;
   add_common(line);
   add_lists(line);
@@ -285,14 +285,14 @@ std::expected<Arguments, BadArguments> parse_arguments(std::span<const std::stri
   add_deeds(line);
   const Output output = asked_output(arguments);
   if (auto text = unknown_verb(line.app, arguments)) {
-    return std::unexpected(BadArguments{{.text = *std::move(text)}, output});
+    return std::unexpected(UsageWithOutput{{.text = *std::move(text)}, output});
   }
   if (auto usage = parse_words(line.app, arguments)) {
-    return std::unexpected(BadArguments{*std::move(usage), output});
+    return std::unexpected(UsageWithOutput{*std::move(usage), output});
   }
   auto verb = understand(line);
   if (!verb) {
-    return std::unexpected(BadArguments{{.text = std::move(verb).error().detail}, output});
+    return std::unexpected(UsageWithOutput{{.text = std::move(verb).error().detail}, output});
   }
   Arguments parsed{.output = line.typed.output == "json" ? Output::Json : Output::Table,
                    .verb = *std::move(verb)};

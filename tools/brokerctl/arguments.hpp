@@ -54,12 +54,13 @@ struct Arguments {
   Verb verb;
 };
 
-struct BadArguments : Usage {
+/// Help that was asked for, or what is wrong, and in which form to say the latter.
+struct UsageWithOutput : Usage {
   Output output = Output::Table;  ///< What was asked for, as far as it could be understood.
 };
 
 /// `arguments` without the program's name. Mints a request id for a verb that changes something
 /// unless `--request-id` gives one.
-std::expected<Arguments, BadArguments> parse_arguments(std::span<const std::string> arguments);
+std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::string> arguments);
 
 }  // namespace leasehold::brokerctl

@@ -13,6 +13,8 @@ namespace {
 
 using namespace leasehold;
 
+constexpr std::string_view kProgram = "brokerctl";
+
 volatile sig_atomic_t stop_asked = 0;
 
 /// Interrupts a wait instead of ending the program, so that an answer is never cut in half.
@@ -45,16 +47,18 @@ Result<void> ask_broker(const brokerctl::Arguments& arguments) {
   return brokerctl::run(arguments, around);
 }
 
-int end_with(const Error& error, brokerctl::Output output) {
-  const bool json = output == brokerctl::Output::Json;
-  std::cerr << (json ? cli::explain_json(error) : cli::explain("brokerctl", error)) << '\n';
+using leasehold::tell;
+
+int tell(const Error& error, brokerctl::Output output) {
+  if (output != brokerctl::Output::Json) return tell(kProgram, error);
+  std::cerr << cli::explain_json(error) + '\n';
   return exit_code(error.code);
 }
 
-int end_with(const brokerctl::BadArguments& usage) {
+int tell(const brokerctl::UsageWithOutput& usage) {
   if (usage.exit_code == kExitOk || usage.output != brokerctl::Output::Json)
-    return tell("brokerctl", usage);
-  std::cerr << cli::usage_json(usage.text) << '\n';
+    return tell(kProgram, static_cast<const Usage&>(usage));
+  std::cerr << cli::usage_json(usage.text) + '\n';
   return usage.exit_code;
 }
 
@@ -63,14 +67,13 @@ int end_with(const brokerctl::BadArguments& usage) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const auto arguments = brokerctl::parse_arguments(words);
-  if (!arguments) return end_with(arguments.error());
+  if (!arguments) return tell(arguments.error());
   stop_on_signal();
   if (const auto done = ask_broker(*arguments); !done) {
-    return end_with(done.error(), arguments->output);
+    return tell(done.error(), arguments->output);
   }
-  if (!std::cout.flush()) {
-    return end_with({Errc::DiskFull, "the answer could not be written to stdout"},
-                    arguments->output);
+  if (const auto flushed = flush_answer(); !flushed) {
+    return tell(flushed.error(), arguments->output);
   }
-  return cli::kExitOk;
+  return kExitOk;
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/explain.hpp"
+#include "common/tell.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -173,7 +173,7 @@ cli::Table timeline_table(const std::vector<TimelineStep>& steps) {
   const TimelineStep* flipped = find(steps, "flip");
   const TimelineStep* previous = nullptr;
   for (const TimelineStep& step : steps) {
-    const std::string note = cli::or_dash(cli::printable(step.note));
+    const std::string note = cli::or_dash(printable(step.note));
     if (!step.at) {
       table.rows.push_back({step.name, "-", "-", "-", note});
       continue;

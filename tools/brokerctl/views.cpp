@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/tell.hpp"
 #include "tools/cli/answer.hpp"
-#include "tools/cli/explain.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -13,7 +13,6 @@ namespace {
 using cli::bytes_text;
 using cli::nanoseconds_text;
 using cli::or_dash;
-using cli::printable;
 
 std::string number(std::uint64_t value) {
   return fmt::format("{}", value);

@@ -1,27 +1,11 @@
 #include "tools/cli/explain.hpp"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
+#include "common/command_line.hpp"
 #include "common/next_step.hpp"
 
 namespace leasehold::cli {
-
-std::string printable(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += byte < 0x20 || byte == 0x7F ? ' ' : c;
-  }
-  return out;
-}
-
-std::string explain(std::string_view program, const Error& error) {
-  return fmt::format("{}: {} ({}); next: {}", program, printable(error.detail), name(error.code),
-                     next_step(error.code));
-}
 
 namespace {
 

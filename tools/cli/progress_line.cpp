@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <iostream>
 
 namespace leasehold::cli {
 namespace {
@@ -15,16 +15,15 @@ constexpr std::uint64_t kBarWidth = 40;
 }  // namespace
 
 ProgressLine::~ProgressLine() {
-  if (drawn_) fmt::print(stderr, "\n");
+  if (drawn_) std::cerr << '\n';
 }
 
 void ProgressLine::update(std::uint64_t done, std::uint64_t total, TimePoint now) {
   if (!is_terminal_ || now - last_ < (drawn_ ? 100ms : 1000ms)) return;
   total = std::max<std::uint64_t>(total, 1);
   const std::uint64_t filled = kBarWidth * done / total;
-  fmt::print(stderr, "\r[{:#<{}}{:.<{}}] {:>3} %", "", filled, "", kBarWidth - filled,
-             100 * done / total);
-  std::fflush(stderr);
+  std::cerr << fmt::format("\r[{:#<{}}{:.<{}}] {:>3} %", "", filled, "", kBarWidth - filled,
+                           100 * done / total);
   last_ = now;
   drawn_ = true;
 }

@@ -13,7 +13,6 @@
 #include "common/command_line.hpp"
 #include "common/device_name.hpp"
 #include "common/version.hpp"
-#include "tools/cli/explain.hpp"
 #include "tools/cli/report_file.hpp"
 #include "tools/demo_program/play.hpp"
 #include "tools/demo_program/report.hpp"
@@ -60,11 +59,6 @@ Result<bool> perform(const Settings& settings, const Patience& patience) {
   return all_ok(checks);
 }
 
-int end_with(const Error& error) {
-  std::cerr << cli::explain("leasehold-demo", error) << '\n';
-  return exit_code(error.code);
-}
-
 std::uint32_t slow_motion_for(const std::string& model_path) {
   std::error_code ignored;  // the worker says what is wrong with the file
   return std::filesystem::file_size(model_path, ignored) <= kSmallModelBytes ? kSlowMotion_us : 0;
@@ -99,12 +93,12 @@ int main(int argc, char** argv) {
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   settings.slow_motion_us = slow_motion_us.value_or(slow_motion_for(settings.model_path));
   const auto patience = Patience::create();
-  if (!patience) return end_with(patience.error());
+  if (!patience) return tell(app.get_name(), patience.error());
   const auto all_kept = perform(settings, *patience);
   if (patience->interrupted()) {
     std::cerr << "leasehold-demo: interrupted; everything it started has ended\n";
     return kInterrupted;
   }
-  if (!all_kept) return end_with(all_kept.error());
-  return *all_kept ? cli::kExitOk : kNotAllOk;
+  if (!all_kept) return tell(app.get_name(), all_kept.error());
+  return end_with(app.get_name(), *all_kept ? kExitOk : kNotAllOk);
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "tools/cli/explain.hpp"
+#include "common/tell.hpp"
 #include "tools/cli/table.hpp"
 
 namespace leasehold::demo {
@@ -42,7 +42,7 @@ std::string heading(const TenantRecord& record) {
 
 std::vector<std::string> wrap(std::string_view text, std::size_t width, std::size_t height) {
   std::vector<std::string> lines(1);
-  const std::string clean = cli::printable(text);
+  const std::string clean = printable(text);
   std::size_t at = 0;
   while (at < clean.size()) {
     const std::size_t end = std::min(clean.find(' ', at), clean.size());
@@ -96,7 +96,7 @@ void LineScreen::advance(const std::vector<TenantRecord>& records, std::size_t a
     for (; shown.revocations < record.revocations.size(); ++shown.revocations) {
       const Revocation& revocation = record.revocations[shown.revocations];
       out_ << fmt::format("{} | -- lease {} taken back ({}) after {} tokens\n", record.name,
-                          to_string(revocation.lease), cli::printable(revocation.reason),
+                          to_string(revocation.lease), printable(revocation.reason),
                           revocation.after_tokens);
     }
     for (; shown.leases < record.leases.size(); ++shown.leases) {
@@ -109,7 +109,7 @@ void LineScreen::advance(const std::vector<TenantRecord>& records, std::size_t a
 
 void LineScreen::show_text(const TenantRecord& record, Shown& shown, std::size_t at_least) {
   if (record.text.size() - shown.text < at_least) return;
-  out_ << record.name << " | " << cli::printable(std::string_view(record.text).substr(shown.text))
+  out_ << record.name << " | " << printable(std::string_view(record.text).substr(shown.text))
        << '\n';
   shown.text = record.text.size();
 }

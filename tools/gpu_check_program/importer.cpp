@@ -1,10 +1,8 @@
 #include "tools/gpu_check_program/importer.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
-
+#include "common/tell.hpp"
 #include "ipc/cuda/device_memory.hpp"
 #include "kernels/cuda/device/bench_params.hpp"
 #include "tools/gpu_check_program/card.hpp"
@@ -57,9 +55,8 @@ Result<void> run(ImporterDoes what, int ordinal, std::size_t size_bytes) {
 int run_importer(ImporterDoes what, int ordinal, std::size_t size_bytes) {
   const Result<void> done = run(what, ordinal, size_bytes);
   if (done) return 0;
-  fmt::print(stderr, "importer: {}\n", done.error().detail);
   say(ImporterSays::CannotImport);
-  return 1;
+  return tell("leasehold-gpu-check --import", done.error());
 }
 
 }  // namespace leasehold::gpu_check

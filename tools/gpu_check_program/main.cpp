@@ -8,7 +8,6 @@
 
 #include "common/command_line.hpp"
 #include "common/version.hpp"
-#include "tools/cli/explain.hpp"
 #include "tools/gpu_check_program/importer.hpp"
 #include "tools/gpu_check_program/orchestrate.hpp"
 
@@ -16,6 +15,8 @@ namespace {
 
 using namespace leasehold;
 using namespace leasehold::gpu_check;
+
+constexpr const char* kProgram = "leasehold-gpu-check";
 
 /// What only this program asks of itself.
 struct Inner {
@@ -41,11 +42,6 @@ void describe(CLI::App& app, Settings& settings, Inner& inner) {
   app.add_option("--import-read-only", inner.import_read_only_bytes)->group("");
 }
 
-int end_with(const Error& error) {
-  std::cerr << cli::explain("leasehold-gpu-check", error) << '\n';
-  return exit_code(error.code);
-}
-
 int run(const Settings& settings, const Inner& inner) {
   if (inner.import_bytes != 0)
     return run_importer(ImporterDoes::Share, settings.ordinal, inner.import_bytes);
@@ -55,11 +51,12 @@ int run(const Settings& settings, const Inner& inner) {
   std::error_code failed;
   std::filesystem::create_directories(settings.out_dir, failed);
   if (failed)
-    return end_with({Errc::SystemError, fmt::format("cannot make {}: {}; choose another --out",
-                                                    settings.out_dir, failed.message())});
+    return tell(kProgram,
+                Error{Errc::SystemError, fmt::format("cannot make {}: {}; choose another --out",
+                                                     settings.out_dir, failed.message())});
   if (!inner.stage.empty()) return run_stage(settings, inner.stage);
   const Result<int> code = orchestrate(settings, std::cout);
-  return code ? *code : end_with(code.error());
+  return code ? end_with(kProgram, *code) : tell(kProgram, code.error());
 }
 
 }  // namespace
@@ -68,7 +65,7 @@ int main(int argc, char** argv) {
   Settings settings;
   settings.out_dir = "gpu-check";
   Inner inner;
-  CLI::App app{"Checks Leasehold on a machine with a card.", "leasehold-gpu-check"};
+  CLI::App app{"Checks Leasehold on a machine with a card.", kProgram};
   describe(app, settings, inner);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   return run(settings, inner);

@@ -15,6 +15,7 @@
 
 #include "common/child_process.hpp"
 #include "common/next_step.hpp"
+#include "common/tell.hpp"
 #include "tools/gpu_check_program/stages.hpp"
 
 namespace leasehold::gpu_check {
@@ -23,6 +24,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
+constexpr std::string_view kProgram = "leasehold-gpu-check";
 constexpr int kLookAgain_ms = 200;
 constexpr std::size_t kLogEnd = 800;
 
@@ -211,10 +213,8 @@ Result<int> orchestrate(const Settings& settings, std::ostream& out) {
 int run_stage(const Settings& settings, const std::string& stage) {
   const auto has_name = [&](const StageRow& row) { return row.name == stage; };
   const auto found = std::ranges::find_if(kStages, has_name);
-  if (found == kStages.end() && stage != kShort.name) {
-    fmt::print(stderr, "there is no stage {}; --help names them\n", stage);
-    return exit_code(Errc::BadRequest);
-  }
+  if (found == kStages.end() && stage != kShort.name)
+    return tell(kProgram, {Errc::BadRequest, fmt::format("there is no stage {}", stage)});
   const StageRow& row = found == kStages.end() ? kShort : *found;
   StageReport report(row.name, part_path(settings, row.name));
   const Result<void> done = row.run(settings, report);
@@ -224,11 +224,10 @@ int run_stage(const Settings& settings, const std::string& stage) {
     } else {
       report.failed("the stage came no further", done.error());
     }
-    fmt::print(stderr, "{}: {} ({})\n", row.name, done.error().detail, name(done.error().code));
   }
   const Result<void> written = report.finish();
-  if (!written) fmt::print(stderr, "{}\n", written.error().detail);
-  if (!done) return exit_code(done.error().code);
+  if (!written) tell(kProgram, written.error());
+  if (!done) return tell(fmt::format("{}: {}", kProgram, row.name), done.error());
   return report.all_right() && written ? 0 : kNotAllRight;
 }
 

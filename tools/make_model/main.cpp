@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
+#include <iostream>
 #include <optional>
 #include <string>
 
@@ -17,6 +18,8 @@
 
 namespace leasehold::make_model {
 namespace {
+
+constexpr const char* kProgram = "make_model";
 
 /// The command line as typed; a size that is not given keeps what the shape says.
 struct Options {
@@ -105,16 +108,16 @@ Result<std::uint64_t> write(const Options& options) {
 
 int report(const Options& options, const Result<std::uint64_t>& written) {
   if (written) {
-    fmt::print("{} {} bytes\n", options.out, *written);
-    return 0;
+    std::cout << fmt::format("{} {} bytes\n", options.out, *written);
+    return end_with(kProgram, kExitOk);
   }
   const Error& error = written.error();
-  fmt::print(stderr, "make_model: {}: {}\n", name(error.code), error.detail);
-  return error.code == Errc::BadRequest ? kExitUsage : exit_code(error.code);
+  return error.code == Errc::BadRequest ? tell(kProgram, Usage{.text = error.detail})
+                                        : tell(kProgram, error);
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Writes a GGUF model of a named shape with seeded weights.", "make_model");
+  CLI::App app("Writes a GGUF model of a named shape with seeded weights.", kProgram);
   Options options;
   declare(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;

@@ -6,12 +6,12 @@
 
 #include <CLI/CLI.hpp>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 
 #include "common/command_line.hpp"
 #include "common/version.hpp"
 #include "ipc/segment_layout.hpp"
-#include "tools/cli/explain.hpp"
 #include "tools/cli/progress_line.hpp"
 #include "tools/perplexity_program/perplexity.hpp"
 
@@ -69,14 +69,11 @@ int main(int argc, char** argv) {
   declare(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const Result<TextScore> score = measure(options);
-  if (!score) {
-    const Error& error = score.error();
-    fmt::print(stderr, "leasehold-perplexity: {} ({})\n", error.detail, name(error.code));
-    return exit_code(error.code);
-  }
-  fmt::print("tokens      {}\nperplexity  {:.4f}\n", score->scored, score->perplexity());
+  if (!score) return tell(app.get_name(), score.error());
+  std::cout << fmt::format("tokens      {}\nperplexity  {:.4f}\n", score->scored,
+                           score->perplexity());
   if (!options.measure.reference_path.empty())
-    fmt::print("mean KL     {:.3e} nats\nworst KL    {:.3e} nats\n", score->mean_divergence(),
-               score->worst_divergence);
-  return cli::kExitOk;
+    std::cout << fmt::format("mean KL     {:.3e} nats\nworst KL    {:.3e} nats\n",
+                             score->mean_divergence(), score->worst_divergence);
+  return end_with(app.get_name(), kExitOk);
 }

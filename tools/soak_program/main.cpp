@@ -7,7 +7,6 @@
 
 #include "common/command_line.hpp"
 #include "common/version.hpp"
-#include "tools/cli/explain.hpp"
 #include "tools/cli/report_file.hpp"
 #include "tools/soak_program/report.hpp"
 #include "tools/soak_program/round.hpp"
@@ -107,11 +106,6 @@ void describe(CLI::App& app, Settings& settings) {
   app.add_option("--report", settings.report_path, "Write the summary there, as JSON");
 }
 
-int end_with(const Error& error) {
-  std::cerr << cli::explain("leasehold-soak", error) << '\n';
-  return exit_code(error.code);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -120,9 +114,9 @@ int main(int argc, char** argv) {
   describe(app, settings);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const auto patience = demo::Patience::create();
-  if (!patience) return end_with(patience.error());
+  if (!patience) return tell(app.get_name(), patience.error());
   const auto all_kept = run(settings, *patience);
   if (patience->interrupted()) return kInterrupted;
-  if (!all_kept) return end_with(all_kept.error());
-  return *all_kept ? cli::kExitOk : kNotAllKept;
+  if (!all_kept) return tell(app.get_name(), all_kept.error());
+  return end_with(app.get_name(), *all_kept ? kExitOk : kNotAllKept);
 }

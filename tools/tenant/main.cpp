@@ -10,7 +10,6 @@
 #include "common/fault_point.hpp"
 #include "common/process.hpp"
 #include "tools/cli/broker_address.hpp"
-#include "tools/cli/explain.hpp"
 #include "tools/tenant/arguments.hpp"
 #include "tools/tenant/printer.hpp"
 
@@ -19,11 +18,6 @@ namespace {
 using namespace leasehold;
 
 constexpr std::string_view kProgram = "leasehold-tenant";
-
-int end_with(const Error& error) {
-  std::cerr << cli::explain(kProgram, error) << '\n';
-  return exit_code(error.code);
-}
 
 /// The prompt as typed or piped, without the newline that ends it.
 std::string read_prompt() {
@@ -49,7 +43,7 @@ int run(tenant::Arguments arguments) {
         print(event, arguments.output, timers.now());
         const auto* ended = std::get_if<tenant::Ended>(&event);
         if (ended == nullptr) return;
-        status = ended->error ? exit_code(ended->error->code) : cli::kExitOk;
+        status = ended->error ? exit_code(ended->error->code) : kExitOk;
         signals.cancel();  // Or the loop would wait for a signal for ever.
       });
   signals.async_wait([&](const boost::system::error_code& error, int) {
@@ -60,10 +54,7 @@ int run(tenant::Arguments arguments) {
   session->start();
   ask_for_short_turns();
   io.run();
-  if (!std::cout.flush()) {
-    return end_with({Errc::DiskFull, "the text could not be written to stdout"});
-  }
-  return status;
+  return end_with(kProgram, status);
 }
 
 }  // namespace
@@ -71,9 +62,9 @@ int run(tenant::Arguments arguments) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   auto arguments = tenant::parse_arguments(words);
-  if (!arguments) return tell("leasehold-tenant", arguments.error());
+  if (!arguments) return tell(kProgram, arguments.error());
   if (const auto armed = arm_fault_points_from_environment(); !armed) {
-    return end_with(armed.error());
+    return tell(kProgram, armed.error());
   }
   arguments->config.broker_path = cli::broker_address(arguments->socket, cli::read_environment());
   std::string prompt = arguments->prompt_from_stdin ? read_prompt() : arguments->prompt;

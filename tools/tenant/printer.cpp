@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "tools/cli/explain.hpp"
+#include "common/tell.hpp"
 
 namespace leasehold::tenant {
 namespace {
@@ -105,7 +105,7 @@ struct AsText {
   void operator()(const Ended& event) const {
     out << event.text;
     if (event.delivered_tokens > 0) out << std::endl;
-    if (event.error) notes << cli::explain(kProgram, *event.error) << std::endl;
+    if (event.error) notes << explain(kProgram, *event.error) << std::endl;
     if (!event.note.empty()) remark(event.note);
     if (event.reason == "Cancelled") {
       remark(fmt::format("cancelled after {} tokens", event.delivered_tokens));
@@ -113,7 +113,7 @@ struct AsText {
   }
 
   void remark(const std::string& text) const {
-    notes << kProgram << ": " << cli::printable(text) << std::endl;
+    notes << kProgram << ": " << printable(text) << std::endl;
   }
 };
 

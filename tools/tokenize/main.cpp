@@ -12,7 +12,6 @@
 
 #include "common/command_line.hpp"
 #include "common/version.hpp"
-#include "tools/cli/explain.hpp"
 #include "worker/tokenizer/stream_decoder.hpp"
 #include "worker/tokenizer/tokenizer.hpp"
 
@@ -44,7 +43,7 @@ Result<TokenId> token_from(const Tokenizer& tokenizer, std::string_view word) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), token);
   if (error != std::errc{} || end != word.data() + word.size() || !tokenizer.contains(token))
     return fail(Errc::BadRequest, fmt::format("\"{}\" is no token id; they go from 0 to {}",
-                                              cli::printable(word), tokenizer.n_vocab() - 1));
+                                              printable(word), tokenizer.n_vocab() - 1));
   return token;
 }
 
@@ -79,13 +78,9 @@ int run(int argc, char** argv) {
   declare(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const Result<std::string> text = answer(options);
-  if (text) {
-    fmt::print("{}", *text);
-    return cli::kExitOk;
-  }
-  // Not cli::explain: what it advises next is about brokers.
-  fmt::print(stderr, "leasehold-tokenize: {} ({})\n", text.error().detail, name(text.error().code));
-  return exit_code(text.error().code);
+  if (!text) return tell(app.get_name(), text.error());
+  std::cout << *text;
+  return end_with(app.get_name(), kExitOk);
 }
 
 }  // namespace

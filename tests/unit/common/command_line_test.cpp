@@ -64,9 +64,13 @@ TEST_CASE("command line: help and version are no errors") {
 }
 
 TEST_CASE("command line: what is wrong is one line without an end") {
-  const auto usage = Program().parse({"--no-such-option"});
+  const std::string word = GENERATE("--no-such-option", "--no-such\x1b[2J\noption");
+  const auto usage = Program().parse({word});
   REQUIRE(usage);
   CHECK(usage->exit_code == kExitUsage);
-  CHECK(usage->text.find("--no-such-option") != std::string::npos);
-  CHECK(usage->text.find('\n') == std::string::npos);
+  const std::string line = explain("nothing", *usage);
+  CHECK(line.starts_with("nothing: "));
+  CHECK(line.find(printable(word)) != std::string::npos);
+  CHECK(line.find('\n') == std::string::npos);
+  CHECK(line.find('\x1b') == std::string::npos);
 }

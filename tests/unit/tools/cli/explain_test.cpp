@@ -5,26 +5,6 @@
 
 using namespace leasehold;
 
-TEST_CASE("explain: a refused connection asks whether the broker runs") {
-  const auto line = cli::explain("brokerctl", {Errc::ConnectionRefused, "nobody at /x"});
-
-  CHECK(line.starts_with("brokerctl: nobody at /x (ConnectionRefused); next: "));
-  CHECK(line.find("is leasehold-broker running?") != std::string::npos);
-}
-
-TEST_CASE("explain: a missing file is a path to check") {
-  const auto line = cli::explain("leasehold-tokenize", {Errc::FileNotFound, "no /x.gguf"});
-
-  CHECK(line.find("next: check the path,") != std::string::npos);
-}
-
-TEST_CASE("explain: another process cannot drive the terminal through an error") {
-  const auto line = cli::explain("brokerctl", {Errc::BadRequest, "a\x1b[2Jb\nc"});
-
-  CHECK(line.find('\x1b') == std::string::npos);
-  CHECK(line.find('\n') == std::string::npos);
-}
-
 TEST_CASE("explain: an error as JSON carries code, detail, next step and exit code") {
   const auto line =
       nlohmann::json::parse(cli::explain_json({Errc::UnknownLease, "lease 9.9 \"gone\""}));

@@ -1,0 +1,59 @@
+#include "common/tell.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "common/next_step.hpp"
+
+namespace leasehold {
+namespace {
+
+bool is_control(unsigned char byte) {
+  return byte < 0x20 || byte == 0x7F;
+}
+
+/// U+0080 to U+009F: some terminals take U+009B for ESC [.
+bool is_wide_control(unsigned char first, unsigned char second) {
+  return first == 0xC2 && second >= 0x80 && second <= 0x9F;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    const bool is_wide = is_wide_control(byte, next);
+    out += is_wide || is_control(byte) ? ' ' : text[i];
+    if (is_wide) ++i;
+  }
+  return out;
+}
+
+std::string explain(std::string_view program, const Error& error) {
+  return fmt::format("{}: {} ({}); next: {}", program, printable(error.detail), name(error.code),
+                     next_step(error.code));
+}
+
+int tell(std::string_view program, const Error& error) {
+  std::cerr << explain(program, error) + '\n';
+  return exit_code(error.code);
+}
+
+Result<void> flush_answer() {
+  std::cout.flush();
+  // Both, for the stream may have no error where the file below it has one.
+  if (std::cout && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  return fail(Errc::DiskFull, "the answer could not be written to stdout");
+}
+
+int end_with(std::string_view program, int exit_code) {
+  const Result<void> flushed = flush_answer();
+  return flushed ? exit_code : tell(program, flushed.error());
+}
+
+}  // namespace leasehold
