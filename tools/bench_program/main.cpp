@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "common/command_line.hpp"
+#include "common/text_file.hpp"
 #include "common/version.hpp"
 #include "tools/bench_program/batch_bench.hpp"
 #include "tools/bench_program/limits.hpp"
@@ -24,6 +25,7 @@ using namespace leasehold;
 using namespace leasehold::bench;
 
 constexpr int kOverLimit = 1;
+constexpr std::size_t kMaxLimitsBytes = 1 << 20;
 
 struct Options {
   RevokeConfig revoke;
@@ -48,18 +50,12 @@ Result<Reports> open_reports(const Options& options) {
   return reports;
 }
 
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return fail(Errc::FileNotFound, "cannot read " + path);
-  return std::string{std::istreambuf_iterator<char>(file), {}};
-}
-
 /// Those of the limits file that are for this command: "batch.…" for `batch`, the others for
 /// `revoke`. Read before the long part: a file that cannot be read shall not cost ten minutes.
 Result<std::vector<Limit>> read_limits(const Options& options, bool of_batch) {
   std::vector<Limit> limits;
   if (options.limits_path.empty()) return limits;
-  const std::string text = TRY(read_file(options.limits_path));
+  const std::string text = TRY(read_text_file(options.limits_path, kMaxLimitsBytes));
   limits = TRY(parse_limits(text));
   std::erase_if(limits, [of_batch](const Limit& limit) {
     return limit.name.starts_with("batch.") != of_batch;

@@ -5,11 +5,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 
 #include "common/command_line.hpp"
+#include "common/text_file.hpp"
 #include "common/version.hpp"
 #include "ipc/segment_layout.hpp"
 #include "tools/cli/progress_line.hpp"
@@ -19,6 +18,8 @@ namespace {
 
 using namespace leasehold;
 
+constexpr std::size_t kMaxTextBytes = 256 << 20;
+
 struct Options {
   PerplexityConfig measure;
   std::string text_path;
@@ -26,14 +27,8 @@ struct Options {
   std::string backend = "cpu";
 };
 
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(Errc::FileNotFound, "cannot read " + path);
-  return std::string{std::istreambuf_iterator<char>(file), {}};
-}
-
 Result<TextScore> measure(Options& options) {
-  options.measure.text = TRY(read_text(options.text_path));
+  options.measure.text = TRY(read_text_file(options.text_path, kMaxTextBytes));
   options.measure.kv_type = options.kv_type == "f16" ? KvType::F16 : KvType::F32;
   options.measure.reference_backend = options.backend == "reference";
   cli::ProgressLine line(std::chrono::steady_clock::now(), ::isatty(STDERR_FILENO) == 1);

@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 
 #include "common/random.hpp"
+#include "common/text_file.hpp"
 #include "common/version.hpp"
 
 namespace leasehold::tenant {
@@ -25,13 +25,10 @@ struct CommandLine {
   SessionConfig config;
 };
 
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || text.str().empty())
-    return fail(Errc::FileNotFound, fmt::format("{}: cannot be read, or is empty", path));
-  return text.str();
+Result<std::string> read_some_text(const std::string& path) {
+  std::string text = TRY(read_text_file(path, kMaxTextBytes));
+  if (text.empty()) return fail(Errc::BadRequest, path + " is empty");
+  return text;
 }
 
 void describe_lease(CommandLine& line) {
@@ -101,10 +98,10 @@ Result<void> complete_sampling(const CommandLine& line, wire::Sampling& sampling
   sampling.logprobs = line.logprobs_option->count() > 0;
   for (const std::string& text : line.biases) TRY(add_bias(text, sampling.logit_bias));
   if (line.json) sampling.response_format.type = "json_object";
-  if (!line.grammar_file.empty()) sampling.grammar = TRY(read_text(line.grammar_file));
+  if (!line.grammar_file.empty()) sampling.grammar = TRY(read_some_text(line.grammar_file));
   if (line.schema_file.empty()) return {};
   sampling.response_format.type = "json_schema";
-  sampling.response_format.schema = TRY(read_text(line.schema_file));
+  sampling.response_format.schema = TRY(read_some_text(line.schema_file));
   return {};
 }
 

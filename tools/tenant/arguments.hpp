@@ -11,6 +11,9 @@
 
 namespace leasehold::tenant {
 
+/// As long as a message may be: a longer text no worker would take.
+inline constexpr std::size_t kMaxTextBytes = 1 << 20;
+
 enum class Output { Text, Json };
 
 struct Arguments {

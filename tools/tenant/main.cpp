@@ -5,10 +5,10 @@
 #include <csignal>
 #include <ctime>
 #include <iostream>
-#include <iterator>
 
 #include "common/fault_point.hpp"
 #include "common/process.hpp"
+#include "common/text_file.hpp"
 #include "tools/cli/broker_address.hpp"
 #include "tools/tenant/arguments.hpp"
 #include "tools/tenant/printer.hpp"
@@ -20,9 +20,9 @@ using namespace leasehold;
 constexpr std::string_view kProgram = "leasehold-tenant";
 
 /// The prompt as typed or piped, without the newline that ends it.
-std::string read_prompt() {
+Result<std::string> read_prompt() {
   if (isatty(STDIN_FILENO)) std::cerr << "Type the prompt, end it with Ctrl-D.\n";
-  std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  std::string text = TRY(read_text_stdin(tenant::kMaxTextBytes));
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
@@ -67,7 +67,8 @@ int main(int argc, char** argv) {
     return tell(kProgram, armed.error());
   }
   arguments->config.broker_path = cli::broker_address(arguments->socket, cli::read_environment());
-  std::string prompt = arguments->prompt_from_stdin ? read_prompt() : arguments->prompt;
-  tenant::set_prompt(*arguments, std::move(prompt), std::time(nullptr));
+  auto prompt = arguments->prompt_from_stdin ? read_prompt() : arguments->prompt;
+  if (!prompt) return tell(kProgram, prompt.error());
+  tenant::set_prompt(*arguments, *std::move(prompt), std::time(nullptr));
   return run(*std::move(arguments));
 }

@@ -7,16 +7,18 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <iostream>
-#include <iterator>
 #include <string>
 
 #include "common/command_line.hpp"
+#include "common/text_file.hpp"
 #include "common/version.hpp"
 #include "worker/tokenizer/stream_decoder.hpp"
 #include "worker/tokenizer/tokenizer.hpp"
 
 namespace leasehold::tokenize {
 namespace {
+
+constexpr std::size_t kMaxInputBytes = 64 << 20;
 
 struct Options {
   std::string model;
@@ -32,10 +34,6 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--special", options.special,
                "control tokens: read as tokens; with --decode, shown by name");
   app.add_option("input", options.input, "text, or ids separated by spaces; else from stdin");
-}
-
-std::string read_stdin() {
-  return {std::istreambuf_iterator<char>(std::cin), {}};
 }
 
 Result<TokenId> token_from(const Tokenizer& tokenizer, std::string_view word) {
@@ -66,7 +64,7 @@ Result<std::string> decoded(const Tokenizer& tokenizer, std::string_view ids, bo
 Result<std::string> answer(const Options& options) {
   const GgufFile file = TRY(GgufFile::open(options.model));
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
-  const std::string input = options.input ? *options.input : read_stdin();
+  const std::string input = options.input ? *options.input : TRY(read_text_stdin(kMaxInputBytes));
   if (options.decode) return decoded(tokenizer, input, options.special);
   const auto special = options.special ? SpecialTokens::AsTokens : SpecialTokens::AsText;
   return fmt::format("{}\n", fmt::join(TRY(tokenizer.encode(input, special)), " "));

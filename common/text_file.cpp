@@ -1,0 +1,62 @@
+#include "common/text_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "common/unique_fd.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::size_t kPartBytes = 64 << 10;
+
+Errc code_of(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+      return Errc::FileNotFound;
+    case EACCES:
+    case EPERM:
+      return Errc::PermissionDenied;
+    default:
+      return Errc::SystemError;
+  }
+}
+
+/// The size in the file's record is no promise: files grow, and some say 0.
+Result<std::string> read_to_the_end(int fd, const std::string& what, std::size_t max_bytes) {
+  std::string text;
+  std::string part(kPartBytes, '\0');
+  while (true) {
+    const ssize_t size = ::read(fd, part.data(), part.size());
+    if (size == 0) return text;
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return fail_errno(code_of(errno), "read " + what, errno);
+    text.append(part, 0, static_cast<std::size_t>(size));
+    if (text.size() > max_bytes)
+      return fail(Errc::MessageTooLarge,
+                  fmt::format("{} is longer than {} bytes", what, max_bytes));
+  }
+}
+
+}  // namespace
+
+Result<std::string> read_text_file(const std::string& path, std::size_t max_bytes) {
+  // O_NONBLOCK: opening a FIFO by mistake must not wait for a writer.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) return fail_errno(code_of(errno), "open " + path, errno);
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return fail_errno(Errc::SystemError, "stat " + path, errno);
+  if (!S_ISREG(status.st_mode)) return fail(Errc::BadRequest, path + " is no regular file");
+  return read_to_the_end(fd.get(), path, max_bytes);
+}
+
+Result<std::string> read_text_stdin(std::size_t max_bytes) {
+  return read_to_the_end(STDIN_FILENO, "stdin", max_bytes);
+}
+
+}  // namespace leasehold
