@@ -1,0 +1,88 @@
+// Programs whose words nobody takes, and whose input has no end.
+#include <sys/wait.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "common/command_line.hpp"
+#include "tests/process/tools/program_run.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+/// The exit code of a program, as a shell starts it; 128 and more for one that a signal ended.
+int shell(const std::string& program, const std::string& rest) {
+  const int status = std::system(("'" + program_path(program) + "' " + rest).c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int tokenize(const std::string& rest) {
+  return shell("leasehold-tokenize", "--model '" + own_model_path() + "' " + rest);
+}
+
+int perplexity(const std::string& rest) {
+  return shell("leasehold-perplexity", "--model '" + own_model_path() + "' " + rest);
+}
+
+int tenant(const std::string& rest) {
+  return shell("leasehold-tenant", "--socket /nowhere/b.sock --tenant A " + rest);
+}
+
+}  // namespace
+
+TEST_CASE("unheard: an answer that stdout does not take is DiskFull, not done") {
+  const int lost = exit_code(Errc::DiskFull);
+  CHECK(tokenize("hi >/dev/full 2>/dev/null") == lost);
+  CHECK(tokenize("hi >/dev/full 2>/dev/full") == lost);
+  CHECK(tokenize("\"$(head -c 100000 /dev/zero | tr '\\0' x)\" >/dev/full 2>/dev/null") == lost);
+  CHECK(shell("leasehold-bench", "gate --units 10 >/dev/full 2>/dev/null") == lost);
+  CHECK(tokenize("hi >/dev/null 2>/dev/full") == kExitOk);
+}
+
+TEST_CASE("unheard: help and version are answers too") {
+  for (const char* program :
+       {"brokerctl", "leasehold-tenant", "leasehold-demo", "leasehold-broker", "leasehold-worker",
+        "leasehold-tokenize", "leasehold-perplexity", "leasehold-bench"}) {
+    CAPTURE(program);
+    CHECK(shell(program, "--help >/dev/full 2>/dev/null") == exit_code(Errc::DiskFull));
+    CHECK(shell(program, "--help >/dev/null 2>/dev/full") == kExitOk);
+  }
+  CHECK(shell("leasehold-worker", "--version >/dev/full 2>&1") == exit_code(Errc::DiskFull));
+}
+
+TEST_CASE("unheard: an error that stderr does not take ends with its code all the same") {
+  const int not_found = exit_code(Errc::FileNotFound);
+  CHECK(shell("leasehold-broker", "--socket /nowhere/b.sock 2>/dev/full") == not_found);
+  CHECK(shell("leasehold-worker",
+              "--broker /nowhere/b.sock --listen /nowhere/w.sock "
+              "--model /nowhere.gguf 2>/dev/full") == not_found);
+  CHECK(shell("leasehold-tokenize", "--model /nowhere.gguf hi 2>/dev/full") == not_found);
+  CHECK(perplexity("--text /nowhere 2>/dev/full") == not_found);
+  CHECK(tenant("--prompt hi 2>/dev/full") == not_found);
+  CHECK(shell("leasehold-worker", "--no-such-option 2>/dev/full") == kExitUsage);
+}
+
+TEST_CASE("unheard: a path with control characters does not reach the terminal as it is") {
+  const std::string path = "/nowhere/\x1b[2J\nmodel.gguf";
+  for (const char* program : {"leasehold-worker", "leasehold-tokenize", "leasehold-perplexity"}) {
+    CAPTURE(program);
+    for (const char* option : {"--model", "--no-such-option"}) {
+      ProgramRun run(program, {"--broker", "/nowhere/b.sock", option, path});
+      CHECK(run.finish([] {}) != kExitOk);
+      const std::string said = run.errors();
+      CHECK(said.find('\x1b') == std::string::npos);
+      CHECK(said.find('\n') == said.size() - 1);
+    }
+  }
+}
+
+TEST_CASE("unheard: a text without an end, or that cannot be read, is an error of its kind") {
+  CHECK(perplexity("--text / 2>/dev/null") == exit_code(Errc::BadRequest));
+  CHECK(perplexity("--text /dev/zero 2>/dev/null") == exit_code(Errc::BadRequest));
+  CHECK(tokenize("</ 2>/dev/null") == exit_code(Errc::SystemError));
+  CHECK(tokenize("</dev/zero 2>/dev/null") == exit_code(Errc::MessageTooLarge));
+  CHECK(tenant("</dev/zero 2>/dev/null") == exit_code(Errc::MessageTooLarge));
+  CHECK(tenant("--prompt x --grammar /dev/zero 2>/dev/null") == kExitUsage);
+  CHECK(tenant("--prompt x --json-schema /dev/zero 2>/dev/null") == kExitUsage);
+}
