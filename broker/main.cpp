@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
   forbid_dumping();
   raise_descriptor_limit();
   ask_for_short_turns(kTurn);
-  set_up_log(std::string(kProgram), options.log_level);
+  set_up_log(kProgram, options.log_level);
   if (const auto armed = arm_fault_points_from_environment(); !armed) {
     return tell(kProgram, armed.error());
   }

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   const auto options = leasehold::parse_options(argc, argv, exit_code);
   if (!options) return exit_code;
-  leasehold::set_up_log("leasehold-worker", options->log_level);
+  leasehold::set_up_log(kProgram, options->log_level);
   leasehold::forbid_dumping();
   leasehold::raise_descriptor_limit();
   ::signal(SIGPIPE, SIG_IGN);
