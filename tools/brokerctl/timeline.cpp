@@ -148,7 +148,7 @@ const TimelineStep* find(const std::vector<TimelineStep>& steps, std::string_vie
   return nullptr;
 }
 
-/// Signed: quiet may be seen before the report of the refusal says when that was.
+/// Signed: what was before the flip.
 std::string signed_text(Duration duration) {
   const std::int64_t ns = duration.count();
   return ns < 0 ? "-" + cli::nanoseconds_text(-ns) : cli::nanoseconds_text(ns);
@@ -163,6 +163,11 @@ std::vector<TimelineStep> timeline_of(const LeaseView& lease) {
   for (const auto step : {flip, refused, error, quiet, fenced, reusable, rebound}) {
     steps.push_back(step(lease));
   }
+  // Witnesses see the end of the last unit before its thread's refusal has reached the holder, and
+  // at one moment the order above is the one of causes.
+  std::ranges::stable_sort(steps, [](const TimelineStep& a, const TimelineStep& b) {
+    return a.at && (!b.at || *a.at < *b.at);
+  });
   return steps;
 }
 

@@ -18,8 +18,8 @@ struct TimelineStep {
   std::string note;  ///< What happened; without `at`: why nothing did, or why nobody knows.
 };
 
-/// flip → refused → error → quiet → fenced → reusable → rebound, with the grant before, and between
-/// them, of a drained lease, until when it may finish. Pure.
+/// flip, refused, error, quiet, fenced, reusable, rebound, with the grant before, and of a drained
+/// lease until when it may finish. In the order of time, whatever has none last. Pure.
 std::vector<TimelineStep> timeline_of(const wire::LeaseView& lease);
 
 /// Boot time, since the flip, since the step before that is known.

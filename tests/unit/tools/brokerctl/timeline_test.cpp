@@ -53,6 +53,27 @@ TEST_CASE("timeline: the steps of a whole revocation in their order, with both d
   CHECK(broker.asked.at(0).second == wire::Json{{"limit", 1}, {"after", 0}});
 }
 
+TEST_CASE("timeline: steps stand in the order of time, those without one last") {
+  auto lease = whole();
+  lease.clocks = {.refuse_ns = 5'000, .error_ns = 8'000, .quiet_ns = 3'000, .reuse_ns = -1};
+  lease.drain_deadline_boottime_ns = kFlipped + 30'000;
+  FakeBroker broker;
+  broker.answers["lease.list"] = {items({lease})};
+
+  REQUIRE(show(broker, kLease, Output::Json));
+
+  const auto document = wire::Json::parse(broker.out.str());
+  std::vector<std::string> names;
+  for (const auto& each : document.at("steps")) {
+    names.push_back(each.at("step"));
+    CHECK(each.value("since_previous_ns", 0) >= 0);
+  }
+  CHECK(names == std::vector<std::string>{"granted", "flip", "quiet", "fenced", "refused", "error",
+                                          "rebound", "drain end", "reusable"});
+  CHECK(document.at("steps").at(4).at("since_previous_ns") == 1'000);
+  CHECK(document.at("steps").back().contains("missing"));
+}
+
 TEST_CASE("timeline: a table shows the deltas and what each step was") {
   FakeBroker broker;
   broker.answers["lease.list"] = {items({whole()})};
