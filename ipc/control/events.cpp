@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "ipc/control/json_fields.hpp"
+#include "ipc/control/message_limits.hpp"
 
 namespace leasehold::events {
 namespace {
@@ -22,13 +22,13 @@ void describe(auto& e, auto& fields, const LeaseStateChanged*) {
   fields.field("state", e.state, EnumCount{4});
   fields.field("reason", e.reason, EnumCount{kRevokeReasonCount});
   fields.field("tenant", e.tenant, TextRule::NameOrEmpty);
-  fields.field("proof", e.proof);
+  fields.field("proof", e.proof, TextRule::SentenceOrEmpty);
 }
 
 void describe(auto& e, auto& fields, const RegionStateChanged*) {
   fields.field("region", e.region);
   fields.field("kind", e.kind, Choice{kKinds});
-  fields.field("state", e.state, TextRule::Filled);
+  fields.field("state", e.state, TextRule::Sentence);
   fields.field("lease", e.lease, TextRule::LeaseOrEmpty);
 }
 
@@ -44,8 +44,8 @@ void describe(auto& e, auto& fields, const BatchedDecodeStep*) {
   fields.field("step", e.step);
   fields.field("n_seqs", e.n_seqs);
   fields.field("emitted_tokens", e.emitted_tokens);
-  fields.field("per_seq_kv_positions", e.per_seq_kv_positions);
-  fields.field("per_seq_leases", e.per_seq_leases);
+  fields.field("per_seq_kv_positions", e.per_seq_kv_positions, wire::kOfAStep);
+  fields.field("per_seq_leases", e.per_seq_leases, wire::kOfAStep);
 }
 
 void describe(auto& e, auto& fields, const Rebind*) {
@@ -60,12 +60,13 @@ void describe(auto& e, auto& fields, const RequestEnded*) {
   fields.field("request", e.request);
   fields.field("tenant", e.tenant, TextRule::Name);
   fields.field("lease", e.lease);
-  fields.field("reason", e.reason, TextRule::Filled);
+  fields.field("reason", e.reason, TextRule::Sentence);
   fields.field("emitted_tokens", e.emitted_tokens);
 }
 
 void describe(auto& e, auto& fields, const OperatorActed*) {
-  fields.field("deed", e.deed, TextRule::Filled);
+  fields.field("deed", e.deed, TextRule::Sentence);
+  // May hold a part of the weights, 200 bytes by itself. No worker's word is kept here.
   fields.field("object", e.object, TextRule::Filled);
   fields.field("uid", e.uid);
   fields.field("reason", e.reason, TextRule::SentenceOrEmpty);
@@ -73,7 +74,7 @@ void describe(auto& e, auto& fields, const OperatorActed*) {
 }
 
 void describe(auto& e, auto& fields, const WorkerUntrusted*) {
-  fields.field("what", e.what, TextRule::Filled);
+  fields.field("what", e.what, TextRule::Sentence);
   fields.field("index", e.index);
   fields.field("lease", e.lease, TextRule::LeaseOrEmpty);
   fields.field("worker", e.worker, TextRule::NameOrEmpty);

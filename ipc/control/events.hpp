@@ -1,5 +1,8 @@
 /// The closed list of events, each one JSON object: {"event": name, "at_boottime_ns": t, …}.
 ///
+/// Each is bounded, so that a log of so many of them is: an array has at most as many entries as a
+/// step has sequences, a text 200 bytes on one line.
+///
 /// Broker and workers write them; `brokerctl events` shows them; tests judge by them.
 #pragma once
 
@@ -120,7 +123,7 @@ struct StampedEvent {
   TimePoint at;
 };
 
-/// BadRequest for anything that `to_json` would not have written.
+/// BadRequest for anything that `to_json` would not have written, and for what is too long.
 Result<StampedEvent> from_json(const nlohmann::json& json);
 
 }  // namespace leasehold::events

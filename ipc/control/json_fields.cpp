@@ -107,6 +107,12 @@ std::string expected_integer(std::string low, std::string high) {
   return fmt::format("an integer from {} to {}", low, high);
 }
 
+Problem too_many(std::size_t items, AtMost most) {
+  return Mismatch{.where = "",
+                  .expected = fmt::format("an array of at most {}", most.items),
+                  .got = fmt::format("one of {}", items)};
+}
+
 Problem from_field(const nlohmann::json& json, bool& out) {
   if (!json.is_boolean()) return mismatch(json, "true or false");
   out = json.get<bool>();

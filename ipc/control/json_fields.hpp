@@ -59,6 +59,11 @@ struct Choice {
   std::span<const std::string_view> words;
 };
 
+/// How long an array may be; the rules after it hold for each element.
+struct AtMost {
+  std::size_t items;
+};
+
 /// How many enumerators there are, counted from zero; each has a `name()`.
 struct EnumCount {
   int count;
@@ -76,6 +81,7 @@ using Problem = std::optional<Mismatch>;
 
 Problem mismatch(const nlohmann::json& got, std::string expected);
 std::string expected_integer(std::string low, std::string high);
+Problem too_many(std::size_t items, AtMost most);
 
 Problem from_field(const nlohmann::json& json, bool& out);
 Problem from_field(const nlohmann::json& json, float& out, Between<float> range);
@@ -141,6 +147,13 @@ Problem from_field(const nlohmann::json& json, std::vector<T>& out, Rule... rule
     out.push_back(std::move(value));
   }
   return {};
+}
+
+/// Asked before an element is read: what is too long costs nothing.
+template <class T, class... Rule>
+Problem from_field(const nlohmann::json& json, std::vector<T>& out, AtMost most, Rule... rule) {
+  if (json.is_array() && json.size() > most.items) return too_many(json.size(), most);
+  return from_field(json, out, rule...);
 }
 
 template <class T>

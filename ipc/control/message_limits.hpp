@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ipc/control/json_fields.hpp"
+#include "ipc/gate_set.hpp"
 
 namespace leasehold::wire {
 
@@ -14,5 +15,7 @@ inline constexpr Between<std::int64_t> kBoottime_ns{0, std::numeric_limits<std::
 inline constexpr Between<std::int64_t> kUnixTime_s{0, 253'402'300'799};  // the year 9999 ends
 inline constexpr Between<std::uint64_t> kSomeBytes{1, std::numeric_limits<std::uint64_t>::max()};
 inline constexpr Between<std::int32_t> kTokenIds{0, std::numeric_limits<std::int32_t>::max()};
+inline constexpr Between<std::uint32_t> kPageItems{0, 1000};
+inline constexpr AtMost kOfAStep{kMaxStepSequences};
 
 }  // namespace leasehold::wire

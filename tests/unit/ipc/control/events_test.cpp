@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "ipc/gate_set.hpp"
+
 using namespace leasehold;
 using nlohmann::json;
 
@@ -79,4 +81,27 @@ TEST_CASE("events: words and numbers outside the closed lists are refused") {
     CHECK(read.error().code == Errc::BadRequest);
   }
   CHECK_FALSE(events::from_json(json::array()).has_value());
+}
+
+TEST_CASE("events: an array holds what a step can have, and a text one line of words") {
+  json step = json::parse(kSamples[3]);
+  step["per_seq_kv_positions"] = json(kMaxStepSequences, 7);
+  step["per_seq_leases"] = json(kMaxStepSequences, "17.4");
+  CHECK(events::from_json(step).has_value());
+
+  const auto refuses = [](json event, const std::string& field, json value) {
+    event[field] = std::move(value);
+    const auto read = events::from_json(event);
+    REQUIRE_FALSE(read);
+    CHECK(read.error().code == Errc::BadRequest);
+    CHECK_THAT(read.error().detail, Catch::Contains("'" + field + "'"));
+  };
+  refuses(step, "per_seq_kv_positions", json(kMaxStepSequences + 1, 7));
+  refuses(step, "per_seq_leases", json(kMaxStepSequences + 1, "17.4"));
+  const std::string long_text(201, 'x');
+  refuses(json::parse(kSamples[0]), "proof", long_text);
+  refuses(json::parse(kSamples[1]), "state", long_text);
+  refuses(json::parse(kSamples[5]), "reason", long_text);
+  refuses(json::parse(kSamples[6]), "deed", long_text);
+  refuses(json::parse(kSamples[7]), "what", long_text);
 }
