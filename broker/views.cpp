@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace leasehold {
 namespace {
@@ -86,9 +87,13 @@ LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit)
   return page;
 }
 
-std::vector<wire::ExtentView> extent_views(const State& state) {
+std::vector<wire::ExtentView> extent_views(const State& state, std::optional<ExtentId> after,
+                                           std::size_t limit) {
   std::vector<wire::ExtentView> views;
-  for (const auto& [id, record] : state.extents.records()) {
+  const auto& records = state.extents.records();
+  auto next = after ? records.upper_bound(*after) : records.begin();
+  for (; next != records.end() && views.size() < limit; ++next) {
+    const auto& [id, record] = *next;
     views.push_back({.extent = id,
                      .state = std::string(name(record.state)),
                      .lease = record.lease,
@@ -145,17 +150,40 @@ std::vector<wire::WorkerView> worker_views(const State& state) {
   return views;
 }
 
-std::vector<wire::TenantView> tenant_views(const State& state) {
+namespace {
+
+struct Held {
+  std::uint32_t leases_live = 0;
+  std::uint32_t blocks = 0;
+};
+
+/// One walk over the leases, however many tenants are shown.
+std::map<TenantId, Held> held_by_tenant(const State& state) {
+  std::map<TenantId, Held> all;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (record.is(LeaseState::Fenced)) return;
+    Held& held = all[record.tenant];
+    if (record.is(LeaseState::Live)) ++held.leases_live;
+    held.blocks += record.charged_blocks;
+  });
+  return all;
+}
+
+}  // namespace
+
+std::vector<wire::TenantView> tenant_views(const State& state, const std::optional<TenantId>& after,
+                                           std::size_t limit) {
+  const auto held = held_by_tenant(state);
   std::vector<wire::TenantView> views;
-  for (const auto& [id, tenant] : state.tenants.all()) {
-    wire::TenantView view{.policy = tenant.policy};
+  const auto& tenants = state.tenants.all();
+  auto next = after ? tenants.upper_bound(*after) : tenants.begin();
+  for (; next != tenants.end() && views.size() < limit; ++next) {
+    wire::TenantView& view = views.emplace_back(wire::TenantView{.policy = next->second.policy});
     view.policy.request_id = RequestId{};
-    state.leases.for_each_open([&](const LeaseRecord& record) {
-      if (record.tenant != id || record.is(LeaseState::Fenced)) return;
-      if (record.is(LeaseState::Live)) ++view.leases_live;
-      view.blocks_held += record.charged_blocks;
-    });
-    views.push_back(std::move(view));
+    const auto holds = held.find(next->first);
+    if (holds == held.end()) continue;
+    view.leases_live = holds->second.leases_live;
+    view.blocks_held = holds->second.blocks;
   }
   return views;
 }

@@ -14,10 +14,14 @@ struct LeasePage {
 };
 /// At most `limit` leases from slot `first` on.
 LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit);
-std::vector<wire::ExtentView> extent_views(const State& state);  ///< Without `inode`.
+/// At most `limit` of those that follow `after`, in the order of their ids; without `inode`.
+std::vector<wire::ExtentView> extent_views(const State& state, std::optional<ExtentId> after,
+                                           std::size_t limit);
 std::vector<wire::FenceView> fence_views(const State& state);    ///< Extents, then regions.
 std::vector<wire::WorkerView> worker_views(const State& state);  ///< Without `revocations`.
-std::vector<wire::TenantView> tenant_views(const State& state);
+/// At most `limit` of those that follow `after`, in the order of their names.
+std::vector<wire::TenantView> tenant_views(const State& state, const std::optional<TenantId>& after,
+                                           std::size_t limit);
 wire::StatusView status_view(const State& state, TimePoint now);  ///< Without those of the server.
 
 /// Leases that are Live or Revoked: what a stopping broker waits for.

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "broker/server/page.hpp"
 #include "broker/views.hpp"
 
 namespace leasehold {
@@ -11,14 +12,24 @@ namespace {
 
 using control::Json;
 
-constexpr std::uint64_t kMaxItems = 1000;       ///< In one answer, so that it fits into a line.
-constexpr std::size_t kMaxItemBytes = 1 << 19;  ///< Of events, which may be long.
+constexpr std::uint64_t kMaxItems = Page::kMaxItems;
 
 template <class View>
 Json items(const std::vector<View>& views) {
   Json list = Json::array();
   for (const View& view : views) list.push_back(view.to_json());
   return Json{{"items", std::move(list)}};
+}
+
+/// `views` may hold more than the page takes.
+template <class View>
+Json page_of(const std::vector<View>& views, std::uint64_t limit) {
+  Page page(limit);
+  for (const View& view : views) {
+    if (!page.add(view.to_json())) break;
+  }
+  const bool more = page.size() < views.size();
+  return Json{{"items", std::move(page).take()}, {"more", more}};
 }
 
 /// A worker of the broker's own user, or of root, can open the lease table for writing; say so.
@@ -39,10 +50,30 @@ Json status(const ListSources& sources) {
   return view.to_json();
 }
 
-Json extents(const ListSources& sources) {
-  auto views = extent_views(sources.state);
+// Each asks for one view beyond the limit: whether it is there says whether others follow.
+
+Result<Json> tenant_list(const ListSources& sources, const Json& params) {
+  const auto wish = TRY(wire::TenantList::from_json(params));
+  return page_of(tenant_views(sources.state, wish.after, wish.limit + 1), wish.limit);
+}
+
+Result<Json> extent_list(const ListSources& sources, const Json& params) {
+  const auto wish = TRY(wire::ExtentList::from_json(params));
+  auto views = extent_views(sources.state, wish.after, wish.limit + 1);
   for (auto& view : views) view.inode = sources.memory.inode(view.extent);
-  return items(views);
+  return page_of(views, wish.limit);
+}
+
+bool follows(const wire::FenceView& view, const wire::FenceList& wish) {
+  if (wish.after_region) return view.region && *view.region > *wish.after_region;
+  return !wish.after_extent || view.region || *view.extent > *wish.after_extent;
+}
+
+Result<Json> fence_list(const ListSources& sources, const Json& params) {
+  const auto wish = TRY(wire::FenceList::from_json(params));
+  auto views = fence_views(sources.state);
+  std::erase_if(views, [&](const wire::FenceView& view) { return !follows(view, wish); });
+  return page_of(views, wish.limit);
 }
 
 Json workers(const ListSources& sources) {
@@ -64,16 +95,13 @@ Result<std::uint64_t> number(const Json& params, const char* field, std::uint64_
 Result<Json> event_list(const ListSources& sources, const Json& params) {
   const std::uint64_t after = TRY(number(params, "after", 0, ~std::uint64_t{0}));
   const std::uint64_t limit = TRY(number(params, "limit", kMaxItems, kMaxItems));
-  Json list = Json::array();
-  std::size_t size_bytes = 0;
+  Page page(limit);
   for (const NumberedEvent& event : sources.log.after(after, limit)) {
     Json item = events::to_json(event.stamped.event, event.stamped.at);
     item["sequence"] = event.sequence;
-    size_bytes += item.dump().size();
-    if (size_bytes > kMaxItemBytes) break;  // the rest comes with the next page
-    list.push_back(std::move(item));
+    if (!page.add(std::move(item))) break;
   }
-  return Json{{"items", std::move(list)},
+  return Json{{"items", std::move(page).take()},
               {"oldest", sources.log.oldest()},
               {"newest", sources.log.newest()}};
 }
@@ -84,9 +112,9 @@ Result<Json> lease_list(const ListSources& sources, const Json& params) {
   const bool continues = params.contains("after");
   const std::uint64_t after = TRY(number(params, "after", 0, ~std::uint32_t{0}));
   const std::uint64_t limit = TRY(number(params, "limit", kMaxItems, kMaxItems));
-  const LeasePage page = lease_page(sources.state, continues ? after + 1 : 0, limit);
-  Json reply = items(page.items);
-  reply["more"] = page.more;
+  const LeasePage found = lease_page(sources.state, continues ? after + 1 : 0, limit);
+  Json reply = page_of(found.items, limit);
+  if (found.more) reply["more"] = true;
   return reply;
 }
 
@@ -109,10 +137,10 @@ Result<control::Payload> open_extent(const ListSources& sources, const Json& par
 
 Result<Json> list(const ListSources& sources, const std::string& method, const Json& params) {
   if (method == "status") return status(sources);
-  if (method == "tenant.list") return items(tenant_views(sources.state));
+  if (method == "tenant.list") return tenant_list(sources, params);
   if (method == "lease.list") return lease_list(sources, params);
-  if (method == "extent.list") return extents(sources);
-  if (method == "fence.list") return items(fence_views(sources.state));
+  if (method == "extent.list") return extent_list(sources, params);
+  if (method == "fence.list") return fence_list(sources, params);
   if (method == "worker.list") return workers(sources);
   if (method == "event.list") return event_list(sources, params);
   if (method == "audit.list") return audit_list(sources, params);

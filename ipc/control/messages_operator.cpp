@@ -46,6 +46,22 @@ constexpr auto kFenceCleared = [](auto& m, auto& fields) {
 
 constexpr auto kLeasesTouched = [](auto& m, auto& fields) { fields.field("leases", m.leases); };
 
+constexpr auto kLimit = [](auto& m, auto& fields) {
+  fields.with_default("limit", m.limit, kPageItems.high, kPageItems);
+};
+
+/// Of tenants and of extents.
+constexpr auto kPlainList = [](auto& m, auto& fields) {
+  fields.field("after", m.after);
+  kLimit(m, fields);
+};
+
+constexpr auto kFenceList = [](auto& m, auto& fields) {
+  fields.field("after_extent", m.after_extent);
+  fields.field("after_region", m.after_region);
+  kLimit(m, fields);
+};
+
 /// Two or none would leave it to luck what is taken back.
 Result<void> check_one_target(std::string_view targets, int named) {
   if (named == 1) return {};
@@ -131,6 +147,31 @@ Json FenceCleared::to_json() const {
 }
 Result<FenceCleared> FenceCleared::from_json(const Json& json) {
   return read_fields<FenceCleared>(json, kFenceCleared);
+}
+
+Json TenantList::to_json() const {
+  return write_fields(*this, kPlainList);
+}
+Result<TenantList> TenantList::from_json(const Json& json) {
+  return read_fields<TenantList>(json, kPlainList);
+}
+
+Json ExtentList::to_json() const {
+  return write_fields(*this, kPlainList);
+}
+Result<ExtentList> ExtentList::from_json(const Json& json) {
+  return read_fields<ExtentList>(json, kPlainList);
+}
+
+Json FenceList::to_json() const {
+  return write_fields(*this, kFenceList);
+}
+Result<FenceList> FenceList::from_json(const Json& json) {
+  auto message = read_fields<FenceList>(json, kFenceList);
+  if (message && message->after_extent && message->after_region) {
+    return fail(Errc::BadRequest, "expected at most one of 'after_extent' and 'after_region'");
+  }
+  return message;
 }
 
 Json LeasesTouched::to_json() const {

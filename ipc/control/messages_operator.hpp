@@ -93,11 +93,41 @@ struct LeasesTouched {
   static Result<LeasesTouched> from_json(const Json& json);
 };
 
-// Lists: `status`, `{tenant,extent,worker,fence}.list` take no parameters and answer
-// {"items": [view, …]} (`status`: one object). `audit.list` takes {"limit": <n ≤ 1000>}, answers
-// the newest deeds first, and FileNotFound from a broker without a state directory. `lease.list`
-// and `event.list` take {"after": <slot or sequence>, "limit": <n ≤ 1000>} and answer {"items":
-// [view or event, …]}; `lease.list` also "more": others follow; `event.list` also "oldest" and
-// "newest": the sequence numbers it still has.
+// Lists: `status` and `worker.list` take no parameters and answer one object and {"items":
+// [view, …]}. `audit.list` takes {"limit": <n ≤ 1000>}, answers the newest deeds first, and
+// FileNotFound from a broker without a state directory. The others come in pages, which end at the
+// limit or at what fits into a line, and hold one item at least: `lease.list` and `event.list` take
+// {"after": <slot or sequence>, "limit": <n ≤ 1000>}, `tenant.list`, `extent.list` and `fence.list`
+// the messages below. The answer is {"items": [view or event, …]}, with "more": others follow; that
+// of `event.list` has "oldest" and "newest" instead: the sequence numbers it still has.
+
+/// `tenant.list`: tenants in the order of their names.
+struct TenantList {
+  static constexpr std::string_view kMethod = "tenant.list";
+  std::optional<TenantId> after;
+  std::uint32_t limit = 1000;  ///< At most; 0 … 1000. Left out: 1000.
+  Json to_json() const;
+  static Result<TenantList> from_json(const Json& json);
+};
+
+/// `extent.list`: extents in the order of their ids.
+struct ExtentList {
+  static constexpr std::string_view kMethod = "extent.list";
+  std::optional<ExtentId> after;
+  std::uint32_t limit = 1000;
+  Json to_json() const;
+  static Result<ExtentList> from_json(const Json& json);
+};
+
+/// `fence.list`: quarantined extents in the order of their ids, then regions. At most one of the
+/// two says what was seen last.
+struct FenceList {
+  static constexpr std::string_view kMethod = "fence.list";
+  std::optional<ExtentId> after_extent;
+  std::optional<RegionId> after_region;
+  std::uint32_t limit = 1000;
+  Json to_json() const;
+  static Result<FenceList> from_json(const Json& json);
+};
 
 }  // namespace leasehold::wire

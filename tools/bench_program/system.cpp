@@ -10,7 +10,7 @@
 #include "common/clock.hpp"
 #include "common/process.hpp"
 #include "common/random.hpp"
-#include "tools/cli/all_leases.hpp"
+#include "tools/cli/all_pages.hpp"
 #include "tools/cli/answer.hpp"
 
 namespace leasehold::bench {
@@ -161,7 +161,7 @@ Result<wire::StatusView> System::status() {
 }
 
 Result<std::vector<wire::LeaseView>> System::leases() {
-  return cli::all_leases(
+  return cli::all_pages<wire::LeaseView>(
       [this](const std::string& method, const wire::Json& params) { return ask(method, params); });
 }
 

@@ -9,7 +9,7 @@
 #include "tools/brokerctl/timeline.hpp"
 #include "tools/brokerctl/views.hpp"
 #include "tools/brokerctl/wait_fenced.hpp"
-#include "tools/cli/all_leases.hpp"
+#include "tools/cli/all_pages.hpp"
 #include "tools/cli/answer.hpp"
 #include "tools/cli/table.hpp"
 
@@ -28,19 +28,15 @@ class Runner {
     print(reply, status_table(TRY(cli::read_answer<wire::StatusView>(reply))));
     return {};
   }
-  Result<void> operator()(const ListTenants&) {
-    return list<wire::TenantView>("tenant.list", tenants_table);
-  }
-  Result<void> operator()(const ListExtents&) {
-    return list<wire::ExtentView>("extent.list", extents_table);
-  }
+  Result<void> operator()(const ListTenants&) { return list(tenants_table); }
+  Result<void> operator()(const ListExtents&) { return list(extents_table); }
   Result<void> operator()(const ListWorkers&) {
-    return list<wire::WorkerView>("worker.list", workers_table);
+    const Json reply = TRY(around_.call("worker.list", Json::object()));
+    print(reply, workers_table(TRY(items_of<wire::WorkerView>(reply))));
+    return {};
   }
 
-  Result<void> operator()(const ListFences&) {
-    return list<wire::FenceView>("fence.list", fences_table);
-  }
+  Result<void> operator()(const ListFences&) { return list(fences_table); }
 
   Result<void> operator()(const ListDeeds& wanted) {
     const Json reply = TRY(around_.call("audit.list", Json{{"limit", wanted.limit}}));
@@ -49,12 +45,12 @@ class Runner {
   }
 
   Result<void> operator()(const ListLeases& wanted) {
-    auto leases = TRY(cli::all_leases(around_.call));
+    auto leases = TRY(cli::all_pages<wire::LeaseView>(around_.call));
     std::erase_if(leases, [&](const wire::LeaseView& lease) {
       return (wanted.tenant && lease.tenant != wanted.tenant->value) ||
              (wanted.state && lease.state != *wanted.state);
     });
-    print_leases(leases);
+    print_items(leases, leases_table);
     return {};
   }
 
@@ -72,7 +68,7 @@ class Runner {
     if (!revoke.wait) return print_touched(reply, touched);
     const auto leases = TRY(
         wait_until_fenced(touched.leases, std::chrono::milliseconds(revoke.timeout_ms), around_));
-    print_leases(leases);
+    print_items(leases, leases_table);
     return check_none_quarantined(leases);
   }
   Result<void> operator()(const wire::LeaseDrain& drain) {
@@ -94,9 +90,8 @@ class Runner {
 
  private:
   template <class View>
-  Result<void> list(const char* method, cli::Table (*table)(const std::vector<View>&)) {
-    const Json reply = TRY(around_.call(method, Json::object()));
-    print(reply, table(TRY(items_of<View>(reply))));
+  Result<void> list(cli::Table (*table)(const std::vector<View>&)) {
+    print_items(TRY(cli::all_pages<View>(around_.call)), table);
     return {};
   }
 
@@ -109,10 +104,11 @@ class Runner {
     around_.out->flush();
   }
 
-  void print_leases(const std::vector<wire::LeaseView>& leases) {
+  template <class View>
+  void print_items(const std::vector<View>& views, cli::Table (*table)(const std::vector<View>&)) {
     Json items = Json::array();
-    for (const wire::LeaseView& lease : leases) items.push_back(lease.to_json());
-    print({{"items", std::move(items)}}, leases_table(leases));
+    for (const View& view : views) items.push_back(view.to_json());
+    print({{"items", std::move(items)}}, table(views));
   }
 
   Result<void> print_touched(const Json& document, const wire::LeasesTouched& touched) {

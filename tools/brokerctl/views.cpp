@@ -50,11 +50,8 @@ Result<std::vector<View>> items_of(const wire::Json& reply) {
   return views;
 }
 
-template Result<std::vector<wire::TenantView>> items_of(const wire::Json&);
-template Result<std::vector<wire::ExtentView>> items_of(const wire::Json&);
 template Result<std::vector<wire::WorkerView>> items_of(const wire::Json&);
 template Result<std::vector<wire::LeaseView>> items_of(const wire::Json&);
-template Result<std::vector<wire::FenceView>> items_of(const wire::Json&);
 template Result<std::vector<wire::DeedView>> items_of(const wire::Json&);
 
 cli::Table status_table(const wire::StatusView& status) {

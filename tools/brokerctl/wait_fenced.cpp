@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/all_leases.hpp"
+#include "tools/cli/all_pages.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -15,7 +15,7 @@ constexpr Duration kReuseGrace = std::chrono::milliseconds(500);
 
 Result<std::vector<wire::LeaseView>> look(const std::vector<LeaseId>& leases,
                                           const Surroundings& around) {
-  const auto all = TRY(cli::all_leases(around.call));
+  const auto all = TRY(cli::all_pages<wire::LeaseView>(around.call));
   std::vector<wire::LeaseView> found;
   for (const LeaseId lease : leases) {
     const auto view = std::ranges::find(all, lease, &wire::LeaseView::lease);

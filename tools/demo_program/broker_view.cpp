@@ -1,6 +1,6 @@
 #include "tools/demo_program/broker_view.hpp"
 
-#include "tools/cli/all_leases.hpp"
+#include "tools/cli/all_pages.hpp"
 #include "tools/cli/answer.hpp"
 
 namespace leasehold::demo {
@@ -44,12 +44,13 @@ Result<wire::StatusView> BrokerView::status() {
 }
 
 Result<std::vector<wire::LeaseView>> BrokerView::leases() {
-  return cli::all_leases(
+  return cli::all_pages<wire::LeaseView>(
       [this](const std::string& method, const wire::Json& params) { return ask(method, params); });
 }
 
 Result<std::vector<wire::ExtentView>> BrokerView::extents() {
-  return list<wire::ExtentView>("extent.list");
+  return cli::all_pages<wire::ExtentView>(
+      [this](const std::string& method, const wire::Json& params) { return ask(method, params); });
 }
 
 Result<std::vector<wire::WorkerView>> BrokerView::workers() {

@@ -118,6 +118,10 @@ void FakeWorker::answer(const std::string& method, control::Payload params,
   respond(control::Payload{});
 }
 
+void FakeWorker::report(const wire::EventReport& events) {
+  call(std::string(wire::EventReport::kMethod), events.to_json());
+}
+
 std::size_t FakeWorker::settling() {
   const std::lock_guard lock(mutex_);
   return settling_.size();

@@ -51,6 +51,9 @@ class FakeWorker {
   std::size_t settling();
   void say_settled();
 
+  /// By a call, so that the broker has seen it when this returns.
+  void report(const wire::EventReport& events);
+
   /// How many leases it holds memory of.
   std::size_t granted();
   /// What it was granted, in the order it came, and second descriptors of it.

@@ -195,6 +195,12 @@ std::vector<MessageSample> make_samples() {
            "max_emitted_tokens":1,"ignore_eos":false})",
        {"asked_at_unix_s"},
        again<Generate>},
+      {"TenantList", R"({"after":"acme","limit":0})", {"after", "limit"}, again<TenantList>},
+      {"ExtentList", R"({"after":"5","limit":7})", {"after", "limit"}, again<ExtentList>},
+      {"FenceList",
+       R"({"after_region":"5","limit":7})",
+       {"after_region", "limit"},
+       again<FenceList>},
   };
 }
 
@@ -220,6 +226,10 @@ std::vector<OutOfRange> make_out_of_range() {
       {"TenantAdmit", "/ttl_ms", "18446744073709551615", "ttl_ms"},
       {"TenantAdmit", "/uid", "4294967296", "uid"},
       {"TenantAdmit", "/uid", "-1", "uid"},
+      {"TenantList", "/limit", "1001", "limit"},
+      {"TenantList", "/after", long_name, "after"},
+      {"ExtentList", "/limit", "-1", "limit"},
+      {"ExtentList", "/after", R"("")", "after"},
       {"LeaseRevoke", "/lease", R"("17.0")", "lease"},
       {"LeaseRevoke", "/lease", R"("17.281474976710656")", "lease"},
       {"LeaseRevoke", "/lease", R"("4294967296.1")", "lease"},

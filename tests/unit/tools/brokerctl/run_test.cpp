@@ -54,6 +54,45 @@ TEST_CASE(
   CHECK(run_verb(broker, ListLeases{}).error().code == Errc::MalformedMessage);
 }
 
+namespace {
+
+template <class View>
+wire::Json page(const View& view, bool more) {
+  return {{"items", wire::Json::array({view.to_json()})}, {"more", more}};
+}
+
+}  // namespace
+
+TEST_CASE("brokerctl: tenants, extents and fences are read page after page too") {
+  FakeBroker broker;
+  const auto tenant = [](const char* name) {
+    return wire::TenantView{.policy = {.tenant = {name}}};
+  };
+  broker.answers["tenant.list"] = {page(tenant("acme"), true), page(tenant("zoo"), false)};
+  broker.answers["extent.list"] = {
+      page(wire::ExtentView{.extent = ExtentId{5}, .state = "Owned"}, true),
+      page(wire::ExtentView{.extent = ExtentId{17}, .state = "Owned"}, false)};
+  broker.answers["fence.list"] = {
+      page(wire::FenceView{.extent = ExtentId{9}, .why = "touched"}, true),
+      page(wire::FenceView{.region = RegionId{3}, .why = "touched"}, true),
+      page(wire::FenceView{.region = RegionId{4}, .why = "touched"}, false)};
+
+  REQUIRE(run_verb(broker, ListTenants{}));
+  REQUIRE(run_verb(broker, ListExtents{}));
+  REQUIRE(run_verb(broker, ListFences{}));
+
+  for (const char* word : {"acme", "zoo", " 5 ", " 17 ", "extent:9", "region:3", "region:4"}) {
+    CHECK(broker.out.str().find(word) != std::string::npos);
+  }
+  CHECK(broker.asked.at(1).second == wire::Json{{"after", "acme"}});
+  CHECK(broker.asked.at(3).second == wire::Json{{"after", "5"}});
+  CHECK(broker.asked.at(5).second == wire::Json{{"after_extent", "9"}});
+  CHECK(broker.asked.at(6).second == wire::Json{{"after_region", "3"}});
+  broker.answers["extent.list"] = {
+      page(wire::ExtentView{.extent = ExtentId{5}, .state = "Owned"}, true)};
+  CHECK(run_verb(broker, ListExtents{}).error().code == Errc::MalformedMessage);
+}
+
 TEST_CASE("brokerctl: leases are narrowed down by tenant and state") {
   FakeBroker broker;
   broker.answers["lease.list"] = {
