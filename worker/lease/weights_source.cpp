@@ -4,12 +4,12 @@
 
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
+#include "worker/lease/loader_wait.hpp"
 
 namespace leasehold {
 namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds(30);
-constexpr int kOpenAttempts = 600;
 constexpr auto kOpenPause = std::chrono::milliseconds(100);
 // Steps count from 1 up; loads from here, so a gate never takes one for the other.
 constexpr std::uint64_t kFirstLoad = std::uint64_t{1} << 63;
@@ -89,12 +89,8 @@ Result<control::Payload> WeightsSource::open(const WeightsPart& part) {
 }
 
 Result<control::Payload> WeightsSource::wait_and_open(const WeightsPart& part) {
-  for (int attempt = 1;; ++attempt) {
-    auto reply = open(part);
-    const bool loading = !reply && reply.error().code == Errc::WeightsLoading;
-    if (!loading || attempt == kOpenAttempts) return reply;
-    std::this_thread::sleep_for(kOpenPause);
-  }
+  return ask_while_loading([&] { return open(part); },
+                           [] { std::this_thread::sleep_for(kOpenPause); });
 }
 
 Result<UniqueFd> WeightsSource::fill_and_publish(const WeightsPart& part, RegionId region,

@@ -37,7 +37,7 @@ class WeightsSource {
                 Parts parts)
       : file_(&file), config_(&config), plan_(&plan), parts_(std::move(parts)) {}
 
-  /// All parts, each under a fresh engine lease. Waits, bounded, while another worker fills one.
+  /// All parts, each under a fresh engine lease. Waits while another worker fills one.
   /// Errors: those of the calls above, FileNotFound …, EngineLeaseFenced.
   Result<Weights> acquire();
 

@@ -1,0 +1,33 @@
+#include "worker/lease/loader_wait.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace leasehold;
+
+TEST_CASE("loader wait: it lasts as long as the load of another worker, however long") {
+  constexpr int kTenHours = 360'000;  // pauses of 100 ms
+  int pauses = 0;
+
+  const auto opened = ask_while_loading(
+      [&]() -> Result<int> {
+        if (pauses < kTenHours) return fail(Errc::WeightsLoading, "this region is being filled");
+        return 7;
+      },
+      [&] { ++pauses; });
+
+  CHECK(opened == 7);
+  CHECK(pauses == kTenHours);
+}
+
+TEST_CASE("loader wait: whatever else the broker says, or that it is gone, ends it at once") {
+  for (const Errc code : {Errc::ConnectionLost, Errc::PoolExhausted, Errc::TimedOut}) {
+    int asked = 0;
+    const auto refused = ask_while_loading(
+        [&]() -> Result<int> { return fail(++asked < 3 ? Errc::WeightsLoading : code, ""); },
+        [] {});
+
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == code);
+    CHECK(asked == 3);
+  }
+}
