@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+
+#include "ipc/control/events.hpp"
+#include "tests/process/broker/broker_process.hpp"
+#include "tests/process/broker/fake_worker.hpp"
+
+using namespace leasehold;
+
+TEST_CASE("broker: leases are listed page after page, none left out") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  for (int i = 0; i < 3; ++i) broker.acquire(client, "a").value();
+
+  const auto page = [&](control::Json params) {
+    return client.call("lease.list", {std::move(params), {}}).value().body;
+  };
+  const control::Json first = page({{"limit", 2}});
+  const control::Json second = page({{"after", 1}, {"limit", 2}});
+
+  CHECK(first.at("items").size() == 2);
+  CHECK(first.at("more") == true);
+  REQUIRE(second.at("items").size() == 1);
+  CHECK(second.at("items").at(0).at("lease") == "2.1");
+  CHECK(second.at("more") == false);
+  CHECK(page(control::Json::object()).at("items").size() == 3);
+  const auto refused = client.call("lease.list", {{{"limit", 1001}}, {}});
+  CHECK(refused.error().code == Errc::BadRequest);
+}
+
+TEST_CASE("broker: more tenants than a page holds are listed page after page") {
+  BrokerProcess broker;
+  control::Client client = broker.connect();
+  for (int i = 0; i < 1003; ++i) broker.admit(client, fmt::format("tenant-{:04}", i));
+
+  const auto page = [&](control::Json params) {
+    return client.call("tenant.list", {std::move(params), {}}).value().body;
+  };
+  const control::Json first = page(control::Json::object());
+  const control::Json second = page({{"after", "tenant-0999"}});
+
+  REQUIRE(first.at("items").size() == 1000);
+  CHECK(first.at("items").at(999).at("policy").at("tenant") == "tenant-0999");
+  CHECK(first.at("more") == true);
+  REQUIRE(second.at("items").size() == 3);
+  CHECK(second.at("items").at(0).at("policy").at("tenant") == "tenant-1000");
+  CHECK(second.at("more") == false);
+}
+
+TEST_CASE("broker: extents, and those nobody gets, are listed page after page") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  for (int i = 0; i < 3; ++i) broker.acquire(client, "a").value();
+  const auto page = [&](const char* method, control::Json params) {
+    return client.call(method, {std::move(params), {}}).value().body;
+  };
+  const auto ids = [](const control::Json& reply) {
+    std::vector<std::string> found;
+    for (const auto& item : reply.at("items")) found.push_back(item.at("extent"));
+    return found;
+  };
+  const auto all = ids(page("extent.list", control::Json::object()));
+  REQUIRE(all.size() == 3);
+
+  const control::Json first = page("extent.list", {{"limit", 2}});
+  const control::Json second = page("extent.list", {{"after", all[1]}, {"limit", 2}});
+
+  CHECK(ids(first) == std::vector{all[0], all[1]});
+  CHECK(first.at("more") == true);
+  CHECK(ids(second) == std::vector{all[2]});
+  CHECK(second.at("more") == false);
+
+  worker.touch_before_unmap();
+  for (const char* lease : {"0.1", "1.1", "2.1"}) {
+    broker.revoke(client, LeaseId::parse(lease).value()).value();
+  }
+  REQUIRE(eventually([&] { return broker.status(client).quarantined_bytes == 6u << 20; }));
+  CHECK(ids(page("fence.list", {{"limit", 2}})) == std::vector{all[0], all[1]});
+  CHECK(page("fence.list", {{"limit", 2}}).at("more") == true);
+  CHECK(ids(page("fence.list", {{"after_extent", all[1]}})) == std::vector{all[2]});
+  CHECK(page("fence.list", {{"after_region", "0"}}).at("items").empty());
+  const control::Json both{{"after_extent", "1"}, {"after_region", "1"}};
+  CHECK(client.call("fence.list", {both, {}}).error().code == Errc::BadRequest);
+}
+
+TEST_CASE("broker: an event no step can be is not kept, and hides none that come after") {
+  BrokerProcess broker;
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  const auto step = [](std::uint64_t number, std::size_t sequences) {
+    const events::BatchedDecodeStep event{
+        .step = number,
+        .per_seq_kv_positions = std::vector<std::uint32_t>(sequences, 1),
+        .per_seq_leases = std::vector<LeaseId>(sequences, LeaseId{1, 1})};
+    return events::to_json(event, TimePoint{1}).dump();
+  };
+  wire::EventReport report;
+  for (const std::size_t sequences : {40'000, 1})
+    report.events.push_back(step(sequences, sequences));
+
+  worker.report(report);
+
+  const control::Json items = client.call("event.list", {}).value().body.at("items");
+  std::vector<std::uint64_t> steps;
+  for (const auto& item : items) {
+    if (item.at("event") == "batched_decode_step") steps.push_back(item.at("step"));
+  }
+  CHECK(steps == std::vector<std::uint64_t>{1});
+}
