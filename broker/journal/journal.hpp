@@ -29,7 +29,7 @@ class Journal {
   /// the reserve lasts.
   virtual Result<void> write(const Batch& batch) = 0;
 
-  /// What operators did, newest first. Errors: FileNotFound where nothing is kept; those of the
+  /// What operators did, newest first. Errors: BadRequest where nothing is kept; those of the
   /// file.
   virtual Result<std::vector<wire::DeedView>> newest_deeds(std::size_t at_most) = 0;
 };
@@ -39,9 +39,9 @@ class NullJournal final : public Journal {
  public:
   Result<void> write(const Batch&) override { return {}; }
   Result<std::vector<wire::DeedView>> newest_deeds(std::size_t) override {
-    return fail(Errc::FileNotFound,
-                "this broker keeps no audit; start it with --state-dir, or see operator_acted in "
-                "`brokerctl events`");
+    return fail(Errc::BadRequest,
+                "this broker keeps no audit, for it runs without --state-dir; see operator_acted "
+                "in `brokerctl events`");
   }
 };
 

@@ -95,7 +95,7 @@ struct LeasesTouched {
 
 // Lists: `status` and `worker.list` take no parameters and answer one object and {"items":
 // [view, …]}. `audit.list` takes {"limit": <n ≤ 1000>}, answers the newest deeds first, and
-// FileNotFound from a broker without a state directory. The others come in pages, which end at the
+// BadRequest from a broker without a state directory. The others come in pages, which end at the
 // limit or at what fits into a line, and hold one item at least: `lease.list` and `event.list` take
 // {"after": <slot or sequence>, "limit": <n ≤ 1000>}, `tenant.list`, `extent.list` and `fence.list`
 // the messages below. The answer is {"items": [view or event, …]}, with "more": others follow; that
