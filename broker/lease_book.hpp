@@ -61,9 +61,10 @@ struct LeaseRecord {
   bool fenced_during_grant = false;
   bool memory_returned = false;
   TimePoint granted_at;
-  TimePoint flipped_at;  ///< As the table says; zero until it has said so.
-  TimePoint rebound_at;  ///< Zero: no request went on under another lease.
-  TimePoint told_at;     ///< Its worker stopped it before the flip, by itself; zero: not.
+  TimePoint flipped_at;               ///< As the table says; zero until it has said so.
+  TimePoint rebound_at;               ///< Zero: no request went on under another lease.
+  std::optional<LeaseId> rebound_to;  ///< That other lease, of the first request that did.
+  TimePoint told_at;  ///< Its worker stopped it before the flip, by itself; zero: not.
   wire::RevokeClocks clocks;
 
   LeaseId id() const { return id_of(lease); }

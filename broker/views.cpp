@@ -45,7 +45,7 @@ wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
           .quarantined_extents = record.quarantined_extents,
           .deadline_boottime_ns = record.deadline.boottime_ns,
           .drain_deadline_boottime_ns = record.drain_deadline.boottime_ns,
-          .replaced_by = record.replaced_by,
+          .replaced_by = record.rebound_to ? record.rebound_to : record.replaced_by,
           .clocks = record.clocks,
           .times = times_of(record)};
 }

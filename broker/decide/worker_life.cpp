@@ -95,7 +95,9 @@ struct TakeReport {
     const auto old = state.leases.find(rebind.old_lease);
     if (!old) return old.error().code == Errc::StaleGeneration;
     if ((*old)->scope != wire::LeaseScope::Tenant || (*old)->tenant != fresh->tenant) return false;
-    if ((*old)->rebound_at == TimePoint{}) (*old)->rebound_at = at;
+    if ((*old)->rebound_at != TimePoint{}) return true;
+    (*old)->rebound_at = at;
+    (*old)->rebound_to = rebind.new_lease;
     return true;
   }
   bool operator()(const events::BatchedDecodeStep&) const { return true; }

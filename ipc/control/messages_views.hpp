@@ -48,7 +48,7 @@ struct LeaseView {
   std::uint32_t quarantined_extents = 0;  ///< Written to after they were taken back.
   std::int64_t deadline_boottime_ns = 0;
   std::int64_t drain_deadline_boottime_ns = 0;  ///< No new work since; 0: not draining.
-  std::optional<LeaseId> replaced_by;
+  std::optional<LeaseId> replaced_by;  ///< Where a request went on, or what was acquired instead.
   RevokeClocks clocks;
   LeaseTimes times;
   Json to_json() const;

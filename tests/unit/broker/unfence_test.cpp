@@ -235,12 +235,16 @@ TEST_CASE("leases: their times are seen from grant to rebind") {
   };
 
   rebind(foreign, "b");
-  const auto before = lease_page(world.state, old.slot, 1).items.at(0).times;
+  const auto before = lease_page(world.state, old.slot, 1).items.at(0);
   world.clock.advance(1s);
   rebind(fresh, "a");
 
-  const auto times = lease_page(world.state, old.slot, 1).items.at(0).times;
-  CHECK(before.rebound_boottime_ns == 0);  // another tenant's lease rebinds nothing of this one
+  const auto after = lease_page(world.state, old.slot, 1).items.at(0);
+  const auto times = after.times;
+  // Another tenant's lease rebinds nothing of this one.
+  CHECK(before.times.rebound_boottime_ns == 0);
+  CHECK_FALSE(before.replaced_by);
+  CHECK(after.replaced_by == fresh);  // although its acquire named no lease it replaces
   CHECK(world.warnings.size() == 1);
   CHECK(times.revoked_boottime_ns - times.granted_boottime_ns == 1'000'000'000);
   CHECK(times.fenced_boottime_ns - times.revoked_boottime_ns == 1'000'000'000);
