@@ -14,19 +14,6 @@ namespace {
 
 constexpr std::size_t kPartBytes = 64 << 10;
 
-Errc code_of(int error_number) {
-  switch (error_number) {
-    case ENOENT:
-    case ENOTDIR:
-      return Errc::FileNotFound;
-    case EACCES:
-    case EPERM:
-      return Errc::PermissionDenied;
-    default:
-      return Errc::SystemError;
-  }
-}
-
 /// The size in the file's record is no promise: files grow, and some say 0.
 Result<std::string> read_to_the_end(int fd, const std::string& what, std::size_t max_bytes) {
   std::string text;
@@ -35,7 +22,7 @@ Result<std::string> read_to_the_end(int fd, const std::string& what, std::size_t
     const ssize_t size = ::read(fd, part.data(), part.size());
     if (size == 0) return text;
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return fail_errno(code_of(errno), "read " + what, errno);
+    if (size < 0) return fail_file("read " + what, errno);
     text.append(part, 0, static_cast<std::size_t>(size));
     if (text.size() > max_bytes)
       return fail(Errc::MessageTooLarge,
@@ -48,9 +35,9 @@ Result<std::string> read_to_the_end(int fd, const std::string& what, std::size_t
 Result<std::string> read_text_file(const std::string& path, std::size_t max_bytes) {
   // O_NONBLOCK: opening a FIFO by mistake must not wait for a writer.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd) return fail_errno(code_of(errno), "open " + path, errno);
+  if (!fd) return fail_file("open " + path, errno);
   struct stat status{};
-  if (::fstat(fd.get(), &status) != 0) return fail_errno(Errc::SystemError, "stat " + path, errno);
+  if (::fstat(fd.get(), &status) != 0) return fail_file("stat " + path, errno);
   if (!S_ISREG(status.st_mode)) return fail(Errc::BadRequest, path + " is no regular file");
   return read_to_the_end(fd.get(), path, max_bytes);
 }
