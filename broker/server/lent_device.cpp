@@ -8,6 +8,10 @@
 namespace leasehold {
 namespace {
 
+std::string card_of(const BrokerOptions& options) {
+  return options.device == "auto" ? "cuda:0" : options.device;
+}
+
 /// Leases are granted by the books, long before their memory is allocated. Weights are asked for by
 /// name and refused one by one, so room for them is only warned about.
 Result<void> check_capacity(const BrokerOptions& options, const std::string& card,
@@ -20,7 +24,8 @@ Result<void> check_capacity(const BrokerOptions& options, const std::string& car
   }
   if (options.weights_capacity_bytes > total_bytes - options.capacity_bytes) {
     spdlog::warn(
-        "capacity and weights capacity are together more than the card has, so one will be refused "
+        "capacity and weights capacity are together more than the card has, so both cannot be used "
+        "up "
         "capacity_bytes={} weights_capacity_bytes={} total_bytes={}",
         options.capacity_bytes, options.weights_capacity_bytes, total_bytes);
   }
@@ -32,10 +37,9 @@ Result<void> check_capacity(const BrokerOptions& options, const std::string& car
 Result<std::unique_ptr<DeviceAgent>> start_agent(boost::asio::io_context& io,
                                                  const BrokerOptions& options) {
   if (options.device == "cpu") return nullptr;
-  const bool automatic = options.device == "auto";
-  const int ordinal = automatic ? 0 : card_number(options.device).value();  // options checked it
+  const int ordinal = card_number(card_of(options)).value();  // options checked it
   auto agent = DeviceAgent::start(io, {.program = options.agent, .ordinal = ordinal});
-  if (agent || !automatic) return agent;
+  if (agent || options.device != "auto") return agent;
   spdlog::info("no card is used, lending memory of the machine reason=\"{}\"",
                agent.error().detail);
   return nullptr;
@@ -43,7 +47,7 @@ Result<std::unique_ptr<DeviceAgent>> start_agent(boost::asio::io_context& io,
 
 Result<LentDevice> lent_device(const BrokerOptions& options, const DeviceAgent* agent) {
   if (agent == nullptr) return LentDevice{};
-  const std::string name = options.device == "auto" ? "cuda:0" : options.device;
+  const std::string name = card_of(options);
   TRY(check_capacity(options, name, agent->card().total_bytes));
   spdlog::info("lending memory of a card device={} uuid={} name=\"{}\" agent_pid={}", name,
                agent->card().uuid, agent->card().name, agent->pid());

@@ -154,7 +154,8 @@ class Round {
     return hangs(unsettled().value_or("it took too long until all was quiet"));
   }
 
-  /// What is still going on when nobody is disturbed; nothing when all is quiet and given back.
+  /// What is still going on when nobody is disturbed; nothing when all is quiet and given back, and
+  /// then the status that said so is kept for the judge.
   std::optional<std::string> unsettled() {
     for (const TenantSlot& slot : arena_.tenants())
       if (slot.process.filled()) return slot.part->name + " never ended";
