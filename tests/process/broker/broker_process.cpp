@@ -73,8 +73,10 @@ void BrokerProcess::admit(control::Client& client, const std::string& tenant) co
 }
 
 Result<wire::LeaseAcquired> BrokerProcess::acquire(control::Client& client,
-                                                   const std::string& tenant) const {
-  const wire::LeaseAcquire acquire{.tenant = {tenant}, .request_id = next_request_id()};
+                                                   const std::string& tenant,
+                                                   std::uint32_t blocks) const {
+  const wire::LeaseAcquire acquire{
+      .tenant = {tenant}, .blocks = blocks, .request_id = next_request_id()};
   const control::Payload reply = TRY(client.call("lease.acquire", {acquire.to_json(), {}}));
   return wire::LeaseAcquired::from_json(reply.body);
 }

@@ -32,7 +32,9 @@ class BrokerProcess {
 
   control::Client connect() const;
   void admit(control::Client& client, const std::string& tenant) const;
-  Result<wire::LeaseAcquired> acquire(control::Client& client, const std::string& tenant) const;
+  /// `blocks`: 0 for one extent's worth.
+  Result<wire::LeaseAcquired> acquire(control::Client& client, const std::string& tenant,
+                                      std::uint32_t blocks = 0) const;
   Result<control::Payload> revoke(control::Client& client, LeaseId lease) const;
   wire::LeaseView view(control::Client& client, LeaseId lease) const;
   wire::StatusView status(control::Client& client) const;

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/post.hpp>
 #include <future>
@@ -112,7 +113,7 @@ void FakeWorker::answer(const std::string& method, control::Payload params,
     return settling_.push_back(std::move(respond));
   } else if (method == "lease.unmap") {
     const LeaseId lease = wire::LeaseUnmap::from_json(params.body).value().lease;
-    if (touches_late_) write_one_byte(granted_.at(lease).at(0));
+    if (touches_late_) std::ranges::for_each(granted_.at(lease), write_one_byte);
     granted_.erase(lease);
   }
   respond(control::Payload{});
