@@ -1,7 +1,10 @@
 /// Leases that change while requests run: weights taken back, memory grown and given back, TTL.
 #include <signal.h>
 
+#include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
+#include <map>
+#include <stdexcept>
 
 #include "common/process.hpp"
 #include "common/random.hpp"
@@ -17,6 +20,46 @@ control::Client connect(const System& system) {
 
 RequestId fresh_id() {
   return {mint_request_id()};
+}
+
+using Texts = std::map<std::string, std::vector<std::int32_t>>;
+
+/// The tokens of so many requests for one text, by request. The worker stands until all have been
+/// sent: none ends before the last is there.
+Texts decode_together(System& system, const wire::LeaseAcquired& lease, const TenantSpec& spec,
+                      int requests) {
+  boost::asio::io_context io;
+  Texts texts;
+  int completed = 0;
+  const auto peer = control::Peer::create(
+      control::connect_to(io, lease.address).value(),
+      {.on_call = nullptr,
+       .on_notification =
+           [&](const std::string& method, const control::Payload& params) {
+             if (method == "completed") {
+               ++completed;
+               const auto end = wire::RequestCompleted::from_json(params.body).value();
+               CHECK(end.reason == "MaxTokensReached");
+             } else {
+               const auto token = wire::TokenEmitted::from_json(params.body).value();
+               texts[token.request.value].push_back(token.token);
+             }
+           },
+       .on_closed = [&](const Error& why) { throw std::runtime_error(why.detail); }});
+  peer->start();
+  REQUIRE(system.worker().signal(SIGSTOP));
+  for (int i = 0; i < requests; ++i) {
+    const wire::Generate ask{.token = lease.token,
+                             .request_id = {"r" + std::to_string(i)},
+                             .prompt = spec.prompt,
+                             .max_emitted_tokens = spec.max_tokens,
+                             .ignore_eos = true};
+    peer->call("generate", {ask.to_json(), {}}, [](const auto& reply) { CHECK(reply); });
+  }
+  io.poll();
+  REQUIRE(system.worker().signal(SIGCONT));
+  while (completed < requests) REQUIRE(io.run_one_for(std::chrono::seconds(60)) > 0);
+  return texts;
 }
 
 }  // namespace
@@ -80,29 +123,10 @@ TEST_CASE("a lease grows when its requests need more than it holds, and gives ex
           .value()
           .body);
   REQUIRE(acquired);
-  auto worker = control::Client::connect(acquired->address).value();
-  for (int i = 0; i < 5; ++i) {
-    const wire::Generate ask{.token = acquired->token,
-                             .request_id = {"r" + std::to_string(i)},
-                             .prompt = spec.prompt,
-                             .max_emitted_tokens = spec.max_tokens,
-                             .ignore_eos = true};
-    REQUIRE(worker.call("generate", {.body = ask.to_json()}));
-  }
-  std::map<std::string, std::vector<std::int32_t>> texts;
-  int completed = 0;
-  while (completed < 5) {
-    const auto told = worker.next_notification(std::chrono::seconds(60));
-    REQUIRE(told);
-    if (told->method == "completed") {
-      ++completed;
-      const auto end = wire::RequestCompleted::from_json(told->params.body).value();
-      CHECK(end.reason == "MaxTokensReached");
-    } else {
-      const auto token = wire::TokenEmitted::from_json(told->params.body).value();
-      texts[token.request.value].push_back(token.token);
-    }
-  }
+
+  const auto texts = decode_together(system, *acquired, spec, 5);
+
+  CHECK(texts.size() == 5);
   for (const auto& [request, tokens] : texts) CHECK((tokens == alone));
   CHECK(system.lease(acquired->lease).extents >= 2);
 
