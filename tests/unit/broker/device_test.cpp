@@ -9,7 +9,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ConnectionId kWorkerSocket{10};
 constexpr ConnectionId kOtherSocket{11};
 
 BrokerConfig device_config() {

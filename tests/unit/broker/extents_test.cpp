@@ -8,7 +8,7 @@ using namespace leasehold;
 
 namespace {
 
-constexpr LeaseId kLease{.slot = 1, .generation = 1};
+constexpr LeaseId kOwner{.slot = 1, .generation = 1};
 
 }  // namespace
 
@@ -26,7 +26,7 @@ TEST_CASE("extents: every byte is in exactly one state") {
   pool.choose_size(kTestBlockBytes);
   CHECK(pool.free_extents() == 16);  // the last MiB is too small for one and stays free
 
-  const auto taken = pool.take(3, kLease);
+  const auto taken = pool.take(3, kOwner);
   pool.move(taken[0], ExtentState::Draining);
   pool.move(taken[0], ExtentState::Scrubbing);
   pool.move(taken[1], ExtentState::Scrubbing);
@@ -43,10 +43,10 @@ TEST_CASE("extents: every byte is in exactly one state") {
 TEST_CASE("extents: an id names one object and is not used again") {
   ExtentPool pool(4 * kMiB);
   pool.choose_size(kTestBlockBytes);
-  const ExtentId first = pool.take(1, kLease).front();
+  const ExtentId first = pool.take(1, kOwner).front();
   pool.move(first, ExtentState::Scrubbing);
   pool.move(first, ExtentState::Free);
-  CHECK(pool.take(1, kLease).front() != first);
+  CHECK(pool.take(1, kOwner).front() != first);
 }
 
 TEST_CASE("extents: nothing becomes free without being scrubbed") {

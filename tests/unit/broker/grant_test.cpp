@@ -7,8 +7,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ConnectionId kWorkerSocket{10};
-
 struct OneWorker : World {
   AttachmentId worker = attach_worker("w0", kWorkerSocket);
   OneWorker() { admit_tenant("a", 64); }

@@ -8,8 +8,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ConnectionId kWorkerSocket{10};
-constexpr ConnectionId kSecond{20};
+constexpr ConnectionId kHolderAgain{20};
 
 struct Holders : World {
   AttachmentId worker = attach_worker("w0", kWorkerSocket);
@@ -37,17 +36,17 @@ TEST_CASE("acquire: repeated over a new connection of the same user, the caller 
   const auto first = world.answer<wire::LeaseAcquired>(world.ask(kHolder));
   world.advance(3s);
 
-  const auto again = world.answer<wire::LeaseAcquired>(world.ask(kSecond));
+  const auto again = world.answer<wire::LeaseAcquired>(world.ask(kHolderAgain));
 
   CHECK(again.lease == first.lease);
   CHECK(again.token == first.token);
-  const CallId renew = world.call(kSecond, wire::LeaseRenew{.lease = first.lease});
+  const CallId renew = world.call(kHolderAgain, wire::LeaseRenew{.lease = first.lease});
   CHECK_NOTHROW(world.answer<wire::LeaseRenewed>(renew));
   CHECK(world.refusal(world.call(kHolder, wire::LeaseRenew{.lease = first.lease})) ==
         Errc::PermissionDenied);
   world.post(ConnectionClosed{kHolder});
   CHECK(world.record(first.lease).is(LeaseState::Live));
-  world.post(ConnectionClosed{kSecond});
+  world.post(ConnectionClosed{kHolderAgain});
   CHECK(reason_of(world.record(first.lease).lease) == RevokeReason::HolderGone);
 }
 
@@ -58,9 +57,9 @@ TEST_CASE("acquire: repeated after the lease is over, the answer says so and nam
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.post(ConnectionClosed{kHolder});
 
-  CHECK(world.refusal(world.ask(kSecond)) == Errc::LeaseRevoked);
+  CHECK(world.refusal(world.ask(kHolderAgain)) == Errc::LeaseRevoked);
   world.end_unit(world.worker);
-  CHECK(world.refusal(world.ask(kSecond)) == Errc::LeaseFenced);
+  CHECK(world.refusal(world.ask(kHolderAgain)) == Errc::LeaseFenced);
   CHECK(world.record(lease).is(LeaseState::Fenced));
 }
 
@@ -68,7 +67,7 @@ TEST_CASE("acquire: repeated while the worker still maps, the newest caller beco
   Holders world;
   world.workers_answer = false;
   const CallId first = world.ask(kHolder);
-  const CallId second = world.ask(kSecond);
+  const CallId second = world.ask(kHolderAgain);
   world.post(ConnectionClosed{kHolder});
 
   world.answer_grant();
@@ -76,7 +75,7 @@ TEST_CASE("acquire: repeated while the worker still maps, the newest caller beco
   const LeaseId lease = world.answer<wire::LeaseAcquired>(second).lease;
   CHECK(world.answer<wire::LeaseAcquired>(first).lease == lease);
   CHECK(world.record(lease).is(LeaseState::Live));
-  CHECK(world.record(lease).holder == kSecond);
+  CHECK(world.record(lease).holder == kHolderAgain);
 }
 
 TEST_CASE("max_lifetime: no renewal goes past it, and the lease ends there") {

@@ -7,8 +7,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ConnectionId kWorkerSocket{10};
-
 struct Serving : World {
   AttachmentId worker = attach_worker("w0", kWorkerSocket);
   Serving() {

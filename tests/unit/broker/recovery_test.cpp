@@ -9,13 +9,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ConnectionId kWorkerSocket{10};
 constexpr ProcessIdentity kHolderProcess{1000, 0};  // as World's callers are
 
-struct OneLease : World {
+struct BeforeRestart : World {
   AttachmentId worker = attach_worker("w0", kWorkerSocket);
   LeaseId lease;
-  OneLease() {
+  BeforeRestart() {
     admit_tenant("a");
     lease = acquired("a", 16);
   }
@@ -33,7 +32,7 @@ LeaseState word_state(const World& world, LeaseId lease) {
 }  // namespace
 
 TEST_CASE("recovery: with the table kept a live lease stays as it is, and so does its memory") {
-  OneLease before;
+  BeforeRestart before;
   const TimePoint deadline = before.record(before.lease).deadline;
   World after(before, {});
 
@@ -54,14 +53,14 @@ TEST_CASE("recovery: with the table kept a live lease stays as it is, and so doe
 }
 
 TEST_CASE("recovery: a lease nobody claims runs to its deadline and no further") {
-  OneLease before;
+  BeforeRestart before;
   World after(before, {});
   after.advance(10s);
   CHECK_FALSE(after.record(before.lease).is(LeaseState::Live));
 }
 
 TEST_CASE("recovery: revoked only in the table is revoked") {
-  OneLease before;
+  BeforeRestart before;
   before.begin_unit(before.worker, Touches::TenantMemory);
   const journal::Image journaled = before.journal;
   before.revoke(before.lease);
@@ -79,7 +78,7 @@ TEST_CASE("recovery: revoked only in the table is revoked") {
 }
 
 TEST_CASE("recovery: fenced only in the journal becomes fenced in the table") {
-  OneLease before;
+  BeforeRestart before;
   before.workers_answer = false;
   before.begin_unit(before.worker, Touches::TenantMemory);
   before.revoke(before.lease);
@@ -97,7 +96,7 @@ TEST_CASE("recovery: fenced only in the journal becomes fenced in the table") {
 }
 
 TEST_CASE("recovery: a fence that could not be journaled still holds") {
-  OneLease before;
+  BeforeRestart before;
   before.workers_answer = false;
   const journal::Image journaled = before.journal;
   before.revoke(before.lease);
@@ -111,7 +110,7 @@ TEST_CASE("recovery: a fence that could not be journaled still holds") {
 }
 
 TEST_CASE("recovery: a grant that was journaled and never published has not left the broker") {
-  OneLease before;
+  BeforeRestart before;
   const journal::Image then = before.journal;
   before.forget_effects();
   const LeaseId second = before.acquired("a");
@@ -133,7 +132,7 @@ TEST_CASE("recovery: a grant that was journaled and never published has not left
 }
 
 TEST_CASE("recovery: a word that no journal knows was never heard of and is closed") {
-  OneLease before;
+  BeforeRestart before;
   const LeaseId second = before.acquired("a");
   before.journal.leases.erase(second);
   const auto belongs = [&](const auto& entry) { return entry.second.lease == second; };
@@ -147,7 +146,7 @@ TEST_CASE("recovery: a word that no journal knows was never heard of and is clos
 }
 
 TEST_CASE("recovery: a row that the table has left behind is dropped with its extents") {
-  OneLease before;
+  BeforeRestart before;
   const journal::Image stale = before.journal;
   before.revoke(before.lease);
   for (int i = 0; i < 64; ++i) before.revoke(before.acquired("a"));  // all slots once round
@@ -162,7 +161,7 @@ TEST_CASE("recovery: a row that the table has left behind is dropped with its ex
 }
 
 TEST_CASE("recovery: a worker that exited meanwhile held nothing any more") {
-  OneLease before;
+  BeforeRestart before;
   World after(before, {.exited_workers = {exit_of(before.worker)}});
   CHECK(after.proof_of(before.lease) == "ProcessExit");
   CHECK(word_state(after, before.lease) == LeaseState::Fenced);
@@ -172,13 +171,13 @@ TEST_CASE("recovery: a worker that exited meanwhile held nothing any more") {
 }
 
 TEST_CASE("recovery: a holder that exited meanwhile loses its lease, one that runs keeps it") {
-  OneLease before;
+  BeforeRestart before;
   World after(before, {.exited_holders = {kHolderProcess}});
   CHECK(reason_of(after.record(before.lease).lease) == RevokeReason::HolderGone);
 }
 
 TEST_CASE("recovery: without the table all is revoked, and held until the old worker is gone") {
-  OneLease before;
+  BeforeRestart before;
   World after(before, {.table = false});
 
   CHECK(after.table.word(before.lease.slot) == LeaseWord::make(before.lease.generation,
@@ -195,7 +194,7 @@ TEST_CASE("recovery: without the table all is revoked, and held until the old wo
 }
 
 TEST_CASE("recovery: an orphan is killed only when the deadlines it obeys are over") {
-  OneLease before;
+  BeforeRestart before;
   const TimePoint deadline = before.record(before.lease).deadline;
   World after(before, {.table = false});
 
@@ -206,7 +205,7 @@ TEST_CASE("recovery: an orphan is killed only when the deadlines it obeys are ov
 }
 
 TEST_CASE("recovery: without the table another worker of the same name serves at once") {
-  OneLease before;
+  BeforeRestart before;
   World after(before, {.table = false});
   const AttachmentId next = after.attach_worker("w0", ConnectionId{20});
   CHECK(next > before.worker);
@@ -216,7 +215,7 @@ TEST_CASE("recovery: without the table another worker of the same name serves at
 }
 
 TEST_CASE("recovery: generations, attachments and extents never come back") {
-  OneLease before;
+  BeforeRestart before;
   std::set<LeaseId> seen{before.lease};
   std::uint64_t newest_extent = before.state.extents.highest_id();
   auto world = std::make_unique<World>(before, World::Outlives{.table = false});
@@ -235,7 +234,7 @@ TEST_CASE("recovery: generations, attachments and extents never come back") {
 }
 
 TEST_CASE("recovery: after a restart of the machine every lease is fenced and all bytes are free") {
-  OneLease before;
+  BeforeRestart before;
   before.begin_unit(before.worker, Touches::TenantMemory);
   before.acquired("a");
   before.revoke(before.lease);
@@ -318,7 +317,7 @@ TEST_CASE("recovery: a kept region goes on being shared; a lost one is counted u
 }
 
 TEST_CASE("recovery: an extent given back and not verified before the end is verified again") {
-  OneLease before;
+  BeforeRestart before;
   const ExtentId given = before.record(before.lease).extents.back();
   before.journal.extents.at(given).state = ExtentState::Scrubbing;
 
@@ -330,7 +329,7 @@ TEST_CASE("recovery: an extent given back and not verified before the end is ver
 }
 
 TEST_CASE("recovery: quarantined extents stay so") {
-  OneLease before;
+  BeforeRestart before;
   before.touched.insert(before.record(before.lease).extents.front());
   before.revoke(before.lease);
   World after(before, {});
@@ -339,7 +338,7 @@ TEST_CASE("recovery: quarantined extents stay so") {
 }
 
 TEST_CASE("recovery: a capacity smaller than what is held is refused with the option's name") {
-  OneLease before;
+  BeforeRestart before;
   before.journal.boot_id = "boot-1";
   BrokerConfig small = small_config();
   small.capacity_bytes = 2 * kMiB;
@@ -350,7 +349,7 @@ TEST_CASE("recovery: a capacity smaller than what is held is refused with the op
 }
 
 TEST_CASE("recovery: fewer slots than leases of before need are made more") {
-  OneLease before;
+  BeforeRestart before;
   before.acquired("a");
   BrokerConfig fewer = small_config();
   fewer.slot_count = 1;
@@ -359,7 +358,7 @@ TEST_CASE("recovery: fewer slots than leases of before need are made more") {
 }
 
 TEST_CASE("recovery: since when a lease is granted is still known") {
-  OneLease before;
+  BeforeRestart before;
   before.clock.advance(3s);
   const LeaseId second = before.acquired("a");
   const TimePoint granted = before.clock.now();
@@ -370,7 +369,7 @@ TEST_CASE("recovery: since when a lease is granted is still known") {
 }
 
 TEST_CASE("recovery: why memory is quarantined is still known") {
-  OneLease before;
+  BeforeRestart before;
   before.touched.insert(before.record(before.lease).extents.at(0));
   before.clock.advance(1s);
   before.revoke(before.lease);

@@ -6,9 +6,9 @@ using namespace leasehold;
 
 namespace {
 
-struct OneWorker : World {
-  AttachmentId worker = attach_worker("w0", ConnectionId{10});
-  OneWorker() { admit_tenant("a"); }
+struct Asker : World {
+  AttachmentId worker = attach_worker("w0", kWorkerSocket);
+  Asker() { admit_tenant("a"); }
   wire::LeaseAcquire asking(std::uint32_t blocks) {
     return {.tenant = {"a"}, .blocks = blocks, .request_id = {"req-1"}};
   }
@@ -17,7 +17,7 @@ struct OneWorker : World {
 }  // namespace
 
 TEST_CASE("request id: the same call gets the same lease, not a second one") {
-  OneWorker world;
+  Asker world;
   const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
   const auto second = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
   CHECK(first.lease == second.lease);
@@ -26,13 +26,13 @@ TEST_CASE("request id: the same call gets the same lease, not a second one") {
 }
 
 TEST_CASE("request id: with other parameters it is a conflict") {
-  OneWorker world;
+  Asker world;
   world.call(kHolder, world.asking(8));
   CHECK(world.refusal(world.call(kHolder, world.asking(16))) == Errc::RequestIdConflict);
 }
 
 TEST_CASE("request id: repeated while the first is worked on, both hear the one answer") {
-  OneWorker world;
+  Asker world;
   world.workers_answer = false;
   const CallId first = world.call(kHolder, world.asking(8));
   const CallId second = world.call(kHolder, world.asking(8));
@@ -43,14 +43,14 @@ TEST_CASE("request id: repeated while the first is worked on, both hear the one 
 }
 
 TEST_CASE("request id: another user's is another one") {
-  OneWorker world;
+  Asker world;
   const auto mine = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8), 1));
   const auto hers = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8), 2));
   CHECK(mine.lease != hers.lease);
 }
 
 TEST_CASE("request id: a refusal that may pass is not remembered, a final one is") {
-  OneWorker world;
+  Asker world;
   const auto all = world.acquired("a", 128);
   CHECK(world.refusal(world.call(kHolder, world.asking(8))) == Errc::PoolExhausted);
   world.revoke(all);
@@ -91,7 +91,7 @@ TEST_CASE("request id: one user's many calls push out no other user's answer") {
 }
 
 TEST_CASE("request id: however often a lease is renewed, its lost answer is not forgotten") {
-  OneWorker world;
+  Asker world;
   const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
   for (std::size_t i = 0; i <= RequestBook::kRemembered; ++i) {
     world.call(kHolder, wire::LeaseRenew{.lease = first.lease});
@@ -102,7 +102,7 @@ TEST_CASE("request id: however often a lease is renewed, its lost answer is not 
 }
 
 TEST_CASE("request id: however much its holder asks, a lease's answer lasts as long as the lease") {
-  OneWorker world;
+  Asker world;
   const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
   const auto ask_much = [&] {
     for (std::size_t i = 0; i <= RequestBook::kRemembered; ++i) {

@@ -8,9 +8,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ConnectionId kWorkerSocket{10};
-constexpr ConnectionId kReturnSocket{20};
-
 BrokerConfig patient_config() {
   BrokerConfig config = small_config();
   config.worker_patience = 8s;  // a look every two

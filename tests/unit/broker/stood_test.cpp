@@ -9,14 +9,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ConnectionId kWorkerSocket{10};
-constexpr ConnectionId kReturnSocket{20};
-
 /// Patience: 2 s for proof, five times as long for an unmap, 8 s for answers and signs of life.
-struct OneLease : World {
+struct Patient : World {
   AttachmentId worker;
   LeaseId lease;
-  OneLease() : World(config()), worker(attach_worker("w0", kWorkerSocket)) {
+  Patient() : World(config()), worker(attach_worker("w0", kWorkerSocket)) {
     call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .max_blocks = 1024, .ttl_ms = 60'000});
     lease = acquired("a", 16);
     workers_answer = false;
@@ -46,7 +43,7 @@ TEST_CASE("pulse: a loop that turns at its beat never stood, one that missed ten
 }
 
 TEST_CASE("broker stood: proof that was owed meanwhile is owed from now on") {
-  OneLease world;
+  Patient world;
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease);
   world.advance(1s);
@@ -58,7 +55,7 @@ TEST_CASE("broker stood: proof that was owed meanwhile is owed from now on") {
 }
 
 TEST_CASE("broker stood: an unmap is waited for as long again") {
-  OneLease world;
+  Patient world;
   world.revoke(world.lease);  // quiet at once
   REQUIRE(world.record(world.lease).is(LeaseState::Fenced));
 
@@ -70,7 +67,7 @@ TEST_CASE("broker stood: an unmap is waited for as long again") {
 }
 
 TEST_CASE("broker stood: so is an answer, and who had been silent is looked for anew") {
-  OneLease world;
+  Patient world;
   SECTION("answer") {
     world.call(kHolder, wire::LeaseGrow{.lease = world.lease, .extents = 1});
     world.stand(40s);
@@ -87,7 +84,7 @@ TEST_CASE("broker stood: so is an answer, and who had been silent is looked for 
 }
 
 TEST_CASE("broker stood: workers of before its restart have their whole grace to come back") {
-  OneLease world;
+  Patient world;
   world.restart(5s);
   world.advance(4s);
 
@@ -102,14 +99,14 @@ TEST_CASE("broker stood: workers of before its restart have their whole grace to
 }
 
 TEST_CASE("broker stood: a lease that ran out meanwhile has run out") {
-  OneLease world;
+  Patient world;
   world.stand(60s);
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::TtlExpired);
 }
 
 TEST_CASE("broker stood: an orphan still has the deadlines it obeys") {
-  OneLease before;
-  World after(before, {.table = false}, OneLease::config());
+  Patient before;
+  World after(before, {.table = false}, Patient::config());
   after.stand(1s);
   after.advance(60s);  // its last deadline is a second ago
   CHECK(after.performed<effect::KillWorker>().empty());

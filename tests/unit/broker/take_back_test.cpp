@@ -8,8 +8,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ConnectionId kWorkerSocket{10};
-
 struct OneLease : World {
   AttachmentId worker = attach_worker("w0", kWorkerSocket);
   LeaseId lease;

@@ -7,8 +7,6 @@ using namespace leasehold;
 
 namespace {
 
-constexpr ConnectionId kWorkerSocket{10};
-
 std::vector<events::WorkerUntrusted> recorded(const World& world) {
   std::vector<events::WorkerUntrusted> found;
   for (const NumberedEvent& event : world.log.after(0, 1000)) {

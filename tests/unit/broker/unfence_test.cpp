@@ -8,9 +8,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ConnectionId kWorkerSocket{10};
-constexpr const char* kReason = "the worker was looked at";
-
 /// A worker wrote to an extent that had been taken from it.
 struct OneQuarantine : World {
   AttachmentId worker = attach_worker("w0", kWorkerSocket);

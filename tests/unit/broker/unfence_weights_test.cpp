@@ -9,9 +9,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ConnectionId kWorkerSocket{10};
-constexpr const char* kReason = "the worker was looked at";
-
 /// A loader wrote to weights that were taken from it before they were published.
 struct QuarantinedWeights : World {
   AttachmentId loader = attach_worker("w0", kWorkerSocket);

@@ -24,6 +24,9 @@ inline constexpr std::uint64_t kMiB = 1ull << 20;
 inline constexpr std::uint64_t kTestBlockBytes = 256 * 1024;
 inline constexpr ConnectionId kOperator{1};
 inline constexpr ConnectionId kHolder{2};
+inline constexpr ConnectionId kWorkerSocket{10};
+inline constexpr ConnectionId kReturnSocket{20};  ///< Of a worker that comes back.
+inline constexpr const char* kReason = "the worker was looked at";  ///< An operator's, to unfence.
 
 BrokerConfig small_config();
 
