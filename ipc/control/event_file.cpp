@@ -12,7 +12,7 @@ namespace leasehold::events {
 
 Result<EventFile> EventFile::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (fd < 0) return fail_errno(Errc::SystemError, "open " + path, errno);
+  if (fd < 0) return fail_file("open " + path, errno);
   return EventFile(UniqueFd(fd));
 }
 
@@ -22,9 +22,9 @@ Result<void> EventFile::append(const Event& event, TimePoint at) {
   do {
     written = ::write(fd_.get(), line.data(), line.size());
   } while (written < 0 && errno == EINTR);
-  if (written < 0) return fail_errno(Errc::SystemError, "write to the event log", errno);
+  if (written < 0) return fail_file("write to the event log", errno);
   if (static_cast<std::size_t>(written) == line.size()) return {};
-  return fail(Errc::SystemError,
+  return fail(Errc::DiskFull,
               fmt::format("only {} of {} bytes went into the event log", written, line.size()));
 }
 

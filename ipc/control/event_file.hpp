@@ -13,11 +13,11 @@ namespace leasehold::events {
 
 class EventFile {
  public:
-  /// Errors: SystemError.
+  /// Errors: FileNotFound (no such folder), PermissionDenied, DiskFull, SystemError.
   static Result<EventFile> open(const std::string& path);
 
   /// One write, so that SIGKILL leaves whole lines and at most one torn one at the end.
-  /// Errors: SystemError (a full disk, say); the file then ends with a torn line, write no more.
+  /// Errors: DiskFull, SystemError; the file may then end with a torn line, write no more.
   Result<void> append(const Event& event, TimePoint at);
 
  private:

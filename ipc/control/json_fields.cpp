@@ -15,6 +15,7 @@ constexpr std::size_t kMaxShown = 60;
 constexpr std::size_t kMaxSocketPath = sizeof(sockaddr_un{}.sun_path) - 1;
 constexpr std::size_t kHexKeyDigits = 64;
 constexpr std::size_t kMaxSentence = 200;
+constexpr std::size_t kMaxLabel = 256;
 
 /// Short enough for a log line, whatever was sent.
 std::string describe(const nlohmann::json& json) {
@@ -43,6 +44,10 @@ bool is_control(char c) {
   return byte < 0x20 || byte == 0x7F;
 }
 
+bool is_one_line(std::string_view text, std::size_t max_bytes) {
+  return text.size() <= max_bytes && std::ranges::none_of(text, is_control);
+}
+
 bool keeps(TextRule rule, std::string_view text) {
   switch (rule) {
     case TextRule::Any:
@@ -62,9 +67,11 @@ bool keeps(TextRule rule, std::string_view text) {
     case TextRule::RevokeReasonOrEmpty:
       return text.empty() || is_revoke_reason(text);
     case TextRule::SentenceOrEmpty:
-      return text.size() <= kMaxSentence && std::ranges::none_of(text, is_control);
+      return is_one_line(text, kMaxSentence);
     case TextRule::Sentence:
-      return !text.empty() && text.size() <= kMaxSentence && std::ranges::none_of(text, is_control);
+      return !text.empty() && is_one_line(text, kMaxSentence);
+    case TextRule::Label:
+      return is_one_line(text, kMaxLabel);
   }
   std::unreachable();
 }
@@ -91,6 +98,8 @@ std::string wording(TextRule rule) {
       return fmt::format("up to {} bytes on one line", kMaxSentence);
     case TextRule::Sentence:
       return fmt::format("1 to {} bytes on one line", kMaxSentence);
+    case TextRule::Label:
+      return fmt::format("up to {} bytes on one line", kMaxLabel);
   }
   std::unreachable();
 }

@@ -52,6 +52,7 @@ enum class TextRule : std::uint8_t {
   RevokeReasonOrEmpty,
   Sentence,  ///< 1 to 200 bytes on one line: what an operator says in their own words.
   SentenceOrEmpty,
+  Label,  ///< Up to 256 bytes on one line: what a model or a part of it is called.
 };
 
 /// One of a closed list of words.

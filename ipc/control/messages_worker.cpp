@@ -23,8 +23,8 @@ constexpr auto kWorkerAttached = [](auto& m, auto& fields) {
 };
 
 constexpr auto kWeightsOpen = [](auto& m, auto& fields) {
-  fields.field("model", m.model);
-  fields.field("part", m.part);
+  fields.field("model", m.model, TextRule::Label);
+  fields.field("part", m.part, TextRule::Label);
   fields.field("file_device", m.file_device);
   fields.field("file_inode", m.file_inode);
   fields.field("file_size_bytes", m.file_size_bytes);
@@ -48,7 +48,7 @@ constexpr auto kWeightsPublish = [](auto& m, auto& fields) {
 
 constexpr auto kWorkerReady = [](auto& m, auto& fields) {
   fields.field("address", m.address, TextRule::SocketPath);
-  fields.field("model", m.model);
+  fields.field("model", m.model, TextRule::Label);
   fields.field("kv_block_size_bytes", m.kv_block_size_bytes, kSomeBytes);
   fields.field("request_id", m.request_id);
 };

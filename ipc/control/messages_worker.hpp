@@ -47,7 +47,7 @@ struct WorkerAttached {
 /// (memory, lease slots, or this worker's share of them).
 struct WeightsOpen {
   static constexpr std::string_view kMethod = "weights.open";
-  std::string model;              ///< For people, as is the next.
+  std::string model;              ///< For people, as is the next; TextRule::Label both.
   std::string part;               ///< "model", a layer or a tensor; worker/model/weights_plan.hpp.
   std::uint64_t file_device = 0;  ///< The file's identity: same file, same weights.
   std::uint64_t file_inode = 0;

@@ -58,5 +58,11 @@ TEST_CASE("event file: a line torn by a death is left out, but only at the end")
 
 TEST_CASE("event file: no file, no events, and an error that says so") {
   CHECK(events::read_event_file("/nowhere/at/all").error().code == Errc::FileNotFound);
-  CHECK(events::EventFile::open("/nowhere/at/all").error().code == Errc::SystemError);
+  CHECK(events::EventFile::open("/nowhere/at/all").error().code == Errc::FileNotFound);
+}
+
+TEST_CASE("event file: a full disk is an error of that name") {
+  auto file = events::EventFile::open("/dev/full").value();
+  const auto appended = file.append(events::LeaseStateChanged{.lease = {5, 1}}, TimePoint{1});
+  CHECK(appended.error().code == Errc::DiskFull);
 }
