@@ -67,7 +67,7 @@ function(leasehold_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   leasehold_settings(${name})
-  # A test waits for its compiler, not for itself, unless it computes much; a sanitizer's are slow.
+  # A test waits for its compiler, not for itself, unless it computes much or a sanitizer watches.
   set(optimise -O0)
   if(LEASEHOLD_SANITIZE OR arg_LABEL MATCHES "^(contract|long|model|property|tsan)$")
     set(optimise -O1)
