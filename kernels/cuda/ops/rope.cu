@@ -79,14 +79,15 @@ LEASEHOLD_KERNEL(lh_rope_kv_append, RopeKvAppendParams, 128) {
   const std::uint32_t of_kv = unit - p.n_heads;
   const std::uint32_t plane = !is_query && of_kv >= p.n_kv_heads ? 1 : 0;
   const std::uint32_t kv_head = of_kv - plane * p.n_kv_heads;
-  float* q = p.q + (std::size_t{row} * p.n_heads + unit) * p.head_dim;
-  const std::size_t kv_at = (std::size_t{row} * p.n_kv_heads + kv_head) * p.head_dim;
-  const float* source = is_query ? q : (plane == 0 ? p.k : p.v) + kv_at;
-  for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) head[d] = source[d];
+  const float* rows = is_query ? p.q : plane == 0 ? p.k : p.v;
+  const std::size_t at =
+      (is_query ? std::size_t{row} * p.n_heads + unit : std::size_t{row} * p.n_kv_heads + kv_head) *
+      p.head_dim;
+  for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) head[d] = rows[at + d];
   __syncwarp();
   if (plane == 0) prepare_head(p, is_query ? p.q_norm : p.k_norm, row, head);
   if (!is_query) return append_head(p, row, plane, kv_head, head);
-  for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) q[d] = head[d];
+  for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) p.q[at + d] = head[d];
 }
 
 }  // namespace leasehold::device
