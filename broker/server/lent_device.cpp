@@ -24,9 +24,8 @@ Result<void> check_capacity(const BrokerOptions& options, const std::string& car
   }
   if (options.weights_capacity_bytes > total_bytes - options.capacity_bytes) {
     spdlog::warn(
-        "capacity and weights capacity are together more than the card has, so both cannot be used "
-        "up "
-        "capacity_bytes={} weights_capacity_bytes={} total_bytes={}",
+        "capacity and weights capacity are together more than the card has, so both cannot be "
+        "used up capacity_bytes={} weights_capacity_bytes={} total_bytes={}",
         options.capacity_bytes, options.weights_capacity_bytes, total_bytes);
   }
   return {};
