@@ -21,7 +21,7 @@ constexpr std::uint32_t kMaxHeadDim = 1024;
 constexpr std::uint32_t kMaxExperts = 1024;
 constexpr std::uint32_t kMaxVocab = 1u << 22;
 constexpr std::uint32_t kMaxContext = 1u << 24;
-constexpr std::size_t kMaxNameBytes = 256;
+constexpr std::size_t kMaxNameBytes = 256;  // what the broker takes: TextRule::Label
 
 /// Metadata that would change what is computed, and the value that says nothing. Computing such a
 /// model without it would be silently wrong.

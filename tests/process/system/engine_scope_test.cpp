@@ -25,7 +25,7 @@ RequestId fresh_id() {
 using Texts = std::map<std::string, std::vector<std::int32_t>>;
 
 /// The tokens of so many requests for one text, by request. The worker stands until all have been
-/// sent: none ends before the last is there.
+/// sent: they run together however slowly we send.
 Texts decode_together(System& system, const wire::LeaseAcquired& lease, const TenantSpec& spec,
                       int requests) {
   boost::asio::io_context io;
@@ -45,7 +45,7 @@ Texts decode_together(System& system, const wire::LeaseAcquired& lease, const Te
                texts[token.request.value].push_back(token.token);
              }
            },
-       .on_closed = [&](const Error& why) { throw std::runtime_error(why.detail); }});
+       .on_closed = [](const Error& why) { throw std::runtime_error(why.detail); }});
   peer->start();
   REQUIRE(system.worker().signal(SIGSTOP));
   for (int i = 0; i < requests; ++i) {
