@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <thread>
+#include <vector>
 
 #include "peer_bench.hpp"
 
@@ -15,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-/// A server for one connection, on a thread of its own, until that connection ends.
+/// A server for one connection, on a thread of its own. What its handlers use must outlive it.
 class Server {
  public:
   explicit Server(Seen& seen) {
@@ -29,7 +30,10 @@ class Server {
     });
     thread_ = std::jthread([this, a = *std::move(acceptor)] { io_.run(); });
   }
-  ~Server() { std::filesystem::remove(path()); }
+  ~Server() {
+    io_.stop();
+    std::filesystem::remove(path());
+  }
   std::string path() const {
     return (std::filesystem::temp_directory_path() /
             ("leasehold-client-" + std::to_string(::getpid())))
@@ -37,10 +41,13 @@ class Server {
   }
   /// Only from a handler.
   control::Peer& peer() { return *peer_; }
+  /// Likewise: a call that is never answered.
+  void keep(Responder respond) { kept_.push_back(std::move(respond)); }
 
  private:
   boost::asio::io_context io_;
   std::shared_ptr<control::Peer> peer_;
+  std::vector<Responder> kept_;
   std::jthread thread_;
 };
 
@@ -67,10 +74,9 @@ TEST_CASE("client: it asks, is answered, and hands out notifications in order") 
 TEST_CASE("client: no answer is a timeout, and a lost connection is said") {
   Seen seen;
   Server server(seen);
-  std::vector<Responder> kept;
   seen.on_call = [&](const std::string& method, Payload, Responder respond) {
     if (method == "hang up") server.peer().close();
-    kept.push_back(std::move(respond));
+    server.keep(std::move(respond));
   };
   auto client = Client::connect(server.path());
   REQUIRE(client);
