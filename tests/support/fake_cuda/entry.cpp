@@ -21,12 +21,13 @@ std::atomic<CUresult> lost_by{CUDA_SUCCESS};
 thread_local CUcontext current = nullptr;
 
 // Leaked, as all that a detached executor may still reach when the process ends.
-struct Planted {
+struct Calls {
   std::mutex mutex;
-  std::map<std::string, CUresult> failures;
+  std::map<std::string, CUresult> to_fail;
+  std::map<std::string, std::uint64_t> made;
 };
-Planted& planted() {
-  static auto& all = *new Planted;
+Calls& calls() {
+  static auto& all = *new Calls;
   return all;
 }
 
@@ -44,14 +45,13 @@ bool is_forbidden(const char* function) {
   return !forbidden.empty() && forbidden == function;
 }
 
-CUresult take_planted(const char* function) {
+/// Counts the call; what was planted for it.
+CUresult note_call(const char* function) {
+  const std::scoped_lock lock(calls().mutex);
+  ++calls().made[function];
   if (is_forbidden(function)) return CUDA_ERROR_NOT_SUPPORTED;
-  const std::scoped_lock lock(planted().mutex);
-  const auto at = planted().failures.find(function);
-  if (at == planted().failures.end()) return CUDA_SUCCESS;
-  const CUresult result = at->second;
-  planted().failures.erase(at);
-  return result;
+  const auto planted = calls().to_fail.extract(function);
+  return planted.empty() ? CUDA_SUCCESS : planted.mapped();
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ const Card& card() {
 }
 
 CUresult enter(const char* function, Needs needs) {
-  if (const CUresult result = take_planted(function); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = note_call(function); result != CUDA_SUCCESS) return result;
   if (needs == Needs::Nothing) return CUDA_SUCCESS;
   // A child of fork has nothing of the driver until it is another program.
   if (initialised_by != ::getpid()) return CUDA_ERROR_NOT_INITIALIZED;
@@ -146,9 +146,14 @@ std::uint64_t fake_cuda_kernel_count(const char* kernel) {
   return Executor::get().kernel_count(kernel);
 }
 
+std::uint64_t fake_cuda_call_count(const char* function) {
+  const std::scoped_lock lock(calls().mutex);
+  return calls().made[function];
+}
+
 void fake_cuda_fail_next(const char* function, int result) {
-  const std::scoped_lock lock(planted().mutex);
-  planted().failures[function] = static_cast<CUresult>(result);
+  const std::scoped_lock lock(calls().mutex);
+  calls().to_fail[function] = static_cast<CUresult>(result);
 }
 
 void fake_cuda_lose_device() {

@@ -33,7 +33,9 @@ void fake_cuda_release();
 /// Kernels that ran to their end; null: of any name.
 std::uint64_t fake_cuda_kernel_count(const char* kernel);
 
-/// The next call of `function` ("cuMemCreate") returns `result` (a CUresult) and does nothing.
+/// How often `function` ("cuMemCreate") was called.
+std::uint64_t fake_cuda_call_count(const char* function);
+/// The next call of `function` returns `result` (a CUresult) and does nothing.
 void fake_cuda_fail_next(const char* function, int result);
 
 /// Nothing runs any more and every call that is about the card returns CUDA_ERROR_ILLEGAL_ADDRESS.

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "tests/support/places.hpp"
+
 namespace leasehold::testing {
 namespace {
 
@@ -151,6 +153,14 @@ std::vector<float> DecodeRig::logits(std::uint32_t row) {
 
 std::vector<std::vector<float>> DecodeRig::all_logits() {
   return {logits(0), logits(1), logits(2)};
+}
+
+bool engine_looks_again() {
+  // Before a look it asks for the launch that runs, and may ask for one before that has ended.
+  constexpr std::uint64_t kQuestionsPerLook = 2;
+  const std::uint64_t before = fake_cuda_call_count("cuEventQuery");
+  return eventually(
+      [&] { return fake_cuda_call_count("cuEventQuery") > before + kQuestionsPerLook; });
 }
 
 }  // namespace leasehold::testing

@@ -96,4 +96,8 @@ class KernelCount {
   std::uint64_t before_;
 };
 
+/// Until a step that waits for the card on another thread has looked at the words from beginning to
+/// end and shown the card what it saw; false when it does not.
+bool engine_looks_again();
+
 }  // namespace leasehold::testing

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
-#include "tests/support/places.hpp"
 #include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
 
 namespace leasehold::testing {
@@ -74,7 +73,8 @@ TEST_CASE(
   });
   while (gates() < 3) fake_cuda_run(1);
   rig.table.revoke(FakeTable::kEngineSlot);
-  REQUIRE(eventually([&] { return !rig.table.listener().refusals().empty(); }));
+  REQUIRE(engine_looks_again());
+  CHECK_FALSE(rig.table.listener().refusals().empty());
   while (gates() < DecodeRig::kLayers) fake_cuda_run(1);
   fake_cuda_release();
   engine.join();
