@@ -53,6 +53,7 @@ struct Becoming {
   std::vector<char*> envp;
   char* listen_pid = nullptr;  ///< Digits go here; null when nothing is handed over.
   std::vector<int> fds;
+  bool own_group;
 
   explicit Becoming(const ChildConfig& config);
 };
@@ -73,7 +74,8 @@ std::vector<std::string> environment_of(const ChildConfig& config) {
   return words;
 }
 
-Becoming::Becoming(const ChildConfig& config) : words(environment_of(config)) {
+Becoming::Becoming(const ChildConfig& config)
+    : words(environment_of(config)), own_group(!config.in_our_group) {
   for (const std::string& word : config.argv) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -98,7 +100,7 @@ void place_descriptors(std::vector<int>& fds) {
 [[noreturn]] void become(Becoming& child, const Plumbing& plumbing, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // The owner died before the line above.
-  ::setpgid(0, 0);
+  if (child.own_group) ::setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -132,6 +134,7 @@ Result<Child> Child::start(const ChildConfig& config) {
 
 Child::~Child() {
   if (!pidfd_ || status_) return;
+  (void)::kill(-pid_, SIGKILL);  // no such group if it is ours, or not begun yet
   (void)signal(SIGKILL);
   (void)reap(0);
 }

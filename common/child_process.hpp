@@ -1,5 +1,5 @@
-/// A child process that cannot outlive its owner: ended by pidfd when the object goes, and by the
-/// kernel when this process dies.
+/// A child process that cannot outlive its owner: ended when the object goes, with what it began,
+/// and by the kernel when this process dies.
 #pragma once
 
 #include <sys/types.h>
@@ -24,18 +24,20 @@ struct ChildConfig {
   bool read_output = false;
   std::vector<std::string> environment;  ///< NAME=value, over what this process has.
   std::vector<HandedOver> handed_over;   ///< With LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES.
+  /// What it begins ends with this process' own owner, for a program that is not ours.
+  bool in_our_group = false;
 };
 
 /// Threads: one.
 class Child {
  public:
-  /// In a process group of its own, so that Ctrl-C at the terminal reaches the owner alone.
-  /// Errors: FileNotFound (no such program), SystemError.
+  /// In a process group of its own unless told, so that Ctrl-C at the terminal reaches the owner
+  /// alone. Errors: FileNotFound (no such program), SystemError.
   static Result<Child> start(const ChildConfig& config);
 
   Child(Child&&) noexcept = default;
   Child& operator=(Child&&) = delete;
-  ~Child();  ///< SIGKILL and reap, unless it was reaped.
+  ~Child();  ///< SIGKILL to it and its group, and reap, unless it was reaped.
 
   pid_t pid() const { return pid_; }
   const UniqueFd& pidfd() const { return pidfd_; }

@@ -31,6 +31,16 @@ int wait_for(Child& child) {
   return *status;
 }
 
+std::string first_line(Child& child) {
+  std::string line;
+  pollfd entry{child.output().get(), POLLIN, 0};
+  for (char byte = 0; byte != '\n'; line += byte) {
+    REQUIRE(::poll(&entry, 1, kLong_ms) == 1);
+    REQUIRE(::read(entry.fd, &byte, 1) == 1);
+  }
+  return line;
+}
+
 }  // namespace
 
 TEST_CASE("child: tells its exit code, or the signal that ended it") {
@@ -55,6 +65,29 @@ TEST_CASE("child: does not outlive the object that owns it") {
   }
 
   CHECK(has_exited(kept));
+}
+
+TEST_CASE("child: what it began ends with it, and in our group with us") {
+  const Log log;
+  UniqueFd sleeper;
+  {
+    auto child = Child::start({.argv = {"/bin/sh", "-c", "sleep 1000 & echo $!; wait"},
+                               .log_path = log.path,
+                               .read_output = true});
+    REQUIRE(child);
+    const pid_t pid = std::stoi(first_line(*child));
+    sleeper = open_pidfd({pid, start_ticks_of(pid).value()}).value();
+    CHECK(::getpgid(pid) == child->pid());
+  }
+  pollfd gone{sleeper.get(), POLLIN, 0};
+  CHECK(::poll(&gone, 1, kLong_ms) == 1);
+
+  auto ours = Child::start({.argv = {"/bin/sh", "-c", "cut -d' ' -f5 /proc/self/stat"},
+                            .log_path = log.path,
+                            .read_output = true,
+                            .in_our_group = true});
+  REQUIRE(ours);
+  CHECK(std::stoi(first_line(*ours)) == ::getpgrp());
 }
 
 TEST_CASE("child: its output can be read, its complaints are in the log") {
