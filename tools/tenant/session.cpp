@@ -140,31 +140,32 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   if (ledger_.size() >= config_.request.max_emitted_tokens) {
     return finish({.reason = "MaxTokensReached"});
   }
-  act(after_completed(completed, situation(), config_.retry), *error);
+  act(after_completed(completed, situation(), config_.retry), *error,
+      completed.lease ? Told::Already : Told::NotYet);
 }
 
 void TenantSession::failed(const Error& error, Stage stage) {
-  act(after_failure(error, stage, situation(), config_.retry), error);
+  act(after_failure(error, stage, situation(), config_.retry), error, Told::NotYet);
 }
 
 Situation TenantSession::situation() const {
   return {.rebind = config_.rebind, .had_lease = last_lease_.has_value(), .failures = failures_};
 }
 
-void TenantSession::act(const Decision& decision, const Error& error) {
+void TenantSession::act(const Decision& decision, const Error& error, Told told) {
   if (cancelled_) return finish({.reason = std::string(kCancelled)});
   if (const auto* give_up = std::get_if<GiveUp>(&decision)) {
     return finish({.error = give_up->error});
   }
-  if (const auto* again = std::get_if<TryAgain>(&decision)) return try_again(*again, error);
+  if (const auto* again = std::get_if<TryAgain>(&decision)) return try_again(*again, error, told);
   finish({});
 }
 
-void TenantSession::try_again(const TryAgain& again, const Error& error) {
+void TenantSession::try_again(const TryAgain& again, const Error& error, Told told) {
   state_ = last_lease_ ? State::Rebinding : State::Acquiring;
   stream_.reset();
   ++failures_;
-  if (again.delay > Duration::zero()) {
+  if (again.delay > Duration::zero() || told == Told::NotYet) {
     observer_(Retrying{.error = error, .delay = again.delay, .attempt = failures_});
   }
   retry_timer_ = timers_.after(again.delay,

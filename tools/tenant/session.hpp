@@ -67,8 +67,10 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void completed(wire::RequestCompleted completed);
   void failed(const Error& error, Stage stage);
   Situation situation() const;
-  void act(const Decision& decision, const Error& error);
-  void try_again(const TryAgain& again, const Error& error);
+  /// Whether the observer knows that a lease is over before it hears what is done about it.
+  enum class Told { NotYet, Already };
+  void act(const Decision& decision, const Error& error, Told told);
+  void try_again(const TryAgain& again, const Error& error, Told told);
   void finish(Ended ended);
   WorkerStream::Handlers stream_handlers();
 

@@ -72,6 +72,7 @@ TEST_CASE("rebind: the fresh lease names the one it replaces, and the old one is
   REQUIRE(world.told<Rebound>().size() == 1);
   CHECK(world.told<Rebound>()[0].old_lease == LeaseId{1, 1});
   CHECK(world.told<Rebound>()[0].new_lease == LeaseId{1, 2});
+  CHECK(world.told<Retrying>().empty());  // the end of the stream has said it
 }
 
 TEST_CASE("rebind: only the fresh lease is renewed") {
@@ -93,6 +94,22 @@ TEST_CASE("rebind: a fenced lease is replaced like a revoked one") {
   run_until_submitted(world, 1);
 
   CHECK(world.worker.calls("generate").at(1).count("rebound_from") == 0);
+  CHECK(world.broker.calls("lease.acquire").size() == 2);
+  REQUIRE(world.told<Retrying>().size() == 1);
+  CHECK(world.told<Retrying>()[0].error.code == Errc::LeaseFenced);
+}
+
+TEST_CASE("rebind: a lease that went while the request waited is told, and replaced at once") {
+  World world;
+  world.start(true);
+  run_until_submitted(world, 1);
+  world.complete("LeaseRevoked");
+  world.run_until([&] { return world.told<Retrying>().size() == 1; });
+  run_until_submitted(world, 2);
+
+  CHECK(world.told<Interrupted>().empty());
+  CHECK(world.told<Retrying>()[0].error.code == Errc::LeaseRevoked);
+  CHECK(world.told<Retrying>()[0].delay == 0ns);
   CHECK(world.broker.calls("lease.acquire").size() == 2);
 }
 
