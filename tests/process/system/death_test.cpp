@@ -11,7 +11,7 @@ namespace {
 
 const TenantSpec kAnn{.tenant = "ann", .prompt = "Once upon a time"};
 const TenantSpec kBob{.tenant = "bob", .prompt = "The little fox"};
-const TenantSpec kCat{.tenant = "cat", .prompt = "One morning", .max_tokens = 200};
+const TenantSpec kCat{.tenant = "cat", .prompt = "One morning", .max_tokens = 480};
 
 void admit_all(System& system) {
   for (const char* tenant : {"ann", "bob", "cat"}) system.admit(tenant);
@@ -31,6 +31,7 @@ TEST_CASE("a tenant killed mid-decode is revoked, fenced and freed; survivors un
   const LeaseId lease = cat->record().leases.back();
   const auto kept = demo::keep_extents(system.view(), lease);
   REQUIRE(kept);
+  REQUIRE_FALSE(kept->empty());
   REQUIRE(demo::sum({kept->front().before}).nonzero_bytes > 0);
 
   REQUIRE(cat->child().signal(SIGKILL));
@@ -165,17 +166,15 @@ TEST_CASE("a worker that stays stopped is killed, and everything it held is fenc
 }
 
 TEST_CASE("without a broker a lease runs to its deadline and no further") {
-  TenantSpec endless = kCat;
-  endless.max_tokens = 480;
   std::vector<std::int32_t> alone;
   {
     System quick({.worker_arguments = {}});
     quick.admit("cat");
-    alone = quick.undisturbed(endless);
+    alone = quick.undisturbed(kCat);
   }
   System slow({.worker_arguments = {"--slow-motion-us", "300", "--broker-patience-ms", "200"}});
   slow.admit("cat", {"--ttl-ms", "1500"});
-  const auto cat = slow.start_tenant(endless);
+  const auto cat = slow.start_tenant(kCat);
   REQUIRE(cat->read_tokens(3));
 
   REQUIRE(slow.broker().signal(SIGKILL));

@@ -142,19 +142,21 @@ TEST_CASE("a lease grows when its requests need more than it holds, and gives ex
 }
 
 TEST_CASE("a holder that does not renew loses its lease at the deadline; one that does keeps it") {
-  System system;
-  system.admit("ann", {"--ttl-ms", "300"});
+  System system({.worker_arguments = {"--slow-motion-us", "300"}});
+  system.admit("ann", {"--ttl-ms", "1500"});
+  // leasehold-tenant renews, and its text would take several times as long.
+  const auto kept = system.start_tenant({.tenant = "ann", .max_tokens = 480});
+  REQUIRE(kept->read_tokens(1));
   auto client = connect(system);
   const wire::LeaseAcquire ask{.tenant = {"ann"}, .request_id = fresh_id()};
   const auto acquired = wire::LeaseAcquired::from_json(
       client.call("lease.acquire", {.body = ask.to_json()}).value().body);
   REQUIRE(acquired);
-  // leasehold-tenant renews: its text takes longer than the TTL and ends well all the same.
-  const auto kept = system.start_tenant({.tenant = "ann", .max_tokens = 120});
-  CHECK(kept->finish() == 0);
 
   REQUIRE(system.becomes_fenced(acquired->lease));
   CHECK(system.lease(acquired->lease).reason == RevokeReason::TtlExpired);
+  REQUIRE(kept->child().signal(SIGINT));
+  CHECK(kept->finish() == 0);
   CHECK(system.lease(kept->record().leases.front()).reason == RevokeReason::Released);
 }
 
