@@ -86,9 +86,7 @@ TEST_CASE("restart: one that dies again and again while a tenant decodes is no d
 
 TEST_CASE("restart: a revocation after it stops the stream, is proven, and scrubs the memory") {
   Restartable world;
-  TenantSpec endless = kCat;
-  endless.max_tokens = 480;
-  const auto cat = world.system.start_tenant(endless);
+  const auto cat = world.system.start_tenant(kEndless);
   const auto bob = world.system.start_tenant(kBob);
   REQUIRE(cat->read_tokens(5));
   REQUIRE(bob->read_tokens(1));
@@ -131,10 +129,7 @@ TEST_CASE("restart: a kill at any named point of the broker costs nobody a token
 TEST_CASE("restart: a lease whose time ran out while no broker was there is over") {
   Restartable world;
   world.system.admit("cat", {"--ttl-ms", "3000"});
-  TenantSpec endless = kCat;
-  endless.max_tokens = 480;
-  endless.prompt = "One morning";
-  const auto cat = world.system.start_tenant(endless);
+  const auto cat = world.system.start_tenant(kEndless);
   REQUIRE(cat->read_tokens(3));
   const LeaseId lease = cat->record().leases.back();
 
@@ -224,7 +219,7 @@ TEST_CASE("restart: workers killed on their way back cost their own leases and n
     world.system.remove_worker("w1");
     world.system.start_worker("w2", fault);
     REQUIRE(eventually([&] { return world.system.worker_is_ready("w2"); }));
-    const auto cat = world.system.start_tenant(kCat);
+    const auto cat = world.system.start_tenant(kEndless);
     REQUIRE(cat->read_tokens(3));
     const LeaseId lease = cat->record().leases.back();
 

@@ -10,9 +10,7 @@ namespace leasehold::testing {
 TEST_CASE("no store: an old worker's memory stays counted until it is proven dead") {
   Restartable world;
   world.system.admit("cat", {"--ttl-ms", "20000"});
-  TenantSpec endless = kCat;
-  endless.max_tokens = 400;
-  const auto cat = world.system.start_tenant(endless);
+  const auto cat = world.system.start_tenant(kEndless);
   REQUIRE(cat->read_tokens(3));
   const LeaseId lease = cat->record().leases.back();
 
