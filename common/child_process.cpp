@@ -115,6 +115,16 @@ void place_descriptors(std::vector<int>& fds) {
   ::_exit(127);
 }
 
+/// Waits unless WNOHANG is among the options. It stays to be reaped.
+bool has_ended(const UniqueFd& pidfd, int options) {
+  siginfo_t info{};
+  int rc = 0;
+  do {
+    rc = ::waitid(P_PIDFD, static_cast<id_t>(pidfd.get()), &info, WEXITED | WNOWAIT | options);
+  } while (rc < 0 && errno == EINTR);
+  return rc == 0 && info.si_pid != 0;
+}
+
 }  // namespace
 
 Result<Child> Child::start(const ChildConfig& config) {
@@ -134,7 +144,6 @@ Result<Child> Child::start(const ChildConfig& config) {
 
 Child::~Child() {
   if (!pidfd_ || status_) return;
-  (void)::kill(-pid_, SIGKILL);  // no such group if it is ours, or not begun yet
   (void)signal(SIGKILL);
   (void)reap(0);
 }
@@ -148,12 +157,12 @@ std::optional<int> Child::status() {
 }
 
 std::optional<int> Child::reap(int options) {
+  if (!has_ended(pidfd_, options)) return std::nullopt;
+  // Until it is reaped its number is its own, and so is its group's; there is none if it is in
+  // ours.
+  (void)::kill(-pid_, SIGKILL);
   siginfo_t info{};
-  int rc = 0;
-  do {
-    rc = ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | options);
-  } while (rc < 0 && errno == EINTR);
-  if (rc < 0 || info.si_pid == 0) return std::nullopt;
+  (void)::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG);
   status_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
   return status_;
 }

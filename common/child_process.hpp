@@ -1,5 +1,5 @@
-/// A child process that cannot outlive its owner: ended when the object goes, with what it began,
-/// and by the kernel when this process dies.
+/// A child process that cannot outlive its owner: ended when the object goes, and by the kernel
+/// when this process dies. What it began and left in its process group ends with it.
 #pragma once
 
 #include <sys/types.h>
@@ -37,7 +37,7 @@ class Child {
 
   Child(Child&&) noexcept = default;
   Child& operator=(Child&&) = delete;
-  ~Child();  ///< SIGKILL to it and its group, and reap, unless it was reaped.
+  ~Child();  ///< SIGKILL and reap, unless it was reaped.
 
   pid_t pid() const { return pid_; }
   const UniqueFd& pidfd() const { return pidfd_; }
@@ -45,7 +45,8 @@ class Child {
 
   Result<void> signal(int signal_number);
 
-  /// How it ended: its exit code, or 128 + signal; nothing while it runs. Reaps.
+  /// How it ended: its exit code, or 128 + signal; nothing while it runs. Reaps, and ends its
+  /// group.
   std::optional<int> status();
 
  private:
