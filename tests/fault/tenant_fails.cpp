@@ -34,6 +34,7 @@ void disturb(Story& story, Tenant& cat, const Victim& victim) {
   };
   cat.read_until(enough);
   if (victim.is_down()) return;
+  REQUIRE_FALSE(cat.record().leases.empty());
   const LeaseId lease = cat.record().leases.back();
   story.keep_memory(lease);
   story.look();

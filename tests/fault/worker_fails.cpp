@@ -8,7 +8,7 @@ namespace leasehold::testing {
 namespace {
 
 /// Long enough for a loaded machine, short enough to wait for: unmaps get five times as much.
-constexpr const char* kPatience_ms = "800";
+constexpr const char* kPatience_ms = "1500";
 constexpr std::size_t kDisturbAfter = 12;
 
 SystemSpec spec() {

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 namespace leasehold {
 
@@ -30,6 +32,19 @@ bool eventually(const std::function<bool()>& holds) {
     ::poll(nullptr, 0, 5);
   }
   return false;
+}
+
+bool is_stopped(pid_t pid) {
+  std::error_code gone;
+  std::filesystem::directory_iterator thread("/proc/" + std::to_string(pid) + "/task", gone);
+  bool all_stand = !gone;
+  for (; all_stand && thread != std::filesystem::directory_iterator(); thread.increment(gone)) {
+    std::ifstream file(thread->path() / "stat");
+    const std::string stat{std::istreambuf_iterator<char>(file), {}};
+    const auto state = stat.rfind(") ");  // a name may hold anything
+    all_stand = !gone && state != std::string::npos && stat[state + 2] == 'T';
+  }
+  return all_stand && !gone;
 }
 
 }  // namespace leasehold

@@ -3,6 +3,8 @@
 /// The only place that knows these directories, so no other object depends on where the tree lies.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <string>
 
@@ -30,5 +32,9 @@ std::string test_data_path(const std::string& relative);
 /// True as soon as `holds` is; false when it has not become so in a minute. For what another
 /// process does in its own time.
 bool eventually(const std::function<bool()>& holds);
+
+/// Every thread of the process stands, stopped by a signal: SIGSTOP takes hold of each in its own
+/// time.
+bool is_stopped(pid_t pid);
 
 }  // namespace leasehold

@@ -191,13 +191,23 @@ std::vector<std::int32_t> System::undisturbed(const TenantSpec& spec) {
   return tenant->record().tokens;
 }
 
-void System::revoke_in_the_middle(const std::string& tenant) {
+void System::while_worker_stands(const std::function<void()>& deed) {
   const pid_t pid = worker().pid();
   if (!worker().signal(SIGSTOP) || !eventually([pid] { return is_stopped(pid); }))
     throw std::runtime_error("the worker does not stop");
-  const int revoked = brokerctl({"revoke", "--tenant", tenant});
-  if (!worker().signal(SIGCONT) || revoked != 0)
-    throw std::runtime_error("the lease of " + tenant + " was not revoked");
+  deed();
+  if (!worker().signal(SIGCONT)) throw std::runtime_error("the worker does not go on");
+}
+
+void System::revoke_in_the_middle(const std::string& tenant) {
+  while_worker_stands([&] {
+    // Nothing to revoke is no error of brokerctl's.
+    const auto is_live = [](const auto& lease) { return lease.state == LeaseState::Live; };
+    if (std::ranges::none_of(leases_of(tenant), is_live))
+      throw std::runtime_error("the text of " + tenant + " was over before");
+    if (brokerctl({"revoke", "--tenant", tenant}) != 0)
+      throw std::runtime_error("the lease of " + tenant + " was not revoked");
+  });
 }
 
 Child System::start_brokerctl(std::vector<std::string> arguments) {
@@ -245,13 +255,6 @@ bool System::pool_is_whole() {
     const wire::StatusView now = status();
     return now.free_bytes == now.capacity_bytes;
   });
-}
-
-bool is_stopped(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string stat{std::istreambuf_iterator<char>(file), {}};
-  const auto state = stat.rfind(") ");
-  return state != std::string::npos && stat[state + 2] == 'T';
 }
 
 bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole) {

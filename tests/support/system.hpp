@@ -98,8 +98,10 @@ class System {
   std::unique_ptr<Tenant> start_tenant(const TenantSpec& spec);
   /// What the tenant says when nobody disturbs it.
   std::vector<std::int32_t> undisturbed(const TenantSpec& spec);
-  /// Takes the tenant's lease back while w1 stands still, so that it is in the middle of whatever
-  /// it was seen to do.
+  /// Does it while w1 stands still, so that everybody is in the middle of whatever he was seen to
+  /// do.
+  void while_worker_stands(const std::function<void()>& deed);
+  /// Takes the tenant's live lease back in that way.
   void revoke_in_the_middle(const std::string& tenant);
   /// Exit code of brokerctl with these arguments.
   int brokerctl(std::vector<std::string> arguments);
@@ -132,9 +134,6 @@ class System {
   std::optional<Child> broker_;
   std::optional<demo::BrokerView> view_;
 };
-
-/// Stopped by a signal, as the kernel tells it.
-bool is_stopped(pid_t pid);
 
 /// What was told is the beginning of what would have been told.
 bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole);

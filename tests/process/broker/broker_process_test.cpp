@@ -17,14 +17,6 @@ using namespace leasehold;
 
 namespace {
 
-/// SIGSTOP takes hold some time after kill(2) returns: any thread may run on until then.
-void stop_for_certain(pid_t child) {
-  REQUIRE(::kill(child, SIGSTOP) == 0);
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, WUNTRACED) == child);
-  REQUIRE(WIFSTOPPED(status));
-}
-
 void wait_until_ready(control::Client& client) {
   REQUIRE(eventually([&] {
     const auto workers = client.call("worker.list", {}).value().body.at("items");
@@ -162,7 +154,8 @@ TEST_CASE("broker: a stopped worker keeps no acquire waiting") {
   control::Client client = broker.connect();
   wait_until_ready(client);
   broker.admit(client, "a");
-  stop_for_certain(worker);
+  REQUIRE(::kill(worker, SIGSTOP) == 0);
+  REQUIRE(eventually([&] { return is_stopped(worker); }));
 
   const auto acquired = broker.acquire(client, "a");
 

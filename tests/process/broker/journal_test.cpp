@@ -84,6 +84,7 @@ TEST_CASE("broker: killed and started again it knows its tenants, and a lost ans
   CHECK(broker.status(client).tenants == 1);
   // The same lease, not a second one; and that one went with the table.
   const auto again = client.call("lease.acquire", {acquire.to_json(), {}});
+  REQUIRE_FALSE(again);
   CHECK(again.error().code == Errc::LeaseRevoked);
   end_process(worker);
 }

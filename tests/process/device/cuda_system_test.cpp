@@ -81,7 +81,7 @@ TEST_CASE(
   const auto cat = system.start_tenant(spec);
   REQUIRE(cat->read_tokens(10));
 
-  REQUIRE(system.brokerctl({"revoke", "--tenant", "cat"}) == 0);
+  system.revoke_in_the_middle("cat");
 
   CHECK(cat->finish() == 0);
   CHECK((cat->record().tokens == alone));
@@ -99,7 +99,8 @@ TEST_CASE(
   const auto engine = system.engine_leases();
   REQUIRE(engine.size() == 1);
 
-  REQUIRE(system.brokerctl({"revoke", to_string(engine.front().lease)}) == 0);
+  system.while_worker_stands(
+      [&] { REQUIRE(system.brokerctl({"revoke", to_string(engine.front().lease)}) == 0); });
 
   REQUIRE(system.becomes_fenced(engine.front().lease));
   CHECK(ann->finish() == 0);

@@ -195,11 +195,12 @@ TEST_CASE("device: memory still being made when its lease is over is free again,
   const pid_t agent = agent_of(broker);
   REQUIRE(agent > 0);
   REQUIRE(::kill(agent, SIGSTOP) == 0);
+  REQUIRE(eventually([&] { return is_stopped(agent); }));
   const wire::LeaseGrow grow{.lease = lease, .extents = 20, .request_id = next_request_id()};
   bool grown = true;
   std::jthread growing(
       [&] { grown = holder.call("lease.grow", {grow.to_json(), {}}).has_value(); });
-  REQUIRE(eventually(
+  CHECK(eventually(
       [&] { return broker.status(client).free_bytes == kCapacity_bytes - 21 * kExtent_bytes; }));
 
   broker.revoke(client, lease).value();

@@ -128,7 +128,7 @@ TEST_CASE("restart: a kill at any named point of the broker costs nobody a token
 
 TEST_CASE("restart: a lease whose time ran out while no broker was there is over") {
   Restartable world;
-  world.system.admit("cat", {"--ttl-ms", "3000"});
+  world.system.admit("cat", {"--ttl-ms", "6000"});
   const auto cat = world.system.start_tenant(kEndless);
   REQUIRE(cat->read_tokens(3));
   const LeaseId lease = cat->record().leases.back();

@@ -10,16 +10,15 @@
 namespace leasehold::testing {
 namespace {
 
-TenantSpec rebinding_cat() {
-  TenantSpec spec = kCat;
+TenantSpec rebinding(TenantSpec spec) {
   spec.rebind = true;
   return spec;
 }
 
-std::vector<std::int32_t> undisturbed_cat() {
+std::vector<std::int32_t> undisturbed(const TenantSpec& cat) {
   System calm({.worker_arguments = {}});
   calm.admit("cat");
-  return calm.undisturbed(kCat);
+  return calm.undisturbed(cat);
 }
 
 bool ends_by_sigkill(System& system, const std::string& worker) {
@@ -46,10 +45,10 @@ void start_other(System& system) {
 }  // namespace
 
 TEST_CASE("standing worker: its tenant goes on on another one, with nothing lost") {
-  const auto alone = undisturbed_cat();
+  const auto alone = undisturbed(kEndless);
   System system({.broker_arguments = {"--worker-patience-ms", "2000"}});
   system.admit("cat", {"--ttl-ms", "60000"});
-  const auto cat = system.start_tenant(rebinding_cat());
+  const auto cat = system.start_tenant(rebinding(kEndless));
   REQUIRE(cat->read_tokens(5));
   const LeaseId lease = cat->record().leases.back();
   start_other(system);
@@ -65,7 +64,7 @@ TEST_CASE("standing worker: its tenant goes on on another one, with nothing lost
 }
 
 TEST_CASE("standing worker: one that goes on when it was warned of has lost nothing") {
-  const auto alone = undisturbed_cat();
+  const auto alone = undisturbed(kCat);
   System system({.broker_arguments = {"--worker-patience-ms", "6000"}});
   system.admit("cat", {"--ttl-ms", "60000"});
   const auto cat = system.start_tenant(kCat);
@@ -82,14 +81,14 @@ TEST_CASE("standing worker: one that goes on when it was warned of has lost noth
 }
 
 TEST_CASE("standing worker: on its way back to a broker it is killed, and its tenant goes on") {
-  const auto alone = undisturbed_cat();
+  const auto alone = undisturbed(kCat);
   for (const char* fault : {"worker.resumed:stop", "worker.redelivered:stop"}) {
     CAPTURE(fault);
     Restartable world({}, {"--reattach-grace-ms", "60000", "--worker-patience-ms", "2000"});
     world.system.remove_worker("w1");
     world.system.start_worker("w3", fault);
     REQUIRE(eventually([&] { return world.system.worker_is_ready("w3"); }));
-    const auto cat = world.system.start_tenant(rebinding_cat());
+    const auto cat = world.system.start_tenant(rebinding(kCat));
     REQUIRE(cat->read_tokens(3));
     const LeaseId lease = cat->record().leases.back();
 

@@ -33,9 +33,10 @@ Holder hold(const System& system, const std::string& tenant) {
   Client broker = Client::connect(system.broker_socket()).value();
   const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
   const auto lease = wire::LeaseAcquired::from_json(
-      broker.call("lease.acquire", {.body = ask.to_json()}).value().body);
-  Client worker = Client::connect(lease->address).value();
-  return {std::move(broker), *lease, std::move(worker)};
+                         broker.call("lease.acquire", {.body = ask.to_json()}).value().body)
+                         .value();
+  Client worker = Client::connect(lease.address).value();
+  return {std::move(broker), lease, std::move(worker)};
 }
 
 Json generate(const Holder& holder) {

@@ -47,17 +47,17 @@ Texts decode_together(System& system, const wire::LeaseAcquired& lease, const Te
            },
        .on_closed = [](const Error& why) { throw std::runtime_error(why.detail); }});
   peer->start();
-  REQUIRE(system.worker().signal(SIGSTOP));
-  for (int i = 0; i < requests; ++i) {
-    const wire::Generate ask{.token = lease.token,
-                             .request_id = {"r" + std::to_string(i)},
-                             .prompt = spec.prompt,
-                             .max_emitted_tokens = spec.max_tokens,
-                             .ignore_eos = true};
-    peer->call("generate", {ask.to_json(), {}}, [](const auto& reply) { CHECK(reply); });
-  }
-  io.poll();
-  REQUIRE(system.worker().signal(SIGCONT));
+  system.while_worker_stands([&] {
+    for (int i = 0; i < requests; ++i) {
+      const wire::Generate ask{.token = lease.token,
+                               .request_id = {"r" + std::to_string(i)},
+                               .prompt = spec.prompt,
+                               .max_emitted_tokens = spec.max_tokens,
+                               .ignore_eos = true};
+      peer->call("generate", {ask.to_json(), {}}, [](const auto& reply) { CHECK(reply); });
+    }
+    io.poll();
+  });
   while (completed < requests) REQUIRE(io.run_one_for(std::chrono::seconds(60)) > 0);
   return texts;
 }
@@ -78,7 +78,8 @@ TEST_CASE("weights taken back mid-decode come back under a fresh lease; every te
   const auto engine = system.engine_leases();
   REQUIRE(engine.size() == 1);
 
-  REQUIRE(system.brokerctl({"revoke", to_string(engine.front().lease)}) == 0);
+  system.while_worker_stands(
+      [&] { REQUIRE(system.brokerctl({"revoke", to_string(engine.front().lease)}) == 0); });
 
   REQUIRE(system.becomes_fenced(engine.front().lease));
   CHECK(ann->finish() == 0);
@@ -143,7 +144,7 @@ TEST_CASE("a lease grows when its requests need more than it holds, and gives ex
 
 TEST_CASE("a holder that does not renew loses its lease at the deadline; one that does keeps it") {
   System system({.worker_arguments = {"--slow-motion-us", "300"}});
-  system.admit("ann", {"--ttl-ms", "1500"});
+  system.admit("ann", {"--ttl-ms", "4000"});
   // leasehold-tenant renews, and its text would take several times as long.
   const auto kept = system.start_tenant({.tenant = "ann", .max_tokens = 480});
   REQUIRE(kept->read_tokens(1));

@@ -69,6 +69,16 @@ void write_model_without(const std::string& tensor, const std::string& to) {
   fs::rename(to + ".new", to);
 }
 
+/// Starts brokerctl while the worker stands; once it has revoked the lease the worker goes on.
+Child revoke_in_the_middle(System& system, LeaseId lease, std::vector<std::string> arguments) {
+  std::optional<Child> revoking;
+  system.while_worker_stands([&] {
+    revoking.emplace(system.start_brokerctl(std::move(arguments)));
+    REQUIRE(eventually([&] { return system.lease(lease).state != LeaseState::Live; }));
+  });
+  return *std::move(revoking);
+}
+
 /// Two tenants decode, the lease of `part` is taken back by id or by name, and it shows in neither
 /// text.
 void take_back(System& system, const std::string& part, bool by_name) {
@@ -85,14 +95,15 @@ void take_back(System& system, const std::string& part, bool by_name) {
   const auto before = live(system.engine_leases());
   const Counts counted = counts(system);
 
-  if (by_name) {
-    REQUIRE(system.brokerctl({"revoke", "--part", part, "--worker", "w1", "--wait"}) == 0);
-    CHECK(system.brokerctl({"revoke", "--part", part + ".x"}) == exit_code(Errc::UnknownLease));
-  } else {
-    REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0);
-  }
+  std::vector<std::string> revoke{"revoke", to_string(lease)};
+  if (by_name) revoke = {"revoke", "--part", part, "--worker", "w1", "--wait"};
+  Child revoking = revoke_in_the_middle(system, lease, revoke);
 
   REQUIRE(system.becomes_fenced(lease));
+  std::optional<int> status;
+  REQUIRE(eventually([&] { return (status = revoking.status()).has_value(); }));
+  CHECK(status == 0);
+  CHECK(system.brokerctl({"revoke", "--part", part + ".x"}) == exit_code(Errc::UnknownLease));
   CHECK(ann->finish() == 0);
   CHECK(bob->finish() == 0);
   CHECK((ann->record().tokens == ann_alone));
@@ -154,17 +165,22 @@ TEST_CASE("a part comes from the file that is under the model's path by then, if
   const auto ann = system.start_tenant(ann_spec);
   REQUIRE(ann->read_tokens(20));
   const Counts counted = counts(system);
+  const auto take_part_back = [&] {
+    const LeaseId lease = lease_of_part(system, part);
+    system.while_worker_stands(
+        [&] { REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0); });
+  };
 
   SECTION("the same weights in another file: one part is read, and the text goes on") {
     copy_model(model);
-    REQUIRE(system.brokerctl({"revoke", to_string(lease_of_part(system, part))}) == 0);
+    take_part_back();
     CHECK(ann->finish() == 0);
     CHECK((ann->record().tokens == alone));
     CHECK(counts(system) == Counts{counted.loads + 1, counted.leases + 1});
   }
   SECTION("a file without that tensor: the request ends and says so, until there is one with it") {
     write_model_without(part, model);
-    REQUIRE(system.brokerctl({"revoke", to_string(lease_of_part(system, part))}) == 0);
+    take_part_back();
     CHECK(ann->finish() != 0);
     CHECK((ann->record().tokens.size() < alone.size()));
     REQUIRE(ann->record().failed.has_value());
@@ -173,8 +189,8 @@ TEST_CASE("a part comes from the file that is under the model's path by then, if
     CHECK(counts(system) == counted);
 
     copy_model(model);
-    const auto again = system.start_tenant(ann_spec);
-    (void)again->finish();  // it may come before the part is back
+    // Who comes before the part is back is refused.
+    REQUIRE(eventually([&] { return system.start_tenant(ann_spec)->finish() == 0; }));
     CHECK((system.undisturbed(ann_spec) == alone));
     CHECK(counts(system) == Counts{counted.loads + 1, counted.leases + 1});
   }
