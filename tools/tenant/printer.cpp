@@ -95,9 +95,12 @@ struct AsText {
                        to_string(event.new_lease)));
   }
   void operator()(const Retrying& event) const {
-    const auto delay_ms = event.delay / std::chrono::milliseconds(1);
-    remark(fmt::format("{} ({}); trying again {}", event.error.detail, name(event.error.code),
-                       delay_ms == 0 ? "at once" : fmt::format("in {} ms", delay_ms)));
+    const std::string when =
+        event.delay == Duration::zero()
+            ? "at once"
+            : fmt::format("in {} ms", event.delay / std::chrono::milliseconds(1));
+    remark(
+        fmt::format("{} ({}); trying again {}", event.error.detail, name(event.error.code), when));
   }
   void operator()(const BrokerGone& event) const {
     remark(fmt::format("{} (BrokerLost); the stream goes on until the lease runs out",
