@@ -7,6 +7,7 @@
 
 #include "common/command_line.hpp"
 #include "common/device_name.hpp"
+#include "common/ids.hpp"
 #include "common/version.hpp"
 #include "ipc/segment_layout.hpp"
 
@@ -107,6 +108,8 @@ void add_watching_options(CLI::App& app, WorkerOptions& options, Words& words) {
 }
 
 Result<void> look_up(const Words& words, WorkerOptions& options) {
+  if (const auto named = TenantId::parse(options.name); !named)  // one rule for all names
+    return fail(named.error().code, "--name: " + named.error().detail);
   options.slow_motion = std::chrono::microseconds(words.slow_motion_us);
   options.broker_patience = std::chrono::milliseconds(words.broker_patience_ms);
   options.backend = kBackends.at(words.backend);

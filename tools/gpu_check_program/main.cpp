@@ -25,6 +25,11 @@ struct Inner {
   std::size_t import_read_only_bytes = 0;
 };
 
+std::string wrong_stages(const std::string& names) {
+  const Result<void> checked = check_stage_names(names);
+  return checked ? std::string() : checked.error().detail;
+}
+
 void describe(CLI::App& app, Settings& settings, Inner& inner) {
   app.set_version_flag("--version", "leasehold-gpu-check " + std::string(version()));
   app.add_option("--bin-dir", settings.bin_dir, "Where the programs are");
@@ -32,7 +37,8 @@ void describe(CLI::App& app, Settings& settings, Inner& inner) {
   app.add_option("--out", settings.out_dir, "Where the report goes");
   app.add_option("--only", settings.only,
                  "Stages, with commas between: probe, correctness, gate, bench, memcheck, "
-                 "racecheck; default: all");
+                 "racecheck; default: all")
+      ->check(wrong_stages);
   app.add_option("--minutes", settings.minutes, "How long all of it may take")
       ->check(CLI::Range(0.1, 1440.0));
   app.add_option("--ordinal", settings.ordinal, "Which card")->check(CLI::Range(0, 255));
@@ -51,9 +57,7 @@ int run(const Settings& settings, const Inner& inner) {
   std::error_code failed;
   std::filesystem::create_directories(settings.out_dir, failed);
   if (failed)
-    return tell(kProgram,
-                Error{Errc::SystemError, fmt::format("cannot make {}: {}; choose another --out",
-                                                     settings.out_dir, failed.message())});
+    return tell(kProgram, fail_file("making --out " + settings.out_dir, failed.value()).error());
   if (!inner.stage.empty()) return run_stage(settings, inner.stage);
   const Result<int> code = orchestrate(settings, std::cout);
   return code ? end_with(kProgram, *code) : tell(kProgram, code.error());

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <string>
 
 #include "tools/gpu_check_program/settings.hpp"
 #include "tools/gpu_check_program/stage_report.hpp"
@@ -12,6 +13,9 @@
 namespace leasehold::gpu_check {
 
 inline constexpr int kNotAllRight = 1;
+
+/// Of names with commas between. Errors: BadRequest (no such stage).
+Result<void> check_stage_names(const std::string& names);
 
 /// The exit code: 0 when all that ran was right, kNotAllRight, or that of the error (NoDevice …)
 /// for which nothing could run. Errors: SystemError when no report can be written.

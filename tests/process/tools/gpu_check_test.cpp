@@ -70,6 +70,12 @@ Json numbers_of(const Json& report, const std::string& stage) {
 
 }  // namespace
 
+TEST_CASE("gpu-check: a stage that is none is wrong usage") {
+  ProgramRun check("leasehold-gpu-check", {"--only", "probe,frob"});
+  CHECK(check.finish([] {}) == 2);
+  CHECK(check.errors().find("no stage frob") != std::string::npos);
+}
+
 TEST_CASE("gpu-check: a card that does what it should is found right, in every stage") {
   const Folders folders;
   const testing::CardState card;

@@ -64,6 +64,13 @@ TEST_CASE("programs: an option with nothing in it is no option left out") {
   }
 }
 
+TEST_CASE("programs: a name that cannot be is wrong usage, said before anything is asked") {
+  ProgramRun worker("leasehold-worker", {"--broker", "/none", "--model", "/none", "--listen",
+                                         "/none", "--name", "w 9"});
+  CHECK(worker.finish(nothing) == 2);
+  CHECK(worker.errors().find("--name: ") != std::string::npos);
+}
+
 TEST_CASE("programs: help goes to stdout and names the program, not where it lies") {
   for (const std::string program : {"brokerctl", "leasehold-broker", "leasehold-worker"}) {
     CAPTURE(program);
