@@ -27,7 +27,7 @@ std::optional<std::string> find_sanitizer() {
   const char* const path = std::getenv("PATH");
   std::istringstream places(std::string(path == nullptr ? "" : path) + ":/usr/local/cuda/bin");
   for (std::string place; std::getline(places, place, ':');) {
-    const std::string program = place + "/compute-sanitizer";
+    std::string program = place + "/compute-sanitizer";
     if (::access(program.c_str(), X_OK) == 0) return program;
   }
   return std::nullopt;
