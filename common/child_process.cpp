@@ -115,16 +115,6 @@ void place_descriptors(std::vector<int>& fds) {
   ::_exit(127);
 }
 
-/// Waits unless WNOHANG is among the options. It stays to be reaped.
-bool has_ended(const UniqueFd& pidfd, int options) {
-  siginfo_t info{};
-  int rc = 0;
-  do {
-    rc = ::waitid(P_PIDFD, static_cast<id_t>(pidfd.get()), &info, WEXITED | WNOWAIT | options);
-  } while (rc < 0 && errno == EINTR);
-  return rc == 0 && info.si_pid != 0;
-}
-
 }  // namespace
 
 Result<Child> Child::start(const ChildConfig& config) {
@@ -157,12 +147,16 @@ std::optional<int> Child::status() {
 }
 
 std::optional<int> Child::reap(int options) {
-  if (!has_ended(pidfd_, options)) return std::nullopt;
-  // Until it is reaped its number is its own, and so is its group's; there is none if it is in
-  // ours.
-  (void)::kill(-pid_, SIGKILL);
+  const auto id = static_cast<id_t>(pidfd_.get());
   siginfo_t info{};
-  (void)::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG);
+  int rc = 0;
+  do {
+    rc = ::waitid(P_PIDFD, id, &info, WEXITED | WNOWAIT | options);
+  } while (rc < 0 && errno == EINTR);
+  if (rc < 0 || info.si_pid == 0) return std::nullopt;
+  // Its number is its own, and its group's, until it is reaped. In our group it has none.
+  (void)::kill(-pid_, SIGKILL);
+  (void)::waitid(P_PIDFD, id, &info, WEXITED | WNOHANG);
   status_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
   return status_;
 }
