@@ -25,11 +25,6 @@ struct Inner {
   std::size_t import_read_only_bytes = 0;
 };
 
-std::string wrong_stages(const std::string& names) {
-  const Result<void> checked = check_stage_names(names);
-  return checked ? std::string() : checked.error().detail;
-}
-
 void describe(CLI::App& app, Settings& settings, Inner& inner) {
   app.set_version_flag("--version", "leasehold-gpu-check " + std::string(version()));
   app.add_option("--bin-dir", settings.bin_dir, "Where the programs are");
@@ -38,7 +33,7 @@ void describe(CLI::App& app, Settings& settings, Inner& inner) {
   app.add_option("--only", settings.only,
                  "Stages, with commas between: probe, correctness, gate, bench, memcheck, "
                  "racecheck; default: all")
-      ->check(wrong_stages);
+      ->check(check_stages);
   app.add_option("--minutes", settings.minutes, "How long all of it may take")
       ->check(CLI::Range(0.1, 1440.0));
   app.add_option("--ordinal", settings.ordinal, "Which card")->check(CLI::Range(0, 255));

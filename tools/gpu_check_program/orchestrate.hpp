@@ -14,8 +14,8 @@ namespace leasehold::gpu_check {
 
 inline constexpr int kNotAllRight = 1;
 
-/// Of names with commas between. Errors: BadRequest (no such stage).
-Result<void> check_stage_names(const std::string& names);
+/// What is wrong with these names, commas between them; nothing when all are stages'.
+std::string check_stages(const std::string& names);
 
 /// The exit code: 0 when all that ran was right, kNotAllRight, or that of the error (NoDevice …)
 /// for which nothing could run. Errors: SystemError when no report can be written.
