@@ -210,6 +210,13 @@ void System::revoke_in_the_middle(const std::string& tenant) {
   });
 }
 
+void System::revoke_in_the_middle(LeaseId lease) {
+  while_worker_stands([&] {
+    if (brokerctl({"revoke", to_string(lease)}) != 0)
+      throw std::runtime_error("lease " + to_string(lease) + " was not revoked");
+  });
+}
+
 Child System::start_brokerctl(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"--socket", broker_socket()});
   return start("brokerctl", arguments, {}, false);

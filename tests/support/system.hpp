@@ -103,6 +103,7 @@ class System {
   void while_worker_stands(const std::function<void()>& deed);
   /// Takes the tenant's live lease back in that way.
   void revoke_in_the_middle(const std::string& tenant);
+  void revoke_in_the_middle(LeaseId lease);
   /// Exit code of brokerctl with these arguments.
   int brokerctl(std::vector<std::string> arguments);
   Child start_brokerctl(std::vector<std::string> arguments);

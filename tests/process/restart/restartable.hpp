@@ -22,7 +22,7 @@ class StateDirectory {
 inline const TenantSpec kAnn{.tenant = "ann", .prompt = "Once upon a time"};
 inline const TenantSpec kBob{.tenant = "bob", .prompt = "The little fox"};
 inline const TenantSpec kCat{.tenant = "cat", .prompt = "One morning", .max_tokens = 200};
-/// Whose text lasts for as long as any restart: nobody waits for its end.
+/// Whose text lasts longer than a restart.
 inline const TenantSpec kEndless{.tenant = "cat", .prompt = "One morning", .max_tokens = 480};
 
 /// Store, state directory and system; leases and grace last longer than a slow machine needs for a

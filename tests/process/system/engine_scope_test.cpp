@@ -78,8 +78,7 @@ TEST_CASE("weights taken back mid-decode come back under a fresh lease; every te
   const auto engine = system.engine_leases();
   REQUIRE(engine.size() == 1);
 
-  system.while_worker_stands(
-      [&] { REQUIRE(system.brokerctl({"revoke", to_string(engine.front().lease)}) == 0); });
+  system.revoke_in_the_middle(engine.front().lease);
 
   REQUIRE(system.becomes_fenced(engine.front().lease));
   CHECK(ann->finish() == 0);

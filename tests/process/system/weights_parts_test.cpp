@@ -70,7 +70,7 @@ void write_model_without(const std::string& tensor, const std::string& to) {
 }
 
 /// Starts brokerctl while the worker stands; once it has revoked the lease the worker goes on.
-Child revoke_in_the_middle(System& system, LeaseId lease, std::vector<std::string> arguments) {
+Child start_revoking(System& system, LeaseId lease, std::vector<std::string> arguments) {
   std::optional<Child> revoking;
   system.while_worker_stands([&] {
     revoking.emplace(system.start_brokerctl(std::move(arguments)));
@@ -97,7 +97,7 @@ void take_back(System& system, const std::string& part, bool by_name) {
 
   std::vector<std::string> revoke{"revoke", to_string(lease)};
   if (by_name) revoke = {"revoke", "--part", part, "--worker", "w1", "--wait"};
-  Child revoking = revoke_in_the_middle(system, lease, revoke);
+  Child revoking = start_revoking(system, lease, revoke);
 
   REQUIRE(system.becomes_fenced(lease));
   std::optional<int> status;
@@ -165,22 +165,17 @@ TEST_CASE("a part comes from the file that is under the model's path by then, if
   const auto ann = system.start_tenant(ann_spec);
   REQUIRE(ann->read_tokens(20));
   const Counts counted = counts(system);
-  const auto take_part_back = [&] {
-    const LeaseId lease = lease_of_part(system, part);
-    system.while_worker_stands(
-        [&] { REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0); });
-  };
 
   SECTION("the same weights in another file: one part is read, and the text goes on") {
     copy_model(model);
-    take_part_back();
+    system.revoke_in_the_middle(lease_of_part(system, part));
     CHECK(ann->finish() == 0);
     CHECK((ann->record().tokens == alone));
     CHECK(counts(system) == Counts{counted.loads + 1, counted.leases + 1});
   }
   SECTION("a file without that tensor: the request ends and says so, until there is one with it") {
     write_model_without(part, model);
-    take_part_back();
+    system.revoke_in_the_middle(lease_of_part(system, part));
     CHECK(ann->finish() != 0);
     CHECK((ann->record().tokens.size() < alone.size()));
     REQUIRE(ann->record().failed.has_value());
