@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/thread_gate.hpp"
 #include "kernels/launch_status.hpp"
 #include "kernels/op_args.hpp"
 

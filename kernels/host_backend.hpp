@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/zeroed_array.hpp"
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/thread_gate.hpp"
 #include "kernels/backend.hpp"
 
 namespace leasehold {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/expects.hpp"
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/thread_gate.hpp"
 #include "kernels/backend.hpp"
 
 namespace leasehold {

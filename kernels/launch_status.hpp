@@ -1,7 +1,7 @@
 /// How a launch ended. C++20-clean.
 #pragma once
 
-#include "ipc/gate_set.hpp"
+#include "ipc/segment/gate_set.hpp"
 
 namespace leasehold {
 

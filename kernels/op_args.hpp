@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <span>
 
-#include "ipc/gate_set.hpp"
-#include "ipc/launch_site.hpp"
-#include "ipc/leased.hpp"
+#include "ipc/segment/gate_set.hpp"
+#include "ipc/segment/launch_site.hpp"
+#include "ipc/segment/leased.hpp"
 #include "kernels/quant/tensor_type.hpp"
 
 namespace leasehold {

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "worker/chat/chat_template.hpp"
+#include "worker/gguf/gguf.hpp"
 #include "worker/model/config.hpp"
-#include "worker/model/gguf.hpp"
 #include "worker/model/weights_plan.hpp"
-#include "worker/tokenizer/tokenizer.hpp"
+#include "worker/text/chat/chat_template.hpp"
+#include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold {
 

@@ -9,7 +9,7 @@
 #include "common/device_name.hpp"
 #include "common/ids.hpp"
 #include "common/version.hpp"
-#include "ipc/segment_layout.hpp"
+#include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold {
 namespace {

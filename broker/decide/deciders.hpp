@@ -6,8 +6,8 @@
 
 #include <optional>
 
-#include "broker/event.hpp"
-#include "broker/state.hpp"
+#include "broker/decide/decision.hpp"
+#include "broker/decide/event.hpp"
 
 namespace leasehold {
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "broker/state.hpp"
+#include "broker/decide/decision.hpp"
 
 namespace leasehold {
 

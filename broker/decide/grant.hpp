@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include "broker/state.hpp"
+#include "broker/decide/decision.hpp"
 
 namespace leasehold {
 

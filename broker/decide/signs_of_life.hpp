@@ -5,7 +5,7 @@
 /// itself, or slept with its machine, has looked once in all that time and kills nobody for it.
 #pragma once
 
-#include "broker/state.hpp"
+#include "broker/decide/decision.hpp"
 
 namespace leasehold {
 

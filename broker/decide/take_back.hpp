@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "broker/state.hpp"
+#include "broker/decide/decision.hpp"
 
 namespace leasehold {
 

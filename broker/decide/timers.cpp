@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "broker/core.hpp"
+#include "broker/decide/core.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/signs_of_life.hpp"
 #include "broker/decide/take_back.hpp"

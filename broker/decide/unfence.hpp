@@ -1,8 +1,8 @@
 /// The end of a quarantine: what the second look at the memory leads to.
 #pragma once
 
-#include "broker/event.hpp"
-#include "broker/state.hpp"
+#include "broker/decide/decision.hpp"
+#include "broker/decide/event.hpp"
 
 namespace leasehold {
 

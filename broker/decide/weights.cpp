@@ -1,4 +1,4 @@
-#include "broker/weights.hpp"
+#include "broker/books/weights.hpp"
 
 #include <fmt/format.h>
 

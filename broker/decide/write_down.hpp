@@ -2,7 +2,7 @@
 /// the effects, and the index of leases hears of it.
 #pragma once
 
-#include "broker/state.hpp"
+#include "broker/decide/decision.hpp"
 
 namespace leasehold {
 

@@ -5,18 +5,11 @@
 
 #include <vector>
 
-#include "broker/journal/rows.hpp"
+#include "broker/books/rows.hpp"
 #include "common/result.hpp"
 #include "ipc/control/messages.hpp"
 
 namespace leasehold::journal {
-
-/// The rows of one decision: one transaction.
-struct Batch {
-  std::vector<Row> rows;
-  bool grants = false;   ///< Something is lent: without these rows on disk it may not be.
-  bool durable = false;  ///< Numbers are reserved, an operator spoke: must outlive a power cut.
-};
 
 class Journal {
  public:

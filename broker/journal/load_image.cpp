@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ipc/segment_layout.hpp"
+#include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold::journal {
 namespace {

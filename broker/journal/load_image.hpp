@@ -1,8 +1,8 @@
 /// What a journal says, read back. The file is input: every value is checked.
 #pragma once
 
+#include "broker/books/rows.hpp"
 #include "broker/journal/database.hpp"
-#include "broker/journal/rows.hpp"
 
 namespace leasehold::journal {
 

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "broker/journal/rows.hpp"
+#include "broker/books/rows.hpp"
 #include "common/result.hpp"
 
 namespace leasehold::journal {

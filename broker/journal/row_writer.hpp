@@ -1,8 +1,8 @@
 /// Rows on their way into the database: one prepared statement per kind of row.
 #pragma once
 
+#include "broker/books/rows.hpp"
 #include "broker/journal/database.hpp"
-#include "broker/journal/rows.hpp"
 
 namespace leasehold::journal {
 

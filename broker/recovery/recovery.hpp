@@ -27,8 +27,8 @@
 #include <set>
 #include <vector>
 
-#include "broker/journal/rows.hpp"
-#include "broker/state.hpp"
+#include "broker/books/rows.hpp"
+#include "broker/decide/decision.hpp"
 
 namespace leasehold {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "broker/fence_proof.hpp"
+#include "broker/books/fence_proof.hpp"
 
 namespace leasehold {
 

@@ -6,11 +6,11 @@
 #include <set>
 #include <string>
 
-#include "broker/fd_keeper.hpp"
 #include "broker/journal/sqlite_journal.hpp"
+#include "broker/memory/memory_store.hpp"
 #include "broker/recovery/recovery.hpp"
+#include "broker/server/fd_keeper.hpp"
 #include "broker/server/lent_device.hpp"
-#include "broker/server/memory_store.hpp"
 #include "broker/server/options.hpp"
 #include "ipc/table/lease_table.hpp"
 

@@ -6,8 +6,8 @@
 #include <deque>
 #include <functional>
 
-#include "broker/core.hpp"
-#include "broker/pulse.hpp"
+#include "broker/decide/core.hpp"
+#include "broker/server/pulse.hpp"
 
 namespace leasehold {
 

@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "broker/ids.hpp"
+#include "broker/books/ids.hpp"
 #include "ipc/control/peer.hpp"
 
 namespace leasehold {

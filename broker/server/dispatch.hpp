@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "broker/event.hpp"
+#include "broker/decide/event.hpp"
 #include "ipc/control/peer.hpp"
 
 namespace leasehold {

@@ -8,10 +8,11 @@
 #include <map>
 #include <optional>
 
-#include "broker/core.hpp"
-#include "broker/event_log.hpp"
-#include "broker/fd_keeper.hpp"
-#include "broker/server/lent_memory.hpp"
+#include "broker/decide/core.hpp"
+#include "broker/journal/journal.hpp"
+#include "broker/memory/lent_memory.hpp"
+#include "broker/server/event_log.hpp"
+#include "broker/server/fd_keeper.hpp"
 #include "broker/server/replies.hpp"
 #include "broker/server/worker_links.hpp"
 #include "broker/supervise/quiet_observer.hpp"

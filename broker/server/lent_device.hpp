@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "broker/server/device_agent.hpp"
+#include "broker/memory/device_agent.hpp"
 #include "broker/server/options.hpp"
 
 namespace leasehold {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "broker/server/page.hpp"
-#include "broker/views.hpp"
+#include "broker/server/views.hpp"
 
 namespace leasehold {
 namespace {

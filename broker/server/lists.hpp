@@ -1,10 +1,10 @@
 /// Answers of the methods that only look: status, lists, and one extent's memory.
 #pragma once
 
-#include "broker/event_log.hpp"
+#include "broker/books/state.hpp"
 #include "broker/journal/journal.hpp"
-#include "broker/server/memory_store.hpp"
-#include "broker/state.hpp"
+#include "broker/memory/memory_store.hpp"
+#include "broker/server/event_log.hpp"
 #include "ipc/control/peer.hpp"
 #include "ipc/table/lease_table.hpp"
 

@@ -10,8 +10,8 @@
 #include <set>
 #include <utility>
 
-#include "broker/ids.hpp"
-#include "broker/token_bucket.hpp"
+#include "broker/books/ids.hpp"
+#include "broker/server/token_bucket.hpp"
 
 namespace leasehold {
 

@@ -5,8 +5,8 @@
 
 #include <map>
 
-#include "broker/answers.hpp"
-#include "broker/server/lent_memory.hpp"
+#include "broker/books/answers.hpp"
+#include "broker/memory/lent_memory.hpp"
 #include "broker/server/worker_links.hpp"
 #include "ipc/table/lease_table.hpp"
 

@@ -11,21 +11,21 @@
 #include <filesystem>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/fd_keeper.hpp"
-#include "broker/server/agent_memory.hpp"
+#include "broker/memory/agent_memory.hpp"
+#include "broker/memory/host_memory.hpp"
 #include "broker/server/beginning.hpp"
 #include "broker/server/boot_timer.hpp"
 #include "broker/server/broker_loop.hpp"
 #include "broker/server/connections.hpp"
 #include "broker/server/dispatch.hpp"
 #include "broker/server/effects.hpp"
+#include "broker/server/fd_keeper.hpp"
 #include "broker/server/holder_watches.hpp"
-#include "broker/server/host_memory.hpp"
 #include "broker/server/lent_device.hpp"
 #include "broker/server/lists.hpp"
 #include "broker/server/rate_limits.hpp"
+#include "broker/server/views.hpp"
 #include "broker/supervise/exit_observer.hpp"
-#include "broker/views.hpp"
 #include "ipc/control/socket_file.hpp"
 
 namespace leasehold {

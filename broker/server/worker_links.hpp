@@ -10,7 +10,7 @@
 #include <map>
 #include <memory>
 
-#include "broker/event.hpp"
+#include "broker/decide/event.hpp"
 #include "ipc/control/peer.hpp"
 #include "ipc/table/worker_line.hpp"
 

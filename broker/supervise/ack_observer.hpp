@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "broker/fence_proof.hpp"
+#include "broker/books/fence_proof.hpp"
 #include "ipc/control/peer.hpp"
 
 namespace leasehold {

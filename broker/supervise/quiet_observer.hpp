@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "broker/fence_proof.hpp"
+#include "broker/books/fence_proof.hpp"
 #include "common/clock.hpp"
 #include "ipc/table/worker_line.hpp"
 

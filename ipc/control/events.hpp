@@ -15,8 +15,8 @@
 
 #include "common/clock.hpp"
 #include "common/ids.hpp"
-#include "ipc/launch_site.hpp"
-#include "ipc/lease_word.hpp"
+#include "ipc/segment/launch_site.hpp"
+#include "ipc/segment/lease_word.hpp"
 
 namespace leasehold::events {
 

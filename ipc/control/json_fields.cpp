@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "ipc/lease_word.hpp"
+#include "ipc/segment/lease_word.hpp"
 
 namespace leasehold {
 namespace {

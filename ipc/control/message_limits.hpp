@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ipc/control/json_fields.hpp"
-#include "ipc/gate_set.hpp"
+#include "ipc/segment/gate_set.hpp"
 
 namespace leasehold::wire {
 

@@ -36,7 +36,7 @@ struct ResponseFormat {
 };
 
 /// Names and meanings are those of OpenAI's API where it has one. Every field but the first two may
-/// be missing. Ranges are the worker's to check (worker/sampling/params.hpp).
+/// be missing. Ranges are the worker's to check (worker/text/sampling/params.hpp).
 struct Sampling {
   float temperature = 0.0f;  ///< 0 is greedy; 0 … 100, finite.
   std::uint64_t seed = 0;

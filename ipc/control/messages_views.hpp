@@ -8,7 +8,7 @@
 #include "common/ids.hpp"
 #include "ipc/control/messages_common.hpp"
 #include "ipc/control/messages_operator.hpp"
-#include "ipc/lease_word.hpp"
+#include "ipc/segment/lease_word.hpp"
 
 namespace leasehold::wire {
 
@@ -57,7 +57,7 @@ struct LeaseView {
 
 struct ExtentView {
   ExtentId extent;
-  std::string state;  ///< broker/extents.hpp: "Free", "Owned" …
+  std::string state;  ///< broker/books/extents.hpp: "Free", "Owned" …
   std::optional<LeaseId> lease;
   std::uint64_t size_bytes = 0;
   std::uint64_t inode = 0;  ///< Names the memory object from outside.

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "common/unique_fd.hpp"
-#include "ipc/leased.hpp"
+#include "ipc/segment/leased.hpp"
 
 namespace leasehold {
 

@@ -5,9 +5,9 @@
 
 #include "common/clock.hpp"
 #include "common/ids.hpp"
-#include "ipc/gate_set.hpp"
 #include "ipc/region/mapping.hpp"
-#include "ipc/segment_layout.hpp"
+#include "ipc/segment/gate_set.hpp"
+#include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold {
 

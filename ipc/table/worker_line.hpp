@@ -3,10 +3,10 @@
 
 #include <array>
 
-#include "ipc/launch_gate.hpp"
 #include "ipc/region/mapping.hpp"
 #include "ipc/region/memory_object.hpp"
-#include "ipc/segment_layout.hpp"
+#include "ipc/segment/launch_gate.hpp"
+#include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/thread_gate.hpp"
 #include "kernels/cpu/thread_pool.hpp"
 #include "kernels/launch_rules.hpp"
 

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "ipc/segment_layout.hpp"
+#include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold {
 

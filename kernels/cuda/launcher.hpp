@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/thread_gate.hpp"
 #include "kernels/cuda/device/gate.hpp"
 #include "kernels/cuda/device_objects.hpp"
 #include "kernels/cuda/drain_watch.hpp"

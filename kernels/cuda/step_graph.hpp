@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "ipc/gate_set.hpp"
+#include "ipc/segment/gate_set.hpp"
 #include "kernels/cuda/device_objects.hpp"
 #include "kernels/cuda/kernel_launch.hpp"
 #include "kernels/cuda/kernel_library.hpp"

@@ -3,7 +3,7 @@
 /// A unit is one row, or one row and head. Every other backend is judged by its bits.
 #pragma once
 
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/thread_gate.hpp"
 #include "kernels/expert_groups.hpp"
 #include "kernels/host_backend.hpp"
 

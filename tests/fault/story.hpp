@@ -11,7 +11,7 @@
 
 #include "tests/fault/fault_case.hpp"
 #include "tests/support/system.hpp"
-#include "tools/soak_program/judge.hpp"
+#include "tools/checks/soak/judge.hpp"
 
 namespace leasehold::testing {
 

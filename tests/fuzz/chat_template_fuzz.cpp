@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/fuzz/input.hpp"
-#include "worker/chat/chat_template.hpp"
-#include "worker/chat/json_value.hpp"
+#include "worker/text/chat/chat_template.hpp"
+#include "worker/text/chat/json_value.hpp"
 
 using namespace leasehold;
 

@@ -1,10 +1,10 @@
 // Model files: everything a worker does with one before it computes. Input: the file.
 #include "tests/fuzz/memory_file.hpp"
+#include "worker/gguf/gguf.hpp"
 #include "worker/model/config.hpp"
-#include "worker/model/gguf.hpp"
 #include "worker/model/weights_layout.hpp"
-#include "worker/tokenizer/stream_decoder.hpp"
-#include "worker/tokenizer/tokenizer.hpp"
+#include "worker/text/tokenizer/stream_decoder.hpp"
+#include "worker/text/tokenizer/tokenizer.hpp"
 
 using namespace leasehold;
 

@@ -3,9 +3,9 @@
 #include <array>
 
 #include "tests/fuzz/input.hpp"
-#include "worker/grammar/compile.hpp"
-#include "worker/grammar/grammar_matcher.hpp"
-#include "worker/grammar/piece_trie.hpp"
+#include "worker/text/grammar/compile.hpp"
+#include "worker/text/grammar/grammar_matcher.hpp"
+#include "worker/text/grammar/piece_trie.hpp"
 
 using namespace leasehold;
 

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "ipc/segment_layout.hpp"
+#include "ipc/segment/segment_layout.hpp"
+#include "tests/support/gguf_builder.hpp"
 #include "tests/support/places.hpp"
 #include "tests/unit/ipc/control/message_samples.hpp"
-#include "tests/unit/worker/model/gguf_builder.hpp"
-#include "tests/unit/worker/tokenizer/byte_vocabulary.hpp"
+#include "tests/unit/worker/text/tokenizer/byte_vocabulary.hpp"
 #include "worker/kv/record_layout.hpp"
 #include "worker/kv/sequence_record.hpp"
 
@@ -106,7 +106,7 @@ void write_record() {
 }
 
 void write_chats() {
-  const std::string folder = source_dir() + "/tests/unit/worker/chat/templates/";
+  const std::string folder = source_dir() + "/tests/unit/worker/text/chat/templates/";
   for (const std::string name : {"llama-3.1", "mistral-v0.3", "qwen-3", "tinyllama"}) {
     std::ifstream source(folder + name + ".jinja"), tests(folder + name + ".json");
     std::ostringstream text;

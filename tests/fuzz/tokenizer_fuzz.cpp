@@ -5,8 +5,8 @@
 
 #include "common/utf8.hpp"
 #include "tests/fuzz/memory_file.hpp"
-#include "tests/unit/worker/tokenizer/byte_vocabulary.hpp"
-#include "worker/tokenizer/stream_decoder.hpp"
+#include "tests/unit/worker/text/tokenizer/byte_vocabulary.hpp"
+#include "worker/text/tokenizer/stream_decoder.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;

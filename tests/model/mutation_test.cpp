@@ -6,8 +6,8 @@
 
 #include "tests/model/format_table.hpp"
 #include "tests/model/oracle.hpp"
+#include "tests/support/gguf_builder.hpp"
 #include "tests/support/places.hpp"
-#include "tests/unit/worker/model/gguf_builder.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -1,6 +1,6 @@
 /// How far our probabilities are from those of the fp32 reference on the same weights, over a fixed
 /// text, with keys and values as the worker keeps them.
-#include "tools/perplexity_program/perplexity.hpp"
+#include "tools/checks/perplexity/perplexity.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -9,7 +9,7 @@
 
 #include "tests/support/places.hpp"
 #include "tests/support/plain_model.hpp"
-#include "worker/tokenizer/tokenizer.hpp"
+#include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::testing {
 namespace {

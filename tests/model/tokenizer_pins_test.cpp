@@ -9,10 +9,10 @@
 
 #include "common/random.hpp"
 #include "common/utf8.hpp"
+#include "tests/support/gguf_builder.hpp"
 #include "tests/support/places.hpp"
-#include "tests/unit/worker/model/gguf_builder.hpp"
-#include "worker/tokenizer/stream_decoder.hpp"
-#include "worker/tokenizer/tokenizer.hpp"
+#include "worker/text/tokenizer/stream_decoder.hpp"
+#include "worker/text/tokenizer/tokenizer.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;

@@ -6,7 +6,7 @@
 
 #include "tests/property/four_tenants.hpp"
 #include "worker/engine/answer_text.hpp"
-#include "worker/grammar/compile.hpp"
+#include "worker/text/grammar/compile.hpp"
 
 namespace leasehold::testing {
 namespace {

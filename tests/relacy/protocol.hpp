@@ -1,5 +1,5 @@
-/// The gate's protocol under the model checker: the code of ipc/launch_gate.hpp over relacy's
-/// atomics, which return every value the C++ memory model allows.
+/// The gate's protocol under the model checker: the code of ipc/segment/launch_gate.hpp over
+/// relacy's atomics, which return every value the C++ memory model allows.
 ///
 /// The house: one broker takes a lease away, waits for quiet and scrubs; one gate runs units on the
 /// lease's memory as long as it may. Violations: a unit that finds the memory scrubbed, or touches
@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "ipc/launch_gate.hpp"
-#include "ipc/lease_word.hpp"
+#include "ipc/segment/launch_gate.hpp"
+#include "ipc/segment/lease_word.hpp"
 
 // Last: it redefines `new`, `delete` and the memory orders.
 #include <relacy/relacy.hpp>

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "broker/server/agent_calls.hpp"
+#include "broker/memory/agent_calls.hpp"
 #include "tests/simulation/model_agent.hpp"
 
 namespace leasehold::simulation {

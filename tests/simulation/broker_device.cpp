@@ -1,6 +1,6 @@
 // A broker that lends memory of a card: effects on the product's AgentMemory, as its server does
 // them.
-#include "broker/server/agent_memory.hpp"
+#include "broker/memory/agent_memory.hpp"
 #include "tests/simulation/agent_line.hpp"
 #include "tests/simulation/model_broker.hpp"
 #include "tests/simulation/model_worker.hpp"

@@ -5,7 +5,7 @@
 /// `when_quiet` any.
 #pragma once
 
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/thread_gate.hpp"
 #include "kernels/cuda/drain_watch.hpp"
 #include "tests/simulation/card_stream.hpp"
 #include "tests/simulation/memory.hpp"

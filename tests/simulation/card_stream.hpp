@@ -10,7 +10,7 @@
 
 #include <deque>
 
-#include "ipc/gate_set.hpp"
+#include "ipc/segment/gate_set.hpp"
 #include "tests/simulation/judge.hpp"
 
 namespace leasehold::simulation {

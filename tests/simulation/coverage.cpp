@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "broker/extents.hpp"
-#include "broker/weights.hpp"
-#include "broker/workers.hpp"
-#include "ipc/lease_word.hpp"
+#include "broker/books/extents.hpp"
+#include "broker/books/weights.hpp"
+#include "broker/books/workers.hpp"
+#include "ipc/segment/lease_word.hpp"
 
 namespace leasehold::simulation {
 namespace {

@@ -1,6 +1,6 @@
 // Pairs of transition and fault that cannot meet, each with its reason.
-#include "broker/extents.hpp"
-#include "broker/weights.hpp"
+#include "broker/books/extents.hpp"
+#include "broker/books/weights.hpp"
 #include "tests/simulation/coverage.hpp"
 
 namespace leasehold::simulation {

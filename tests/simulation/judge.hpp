@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "broker/effect.hpp"
+#include "broker/decide/effect.hpp"
 #include "broker/recovery/recovery.hpp"
-#include "ipc/launch_gate.hpp"
+#include "ipc/segment/launch_gate.hpp"
 #include "ipc/table/lease_table.hpp"
 #include "tests/simulation/card.hpp"
 #include "tests/simulation/machine.hpp"

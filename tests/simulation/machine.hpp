@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "broker/ids.hpp"
+#include "broker/books/ids.hpp"
 #include "common/clock.hpp"
 #include "common/fault_point.hpp"
 #include "common/random.hpp"

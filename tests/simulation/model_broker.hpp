@@ -13,9 +13,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "broker/core.hpp"
+#include "broker/decide/core.hpp"
+#include "broker/memory/lent_memory.hpp"
 #include "broker/recovery/recovery.hpp"
-#include "broker/server/lent_memory.hpp"
 #include "broker/supervise/exit_observer.hpp"
 #include "broker/supervise/quiet_observer.hpp"
 #include "ipc/table/lease_table.hpp"

@@ -8,7 +8,7 @@
 #include <array>
 #include <optional>
 
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/thread_gate.hpp"
 #include "tests/simulation/card_stream.hpp"
 #include "tests/simulation/memory.hpp"
 #include "tests/simulation/model_broker.hpp"

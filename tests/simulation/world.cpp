@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "broker/pulse.hpp"
+#include "broker/server/pulse.hpp"
 #include "tests/simulation/agent_line.hpp"
 
 namespace leasehold::simulation {

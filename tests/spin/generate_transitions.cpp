@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "broker/extents.hpp"
-#include "broker/workers.hpp"
-#include "ipc/lease_word.hpp"
+#include "broker/books/extents.hpp"
+#include "broker/books/workers.hpp"
+#include "ipc/segment/lease_word.hpp"
 
 namespace leasehold {
 namespace {

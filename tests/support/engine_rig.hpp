@@ -19,7 +19,7 @@
 #include "tests/support/places.hpp"
 #include "worker/engine/engine.hpp"
 #include "worker/engine/worker_gates.hpp"
-#include "worker/tokenizer/tokenizer.hpp"
+#include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::testing {
 

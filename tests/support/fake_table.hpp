@@ -11,9 +11,9 @@
 #include <mutex>
 #include <vector>
 
-#include "ipc/gate_set.hpp"
-#include "ipc/segment_layout.hpp"
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/gate_set.hpp"
+#include "ipc/segment/segment_layout.hpp"
+#include "ipc/segment/thread_gate.hpp"
 
 namespace leasehold::testing {
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "tests/support/plain_formats.hpp"
-#include "worker/model/gguf.hpp"
+#include "worker/gguf/gguf.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "tools/fd_store/fd_store.hpp"
+#include "tools/local_system/fd_store.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "common/child_process.hpp"
 #include "tests/support/places.hpp"
-#include "tools/demo_program/broker_view.hpp"
-#include "tools/demo_program/memory_audit.hpp"
-#include "tools/demo_program/tenant_record.hpp"
+#include "tools/checks/demo/memory_audit.hpp"
+#include "tools/checks/demo/tenant_record.hpp"
+#include "tools/client/broker_view.hpp"
 
 namespace leasehold {
 class FdStore;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ipc/cuda/context.hpp"
-#include "ipc/leased.hpp"
+#include "ipc/segment/leased.hpp"
 
 namespace leasehold::testing {
 

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/thread_gate.hpp"
 
 namespace leasehold::testing {
 

@@ -73,14 +73,14 @@ TEST_CASE("planted: handles opened without a permit") {
   CHECK(finds(handles_opened_outside_the_gate, "worker/kv/swap.cpp", "auto* p = h.address_;"));
   CHECK(finds(handles_opened_outside_the_gate, "kernels/cpu/fast.cpp", "return h->address_ + 1;"));
   CHECK_FALSE(finds(handles_opened_outside_the_gate, "worker/a.cpp", "x.address_of(path);"));
-  CHECK_FALSE(
-      finds(handles_opened_outside_the_gate, "ipc/thread_gate.hpp", "return handle.address_;"));
+  CHECK_FALSE(finds(handles_opened_outside_the_gate, "ipc/segment/thread_gate.hpp",
+                    "return handle.address_;"));
 }
 
 TEST_CASE("planted: permits in places where no unit runs") {
   for (const char* line : {"void f(const LaunchPermit& permit);", "permit.open(handle);"}) {
     CHECK(finds(permits_outside_units, "worker/serve/tenant_server.cpp", line));
-    CHECK(finds(permits_outside_units, "broker/core.cpp", line));
+    CHECK(finds(permits_outside_units, "broker/decide/core.cpp", line));
     CHECK(finds(permits_outside_units, "tools/tenant/main.cpp", line));
     CHECK_FALSE(finds(permits_outside_units, "kernels/cpu/launcher.hpp", line));
     CHECK(finds(permits_outside_units, "worker/kv/sequence_record.cpp", line));
@@ -99,19 +99,19 @@ TEST_CASE("planted: includes that climb") {
   const auto climbs = [](const char* path, const char* included) {
     return finds(includes_against_the_layers, path, "#include \"" + std::string(included) + "\"\n");
   };
-  CHECK(climbs("common/a.hpp", "ipc/lease_word.hpp"));
-  CHECK(climbs("ipc/gate_set.hpp", "ipc/region/mapping.hpp"));
+  CHECK(climbs("common/a.hpp", "ipc/segment/lease_word.hpp"));
+  CHECK(climbs("ipc/segment/gate_set.hpp", "ipc/region/mapping.hpp"));
   CHECK(climbs("ipc/control/peer.hpp", "ipc/table/lease_table.hpp"));
   CHECK(climbs("ipc/table/a.cpp", "ipc/control/peer.hpp"));
   CHECK(climbs("kernels/cpu/a.cpp", "ipc/control/peer.hpp"));
   CHECK(climbs("kernels/cpu/a.cpp", "ipc/region/mapping.hpp"));
   CHECK(climbs("kernels/a.hpp", "worker/engine/engine.hpp"));
-  CHECK(climbs("worker/a.cpp", "broker/core.hpp"));
+  CHECK(climbs("worker/a.cpp", "broker/decide/core.hpp"));
   CHECK(climbs("broker/a.cpp", "kernels/backend.hpp"));
   CHECK(climbs("broker/a.cpp", "worker/options.hpp"));
   CHECK(climbs("broker/server/a.cpp", "ipc/cuda/driver.hpp"));
   CHECK(climbs("broker/server/a.cpp", "broker/device_agent/agent.hpp"));
-  CHECK(climbs("broker/device_agent/a.cpp", "broker/core.hpp"));
+  CHECK(climbs("broker/device_agent/a.cpp", "broker/decide/core.hpp"));
   CHECK(climbs("tools/a.cpp", "tests/support/fake_table.hpp"));
   CHECK(climbs("worker/engine/a.cpp", "engine.hpp"));  // not from the root
 }
@@ -120,7 +120,7 @@ TEST_CASE("planted: includes that go down are left alone") {
   const auto climbs = [](const char* path, const char* included) {
     return finds(includes_against_the_layers, path, "#include \"" + std::string(included) + "\"\n");
   };
-  CHECK_FALSE(climbs("kernels/a.hpp", "ipc/thread_gate.hpp"));
+  CHECK_FALSE(climbs("kernels/a.hpp", "ipc/segment/thread_gate.hpp"));
   CHECK_FALSE(climbs("worker/a.cpp", "ipc/control/peer.hpp"));
   CHECK_FALSE(climbs("worker/a.cpp", "kernels/backend.hpp"));
   CHECK_FALSE(climbs("broker/a.cpp", "ipc/table/lease_table.hpp"));
@@ -159,9 +159,10 @@ TEST_CASE("planted: a fault point nobody reaches") {
 
 TEST_CASE("planted: a launch site no backend or engine names") {
   const auto missing = [](const char* path, const char* use) {
-    return launch_sites_never_used(
-               {make_source("ipc/launch_site.hpp", "enum class LaunchSite : int {\n  A, B,\n};"),
-                make_source("kernels/a.cpp", "run(LaunchSite::A);"), make_source(path, use)})
+    return launch_sites_never_used({make_source("ipc/segment/launch_site.hpp",
+                                                "enum class LaunchSite : int {\n  A, B,\n};"),
+                                    make_source("kernels/a.cpp", "run(LaunchSite::A);"),
+                                    make_source(path, use)})
         .size();
   };
   CHECK(missing("worker/engine/b.cpp", "run(LaunchSite::B)") == 0);

@@ -181,7 +181,7 @@ Findings device_calls_outside_the_door(const Sources& sources) {
   constexpr std::array<std::string_view, 8> kAllowed{"kernels/cuda/launcher",
                                                      "ipc/cuda/driver.",
                                                      "ipc/cuda/device_memory.cpp",
-                                                     "tools/gpu_check_program/card.",
+                                                     "tools/checks/gpu_check/card.",
                                                      "tests/support/",
                                                      "tests/unit/",
                                                      "tests/contract/",
@@ -192,8 +192,8 @@ Findings device_calls_outside_the_door(const Sources& sources) {
 }
 
 Findings handles_opened_outside_the_gate(const Sources& sources) {
-  constexpr std::array<std::string_view, 3> kAllowed{"ipc/leased.hpp", "ipc/thread_gate.hpp",
-                                                     "ipc/region/mapping.hpp"};
+  constexpr std::array<std::string_view, 3> kAllowed{
+      "ipc/segment/leased.hpp", "ipc/segment/thread_gate.hpp", "ipc/region/mapping.hpp"};
   constexpr std::array<Needle, 2> kOpenings{{{".address_", true}, {"->address_", true}}};
   return code_with(sources, kOpenings, [&](std::string_view path) {
     return !starts_with_any(path, kAllowed) && !is_this_room(path) &&
@@ -255,7 +255,7 @@ Findings fault_sites_never_reached(const Sources& sources) {
 
 Findings launch_sites_never_used(const Sources& sources) {
   return enumerators_without(
-      sources, "ipc/launch_site.hpp", "LaunchSite",
+      sources, "ipc/segment/launch_site.hpp", "LaunchSite",
       [](const std::string& site) { return "LaunchSite::" + site; },
       [](std::string_view path) {
         return path.starts_with("kernels/") || path.starts_with("worker/");

@@ -28,8 +28,9 @@ bool tree_has(std::string_view path) {
 
 TEST_CASE("tidy: the tree was read") {
   CHECK(tree().size() > 100);
-  for (const char* path : {"common/fault_point.hpp", "ipc/launch_site.hpp", "ipc/thread_gate.hpp",
-                           "kernels/backend.hpp", "tests/tidy/rules.cpp"})
+  for (const char* path :
+       {"common/fault_point.hpp", "ipc/segment/launch_site.hpp", "ipc/segment/thread_gate.hpp",
+        "kernels/backend.hpp", "tests/tidy/rules.cpp"})
     CHECK(tree_has(path));
 }
 

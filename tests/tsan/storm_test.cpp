@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "common/random.hpp"
+#include "ipc/segment/thread_gate.hpp"
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "ipc/table/worker_line.hpp"
-#include "ipc/thread_gate.hpp"
 #include "kernels/cpu/thread_pool.hpp"
 #include "tests/support/fake_table.hpp"
 #include "tests/support/leased_memory.hpp"

@@ -10,14 +10,14 @@
 #include <string>
 
 #include "common/result.hpp"
-#include "ipc/gate_set.hpp"
 #include "ipc/region/mapping.hpp"
+#include "ipc/segment/gate_set.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/model/config.hpp"
 #include "worker/model/weights_layout.hpp"
-#include "worker/tokenizer/token_id.hpp"
+#include "worker/text/tokenizer/token_id.hpp"
 
 namespace leasehold {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/command_line.hpp"
-#include "tools/tenant/session.hpp"
+#include "tools/client/session.hpp"
 
 namespace leasehold::tenant {
 

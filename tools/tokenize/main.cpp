@@ -12,8 +12,8 @@
 #include "common/command_line.hpp"
 #include "common/text_file.hpp"
 #include "common/version.hpp"
-#include "worker/tokenizer/stream_decoder.hpp"
-#include "worker/tokenizer/tokenizer.hpp"
+#include "worker/text/tokenizer/stream_decoder.hpp"
+#include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::tokenize {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "worker/sampling/stop_finder.hpp"
-#include "worker/tokenizer/stream_decoder.hpp"
+#include "worker/text/sampling/stop_finder.hpp"
+#include "worker/text/tokenizer/stream_decoder.hpp"
 
 namespace leasehold {
 

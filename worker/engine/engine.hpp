@@ -22,7 +22,7 @@
 
 #include "common/clock.hpp"
 #include "ipc/control/events.hpp"
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/thread_gate.hpp"
 #include "worker/engine/running_board.hpp"
 #include "worker/engine/step_batch.hpp"
 #include "worker/engine/step_refusals.hpp"

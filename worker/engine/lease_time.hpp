@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/clock.hpp"
-#include "ipc/gate_set.hpp"
+#include "ipc/segment/gate_set.hpp"
 
 namespace leasehold {
 

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "common/boot_alarm.hpp"
-#include "ipc/gate_set.hpp"
+#include "ipc/segment/gate_set.hpp"
 #include "worker/schedule/request.hpp"
 
 namespace leasehold {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ipc/control/events.hpp"
-#include "ipc/gate_set.hpp"
+#include "ipc/segment/gate_set.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "worker/schedule/events.hpp"
 #include "worker/schedule/scheduler.hpp"

@@ -11,9 +11,9 @@
 #include <optional>
 
 #include "worker/engine/answer_text.hpp"
-#include "worker/grammar/grammar_matcher.hpp"
-#include "worker/sampling/token_mask.hpp"
 #include "worker/schedule/request.hpp"
+#include "worker/text/grammar/grammar_matcher.hpp"
+#include "worker/text/sampling/token_mask.hpp"
 
 namespace leasehold {
 

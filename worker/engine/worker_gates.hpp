@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "common/ids.hpp"
+#include "ipc/segment/thread_gate.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "ipc/table/worker_line.hpp"
-#include "ipc/thread_gate.hpp"
 
 namespace leasehold {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "ipc/segment_layout.hpp"
+#include "ipc/segment/segment_layout.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/kv/checksum.hpp"
 

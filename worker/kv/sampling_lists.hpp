@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "worker/sampling/params.hpp"
+#include "worker/text/sampling/params.hpp"
 
 namespace leasehold {
 

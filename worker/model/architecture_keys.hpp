@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "worker/model/gguf.hpp"
+#include "worker/gguf/gguf.hpp"
 
 namespace leasehold {
 

@@ -6,7 +6,7 @@
 
 #include "common/result.hpp"
 #include "kernels/op_args.hpp"
-#include "worker/model/gguf.hpp"
+#include "worker/gguf/gguf.hpp"
 #include "worker/model/rope_config.hpp"
 
 namespace leasehold {

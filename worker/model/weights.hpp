@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "common/ids.hpp"
-#include "ipc/gate_set.hpp"
 #include "ipc/region/mapping.hpp"
+#include "ipc/segment/gate_set.hpp"
 #include "kernels/backend.hpp"
 #include "worker/model/weights_plan.hpp"
 

@@ -14,8 +14,8 @@
 
 #include "common/hex.hpp"
 #include "common/result.hpp"
+#include "worker/gguf/gguf.hpp"
 #include "worker/model/config.hpp"
-#include "worker/model/gguf.hpp"
 
 namespace leasehold {
 

@@ -8,9 +8,9 @@
 #include <variant>
 
 #include "common/clock.hpp"
-#include "ipc/lease_word.hpp"
-#include "worker/sampling/sampler.hpp"
+#include "ipc/segment/lease_word.hpp"
 #include "worker/schedule/request.hpp"
+#include "worker/text/sampling/sampler.hpp"
 
 namespace leasehold {
 

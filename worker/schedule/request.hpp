@@ -8,8 +8,8 @@
 
 #include "common/clock.hpp"
 #include "common/ids.hpp"
-#include "worker/grammar/grammar_vocabulary.hpp"
-#include "worker/sampling/params.hpp"
+#include "worker/text/grammar/grammar_vocabulary.hpp"
+#include "worker/text/sampling/params.hpp"
 
 namespace leasehold {
 

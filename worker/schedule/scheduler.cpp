@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/expects.hpp"
-#include "ipc/gate_set.hpp"
+#include "ipc/segment/gate_set.hpp"
 #include "worker/kv/sequence_record.hpp"
 
 namespace leasehold {

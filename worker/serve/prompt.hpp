@@ -4,8 +4,8 @@
 #pragma once
 
 #include "ipc/control/messages.hpp"
-#include "worker/chat/chat_template.hpp"
-#include "worker/tokenizer/tokenizer.hpp"
+#include "worker/text/chat/chat_template.hpp"
+#include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "worker/grammar/compile.hpp"
+#include "worker/text/grammar/compile.hpp"
 
 namespace leasehold {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "ipc/control/messages_tenant.hpp"
-#include "worker/grammar/grammar_vocabulary.hpp"
-#include "worker/sampling/params.hpp"
+#include "worker/text/grammar/grammar_vocabulary.hpp"
+#include "worker/text/sampling/params.hpp"
 
 namespace leasehold {
 

@@ -1,4 +1,4 @@
-/// What tools/gpu_check_program asks a card to do beside computing a model: make up bytes, write
+/// What tools/checks/gpu_check asks a card to do beside computing a model: make up bytes, write
 /// one word, look at a gate, and multiply as fast as it can. C++20-clean.
 #pragma once
 

@@ -2,9 +2,9 @@
 /// C++20-clean.
 ///
 /// Rows are those of the logits, counted by DeviceStep::n_logit_rows. A logit that is no finite
-/// number is a numeric fault of its row (worker/sampling/sampler.hpp); the row's other results then
-/// mean nothing. Of equal logits the one of the lower index comes first; zeros of both signs are
-/// equal.
+/// number is a numeric fault of its row (worker/text/sampling/sampler.hpp); the row's other results
+/// then mean nothing. Of equal logits the one of the lower index comes first; zeros of both signs
+/// are equal.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"

@@ -1,4 +1,4 @@
-/// Kernels of tools/gpu_check_program; no model needs them.
+/// Kernels of tools/checks/gpu_check; no model needs them.
 #include "kernels/cuda/device/bench_params.hpp"
 #include "kernels/cuda/device/together.cuh"
 

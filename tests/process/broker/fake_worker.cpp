@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "common/random.hpp"
-#include "ipc/launch_gate.hpp"
+#include "ipc/segment/launch_gate.hpp"
 
 namespace leasehold {
 

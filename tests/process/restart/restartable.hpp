@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tests/support/system.hpp"
-#include "tools/fd_store/fd_store.hpp"
+#include "tools/local_system/fd_store.hpp"
 
 namespace leasehold::testing {
 

@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "ipc/launch_gate.hpp"
+#include "ipc/segment/launch_gate.hpp"
 #include "tests/process/broker/broker_process.hpp"
 #include "tests/process/broker/fake_worker.hpp"
 #include "tests/process/security/other_user.hpp"

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "ipc/lease_word.hpp"
+#include "ipc/segment/lease_word.hpp"
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "tests/process/broker/broker_process.hpp"

@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
+#include "tests/support/gguf_builder.hpp"
 #include "tests/support/system.hpp"
-#include "tests/unit/worker/model/gguf_builder.hpp"
 
 namespace leasehold::testing {
 namespace {

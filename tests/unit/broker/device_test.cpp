@@ -1,7 +1,7 @@
 // Memory of a device: what proves that its launches are over, and who may have it next.
 #include <catch2/catch.hpp>
 
-#include "broker/views.hpp"
+#include "broker/server/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

@@ -1,4 +1,4 @@
-#include "broker/extents.hpp"
+#include "broker/books/extents.hpp"
 
 #include <catch2/catch.hpp>
 

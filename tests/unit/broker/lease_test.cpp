@@ -1,4 +1,4 @@
-#include "broker/lease.hpp"
+#include "broker/books/lease.hpp"
 
 #include <unistd.h>
 

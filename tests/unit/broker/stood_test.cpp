@@ -1,7 +1,7 @@
 // A broker that was itself stopped judges nobody for the time in which it could hear nobody.
 #include <catch2/catch.hpp>
 
-#include "broker/pulse.hpp"
+#include "broker/server/pulse.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

@@ -1,4 +1,4 @@
-#include "broker/token_bucket.hpp"
+#include "broker/server/token_bucket.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Weights in quarantine: who touched them, and what clears them.
 #include <catch2/catch.hpp>
 
-#include "broker/views.hpp"
+#include "broker/server/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

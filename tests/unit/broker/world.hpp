@@ -10,9 +10,9 @@
 #include <memory>
 #include <set>
 
-#include "broker/core.hpp"
-#include "broker/event_log.hpp"
+#include "broker/decide/core.hpp"
 #include "broker/recovery/recovery.hpp"
+#include "broker/server/event_log.hpp"
 #include "broker/supervise/exit_observer.hpp"
 #include "broker/supervise/quiet_observer.hpp"
 #include "ipc/table/lease_table.hpp"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "broker/fd_keeper.hpp"
+#include "broker/server/fd_keeper.hpp"
 
 using namespace leasehold;
 

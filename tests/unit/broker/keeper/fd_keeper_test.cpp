@@ -3,9 +3,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "broker/fd_keeper.hpp"
+#include "broker/server/fd_keeper.hpp"
 #include "tests/support/places.hpp"
-#include "tools/fd_store/fd_store.hpp"
+#include "tools/local_system/fd_store.hpp"
 
 using namespace leasehold;
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "ipc/gate_set.hpp"
+#include "ipc/segment/gate_set.hpp"
 
 using namespace leasehold;
 using nlohmann::json;

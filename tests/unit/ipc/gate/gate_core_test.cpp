@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "ipc/launch_gate.hpp"
+#include "ipc/segment/launch_gate.hpp"
 
 using namespace leasehold;
 

@@ -1,4 +1,4 @@
-#include "ipc/gate_set.hpp"
+#include "ipc/segment/gate_set.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/thread_gate.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>

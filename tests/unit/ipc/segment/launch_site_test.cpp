@@ -1,4 +1,4 @@
-#include "ipc/launch_site.hpp"
+#include "ipc/segment/launch_site.hpp"
 
 #include <catch2/catch.hpp>
 #include <set>

@@ -1,4 +1,4 @@
-#include "ipc/lease_word.hpp"
+#include "ipc/segment/lease_word.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>

@@ -1,11 +1,11 @@
 // What code without a permit can do with a handle to leased memory: keep it, and no more.
-#include "ipc/leased.hpp"
+#include "ipc/segment/leased.hpp"
 
 #include <catch2/catch.hpp>
 #include <concepts>
 #include <type_traits>
 
-#include "ipc/thread_gate.hpp"
+#include "ipc/segment/thread_gate.hpp"
 
 using namespace leasehold;
 

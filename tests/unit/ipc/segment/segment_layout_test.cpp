@@ -1,4 +1,4 @@
-#include "ipc/segment_layout.hpp"
+#include "ipc/segment/segment_layout.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>

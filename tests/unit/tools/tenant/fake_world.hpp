@@ -12,7 +12,7 @@
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
 #include "tests/unit/tools/tenant/manual_timers.hpp"
-#include "tools/tenant/session.hpp"
+#include "tools/client/session.hpp"
 
 namespace leasehold::tenant {
 

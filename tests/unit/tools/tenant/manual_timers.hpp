@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tools/tenant/timers.hpp"
+#include "tools/client/timers.hpp"
 
 namespace leasehold::tenant {
 

@@ -1,4 +1,4 @@
-#include "tools/tenant/outcome.hpp"
+#include "tools/client/outcome.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

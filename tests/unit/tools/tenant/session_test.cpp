@@ -1,5 +1,5 @@
 // A session from start to end: tokens in order, renewals in time, refusals as they are.
-#include "tools/tenant/session.hpp"
+#include "tools/client/session.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "tools/tenant/token_ledger.hpp"
+#include "tools/client/token_ledger.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/worker/model/gguf_builder.hpp"
-#include "worker/grammar/compile.hpp"
+#include "tests/support/gguf_builder.hpp"
+#include "worker/text/grammar/compile.hpp"
 
 namespace leasehold::testing {
 namespace {

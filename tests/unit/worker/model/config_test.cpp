@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/unit/worker/model/gguf_builder.hpp"
+#include "tests/support/gguf_builder.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "tests/unit/worker/model/gguf_builder.hpp"
+#include "tests/support/gguf_builder.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;

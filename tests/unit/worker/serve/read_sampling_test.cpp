@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
-#include "tests/unit/worker/model/gguf_builder.hpp"
+#include "tests/support/gguf_builder.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -6,8 +6,8 @@
 #include <ctime>
 
 #include "tests/support/places.hpp"
-#include "worker/grammar/compile.hpp"
 #include "worker/serve/prompt.hpp"
+#include "worker/text/grammar/compile.hpp"
 
 namespace leasehold::testing {
 namespace {

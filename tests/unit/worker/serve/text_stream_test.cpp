@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/gguf_builder.hpp"
 #include "tests/unit/ipc/control/peer_bench.hpp"
-#include "tests/unit/worker/model/gguf_builder.hpp"
 #include "worker/serve/request_key.hpp"
 
 namespace leasehold::testing {

@@ -1,0 +1,135 @@
+#include "broker/books/extents.hpp"
+
+#include "common/expects.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint64_t kLargeBlockBytes = 32ull << 20;
+constexpr std::uint64_t kBlocksPerExtentWanted = 8;
+
+}  // namespace
+
+std::string_view name(ExtentState state) {
+  constexpr std::string_view kNames[kExtentStateCount] = {
+      "Free", "Owned", "Draining", "Scrubbing", "Retained", "Quarantined", "Held"};
+  return kNames[static_cast<unsigned>(state)];
+}
+
+std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes,
+                                 std::uint32_t max_extents) {
+  expects(block_bytes > 0 && block_bytes <= 1ull << 40, "a block has a sane size");
+  const std::uint64_t wanted =
+      block_bytes > kLargeBlockBytes ? block_bytes : kBlocksPerExtentWanted * block_bytes;
+  std::uint64_t size = kSmallestExtentBytes;
+  while (size < wanted || capacity_bytes / size > max_extents) size *= 2;
+  return size;
+}
+
+void ExtentPool::choose_size(std::uint64_t block_bytes) {
+  expects(extent_size_bytes_ == 0, "the extent size is chosen once");
+  extent_size_bytes_ = choose_extent_size(capacity_bytes_, block_bytes, max_extents_);
+}
+
+std::uint32_t ExtentPool::free_extents() const {
+  if (extent_size_bytes_ == 0) return 0;
+  return static_cast<std::uint32_t>(free_bytes_ / extent_size_bytes_);
+}
+
+std::vector<ExtentId> ExtentPool::held_by(AttachmentId worker) const {
+  const auto found = held_.find(worker);
+  if (found == held_.end()) return {};
+  return {found->second.begin(), found->second.end()};
+}
+
+std::uint32_t ExtentPool::free_extents_for(AttachmentId worker) const {
+  std::uint32_t count = free_extents();
+  for (const ExtentId extent : held_by(worker)) count += records_.at(extent).away ? 0 : 1;
+  return count;
+}
+
+std::vector<ExtentId> ExtentPool::take(std::uint32_t count, LeaseId lease, AttachmentId worker) {
+  expects(count <= free_extents_for(worker), "only free extents are taken");
+  std::vector<ExtentId> taken;
+  for (const ExtentId id : held_by(worker)) {
+    if (taken.size() == count || records_.at(id).away) continue;
+    move(id, ExtentState::Owned);
+    records_.at(id).lease = lease;
+    taken.push_back(id);
+  }
+  while (taken.size() < count) {
+    const ExtentId id{next_id_++};
+    records_.emplace(id, ExtentRecord{.state = ExtentState::Owned, .lease = lease});
+    free_bytes_ -= extent_size_bytes_;
+    taken.push_back(id);
+  }
+  return taken;
+}
+
+void ExtentPool::move(ExtentId extent, ExtentState to) {
+  const auto found = records_.find(extent);
+  expects(found != records_.end(), "only extents that are not free are moved");
+  expects(may_become(found->second.state, to), "an extent moves as its state table says");
+  const AttachmentId worker = found->second.lent_to;
+  if (found->second.state == ExtentState::Held) held_[worker].erase(extent);
+  if (to == ExtentState::Held) held_[worker].insert(extent);
+  if (held_.contains(worker) && held_[worker].empty()) held_.erase(worker);
+  found->second.state = to;
+  if (to != ExtentState::Free) return;
+  records_.erase(found);
+  free_bytes_ += extent_size_bytes_;
+}
+
+ExtentRecord* ExtentPool::find(ExtentId extent) {
+  const auto found = records_.find(extent);
+  return found == records_.end() ? nullptr : &found->second;
+}
+
+void ExtentPool::send_away(ExtentId extent) {
+  const auto found = records_.find(extent);
+  expects(found != records_.end(), "only extents in use can be away");
+  found->second.away = true;
+}
+
+void ExtentPool::bring_back(ExtentId extent) {
+  const auto found = records_.find(extent);
+  expects(found != records_.end(), "only extents in use are delivered");
+  found->second.away = false;
+}
+
+void ExtentPool::restore_size(std::uint64_t extent_size_bytes) {
+  expects(extent_size_bytes_ == 0, "the extent size is chosen once");
+  extent_size_bytes_ = extent_size_bytes;
+}
+
+void ExtentPool::restore(ExtentId extent, const ExtentRecord& record) {
+  expects(extent_size_bytes_ != 0 && free_bytes_ >= extent_size_bytes_, "there is room for it");
+  const bool added = records_.emplace(extent, record).second;
+  expects(added, "an extent is restored once");
+  if (record.state == ExtentState::Held) held_[record.lent_to].insert(extent);
+  free_bytes_ -= extent_size_bytes_;
+  start_above(extent.value);
+}
+
+const ExtentRecord* ExtentPool::find(ExtentId extent) const {
+  const auto found = records_.find(extent);
+  return found == records_.end() ? nullptr : &found->second;
+}
+
+std::array<std::uint64_t, kExtentStateCount> ExtentPool::bytes_by_state() const {
+  std::array<std::uint64_t, kExtentStateCount> bytes{};
+  bytes[static_cast<unsigned>(ExtentState::Free)] = free_bytes_;
+  for (const auto& [id, record] : records_) {
+    bytes[static_cast<unsigned>(record.state)] += extent_size_bytes_;
+  }
+  return bytes;
+}
+
+void ExtentPool::check_conservation() const {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t bytes : bytes_by_state()) sum += bytes;
+  ensures(sum == capacity_bytes_, "bytes are conserved over all extent states");
+  ensures(records_.size() <= kMostExtents, "a pool has a bounded number of extents");
+}
+
+}  // namespace leasehold

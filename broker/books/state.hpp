@@ -1,0 +1,59 @@
+/// The whole state of the broker.
+///
+/// Nothing here knows sockets, descriptors or clocks. Threads: one.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "broker/books/extents.hpp"
+#include "broker/books/lease_book.hpp"
+#include "broker/books/request_book.hpp"
+#include "broker/books/tenants.hpp"
+#include "broker/books/weights.hpp"
+#include "broker/books/workers.hpp"
+
+namespace leasehold {
+
+struct BrokerConfig {
+  std::uint32_t slot_count = 4096;
+  std::uint64_t capacity_bytes = 256ull << 20;
+  std::uint32_t max_extents = kDefaultMaxExtents;
+  std::uint64_t weights_capacity_bytes = 1ull << 30;
+  std::uint32_t max_engine_leases = 1024;    ///< Of one worker, until their memory is back.
+  std::uint32_t max_weights_regions = 4096;  ///< Each costs a descriptor and a page at least.
+  Duration fence_patience = std::chrono::seconds(2);
+  Duration worker_patience{};  ///< With a worker that does not answer. Zero: without end.
+  TokenKey token_key{};
+  std::string device = "cpu";  ///< Whose memory is lent: "cpu", or "cuda:0" and so on.
+  std::string device_uuid;     ///< Of the card; empty for the machine's own memory.
+
+  /// Memory that a worker's own word cannot free for others, and whose launches outlast its line.
+  bool lends_device() const { return device != "cpu"; }
+};
+
+struct State {
+  explicit State(const BrokerConfig& configuration)
+      : config(configuration),
+        leases(configuration.slot_count),
+        extents(configuration.capacity_bytes, configuration.max_extents),
+        weights(configuration.weights_capacity_bytes, configuration.max_weights_regions) {}
+
+  BrokerConfig config;
+  Tenants tenants;
+  Workers workers;
+  LeaseBook leases;
+  ExtentPool extents;
+  WeightsStore weights;
+  RequestBook requests;
+  journal::Reserved reserved;       ///< Numbers that may be used without asking the journal.
+  std::uint64_t leases_fenced = 0;  ///< Ever.
+  std::uint64_t tampered = 0;       ///< Lines of the lease table found changed by others, ever.
+  std::uint64_t decisions = 0;      ///< Ever.
+  bool stopping = false;
+  bool device_lost = false;         ///< Its agent is gone: nothing can be allocated.
+  std::uint32_t device_losses = 0;  ///< Ever.
+};
+
+}  // namespace leasehold

@@ -1,0 +1,69 @@
+#include "broker/books/tenants.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace leasehold {
+namespace {
+
+Result<void> check_range(const char* field, std::int64_t value, std::int64_t low,
+                         std::int64_t high) {
+  if (value >= low && value <= high) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("{} is {}; it must be {} to {}", field, value, low, high));
+}
+
+Result<void> check_policy(const wire::TenantAdmit& policy) {
+  TRY(check_range("max_concurrent", policy.max_concurrent, 1, 64));
+  TRY(check_range("max_blocks", policy.max_blocks, 1, 1 << 20));
+  TRY(check_range("weight", policy.weight, 1, 1000));
+  return check_range("ttl_ms", policy.ttl_ms, 100, 86'400'000);
+}
+
+}  // namespace
+
+Result<void> Tenants::admit(const wire::TenantAdmit& policy) {
+  auto checked = check_policy(policy);
+  if (!checked) return checked;
+  tenants_[policy.tenant] = Tenant{.policy = policy};
+  return {};
+}
+
+const Tenant* Tenants::find(const TenantId& tenant) const {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? nullptr : &found->second;
+}
+
+Result<const Tenant*> Tenants::find_for(const TenantId& tenant, std::uint32_t uid) const {
+  const Tenant* found = find(tenant);
+  if (found == nullptr) {
+    return fail(Errc::UnknownTenant,
+                fmt::format("no tenant {}; admit it with tenant.admit first", tenant.value));
+  }
+  if (found->policy.uid && *found->policy.uid != uid) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("tenant {} belongs to user {}, the caller is {}", tenant.value,
+                            *found->policy.uid, uid));
+  }
+  return found;
+}
+
+Result<BlockAllowance> allow_blocks(const BlockDemand& demand) {
+  const std::uint32_t room = demand.max_blocks - std::min(demand.max_blocks, demand.charged_others);
+  const std::uint32_t wanted =
+      demand.wanted == 0 ? std::min(demand.blocks_per_extent, room) : demand.wanted;
+  if (wanted == 0 || wanted > room) {
+    return fail(Errc::QuotaBlocks,
+                fmt::format("{} blocks wanted, {} of {} are in use; release some or ask for less",
+                            demand.wanted, demand.charged_others, demand.max_blocks));
+  }
+  const std::uint64_t per_extent = demand.blocks_per_extent;
+  const std::uint64_t extents = (wanted + per_extent - 1) / per_extent;
+  return BlockAllowance{
+      .extents = static_cast<std::uint32_t>(extents),
+      .charged = static_cast<std::uint32_t>(std::min<std::uint64_t>(extents * per_extent, room)),
+      .ceiling = room};
+}
+
+}  // namespace leasehold

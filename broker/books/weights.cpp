@@ -1,0 +1,100 @@
+#include "broker/books/weights.hpp"
+
+#include <algorithm>
+
+#include "common/expects.hpp"
+
+namespace leasehold {
+
+WeightsKey key_of(const wire::WeightsOpen& open) {
+  return {.file_device = open.file_device,
+          .file_inode = open.file_inode,
+          .file_size_bytes = open.file_size_bytes,
+          .file_mtime_ns = open.file_mtime_ns,
+          .layout_digest = open.layout_digest,
+          .layout_version = open.layout_version};
+}
+
+std::string_view name(RegionState state) {
+  constexpr std::string_view kNames[] = {"Loading", "Published", "Retained", "Scrubbing",
+                                         "Quarantined"};
+  return kNames[static_cast<unsigned>(state)];
+}
+
+void move(WeightsRegion& region, RegionState to) {
+  expects(may_become(region.state, to), "a region moves as its state table says");
+  region.state = to;
+}
+
+WeightsRegion* WeightsStore::find(RegionId id) {
+  const auto found = regions_.find(id);
+  return found == regions_.end() ? nullptr : &found->second;
+}
+
+WeightsRegion* WeightsStore::find_usable(const WeightsKey& key) {
+  for (auto& [id, region] : regions_) {
+    const bool usable = region.state <= RegionState::Retained && !region.away;
+    if (region.key == key && usable) return &region;
+  }
+  return nullptr;
+}
+
+std::optional<std::vector<RegionId>> WeightsStore::room_for(std::uint64_t size_bytes) const {
+  std::vector<const WeightsRegion*> retained;
+  for (const auto& [id, region] : regions_) {
+    if (region.state == RegionState::Retained) retained.push_back(&region);
+  }
+  std::ranges::sort(retained, {}, &WeightsRegion::retained_order);
+  std::uint64_t room = free_bytes_;
+  std::vector<RegionId> evicted;
+  const auto fits = [&] {
+    return room >= size_bytes && regions_.size() - evicted.size() < max_regions_;
+  };
+  for (const WeightsRegion* region : retained) {
+    if (fits()) break;
+    room += region->size_bytes;
+    evicted.push_back(region->id);
+  }
+  if (!fits()) return std::nullopt;
+  return evicted;
+}
+
+WeightsRegion& WeightsStore::add(const WeightsKey& key, std::uint64_t size_bytes,
+                                 AttachmentId loader) {
+  expects(size_bytes <= free_bytes_, "a region fits the capacity that is left");
+  free_bytes_ -= size_bytes;
+  const RegionId id{next_id_++};
+  auto& region = regions_[id];
+  region = WeightsRegion{.id = id, .key = key, .size_bytes = size_bytes, .loader = loader};
+  return region;
+}
+
+WeightsRegion& WeightsStore::restore(const WeightsRegion& region) {
+  expects(region.size_bytes <= free_bytes_, "a region fits the capacity that is left");
+  const auto [place, added] = regions_.emplace(region.id, region);
+  expects(added, "a region is restored once");
+  free_bytes_ -= region.size_bytes;
+  start_above(region.id.value);
+  return place->second;
+}
+
+void WeightsStore::retain(WeightsRegion& region) {
+  expects(region.users == 0, "only a region without users is retained");
+  move(region, RegionState::Retained);
+  region.retained_order = next_order_++;
+}
+
+void WeightsStore::remove(RegionId id) {
+  const auto found = regions_.find(id);
+  expects(found != regions_.end() && found->second.users == 0, "only an unused region is removed");
+  free_bytes_ += found->second.size_bytes;
+  regions_.erase(found);
+}
+
+void WeightsStore::check_conservation() const {
+  std::uint64_t sum = free_bytes_;
+  for (const auto& [id, region] : regions_) sum += region.size_bytes;
+  ensures(sum == capacity_bytes_, "bytes are conserved over free and all weights regions");
+}
+
+}  // namespace leasehold

@@ -1,0 +1,126 @@
+/// Weights regions: one copy of a model's weights, shared read-only by every worker that serves it.
+///
+///   Loading ─publish─► Published ─last engine lease returned─► Retained ─asked for again─►
+///   Published
+///      └─loader gone─► Scrubbing ─verified zero─► (free)           └─room is needed─► (free)
+///                          └─touched again─► Quarantined
+///
+/// A region has its own capacity, apart from the KV pool. Sealed memory cannot be punched: a
+/// published region is free when it is closed here and its last user has unmapped it or exited.
+///
+/// Invariant, checked after every decision: free + the sizes of all regions = weights capacity.
+/// Threads: one.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/books/ids.hpp"
+#include "broker/books/quarantine.hpp"
+#include "ipc/control/messages.hpp"
+
+namespace leasehold {
+
+/// The same file in the same layout is the same weights.
+struct WeightsKey {
+  std::uint64_t file_device = 0;
+  std::uint64_t file_inode = 0;
+  std::uint64_t file_size_bytes = 0;
+  std::int64_t file_mtime_ns = 0;
+  std::string layout_digest;
+  std::uint32_t layout_version = 0;
+  auto operator<=>(const WeightsKey&) const = default;
+};
+
+WeightsKey key_of(const wire::WeightsOpen& open);
+
+enum class RegionState : std::uint8_t { Loading, Published, Retained, Scrubbing, Quarantined };
+inline constexpr int kRegionStateCount = 5;
+
+/// The transition table of the picture above; a region that is free is none any more.
+constexpr bool may_become(RegionState from, RegionState to) {
+  switch (from) {
+    case RegionState::Loading:
+      return to == RegionState::Published || to == RegionState::Scrubbing;
+    case RegionState::Published:
+      return to == RegionState::Retained;
+    case RegionState::Retained:
+      return to == RegionState::Published;
+    case RegionState::Scrubbing:
+      return to == RegionState::Quarantined;
+    case RegionState::Quarantined:
+      return false;
+  }
+  return false;
+}
+
+/// "Loading", "Published" …
+std::string_view name(RegionState state);
+
+struct WeightsRegion {
+  RegionId id;
+  WeightsKey key;
+  std::uint64_t size_bytes = 0;
+  RegionState state = RegionState::Loading;
+  AttachmentId loader;
+  std::uint32_t users = 0;                 ///< Engine leases whose memory has not come back.
+  std::uint64_t retained_order = 0;        ///< Smaller: retained earlier, evicted earlier.
+  std::optional<CallId> publish_call;      ///< Waits for the seal.
+  std::optional<Quarantine> quarantine{};  ///< While Quarantined.
+  /// Nobody here holds a descriptor of it: Quarantined by a broker before this one, or allocated by
+  /// a device agent that is gone.
+  bool away = false;
+};
+
+/// Precondition: the move is in the table.
+void move(WeightsRegion& region, RegionState to);
+
+class WeightsStore {
+ public:
+  WeightsStore(std::uint64_t capacity_bytes, std::size_t max_regions)
+      : capacity_bytes_(capacity_bytes), max_regions_(max_regions), free_bytes_(capacity_bytes) {}
+
+  std::uint64_t capacity_bytes() const { return capacity_bytes_; }
+  std::uint64_t free_bytes() const { return free_bytes_; }
+
+  WeightsRegion* find(RegionId id);
+  std::uint64_t highest_id() const { return next_id_ - 1; }
+  /// The region under this key that somebody can still get: Loading, Published or Retained.
+  WeightsRegion* find_usable(const WeightsKey& key);
+  const std::map<RegionId, WeightsRegion>& regions() const { return regions_; }
+
+  /// Retained regions to close, oldest first, so that one more of `size_bytes` fits; nothing when
+  /// it cannot.
+  std::optional<std::vector<RegionId>> room_for(std::uint64_t size_bytes) const;
+
+  /// Precondition: size_bytes ≤ free_bytes().
+  WeightsRegion& add(const WeightsKey& key, std::uint64_t size_bytes, AttachmentId loader);
+
+  /// As a broker before this one left it. Precondition: it fits.
+  WeightsRegion& restore(const WeightsRegion& region);
+  /// Ids up to this one were used before.
+  void start_above(std::uint64_t id) { next_id_ = std::max(next_id_, id + 1); }
+
+  void retain(WeightsRegion& region);
+
+  /// Its bytes are free again.
+  void remove(RegionId id);
+
+  void check_conservation() const;
+
+ private:
+  std::uint64_t capacity_bytes_;
+  std::size_t max_regions_;
+  std::uint64_t free_bytes_;
+  std::uint64_t next_id_ = 1;
+  std::uint64_t next_order_ = 1;
+  std::map<RegionId, WeightsRegion> regions_;
+};
+
+}  // namespace leasehold

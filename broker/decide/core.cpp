@@ -1,0 +1,120 @@
+#include "broker/decide/core.hpp"
+
+#include <algorithm>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/grant.hpp"
+#include "broker/decide/write_down.hpp"
+#include "common/expects.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Whoever repeats an acquire over another connection can use the lease, or hears why not: an
+/// answer alone would name a lease that somebody else holds.
+template <class Message>
+Result<Answer> answer_again(Decision& decision, const Caller& caller, Result<Answer> answer) {
+  if constexpr (std::is_same_v<Message, wire::LeaseAcquire>) {
+    if (answer) return hand_over(decision, caller, *std::move(answer));
+  }
+  return answer;
+}
+
+/// Said twice they mean the same as once: remembered, they would only push out answers that matter.
+template <class Message>
+constexpr bool kRepeatsByItself =
+    std::is_same_v<Message, wire::LeaseRenew> || std::is_same_v<Message, wire::LeaseHold>;
+
+/// True when the call is to be decided now; otherwise it was answered, or waits with its twin.
+template <class Message>
+bool admit(Decision& decision, const Caller& caller) {
+  if constexpr (kRepeatsByItself<Message>) return true;
+  RequestBook::Outcome outcome = decision.state.requests.begin(caller);
+  if (auto* replayed = std::get_if<RequestBook::Replayed>(&outcome)) {
+    decision.add(effect::Reply{
+        caller.call, answer_again<Message>(decision, caller, std::move(replayed->answer))});
+  }
+  if (const auto* joined = std::get_if<RequestBook::Joined>(&outcome)) {
+    if (std::is_same_v<Message, wire::LeaseAcquire>) {
+      hand_over_pending(decision, caller, joined->first);
+    }
+  }
+  if (std::holds_alternative<RequestBook::Conflict>(outcome)) {
+    decision.add(effect::Reply{
+        caller.call, fail(Errc::RequestIdConflict, "request id " + caller.request_id.value +
+                                                       " was used for a different call")});
+  }
+  return std::holds_alternative<RequestBook::New>(outcome);
+}
+
+template <class Message>
+void handle(Decision& decision, const Call<Message>& call) {
+  if (!admit<Message>(decision, call.caller)) return;
+  const Outcome outcome = decide_call(decision, call.caller, call.message);
+  if (!outcome) return decision.reply(call.caller.call, std::unexpected(outcome.error()));
+  if (*outcome) decision.reply(call.caller.call, **outcome);
+}
+
+template <class Happened>
+void handle(Decision& decision, const Happened& happened) {
+  decide_event(decision, happened);
+}
+
+/// Of a device: held for a worker, or released since that has exited. The lease that had it last
+/// may still be open and list it no more.
+bool is_free_of_leases(const State& state, ExtentId id, const ExtentRecord& record) {
+  if (record.state == ExtentState::Held) return true;
+  if (record.state != ExtentState::Scrubbing) return false;
+  const LeaseRecord* last = state.leases.find_open(record.lease);
+  if (last == nullptr) return true;
+  const Worker* worker = state.workers.find(record.lent_to);
+  const bool released =
+      record.lent_to != AttachmentId{} && (worker == nullptr || worker->state == WorkerState::Gone);
+  return released && std::ranges::find(last->extents, id) == last->extents.end();
+}
+
+/// Every extent that is not free belongs to the lease that lists it, or is quarantined, or held.
+void check_ownership(State& state) {
+  std::size_t listed = 0;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    for (const ExtentId extent : record.extents) {
+      const ExtentRecord* found = state.extents.find(extent);
+      ensures(found != nullptr && found->lease == record.id(), "no lease refers to a free extent");
+      ++listed;
+    }
+  });
+  std::size_t expected = 0;
+  for (const auto& [id, record] : state.extents.records()) {
+    if (record.state == ExtentState::Quarantined) continue;
+    if (is_free_of_leases(state, id, record)) continue;
+    ++expected;
+  }
+  ensures(listed == expected, "every extent in use is listed by its lease");
+}
+
+/// Counting everything again is quick for hundreds of objects and would be most of the work for
+/// thousands; then one decision in so many is checked.
+constexpr std::size_t kCheckedAlways = 512;
+constexpr std::uint64_t kCheckedOneIn = 1024;
+
+void check_books(State& state) {
+  ++state.decisions;
+  const std::size_t objects = state.leases.open_count() + state.extents.records().size();
+  if (objects > kCheckedAlways && state.decisions % kCheckedOneIn != 0) return;
+  state.extents.check_conservation();
+  state.weights.check_conservation();
+  check_ownership(state);
+}
+
+}  // namespace
+
+std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
+  Decision decision(state, now);
+  if (!std::holds_alternative<BrokerStood>(event)) honour_deadlines(decision);
+  std::visit([&decision](const auto& happened) { handle(decision, happened); }, event);
+  check_books(state);
+  write_down(decision);
+  return decision.take_effects();
+}
+
+}  // namespace leasehold

@@ -1,0 +1,67 @@
+/// One decision in the making: the state it changes and the effects it asks for.
+///
+/// Nothing here knows sockets, descriptors or clocks. Threads: one.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "broker/books/state.hpp"
+#include "broker/decide/effect.hpp"
+
+namespace leasehold {
+
+/// What a decision changed and the journal must hear of; how it stands in the end is looked up when
+/// the decision is complete.
+struct Touched {
+  std::vector<LeaseId> leases;
+  std::vector<ExtentId> extents;
+  std::vector<AttachmentId> workers;
+  std::vector<RegionId> regions;
+  std::vector<TenantId> tenants;
+  bool shape = false;
+  std::vector<journal::AuditRow> audit;
+  bool durable = false;  ///< An operator spoke.
+};
+
+/// One decision in the making: the state it changes and the effects it asks for.
+class Decision {
+ public:
+  Decision(State& the_state, TimePoint the_now) : state(the_state), now(the_now) {}
+
+  State& state;
+  const TimePoint now;
+
+  Touched touched;
+
+  void touch(LeaseId lease) { touched.leases.push_back(lease); }
+  void touch(ExtentId extent) { touched.extents.push_back(extent); }
+  void touch(AttachmentId worker) { touched.workers.push_back(worker); }
+  void touch(RegionId region) { touched.regions.push_back(region); }
+
+  void add(Effect effect) { effects_.push_back(std::move(effect)); }
+  void record(events::Event event) { add(effect::AppendEvent{std::move(event), now}); }
+  void warn(std::string line) { add(effect::Warn{std::move(line)}); }
+
+  /// Answers the call and everybody who repeated it meanwhile.
+  void reply(CallId call, const Result<Answer>& answer) {
+    for (const CallId waiting : state.requests.finish(call, answer)) {
+      add(effect::Reply{waiting, answer});
+    }
+  }
+
+  /// What an operator did or tried, for good. The time is filled in.
+  void audit(journal::AuditRow row) {
+    row.at_boottime_ns = now.boottime_ns;
+    touched.audit.push_back(std::move(row));
+  }
+
+  std::vector<Effect>& effects() { return effects_; }
+  std::vector<Effect> take_effects() { return std::move(effects_); }
+
+ private:
+  std::vector<Effect> effects_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,321 @@
+#include "broker/memory/agent_memory.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace leasehold {
+namespace {
+
+/// How often, and how long apart, the driver is asked whether released memory is back. A process
+/// that has exited may still be taken apart by the driver.
+constexpr int kLooks = 20;
+constexpr auto kLookPause = std::chrono::milliseconds(50);
+/// So many are released between two looks: no more can be called kept by mistake.
+constexpr std::size_t kReleasedAtOnce = 16;
+
+std::optional<Error> error_of(const Result<control::Payload>& reply) {
+  return reply ? std::nullopt : std::optional(reply.error());
+}
+
+}  // namespace
+
+/// One answer for many extents, each of which takes its own way.
+struct AgentMemory::Lending {
+  std::vector<ExtentId> extents;
+  std::size_t size_bytes = 0;
+  OnFds on_fds;
+  std::vector<UniqueFd> fds;
+  std::size_t missing = 0;
+  std::optional<Error> refused;
+
+  void settle(std::size_t index, Result<UniqueFd> fd) {
+    if (fd) {
+      fds[index] = *std::move(fd);
+    } else if (!refused) {
+      refused = fd.error();
+    }
+    if (--missing > 0) return;
+    if (refused) return on_fds(std::unexpected(*refused));
+    on_fds(std::move(fds));
+  }
+};
+
+/// Likewise.
+struct AgentMemory::Clearing {
+  ExtentsCleared cleared;
+  OnCleared on_cleared;
+  std::size_t missing = 0;
+
+  void settle() {
+    if (--missing == 0) on_cleared(std::move(cleared));
+  }
+};
+
+/// Releases a few and looks for their memory, until it is back or often enough.
+struct AgentMemory::Look {
+  std::vector<ExtentId> released;
+  std::vector<std::uint64_t> objects;
+  std::shared_ptr<OnVerified> on_verified;
+  std::uint64_t extent_bytes = 0;
+  std::optional<std::uint64_t> known_before;  ///< Free, and allocated by the agent.
+  int looks = 0;
+
+  void end(std::size_t missing) {
+    ExtentsVerified verified;
+    for (std::size_t i = 0; i < released.size(); ++i) {
+      const std::uint64_t allocated = i < missing ? extent_bytes : 0;
+      verified.entries.push_back({released[i], allocated, allocated == 0});
+    }
+    (*on_verified)(std::move(verified));
+  }
+};
+
+/// Nor has what waits to be released an object any more: the next agent counts its own from 1.
+void AgentMemory::forget_all() {
+  for (const Looking& looking : looks_) {
+    looking->objects.clear();
+    looking->known_before.reset();
+  }
+  extents_.clear();
+  regions_.clear();
+}
+
+void AgentMemory::allocate(std::size_t size_bytes, OnObject on_object) {
+  const wire::AgentAllocate ask{.size_bytes = size_bytes};
+  agent_.call(ask.kMethod, ask.to_json(),
+              [on_object = std::move(on_object)](Result<control::Payload> reply) mutable {
+                const auto object = [&]() -> Result<Object> {
+                  control::Payload payload = TRY(std::move(reply));
+                  const auto made = TRY(wire::AgentAllocated::from_json(payload.body));
+                  if (payload.fds.size() != 1) {
+                    return fail(Errc::MalformedMessage, "the device agent sent no descriptor");
+                  }
+                  return Object{.id = made.object,
+                                .size_bytes = made.size_bytes,
+                                .fd = std::move(payload.fds[0])};
+                };
+                on_object(object());
+              });
+}
+
+void AgentMemory::clear_object(std::uint64_t object, OnDone on_done) {
+  agent_.call(wire::AgentObject::kClear, wire::AgentObject{.object = object}.to_json(),
+              [on_done = std::move(on_done)](const Result<control::Payload>& reply) mutable {
+                on_done(error_of(reply));
+              });
+}
+
+/// Who is gone has released everything; of anybody else a failure is worth a line.
+void AgentMemory::release_object(std::uint64_t object) {
+  agent_.call(wire::AgentObject::kRelease, wire::AgentObject{.object = object}.to_json(),
+              [](const Result<control::Payload>& reply) {
+                if (reply || reply.error().code == Errc::ConnectionLost) return;
+                spdlog::error("device memory was not released detail=\"{}\"", reply.error().detail);
+              });
+}
+
+void AgentMemory::lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) {
+  const auto lending = std::make_shared<Lending>();
+  lending->extents = std::move(extents);
+  lending->size_bytes = size_bytes;
+  lending->on_fds = std::move(on_fds);
+  lending->fds.resize(lending->extents.size());
+  lending->missing = lending->extents.size();
+  if (lending->missing == 0) return lending->on_fds(std::vector<UniqueFd>{});
+  for (std::size_t i = 0; i < lending->extents.size(); ++i) lend_one(lending, i);
+}
+
+/// Delivered once more to the worker that uses it, memory keeps what is in it.
+void AgentMemory::lend_one(const std::shared_ptr<Lending>& lending, std::size_t index) {
+  const ExtentId id = lending->extents[index];
+  const auto found = extents_.find(id);
+  if (found == extents_.end()) return make_one(lending, index);
+  const std::shared_ptr<UniqueFd> fd =
+      std::make_shared<UniqueFd>(found->second.fd.duplicate().value_or(UniqueFd()));
+  const auto settle = [lending, index, fd](std::optional<Error> refused) {
+    if (!refused && !*fd) refused = Error{Errc::SystemError, "no descriptor is left"};
+    if (refused) return lending->settle(index, std::unexpected(*std::move(refused)));
+    lending->settle(index, std::move(*fd));
+  };
+  if (!std::exchange(found->second.unmapped, false)) {
+    return agent_.post([settle] { settle(std::nullopt); });
+  }
+  clear_object(found->second.id, settle);
+}
+
+void AgentMemory::make_one(const std::shared_ptr<Lending>& lending, std::size_t index) {
+  const ExtentId id = lending->extents[index];
+  making_.insert(id);
+  allocate(lending->size_bytes, [this, lending, index, id](Result<Object> object) {
+    making_.erase(id);
+    const auto unwanted = unwanted_.extract(id);
+    if (unwanted) {
+      if (object) release_object(object->id);
+      for (const auto& settle : unwanted.mapped()) settle();
+      return lending->settle(index, fail(Errc::LeaseRevoked, "given up while it was made"));
+    }
+    if (!object) {
+      unmade_.insert(id);
+      return lending->settle(index, std::unexpected(object.error()));
+    }
+    auto fd = object->fd.duplicate();
+    extents_.insert_or_assign(id, *std::move(object));
+    lending->settle(index, std::move(fd));
+  });
+}
+
+void AgentMemory::clear(std::vector<ExtentId> extents, OnCleared on_cleared) {
+  const auto clearing = std::make_shared<Clearing>();
+  clearing->on_cleared = std::move(on_cleared);
+  std::erase_if(extents, [this](ExtentId id) { return is_being_released(id); });
+  clearing->missing = extents.size();
+  for (const ExtentId id : extents) clearing->cleared.entries.push_back({.extent = id});
+  for (std::size_t i = 0; i < extents.size(); ++i) clear_one(clearing, i);
+}
+
+/// A grant leaves with all of its extents or not at all, so nobody has one that is being made. It
+/// counts as free once its release is on the way: what is allocated next comes behind that.
+void AgentMemory::clear_one(const std::shared_ptr<Clearing>& clearing, std::size_t index) {
+  ExtentsCleared::Entry& entry = clearing->cleared.entries[index];
+  const auto settle = [clearing] { clearing->settle(); };
+  if (making_.contains(entry.extent)) {
+    entry.never_left = true;
+    return unwanted_[entry.extent].push_back(settle);
+  }
+  const auto found = extents_.find(entry.extent);
+  if (found == extents_.end()) {
+    entry.never_left = unmade_.erase(entry.extent) != 0;
+    if (!entry.never_left) {
+      entry.refused = Error{Errc::ConnectionLost, "it went with the agent that had made it"};
+    }
+    return agent_.post(settle);
+  }
+  found->second.unmapped = true;
+  clear_object(found->second.id, [clearing, index](std::optional<Error> refused) {
+    clearing->cleared.entries[index].refused = std::move(refused);
+    clearing->settle();
+  });
+}
+
+void AgentMemory::verify(Verification asked, OnVerified on_verified) {
+  const auto shared = std::make_shared<OnVerified>(std::move(on_verified));
+  ExtentsVerified without;  // an object
+  std::vector<Looking> batches;
+  for (const ExtentId id : asked.extents) {
+    if (is_being_released(id)) continue;  // and heard of then
+    if (making_.contains(id)) {
+      unwanted_[id].push_back([shared, id] { (*shared)(ExtentsVerified{{{id, 0, true}}}); });
+      continue;
+    }
+    unmade_.erase(id);
+    const auto found = extents_.find(id);
+    if (found == extents_.end()) {
+      without.entries.push_back({id, 0, true});
+      continue;
+    }
+    if (batches.empty() || batches.back()->released.size() == kReleasedAtOnce) {
+      batches.push_back(std::make_shared<Look>());
+      batches.back()->on_verified = shared;
+    }
+    Look& batch = *batches.back();
+    batch.released.push_back(id);
+    batch.extent_bytes = found->second.size_bytes;
+    batch.objects.push_back(found->second.id);
+    extents_.erase(found);
+  }
+  if (!without.entries.empty()) {
+    agent_.post([shared, without] { (*shared)(without); });
+  }
+  const bool idle = looks_.empty();
+  looks_.insert(looks_.end(), batches.begin(), batches.end());
+  if (idle) release_next();
+}
+
+bool AgentMemory::is_being_released(ExtentId id) const {
+  return std::ranges::any_of(looks_, [id](const Looking& looking) {
+    return std::ranges::find(looking->released, id) != looking->released.end();
+  });
+}
+
+/// One batch after the other, so that what is missing is missing of this one. The driver is asked
+/// before and after on one connection, so in this order and by one process.
+void AgentMemory::release_next() {
+  if (looks_.empty()) return;
+  const Looking looking = looks_.front();
+  look(looking);
+  for (const std::uint64_t object : looking->objects) release_object(object);
+  look(looking);
+}
+
+void AgentMemory::look(const Looking& looking) {
+  agent_.call(
+      wire::AgentMemory::kMethod, wire::Empty{}.to_json(),
+      [this, looking](const Result<control::Payload>& reply) { look_again(looking, reply); });
+}
+
+/// Without an agent nothing is left that it could have kept; what workers have is theirs. Less than
+/// an extent is what others took.
+void AgentMemory::look_again(const Looking& looking, const Result<control::Payload>& reply) {
+  const auto counted = reply ? wire::AgentMemory::from_json(reply->body)
+                             : Result<wire::AgentMemory>(std::unexpected(reply.error()));
+  const std::uint64_t known = counted ? counted->free_bytes + counted->allocated_bytes : 0;
+  if (looking->looks++ == 0) {
+    if (counted) looking->known_before = known;
+    return;
+  }
+  if (!counted || known >= looking->known_before.value_or(0)) return end_look(looking, 0);
+  const std::uint64_t kept = (*looking->known_before - known) / looking->extent_bytes;
+  if (kept == 0 || looking->looks > kLooks) return end_look(looking, kept);
+  agent_.after(kLookPause, [this, looking] { look(looking); });
+}
+
+void AgentMemory::end_look(const Looking& looking, std::size_t missing) {
+  looks_.pop_front();  // first: what is quarantined may be asked for again
+  looking->end(missing);
+  release_next();
+}
+
+void AgentMemory::create_region(RegionId region, std::size_t size_bytes, OnDone on_done) {
+  making_regions_.insert(region);
+  allocate(size_bytes, [this, region, on_done = std::move(on_done)](Result<Object> object) mutable {
+    making_regions_.erase(region);
+    const bool unwanted = unwanted_regions_.erase(region) != 0;
+    if (!object) return on_done(object.error());
+    if (unwanted) {
+      release_object(object->id);
+    } else {
+      regions_.insert_or_assign(region, *std::move(object));
+    }
+    on_done(std::nullopt);
+  });
+}
+
+Result<void> AgentMemory::seal_region(RegionId region) {
+  if (regions_.contains(region)) return {};
+  return fail(Errc::DeviceFault, "the region went with the device agent; open it again");
+}
+
+void AgentMemory::scrub_region(RegionId region, OnScrubbed on_scrubbed) {
+  close_region(region);
+  agent_.post([on_scrubbed = std::move(on_scrubbed)]() mutable { on_scrubbed(0); });
+}
+
+void AgentMemory::close_region(RegionId region) {
+  if (making_regions_.contains(region)) unwanted_regions_.insert(region);
+  const auto found = regions_.find(region);
+  if (found == regions_.end()) return;
+  release_object(found->second.id);
+  regions_.erase(found);
+}
+
+Result<UniqueFd> AgentMemory::region_fd(RegionId region, bool) const {
+  const auto found = regions_.find(region);
+  if (found == regions_.end()) {
+    return fail(Errc::LeaseRevoked, "the region is gone; open it again");
+  }
+  return found->second.fd.duplicate();
+}
+
+}  // namespace leasehold

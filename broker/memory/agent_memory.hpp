@@ -1,0 +1,80 @@
+/// Memory of a card, allocated by the device agent.
+///
+/// Nothing of it outlives the agent here, and what workers imported outlives everything. Sealing is
+/// a no-op: CUDA has no way to forbid an importer to write, so that weights are only read is each
+/// worker's own promise. Whether released memory came back is told by the driver's figures: what is
+/// free and what the agent has allocated, together, must not have become less by an extent or more.
+/// Few are released at a time, so that whoever else allocates in that moment brings few into doubt.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "broker/memory/agent_calls.hpp"
+#include "broker/memory/lent_memory.hpp"
+#include "ipc/control/messages_agent.hpp"
+
+namespace leasehold {
+
+class AgentMemory final : public LentMemory {
+ public:
+  explicit AgentMemory(AgentCalls& agent) : agent_(agent) {}
+
+  /// The agent ended: its objects are gone.
+  void forget_all();
+
+  Result<MemoryIdentity> name_extent(ExtentId, std::size_t) override { return MemoryIdentity{}; }
+  void lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) override;
+  void punch(std::span<const ExtentId>) override {}
+  void after_punches(std::move_only_function<void()> then) override { then(); }
+  void clear(std::vector<ExtentId> extents, OnCleared on_cleared) override;
+  void verify(Verification asked, OnVerified on_verified) override;
+  void create_region(RegionId region, std::size_t size_bytes, OnDone on_done) override;
+  Result<void> seal_region(RegionId region) override;
+  void scrub_region(RegionId region, OnScrubbed on_scrubbed) override;
+  void close_region(RegionId region) override;
+  Result<UniqueFd> region_fd(RegionId region, bool writable) const override;
+  const UniqueFd* keepable_fd(RegionId) const override { return nullptr; }
+
+ private:
+  struct Object {
+    std::uint64_t id = 0;
+    std::uint64_t size_bytes = 0;
+    UniqueFd fd;
+    bool unmapped =
+        false;  ///< It was somebody's, and is nobody's: cleared before it is lent again.
+  };
+  struct Lending;
+  struct Clearing;
+  struct Look;
+  using Looking = std::shared_ptr<Look>;
+  using OnObject = std::move_only_function<void(Result<Object>)>;
+  void allocate(std::size_t size_bytes, OnObject on_object);
+  void clear_object(std::uint64_t object, OnDone on_done);
+  void release_object(std::uint64_t object);
+  void lend_one(const std::shared_ptr<Lending>& lending, std::size_t index);
+  void make_one(const std::shared_ptr<Lending>& lending, std::size_t index);
+  void clear_one(const std::shared_ptr<Clearing>& clearing, std::size_t index);
+  bool is_being_released(ExtentId id) const;
+  void release_next();
+  void look(const Looking& looking);
+  void look_again(const Looking& looking, const Result<control::Payload>& reply);
+  void end_look(const Looking& looking, std::size_t missing);
+
+  AgentCalls& agent_;
+  std::map<ExtentId, Object> extents_;
+  std::map<RegionId, Object> regions_;
+  std::set<ExtentId> making_;  // asked for, not there yet
+  /// Of those: given up meanwhile, and who waits for that.
+  std::map<ExtentId, std::vector<std::function<void()>>> unwanted_;
+  std::set<ExtentId> unmade_;          // asked for in vain
+  std::set<RegionId> making_regions_;  // as above
+  std::set<RegionId> unwanted_regions_;
+  std::deque<Looking> looks_;  // the first is under way
+};
+
+}  // namespace leasehold

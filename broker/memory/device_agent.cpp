@@ -1,0 +1,223 @@
+#include "broker/memory/device_agent.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/post.hpp>
+#include <filesystem>
+#include <utility>
+
+namespace leasehold {
+namespace {
+
+/// A driver that loads for the first time takes seconds.
+constexpr Duration kStartPatience = std::chrono::seconds(30);
+/// Of a driver that hangs nothing more is to be had: another process may fare better. It works on
+/// one call at a time and many wait, so this is from answer to answer.
+constexpr Duration kCallPatience = std::chrono::seconds(10);
+constexpr int kMostFailures = 5;
+constexpr Duration kFirstPause = std::chrono::milliseconds(100);
+/// An agent that served for so long had a good start.
+constexpr Duration kGoodLife = std::chrono::seconds(10);
+
+std::string default_program() {
+  std::error_code ignored;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  return self.parent_path() / "leasehold-device-agent";
+}
+
+/// What it writes on stderr goes where ours goes, if that can be opened.
+std::string log_path() {
+  const UniqueFd probe(::open("/dev/stderr", O_WRONLY | O_APPEND | O_CLOEXEC));
+  return probe ? "/dev/stderr" : "/dev/null";
+}
+
+struct SocketPair {
+  UniqueFd ours;
+  UniqueFd theirs;
+};
+
+Result<SocketPair> make_pair() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return fail_errno(Errc::SystemError, "socketpair", errno);
+  }
+  return SocketPair{.ours = UniqueFd(ends[0]), .theirs = UniqueFd(ends[1])};
+}
+
+Result<control::Socket> adopt(boost::asio::io_context& io, UniqueFd fd) {
+  control::Socket socket(io);
+  boost::system::error_code error;
+  socket.assign(boost::asio::local::stream_protocol(), fd.get(), error);
+  if (error) return fail(Errc::SystemError, "adopt a socket: " + error.message());
+  fd.release();
+  return socket;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DeviceAgent>> DeviceAgent::start(boost::asio::io_context& io,
+                                                        Config config) {
+  if (config.program.empty()) config.program = default_program();
+  std::unique_ptr<DeviceAgent> agent(new DeviceAgent(io, std::move(config)));
+  if (::access(agent->config_.program.c_str(), X_OK) != 0) {
+    return fail(
+        Errc::FileNotFound,
+        fmt::format("there is no device agent {}; name it with --agent, or ask for --device "
+                    "cpu",
+                    agent->config_.program));
+  }
+  TRY(agent->begin_process());
+  std::optional<Result<wire::AgentCard>> card;
+  agent->ask_for_card([&card](Result<wire::AgentCard> read) { card = std::move(read); });
+  while (!card) io.run_one();  // an answer, its end, or the patience: one of them comes
+  io.restart();
+  if (!*card && card->error().code == Errc::ConnectionLost) {
+    return fail(Errc::NoDevice,
+                fmt::format("the device agent {} ended before it served a card; see "
+                            "what it wrote, or ask for --device cpu",
+                            agent->config_.program));
+  }
+  agent->card_ = TRY(*std::move(card));
+  return agent;
+}
+
+DeviceAgent::~DeviceAgent() {
+  ++process_;
+  if (peer_) peer_->close();
+}
+
+Result<void> DeviceAgent::begin_process() {
+  SocketPair ends = TRY(make_pair());
+  control::Socket socket = TRY(adopt(io_, std::move(ends.ours)));
+  child_.reset();
+  child_.emplace(
+      TRY(Child::start({.argv = {config_.program, "--device", std::to_string(config_.ordinal)},
+                        .log_path = log_path(),
+                        .handed_over = {{.name = "broker", .fd = ends.theirs.get()}}})));
+  serves_ = false;
+  peer_ = control::Peer::create(std::move(socket),
+                                {.on_call = nullptr,
+                                 .on_notification = nullptr,
+                                 .on_closed = [this, mine = ++process_](const Error& why) {
+                                   if (mine == process_) lost(why);
+                                 }});
+  peer_->start();
+  return {};
+}
+
+void DeviceAgent::ask_for_card(std::function<void(Result<wire::AgentCard>)> then) {
+  peer_->call(
+      std::string(wire::AgentCard::kMethod), {.body = wire::Empty{}.to_json(), .fds = {}},
+      [this, then = std::move(then)](Result<control::Payload> reply) {
+        const auto card = [&]() -> Result<wire::AgentCard> {
+          const control::Payload payload = TRY(std::move(reply));
+          return wire::AgentCard::from_json(payload.body);
+        };
+        Result<wire::AgentCard> read = card();
+        serves_ = read.has_value();
+        if (serves_) served_since_ = SystemClock().now();
+        then(std::move(read));
+      },
+      kStartPatience);
+}
+
+void DeviceAgent::call(std::string_view method, control::Json params,
+                       control::Peer::ReplyHandler on_reply) {
+  if (!serves_) {
+    return post([on_reply = std::move(on_reply)]() mutable {
+      on_reply(fail(Errc::ConnectionLost, "there is no device agent; see the broker's log"));
+    });
+  }
+  const std::uint64_t number = ++last_call_;
+  calls_->emplace(number, std::move(on_reply));
+  if (calls_->size() == 1) watch_for_answers();
+  peer_->call(std::string(method), {.body = std::move(params), .fds = {}},
+              [this, number, calls = std::weak_ptr(calls_)](Result<control::Payload> reply) {
+                if (!calls.expired()) answered(number, std::move(reply));
+              });
+}
+
+void DeviceAgent::post(Then then) {
+  boost::asio::post(io_, [calls = std::weak_ptr(calls_), then = std::move(then)]() mutable {
+    if (!calls.expired()) then();
+  });
+}
+
+void DeviceAgent::after(Duration pause, Then then) {
+  const auto timer = std::make_shared<boost::asio::steady_timer>(io_, pause);
+  timer->async_wait([timer, calls = std::weak_ptr(calls_),
+                     then = std::move(then)](const boost::system::error_code& error) mutable {
+    if (!error && !calls.expired()) then();
+  });
+}
+
+/// What comes after its call was given up is nobody's.
+void DeviceAgent::answered(std::uint64_t number, Result<control::Payload> reply) {
+  auto call = calls_->extract(number);
+  if (!call) return;
+  watch_for_answers();
+  call.mapped()(std::move(reply));
+}
+
+void DeviceAgent::watch_for_answers() {
+  if (calls_->empty()) {
+    patience_.cancel();
+    return;
+  }
+  patience_.expires_after(kCallPatience);
+  patience_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) give_up_calls();
+  });
+}
+
+void DeviceAgent::give_up_calls() {
+  // An answer that came meanwhile has moved the end of the patience.
+  if (calls_->empty() || patience_.expiry() > boost::asio::steady_timer::clock_type::now()) return;
+  spdlog::error("the device agent hangs and is ended calls={}", calls_->size());
+  if (child_) (void)child_->signal(SIGKILL);
+  for (auto& [number, on_reply] : std::exchange(*calls_, {})) {
+    on_reply(fail(Errc::TimedOut, "the device agent answers none of its calls"));
+  }
+}
+
+/// One that never served is among the failures of its start, which says more than its end.
+void DeviceAgent::lost(const Error& why) {
+  if (!std::exchange(serves_, false)) return;
+  if (SystemClock().now() - served_since_ > kGoodLife) failures_ = 0;
+  if (handlers_.on_lost) handlers_.on_lost(why);
+  wait_and_start_another();
+}
+
+void DeviceAgent::wait_and_start_another() {
+  if (failures_ == kMostFailures) {
+    spdlog::error("no more device agents are started, they keep ending failures={} program={}",
+                  failures_, config_.program);
+    return;
+  }
+  pause_.expires_after(kFirstPause * (1 << failures_++));
+  pause_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) start_another();
+  });
+}
+
+void DeviceAgent::start_another() {
+  if (const auto begun = begin_process(); !begun) {
+    spdlog::error("no device agent detail=\"{}\"", begun.error().detail);
+    return wait_and_start_another();
+  }
+  ask_for_card([this](const Result<wire::AgentCard>& card) {
+    if (card && card->uuid == card_.uuid) return handlers_.on_back();
+    spdlog::error("the device agent does not serve detail=\"{}\"",
+                  card ? "it is another card" : card.error().detail);
+    serves_ = false;
+    wait_and_start_another();
+  });
+}
+
+}  // namespace leasehold

@@ -1,0 +1,81 @@
+#include "broker/memory/host_memory.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/post.hpp>
+
+#include "common/fault_point.hpp"
+
+namespace leasehold {
+
+void HostMemory::lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) {
+  on_fds(store_.extents_for_worker(extents, size_bytes));
+}
+
+void HostMemory::punch(std::span<const ExtentId> extents) {
+  boost::asio::post(scrubber_, [held = store_.hold(extents)] {
+    if (const auto punched = leasehold::punch(held); !punched) {
+      spdlog::error("could not punch extents error={} detail=\"{}\"", name(punched.error().code),
+                    punched.error().detail);
+    }
+    fault_point(FaultSite::BrokerScrubbed);
+  });
+}
+
+void HostMemory::after_punches(std::move_only_function<void()> then) {
+  boost::asio::post(scrubber_, [this, then = std::move(then)]() mutable {
+    boost::asio::post(io_, std::move(then));
+  });
+}
+
+/// What is punched is zero; there is nothing else to do.
+void HostMemory::clear(std::vector<ExtentId> extents, OnCleared on_cleared) {
+  punch(extents);
+  ExtentsCleared cleared;
+  for (const ExtentId id : extents) cleared.entries.push_back({.extent = id});
+  after_punches([cleared = std::move(cleared), on_cleared = std::move(on_cleared)]() mutable {
+    on_cleared(std::move(cleared));
+  });
+}
+
+void HostMemory::verify(Verification asked, OnVerified on_verified) {
+  boost::asio::post(scrubber_, [this, held = store_.hold_for_good(asked.extents),
+                                close_anyway = asked.close_anyway,
+                                on_verified = std::move(on_verified)]() mutable {
+    boost::asio::post(io_, [this, verified = leasehold::verify(held), close_anyway,
+                            on_verified = std::move(on_verified)]() mutable {
+      store_.close(verified, close_anyway);
+      on_verified(std::move(verified));
+    });
+  });
+}
+
+void HostMemory::create_region(RegionId region, std::size_t size_bytes, OnDone on_done) {
+  const auto created = store_.create_region(region, size_bytes);
+  on_done(created ? std::nullopt : std::optional(created.error()));
+}
+
+void HostMemory::scrub_region(RegionId region, OnScrubbed on_scrubbed) {
+  boost::asio::post(scrubber_, [this, region, held = store_.hold_region(region),
+                                on_scrubbed = std::move(on_scrubbed)]() mutable {
+    boost::asio::post(io_, [this, region, allocated_bytes = scrub(held),
+                            on_scrubbed = std::move(on_scrubbed)]() mutable {
+      if (allocated_bytes == 0) store_.close_region(region);
+      on_scrubbed(allocated_bytes);
+    });
+  });
+}
+
+/// The last to close an object frees its pages.
+void HostMemory::close_region(RegionId region) {
+  auto held = store_.hold_region(region);
+  store_.close_region(region);
+  boost::asio::post(scrubber_, [held = std::move(held)] {});
+}
+
+const UniqueFd* HostMemory::keepable_fd(RegionId region) const {
+  const auto held = store_.hold_region(region);
+  return held ? &held->fd() : nullptr;
+}
+
+}  // namespace leasehold

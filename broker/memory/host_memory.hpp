@@ -1,0 +1,47 @@
+/// Memory of the machine, lent as memfds of the MemoryStore.
+///
+/// What is given back is punched and read on a thread of its own, in the order asked for: to free
+/// 2 MiB that a worker still maps takes the kernel a quarter of a millisecond, weights many, and
+/// nobody's flip should wait for that.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include "broker/memory/lent_memory.hpp"
+#include "broker/memory/memory_store.hpp"
+
+namespace leasehold {
+
+class HostMemory final : public LentMemory {
+ public:
+  HostMemory(boost::asio::io_context& io, MemoryStore& store) : io_(io), store_(store) {}
+  /// What was to be given back is given back first: a worker may map it for as long as it lives.
+  ~HostMemory() override { scrubber_.join(); }
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+
+  Result<MemoryIdentity> name_extent(ExtentId extent, std::size_t size_bytes) override {
+    return store_.make_extent(extent, size_bytes);
+  }
+  void lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) override;
+  void punch(std::span<const ExtentId> extents) override;
+  void after_punches(std::move_only_function<void()> then) override;
+  void clear(std::vector<ExtentId> extents, OnCleared on_cleared) override;
+  void verify(Verification asked, OnVerified on_verified) override;
+  void create_region(RegionId region, std::size_t size_bytes, OnDone on_done) override;
+  Result<void> seal_region(RegionId region) override { return store_.seal_region(region); }
+  void scrub_region(RegionId region, OnScrubbed on_scrubbed) override;
+  void close_region(RegionId region) override;
+  Result<UniqueFd> region_fd(RegionId region, bool writable) const override {
+    return store_.region_fd(region, writable);
+  }
+  const UniqueFd* keepable_fd(RegionId region) const override;
+
+ private:
+  boost::asio::io_context& io_;
+  MemoryStore& store_;
+  boost::asio::thread_pool scrubber_{1};
+};
+
+}  // namespace leasehold

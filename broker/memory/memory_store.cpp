@@ -1,0 +1,172 @@
+#include "broker/memory/memory_store.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint64_t kUnknownBytes = ~std::uint64_t{0};
+
+std::shared_ptr<MemoryObject> shared(MemoryObject object) {
+  return std::make_shared<MemoryObject>(std::move(object));
+}
+
+Result<std::shared_ptr<MemoryObject>> new_extent(ExtentId id, std::size_t size_bytes) {
+  const std::string name = fmt::format("leasehold-extent-{}", id.value);
+  return shared(TRY(MemoryObject::create({.name = name.c_str(), .size_bytes = size_bytes})));
+}
+
+std::uint64_t allocated(const MemoryObject& object) {
+  const auto bytes = object.allocated_bytes();
+  return bytes ? *bytes : kUnknownBytes;
+}
+
+}  // namespace
+
+Result<void> punch(const HeldExtents& extents) {
+  Result<void> outcome;
+  for (const HeldExtent& extent : extents) {
+    if (!extent.object) continue;
+    if (auto punched = extent.object->punch(); !punched) outcome = punched;
+  }
+  return outcome;
+}
+
+ExtentsVerified verify(const HeldExtents& extents) {
+  ExtentsVerified verified;
+  for (const HeldExtent& extent : extents) {
+    const std::uint64_t bytes = extent.object ? allocated(*extent.object) : 0;
+    verified.entries.push_back({.extent = extent.id, .allocated_bytes = bytes});
+  }
+  return verified;
+}
+
+std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region) {
+  if (!region) return 0;
+  (void)region->punch();  // a failure shows as bytes that are still allocated
+  return allocated(*region);
+}
+
+Result<std::vector<UniqueFd>> MemoryStore::extents_for_worker(std::span<const ExtentId> extents,
+                                                              std::size_t size_bytes) {
+  std::map<ExtentId, std::shared_ptr<MemoryObject>> made;
+  std::vector<UniqueFd> fds;
+  for (const ExtentId id : extents) {
+    auto found = extents_.find(id);
+    if (found == extents_.end()) {
+      found = made.emplace(id, TRY(new_extent(id, size_bytes))).first;
+    }
+    fds.push_back(TRY(found->second->fd().duplicate()));
+  }
+  extents_.merge(made);
+  return fds;
+}
+
+Result<MemoryIdentity> MemoryStore::make_extent(ExtentId extent, std::size_t size_bytes) {
+  auto found = extents_.find(extent);
+  if (found == extents_.end()) {
+    found = extents_.emplace(extent, TRY(new_extent(extent, size_bytes))).first;
+  }
+  return found->second->identity();
+}
+
+HeldExtents MemoryStore::hold(std::span<const ExtentId> extents) const {
+  HeldExtents held;
+  for (const ExtentId id : extents) {
+    const auto found = extents_.find(id);
+    held.push_back({id, found == extents_.end() ? nullptr : found->second});
+  }
+  return held;
+}
+
+HeldExtents MemoryStore::hold_for_good(std::span<const ExtentId> extents) {
+  for (const ExtentId id : extents) expected_.erase(id);
+  return hold(extents);
+}
+
+void MemoryStore::close(ExtentsVerified& verified, bool close_anyway) {
+  for (auto& entry : verified.entries) {
+    entry.closed = entry.allocated_bytes == 0 || close_anyway;
+    if (entry.closed) extents_.erase(entry.extent);
+  }
+}
+
+Result<UniqueFd> MemoryStore::open_extent(ExtentId extent) const {
+  const auto found = extents_.find(extent);
+  if (found == extents_.end()) {
+    return fail(Errc::UnknownLease, fmt::format("extent {} belongs to no lease", extent.value));
+  }
+  return found->second->open_read_only();
+}
+
+std::uint64_t MemoryStore::inode(ExtentId extent) const {
+  const auto found = extents_.find(extent);
+  if (found == extents_.end()) return 0;
+  const auto identity = found->second->identity();
+  return identity ? identity->inode : 0;
+}
+
+Result<void> MemoryStore::adopt(ExtentId extent, UniqueFd fd) {
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  if (flags < 0 || (flags & O_ACCMODE) != O_RDWR) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("extent {} came as a descriptor that cannot be written", extent.value));
+  }
+  MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+  const MemoryIdentity identity = TRY(object.identity());
+  const auto here = extents_.find(extent);
+  const auto expected = expected_.find(extent);
+  const bool again = here != extents_.end() && TRY(here->second->identity()) == identity;
+  if (again) return {};
+  if (expected == expected_.end() || expected->second != identity) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("the object delivered as extent {} (inode {}, {} bytes) is not the one "
+                            "that was lent",
+                            extent.value, identity.inode, identity.size_bytes));
+  }
+  expected_.erase(expected);
+  extents_.emplace(extent, shared(std::move(object)));
+  return {};
+}
+
+Result<void> MemoryStore::adopt_region(RegionId region, UniqueFd fd, std::size_t size_bytes) {
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+  if ((seals & F_SEAL_WRITE) == 0 || object.size_bytes() != size_bytes) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("what was kept as weights region {} is no sealed object of {} bytes",
+                            region.value, size_bytes));
+  }
+  regions_.emplace(region, shared(std::move(object)));
+  return {};
+}
+
+std::shared_ptr<MemoryObject> MemoryStore::hold_region(RegionId region) const {
+  const auto found = regions_.find(region);
+  return found == regions_.end() ? nullptr : found->second;
+}
+
+Result<void> MemoryStore::create_region(RegionId region, std::size_t size_bytes) {
+  const std::string name = fmt::format("leasehold-weights-{}", region.value);
+  MemoryObject object = TRY(
+      MemoryObject::create({.name = name.c_str(), .size_bytes = size_bytes, .final_seals = false}));
+  regions_.emplace(region, shared(std::move(object)));
+  return {};
+}
+
+Result<void> MemoryStore::seal_region(RegionId region) {
+  const auto found = regions_.find(region);
+  if (found == regions_.end()) return fail(Errc::SystemError, "the region has no memory");
+  return found->second->seal_against_writing();
+}
+
+Result<UniqueFd> MemoryStore::region_fd(RegionId region, bool writable) const {
+  const auto found = regions_.find(region);
+  if (found == regions_.end()) {
+    return fail(Errc::LeaseRevoked, "the region is gone; open it again");
+  }
+  return writable ? found->second->fd().duplicate() : found->second->open_read_only();
+}
+
+}  // namespace leasehold

@@ -1,0 +1,111 @@
+#include "broker/server/fd_keeper.hpp"
+
+#include <fmt/format.h>
+#include <systemd/sd-daemon.h>
+
+#include <cstdlib>
+#include <vector>
+
+namespace leasehold {
+namespace {
+
+/// What sd_listen_fds_with_names allocates.
+class Names {
+ public:
+  Names() = default;
+  Names(const Names&) = delete;
+  Names& operator=(const Names&) = delete;
+  ~Names() {
+    for (char** name = list_; name != nullptr && *name != nullptr; ++name) std::free(*name);
+    std::free(static_cast<void*>(list_));
+  }
+  char*** slot() { return &list_; }
+  std::string at(int i) const { return list_[i]; }
+
+ private:
+  char** list_ = nullptr;
+};
+
+}  // namespace
+
+namespace kept {
+
+std::string line(std::uint64_t attachment) {
+  return fmt::format("line-{}", attachment);
+}
+std::string bell(std::uint64_t attachment) {
+  return fmt::format("bell-{}", attachment);
+}
+std::string pidfd(std::uint64_t attachment) {
+  return fmt::format("pidfd-{}", attachment);
+}
+std::string weights(std::uint64_t region) {
+  return fmt::format("weights-{}", region);
+}
+
+}  // namespace kept
+
+Result<void> ServiceManagerFdKeeper::keep(std::string_view name, const UniqueFd& fd) {
+  // FDPOLL=0: a pidfd polls readable and an eventfd may, and neither is a reason to drop it.
+  const std::string message = fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name);
+  const int number = fd.get();
+  const int sent = ::sd_pid_notify_with_fds(0, 0, message.c_str(), &number, 1);
+  if (sent < 0) return fail_errno(Errc::SystemError, fmt::format("keep {}", name), -sent);
+  names_.emplace(name);
+  return {};
+}
+
+void ServiceManagerFdKeeper::let_go(std::string_view name) {
+  tell_service_manager(fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name));
+  if (const auto found = names_.find(name); found != names_.end()) names_.erase(found);
+}
+
+void ServiceManagerFdKeeper::let_go_all() {
+  while (!names_.empty()) let_go(std::string(*names_.begin()));
+}
+
+std::unique_ptr<FdKeeper> make_fd_keeper(ServiceManagerFdKeeper::Names kept) {
+  if (std::getenv("NOTIFY_SOCKET") == nullptr) return std::make_unique<NoFdKeeper>();
+  return std::make_unique<ServiceManagerFdKeeper>(std::move(kept));
+}
+
+void tell_service_manager(const std::string& state) {
+  (void)::sd_notify(0, state.c_str());  // a manager that does not listen is no reason to stop
+}
+
+Result<KeptDescriptors> KeptDescriptors::from_service_manager() {
+  Names names;
+  const int count = ::sd_listen_fds_with_names(1, names.slot());
+  if (count < 0) return fail_errno(Errc::SystemError, "the LISTEN_FDS variables", -count);
+  KeptDescriptors kept;
+  std::set<std::string> twice;
+  for (int i = 0; i < count; ++i) {
+    UniqueFd fd(SD_LISTEN_FDS_START + i);
+    const std::string name = names.at(i);
+    if (kept.has(name)) twice.insert(name);
+    kept.add(name, std::move(fd));
+  }
+  for (const std::string& name : twice) kept.take(name);
+  return kept;
+}
+
+void KeptDescriptors::add(std::string name, UniqueFd fd) {
+  stored_.insert(name);
+  by_name_[std::move(name)] = std::move(fd);
+}
+
+UniqueFd KeptDescriptors::take(std::string_view name) {
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return {};
+  UniqueFd fd = std::move(found->second);
+  by_name_.erase(found);
+  return fd;
+}
+
+std::set<std::string, std::less<>> KeptDescriptors::names() const {
+  std::set<std::string, std::less<>> names;
+  for (const auto& [name, fd] : by_name_) names.insert(name);
+  return names;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,252 @@
+#include "broker/server/views.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace leasehold {
+namespace {
+
+std::string worker_name(const State& state, AttachmentId id) {
+  const Worker* worker = state.workers.find(id);
+  return worker ? worker->name : "";
+}
+
+std::uint64_t weights_bytes(const State& state, RegionId region) {
+  const auto found = state.weights.regions().find(region);
+  return found == state.weights.regions().end() ? 0 : found->second.size_bytes;
+}
+
+wire::LeaseTimes times_of(const LeaseRecord& record) {
+  const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease);
+  const bool live = record.is(LeaseState::Live);
+  return {.granted_boottime_ns = record.granted_at.boottime_ns,
+          .revoked_boottime_ns = live ? 0 : record.revoked_at().boottime_ns,
+          .fenced_boottime_ns = fenced ? fenced->state().at.boottime_ns : 0,
+          .rebound_boottime_ns = record.rebound_at.boottime_ns,
+          .told_boottime_ns = record.told_at.boottime_ns};
+}
+
+wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
+  const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease);
+  const std::uint64_t extent_bytes = record.extents.size() * state.extents.extent_size_bytes();
+  return {.lease = record.id(),
+          .scope = record.scope,
+          .tenant = record.tenant.value,
+          .model = record.model,
+          .part = record.part,
+          .worker = worker_name(state, record.worker()),
+          .state = record.state(),
+          .reason = reason_of(record.lease),
+          .proof = fenced ? std::string(name(fenced->state().proof)) : "",
+          .extents = static_cast<std::uint32_t>(record.extents.size()),
+          .size_bytes = extent_bytes + weights_bytes(state, record.region),
+          .quarantined_extents = record.quarantined_extents,
+          .deadline_boottime_ns = record.deadline.boottime_ns,
+          .drain_deadline_boottime_ns = record.drain_deadline.boottime_ns,
+          .replaced_by = record.rebound_to ? record.rebound_to : record.replaced_by,
+          .clocks = record.clocks,
+          .times = times_of(record)};
+}
+
+std::string_view state_name(const Worker& worker) {
+  switch (worker.state) {
+    case WorkerState::Attached:
+      return "attached";
+    case WorkerState::Ready:
+      return "ready";
+    case WorkerState::Lost:
+      return "lost";
+    case WorkerState::Gone:
+      return "gone";
+  }
+  return "gone";
+}
+
+std::uint32_t open_on(const State& state, AttachmentId worker) {
+  std::uint32_t count = 0;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (record.worker() == worker && !record.is(LeaseState::Fenced)) ++count;
+  });
+  return count;
+}
+
+}  // namespace
+
+LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit) {
+  LeasePage page;
+  state.leases.for_each([&](const LeaseRecord& record) {
+    if (record.id().slot < first) return;
+    if (page.items.size() == limit) {
+      page.more = true;
+    } else {
+      page.items.push_back(view_of(state, record));
+    }
+  });
+  return page;
+}
+
+std::vector<wire::ExtentView> extent_views(const State& state, std::optional<ExtentId> after,
+                                           std::size_t limit) {
+  std::vector<wire::ExtentView> views;
+  const auto& records = state.extents.records();
+  auto next = after ? records.upper_bound(*after) : records.begin();
+  for (; next != records.end() && views.size() < limit; ++next) {
+    const auto& [id, record] = *next;
+    views.push_back({.extent = id,
+                     .state = std::string(name(record.state)),
+                     .lease = record.lease,
+                     .size_bytes = state.extents.extent_size_bytes()});
+  }
+  return views;
+}
+
+namespace {
+
+std::string why_of(const Quarantine& quarantine) {
+  if (quarantine.why == QuarantineWhy::NotReturned) {
+    return fmt::format("{} bytes did not come back from the device", quarantine.allocated_bytes);
+  }
+  return fmt::format("{} bytes were written after it was taken back", quarantine.allocated_bytes);
+}
+
+wire::FenceView view_of(const std::optional<Quarantine>& quarantine, std::uint64_t size_bytes) {
+  if (!quarantine) return {.size_bytes = size_bytes, .why = "before this broker started"};
+  return {.worker = quarantine->worker_name,
+          .since_boottime_ns = quarantine->since.boottime_ns,
+          .size_bytes = size_bytes,
+          .why = why_of(*quarantine)};
+}
+
+}  // namespace
+
+std::vector<wire::FenceView> fence_views(const State& state) {
+  std::vector<wire::FenceView> views;
+  for (const auto& [id, record] : state.extents.records()) {
+    if (record.state != ExtentState::Quarantined) continue;
+    auto& view = views.emplace_back(view_of(record.quarantine, state.extents.extent_size_bytes()));
+    view.extent = id;
+    view.lease = record.lease;
+  }
+  for (const auto& [id, region] : state.weights.regions()) {
+    if (region.state != RegionState::Quarantined) continue;
+    views.emplace_back(view_of(region.quarantine, region.size_bytes)).region = id;
+  }
+  return views;
+}
+
+std::vector<wire::WorkerView> worker_views(const State& state) {
+  std::vector<wire::WorkerView> views;
+  for (const auto& [id, worker] : state.workers.all()) {
+    views.push_back({.worker = worker.name,
+                     .id = worker.index,
+                     .pid = worker.pid,
+                     .state = std::string(state_name(worker)),
+                     .model = worker.model,
+                     .address = worker.address,
+                     .leases = open_on(state, id)});
+  }
+  return views;
+}
+
+namespace {
+
+struct Held {
+  std::uint32_t leases_live = 0;
+  std::uint32_t blocks = 0;
+};
+
+/// One walk over the leases, however many tenants are shown.
+std::map<TenantId, Held> held_by_tenant(const State& state) {
+  std::map<TenantId, Held> all;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (record.is(LeaseState::Fenced)) return;
+    Held& held = all[record.tenant];
+    if (record.is(LeaseState::Live)) ++held.leases_live;
+    held.blocks += record.charged_blocks;
+  });
+  return all;
+}
+
+}  // namespace
+
+std::vector<wire::TenantView> tenant_views(const State& state, const std::optional<TenantId>& after,
+                                           std::size_t limit) {
+  const auto held = held_by_tenant(state);
+  std::vector<wire::TenantView> views;
+  const auto& tenants = state.tenants.all();
+  auto next = after ? tenants.upper_bound(*after) : tenants.begin();
+  for (; next != tenants.end() && views.size() < limit; ++next) {
+    wire::TenantView& view = views.emplace_back(wire::TenantView{.policy = next->second.policy});
+    view.policy.request_id = RequestId{};
+    const auto holds = held.find(next->first);
+    if (holds == held.end()) continue;
+    view.leases_live = holds->second.leases_live;
+    view.blocks_held = holds->second.blocks;
+  }
+  return views;
+}
+
+namespace {
+
+/// A revocation that is not over, and how long it has been so.
+void count_revoked(wire::StatusView& view, Duration age, Duration patience) {
+  ++view.leases_revoked;
+  if (age > patience) ++view.leases_stuck;
+  view.oldest_revoked_ms =
+      std::max<std::int64_t>(view.oldest_revoked_ms, age / std::chrono::milliseconds(1));
+}
+
+/// What a worker holds that is neither served by it nor proven to be out of its reach.
+std::uint64_t unproven_bytes(const State& state) {
+  std::uint64_t bytes = 0;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    const Worker* worker = state.workers.find(record.worker());
+    if (worker == nullptr || worker->state != WorkerState::Lost) return;
+    bytes += record.extents.size() * state.extents.extent_size_bytes();
+  });
+  return bytes;
+}
+
+}  // namespace
+
+wire::StatusView status_view(const State& state, TimePoint now) {
+  const auto bytes = state.extents.bytes_by_state();
+  const auto of = [&bytes](ExtentState each) { return bytes[static_cast<unsigned>(each)]; };
+  wire::StatusView view{.capacity_bytes = state.extents.capacity_bytes(),
+                        .free_bytes = of(ExtentState::Free),
+                        .owned_bytes = of(ExtentState::Owned),
+                        .draining_bytes = of(ExtentState::Draining),
+                        .scrubbing_bytes = of(ExtentState::Scrubbing),
+                        .retained_bytes = of(ExtentState::Retained),
+                        .quarantined_bytes = of(ExtentState::Quarantined),
+                        .held_bytes = of(ExtentState::Held),
+                        .unproven_bytes = unproven_bytes(state),
+                        .leases_fenced = state.leases_fenced,
+                        .tenants = static_cast<std::uint32_t>(state.tenants.all().size()),
+                        .tampered = state.tampered,
+                        .device = state.config.device,
+                        .device_uuid = state.config.device_uuid,
+                        .device_state = state.device_lost ? "lost" : "ready",
+                        .device_losses = state.device_losses};
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (record.is(LeaseState::Live)) ++view.leases_live;
+    if (!record.is(LeaseState::Revoked)) return;
+    count_revoked(view, now - record.revoked_at(), state.config.fence_patience);
+  });
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (worker.state <= WorkerState::Ready) ++view.workers;
+    if (worker.state == WorkerState::Lost) ++view.workers_lost;
+  }
+  return view;
+}
+
+std::size_t leases_not_fenced(const State& state) {
+  std::size_t count = 0;
+  state.leases.for_each_open(
+      [&count](const LeaseRecord& record) { count += record.is(LeaseState::Fenced) ? 0 : 1; });
+  return count;
+}
+
+}  // namespace leasehold

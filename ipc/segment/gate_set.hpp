@@ -1,0 +1,140 @@
+/// The leases one step depends on, and who is told when one of them says no.
+///
+/// Up to 64 sequences share a step. Sequence i is live while *every* word it depends on, and every
+/// word the whole step depends on (the engine's weights), is exactly the word that was granted, and
+/// while nobody in this process asked it to stop. C++20-clean.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ipc/segment/launch_site.hpp"
+#include "ipc/segment/lease_word.hpp"
+
+namespace leasehold {
+
+inline constexpr std::uint32_t kMaxStepSequences = 64;
+using SequenceMask = std::uint64_t;  ///< Bit i: sequence i of the step.
+
+/// One (slot, granted word) to compare; `word` points into the read-only lease table.
+struct LeaseDependency {
+  std::uint32_t slot = 0;
+  LeaseWord granted;
+  const std::atomic<std::uint64_t>* word = nullptr;
+};
+
+/// Why this process itself stops a sequence, polled beside the broker's counter.
+enum class LocalStop : std::uint8_t {
+  None = 0,
+  Cancelled,
+  DeadlineExceeded,
+  LeaseExpired,
+  BrokerLost
+};
+
+/// Process-local stop words, one per place. `changes` moves after a flag was set; gates poll only
+/// `changes`. Threads: any thread may set; gates read.
+class StopBoard {
+ public:
+  /// Stops the sequence at `place`; the first reason stays.
+  void stop(std::uint32_t place, LocalStop reason) {
+    std::uint8_t none = 0;
+    stops_[place].compare_exchange_strong(none, static_cast<std::uint8_t>(reason));
+    changes_.fetch_add(1, std::memory_order_seq_cst);  // pairs with GateCore::begin_unit
+  }
+  /// Engine thread, between steps: `place` is about to be used by another sequence.
+  void clear(std::uint32_t place) { stops_[place].store(0, std::memory_order_seq_cst); }
+  LocalStop read(std::uint32_t place) const {
+    return static_cast<LocalStop>(stops_[place].load(std::memory_order_seq_cst));
+  }
+  const std::atomic<std::uint64_t>& changes() const { return changes_; }
+
+ private:
+  std::atomic<std::uint8_t> stops_[kMaxStepSequences] = {};
+  std::atomic<std::uint64_t> changes_{1};
+};
+
+/// One "no", as seen by the thread that saw it.
+struct Refusal {
+  static constexpr std::uint32_t kEngine = ~0u;
+
+  std::uint32_t sequence = kEngine;  ///< Index in the step, or kEngine for the whole step.
+  std::uint32_t slot = 0;            ///< Lease slot that said no; meaningless for a local stop.
+  LeaseWord granted;                 ///< What had been granted there …
+  LeaseWord seen;                    ///< … and what stands there now.
+  LocalStop local = LocalStop::None;
+  LaunchSite site = LaunchSite::Commit;
+  std::uint16_t layer = 0;
+};
+
+/// Told at most once per sequence and step, and at most once for the engine.
+/// Threads: called from whichever gate thread saw it, inside its unit; must be quick, must not
+/// throw, must not touch leased memory.
+class RefusalListener {
+ public:
+  virtual ~RefusalListener() = default;
+  virtual void refused(const Refusal& refusal) noexcept = 0;
+  /// The unit that refused something is over and announced as such: wake whoever waits for quiet.
+  virtual void quiet_progress() noexcept = 0;
+};
+
+/// What a step depends on. Built by the engine before the step, then read-only but for `reported`.
+class GateSet {
+ public:
+  GateSet(std::uint64_t step, const StopBoard& stops, RefusalListener& listener)
+      : step_(step), stops_(&stops), listener_(&listener) {}
+
+  void add_engine_lease(LeaseDependency lease) { engine_.push_back(lease); }
+  void add_engine_leases(std::span<const LeaseDependency> leases) {
+    engine_.insert(engine_.end(), leases.begin(), leases.end());
+  }
+
+  /// Adds one sequence; its index is the number of sequences before it. `stop_place` is its place
+  /// on the stop board, which stays its own from step to step while its index may not.
+  void add_sequence(std::span<const LeaseDependency> leases, std::uint32_t stop_place) {
+    sequences_.push_back({{leases.begin(), leases.end()}, stop_place});
+  }
+  void add_sequence(std::span<const LeaseDependency> leases) {
+    add_sequence(leases, sequence_count());
+  }
+
+  std::uint64_t step() const { return step_; }
+  std::uint32_t sequence_count() const { return static_cast<std::uint32_t>(sequences_.size()); }
+  SequenceMask all() const {
+    return sequence_count() == kMaxStepSequences ? ~SequenceMask{0}
+                                                 : (SequenceMask{1} << sequence_count()) - 1;
+  }
+
+  /// What the whole step depends on.
+  std::span<const LeaseDependency> engine_leases() const { return engine_; }
+
+  /// Compares every word still in `live` and returns what remains, empty when the engine's own
+  /// lease says no. Reports each first refusal to the listener. Called by gates and by commit.
+  SequenceMask recheck(SequenceMask live, LaunchSite site, std::uint16_t layer) const;
+
+  /// True once any thread saw the engine's lease refused.
+  bool engine_refused() const { return engine_reported_.load(std::memory_order_relaxed); }
+
+  RefusalListener& listener() const { return *listener_; }
+
+ private:
+  struct Sequence {
+    std::vector<LeaseDependency> leases;
+    std::uint32_t stop_place;
+  };
+
+  bool first_refusal(const std::vector<LeaseDependency>& leases, Refusal& refusal) const;
+  bool sequence_refused(std::uint32_t index, Refusal& refusal) const;
+
+  std::uint64_t step_;
+  const StopBoard* stops_;
+  RefusalListener* listener_;
+  std::vector<LeaseDependency> engine_;
+  std::vector<Sequence> sequences_;
+  mutable std::atomic<SequenceMask> reported_{0};
+  mutable std::atomic<bool> engine_reported_{false};
+};
+
+}  // namespace leasehold

@@ -1,0 +1,137 @@
+/// The gate every unit of work passes: announce, then poll, then run.
+///
+/// A *unit* is the smallest piece of work that polls: a tile on the CPU, a kernel on CUDA. A poll
+/// alone is not enough: a thread could be held up between its poll and its first store while the
+/// broker takes the memory back. So each thread first announces, in a line the broker reads, that a
+/// unit is about to begin; the broker, after flipping a word, waits until the announcement it saw
+/// has changed. Both sides use seq_cst, so either the thread sees the flip or the broker sees the
+/// announcement (Dekker's argument; ipc/README.md has it in full).
+///
+///   worker thread, per unit                           broker, per revoke
+///     announce = ++seq<<2 | touches    (seq_cst)        word = Revoked                  (seq_cst)
+///     revocations[me] == baseline ?    (seq_cst)        revocations[worker] += 1        (seq_cst)
+///     … run …                                           snapshot announce[i]            (seq_cst)
+///     announce = seq<<2                (release)        quiet when each has changed     (acquire)
+///
+/// `GateCore` and `RevokeCore` are that protocol and nothing else, over any atomics, so that a
+/// model checker runs the very code (tests/relacy). C++20-clean.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "ipc/segment/launch_site.hpp"
+
+namespace leasehold {
+
+/// The atomics of the real machine.
+struct StdMemory {
+  template <class T>
+  using Atomic = std::atomic<T>;
+  static constexpr auto seq_cst = std::memory_order_seq_cst;
+  static constexpr auto acquire = std::memory_order_acquire;
+  static constexpr auto release = std::memory_order_release;
+
+  /// The word of shared memory as this machine's atomic. Another memory may put itself between.
+  template <class Shared>
+  static Shared* word(Shared* shared) {
+    return shared;
+  }
+};
+
+constexpr std::uint64_t announcement(std::uint64_t seq, Touches touches) {
+  return seq << 2 | static_cast<std::uint64_t>(touches);
+}
+constexpr Touches touches_of(std::uint64_t announce) {
+  return static_cast<Touches>(announce & 3);
+}
+
+/// One thread's half of the protocol.
+///
+/// Lifetime: the announce line and the counters outlive it. Threads: used by one thread only.
+template <class Memory = StdMemory>
+class GateCore {
+ public:
+  using Word = typename Memory::template Atomic<std::uint64_t>;
+
+  GateCore(Word& announce, const Word& revocations, const Word& local_stops)
+      : announce_(&announce), revocations_(&revocations), local_stops_(&local_stops) {}
+
+  /// Announces a unit and polls. True when nothing changed since the last `recheck`; otherwise the
+  /// caller ends this unit, rechecks, and begins anew. Always followed by `end_unit`.
+  bool begin_unit(Touches touches) {
+    // seq_cst store before seq_cst load: pairs with RevokeCore, which stores the word and the
+    // counter before it reads this line.
+    announce_->store(announcement(++seq_, touches), Memory::seq_cst);
+    return revocations_->load(Memory::seq_cst) == baseline_ &&
+           local_stops_->load(Memory::seq_cst) == local_baseline_;
+  }
+
+  /// Compares the words after a poll that saw a change. The counters are read *before* `compare`
+  /// looks at the words and kept after it, so a flip during the comparison is seen next time.
+  template <class Compare>
+  auto recheck(Compare&& compare) {
+    const std::uint64_t revocations = revocations_->load(Memory::seq_cst);
+    const std::uint64_t local_stops = local_stops_->load(Memory::seq_cst);
+    const auto remaining = std::forward<Compare>(compare)();
+    baseline_ = revocations;
+    local_baseline_ = local_stops;
+    return remaining;
+  }
+
+  /// The unit is over: every store it made is visible to a broker that sees this.
+  void end_unit() { announce_->store(announcement(seq_, Touches::Nothing), Memory::release); }
+
+  std::uint64_t units_announced() const { return seq_; }
+
+ private:
+  Word* announce_;
+  const Word* revocations_;
+  const Word* local_stops_;
+  std::uint64_t seq_ = 0;
+  std::uint64_t baseline_ = 0;  // 0 never equals a live counter: the first unit rechecks
+  std::uint64_t local_baseline_ = 0;
+};
+
+/// Has the thread behind this line got past the unit it was in?
+///
+/// `seen` was read after the flip. A unit that cannot reach the scope does not matter; any other
+/// must have moved on. The value comes from the worker: a lie harms only that worker's tenants.
+constexpr bool is_quiet(std::uint64_t seen, std::uint64_t now, Touches scope) {
+  return touches_of(seen) < scope || now != seen;
+}
+
+/// The broker's half. Threads: one broker, any number of gates.
+template <class Memory = StdMemory>
+struct RevokeCore {
+  using Word = typename Memory::template Atomic<std::uint64_t>;
+
+  /// A word and what it becomes.
+  struct Lowering {
+    Word* word;
+    std::uint64_t bits;
+  };
+
+  /// Lowers one worker's words, `lowering_of` each flip in turn, then moves that worker's counter.
+  template <class Flips, class LoweringOf>
+  static void take_away(const Flips& flips, LoweringOf lowering_of, Word& revocations) {
+    for (const auto& flip : flips) {
+      const Lowering lowering = lowering_of(flip);
+      lowering.word->store(lowering.bits, Memory::seq_cst);
+    }
+    // After the words: whoever sees the new count compares words that are already down.
+    // Pairs with GateCore::begin_unit and recheck.
+    revocations.fetch_add(1, Memory::seq_cst);
+  }
+
+  /// What a thread announces, read after a flip. seq_cst: pairs with GateCore::begin_unit.
+  static std::uint64_t snapshot(const Word& announce) { return announce.load(Memory::seq_cst); }
+
+  /// acquire: pairs with GateCore::end_unit, so the unit's stores are over too.
+  static bool is_quiet_since(std::uint64_t seen, const Word& announce, Touches scope) {
+    return is_quiet(seen, announce.load(Memory::acquire), scope);
+  }
+};
+
+}  // namespace leasehold

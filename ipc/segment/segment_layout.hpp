@@ -1,0 +1,127 @@
+/// What broker and workers see in shared memory. This header is the agreement.
+///
+/// Lease table (one per broker; the broker writes, workers map it read-only):
+///
+///   TableHeader (64 B) | WorkerCounter[kMaxWorkers] (64 B each) | LeaseSlot[slot_count] (64 B
+///   each)
+///
+///     broker: words of slot s    Closed → Live (grant) → Revoked (revoke) → Fenced (fence)
+///     broker: counter of w       += 1 after every store that takes a word away from worker w
+///
+/// Worker line (one per worker; the worker writes, the broker only reads and never trusts it):
+///
+///   LineHeader (64 B) | GateLine[kMaxGateThreads] (64 B each)
+///
+///     worker thread t: announce  = seq << 2 | touches, around every unit
+///     (ipc/segment/launch_gate.hpp)
+///
+/// Both are memfds of fixed size sealed against shrinking and growing. Everything a reader finds
+/// here is input: magic, version and sizes are checked by attach before use.
+///
+/// Units: times are boot-time nanoseconds; 0 means "none". C++20-clean.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace leasehold {
+
+inline constexpr std::uint64_t kTableMagic = 0x4c42'5444'4c53'4c31;  // "1LSLDTBL" read as bytes
+inline constexpr std::uint64_t kLineMagic = 0x4e49'4c44'4c53'4c31;
+inline constexpr std::uint64_t kSegmentAbiVersion = 1;
+inline constexpr std::uint32_t kMaxWorkers = 64;
+inline constexpr std::uint32_t kMaxGateThreads = 64;
+inline constexpr std::size_t kCacheLineBytes = 64;
+
+struct alignas(kCacheLineBytes) TableHeader {
+  std::uint64_t magic;
+  std::uint64_t size_bytes;
+  std::uint32_t slot_count;
+  std::uint32_t worker_count;
+  std::atomic<std::uint64_t> abi_version;  ///< Stored last: a reader that sees it sees the rest.
+};
+
+struct alignas(kCacheLineBytes) WorkerCounter {
+  std::atomic<std::uint64_t> revocations;  ///< Starts at 1; 0 means the broker is lost.
+};
+
+struct alignas(kCacheLineBytes) LeaseSlot {
+  std::atomic<std::uint64_t> word;
+  std::atomic<std::int64_t> deadline_boottime_ns;        ///< TTL; moves with every renewal.
+  std::atomic<std::int64_t> drain_deadline_boottime_ns;  ///< Soft revoke: admit no new work.
+  std::atomic<std::int64_t> flipped_boottime_ns;         ///< When the word left Live, for clocks.
+};
+
+struct alignas(kCacheLineBytes) LineHeader {
+  std::uint64_t magic;
+  std::uint64_t size_bytes;
+  std::atomic<std::uint64_t> abi_version;
+};
+
+struct alignas(kCacheLineBytes) GateLine {
+  std::atomic<std::uint64_t> announce;
+};
+
+static_assert(sizeof(TableHeader) == kCacheLineBytes && sizeof(WorkerCounter) == kCacheLineBytes);
+static_assert(sizeof(LeaseSlot) == kCacheLineBytes && sizeof(GateLine) == kCacheLineBytes);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// One line of the table, by what it is for. A FreeSlot is one no lease stood in.
+enum class TablePart : std::uint8_t { Header, Counter, Slot, FreeSlot };
+
+struct TableLine {
+  TablePart part = TablePart::Header;
+  std::uint32_t index = 0;
+  constexpr bool operator==(const TableLine&) const = default;
+};
+
+/// "header", "counter", "slot", "free_slot"
+constexpr std::string_view name(TablePart part) {
+  constexpr std::string_view kNames[] = {"header", "counter", "slot", "free_slot"};
+  return kNames[static_cast<unsigned>(part)];
+}
+
+constexpr std::size_t table_size_bytes(std::uint32_t slot_count) {
+  return sizeof(TableHeader) + kMaxWorkers * sizeof(WorkerCounter) +
+         std::size_t{slot_count} * sizeof(LeaseSlot);
+}
+
+constexpr std::size_t line_size_bytes() {
+  return sizeof(LineHeader) + kMaxGateThreads * sizeof(GateLine);
+}
+
+/// Where the parts lie behind the start of a mapped table. `Byte` is `std::byte` for the broker and
+/// `const std::byte` for everybody else, so a reader gets const atomics it cannot store to.
+template <class Byte>
+struct TableView {
+  template <class T>
+  using Like = std::conditional_t<std::is_const_v<Byte>, const T, T>;
+
+  Byte* base;
+
+  Like<TableHeader>& header() const { return *reinterpret_cast<Like<TableHeader>*>(base); }
+  Like<WorkerCounter>& counter(std::uint32_t worker) const {
+    return reinterpret_cast<Like<WorkerCounter>*>(base + sizeof(TableHeader))[worker];
+  }
+  Like<LeaseSlot>& slot(std::uint32_t index) const {
+    return reinterpret_cast<Like<LeaseSlot>*>(base + table_size_bytes(0))[index];
+  }
+};
+
+template <class Byte>
+struct LineView {
+  template <class T>
+  using Like = std::conditional_t<std::is_const_v<Byte>, const T, T>;
+
+  Byte* base;
+
+  Like<LineHeader>& header() const { return *reinterpret_cast<Like<LineHeader>*>(base); }
+  Like<GateLine>& thread(std::uint32_t index) const {
+    return reinterpret_cast<Like<GateLine>*>(base + sizeof(LineHeader))[index];
+  }
+};
+
+}  // namespace leasehold

@@ -1,0 +1,125 @@
+/// The launch door: the only way to run a unit and the only maker of permits.
+///
+/// C++20-clean.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "ipc/segment/gate_set.hpp"
+#include "ipc/segment/launch_gate.hpp"
+#include "ipc/segment/leased.hpp"
+
+namespace leasehold {
+
+/// Leave to touch leased memory for the length of one unit. Never outlives it: not copyable.
+class LaunchPermit {
+ public:
+  LaunchPermit(const LaunchPermit&) = delete;
+  LaunchPermit& operator=(const LaunchPermit&) = delete;
+
+  /// The address behind a handle. Only for memory of a lease this unit's gate set names.
+  template <class T>
+  T* open(Leased<T> handle) const {
+    return handle.address_;
+  }
+  bool is_live(std::uint32_t sequence) const { return (live_ >> sequence & 1) != 0; }
+  SequenceMask live() const { return live_; }
+
+ private:
+  template <class>
+  friend class BasicThreadGate;
+  explicit LaunchPermit(SequenceMask live) : live_(live) {}
+
+  SequenceMask live_;
+};
+
+/// Watches units from inside, for tests and for slow motion. Called between poll and run; `live` is
+/// what the permit will say. Threads: from any gate thread.
+class GateProbe {
+ public:
+  virtual ~GateProbe() = default;
+  virtual void unit_polled(std::uint32_t thread, LaunchSite site, std::uint16_t layer,
+                           SequenceMask live) = 0;
+};
+
+/// What a unit is about: where it stands in the model and what it can reach.
+struct UnitLabel {
+  LaunchSite site;
+  std::uint16_t layer;
+  Touches touches;
+};
+
+/// One thread's door, over the machine's memory or a simulated one.
+///
+/// Lifetime: announce line, table and stop board outlive it. Threads: one thread only.
+template <class Memory = StdMemory>
+class BasicThreadGate {
+ public:
+  struct Wiring {
+    std::uint32_t thread = 0;                        ///< Which announce line this is.
+    std::atomic<std::uint64_t>* announce = nullptr;  ///< That line.
+    const std::atomic<std::uint64_t>* revocations = nullptr;
+    const StopBoard* stops = nullptr;
+    GateProbe* probe = nullptr;  ///< May be null.
+  };
+
+  explicit BasicThreadGate(const Wiring& wiring)
+      : core_(*Memory::word(wiring.announce), *Memory::word(wiring.revocations),
+              *Memory::word(&wiring.stops->changes())),
+        thread_(wiring.thread),
+        probe_(wiring.probe) {}
+
+  /// Announces, polls, and calls `unit(const LaunchPermit&)` unless nothing it works for is left.
+  /// Returns the sequences that were live for it; empty means it did not run.
+  template <class Unit>
+  SequenceMask run(const GateSet& set, UnitLabel label, Unit&& unit) {
+    bool refused = false;
+    while (!core_.begin_unit(label.touches) || step_ != set.step()) [[unlikely]] {
+      core_.end_unit();  // nobody waits for a thread that compares words and tells who died
+      refused |= recheck(set, label);
+      if (live_ == 0) break;
+    }
+    if (live_ != 0) {
+      if (probe_ != nullptr) [[unlikely]]
+        probe_->unit_polled(thread_, label.site, label.layer, live_);
+      ++units_run_;
+      std::forward<Unit>(unit)(LaunchPermit(live_));
+    }
+    core_.end_unit();
+    if (refused) [[unlikely]]
+      set.listener().quiet_progress();
+    return live_;
+  }
+
+  /// Polls, for whoever waits for units that run elsewhere, on a device: what a unit begun now
+  /// would find live. Announces nothing.
+  SequenceMask look(const GateSet& set, UnitLabel label) {
+    const bool changed = !core_.begin_unit(Touches::Nothing) || step_ != set.step();
+    core_.end_unit();
+    if (changed && recheck(set, label)) set.listener().quiet_progress();
+    return live_;
+  }
+
+  std::uint64_t units_run() const { return units_run_; }
+
+ private:
+  // True when something that was live is not any more.
+  bool recheck(const GateSet& set, UnitLabel label) {
+    const SequenceMask from = step_ == set.step() ? live_ : set.all();
+    step_ = set.step();
+    live_ = core_.recheck([&] { return set.recheck(from, label.site, label.layer); });
+    return live_ != from;
+  }
+
+  GateCore<Memory> core_;
+  std::uint32_t thread_;
+  GateProbe* probe_;
+  std::uint64_t step_ = 0;  // steps start at 1
+  SequenceMask live_ = 0;
+  std::uint64_t units_run_ = 0;
+};
+
+using ThreadGate = BasicThreadGate<>;
+
+}  // namespace leasehold

@@ -1,0 +1,29 @@
+#include "tools/checks/bench/batch_bench.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/places.hpp"
+#include "tools/checks/bench/limits.hpp"
+
+namespace leasehold::bench {
+
+TEST_CASE("batch bench: reports both speeds and their ratio, under the name its limit has") {
+  const auto report =
+      measure_batch({.model_path = own_model_path(), .sequences = 3, .tokens = 2, .rounds = 3});
+  REQUIRE(report.has_value());
+  const nlohmann::json& batch = report->at("batch");
+  CHECK(batch.at("sequences") == 3);
+  CHECK(batch.at("serial_tokens_per_s") > 0);
+  CHECK(batch.at("batched_tokens_per_s") > 0);
+  const auto verdicts = hold_against(*report, {{.name = "batch.ratio", .max = {}, .min = 0.0}});
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].value > 0.0);
+  CHECK(verdicts[0].ok);
+}
+
+TEST_CASE("batch bench: a model that is not there is an error") {
+  CHECK(measure_batch({.model_path = "/nowhere.gguf"}).error().code == Errc::FileNotFound);
+}
+
+}  // namespace leasehold::bench

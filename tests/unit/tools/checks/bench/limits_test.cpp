@@ -1,0 +1,61 @@
+#include "tools/checks/bench/limits.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/places.hpp"
+
+using namespace leasehold;
+using namespace leasehold::bench;
+
+namespace {
+
+const nlohmann::json kReport = {{"t_refuse_us", {{"p99", 24.0}}}, {"cycles_per_s", 5100.0}};
+
+Verdict judge(const std::string& limit) {
+  const auto limits = parse_limits(R"({"limits":[)" + limit + "]}");
+  REQUIRE(limits);
+  return hold_against(kReport, *limits).at(0);
+}
+
+}  // namespace
+
+TEST_CASE("bench: a limit is held from its own side, the limit included") {
+  CHECK(judge(R"({"name":"t_refuse_us.p99","max":24})").ok);
+  CHECK_FALSE(judge(R"({"name":"t_refuse_us.p99","max":23.9})").ok);
+  CHECK(judge(R"({"name":"cycles_per_s","min":5100})").ok);
+  CHECK_FALSE(judge(R"({"name":"cycles_per_s","min":5101})").ok);
+}
+
+TEST_CASE("bench: what was not measured is not within its limit") {
+  const Verdict missing = judge(R"({"name":"t_quiet_us.p99","max":1000000})");
+  CHECK_FALSE(missing.ok);
+  CHECK_FALSE(missing.value);
+  CHECK_FALSE(judge(R"({"name":"t_refuse_us","max":1000000})").ok);
+}
+
+TEST_CASE("bench: a limits file with something else in it is refused, with the entry") {
+  for (const std::string text :
+       {"", "[]", "{}", R"({"limits":1})", R"({"limits":[1]})", R"({"limits":[{"max":1}]})",
+        R"({"limits":[{"name":"a"}]})", R"({"limits":[{"name":"a","max":"1"}]})",
+        R"({"limits":[{"name":"a","max":1,"mix":2}]})"}) {
+    CAPTURE(text);
+    const auto limits = parse_limits(text);
+    REQUIRE_FALSE(limits);
+    CHECK(limits.error().code == Errc::BadRequest);
+  }
+}
+
+TEST_CASE("bench: the limits in the tree can be read, and name each clock") {
+  std::ifstream file(source_dir() + "/tools/bench_limits.json");
+  const auto limits = parse_limits({std::istreambuf_iterator<char>(file), {}});
+  REQUIRE(limits);
+  for (const char* name :
+       {"t_refuse_us.p99", "t_error_us.p99", "t_quiet_us.p99", "t_reuse_us.p99"}) {
+    CAPTURE(name);
+    CHECK(std::ranges::find(*limits, name, &Limit::name) != limits->end());
+  }
+}

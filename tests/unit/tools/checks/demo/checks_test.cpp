@@ -1,0 +1,218 @@
+// The judge must not be lenient: a perfect run passes, and every single flaw is found.
+#include "tools/checks/demo/checks.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace leasehold;
+using namespace leasehold::demo;
+
+namespace {
+
+constexpr LeaseId kA{1, 1}, kB{2, 1}, kC{3, 1}, kD{4, 1}, kSecondB{5, 1};
+constexpr ExtentId kExtentOfB{20}, kExtentOfC{30};
+
+TenantRecord record(const std::string& name, std::vector<LeaseId> leases, int tokens) {
+  TenantRecord told{.name = name, .leases = std::move(leases), .completed = "MaxTokensReached"};
+  for (int i = 0; i < tokens; ++i) {
+    told.tokens.push_back(i);
+    told.text += "t ";
+  }
+  return told;
+}
+
+Story story(const std::string& name, std::vector<LeaseId> leases) {
+  return {.actor = {.name = name},
+          .undisturbed = record(name, {}, 160),
+          .told = record(name, std::move(leases), 160)};
+}
+
+wire::LeaseView fenced(LeaseId lease, RevokeReason reason) {
+  return {.lease = lease,
+          .state = LeaseState::Fenced,
+          .reason = reason,
+          .proof = "LaunchQuiet",
+          .clocks = {.refuse_ns = 10, .error_ns = 20, .quiet_ns = 15, .reuse_ns = 99}};
+}
+
+void put_on_record(Observation& seen, LeaseId lease, ExtentId extent) {
+  std::int64_t at = 100;
+  auto add = [&](events::Event event) { seen.events.push_back({std::move(event), {at += 10}}); };
+  add(events::LeaseStateChanged{.lease = lease, .state = LeaseState::Live});
+  add(events::LeaseStateChanged{.lease = lease, .state = LeaseState::Revoked});
+  add(events::ForwardRevoked{.lease = lease, .kernel_site = LaunchSite::KvAppend, .layer = 2});
+  add(events::LeaseStateChanged{.lease = lease, .state = LeaseState::Fenced});
+  add(events::RegionStateChanged{.region = extent.value, .kind = "extent", .state = "Scrubbing"});
+  add(events::RegionStateChanged{.region = extent.value, .kind = "extent", .state = "Free"});
+}
+
+/// A run in which everything went as promised.
+Observation perfect() {
+  Observation seen{.stories = {story("A", {kA}), story("B", {kB, kSecondB}), story("C", {kC}),
+                               story("D", {kD})}};
+  seen.stories[1].told.revocations = {{.lease = kB, .reason = "operator", .after_tokens = 40}};
+  seen.stories[2].told.tokens.resize(60);
+  seen.stories[2].told.completed.reset();
+  seen.leases = {fenced(kA, RevokeReason::Released), fenced(kB, RevokeReason::Operator),
+                 fenced(kC, RevokeReason::HolderGone), fenced(kD, RevokeReason::Released),
+                 fenced(kSecondB, RevokeReason::Released)};
+  put_on_record(seen, kB, kExtentOfB);
+  put_on_record(seen, kC, kExtentOfC);
+  seen.events.push_back({events::Rebind{.old_lease = kB, .new_lease = kSecondB}, {500}});
+  seen.extents = {{.extent = kExtentOfB, .lease = kB, .before = {4096, 1000}},
+                  {.extent = kExtentOfC, .lease = kC, .before = {4096, 1000}}};
+  seen.samples = {{.capacity_bytes = 100, .free_bytes = 60, .owned_bytes = 40}};
+  seen.last = {.capacity_bytes = 100, .free_bytes = 100};
+  return seen;
+}
+
+/// How many promises are broken.
+int broken(const Observation& seen) {
+  const auto checks = judge(seen);
+  return static_cast<int>(std::ranges::count(checks, false, &Check::ok));
+}
+
+events::StampedEvent& event_of(Observation& seen, std::size_t index) {
+  return seen.events[index];
+}
+
+}  // namespace
+
+TEST_CASE("demo judge: a perfect run keeps every promise") {
+  for (const Check& check : judge(perfect())) {
+    INFO(check.promise << ": " << check.seen);
+    CHECK(check.ok);
+  }
+  CHECK(all_ok(judge(perfect())));
+}
+
+TEST_CASE("demo judge: nothing checked is nothing promised") {
+  CHECK_FALSE(all_ok({}));
+}
+
+TEST_CASE("demo judge: one wrong token of a survivor is found") {
+  auto seen = perfect();
+  seen.stories[3].told.tokens[77] += 1;
+  CHECK(broken(seen) == 1);
+}
+
+TEST_CASE("demo judge: a survivor's text that differs is found even when its tokens agree") {
+  auto seen = perfect();
+  seen.stories[0].told.text += "!";
+  CHECK(broken(seen) == 1);
+}
+
+TEST_CASE("demo judge: a token lost or doubled across B's leases is found") {
+  auto lost = perfect();
+  lost.stories[1].told.tokens.erase(lost.stories[1].told.tokens.begin() + 40);
+  CHECK(broken(lost) == 1);
+  auto doubled = perfect();
+  doubled.stories[1].told.tokens.insert(doubled.stories[1].told.tokens.begin() + 40, 39);
+  CHECK(broken(doubled) == 1);
+}
+
+TEST_CASE("demo judge: streams too short to prove anything do not count") {
+  auto seen = perfect();
+  for (auto* side : {&seen.stories[0].undisturbed, &seen.stories[0].told}) side->tokens.resize(50);
+  CHECK(broken(seen) == 1);
+}
+
+TEST_CASE("demo judge: a C that came to its end was not killed in the middle") {
+  auto seen = perfect();
+  seen.stories[2].told = seen.stories[2].undisturbed;
+  seen.stories[2].told.leases = {kC};
+  CHECK(broken(seen) == 1);
+}
+
+TEST_CASE("demo judge: a lease without proof, in another state or for another reason is found") {
+  for (std::size_t i = 0; i < 5; ++i) {
+    auto no_proof = perfect();
+    no_proof.leases[i].proof.clear();
+    CHECK(broken(no_proof) == 1);
+    auto not_fenced = perfect();
+    not_fenced.leases[i].state = LeaseState::Revoked;
+    CHECK(broken(not_fenced) == 1);
+    auto other_reason = perfect();
+    other_reason.leases[i].reason = RevokeReason::TtlExpired;
+    CHECK(broken(other_reason) == 1);
+  }
+}
+
+TEST_CASE("demo judge: a survivor that needed two leases did notice") {
+  auto seen = perfect();
+  seen.stories[0].told.leases.push_back({9, 9});
+  CHECK(broken(seen) == 1);
+}
+
+TEST_CASE("demo judge: a clock that never stopped is found") {
+  for (auto clock : {&wire::RevokeClocks::refuse_ns, &wire::RevokeClocks::error_ns,
+                     &wire::RevokeClocks::quiet_ns, &wire::RevokeClocks::reuse_ns}) {
+    auto seen = perfect();
+    seen.leases[1].clocks.*clock = -1;
+    CHECK(broken(seen) == 1);
+  }
+}
+
+TEST_CASE("demo judge: nobody is left to tell a dead tenant") {
+  auto seen = perfect();
+  seen.leases[2].clocks.error_ns = -1;
+  seen.leases[2].clocks.refuse_ns = -1;
+  CHECK(broken(seen) == 0);
+}
+
+TEST_CASE("demo judge: memory reused before it was quiet is found") {
+  auto seen = perfect();
+  seen.leases[1].clocks.reuse_ns = 12;
+  CHECK(broken(seen) == 1);
+}
+
+TEST_CASE("demo judge: a missing refusal or rebind is found") {
+  auto no_refusal = perfect();
+  no_refusal.events.erase(no_refusal.events.begin() + 2);
+  CHECK(broken(no_refusal) == 1);
+  auto no_rebind = perfect();
+  no_rebind.events.pop_back();
+  CHECK(broken(no_rebind) == 1);
+}
+
+TEST_CASE("demo judge: a refusal before the flip cannot be") {
+  auto seen = perfect();
+  event_of(seen, 2).at = {105};
+  CHECK(broken(seen) == 1);
+}
+
+TEST_CASE("demo judge: memory scrubbed before the fence is found") {
+  auto seen = perfect();
+  event_of(seen, 4).at = {125};
+  CHECK(broken(seen) == 1);
+}
+
+TEST_CASE("demo judge: memory that is not zero, still allocated, still held, or never used") {
+  auto dirty = perfect();
+  dirty.extents[0].after.nonzero_bytes = 1;
+  CHECK(broken(dirty) == 1);
+  auto allocated = perfect();
+  allocated.extents[1].after.allocated_bytes = 4096;
+  CHECK(broken(allocated) == 1);
+  auto held = perfect();
+  held.extents[0].still_held = true;
+  CHECK(broken(held) == 1);
+  auto never_used = perfect();
+  never_used.extents[0].before.nonzero_bytes = 0;
+  CHECK(broken(never_used) == 1);
+}
+
+TEST_CASE("demo judge: a byte lost from the pool at any moment is found") {
+  auto seen = perfect();
+  seen.samples.push_back({.capacity_bytes = 100, .free_bytes = 60, .owned_bytes = 39});
+  CHECK(broken(seen) == 1);
+  seen.samples.clear();
+  CHECK(broken(seen) == 1);
+}
+
+TEST_CASE("demo judge: memory that is not free in the end is found") {
+  auto seen = perfect();
+  seen.last.free_bytes = 98;
+  CHECK(broken(seen) == 1);
+}

@@ -1,0 +1,40 @@
+#include "tools/checks/demo/memory_audit.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+using namespace leasehold;
+using namespace leasehold::demo;
+
+namespace {
+
+UniqueFd memory_object(off_t size_bytes) {
+  UniqueFd object(::memfd_create("audit", MFD_CLOEXEC));
+  REQUIRE(object);
+  REQUIRE(::ftruncate(object.get(), size_bytes) == 0);
+  return object;
+}
+
+}  // namespace
+
+TEST_CASE("memory audit: one stray byte is found, and goes with a punch") {
+  const UniqueFd object = memory_object(1 << 20);
+  REQUIRE(::pwrite(object.get(), "x", 1, 700'000) == 1);
+  CHECK(read_memory(object)->nonzero_bytes == 1);
+  CHECK(read_memory(object)->allocated_bytes > 0);
+
+  REQUIRE(::fallocate(object.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1 << 20) == 0);
+
+  CHECK(read_memory(object)->nonzero_bytes == 0);
+  CHECK(read_memory(object)->allocated_bytes == 0);
+}
+
+TEST_CASE("memory audit: looking at empty memory leaves it empty") {
+  const UniqueFd object = memory_object(1 << 20);
+  (void)read_memory(object);
+
+  CHECK(read_memory(object)->allocated_bytes == 0);
+}

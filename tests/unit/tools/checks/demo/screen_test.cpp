@@ -1,0 +1,53 @@
+#include "tools/checks/demo/screen.hpp"
+
+#include <catch2/catch.hpp>
+#include <sstream>
+
+#include "tools/cli/table.hpp"
+
+using namespace leasehold;
+using namespace leasehold::demo;
+
+TEST_CASE("screen: text is wrapped at words and only its end is shown") {
+  CHECK(wrap("one two three", 7, 5) == std::vector<std::string>{"one two", "three"});
+  CHECK(wrap("one two three", 7, 1) == std::vector<std::string>{"three"});
+}
+
+TEST_CASE("screen: every line of columns is as wide as the others") {
+  const std::vector<TenantRecord> records{{.name = "A", .text = "grün und blau, äöü, äöü"},
+                                          {.name = "B"},
+                                          {.name = "C", .text = "Donaudampfschifffahrt"}};
+
+  const auto lines = columns(records, 62, 4);
+
+  REQUIRE(lines.size() == 5);
+  for (const auto& line : lines) CHECK(cli::display_width(line) == cli::display_width(lines[0]));
+  CHECK(lines[0].starts_with("A lease - 0"));
+}
+
+TEST_CASE("screen: a log gets a line per tenant and one for every change of lease") {
+  std::ostringstream out;
+  LineScreen screen(out);
+  TenantRecord record{.name = "B", .leases = {{1, 1}}, .text = "Once upon"};
+  screen.show({record});
+  record.text += " a time";
+  screen.show({record});
+  record.revocations = {{.lease = {1, 1}, .reason = "operator", .after_tokens = 4}};
+  record.leases.push_back({2, 1});
+  screen.finish({record});
+
+  CHECK(out.str() ==
+        "B | Once upon\n"
+        "B | -- lease 1.1 acquired\n"
+        "B |  a time\n"
+        "B | -- lease 1.1 taken back (operator) after 4 tokens\n"
+        "B | -- lease 2.1 acquired\n");
+}
+
+TEST_CASE("screen: a tenant's text cannot drive the terminal") {
+  std::ostringstream out;
+  LineScreen screen(out);
+  screen.finish({{.name = "A", .text = "\x1b[2Jboo\n"}});
+
+  CHECK(out.str() == "A |  [2Jboo \n");
+}

@@ -1,0 +1,339 @@
+// A judge that finds nothing in a doctored history would find nothing in a real one either.
+#include "tools/checks/soak/judge.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <functional>
+
+using namespace leasehold;
+using namespace leasehold::soak;
+
+namespace {
+
+constexpr LeaseId kLease{5, 3};
+constexpr LeaseId kNext{6, 1};
+
+events::StampedEvent at(std::int64_t ns, events::Event event) {
+  return {std::move(event), TimePoint{ns}};
+}
+
+events::StampedEvent lease(std::int64_t ns, LeaseState state, LeaseId id = kLease) {
+  const bool live = state == LeaseState::Live;
+  const auto taken_by = id == kNext ? RevokeReason::Released : RevokeReason::Operator;
+  return at(ns,
+            events::LeaseStateChanged{.lease = id,
+                                      .state = state,
+                                      .reason = live ? RevokeReason::None : taken_by,
+                                      .tenant = "ann",
+                                      .proof = state == LeaseState::Fenced ? "LaunchQuiet" : ""});
+}
+
+events::StampedEvent extent(std::int64_t ns, const std::string& state, LeaseId id = kLease) {
+  const std::string owner = state == "Free" ? "" : to_string(id);
+  return at(ns, events::RegionStateChanged{
+                    .region = 1, .kind = "extent", .state = state, .lease = owner});
+}
+
+demo::Told told(std::int64_t ns, const std::string& event, LeaseId id = kLease) {
+  return {.event = event, .at = TimePoint{ns}, .lease = id, .why = "operator"};
+}
+
+/// ann held a lease, was told that it was taken, went on under the next and was answered.
+History good() {
+  BrokerLife broker;
+  broker.events = {lease(10, LeaseState::Live),
+                   extent(10, "Owned"),
+                   lease(20, LeaseState::Revoked),
+                   extent(20, "Draining"),
+                   at(22, events::ForwardRevoked{.lease = kLease}),
+                   lease(30, LeaseState::Fenced),
+                   extent(30, "Scrubbing"),
+                   extent(31, "Free"),
+                   lease(40, LeaseState::Live, kNext),
+                   lease(50, LeaseState::Revoked, kNext),
+                   lease(60, LeaseState::Fenced, kNext)};
+  broker.samples = {{.capacity_bytes = 8, .free_bytes = 5, .owned_bytes = 3}};
+  WorkerLife worker{.name = "w1", .broker = 0};
+  worker.steps = {at(15, events::BatchedDecodeStep{.step = 1, .per_seq_leases = {kLease}}),
+                  at(45, events::BatchedDecodeStep{.step = 2, .per_seq_leases = {kNext}})};
+  TenantLife ann{.tenant = "ann", .undisturbed = {1, 2, 3}};
+  ann.record.tokens = {1, 2, 3};
+  ann.record.completed = "MaxTokensReached";
+  ann.record.told = {told(11, "acquired"),         told(12, "submitted"),
+                     told(23, "revoked"),          told(41, "acquired", kNext),
+                     told(42, "submitted", kNext), told(49, "completed", kNext)};
+  return {.brokers = {broker},
+          .workers = {worker},
+          .tenants = {ann},
+          .canaries = CanaryReport{.extents_read = 2, .own_found = 2},
+          .last = wire::StatusView{.capacity_bytes = 8, .free_bytes = 8}};
+}
+
+/// The promises that were not kept, after `spoil` has changed the good history.
+std::vector<std::string> broken(const std::function<void(History&)>& spoil) {
+  History history = good();
+  spoil(history);
+  std::vector<std::string> promises;
+  for (const demo::Check& check : judge(history)) {
+    if (!check.ok) promises.push_back(check.promise);
+  }
+  return promises;
+}
+
+/// Exactly one promise is broken, and it speaks of this.
+void check_finds(const std::string& about, const std::function<void(History&)>& spoil) {
+  CAPTURE(about);
+  const auto promises = broken(spoil);
+  REQUIRE(promises.size() == 1);
+  CHECK(promises.front().find(about) != std::string::npos);
+}
+
+std::vector<events::StampedEvent>& events_of(History& history) {
+  return history.brokers.front().events;
+}
+
+demo::TenantRecord& ann(History& history) {
+  return history.tenants.front().record;
+}
+
+/// ann's broker or worker refuses something, or her program gives up.
+demo::Told refusal(const std::string& event, const std::string& words,
+                   const std::string& code = "LeaseRevoked") {
+  return {.event = event, .at = TimePoint{24}, .lease = {}, .why = code, .detail = words};
+}
+
+/// Puts lines in; by default after the one by which she heard that her lease is over.
+void tell(History& history, const std::vector<demo::Told>& lines, std::ptrdiff_t after = 3) {
+  auto& all = ann(history).told;
+  all.insert(all.begin() + after, lines.begin(), lines.end());
+}
+
+void remove_told(History& history, std::string_view event) {
+  std::erase_if(ann(history).told, [&](const demo::Told& line) { return line.event == event; });
+}
+
+}  // namespace
+
+TEST_CASE("soak judge: a history in which all was kept passes every check") {
+  CHECK(broken([](History&) {}).empty());
+}
+
+TEST_CASE("soak judge: a row committed after the fence is found") {
+  check_finds("under a lease that was fenced", [](History& history) {
+    history.workers.front().steps.push_back(
+        at(31, events::BatchedDecodeStep{.step = 3, .per_seq_leases = {kNext, kLease}}));
+  });
+  check_finds("under a lease that was fenced", [](History& history) {
+    history.workers.front().steps.push_back(
+        at(31, events::BatchedDecodeStep{.step = 3, .per_seq_leases = {{9, 9}}}));
+  });
+}
+
+TEST_CASE("soak judge: steps that nobody wrote down prove nothing") {
+  check_finds("under a lease that was fenced", [](History& history) { history.workers.clear(); });
+}
+
+TEST_CASE("soak judge: a lease that comes back, or is fenced without proof or revoke, is found") {
+  check_finds("never back", [](History& history) {
+    events_of(history).push_back(lease(70, LeaseState::Live, kNext));
+  });
+  check_finds("never back", [](History& history) {
+    std::get<events::LeaseStateChanged>(events_of(history).back().event).proof = "patience";
+  });
+  check_finds("never back", [](History& history) {
+    events_of(history).push_back(lease(70, LeaseState::Live, {7, 1}));
+    events_of(history).push_back(lease(80, LeaseState::Fenced, {7, 1}));
+    events_of(history).push_back(lease(81, LeaseState::Revoked, {7, 1}));
+    events_of(history).push_back(lease(82, LeaseState::Fenced, {7, 1}));
+  });
+}
+
+TEST_CASE("soak judge: a lease that is never fenced is found, unless its broker was killed") {
+  const auto leave_open = [](History& history) { events_of(history).pop_back(); };
+  check_finds("was fenced in the end", leave_open);
+  CHECK(broken([&](History& history) {
+          leave_open(history);
+          history.brokers.front().ended_early = true;
+          history.brokers.push_back(good().brokers.front());
+        }).empty());
+}
+
+TEST_CASE("soak judge: a refusal before the revoke is found, unless its deadline had come") {
+  CHECK(broken([](History& history) {
+          std::get<events::LeaseStateChanged>(events_of(history)[2].event).reason =
+              RevokeReason::TtlExpired;
+          events_of(history).push_back(at(19, events::ForwardRevoked{.lease = kLease}));
+        }).empty());
+  check_finds("refused without", [](History& history) {
+    events_of(history).push_back(at(19, events::ForwardRevoked{.lease = kLease}));
+  });
+}
+
+TEST_CASE("soak judge: a holder that hears nothing, twice, or of another's lease is found") {
+  check_finds("heard exactly once", [](History& history) { remove_told(history, "revoked"); });
+  check_finds("heard exactly once", [](History& history) {
+    ann(history).told.insert(ann(history).told.begin() + 3, told(24, "revoked"));
+  });
+  check_finds("heard exactly once", [](History& history) {
+    ann(history).told.insert(ann(history).told.begin() + 5, told(43, "revoked"));
+  });
+}
+
+TEST_CASE("soak judge: a second telling is found in whatever words it comes") {
+  const auto words = GENERATE(as<std::string>{}, "lease 5.3 was revoked (operator)",
+                              "lease 5.3 is fenced; acquire a fresh one", "lease ? is over");
+  const auto code = GENERATE(as<std::string>{}, "LeaseRevoked", "LeaseFenced", "EngineLeaseFenced",
+                             "StaleGeneration");
+  CAPTURE(words, code);
+  const demo::Told said = refusal("retry", words, code);
+  check_finds("heard exactly once", [&](History& history) { tell(history, {said, said}); });
+  check_finds("heard exactly once", [&](History& history) { tell(history, {said}, 2); });
+  check_finds("heard exactly once", [&](History& history) {
+    remove_told(history, "revoked");
+    tell(history, {said, said}, 2);
+  });
+  check_finds("heard exactly once", [&](History& history) {
+    ann(history).told.resize(3);
+    ann(history).completed.reset();
+    tell(history, {said, refusal("failed", words, code)});
+  });
+}
+
+TEST_CASE("soak judge: what a tenant does about the end of its stream is no second telling") {
+  const std::string words = "lease 5.3 (tenant scope) was taken back (operator) after 3 tokens";
+  CHECK(broken([&](History& history) { tell(history, {refusal("retry", words)}); }).empty());
+  CHECK(broken([&](History& history) {
+          ann(history).told.resize(3);
+          ann(history).completed.reset();
+          tell(history, {refusal("failed", words)});
+        }).empty());
+}
+
+TEST_CASE("soak judge: a refusal that names another lease, or has another cause, tells nothing") {
+  CHECK(broken([](History& history) {
+          const demo::Told other = refusal("retry", "lease 5.30 was taken back (operator)");
+          const demo::Told away = refusal("retry", "the broker is gone", "BrokerLost");
+          tell(history, {refusal("retry", "lease 5.3 was taken back"), other, away, other});
+        }).empty());
+}
+
+TEST_CASE("soak judge: a stream that is sent the end of its lease twice is found") {
+  const auto send = [](History& history, LeaseId id, const std::string& reason) {
+    events_of(history).push_back(
+        at(24, events::RequestEnded{
+                   .request = RequestId{"r"}, .tenant = "ann", .lease = id, .reason = reason}));
+  };
+  CHECK(broken([&](History& history) {
+          send(history, kLease, "QueueFull");
+          send(history, kLease, "QueueFull");
+          send(history, kLease, "Revoked");
+          send(history, kNext, "Revoked");
+        }).empty());
+  for (const std::string again : {"Revoked", "LeaseFenced"}) {
+    check_finds("sent the end of its lease twice", [&](History& history) {
+      send(history, kLease, "Revoked");
+      send(history, kLease, again);
+    });
+  }
+}
+
+TEST_CASE("soak judge: a refusal or failure is a hearing too, and the dead need none") {
+  CHECK(broken([](History& history) { ann(history).told[2].event = "retry"; }).empty());
+  CHECK(broken([](History& history) {
+          remove_told(history, "revoked");
+          remove_told(history, "completed");
+          history.tenants.front().was_killed = true;
+        }).empty());
+}
+
+TEST_CASE("soak judge: a tenant without an end, with two, or with more after it is found") {
+  check_finds("ended once", [](History& history) { remove_told(history, "completed"); });
+  check_finds("ended once",
+              [](History& history) { ann(history).told.push_back(told(50, "failed", kNext)); });
+  check_finds("ended once",
+              [](History& history) { ann(history).told.push_back(told(50, "retry", kNext)); });
+}
+
+TEST_CASE("soak judge: a changed or short text is found, a beginning is enough when cut off") {
+  check_finds("undisturbed", [](History& history) { ann(history).tokens[1] = 7; });
+  check_finds("undisturbed", [](History& history) { ann(history).tokens.pop_back(); });
+  CHECK(broken([](History& history) {
+          ann(history).tokens.pop_back();
+          ann(history).completed.reset();
+        }).empty());
+}
+
+TEST_CASE("soak judge: an extent that changes hands, or is free unscrubbed, is found") {
+  check_finds("two owners", [](History& history) {
+    std::get<events::RegionStateChanged>(events_of(history)[3].event).lease = to_string(kNext);
+  });
+  check_finds("two owners",
+              [](History& history) { events_of(history).erase(events_of(history).begin() + 6); });
+  check_finds("two owners", [](History& history) {
+    events_of(history).push_back(extent(70, "Owned"));
+    events_of(history).push_back(extent(70, "Quarantined"));
+  });
+}
+
+TEST_CASE("soak judge: a lost byte, and memory that is not free in the end, are found") {
+  check_finds("no byte",
+              [](History& history) { history.brokers.front().samples[0].free_bytes = 4; });
+  check_finds("free again", [](History& history) { history.last->free_bytes = 7; });
+  check_finds("free again", [](History& history) { history.last.reset(); });
+}
+
+TEST_CASE(
+    "soak judge: a foreign canary is found, and a look that never saw the owner's is no look") {
+  check_finds("canary",
+              [](History& history) { history.canaries->foreign = {"bob's in memory of ann"}; });
+  check_finds("canary", [](History& history) { history.canaries->own_found = 0; });
+}
+
+TEST_CASE("soak judge: a death may swallow or repeat a turn, but turns nothing back") {
+  const auto restart_at = [](History& history, std::int64_t ns) {
+    history.brokers.front().restarts = {TimePoint{ns}};
+  };
+  const auto swallow = [](History& history) {
+    events_of(history).erase(events_of(history).begin() + 2);
+  };
+  const auto repeat = [](History& history) {
+    events_of(history).insert(events_of(history).begin() + 2, lease(16, LeaseState::Live));
+  };
+  check_finds("never back", repeat);
+  CHECK(broken([&](History& history) {
+          restart_at(history, 15);
+          repeat(history);
+        }).empty());
+  CHECK(broken([&](History& history) {
+          restart_at(history, 25);
+          swallow(history);
+          events_of(history).erase(events_of(history).begin() + 3);  // the refusal it caused
+        }).empty());
+  check_finds("never back", [&](History& history) {
+    restart_at(history, 65);
+    events_of(history).push_back(lease(70, LeaseState::Live, kNext));
+  });
+  check_finds("two owners", [&](History& history) {
+    restart_at(history, 65);
+    events_of(history).push_back(extent(70, "Owned", kNext));
+  });
+}
+
+TEST_CASE("soak judge: a crash is found, a typed end and the ladder's kill are none") {
+  check_finds("crash", [](History& history) { history.ends = {{"w1", 139}}; });
+  check_finds("crash", [](History& history) { history.ends = {{"broker", 1}}; });
+  CHECK(broken([](History& history) { history.ends = {{"w1", 137}, {"w2", 35}}; }).empty());
+}
+
+TEST_CASE("soak judge: a lease number that comes back after a restart is another lease") {
+  CHECK(broken([](History& history) {
+          History again = good();
+          for (auto& event : again.brokers.front().events) event.at.boottime_ns += 1000;
+          for (auto& step : again.workers.front().steps) step.at.boottime_ns += 1000;
+          for (auto& line : again.tenants.front().record.told) line.at.boottime_ns += 1000;
+          again.workers.front().broker = 1;
+          history.brokers.push_back(again.brokers.front());
+          history.workers.push_back(again.workers.front());
+          history.tenants.push_back(again.tenants.front());
+        }).empty());
+}

@@ -1,0 +1,45 @@
+#include "tools/checks/soak/process_slot.hpp"
+
+#include <poll.h>
+
+#include <catch2/catch.hpp>
+
+using namespace leasehold;
+using namespace leasehold::soak;
+
+namespace {
+
+/// A pidfd is readable once its process has ended.
+void wait_for_end(ProcessSlot& slot) {
+  pollfd end{.fd = slot.pidfd().get(), .events = POLLIN, .revents = 0};
+  constexpr int kPatience_ms = 60'000;
+  REQUIRE(::poll(&end, 1, kPatience_ms) == 1);
+}
+
+ProcessSlot slot_of(const char* command) {
+  ProcessSlot slot;
+  REQUIRE(slot.start({.argv = {"/bin/sh", "-c", command}, .log_path = "/dev/null"}));
+  return slot;
+}
+
+}  // namespace
+
+TEST_CASE("soak slot: it stays filled until the end of its process was taken") {
+  ProcessSlot slot = slot_of("exit 7");
+  wait_for_end(slot);
+  CHECK_FALSE(slot.runs());
+  CHECK(slot.filled());
+  CHECK(slot.take_end() == 7);
+  CHECK_FALSE(slot.filled());
+  CHECK_FALSE(slot.take_end());
+}
+
+TEST_CASE("soak slot: who was killed is known until the slot is filled again") {
+  ProcessSlot slot = slot_of("exec sleep 600");
+  slot.kill();
+  wait_for_end(slot);
+  CHECK(slot.take_end() == 128 + 9);
+  CHECK(slot.was_killed());
+  REQUIRE(slot.start({.argv = {"/bin/sh", "-c", "exit 0"}, .log_path = "/dev/null"}));
+  CHECK_FALSE(slot.was_killed());
+}

@@ -1,0 +1,45 @@
+#include "tools/checks/soak/report.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace leasehold;
+using namespace leasehold::soak;
+
+namespace {
+
+RoundResult round_with(bool kept, const std::string& seen) {
+  RoundResult round;
+  round.tally.deeds[static_cast<std::size_t>(DeedKind::KillWorker)] = 3;
+  round.tally.deeds[static_cast<std::size_t>(DeedKind::RevokeLease)] = 2;
+  round.tally.leases = 10;
+  round.checks = {{.promise = "bytes", .ok = kept, .seen = seen}};
+  return round;
+}
+
+}  // namespace
+
+TEST_CASE("soak summary: adds rounds up, and counts only kills as kills") {
+  Settings settings;
+  Summary summary(settings);
+  CHECK_FALSE(summary.all_kept());  // nothing was judged
+  summary.add(round_with(true, "1"));
+  summary.add(round_with(true, "2"));
+  CHECK(summary.all_kept());
+  CHECK(summary.kills() == 6);
+  CHECK(summary.json()["leases_held"] == 20);
+  CHECK(summary.json()["checks"][0]["seen"] == "2");
+}
+
+TEST_CASE("soak summary: one broken promise in one round breaks all, and its values stay") {
+  Settings settings;
+  Summary summary(settings);
+  summary.add(round_with(true, "fine"));
+  summary.add(round_with(false, "7 of 8"));
+  summary.add(round_with(true, "fine again"));
+  CHECK_FALSE(summary.all_kept());
+  CHECK(summary.json()["ok"] == false);
+  CHECK(summary.json()["checks"][0]["kept"] == 2);
+  CHECK(summary.text().find("FAILED  bytes (2 of 3 rounds; the first that broke it: 7 of 8)") !=
+        std::string::npos);
+}

@@ -1,0 +1,74 @@
+// The prompt formats that models document, each with a template in the style of its family.
+// Expected texts were compared with what Jinja 3.1 makes of the same files.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/places.hpp"
+#include "worker/text/chat/chat_template.hpp"
+#include "worker/text/chat/json_value.hpp"
+
+using namespace leasehold;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  REQUIRE(file.good());
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<std::filesystem::path> template_files() {
+  std::vector<std::filesystem::path> files;
+  const std::string folder = source_dir() + "/tests/unit/worker/text/chat/templates";
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".jinja") files.push_back(entry.path());
+  return files;
+}
+
+std::optional<std::string> text_under(const Json& json, const char* key) {
+  if (!json.contains(key)) return std::nullopt;
+  return json[key].get<std::string>();
+}
+
+Result<std::string> rendered(const std::string& source, const Json& test) {
+  const auto chat =
+      ChatTemplate::parse(source, {.bos = text_under(test, "bos"), .eos = text_under(test, "eos")});
+  if (!chat) return std::unexpected(chat.error());
+  ChatRequest request{.messages = value_from_json(test["messages"]).value(),
+                      .add_generation_prompt = test.value("add_generation_prompt", true),
+                      .now_unix_s = test.value("now", std::int64_t{0})};
+  if (test.contains("tools")) request.tools = value_from_json(test["tools"]).value();
+  const Json extra = test.value("extra", Json::object());
+  for (const auto& [name, value] : extra.items())
+    request.extra.emplace_back(name, value_from_json(value).value());
+  return chat->render(request);
+}
+
+}  // namespace
+
+TEST_CASE("chat: every known template makes the prompt its model documents") {
+  const auto files = template_files();
+  CHECK(files.size() >= 10);
+  for (const auto& file : files) {
+    const std::string source = content_of(file);
+    const Json tests =
+        Json::parse(content_of(std::filesystem::path(file).replace_extension(".json")));
+    for (const Json& test : tests) {
+      INFO(file.stem().string() << ": " << test["title"].get<std::string>());
+      const auto text = rendered(source, test);
+      if (test.contains("refused")) {
+        REQUIRE_FALSE(text.has_value());
+        CHECK(text.error().code == Errc::BadRequest);
+        CHECK(text.error().detail.ends_with(": " + test["refused"].get<std::string>()));
+      } else {
+        CHECK((text ? *text : text.error().detail) == test["expected"].get<std::string>());
+      }
+    }
+  }
+}

@@ -1,0 +1,27 @@
+/// Small templates rendered over variables every test may use.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "worker/text/chat/jinja/template.hpp"
+
+namespace leasehold::testing {
+
+/// word "Lease", space " a b \n", accent "naïve", n 7, half 2.5, list [3, 1, 2],
+/// dict {b: 1, a: "x"}, messages of a system, a user and an assistant; the clock is at
+/// 2024-11-20 12:00 UTC.
+Result<std::string> render(std::string_view source, const jinja::Limits& limits = {});
+
+/// What it prints; the error's code and sentence when it prints nothing.
+std::string rendered(std::string_view source);
+
+struct Example {
+  std::string_view source;
+  std::string_view expected;
+};
+/// The sources that print something else than expected, with both.
+std::vector<std::string> differences(const std::vector<Example>& examples);
+
+}  // namespace leasehold::testing

@@ -1,0 +1,103 @@
+// The mask of a state against every piece tried by itself with Earley's recogniser.
+#include <catch2/catch.hpp>
+
+#include "common/random.hpp"
+#include "tests/unit/worker/text/grammar/earley.hpp"
+#include "tests/unit/worker/text/grammar/vocabulary.hpp"
+#include "worker/text/grammar/compile.hpp"
+#include "worker/text/grammar/grammar_matcher.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using State = GrammarMatcher::State;
+
+TokenMask mask_by_walk(const PieceTrie& trie, GrammarMatcher& matcher, State state) {
+  TokenMask mask(trie.n_vocab());
+  trie.walk(
+      state, GrammarMatcher::kDead,
+      [&](State from, std::uint8_t byte) { return matcher.next(from, byte); }, mask);
+  REQUIRE_FALSE(matcher.overflowed());
+  return mask;
+}
+
+TokenMask mask_by_trying(const Vocabulary& vocabulary, const Earley& earley) {
+  TokenMask mask(vocabulary.pieces.size());
+  for (std::size_t token = 0; token < vocabulary.pieces.size(); ++token) {
+    const std::string& piece = vocabulary.pieces[token];
+    Earley tried = earley;
+    if (!piece.empty() && tried.push(piece)) mask.add(static_cast<TokenId>(token));
+  }
+  return mask;
+}
+
+/// Walks at random along what the mask allows, comparing at every step.
+void compare_along_a_walk(const GrammarSource& source, std::uint64_t seed, int steps) {
+  const Vocabulary vocabulary = awkward_vocabulary(seed);
+  const PieceTrie trie = vocabulary.trie();
+  const auto grammar = compile_grammar(source);
+  REQUIRE(grammar);
+  GrammarMatcher matcher(*grammar);
+  Earley earley(**grammar);
+  SeededRandom random(seed);
+  State state = matcher.start();
+  for (int step = 0; step < steps; ++step) {
+    CAPTURE(source.text, seed, step);
+    REQUIRE(matcher.may_end(state) == earley.may_end());
+    const TokenMask mask = mask_by_walk(trie, matcher, state);
+    REQUIRE(mask == mask_by_trying(vocabulary, earley));
+    std::vector<TokenId> allowed;
+    mask.for_each([&](TokenId token) {
+      allowed.push_back(token);
+      return true;
+    });
+    REQUIRE(matcher.must_end(state) == (allowed.empty() && matcher.may_end(state)));
+    if (allowed.empty()) return;
+    // Longer pieces are rarer and more interesting: the last ones of the vocabulary.
+    const std::uint64_t back = std::min(random.below(allowed.size()), random.below(allowed.size()));
+    const std::string& piece =
+        vocabulary.pieces[static_cast<std::size_t>(allowed[allowed.size() - 1 - back])];
+    REQUIRE(earley.push(piece));
+    for (const char c : piece) state = matcher.next(state, static_cast<std::uint8_t>(c));
+    const auto retained = matcher.retain(state);
+    state = retained.first;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("mask: it allows exactly the tokens that can go on, ambiguous grammars included") {
+  const char* kGrammars[] = {
+      R"(root ::= ("a" | "ab" | "b" | "ba")* "!"?)",
+      "root ::= e\ne ::= t (\"-\" t)*\nt ::= [0-9]+ | \"[\" e \"]\" | t2\nt2 ::= [0-9] [0-9]",
+      R"(root ::= [^ -~]* [日-本é] .{0,4} "a"+)",
+      "root ::= \"{\" (root (\",\" root)*)? \"}\" | \"\\\"\" [ab]{0,3} \"\\\"\"",
+      R"(root ::= ("a"* "b"?)* ("," | "" ))",
+  };
+  for (const char* text : kGrammars)
+    for (std::uint64_t seed = 0; seed < 4; ++seed)
+      compare_along_a_walk({GrammarKind::Gbnf, text}, seed, 12);
+}
+
+TEST_CASE("mask: it allows exactly the tokens that can go on in JSON") {
+  for (std::uint64_t seed = 0; seed < 6; ++seed)
+    compare_along_a_walk({GrammarKind::JsonObject, ""}, seed, 14);
+  const std::string schema =
+      R"({"type":"object","properties":{"name":{"type":"string","maxLength":3},
+    "a":{"type":"integer","minimum":-12,"maximum":120},"d":{"type":"string","format":"date"}},
+    "required":["a"],"additionalProperties":{"enum":[true,"ab",null]}})";
+  for (std::uint64_t seed = 0; seed < 6; ++seed)
+    compare_along_a_walk({GrammarKind::JsonSchema, schema}, seed, 14);
+}
+
+TEST_CASE("mask: tokens without bytes are never allowed, tokens of the same bytes alike") {
+  Vocabulary vocabulary{{"a", "", "ab", "ab", "b", "abc", "c"}};
+  const auto grammar = compile_grammar({GrammarKind::Gbnf, R"(root ::= "abd" | "a" "b" "b")"});
+  GrammarMatcher matcher(*grammar);
+  const TokenMask mask = mask_by_walk(vocabulary.trie(), matcher, matcher.start());
+  const std::vector<bool> expected{true, false, true, true, false, false, false};
+  for (TokenId token = 0; token < 7; ++token)
+    REQUIRE(mask.contains(token) == expected[static_cast<std::size_t>(token)]);
+}
+
+}  // namespace leasehold::testing

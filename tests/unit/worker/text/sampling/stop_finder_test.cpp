@@ -1,0 +1,78 @@
+#include "worker/text/sampling/stop_finder.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "common/random.hpp"
+
+namespace leasehold {
+namespace {
+
+struct Heard {
+  std::string text;
+  bool stopped = false;
+  bool operator==(const Heard&) const = default;
+};
+
+/// What is handed on when `text` comes in pieces of at most `most` bytes.
+Heard heard(const std::vector<std::string>& stops, std::string_view text, std::uint64_t most,
+            std::uint64_t seed) {
+  StopFinder finder(stops);
+  SeededRandom random(seed);
+  Heard result;
+  while (!text.empty() && !finder.found()) {
+    const std::size_t n = std::min<std::size_t>(1 + random.below(most), text.size());
+    result.text += finder.push(text.substr(0, n));
+    text.remove_prefix(n);
+  }
+  result.stopped = finder.found();
+  result.text += finder.finish();
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("stop finder: text before a stop string comes, the string itself does not") {
+  StopFinder finder({"END"});
+  REQUIRE(finder.push("abc") == "abc");
+  REQUIRE(finder.push("dENDxyz") == "d");
+  REQUIRE(finder.found());
+  REQUIRE(finder.push("more").empty());
+  REQUIRE(finder.finish().empty());
+}
+
+TEST_CASE("stop finder: what may become a stop string is held back until it cannot") {
+  StopFinder finder({"</s>", "END"});
+  REQUIRE(finder.push("a<") == "a");
+  REQUIRE(finder.push("/").empty());
+  REQUIRE(finder.push("b") == "</b");
+  REQUIRE(finder.push("EN").empty());
+  REQUIRE(finder.push("EN") == "EN");
+  REQUIRE(finder.finish() == "EN");
+  REQUIRE_FALSE(finder.found());
+}
+
+TEST_CASE("stop finder: the first to be complete counts, the longest of those") {
+  REQUIRE(heard({"abc", "b"}, "xabc", 4, 0) == Heard{"xa", true});
+  REQUIRE(heard({"c", "abc", "bc"}, "xabc", 4, 0) == Heard{"x", true});
+}
+
+TEST_CASE("stop finder: how the text is cut into pieces does not matter") {
+  SeededRandom random(11);
+  int stopped = 0;
+  for (std::uint64_t round = 0; round < 3000; ++round) {
+    std::vector<std::string> stops(1 + random.below(3));
+    for (std::string& stop : stops)
+      for (std::uint64_t n = 1 + random.below(4); n > 0; --n)
+        stop += static_cast<char>('a' + random.below(2));
+    std::string text;
+    for (int i = 0; i < 12; ++i) text += static_cast<char>('a' + random.below(3));
+    const Heard bytewise = heard(stops, text, 1, round);
+    for (const std::uint64_t most : {2u, 5u, 12u})
+      REQUIRE(heard(stops, text, most, round) == bytewise);
+    if (!bytewise.stopped) REQUIRE(bytewise.text == text);
+    stopped += bytewise.stopped ? 1 : 0;
+  }
+  REQUIRE(stopped > 1000);
+}
+
+}  // namespace leasehold

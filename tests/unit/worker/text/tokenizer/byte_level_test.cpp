@@ -1,0 +1,140 @@
+// Byte-level BPE over vocabularies whose every answer is known.
+#include <catch2/catch.hpp>
+
+#include "common/random.hpp"
+#include "tests/unit/worker/text/tokenizer/byte_vocabulary.hpp"
+#include "worker/text/tokenizer/stream_decoder.hpp"
+
+using namespace leasehold;
+using namespace leasehold::testing;
+using Catch::Matchers::Contains;
+
+TEST_CASE("byte level: the pair that is listed first merges first, wherever it stands") {
+  CHECK(tokens_of(byte_vocabulary({{"b", "c"}, {"a", "b"}}), "abc") == "a|bc");
+  CHECK(tokens_of(byte_vocabulary({{"a", "b"}, {"b", "c"}}), "abc") == "ab|c");
+  CHECK(tokens_of(byte_vocabulary({{"a", "b"}, {"ab", "c"}, {"b", "c"}}), "abcbc") == "abc|bc");
+}
+
+TEST_CASE("byte level: of equal pairs the leftmost merges first") {
+  CHECK(tokens_of(byte_vocabulary({{"a", "a"}}), "aaaaa") == "aa|aa|a");
+  CHECK(tokens_of(byte_vocabulary({{"a", "a"}, {"aa", "a"}}), "aaaaa") == "aa|aaa");
+}
+
+TEST_CASE("byte level: a token is made by listed merges only") {
+  // "abc" exists, and so do both its parts; only one way to it is listed.
+  CHECK(tokens_of(byte_vocabulary({{"b", "c"}, {"ab", "c"}}, {{"ab", kNormal}}), "abc") == "a|bc");
+}
+
+TEST_CASE("byte level: merges stay within words") {
+  const GgufBuilder builder = byte_vocabulary({{"a", " "}, {" ", "b"}, {"a", "b"}});
+  CHECK(tokens_of(builder, "a b ab") == "a| b| |ab");
+}
+
+TEST_CASE("byte level: where the model says so, a word that is a token is that token") {
+  const std::vector<NamedToken> whole = {{"xyz", kNormal}};
+  CHECK(tokens_of(byte_vocabulary({{"y", "z"}}, whole, "gpt-2"), "xyz") == "x|yz");
+  CHECK(tokens_of(byte_vocabulary({{"y", "z"}}, whole, "llama-bpe"), "xyz") == "xyz");
+}
+
+TEST_CASE("byte level: bytes that are no text are their byte tokens") {
+  const GgufBuilder builder = byte_vocabulary({{"\xc3", "\xa9"}});
+  CHECK(tokens_of(builder, "\xff é\xc3") == "\xff| |é|\xc3");
+  CHECK(tokens_of(builder, std::string_view("\0\n", 2)) == std::string("\0|\n", 3));
+}
+
+TEST_CASE("byte level: a byte without a token is the unknown token, or a typed error") {
+  GgufBuilder builder = byte_vocabulary({});
+  builder.set("tokenizer.ggml.tokens", std::vector<std::string>{"a", "b", "<unk>"})
+      .set("tokenizer.ggml.token_type", std::vector<std::int32_t>{1, 1, 2});
+  const auto refused = tokenizer_of(builder)->encode("ab!");
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == Errc::BadRequest);
+  CHECK_THAT(refused.error().detail, Contains("0x21"));
+  CHECK(tokens_of(builder.set("tokenizer.ggml.unknown_token_id", 2u), "ab!") == "a|b|<unk>");
+}
+
+TEST_CASE("byte level: a token outside the alphabet stands for its own text") {
+  const auto tokenizer = tokenizer_of(byte_vocabulary({}).set("tokenizer.ggml.tokens", [] {
+    std::vector<std::string> tokens(256, "x");
+    tokens[0] = "Ġa";
+    tokens[1] = "中";
+    return tokens;
+  }()));
+  CHECK(tokenizer->piece(0) == " a");
+  CHECK(tokenizer->piece(1) == "中");
+}
+
+TEST_CASE("byte level: the model's name or its file says whether BOS is wanted") {
+  const std::vector<NamedToken> bos = {{"<s>", kControl}};
+  GgufBuilder llama = byte_vocabulary({}, bos, "llama-bpe");
+  llama.set("tokenizer.ggml.bos_token_id", 256u);
+  CHECK(tokens_of(llama, "a") == "<s>|a");
+  CHECK(tokens_of(llama.set("tokenizer.ggml.add_bos_token", false), "a") == "a");
+  GgufBuilder gpt = byte_vocabulary({}, bos);
+  gpt.set("tokenizer.ggml.bos_token_id", 256u);
+  CHECK(tokens_of(gpt, "a") == "a");
+  CHECK(tokens_of(gpt.set("tokenizer.ggml.add_bos_token", true), "a") == "<s>|a");
+  CHECK(tokens_of(byte_vocabulary({}, {}, "llama-bpe"), "a") == "a");
+}
+
+TEST_CASE("byte level: a file without types or without a way of cutting words still loads") {
+  GgufBuilder builder = byte_vocabulary({{"a", "b"}});
+  builder.remove("tokenizer.ggml.token_type").remove("tokenizer.ggml.pre");
+  CHECK(tokens_of(builder, "ab+1234") == "ab|+|1|2|3|4");
+}
+
+TEST_CASE("byte level: metadata that is missing or contradicts itself is refused") {
+  const GgufBuilder good = byte_vocabulary({{"a", "b"}});
+  const auto with_merges = [&](std::vector<std::string> lines) {
+    return GgufBuilder(good).set("tokenizer.ggml.merges", lines);
+  };
+  check_refused(GgufBuilder(good).remove("tokenizer.ggml.merges"), Errc::FileCorrupt, "merges");
+  check_refused(GgufBuilder(good).remove("tokenizer.ggml.tokens"), Errc::FileCorrupt, "tokens");
+  for (const char* line : {"", " ", "a", "a ", " a", "a c", "a b c"})
+    check_refused(with_merges({"a b", line}), Errc::FileCorrupt, "merge 1");
+  check_refused(GgufBuilder(good).set("tokenizer.ggml.add_bos_token", true), Errc::FileCorrupt,
+                "BOS");
+}
+
+TEST_CASE("byte level: a way of cutting words that is not known is refused by its name") {
+  check_refused(byte_vocabulary({}, {}, "viking"), Errc::UnsupportedModel, "\"viking\"");
+  check_refused(byte_vocabulary({}, {}, "viking"), Errc::UnsupportedModel, "qwen2");
+}
+
+TEST_CASE("byte level: half a character is held back until it is whole") {
+  const auto tokenizer = tokenizer_of(byte_vocabulary({{"\xf0", "\x9f"}}));
+  StreamDecoder decoder(*tokenizer);
+  CHECK(decoder.push(256).empty());
+  CHECK(decoder.push(0xa6).empty());
+  CHECK(decoder.push(0x99) == "🦙");
+  CHECK(decoder.push(256).empty());
+  CHECK(decoder.push('x') == "\uFFFDx");
+  CHECK(decoder.push(' ') == " ");
+}
+
+TEST_CASE("byte level: any bytes come back, and a million of one byte take no longer than others") {
+  std::vector<std::pair<std::string, std::string>> merges;
+  for (std::string run = "a"; run.size() < 1024; run += run) merges.emplace_back(run, run);
+  for (const char* pair : {"th", "he", " t", "  ", "\n\n", "11", "!!", "\xc3\xa9", "\xe4\xb8"})
+    merges.emplace_back(std::string(pair, 1), std::string(pair + 1, 1));
+  const auto tokenizer = tokenizer_of(byte_vocabulary(merges));
+  const auto round_trip = [&](const std::string& text) {
+    std::string back;
+    const auto tokens = tokenizer->encode(text);
+    REQUIRE(tokens.has_value());
+    for (const TokenId token : *tokens) back += tokenizer->piece(token);
+    return back;
+  };
+  SeededRandom random(20261120);
+  for (int i = 0; i < 300; ++i) {
+    std::string text;
+    for (std::uint64_t n = random.below(80); n > 0; --n)
+      text +=
+          random.below(2) ? static_cast<char>(random.below(256)) : "the é中\n1!"[random.below(12)];
+    CHECK(round_trip(text) == text);
+  }
+  for (const char byte : {'a', ' ', '\n', '!', '1', '\xff'}) {
+    const std::string text(1'000'000, byte);
+    CHECK((round_trip(text) == text));
+  }
+}

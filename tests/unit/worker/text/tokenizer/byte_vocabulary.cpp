@@ -1,0 +1,79 @@
+#include "tests/unit/worker/text/tokenizer/byte_vocabulary.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+namespace leasehold::testing {
+
+std::string spelled(std::string_view bytes) {
+  std::string result;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    const auto is_visible = [](int b) { return (b > 0x20 && b < 0x7f) || (b > 0xa0 && b != 0xad); };
+    int letter = byte;
+    if (!is_visible(byte)) {
+      letter = 0x100;
+      for (int b = 0; b < byte; ++b) letter += is_visible(b) ? 0 : 1;
+    }
+    if (letter < 0x80) {
+      result += static_cast<char>(letter);
+    } else {
+      result += static_cast<char>(0xC0 | letter >> 6);
+      result += static_cast<char>(0x80 | (letter & 0x3F));
+    }
+  }
+  return result;
+}
+
+GgufBuilder byte_vocabulary(const std::vector<std::pair<std::string, std::string>>& merges,
+                            const std::vector<NamedToken>& more, std::string_view pre) {
+  std::vector<std::string> tokens, lines;
+  for (int byte = 0; byte < 256; ++byte)
+    tokens.push_back(spelled(std::string(1, static_cast<char>(byte))));
+  for (const auto& [left, right] : merges) {
+    lines.push_back(spelled(left) + " " + spelled(right));
+    const std::string whole = spelled(left + right);
+    if (std::ranges::find(tokens, whole) == tokens.end()) tokens.push_back(whole);
+  }
+  std::vector<std::int32_t> types(tokens.size(), kNormal);
+  for (const NamedToken& token : more) {
+    tokens.push_back(token.type == kNormal ? spelled(token.text) : token.text);
+    types.push_back(token.type);
+  }
+  return GgufBuilder()
+      .set("tokenizer.ggml.model", "gpt2")
+      .set("tokenizer.ggml.pre", pre)
+      .set("tokenizer.ggml.tokens", tokens)
+      .set("tokenizer.ggml.token_type", types)
+      .set("tokenizer.ggml.merges", lines);
+}
+
+Result<Tokenizer> tokenizer_of(const GgufBuilder& builder) {
+  const TemporaryFile file(builder.bytes());
+  const auto gguf = GgufFile::open(file.path());
+  REQUIRE(gguf.has_value());
+  return Tokenizer::from_metadata(*gguf);
+}
+
+std::string tokens_of(const GgufBuilder& builder, std::string_view text, SpecialTokens special) {
+  const auto tokenizer = tokenizer_of(builder);
+  REQUIRE(tokenizer.has_value());
+  const auto tokens = tokenizer->encode(text, special);
+  REQUIRE(tokens.has_value());
+  std::string names;
+  for (const TokenId token : *tokens) {
+    if (!names.empty()) names += '|';
+    names += tokenizer->piece(token).empty() ? tokenizer->text(token) : tokenizer->piece(token);
+  }
+  return names;
+}
+
+void check_refused(const GgufBuilder& builder, Errc code, const char* says) {
+  INFO(says);
+  const auto tokenizer = tokenizer_of(builder);
+  REQUIRE_FALSE(tokenizer.has_value());
+  CHECK(name(tokenizer.error().code) == name(code));
+  CHECK_THAT(tokenizer.error().detail, Catch::Matchers::Contains(says));
+}
+
+}  // namespace leasehold::testing

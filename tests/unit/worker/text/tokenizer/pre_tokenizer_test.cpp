@@ -1,0 +1,131 @@
+#include "worker/text/tokenizer/pre_tokenizer.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "common/random.hpp"
+#include "worker/text/tokenizer/pre_tokenizer_table.hpp"
+
+using namespace leasehold;
+using Catch::Matchers::Contains;
+
+namespace {
+
+PreTokenizer pre_tokenizer(std::string_view name) {
+  const PreTokenizerRow* row = find_pre_tokenizer(name);
+  REQUIRE(row != nullptr);
+  auto result = PreTokenizer::create(std::string(name), row->expressions);
+  REQUIRE(result.has_value());
+  return std::move(*result);
+}
+
+/// With "|" between them.
+std::string words(const PreTokenizer& cutter, std::string_view text) {
+  std::string joined;
+  const auto done = cutter.for_each_word(text, [&](std::string_view word) {
+    if (!joined.empty()) joined += '|';
+    joined += word;
+  });
+  REQUIRE(done.has_value());
+  return joined;
+}
+
+std::string words(std::string_view name, std::string_view text) {
+  return words(pre_tokenizer(name), text);
+}
+
+std::string joined(const PreTokenizer& cutter, std::string_view text) {
+  std::string all;
+  const auto done = cutter.for_each_word(text, [&](std::string_view word) { all += word; });
+  return done ? all : done.error().detail;
+}
+
+/// One name of each way there is.
+constexpr const char* kWays[] = {"default",     "gpt-2",  "llama-bpe",    "qwen2",
+                                 "smollm",      "falcon", "deepseek-llm", "deepseek-coder",
+                                 "deepseek-v3", "gpt-4o", "tekken"};
+
+}  // namespace
+
+TEST_CASE("pre-tokenizer: contractions, digits, spaces and lines, as each model has them") {
+  const std::string_view text = "Hello, y'all'S 1234  x\n\n y";
+  CHECK(words("gpt-2", text) == "Hello|,| y|'|all|'|S| 1234| | x|\n\n| y");
+  CHECK(words("llama-bpe", text) == "Hello|,| y|'all|'S| |123|4| | x|\n\n| y");
+  CHECK(words("qwen2", text) == "Hello|,| y|'all|'S| |1|2|3|4| | x|\n\n| y");
+  CHECK(words("smollm", text) == "Hello|,| y|'|all|'|S| |1|2|3|4| | x|\n\n| y");
+  CHECK(words("tekken", text) == "Hello|,| y|'all|'S| |1|2|3|4| | x|\n\n| y");
+  CHECK(words("gpt-4o", text) == "Hello|,| y|'all'S| |123|4| | x|\n\n| y");
+}
+
+TEST_CASE("pre-tokenizer: capitals within a word, punctuation, ideographs") {
+  CHECK(words("gpt-4o", "HelloWorld's a/b//\n") == "Hello|World's| a|/b|//\n");
+  CHECK(words("tekken", "HelloWorld's") == "Hello|World|'s");
+  CHECK(words("default", "x+y 1234!") == "x|+|y| |123|4|!");
+  CHECK(words("default", "a`!") == "a|`|!");
+  CHECK(words("falcon", "a`! 1234") == "a|`!| |123|4");
+  CHECK(words("deepseek-coder", "ab 12\n中文。x") == "ab| |1|2|\n|中文|。|x");
+  CHECK(words("deepseek-llm", "Ab 12中文\n .x  ") == "Ab| |12|中文|\n| .|x|  ");
+  CHECK(words("deepseek-v3", "1234 中a x_y #if") == "123|4| |中|a| x|_y| #|if");
+}
+
+TEST_CASE("pre-tokenizer: a space is what Unicode calls one today") {
+  // U+180E was one until Unicode 6.3.
+  CHECK(words("gpt-2", "a \u180Eb") == "a| \u180E|b");
+  CHECK(words("gpt-2", "a\u00A0\u3000b") == "a|\u00A0|\u3000|b");
+}
+
+TEST_CASE("pre-tokenizer: a run of bytes that are not UTF-8 is a word by itself") {
+  CHECK(words("gpt-2",
+              "ab\xff\xfe"
+              "cd \xe4\xb8") == "ab|\xff\xfe|cd| |\xe4\xb8");
+}
+
+TEST_CASE("pre-tokenizer: an expression that takes too long gives up with a typed error") {
+  const char* const hostile[] = {"(a|aa)+[bc]"};
+  const auto cutter = PreTokenizer::create("hostile", hostile);
+  REQUIRE(cutter.has_value());
+  const auto cut = cutter->for_each_word(std::string(36, 'a'), [](std::string_view) {});
+  REQUIRE_FALSE(cut.has_value());
+  CHECK(cut.error().code == Errc::BadRequest);
+  CHECK_THAT(cut.error().detail, Contains("hostile") && Contains("36 bytes"));
+}
+
+TEST_CASE("pre-tokenizer: an expression that is none is refused where it breaks") {
+  const char* const broken[] = {"a", "b("};
+  const auto cutter = PreTokenizer::create("broken", broken);
+  REQUIRE_FALSE(cutter.has_value());
+  CHECK(cutter.error().code == Errc::UnsupportedModel);
+  CHECK_THAT(cutter.error().detail, Contains("\"b(\" at 2"));
+}
+
+TEST_CASE("pre-tokenizer: words are the whole text, also of bytes nobody would write") {
+  SeededRandom random(20261120);
+  for (const char* name : kWays) {
+    const PreTokenizer cutter = pre_tokenizer(name);
+    for (int i = 0; i < 100; ++i) {
+      std::string text;
+      for (std::uint64_t n = random.below(60); n > 0; --n) {
+        constexpr std::string_view kPieces[] = {" ", "a", "B",  "'s",   "\n",
+                                                "1", "é", "中", "\xff", "!"};
+        text += kPieces[random.below(std::size(kPieces))];
+      }
+      INFO(name << ": " << text);
+      CHECK(joined(cutter, text) == text);
+    }
+  }
+}
+
+// Runs in which an expression that tries every beginning would not come to an end in any time.
+TEST_CASE("pre-tokenizer: a long run of anything is cut as well") {
+  for (const char* name : kWays) {
+    const PreTokenizer cutter = pre_tokenizer(name);
+    const std::string spaces = std::string(1'000'000, ' ') + "1";
+    CHECK((joined(cutter, spaces) == spaces));
+    for (const char* unit :
+         {"a", "A", " ", "\n", "1", "!", "'", "\u0301", "中", "\xff", " \n", "Aa"}) {
+      INFO(name << ": many of \"" << unit << "\"");
+      std::string text;
+      for (int i = 0; i < 100'000; ++i) text += unit;
+      for (const char* end : {"", "x", "?"}) CHECK((joined(cutter, text + end) == text + end));
+    }
+  }
+}

@@ -1,0 +1,114 @@
+// Tokens that stand in a text as they are, for both kinds of tokenizer.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/worker/text/tokenizer/byte_vocabulary.hpp"
+#include "worker/text/tokenizer/special_finder.hpp"
+
+using namespace leasehold;
+using namespace leasehold::testing;
+
+namespace {
+
+constexpr auto kAsTokens = SpecialTokens::AsTokens;
+
+GgufBuilder chatty() {
+  return byte_vocabulary({{"h", "i"}}, {{"<|im_start|>", kControl},
+                                        {"<|im_end|>", kControl},
+                                        {"<tool>", kUserDefined},
+                                        {"<tool>!", kUserDefined},
+                                        {"<pad>", kUnused},
+                                        {"<unk>", kUnknown}});
+}
+
+/// <unk> <s> </s> [I] [/I] <t>, then normal tokens.
+GgufBuilder sentencepiece() {
+  return GgufBuilder()
+      .set("tokenizer.ggml.model", "llama")
+      .set("tokenizer.ggml.tokens",
+           std::vector<std::string>{"<unk>", "<s>", "</s>", "[I]", "<t>", "▁", "a", "▁a", "<"})
+      .set("tokenizer.ggml.scores", std::vector<float>{0, 0, 0, 0, 0, -3, -4, -1, -5})
+      .set("tokenizer.ggml.token_type",
+           std::vector<std::int32_t>{kUnknown, kControl, kControl, kControl, kUserDefined, kNormal,
+                                     kNormal, kNormal, kNormal});
+}
+
+}  // namespace
+
+TEST_CASE("special tokens: control tokens arise only where the caller asks for them") {
+  CHECK(tokens_of(chatty(), "<|im_end|>hi") == "<|||i|m|_|e|n|d|||>|hi");
+  CHECK(tokens_of(chatty(), "<|im_start|>hi<|im_end|>", kAsTokens) == "<|im_start|>|hi|<|im_end|>");
+  CHECK(tokens_of(chatty(), "<unk>hi", kAsTokens) == "<unk>|hi");
+  CHECK(tokens_of(chatty(), "<pad>", kAsTokens) == "<|p|a|d|>");
+}
+
+TEST_CASE("special tokens: user-defined tokens are cut out of every text, the longest first") {
+  for (const auto special : {SpecialTokens::AsText, kAsTokens})
+    CHECK(tokens_of(chatty(), "hi<tool>hi<tool>!", special) == "hi|<tool>|hi|<tool>!");
+}
+
+TEST_CASE("special tokens: a SentencePiece text goes on with a space after each of them") {
+  CHECK(tokens_of(sentencepiece(), "a[I]a<t>a", kAsTokens) == "<s>| a|[I]| a|<t>| a");
+  CHECK(tokens_of(sentencepiece(), "<t>a") == "<s>|<t>| a");
+  CHECK(tokens_of(sentencepiece(), "<s>a", SpecialTokens::AsText) == "<s>| |<|<unk>|<unk>|a");
+}
+
+TEST_CASE("special tokens: a text that begins with BOS itself gets no second one") {
+  CHECK(tokens_of(sentencepiece(), "<s>a", kAsTokens) == "<s>| a");
+  CHECK(tokens_of(sentencepiece(), "<s><s>a", kAsTokens) == "<s>|<s>| a");
+  CHECK(tokens_of(sentencepiece(), "</s>", kAsTokens) == "<s>|</s>");
+}
+
+TEST_CASE("special tokens: extra spaces go where the model was made without them") {
+  GgufBuilder builder = sentencepiece();
+  CHECK(tokens_of(builder, "  a  a ") == "<s>| | | a| | a| ");
+  builder.set("tokenizer.ggml.remove_extra_whitespaces", true);
+  CHECK(tokens_of(builder, "  a  a ") == "<s>| a| a");
+}
+
+TEST_CASE("special tokens: ends of text, turn and message end, by id and by their known names") {
+  GgufBuilder builder = chatty();
+  builder.set("tokenizer.ggml.eos_token_id", 'E' + 0u).set("tokenizer.ggml.eot_token_id", 'T' + 0u);
+  builder.set("tokenizer.ggml.eom_token_id", 'M' + 0u);
+  const auto tokenizer = tokenizer_of(builder);
+  for (const char end : {'E', 'T', 'M'}) CHECK(tokenizer->is_end(end));
+  CHECK(tokenizer->is_end(258));  // <|im_end|>
+  CHECK_FALSE(tokenizer->is_end(257));
+  CHECK_FALSE(tokenizer->is_end('a'));
+  CHECK(tokenizer->eos() == 'E');
+}
+
+TEST_CASE("special tokens: an end is a control token, whatever its file calls it") {
+  const GgufBuilder builder = byte_vocabulary({}, {{"<|im_end|>", kUserDefined}, {"</s>", kNormal}})
+                                  .set("tokenizer.ggml.eos_token_id", 257u);
+  CHECK(tokens_of(builder, "<|im_end|>") == "<|||i|m|_|e|n|d|||>");
+  const auto tokenizer = tokenizer_of(builder);
+  CHECK(tokenizer->piece(256).empty());
+  CHECK(tokenizer->text(256) == "<|im_end|>");
+  CHECK(tokenizer->piece(257).empty());
+  CHECK(tokenizer->is_end(256));
+}
+
+TEST_CASE(
+    "special tokens: no token stands for more text than the longest, control tokens included") {
+  CHECK(tokenizer_of(chatty())->longest_piece_bytes() == std::string("<|im_start|>").size());
+  CHECK(tokenizer_of(byte_vocabulary({}))->longest_piece_bytes() == 4);
+}
+
+TEST_CASE("special finder: the leftmost place counts, and there the longest token") {
+  SpecialFinder finder;
+  finder.add("ab", 1);
+  finder.add("abcd", 2);
+  finder.add("bc", 3);
+  finder.add("ab", 4);
+  const auto found = [&](std::string_view text) {
+    const auto hit = finder.next(text);
+    return hit ? std::pair(hit->start, hit->token) : std::pair(text.size(), TokenId{-1});
+  };
+  using Hit = std::pair<std::size_t, TokenId>;
+  CHECK(found("xabc") == Hit(1, 1));
+  CHECK(found("xabcd") == Hit(1, 2));
+  CHECK(found("aabcab") == Hit(1, 1));
+  CHECK(found("acbc") == Hit(2, 3));
+  CHECK(found("xyz") == Hit(3, -1));
+  CHECK(found("") == Hit(0, -1));
+}

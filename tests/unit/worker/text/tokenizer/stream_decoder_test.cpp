@@ -1,0 +1,68 @@
+#include "worker/text/tokenizer/stream_decoder.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/gguf_builder.hpp"
+
+using namespace leasehold;
+using namespace leasehold::testing;
+
+namespace {
+
+Tokenizer tiny_tokenizer() {
+  const TemporaryFile file(tiny_llama().bytes());
+  return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
+}
+
+constexpr TokenId kBos = 1, kEos = 2, kMarkAb = 260, kMark = 265;
+constexpr TokenId byte_token(int byte) {
+  return 3 + byte;
+}
+
+}  // namespace
+
+TEST_CASE("stream decoder: the space in front goes after BOS and stays in a continuation") {
+  const Tokenizer tokenizer = tiny_tokenizer();
+  StreamDecoder whole(tokenizer);
+  CHECK(whole.push(kBos).empty());
+  CHECK(whole.push(kMarkAb) == "ab");
+  CHECK(whole.push(kMarkAb) == " ab");
+  StreamDecoder continuation(tokenizer);
+  CHECK(continuation.push(kMarkAb) == " ab");
+}
+
+TEST_CASE("stream decoder: only one space goes") {
+  const Tokenizer tokenizer = tiny_tokenizer();
+  StreamDecoder decoder(tokenizer);
+  decoder.push(kBos);
+  CHECK(decoder.push(kMark).empty());
+  CHECK(decoder.push(kMark) == " ");
+}
+
+TEST_CASE("stream decoder: a character spread over tokens comes with the last of them") {
+  const Tokenizer tokenizer = tiny_tokenizer();
+  StreamDecoder decoder(tokenizer);
+  CHECK(decoder.push(byte_token(0xf0)).empty());
+  CHECK(decoder.push(byte_token(0x9f)).empty());
+  CHECK(decoder.push(byte_token(0xa6)).empty());
+  CHECK(decoder.push(byte_token(0x99)) == "🦙");
+  CHECK(decoder.finish().empty());
+}
+
+TEST_CASE("stream decoder: bytes that are no character come as U+FFFD, never as they are") {
+  const Tokenizer tokenizer = tiny_tokenizer();
+  StreamDecoder decoder(tokenizer);
+  CHECK(decoder.push(byte_token(0xff)) == "\uFFFD");
+  CHECK(decoder.push(byte_token(0xe2)).empty());
+  CHECK(decoder.push(kMarkAb) == "\uFFFD ab");
+}
+
+TEST_CASE("stream decoder: what is left of a character at the end is one U+FFFD, once") {
+  const Tokenizer tokenizer = tiny_tokenizer();
+  StreamDecoder decoder(tokenizer);
+  decoder.push(byte_token(0xf0));
+  decoder.push(byte_token(0x9f));
+  CHECK(decoder.push(kEos).empty());
+  CHECK(decoder.finish() == "\uFFFD");
+  CHECK(decoder.finish().empty());
+}

@@ -1,0 +1,135 @@
+#include "tools/checks/bench/broker_load.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <thread>
+
+#include "common/clock.hpp"
+#include "common/random.hpp"
+#include "tools/checks/bench/holders.hpp"
+#include "tools/checks/bench/light_worker.hpp"
+#include "tools/checks/bench/system.hpp"
+
+namespace leasehold::bench {
+namespace {
+
+constexpr const char* kTenant = "bench";
+constexpr std::uint64_t kExtentBytes = 2 << 20;
+constexpr std::uint32_t kMaxExtentsByDefault = 1024;
+constexpr std::uint32_t kAcquiresInFlight = 64;
+constexpr Duration kPatience = std::chrono::seconds(120);
+
+double ms(Duration duration) {
+  return static_cast<double>(duration.count()) / 1e6;
+}
+
+/// Looks at the words from a thread of its own, as a worker sees them.
+class WordWatch {
+ public:
+  WordWatch(const TableReader& table, std::vector<LeaseId> leases)
+      : table_(table), leases_(std::move(leases)), thread_([this] { watch(); }) {}
+
+  /// Waits for the last Fenced.
+  void join() { thread_.join(); }
+  TimePoint first_down, last_down, last_fenced;
+
+ private:
+  void await(LeaseId lease, LeaseState state) const {
+    while (table_.word_of(lease).state() < state) {
+    }
+  }
+  void watch() {
+    await(leases_.front(), LeaseState::Revoked);  // one command takes words in the order of slots
+    first_down = clock_.now();
+    for (const LeaseId lease : leases_) await(lease, LeaseState::Revoked);
+    last_down = clock_.now();
+    for (const LeaseId lease : leases_) await(lease, LeaseState::Fenced);
+    last_fenced = clock_.now();
+  }
+
+  const TableReader& table_;
+  std::vector<LeaseId> leases_;
+  SystemClock clock_;
+  std::jthread thread_;
+};
+
+Result<void> await_all_free(System& system) {
+  const SystemClock clock;
+  for (const TimePoint give_up = clock.now() + kPatience; clock.now() < give_up;) {
+    const wire::StatusView status = TRY(system.status());
+    if (status.free_bytes == status.capacity_bytes) return {};
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return fail(Errc::TimedOut, "memory does not come back");
+}
+
+SystemConfig broker_only(const std::string& bin_dir, std::uint32_t extents, bool journal) {
+  // One tenant slot more than extents: the table must not be what runs out.
+  std::vector<std::string> options = {"--slots", std::to_string(extents + 64), "--log-level",
+                                      "warn"};
+  if (extents > kMaxExtentsByDefault) {
+    options.insert(options.end(), {"--max-extents", std::to_string(extents)});
+  }
+  return {.bin_dir = bin_dir,
+          .model_path = {},
+          .capacity = std::to_string(extents * kExtentBytes),
+          .broker_options = std::move(options),
+          .journal = journal};
+}
+
+Result<MassRound> revoke_all(System& system, const LightWorker& worker,
+                             const std::vector<LeaseId>& leases) {
+  const SystemClock clock;
+  WordWatch watch(worker.table(), leases);
+  const TimePoint called = clock.now();
+  const wire::LeaseRevoke command{.tenant = TenantId{kTenant}, .request_id = {mint_request_id()}};
+  TRY(system.ask(std::string(command.kMethod), command.to_json()));
+  const TimePoint answered = clock.now();
+  watch.join();
+  TRY(await_all_free(system));
+  return MassRound{.flips_us = ms(watch.last_down - watch.first_down) * 1e3,
+                   .fenced_ms = ms(watch.last_fenced - watch.first_down),
+                   .free_ms = ms(clock.now() - watch.first_down),
+                   .answer_ms = ms(answered - called)};
+}
+
+}  // namespace
+
+Result<std::vector<MassRound>> measure_mass_revocation(const MassConfig& config) {
+  std::vector<MassRound> rounds;
+  auto system = TRY(System::start(broker_only(config.bin_dir, config.leases, true)));
+  TRY(system->admit(kTenant));
+  const auto worker = TRY(LightWorker::attach(system->broker_socket()));
+  const auto one_round = [&](const std::vector<LeaseId>& leases) -> Result<void> {
+    rounds.push_back(TRY(revoke_all(*system, *worker, leases)));
+    return {};
+  };
+  for (std::uint32_t round = 0; round < config.rounds; ++round) {
+    TRY(hold_leases({.broker_socket = system->broker_socket(),
+                     .tenant = kTenant,
+                     .count = config.leases,
+                     .in_flight = kAcquiresInFlight},
+                    one_round));
+  }
+  return rounds;
+}
+
+Result<double> measure_cycles_per_second(const CycleConfig& config) {
+  auto system = TRY(System::start(broker_only(config.bin_dir, 256, config.journal)));
+  TRY(system->admit(kTenant));
+  const auto worker = TRY(LightWorker::attach(system->broker_socket()));
+  HolderConfig holder{.broker_socket = system->broker_socket(),
+                      .tenant = kTenant,
+                      .count = config.cycles / 10 + 1,
+                      .in_flight = config.in_flight};
+  TRY(cycle_leases(holder));  // warms up
+  holder.count = config.cycles;
+  const SystemClock clock;
+  const TimePoint begin = clock.now();
+  TRY(cycle_leases(holder));
+  TRY(await_all_free(*system));
+  return config.cycles / (ms(clock.now() - begin) / 1e3);
+}
+
+}  // namespace leasehold::bench

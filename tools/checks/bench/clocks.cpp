@@ -1,0 +1,144 @@
+#include "tools/checks/bench/clocks.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <thread>
+
+#include "common/clock.hpp"
+#include "common/random.hpp"
+#include "tools/checks/bench/crowd.hpp"
+
+namespace leasehold::bench {
+namespace {
+
+constexpr Duration kCrowdPatience = std::chrono::seconds(120);
+constexpr Duration kEndPatience = std::chrono::seconds(30);
+constexpr Duration kFencePatience = std::chrono::seconds(10);
+/// The longest pause between two flips; no step takes a multiple of it, so phases are random.
+constexpr std::uint32_t kTokensOfOneRequest = 200;
+constexpr std::uint64_t kMaxPauseUs = 3000;
+
+double us(std::int64_t ns) {
+  return ns < 0 ? -1 : static_cast<double>(ns) / 1e3;
+}
+
+/// As many as make the batch what it is said to be, while some are on their way back.
+std::size_t enough_of(std::uint32_t tenants) {
+  return std::max<std::size_t>(1, tenants * 3 / 4);
+}
+
+/// One flip at a random moment, and the holder's side of it.
+Result<ClockSample> flip_one(System& system, const Crowd& crowd, SeededRandom& random) {
+  const auto running = crowd.running();
+  if (running.empty()) return fail(Errc::TimedOut, "nobody runs");
+  const LeaseId lease = running[random.below(running.size())].lease;
+  std::this_thread::sleep_for(std::chrono::microseconds(random.below(kMaxPauseUs)));
+  const pid_t engine = system.worker_pid();  // the engine runs on the process's first thread
+  const RunQueue before = run_queue_of_thread(engine, engine);
+  TRY(system.revoke(lease));
+  const auto end = crowd.await_end(lease, kEndPatience);
+  if (!end) return fail(Errc::TimedOut, "no typed end for lease " + to_string(lease));
+  const RunQueue after = run_queue_of_thread(engine, engine);
+  // Between two requests there was no stream that could end: the next call was refused.
+  const bool streamed = end->reason == "Revoked";
+  return ClockSample{.lease = lease,
+                     .ended = streamed ? end->at : TimePoint{},
+                     .engine_waited_us = us(static_cast<std::int64_t>(after.waited_ns) -
+                                            static_cast<std::int64_t>(before.waited_ns))};
+}
+
+using BySample = std::map<LeaseId, ClockSample*>;
+
+/// The refusing thread's stamp.
+void read_events(const std::vector<events::StampedEvent>& seen, const BySample& samples) {
+  for (const auto& [event, at] : seen) {
+    const auto* refused = std::get_if<events::ForwardRevoked>(&event);
+    if (refused == nullptr) continue;
+    const auto found = samples.find(refused->lease);
+    if (found == samples.end() || found->second->refuse_us >= 0) continue;
+    found->second->refuse_us = us(refused->since_flip_ns);
+    found->second->site = std::string(name(refused->kernel_site));
+  }
+}
+
+/// The broker's clocks, and from its flip the holder's.
+void read_lease(const wire::LeaseView& view, ClockSample& sample) {
+  sample.handed_us = us(view.clocks.error_ns);
+  sample.quiet_us = us(view.clocks.quiet_ns);
+  sample.reuse_us = us(view.clocks.reuse_ns);
+  if (sample.ended == TimePoint{}) return;
+  sample.error_us = us(sample.ended.boottime_ns - view.times.revoked_boottime_ns);
+}
+
+/// What the broker knows, once every lease that was flipped is fenced and its memory is back.
+Result<void> read_leases(System& system, const BySample& samples) {
+  const SystemClock clock;
+  const TimePoint give_up = clock.now() + kFencePatience;
+  while (true) {
+    std::size_t open = samples.size();
+    for (const wire::LeaseView& view : TRY(system.leases())) {
+      const auto found = samples.find(view.lease);
+      if (found == samples.end()) continue;
+      read_lease(view, *found->second);
+      if (found->second->reuse_us >= 0) --open;
+    }
+    if (open == 0) return {};
+    if (clock.now() > give_up) {
+      return fail(Errc::TimedOut, fmt::format("{} leases are not free again", open));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+RunQueue operator-(const RunQueue& late, const RunQueue& early) {
+  return {late.ran_ns - early.ran_ns, late.waited_ns - early.waited_ns};
+}
+
+}  // namespace
+
+Result<ClockRun> measure_clocks(const ClockSetup& setup) {
+  auto system = TRY(System::start(
+      {.bin_dir = setup.bin_dir, .model_path = setup.model_path, .threads = setup.threads}));
+  for (std::uint32_t i = 0; i < setup.tenants; ++i) TRY(system->admit(fmt::format("bench-{}", i)));
+  Crowd crowd({.broker_socket = system->broker_socket(),
+               .seats = setup.tenants,
+               .max_tokens = kTokensOfOneRequest});
+  TRY(crowd.await_running(setup.tenants, kCrowdPatience));
+  ClockRun run{.setup = setup};
+  SeededRandom random(setup.seed);
+  std::uint64_t events_seen = 0;
+  TRY(system->events_since(events_seen));
+  const RunQueue worker = run_queue_of_process(system->worker_pid());
+  const RunQueue broker = run_queue_of_process(system->broker_pid());
+  const SystemClock clock;
+  const TimePoint begin = clock.now();
+  run.samples.reserve(setup.samples);
+  for (std::uint32_t i = 0; i < setup.samples; ++i) {
+    TRY(crowd.await_running(enough_of(setup.tenants), kCrowdPatience));
+    run.samples.push_back(TRY(flip_one(*system, crowd, random)));
+  }
+  run.seconds = static_cast<double>((clock.now() - begin).count()) / 1e9;
+  run.worker = run_queue_of_process(system->worker_pid()) - worker;
+  run.broker = run_queue_of_process(system->broker_pid()) - broker;
+  run.load = load_average();
+  BySample by_lease;
+  for (ClockSample& sample : run.samples) by_lease[sample.lease] = &sample;
+  TRY(read_leases(*system, by_lease));
+  read_events(TRY(system->events_since(events_seen)), by_lease);
+  return run;
+}
+
+std::vector<double> values_of(const ClockRun& run, ClockName clock, bool undisturbed) {
+  std::vector<double> values;
+  for (const ClockSample& sample : run.samples) {
+    if (undisturbed && sample.engine_waited_us > 0) continue;
+    const double all[] = {sample.refuse_us, sample.handed_us, sample.error_us, sample.quiet_us,
+                          sample.reuse_us};
+    const double value = all[static_cast<std::size_t>(clock)];
+    if (value >= 0) values.push_back(value);
+  }
+  return values;
+}
+
+}  // namespace leasehold::bench

@@ -1,0 +1,93 @@
+#include "tools/checks/bench/light_stream.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace leasehold::bench {
+namespace {
+
+using control::Json;
+
+/// The error of a refused call, as the worker named it.
+Error error_of(const Json& message) {
+  const Json& error = message["error"];
+  const std::string detail = error.value("message", std::string("no message"));
+  const Json data = error.value("data", Json::object());
+  const auto code = errc_from_name(data.value("code", std::string()));
+  return {code.value_or(Errc::SystemError), detail};
+}
+
+}  // namespace
+
+LineKind kind_of(std::string_view line) {
+  // {"jsonrpc":"2.0","method":"token","params":{… : text that a model wrote comes after the method.
+  const std::string_view head = line.substr(0, line.find("\"params\""));
+  if (head.find("\"method\":\"token\"") != std::string_view::npos) return LineKind::Token;
+  if (head.find("\"method\":\"completed\"") != std::string_view::npos) return LineKind::Completed;
+  return LineKind::Other;
+}
+
+Result<std::shared_ptr<LightStream>> LightStream::open(boost::asio::io_context& io,
+                                                       const std::string& address,
+                                                       const wire::Generate& generate,
+                                                       Handlers handlers) {
+  control::Socket socket = TRY(control::connect_to(io, address));
+  const Json call = {{"jsonrpc", "2.0"},
+                     {"id", 1},
+                     {"method", std::string(wire::Generate::kMethod)},
+                     {"params", generate.to_json()}};
+  boost::system::error_code failed;
+  boost::asio::write(socket, boost::asio::buffer(call.dump() + "\n"), failed);
+  if (failed) return fail(Errc::ConnectionLost, failed.message());
+  std::shared_ptr<LightStream> stream(new LightStream(std::move(socket), std::move(handlers)));
+  stream->read_more();
+  return stream;
+}
+
+void LightStream::close() {
+  over_ = true;
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+void LightStream::read_more() {
+  socket_.async_read_some(boost::asio::buffer(chunk_),
+                          [self = shared_from_this()](const auto& error, std::size_t size) {
+                            if (self->over_) return;
+                            if (error)
+                              return self->end(fail(Errc::ConnectionLost, error.message()));
+                            self->unread_.append(self->chunk_.data(), size);
+                            self->take_lines();
+                            if (!self->over_) self->read_more();
+                          });
+}
+
+void LightStream::take_lines() {
+  std::size_t begin = 0;
+  for (auto at = unread_.find('\n'); at != std::string::npos && !over_;
+       at = unread_.find('\n', begin)) {
+    take_line(std::string_view(unread_).substr(begin, at - begin));
+    begin = at + 1;
+  }
+  unread_.erase(0, begin);
+}
+
+void LightStream::take_line(std::string_view line) {
+  const LineKind kind = kind_of(line);
+  if (kind == LineKind::Token) return handlers_.on_token();
+  const Json message = Json::parse(line, nullptr, false);
+  if (!message.is_object()) return end(fail(Errc::MalformedMessage, "a line is no JSON object"));
+  if (kind == LineKind::Completed) {
+    return end(wire::RequestCompleted::from_json(message.value("params", Json::object())));
+  }
+  if (message.contains("error")) end(std::unexpected(error_of(message)));
+}
+
+void LightStream::end(Result<wire::RequestCompleted> how) {
+  close();
+  handlers_.on_end(std::move(how));
+}
+
+}  // namespace leasehold::bench

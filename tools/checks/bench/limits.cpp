@@ -1,0 +1,70 @@
+#include "tools/checks/bench/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace leasehold::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+std::optional<double> number_of(const Json& entry, const char* key) {
+  const auto found = entry.find(key);
+  if (found == entry.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+Result<Limit> parse_limit(const Json& entry) {
+  const auto refuse = [&entry](const char* why) {
+    return fail(Errc::BadRequest, fmt::format("limit {}: {}", entry.dump(), why));
+  };
+  if (!entry.is_object()) return refuse("expected an object");
+  const auto name = entry.find("name");
+  if (name == entry.end() || !name->is_string()) return refuse("expected a \"name\"");
+  for (const auto& [key, value] : entry.items()) {
+    if (key != "name" && key != "max" && key != "min") return refuse("unknown key");
+  }
+  Limit limit{name->get<std::string>(), number_of(entry, "max"), number_of(entry, "min")};
+  if (!limit.max && !limit.min) return refuse("expected a number as \"max\" or \"min\"");
+  return limit;
+}
+
+std::optional<double> value_at(const Json& report, const std::string& name) {
+  const Json* place = &report;
+  std::istringstream keys(name);
+  for (std::string key; std::getline(keys, key, '.');) {
+    if (!place->is_object()) return std::nullopt;
+    const auto found = place->find(key);
+    if (found == place->end()) return std::nullopt;
+    place = &*found;
+  }
+  if (!place->is_number()) return std::nullopt;
+  return place->get<double>();
+}
+
+}  // namespace
+
+Result<std::vector<Limit>> parse_limits(const std::string& text) {
+  const Json file = Json::parse(text, nullptr, false);
+  if (!file.is_object() || !file.contains("limits") || !file["limits"].is_array()) {
+    return fail(Errc::BadRequest, R"(a limits file is {"limits": [...]})");
+  }
+  std::vector<Limit> limits;
+  for (const Json& entry : file["limits"]) limits.push_back(TRY(parse_limit(entry)));
+  return limits;
+}
+
+std::vector<Verdict> hold_against(const Json& report, const std::vector<Limit>& limits) {
+  std::vector<Verdict> verdicts;
+  for (const Limit& limit : limits) {
+    const auto value = value_at(report, limit.name);
+    const bool ok =
+        value && (!limit.max || *value <= *limit.max) && (!limit.min || *value >= *limit.min);
+    verdicts.push_back({limit, value, ok});
+  }
+  return verdicts;
+}
+
+}  // namespace leasehold::bench

@@ -1,0 +1,34 @@
+/// Measured values as JSON, as tables, as a plot. Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/checks/bench/broker_load.hpp"
+#include "tools/checks/bench/clocks.hpp"
+#include "tools/checks/bench/deaths.hpp"
+#include "tools/checks/bench/limits.hpp"
+#include "tools/checks/bench/percentile_plot.hpp"
+#include "tools/checks/bench/storm.hpp"
+
+namespace leasehold::bench {
+
+nlohmann::json to_json(const Distribution& distribution);
+
+/// "t_refuse_us" … over all runs with that many compute threads, once over every sample and once
+/// ("undisturbed") over those in which the engine's thread had its core; and each run by itself.
+nlohmann::json clocks_json(const std::vector<ClockRun>& runs, std::uint32_t headline_threads);
+nlohmann::json storm_json(const StormResult& storm);
+nlohmann::json mass_json(const std::vector<MassRound>& rounds, std::uint32_t leases);
+nlohmann::json death_json(const DeathTimes& times);
+nlohmann::json death_json(const BrokerDeath& death);
+
+/// For people.
+std::string report_text(const nlohmann::json& report);
+std::string verdicts_text(const std::vector<Verdict>& verdicts);
+
+/// One panel per number of compute threads.
+std::vector<Panel> clock_panels(const std::vector<ClockRun>& runs);
+
+}  // namespace leasehold::bench

@@ -1,0 +1,76 @@
+#include "tools/checks/bench/storm.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "common/clock.hpp"
+#include "tools/checks/bench/crowd.hpp"
+#include "tools/checks/bench/holders.hpp"
+#include "tools/checks/bench/system.hpp"
+
+namespace leasehold::bench {
+namespace {
+
+constexpr Duration kWindow = std::chrono::seconds(1);
+constexpr Duration kSettle = std::chrono::milliseconds(200);
+constexpr Duration kPatience = std::chrono::seconds(60);
+constexpr const char* kVictim = "victim";
+
+void add_gaps(Crowd& crowd, std::vector<double>& gaps_us) {
+  for (const TokenGap& gap : crowd.take_gaps()) gaps_us.push_back(gap.gap_us);
+}
+
+/// Until the absolute moment, so that late calls do not slow the rate.
+void sleep_until(TimePoint moment) {
+  const Duration left = moment - SystemClock().now();
+  if (left > Duration::zero()) std::this_thread::sleep_for(left);
+}
+
+/// Returns how long it took.
+Result<Duration> revoke_steadily(System& system, const std::vector<LeaseId>& leases) {
+  const TimePoint begin = SystemClock().now();
+  const Duration pace = kWindow / static_cast<int>(leases.size());
+  for (std::size_t i = 0; i < leases.size(); ++i) {
+    sleep_until(begin + pace * static_cast<int>(i));
+    TRY(system.revoke(leases[i]));
+  }
+  sleep_until(begin + kWindow);
+  return SystemClock().now() - begin;
+}
+
+}  // namespace
+
+Result<StormResult> measure_storm(const StormConfig& config) {
+  auto system = TRY(System::start(
+      {.bin_dir = config.bin_dir, .model_path = config.model_path, .threads = config.threads}));
+  for (std::uint32_t i = 0; i < config.survivors; ++i) {
+    TRY(system->admit(fmt::format("bench-{}", i)));
+  }
+  TRY(system->admit(kVictim));
+  Crowd crowd({.broker_socket = system->broker_socket(), .seats = config.survivors});
+  TRY(crowd.await_running(config.survivors, kPatience));
+  StormResult result;
+  Duration stormy{};
+  const auto one_pair = [&](const std::vector<LeaseId>& leases) -> Result<void> {
+    std::this_thread::sleep_for(kSettle);
+    (void)crowd.take_gaps();
+    std::this_thread::sleep_for(kWindow);
+    add_gaps(crowd, result.calm_us);
+    stormy += TRY(revoke_steadily(*system, leases));
+    add_gaps(crowd, result.storm_us);
+    return {};
+  };
+  for (std::uint32_t pair = 0; pair < config.pairs; ++pair) {
+    TRY(hold_leases({.broker_socket = system->broker_socket(),
+                     .tenant = kVictim,
+                     .count = config.revocations,
+                     .in_flight = 4},
+                    one_pair));
+  }
+  result.achieved_per_s =
+      config.revocations * config.pairs / (static_cast<double>(stormy.count()) / 1e9);
+  return result;
+}
+
+}  // namespace leasehold::bench

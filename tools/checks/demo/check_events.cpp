@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tools/checks/demo/check_parts.hpp"
+#include "tools/cli/table.hpp"
+
+namespace leasehold::demo {
+namespace {
+
+/// The first event of a kind that `wanted` accepts.
+template <class Kind, class Wanted>
+const events::StampedEvent* find(const Observation& seen, Wanted wanted) {
+  const auto found = std::ranges::find_if(seen.events, [&](const events::StampedEvent& candidate) {
+    const auto* event = std::get_if<Kind>(&candidate.event);
+    return event != nullptr && wanted(*event);
+  });
+  return found == seen.events.end() ? nullptr : &*found;
+}
+
+const events::StampedEvent* turn(const Observation& seen, LeaseId lease, LeaseState state) {
+  return find<events::LeaseStateChanged>(
+      seen, [&](const auto& e) { return e.lease == lease && e.state == state; });
+}
+
+const events::StampedEvent* refusal(const Observation& seen, LeaseId lease) {
+  return find<events::ForwardRevoked>(seen, [&](const auto& e) { return e.lease == lease; });
+}
+
+/// An extent of the lease got into this state. By the extent, for free memory is nobody's.
+const events::StampedEvent* memory_turn(const Observation& seen, LeaseId lease,
+                                        std::string_view state) {
+  return find<events::RegionStateChanged>(seen, [&](const auto& e) {
+    return e.kind == "extent" && e.state == state &&
+           std::ranges::any_of(seen.extents, [&](const AuditedExtent& extent) {
+             return extent.lease == lease && extent.extent.value == e.region;
+           });
+  });
+}
+
+Check refused(const Observation& seen, LeaseId lease) {
+  Check check{.promise = "the worker refused a launch under B's old lease, and says which",
+              .seen = "no forward_revoked event"};
+  const auto* stamped = refusal(seen, lease);
+  if (stamped == nullptr) return check;
+  const auto& event = std::get<events::ForwardRevoked>(stamped->event);
+  const auto* flip = turn(seen, lease, LeaseState::Revoked);
+  check.ok = event.since_flip_ns >= 0 && flip != nullptr && flip->at <= stamped->at;
+  check.seen =
+      fmt::format("{} of layer {} at position {}, {} after the flip", name(event.kernel_site),
+                  event.layer, event.kv_position, cli::nanoseconds_text(event.since_flip_ns));
+  return check;
+}
+
+Check rebound(const Observation& seen, const TenantRecord& told) {
+  const auto* event = find<events::Rebind>(seen, [&](const auto& e) {
+    return e.old_lease == told.leases[0] && e.new_lease == told.leases[1];
+  });
+  return {.promise = "the rebind from B's old lease to its new one is on record",
+          .ok = event != nullptr,
+          .seen = event == nullptr ? "no rebind event"
+                                   : fmt::format("{} → {}", to_string(told.leases[0]),
+                                                 to_string(told.leases[1]))};
+}
+
+struct Moment {
+  std::string_view what;
+  const events::StampedEvent* event = nullptr;
+};
+
+/// Every moment is there, and none is stamped before the one ahead of it.
+Check in_order(std::string promise, const std::vector<Moment>& moments) {
+  Check check{.promise = std::move(promise), .ok = true};
+  const events::StampedEvent* before = nullptr;
+  for (const Moment& moment : moments) {
+    const bool fits =
+        moment.event != nullptr && (before == nullptr || before->at <= moment.event->at);
+    check.ok = check.ok && fits;
+    check.seen += fmt::format("{}{}{}", check.seen.empty() ? "" : " → ", moment.what,
+                              fits ? "" : (moment.event ? " (too early)" : " (missing)"));
+    if (moment.event != nullptr) before = moment.event;
+  }
+  return check;
+}
+
+/// Where the refusal stands is not fixed: a worker that was between two units is quiet, and its
+/// lease fenced, before it asks again.
+Check order(const Observation& seen, LeaseId lease, const std::string& whose) {
+  return in_order("what happened to " + whose + " is on record in order",
+                  {{"granted", turn(seen, lease, LeaseState::Live)},
+                   {"revoked", turn(seen, lease, LeaseState::Revoked)},
+                   {"fenced", turn(seen, lease, LeaseState::Fenced)},
+                   {"scrubbing", memory_turn(seen, lease, "Scrubbing")},
+                   {"free", memory_turn(seen, lease, "Free")}});
+}
+
+}  // namespace
+
+void check_events(const Observation& seen, std::vector<Check>& checks) {
+  const TenantRecord& revoked = seen.story(seen.revoked).told;
+  const TenantRecord& killed = seen.story(seen.killed).told;
+  if (revoked.leases.size() == 2) {
+    checks.push_back(refused(seen, revoked.leases[0]));
+    checks.push_back(rebound(seen, revoked));
+    checks.push_back(order(seen, revoked.leases[0], "B's old lease"));
+  }
+  if (killed.leases.size() == 1) {
+    checks.push_back(order(seen, killed.leases[0], "C's lease"));
+  }
+}
+
+}  // namespace leasehold::demo

@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tools/checks/demo/check_parts.hpp"
+#include "tools/cli/table.hpp"
+
+namespace leasehold::demo {
+namespace {
+
+using cli::nanoseconds_text;
+
+std::string history(const wire::LeaseView* lease) {
+  if (lease == nullptr) return "the broker does not list it";
+  return fmt::format("lease {} {} {} by {}", to_string(lease->lease), name(lease->state),
+                     name(lease->reason), cli::or_dash(lease->proof));
+}
+
+/// A lease that ended for `reason` and was fenced by some proof.
+Check ended(const wire::LeaseView* lease, RevokeReason reason, const std::string& whose) {
+  return {.promise = fmt::format("{} ended as {} and was fenced by proof", whose, name(reason)),
+          .ok = lease != nullptr && lease->state == LeaseState::Fenced && lease->reason == reason &&
+                !lease->proof.empty(),
+          .seen = history(lease)};
+}
+
+std::string clocks_text(const wire::RevokeClocks& clocks) {
+  return fmt::format("t_refuse {}, t_error {}, t_quiet {}, t_reuse {}",
+                     nanoseconds_text(clocks.refuse_ns), nanoseconds_text(clocks.error_ns),
+                     nanoseconds_text(clocks.quiet_ns), nanoseconds_text(clocks.reuse_ns));
+}
+
+/// Nobody is left to hand an error to when the holder is dead, so t_error is asked for only of a
+/// living one.
+Check clocks(const wire::LeaseView* lease, bool holder_lives, const std::string& whose) {
+  const std::string_view which =
+      holder_lives ? "all four clocks" : "the clocks for quiet and reuse";
+  Check check{.promise = fmt::format("{} of {} were stopped, reuse last", which, whose),
+              .seen = history(lease)};
+  if (lease == nullptr) return check;
+  const wire::RevokeClocks& at = lease->clocks;
+  check.seen = clocks_text(at);
+  check.ok = at.quiet_ns >= 0 && at.reuse_ns >= at.quiet_ns &&
+             (!holder_lives || (at.refuse_ns >= 0 && at.error_ns >= at.refuse_ns));
+  return check;
+}
+
+void check_survivor(const Observation& seen, const Story& story, std::vector<Check>& checks) {
+  const auto& leases = story.told.leases;
+  if (leases.size() != 1) {
+    checks.push_back({.promise = fmt::format("{} needed one lease", story.actor.name),
+                      .seen = fmt::format("{} leases", leases.size())});
+    return;
+  }
+  checks.push_back(ended(seen.lease(leases[0]), RevokeReason::Released,
+                         fmt::format("{}'s only lease", story.actor.name)));
+}
+
+void check_rebound(const Observation& seen, const Story& story, std::vector<Check>& checks) {
+  const auto& told = story.told;
+  checks.push_back({.promise = "B was told that the operator took its lease, then got another",
+                    .ok = told.leases.size() == 2 && told.revocations.size() == 1 &&
+                          told.revocations[0].reason == "operator" &&
+                          told.revocations[0].lease == told.leases[0],
+                    .seen = fmt::format("{} leases, {} revocations told", told.leases.size(),
+                                        told.revocations.size())});
+  if (told.leases.size() != 2) return;
+  const auto* first = seen.lease(told.leases[0]);
+  checks.push_back(ended(first, RevokeReason::Operator, "B's first lease"));
+  checks.push_back(clocks(first, true, "B's first lease"));
+  checks.push_back(ended(seen.lease(told.leases[1]), RevokeReason::Released, "B's second lease"));
+}
+
+void check_killed(const Observation& seen, const Story& story, std::vector<Check>& checks) {
+  const auto& leases = story.told.leases;
+  const auto* lease = leases.size() == 1 ? seen.lease(leases[0]) : nullptr;
+  checks.push_back(ended(lease, RevokeReason::HolderGone, "C's lease"));
+  checks.push_back(clocks(lease, false, "C's lease"));
+}
+
+}  // namespace
+
+void check_leases(const Observation& seen, std::vector<Check>& checks) {
+  for (const Story& story : seen.stories) {
+    if (story.actor.name == seen.revoked) {
+      check_rebound(seen, story, checks);
+    } else if (story.actor.name == seen.killed) {
+      check_killed(seen, story, checks);
+    } else {
+      check_survivor(seen, story, checks);
+    }
+  }
+}
+
+}  // namespace leasehold::demo

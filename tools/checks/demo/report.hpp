@@ -1,0 +1,20 @@
+/// What was seen and what it was judged to be, for people and for programs. Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "tools/checks/demo/checks.hpp"
+#include "tools/checks/demo/settings.hpp"
+
+namespace leasehold::demo {
+
+/// The table of leases with their clocks, then one line per check.
+std::string report_text(const Observation& seen, const std::vector<Check>& checks,
+                        const Settings& settings);
+
+/// {"ok", "slow_motion_us", "leases": [...], "checks": [{"promise", "ok", "seen"}]}
+wire::Json report_json(const Observation& seen, const std::vector<Check>& checks,
+                       const Settings& settings);
+
+}  // namespace leasehold::demo

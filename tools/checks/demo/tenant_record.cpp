@@ -1,0 +1,72 @@
+#include "tools/checks/demo/tenant_record.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace leasehold::demo {
+namespace {
+
+using Json = nlohmann::json;
+
+Result<void> note_token(TenantRecord& record, const Json& line) {
+  const auto position = line.at("position").get<std::uint64_t>();
+  if (position != record.tokens.size()) {
+    return fail(Errc::MalformedMessage, fmt::format("tenant {} told position {}, expected {}",
+                                                    record.name, position, record.tokens.size()));
+  }
+  record.tokens.push_back(line.at("token").get<std::int32_t>());
+  record.text += line.at("text").get<std::string>();
+  return {};
+}
+
+Result<void> note_told(TenantRecord& record, const Json& line) {
+  Told told{.event = line.at("event").get<std::string>(),
+            .at = TimePoint{line.value("at_boottime_ns", std::int64_t{0})},
+            .why = line.value("code", line.value("reason", std::string())),
+            .detail = line.value("detail", std::string())};
+  if (line.contains("lease")) told.lease = TRY(LeaseId::parse(line["lease"].get<std::string>()));
+  record.told.push_back(std::move(told));
+  return {};
+}
+
+Result<void> note_event(TenantRecord& record, const Json& line) {
+  const auto event = line.at("event").get<std::string>();
+  if (event == "token") return note_token(record, line);
+  TRY(note_told(record, line));
+  if (event == "acquired") {
+    record.leases.push_back(TRY(LeaseId::parse(line.at("lease").get<std::string>())));
+  } else if (event == "revoked") {
+    record.revocations.push_back({.lease = TRY(LeaseId::parse(line.at("lease").get<std::string>())),
+                                  .reason = line.at("reason").get<std::string>(),
+                                  .after_tokens = line.at("emitted_tokens").get<std::uint32_t>()});
+  } else if (event == "completed") {
+    record.completed = line.at("reason").get<std::string>();
+    record.text += line.value("text", std::string());
+  } else if (event == "failed") {
+    record.failed = fmt::format("{}: {}", line.at("code").get<std::string>(),
+                                line.at("detail").get<std::string>());
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> note(TenantRecord& record, std::string_view line) {
+  try {
+    return note_event(record, Json::parse(line));
+  } catch (const Json::exception& error) {
+    return fail(Errc::MalformedMessage,
+                fmt::format("tenant {} told what cannot be read: {}", record.name, error.what()));
+  }
+}
+
+std::optional<std::string> LineBuffer::next() {
+  const auto end = rest_.find('\n');
+  if (end == std::string::npos) return std::nullopt;
+  std::string line = rest_.substr(0, end);
+  rest_.erase(0, end + 1);
+  return line;
+}
+
+}  // namespace leasehold::demo

@@ -1,0 +1,69 @@
+// How fast: what the card does at best, then models of real shapes against that.
+#include <fmt/format.h>
+
+#include "tools/checks/gpu_check/bench_parts.hpp"
+#include "tools/checks/gpu_check/stages.hpp"
+
+namespace leasehold::gpu_check {
+namespace {
+
+/// Rows of whole super-blocks, and nothing else of any size.
+constexpr make_model::ModelShape kTiny{
+    .layers = 2, .embd = 256, .heads = 4, .kv_heads = 2, .ffn = 512, .vocab = 320, .context = 512};
+
+Result<BenchCase> make_case(const Settings& settings, const char* shape, Mix mix) {
+  BenchCase one{.shape = {.name = settings.tiny ? "tiny" : shape, .shape = kTiny, .mix = mix},
+                .file = {},
+                .batches = {1, 2},
+                .context = 24,
+                .repeats = {.warm = 1, .count = 3}};
+  if (!settings.tiny) {
+    one.shape.shape = TRY(make_model::named_shape(shape));
+    one.batches = {1, 8, 32};
+    one.context = 512;
+    one.repeats = {};
+    one.has_targets = one.shape.name == "7b";
+  }
+  one.file = TRY(write_shape(one.shape.shape, mix, settings.out_dir + "/shape.gguf"));
+  return one;
+}
+
+/// A part that has no room or no code is named, and the next one begins.
+void try_part(StageReport& report, const std::string& what, const Result<void>& done) {
+  if (done) return;
+  if (done.error().code == Errc::OutOfMemory) {
+    report.unknown(what, done.error().detail);
+  } else {
+    report.failed(what, done.error());
+  }
+}
+
+struct WantedCase {
+  const char* shape;
+  Mix mix;
+};
+
+/// What has targets first, for time may run out.
+constexpr WantedCase kCases[] = {
+    {"7b", Mix::Q4KM}, {"7b", Mix::F16}, {"0.5b", Mix::Q8}, {"0.5b", Mix::F16}, {"7b", Mix::Q8}};
+
+}  // namespace
+
+Result<void> bench(const Settings& settings, StageReport& report) {
+  const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
+  const Rates rates = TRY(measure_rates(settings, report, *card));
+  bool is_first = true;
+  for (const WantedCase& wanted : kCases) {
+    const BenchCase one = TRY(make_case(settings, wanted.shape, wanted.mix));
+    const std::string title = one.shape.title();
+    try_part(report, title + " decode", bench_decode(report, *card, one, rates));
+    try_part(report, title + " prefill", bench_prefill(settings, report, *card, one, rates));
+    if (is_first) try_part(report, title + " revoke", bench_revoke(settings, report, *card, one));
+    is_first = false;
+    if (settings.tiny) break;
+  }
+  (void)std::remove((settings.out_dir + "/shape.gguf").c_str());
+  return {};
+}
+
+}  // namespace leasehold::gpu_check

@@ -1,0 +1,64 @@
+#include "tools/checks/gpu_check/bench_model.hpp"
+
+#include "tools/checks/bench/statistics.hpp"
+
+namespace leasehold::gpu_check {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+/// Any token but those that end a text; others for others, so that not all read one row.
+TokenId some_token(std::uint32_t i, const ModelConfig& config) {
+  return static_cast<TokenId>(3 + (i * 37u) % (config.n_vocab - 3));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BenchModel>> BenchModel::load(Card& card, const ShapeFile& file,
+                                                     cuda::CudaOptions options,
+                                                     const BenchRoom& room,
+                                                     const BenchWatchers& watchers) {
+  auto place = std::make_unique<CardPlace>(card, options, CardPlace::WeightsAre::MadeUp);
+  LocalOptions local{.model_path = file.path,
+                     .place = place.get(),
+                     .max_rows = room.max_rows,
+                     .sequences = room.sequences,
+                     .positions = room.positions,
+                     .listener = watchers.listener,
+                     .probe = watchers.probe};
+  std::unique_ptr<LocalModel> model = TRY(LocalModel::load(std::move(local)));
+  return std::unique_ptr<BenchModel>(new BenchModel(std::move(place), std::move(model)));
+}
+
+Result<void> BenchModel::decode(std::uint32_t batch, std::uint32_t context) {
+  std::vector<LocalRow> rows;
+  for (std::uint32_t s = 0; s < batch; ++s) {
+    model_->restart(s, context - 1);
+    rows.push_back({.sequence = s, .token = some_token(s, model_->config())});
+  }
+  return model_->forward(rows);
+}
+
+Result<void> BenchModel::prefill(std::uint32_t from, std::uint32_t count) {
+  model_->restart(0, from);
+  std::vector<LocalRow> rows;
+  for (std::uint32_t i = 0; i < count; ++i)
+    rows.push_back({.sequence = 0,
+                    .token = some_token(from + i, model_->config()),
+                    .wants_logits = i + 1 == count});
+  return model_->forward(rows);
+}
+
+Result<double> median_seconds(const Repeats& repeats, const std::function<Result<void>()>& once) {
+  for (int i = 0; i < repeats.warm; ++i) TRY(once());
+  std::vector<double> seconds;
+  const auto begun = SteadyClock::now();
+  for (int i = 0; i < repeats.count && (i < 3 || SteadyClock::now() - begun < repeats.most); ++i) {
+    const auto from = SteadyClock::now();
+    TRY(once());
+    seconds.push_back(std::chrono::duration<double>(SteadyClock::now() - from).count());
+  }
+  return bench::median_of(std::move(seconds));
+}
+
+}  // namespace leasehold::gpu_check

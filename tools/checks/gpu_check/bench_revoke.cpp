@@ -1,0 +1,256 @@
+// From a flip to the refusal, and to quiet: words flipped by another thread at moments of chance,
+// while this one decodes without a pause.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "common/random.hpp"
+#include "tools/checks/bench/statistics.hpp"
+#include "tools/checks/gpu_check/bench_parts.hpp"
+
+namespace leasehold::gpu_check {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+constexpr double kMostRefuse_us = 50;
+constexpr double kMostBeside_us = 20;
+constexpr std::uint32_t kSegmentLayers = 4;
+constexpr std::chrono::microseconds kLookAgain{20};
+
+std::int64_t now_ns() {
+  return SteadyClock::now().time_since_epoch().count();
+}
+
+/// Set once by whoever sees the thing happen; 0 before.
+using Moment = std::atomic<std::int64_t>;
+
+void note(Moment& moment) {
+  std::int64_t none = 0;
+  moment.compare_exchange_strong(none, now_ns());
+}
+
+/// What the two threads share. Threads: `victim_refused` and `quiet` are stored by the engine's.
+struct Flips final : RefusalListener {
+  void refused(const Refusal& refusal) noexcept override {
+    if (refusal.sequence == 0) note(victim_refused);
+  }
+  void quiet_progress() noexcept override {}
+
+  Moment victim_refused{0};
+  Moment quiet{0};
+  std::atomic<bool> wants_new_lease{false};
+  std::atomic<bool> is_over{false};  ///< No more flips, or no more steps.
+  std::vector<double> refuse_us;
+  std::vector<double> quiet_us;
+};
+
+struct FlipPlan {
+  int count = 200;
+  std::chrono::milliseconds most{15'000};
+  std::uint32_t batch = 8;
+};
+
+/// One flip, until it was refused and all was quiet. False when the steps ended before.
+bool flip_once(Flips& flips, LocalModel& model) {
+  flips.victim_refused = 0;
+  flips.quiet = 0;
+  const std::int64_t flipped = now_ns();
+  model.take_back(0);
+  model.when_quiet([&flips] { note(flips.quiet); });
+  while (flips.victim_refused == 0 || flips.quiet == 0) {
+    if (flips.is_over) return false;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  flips.refuse_us.push_back(static_cast<double>(flips.victim_refused - flipped) / 1e3);
+  flips.quiet_us.push_back(static_cast<double>(flips.quiet - flipped) / 1e3);
+  flips.wants_new_lease = true;
+  while (flips.wants_new_lease && !flips.is_over) std::this_thread::sleep_for(kLookAgain);
+  return true;
+}
+
+void flip_at_random(Flips& flips, LocalModel& model, const FlipPlan& plan, double step_seconds) {
+  SeededRandom random(1);
+  const auto begun = SteadyClock::now();
+  const auto most_ns = static_cast<std::uint64_t>(step_seconds * 2e9) + 1;
+  for (int i = 0; i < plan.count && SteadyClock::now() - begun < plan.most; ++i) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(random.below(most_ns)));
+    if (!flip_once(flips, model)) break;
+  }
+  flips.is_over = true;
+}
+
+struct FlipResult {
+  std::vector<double> refuse_us;
+  std::vector<double> quiet_us;
+  int dips = 0;  ///< Steps in which somebody else was not worked for.
+  int steps = 0;
+  double step_us = 0;
+};
+
+/// Decodes until there are no more flips.
+Result<void> decode_through(Flips& flips, BenchModel& model, const BenchCase& one,
+                            const FlipPlan& plan, FlipResult& result) {
+  const SequenceMask others = ((SequenceMask{1} << plan.batch) - 1) & ~SequenceMask{1};
+  while (!flips.is_over) {
+    TRY(model.decode(plan.batch, one.context));
+    ++result.steps;
+    if ((model.model().live() & others) != others) ++result.dips;
+    if (!flips.wants_new_lease) continue;
+    model.model().lend_again(0);
+    flips.wants_new_lease = false;
+  }
+  return {};
+}
+
+Result<FlipResult> measure_flips(Card& card, const BenchCase& one, const FlipPlan& plan,
+                                 cuda::CudaOptions options) {
+  Flips flips;  // outlives the model, which tells it
+  const auto model = TRY(BenchModel::load(
+      card, one.file, options,
+      {.max_rows = plan.batch, .sequences = plan.batch, .positions = one.context + 16},
+      {.listener = &flips}));
+  const double step_seconds =
+      TRY(median_seconds({.count = 10}, [&] { return model->decode(plan.batch, one.context); }));
+  FlipResult result{.refuse_us = {}, .quiet_us = {}, .step_us = step_seconds * 1e6};
+  std::thread flipper([&] { flip_at_random(flips, model->model(), plan, step_seconds); });
+  const Result<void> decoded = decode_through(flips, *model, one, plan, result);
+  flips.is_over = true;
+  flipper.join();
+  TRY(decoded);
+  result.refuse_us = std::move(flips.refuse_us);
+  result.quiet_us = std::move(flips.quiet_us);
+  return result;
+}
+
+/// Stamps units as they pass the gate. With one launch at a time in the stream, what lies between
+/// two stamps is the first one's launch and run.
+class UnitStamps final : public GateProbe {
+ public:
+  void unit_polled(std::uint32_t, LaunchSite, std::uint16_t layer, SequenceMask) override {
+    if (at_.size() < at_.capacity()) at_.push_back({now_ns(), layer});
+  }
+  void begin() {
+    at_.clear();
+    at_.reserve(1 << 14);
+  }
+  /// The shortest of all steps for each unit.
+  void end() {
+    at_.push_back({now_ns(), 0});
+    std::vector<Unit> units;
+    for (std::size_t i = 0; i + 1 < at_.size(); ++i)
+      units.push_back({static_cast<double>(at_[i + 1].ns - at_[i].ns) / 1e3, at_[i].layer});
+    if (shortest_.size() != units.size()) {
+      shortest_ = std::move(units);
+      return;
+    }
+    for (std::size_t i = 0; i < units.size(); ++i)
+      shortest_[i].us = std::min(shortest_[i].us, units[i].us);
+  }
+
+  double longest_us() const {
+    double longest = 0;
+    for (const Unit& unit : shortest_) longest = std::max(longest, unit.us);
+    return longest;
+  }
+  /// Of all units' time, what the longest segment has.
+  double longest_segment_share() const {
+    std::map<std::uint32_t, double> segments;
+    double all = 0;
+    for (const Unit& unit : shortest_) {
+      segments[unit.layer / kSegmentLayers] += unit.us;
+      all += unit.us;
+    }
+    double longest = 0;
+    for (const auto& [segment, us] : segments) longest = std::max(longest, us);
+    return all == 0 ? 0 : longest / all;
+  }
+  std::size_t count() const { return shortest_.size(); }
+
+ private:
+  struct Stamp {
+    std::int64_t ns;
+    std::uint16_t layer;
+  };
+  struct Unit {
+    double us;
+    std::uint16_t layer;
+  };
+  std::vector<Stamp> at_;
+  std::vector<Unit> shortest_;
+};
+
+Result<void> stamp_units(Card& card, const BenchCase& one, const FlipPlan& plan,
+                         UnitStamps& stamps) {
+  const auto model = TRY(BenchModel::load(
+      card, one.file, {.graphs = cuda::GraphUse::None, .launcher = {.max_in_flight = 1}},
+      {.max_rows = plan.batch, .sequences = plan.batch, .positions = one.context + 16},
+      {.probe = &stamps}));
+  for (int i = 0; i < 5; ++i) {
+    stamps.begin();
+    TRY(model->decode(plan.batch, one.context));
+    stamps.end();
+  }
+  return {};
+}
+
+void report_clock(StageReport& report, const std::string& what, const std::vector<double>& times_us,
+                  double most_us, bool has_target) {
+  const bench::Distribution told = bench::distribution_of(times_us);
+  const bool holds = told.p99 <= most_us;
+  report.add({.what = what,
+              .measured =
+                  fmt::format("p50 {:.1f} us, p99 {:.1f} us of {}", told.p50, told.p99, told.count),
+              .target = has_target ? fmt::format("p99 <= {:.0f} us", most_us) : std::string(),
+              .verdict = !has_target ? Verdict::Measured
+                         : holds     ? Verdict::Reached
+                                     : Verdict::Missed,
+              .as_threads = true});
+}
+
+void report_flips(StageReport& report, const BenchCase& one, cuda::GraphUse graphs,
+                  const FlipResult& result, double most_quiet_us) {
+  const std::string mode(name(graphs));
+  report.numbers()["revoke"].push_back({{"model", one.shape.title()},
+                                        {"mode", mode},
+                                        {"step_us", result.step_us},
+                                        {"steps", result.steps},
+                                        {"dips", result.dips},
+                                        {"most_quiet_us", most_quiet_us},
+                                        {"t_refuse_us", result.refuse_us},
+                                        {"t_quiet_us", result.quiet_us}});
+  const bool has_target = one.has_targets && !result.refuse_us.empty();
+  report_clock(report, fmt::format("t_refuse, {}", mode), result.refuse_us, kMostRefuse_us,
+               has_target);
+  report_clock(report, fmt::format("t_quiet, {}", mode), result.quiet_us, most_quiet_us,
+               has_target);
+  report.require(fmt::format("survivors' dip, {}", mode), result.dips == 0,
+                 fmt::format("{} of {} steps", result.dips, result.steps));
+}
+
+}  // namespace
+
+Result<void> bench_revoke(const Settings& settings, StageReport& report, Card& card,
+                          const BenchCase& one) {
+  FlipPlan plan;
+  if (settings.tiny) plan = {.count = 3, .batch = 2};
+  UnitStamps stamps;
+  TRY(stamp_units(card, one, plan, stamps));
+  report.add({.what = fmt::format("{} batch {}: longest kernel of {} launches", one.shape.title(),
+                                  plan.batch, stamps.count()),
+              .measured = fmt::format("{:.0f} us with its launch", stamps.longest_us()),
+              .target = {}});
+  const FlipResult plain = TRY(measure_flips(card, one, plan, {.graphs = cuda::GraphUse::None}));
+  report_flips(report, one, cuda::GraphUse::None, plain, stamps.longest_us() + kMostBeside_us);
+  const FlipResult gated = TRY(measure_flips(
+      card, one, plan, {.graphs = cuda::GraphUse::Gated, .segment_layers = kSegmentLayers}));
+  report_flips(report, one, cuda::GraphUse::Gated, gated,
+               stamps.longest_segment_share() * gated.step_us);
+  return {};
+}
+
+}  // namespace leasehold::gpu_check

@@ -1,0 +1,207 @@
+// Whether what a card computes is right: small models along their oracles' tokens, beside the CPU,
+// and a row's bits whichever way it came; and the test programs of the bundle.
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "common/child_process.hpp"
+#include "tools/checks/gpu_check/card_place.hpp"
+#include "tools/checks/gpu_check/oracle_file.hpp"
+#include "tools/checks/gpu_check/stages.hpp"
+
+namespace leasehold::gpu_check {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The CPU multiplies floats, a card halves of 11 bits: logits of these models, about 10, differ by
+/// less than a hundredth of that.
+constexpr double kMostFromCpu = 0.1;
+/// The oracle rounds activations to 8 bits, so near ties may fall the other way there.
+constexpr double kDecided = 1.0;
+
+using Logits = std::vector<float>;  // [n_vocab]
+
+/// Reads `tokens`, all in one step or each in one of its own; logits of the last `n_wanted`.
+Result<std::vector<Logits>> run_tokens(const LocalOptions& options, std::span<const TokenId> tokens,
+                                       std::size_t n_wanted, bool one_by_one) {
+  const std::unique_ptr<LocalModel> model = TRY(LocalModel::load(options));
+  std::vector<Logits> all;
+  const std::size_t n_each = one_by_one ? 1 : tokens.size();
+  for (std::size_t from = 0; from < tokens.size(); from += n_each) {
+    std::vector<LocalRow> rows;
+    std::uint32_t n_logits = 0;
+    for (std::size_t i = from; i < from + n_each; ++i) {
+      // A step of one row that wants its logits is a decoding step, which becomes a graph.
+      const bool wants = one_by_one || i + n_wanted >= tokens.size();
+      rows.push_back({.token = tokens[i], .wants_logits = wants});
+      n_logits += wants ? 1 : 0;
+    }
+    TRY(model->forward(rows));
+    for (std::uint32_t i = 0; i < n_logits; ++i) {
+      const auto logits = model->logits(i);
+      all.emplace_back(logits.begin(), logits.end());
+    }
+  }
+  all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(n_wanted));
+  return all;
+}
+
+double farthest(const std::vector<Logits>& a, const std::vector<Logits>& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t token = 0; token < a[i].size(); ++token) {
+      const double difference = std::abs(double{a[i][token]} - b[i][token]);
+      most = std::max(most, std::isnan(difference) ? HUGE_VAL : difference);
+    }
+  }
+  return most;
+}
+
+bool same_bits(const std::vector<Logits>& a, const std::vector<Logits>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) != 0) return false;
+  }
+  return a.size() == b.size();
+}
+
+/// Over all of an oracle's answers.
+struct Found {
+  double from_cpu = 0;
+  int decided = 0;
+  int wrong = 0;
+  bool same = true;
+
+  void compare(const OracleCase& one, const std::vector<Logits>& card,
+               const std::vector<Logits>& cpu) {
+    from_cpu = std::max(from_cpu, farthest(card, cpu));
+    for (std::size_t i = 0; i < card.size(); ++i) {
+      if (one.margins[i] <= kDecided) continue;
+      ++decided;
+      wrong += std::ranges::max_element(card[i]) - card[i].begin() != one.answers[i] ? 1 : 0;
+    }
+  }
+};
+
+struct CardOptions {
+  Card* card;
+  cuda::GraphUse graphs;
+};
+
+LocalOptions options_for(const std::string& model, std::size_t n_tokens, LocalPlace* place) {
+  const auto n_rows = static_cast<std::uint32_t>(n_tokens);
+  return {.model_path = model, .place = place, .max_rows = n_rows, .positions = n_rows};
+}
+
+/// One case, three ways: on the CPU, on the card in one step, on the card token by token.
+Result<void> check_case(Card& card, const std::string& model, const OracleCase& one, Found& found) {
+  CardPlace place(card, {.graphs = cuda::GraphUse::Gated}, CardPlace::WeightsAre::Read);
+  const std::vector<TokenId> tokens = one.tokens();
+  const std::size_t n = one.answers.size();
+  const std::vector<Logits> cpu =
+      TRY(run_tokens(options_for(model, tokens.size(), nullptr), tokens, n, false));
+  const std::vector<Logits> whole =
+      TRY(run_tokens(options_for(model, tokens.size(), &place), tokens, n, false));
+  const std::vector<Logits> single =
+      TRY(run_tokens(options_for(model, tokens.size(), &place), tokens, n, true));
+  found.compare(one, whole, cpu);
+  found.same = found.same && same_bits(whole, single);
+  return {};
+}
+
+Result<void> check_model(StageReport& report, Card& card, const std::string& model,
+                         std::size_t most_cases, std::size_t most_answers) {
+  std::vector<OracleCase> cases = TRY(read_oracle(model));
+  if (cases.size() > most_cases) cases.resize(most_cases);
+  Found found;
+  for (OracleCase& one : cases) {
+    if (one.answers.size() > most_answers) one.answers.resize(most_answers);
+    TRY(check_case(card, model, one, found));
+  }
+  const std::string title = fs::path(model).stem();
+  report.numbers()["models"].push_back({{"model", title},
+                                        {"from_cpu", found.from_cpu},
+                                        {"decided", found.decided},
+                                        {"wrong", found.wrong},
+                                        {"same_bits", found.same}});
+  report.require(title + ": logits as the CPU's", found.from_cpu <= kMostFromCpu,
+                 fmt::format("at most {:.4f} apart", found.from_cpu));
+  report.require(title + ": the oracle's tokens", found.wrong == 0,
+                 fmt::format("{} wrong of {} decided", found.wrong, found.decided));
+  report.require(title + ": one step, or a graph for each token: same bits", found.same);
+  return {};
+}
+
+std::vector<std::string> models_in(const std::string& directory) {
+  std::vector<std::string> models;
+  std::error_code ignored;  // no folder: no models
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    fs::path oracle = entry.path();
+    if (entry.path().extension() == ".gguf" && fs::exists(oracle.replace_extension(".json")))
+      models.push_back(entry.path());
+  }
+  std::ranges::sort(models);
+  return models;
+}
+
+constexpr const char* kTestPrograms[] = {"backend_contract_test", "device_region_test"};
+
+/// What stands at the end of its log: Catch's own sum.
+std::string last_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string last;
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty()) last = line;
+  return last;
+}
+
+/// A test program of the bundle, which takes the card by itself.
+void run_tests(const Settings& settings, StageReport& report, const std::string& program) {
+  const std::string path = settings.bin_dir + "/" + program;
+  if (!fs::exists(path)) return report.unknown(program, "not in this bundle");
+  const std::string log = settings.out_dir + "/" + program + ".log";
+  std::vector<std::string> argv{path, "--reporter", "compact"};
+  auto child = Child::start({.argv = std::move(argv), .log_path = log});
+  if (!child) return report.failed(program, child.error());
+  pollfd gone{child->pidfd().get(), POLLIN, 0};
+  ::poll(&gone, 1, -1);  // whoever started this stage ends it in time
+  const int status = child->status().value_or(-1);
+  report.require(program, status == 0, fmt::format("{} (exit code {})", last_line(log), status));
+}
+
+}  // namespace
+
+Result<void> check_correctness(const Settings& settings, StageReport& report) {
+  {
+    const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
+    std::vector<std::string> models = models_in(settings.model_dir);
+    // The stories are the smallest, and last.
+    if (settings.tiny && !models.empty()) models.erase(models.begin(), models.end() - 1);
+    if (models.empty()) report.unknown("models", "none with an oracle in " + settings.model_dir);
+    for (const std::string& model : models) {
+      const Result<void> checked =
+          check_model(report, *card, model, settings.tiny ? 1 : 100, settings.tiny ? 3 : 100);
+      if (!checked) report.failed(fs::path(model).stem(), checked.error());
+      if (!checked && checked.error().code == Errc::DeviceFault) return checked;
+    }
+  }
+  if (settings.tiny) return {};  // they are run by themselves where a card is only played
+  for (const char* program : kTestPrograms) run_tests(settings, report, program);
+  return {};
+}
+
+Result<void> run_short(const Settings& settings, StageReport& report) {
+  const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
+  const std::vector<std::string> models = models_in(settings.model_dir);
+  if (models.empty())
+    return fail(Errc::FileNotFound, "no model with an oracle in " + settings.model_dir);
+  return check_model(report, *card, models.back(), 1, 4);
+}
+
+}  // namespace leasehold::gpu_check

@@ -1,0 +1,68 @@
+// The gate with real processes: the demo on the card, where one tenant of four is revoked in the
+// middle of decoding and one is killed. Where processes may not share a card's memory, threads.
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "common/child_process.hpp"
+#include "tools/checks/gpu_check/stages.hpp"
+
+namespace leasehold::gpu_check {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kModel = "leasehold-stories-q8_0.gguf";
+
+void add_promises(StageReport& report, const Json& judged) {
+  for (const Json& check : judged.value("checks", Json::array())) {
+    report.require("demo: " + check.value("promise", "?"), check.value("ok", false),
+                   check.value("seen", ""));
+  }
+  report.numbers()["demo"] = judged;
+}
+
+Result<void> play_demo(const Settings& settings, StageReport& report) {
+  const std::string written = settings.out_dir + "/gate-demo.json";
+  const std::string log = settings.out_dir + "/gate-demo.log";
+  Child child =
+      TRY(Child::start({.argv = {settings.bin_dir + "/leasehold-demo", "--bin-dir",
+                                 settings.bin_dir, "--model", settings.model_dir + "/" + kModel,
+                                 "--device", fmt::format("cuda:{}", settings.ordinal), "--plain",
+                                 "--max-tokens", "120", "--report", written},
+                        .log_path = log}));
+  pollfd gone{child.pidfd().get(), POLLIN, 0};
+  ::poll(&gone, 1, -1);  // whoever started this stage ends it in time
+  const int status = child.status().value_or(-1);
+  std::ifstream file(written);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const Json judged = Json::parse(text, nullptr, false);
+  if (judged.is_object()) add_promises(report, judged);
+  report.require("demo: broker, worker and four tenants on the card", status == 0,
+                 fmt::format("exit code {}, see {}", status, log));
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_gate(const Settings& settings, StageReport& report) {
+  TRY(check_gate_as_threads(settings, report));
+  if (!processes_share_memory(settings)) {
+    report.unknown("demo: broker, worker and four tenants on the card",
+                   "processes may not share the card's memory here; see the lines above");
+    return {};
+  }
+  const bool has_programs = fs::exists(settings.bin_dir + "/leasehold-demo") &&
+                            fs::exists(settings.model_dir + "/" + kModel);
+  if (settings.tiny || !has_programs) {
+    report.unknown("demo: broker, worker and four tenants on the card",
+                   settings.tiny ? "left out with --tiny" : "not in this bundle");
+    return {};
+  }
+  return play_demo(settings, report);
+}
+
+}  // namespace leasehold::gpu_check

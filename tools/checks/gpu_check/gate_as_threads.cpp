@@ -1,0 +1,131 @@
+// The gate in one process: the lease of one of four is taken away by another thread while they are
+// decoded together. Who is left says what it says undisturbed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "tools/checks/gpu_check/card_place.hpp"
+#include "tools/checks/gpu_check/stages.hpp"
+
+namespace leasehold::gpu_check {
+namespace {
+
+constexpr std::uint32_t kSequences = 4;
+constexpr std::uint32_t kVictim = 1;
+
+using Texts = std::vector<std::vector<TokenId>>;  // [kSequences]
+
+struct Told final : RefusalListener {
+  void refused(const Refusal&) noexcept override { ++count; }
+  void quiet_progress() noexcept override {}
+  std::atomic<int> count{0};
+};
+
+struct Run {
+  Texts texts{kSequences};
+  SequenceMask live_at_end = 0;
+  int refusals = 0;
+};
+
+TokenId best_token(LocalModel& model, std::uint32_t row) {
+  if (const auto top = model.top_logits(row))
+    return static_cast<TokenId>(top->tokens.front().token);
+  const auto logits = model.logits(row);
+  return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
+}
+
+struct RunPlan {
+  std::string model;
+  int steps;
+  int flip_at;  ///< Of a step; none when negative.
+  cuda::GraphUse graphs;
+};
+
+Result<void> decode(LocalModel& model, const RunPlan& plan, Run& run) {
+  std::vector<TokenId> next;
+  for (std::uint32_t s = 0; s < kSequences; ++s) next.push_back(static_cast<TokenId>(10 + 7 * s));
+  for (int step = 0; step < plan.steps; ++step) {
+    std::vector<LocalRow> rows;
+    for (std::uint32_t s = 0; s < kSequences; ++s)
+      rows.push_back({.sequence = s, .token = next[s]});
+    std::thread taker;
+    if (step == plan.flip_at) taker = std::thread([&] { model.take_back(kVictim); });
+    const Result<void> done = model.forward(rows);
+    if (taker.joinable()) taker.join();
+    TRY(done);
+    run.live_at_end = model.live();
+    for (std::uint32_t s = 0; s < kSequences; ++s) {
+      if ((run.live_at_end >> s & 1) == 0) continue;
+      next[s] = best_token(model, s);
+      run.texts[s].push_back(next[s]);
+    }
+  }
+  return {};
+}
+
+Result<Run> run_plan(Card& card, const RunPlan& plan) {
+  Told told;
+  CardPlace place(card, {.graphs = plan.graphs}, CardPlace::WeightsAre::Read);
+  const std::unique_ptr<LocalModel> model =
+      TRY(LocalModel::load({.model_path = plan.model,
+                            .place = &place,
+                            .max_rows = kSequences,
+                            .sequences = kSequences,
+                            .positions = static_cast<std::uint32_t>(plan.steps) + 1,
+                            .listener = &told}));
+  Run run;
+  TRY(decode(*model, plan, run));
+  run.refusals = told.count;
+  return run;
+}
+
+std::string smallest_model(const std::string& directory) {
+  std::string smallest;
+  std::error_code ignored;  // no folder: no model
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    const bool is_less =
+        smallest.empty() || entry.file_size() < std::filesystem::file_size(smallest);
+    if (entry.path().extension() == ".gguf" && is_less) smallest = entry.path();
+  }
+  return smallest;
+}
+
+void compare(StageReport& report, const std::string& mode, const Run& calm, const Run& flipped) {
+  bool same = true;
+  for (std::uint32_t s = 0; s < kSequences; ++s)
+    same = same && (s == kVictim || calm.texts[s] == flipped.texts[s]);
+  const bool ended = (flipped.live_at_end >> kVictim & 1) == 0 && flipped.refusals > 0 &&
+                     flipped.texts[kVictim].size() < calm.texts[kVictim].size();
+  const auto add = [&](std::string what, bool holds) {
+    report.add({.what = std::move(what) + ", " + mode,
+                .measured = holds ? "yes" : "no",
+                .target = {},
+                .verdict = holds ? Verdict::Right : Verdict::Wrong,
+                .as_threads = true});
+  };
+  add("gate: the lease's sequence ends", ended);
+  add("gate: survivors' tokens as undisturbed", same);
+}
+
+}  // namespace
+
+Result<void> check_gate_as_threads(const Settings& settings, StageReport& report) {
+  const std::string model = smallest_model(settings.model_dir);
+  if (model.empty()) return fail(Errc::FileNotFound, "no model in " + settings.model_dir);
+  const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
+  const int steps = settings.tiny ? 5 : 48;
+  for (const auto& [graphs, mode] : {std::pair{cuda::GraphUse::None, "plain launches"},
+                                     {cuda::GraphUse::Gated, "gated graph"}}) {
+    const Run calm =
+        TRY(run_plan(*card, {.model = model, .steps = steps, .flip_at = -1, .graphs = graphs}));
+    const Run flipped = TRY(
+        run_plan(*card, {.model = model, .steps = steps, .flip_at = steps / 2, .graphs = graphs}));
+    compare(report, mode, calm, flipped);
+  }
+  return {};
+}
+
+}  // namespace leasehold::gpu_check

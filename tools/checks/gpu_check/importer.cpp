@@ -1,0 +1,62 @@
+#include "tools/checks/gpu_check/importer.hpp"
+
+#include <unistd.h>
+
+#include "common/tell.hpp"
+#include "ipc/cuda/device_memory.hpp"
+#include "kernels/cuda/device/bench_params.hpp"
+#include "tools/checks/gpu_check/card.hpp"
+
+namespace leasehold::gpu_check {
+namespace {
+
+void say(ImporterSays what) {
+  const char byte = static_cast<char>(what);
+  (void)!::write(kImporterSocket, &byte, 1);
+}
+
+/// Until the other end is closed, or this process is killed.
+void wait_for_the_end() {
+  char byte = 0;
+  while (::read(kImporterSocket, &byte, 1) > 0) {
+  }
+}
+
+Result<void> poke(Card& card, CUdeviceptr at) {
+  const device::PokeParams params{
+      .gate = card.gate(), .at = cuda::device_pointer<std::uint32_t>(at), .value = kItsWord};
+  return card.run(
+      {.kernel = "lh_poke", .grid = {}, .block_threads = 1, .params = cuda::KernelParams(params)});
+}
+
+Result<ImporterSays> use(Card& card, CUdeviceptr at) {
+  std::uint32_t first = 0;
+  TRY(card.fetch(std::as_writable_bytes(std::span(&first, 1)), at));
+  if (first != kFirstWord) return ImporterSays::WrongContent;
+  const Result<void> poked = poke(card, at + sizeof first);
+  return poked ? ImporterSays::Done : ImporterSays::Refused;
+}
+
+Result<void> run(ImporterDoes what, int ordinal, std::size_t size_bytes) {
+  const std::unique_ptr<Card> card = TRY(Card::open(ordinal));
+  const UniqueFd fd(::dup(kImporterMemory));
+  ::close(kImporterMemory);
+  const cuda::DeviceMemory memory =
+      TRY(cuda::DeviceMemory::import(card->context(), fd, size_bytes));
+  const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(
+      memory, what == ImporterDoes::Share ? MapAccess::ReadWrite : MapAccess::ReadOnly));
+  say(TRY(use(*card, mapping.address())));
+  wait_for_the_end();
+  return {};
+}
+
+}  // namespace
+
+int run_importer(ImporterDoes what, int ordinal, std::size_t size_bytes) {
+  const Result<void> done = run(what, ordinal, size_bytes);
+  if (done) return 0;
+  say(ImporterSays::CannotImport);
+  return tell("leasehold-gpu-check --import", done.error());
+}
+
+}  // namespace leasehold::gpu_check

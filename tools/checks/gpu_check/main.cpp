@@ -1,0 +1,71 @@
+/// leasehold-gpu-check: what a machine with a card allows, whether all is right on it, and how
+/// fast.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+
+#include "common/command_line.hpp"
+#include "common/version.hpp"
+#include "tools/checks/gpu_check/importer.hpp"
+#include "tools/checks/gpu_check/orchestrate.hpp"
+
+namespace {
+
+using namespace leasehold;
+using namespace leasehold::gpu_check;
+
+constexpr const char* kProgram = "leasehold-gpu-check";
+
+/// What only this program asks of itself.
+struct Inner {
+  std::string stage;
+  std::size_t import_bytes = 0;
+  std::size_t import_read_only_bytes = 0;
+};
+
+void describe(CLI::App& app, Settings& settings, Inner& inner) {
+  app.set_version_flag("--version", "leasehold-gpu-check " + std::string(version()));
+  app.add_option("--bin-dir", settings.bin_dir, "Where the programs are");
+  app.add_option("--model-dir", settings.model_dir, "Models with their oracles' answers");
+  app.add_option("--out", settings.out_dir, "Where the report goes");
+  app.add_option("--only", settings.only,
+                 "Stages, with commas between: probe, correctness, gate, bench, memcheck, "
+                 "racecheck; default: all")
+      ->check(check_stages);
+  app.add_option("--minutes", settings.minutes, "How long all of it may take")
+      ->check(CLI::Range(0.1, 1440.0));
+  app.add_option("--ordinal", settings.ordinal, "Which card")->check(CLI::Range(0, 255));
+  app.add_flag("--tiny", settings.tiny, "Small shapes, for a driver that computes on the CPU");
+  app.add_option("--stage", inner.stage)->group("");
+  app.add_option("--import", inner.import_bytes)->group("");
+  app.add_option("--import-read-only", inner.import_read_only_bytes)->group("");
+}
+
+int run(const Settings& settings, const Inner& inner) {
+  if (inner.import_bytes != 0)
+    return run_importer(ImporterDoes::Share, settings.ordinal, inner.import_bytes);
+  if (inner.import_read_only_bytes != 0)
+    return run_importer(ImporterDoes::WriteReadOnly, settings.ordinal,
+                        inner.import_read_only_bytes);
+  std::error_code failed;
+  std::filesystem::create_directories(settings.out_dir, failed);
+  if (failed)
+    return tell(kProgram, fail_file("making --out " + settings.out_dir, failed.value()).error());
+  if (!inner.stage.empty()) return run_stage(settings, inner.stage);
+  const Result<int> code = orchestrate(settings, std::cout);
+  return code ? end_with(kProgram, *code) : tell(kProgram, code.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  settings.out_dir = "gpu-check";
+  Inner inner;
+  CLI::App app{"Checks Leasehold on a machine with a card.", kProgram};
+  describe(app, settings, inner);
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
+  return run(settings, inner);
+}

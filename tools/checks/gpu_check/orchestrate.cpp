@@ -1,0 +1,239 @@
+#include "tools/checks/gpu_check/orchestrate.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <ostream>
+#include <set>
+#include <sstream>
+
+#include "common/child_process.hpp"
+#include "common/next_step.hpp"
+#include "common/tell.hpp"
+#include "tools/checks/gpu_check/stages.hpp"
+
+namespace leasehold::gpu_check {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr std::string_view kProgram = "leasehold-gpu-check";
+constexpr int kLookAgain_ms = 200;
+constexpr std::size_t kLogEnd = 800;
+
+constexpr std::array<StageRow, 6> kStages{{{"probe", probe, 0.10},
+                                           {"correctness", check_correctness, 0.20},
+                                           {"gate", check_gate, 0.15},
+                                           {"bench", bench, 0.40},
+                                           {"memcheck", run_memcheck, 0.08},
+                                           {"racecheck", run_racecheck, 0.07}}};
+
+/// What the sanitizers start.
+constexpr StageRow kShort{"short", run_short, 0};
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string path_of_this_program() {
+  std::array<char, 4096> path{};
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
+  return {path.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+std::string part_path(const Settings& settings, const std::string& stage) {
+  return settings.out_dir + "/" + stage + ".json";
+}
+
+std::vector<std::string> arguments_of(const Settings& settings, const std::string& stage) {
+  std::vector<std::string> arguments{path_of_this_program(),
+                                     "--stage",
+                                     stage,
+                                     "--bin-dir",
+                                     settings.bin_dir,
+                                     "--model-dir",
+                                     settings.model_dir,
+                                     "--out",
+                                     settings.out_dir,
+                                     "--ordinal",
+                                     std::to_string(settings.ordinal)};
+  if (settings.tiny) arguments.emplace_back("--tiny");
+  return arguments;
+}
+
+/// How a stage went, beside what stands in its part of the report.
+struct Ending {
+  std::string state = "ended";  ///< "ended", "failed", "cut off"
+  std::string why;
+  std::optional<int> exit_code;
+  double seconds = 0;
+};
+
+class StageRun {
+ public:
+  StageRun(const Settings& settings, std::string stage, std::ostream& out)
+      : settings_(settings), stage_(std::move(stage)), out_(out) {}
+
+  Ending run(Seconds budget) {
+    out_ << "\n" << stage_ << "\n" << std::flush;
+    std::remove(part_path(settings_, stage_).c_str());
+    const auto begun = SteadyClock::now();
+    Ending ending = watch(begun, budget);
+    print_new_lines();
+    ending.seconds = Seconds(SteadyClock::now() - begun).count();
+    if (ending.state != "ended") out_ << "  " << ending.state << ": " << ending.why << "\n";
+    return ending;
+  }
+
+  /// What the stage wrote, as far as it came.
+  Json part() const {
+    Json part = Json::parse(text_of_file(part_path(settings_, stage_)), nullptr, false);
+    return part.is_object() ? part : Json{{"stage", stage_}, {"lines", Json::array()}};
+  }
+
+ private:
+  Ending watch(SteadyClock::time_point begun, Seconds budget) {
+    const std::string log = settings_.out_dir + "/" + stage_ + ".log";
+    std::remove(log.c_str());  // children append to theirs
+    auto child = Child::start({.argv = arguments_of(settings_, stage_), .log_path = log});
+    if (!child) return {.state = "failed", .why = child.error().detail, .exit_code = {}};
+    std::optional<int> status;
+    while (!(status = child->status())) {
+      if (SteadyClock::now() - begun > budget) {
+        return {.state = "cut off",
+                .why = fmt::format("not done after its {:.0f} s; give more with --minutes, or run "
+                                   "it alone with --only {}",
+                                   budget.count(), stage_),
+                .exit_code = {}};
+      }
+      pollfd gone{child->pidfd().get(), POLLIN, 0};
+      ::poll(&gone, 1, kLookAgain_ms);
+      print_new_lines();
+    }
+    if (*status == 0) return {.exit_code = 0};
+    const std::string text = text_of_file(log);
+    return {.state = "failed",
+            .why = fmt::format("exit code {}; its log ({}) ends: {}", *status, log,
+                               text.substr(text.size() > kLogEnd ? text.size() - kLogEnd : 0)),
+            .exit_code = status};
+  }
+
+  void print_new_lines() {
+    const Json written = part();
+    const Json lines = written.value("lines", Json::array());
+    for (; printed_ < lines.size(); ++printed_) {
+      if (const auto line = line_from(lines[printed_])) out_ << text_of(*line) << "\n";
+    }
+    out_ << std::flush;
+  }
+
+  const Settings& settings_;
+  std::string stage_;
+  std::ostream& out_;
+  std::size_t printed_ = 0;
+};
+
+std::set<std::string> split(const std::string& names) {
+  std::set<std::string> all;
+  std::istringstream text(names);
+  for (std::string one; std::getline(text, one, ',');) all.insert(one);
+  return all;
+}
+
+bool says_no_card(std::optional<Errc> code) {
+  return code == Errc::NoDevice || code == Errc::DeviceUnsupported;
+}
+
+/// Why no other stage needs to be tried.
+std::optional<Errc> no_card(const Ending& ending) {
+  if (!ending.exit_code) return std::nullopt;
+  const std::optional<Errc> code = errc_from_exit_code(*ending.exit_code);
+  return says_no_card(code) ? code : std::nullopt;
+}
+
+}  // namespace
+
+std::span<const StageRow> stages() {
+  return kStages;
+}
+
+std::string check_stages(const std::string& names) {
+  for (const std::string& one : split(names)) {
+    const auto has_name = [&](const StageRow& row) { return row.name == one; };
+    if (std::ranges::none_of(kStages, has_name))
+      return fmt::format("there is no stage {}; --help names them", one);
+  }
+  return {};
+}
+
+Result<int> orchestrate(const Settings& settings, std::ostream& out) {
+  const std::set<std::string> wanted = split(settings.only);
+  const std::string path = settings.out_dir + "/report.json";
+  Json report{{"stages", Json::array()}, {"all_right", true}, {"minutes", settings.minutes}};
+  Seconds spare{0};
+  std::optional<Errc> nothing_runs;
+  for (const StageRow& row : kStages) {
+    if (!wanted.empty() && !wanted.contains(row.name)) continue;
+    StageRun stage(settings, row.name, out);
+    const Seconds budget =
+        spare + Seconds(settings.minutes * 60 * (wanted.size() == 1 ? 1.0 : row.share_of_time));
+    const Ending ending = stage.run(budget);
+    spare = budget - Seconds(ending.seconds);
+    Json part = stage.part();
+    part["state"] = ending.state;
+    part["why"] = ending.why;
+    part["seconds"] = ending.seconds;
+    report["stages"].push_back(std::move(part));
+    if (ending.state != "ended") report["all_right"] = false;
+    TRY(replace_file(path, report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));
+    nothing_runs = no_card(ending);
+    if (nothing_runs) break;
+  }
+  out << "\nreport: " << path << "\n";
+  if (nothing_runs) {
+    out << fmt::format(
+        "\nNothing can run here ({}); next: see `nvidia-smi`, or take it elsewhere.\n",
+        name(*nothing_runs));
+    return exit_code(*nothing_runs);
+  }
+  const bool all_right = report["all_right"];
+  out << (all_right ? "\nAll that ran was right.\n" : "\nNOT all was right.\n");
+  return all_right ? 0 : kNotAllRight;
+}
+
+int run_stage(const Settings& settings, const std::string& stage) {
+  const auto has_name = [&](const StageRow& row) { return row.name == stage; };
+  const auto found = std::ranges::find_if(kStages, has_name);
+  if (found == kStages.end() && stage != kShort.name)
+    return tell(kProgram, {Errc::BadRequest, fmt::format("there is no stage {}", stage)});
+  const StageRow& row = found == kStages.end() ? kShort : *found;
+  StageReport report(row.name, part_path(settings, row.name));
+  const Result<void> done = row.run(settings, report);
+  if (!done) {
+    if (says_no_card(done.error().code)) {
+      report.unknown("the stage", done.error().detail);
+    } else {
+      report.failed("the stage came no further", done.error());
+    }
+  }
+  const Result<void> written = report.finish();
+  if (!written) tell(kProgram, written.error());
+  if (!done) return tell(fmt::format("{}: {}", kProgram, row.name), done.error());
+  return report.all_right() && written ? 0 : kNotAllRight;
+}
+
+bool processes_share_memory(const Settings& settings) {
+  const Json probed = Json::parse(text_of_file(part_path(settings, "probe")), nullptr, false);
+  if (!probed.is_object() || !probed.contains("numbers")) return true;
+  return probed["numbers"].value("processes_share_memory", true);
+}
+
+}  // namespace leasehold::gpu_check

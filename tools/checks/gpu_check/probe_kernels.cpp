@@ -1,0 +1,107 @@
+// Two questions that only running kernels answer: do graphs obey conditions, and does wgmma add as
+// mma.sync does.
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "kernels/cuda/device/bench_params.hpp"
+#include "kernels/cuda/device/step_params.hpp"
+#include "kernels/cuda/plan/mma_probe.hpp"
+#include "tools/checks/gpu_check/stages.hpp"
+
+namespace leasehold::gpu_check {
+namespace {
+
+/// What a graph of one gated segment writes and who decides whether it does.
+struct TinyGraph {
+  device::KernelGate gate;
+  std::uint64_t* seen;
+};
+
+cuda::KernelLaunch gate_launch(const void* context, std::uint32_t segment,
+                               std::uint64_t condition) {
+  const auto& tiny = *static_cast<const TinyGraph*>(context);
+  const device::SegmentGateParams params{
+      .gate = tiny.gate, .seen = tiny.seen, .condition = condition, .segment = segment};
+  return {.kernel = "lh_segment_gate",
+          .grid = {},
+          .block_threads = 1,
+          .params = cuda::KernelParams(params)};
+}
+
+/// The word a graph leaves behind whose segment writes 1. The segment's own kernel would always
+/// run: it is the condition alone that can keep it from that.
+Result<std::uint32_t> word_after(Card& card, bool is_stopped) {
+  const cuda::DeviceBuffer word = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));
+  const cuda::PinnedBuffer seen = TRY(cuda::PinnedBuffer::allocate(card.context(), 256));
+  const CUdeviceptr at = cuda::device_address(word.data());
+  TRY(card.clear(at, word.size_bytes()));
+  const TinyGraph tiny{.gate = card.gate(is_stopped),
+                       .seen = reinterpret_cast<std::uint64_t*>(seen.data())};
+  const device::PokeParams poke{
+      .gate = card.gate(), .at = cuda::device_pointer<std::uint32_t>(at), .value = 1};
+  const std::vector<cuda::GraphSegment> segments{
+      {.launches = {{.kernel = "lh_poke",
+                     .grid = {},
+                     .block_threads = 1,
+                     .params = cuda::KernelParams(poke)}}}};
+  const cuda::StepGraph graph = TRY(cuda::StepGraph::make(
+      card.context(), card.library(),
+      {.segments = segments, .bound_to = {}, .gate = gate_launch, .gate_context = &tiny}));
+  TRY(card.run(graph));
+  std::uint32_t value = 0;
+  TRY(card.fetch(std::as_writable_bytes(std::span(&value, 1)), at));
+  return value;
+}
+
+Result<bool> ask_wgmma(Card& card) {
+  const cuda::MmaProbeQuestion question = cuda::mma_probe_question();
+  const std::size_t a_bytes = question.a.size() * sizeof(std::uint16_t);
+  const std::size_t b_bytes = question.b.size() * sizeof(std::uint16_t);
+  const cuda::DeviceBuffer a = TRY(cuda::DeviceBuffer::allocate(card.context(), a_bytes));
+  const cuda::DeviceBuffer b = TRY(cuda::DeviceBuffer::allocate(card.context(), b_bytes));
+  const cuda::DeviceBuffer told = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));
+  TRY(card.store(cuda::device_address(a.data()), std::as_bytes(std::span(question.a))));
+  TRY(card.store(cuda::device_address(b.data()), std::as_bytes(std::span(question.b))));
+  TRY(card.clear(cuda::device_address(told.data()), told.size_bytes()));
+  TRY(card.run(
+      cuda::plan_mma_probe(question, {.gate = card.gate(),
+                                      .a = reinterpret_cast<const std::uint16_t*>(a.data()),
+                                      .b = reinterpret_cast<const std::uint16_t*>(b.data()),
+                                      .answers = reinterpret_cast<std::uint32_t*>(told.data())})));
+  std::array<std::uint32_t, 2> answers{};
+  TRY(card.fetch(std::as_writable_bytes(std::span(answers)), cuda::device_address(told.data())));
+  return cuda::wgmma_adds_as_mma(question, answers);
+}
+
+}  // namespace
+
+Result<void> probe_conditional_nodes(StageReport& report, Card& card) {
+  constexpr const char* kWhat = "graphs: conditional nodes obey their gate";
+  report.numbers()["conditional_nodes"] = false;
+  if (!card.context().driver().has_conditional_nodes()) {
+    report.unknown(kWhat, "this driver has none: segments run empty instead");
+    return {};
+  }
+  const std::uint32_t when_live = TRY(word_after(card, false));
+  const std::uint32_t when_stopped = TRY(word_after(card, true));
+  const bool holds = when_live == 1 && when_stopped == 0;
+  report.numbers()["conditional_nodes"] = holds;
+  report.require(kWhat, holds);
+  return {};
+}
+
+Result<void> probe_wgmma(StageReport& report, Card& card) {
+  const int major = TRY(card.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+  const bool has_it = major == 9;
+  const bool agrees = has_it && TRY(ask_wgmma(card));
+  report.numbers()["wgmma_adds_as_mma"] = agrees;
+  report.add({.what = "matmul: wgmma adds bit for bit as mma.sync",
+              .measured = !has_it  ? "no wgmma on this card"
+                          : agrees ? "yes: used for many rows"
+                                   : "no: mma.sync for many rows too",
+              .target = {}});
+  return {};
+}
+
+}  // namespace leasehold::gpu_check

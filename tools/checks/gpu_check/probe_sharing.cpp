@@ -1,0 +1,198 @@
+// May processes share a card's memory, and when is it free once one of them was killed?
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "common/child_process.hpp"
+#include "ipc/cuda/device_memory.hpp"
+#include "tools/checks/gpu_check/importer.hpp"
+#include "tools/checks/gpu_check/stages.hpp"
+
+namespace leasehold::gpu_check {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kPatience{60};
+constexpr int kDeaths = 5;
+
+/// One importer, and what it said.
+struct Importer {
+  Child child;
+  UniqueFd socket;
+  std::optional<ImporterSays> said;
+};
+
+std::string own_path() {
+  std::array<char, 4096> path{};
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
+  return {path.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+Result<Importer> start_importer(const Settings& settings, ImporterDoes what, const UniqueFd& memory,
+                                std::size_t size_bytes) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return fail_errno(Errc::SystemError, "socketpair", errno);
+  UniqueFd ours(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  Child child = TRY(Child::start(
+      {.argv = {own_path(), what == ImporterDoes::Share ? "--import" : "--import-read-only",
+                std::to_string(size_bytes), "--ordinal", std::to_string(settings.ordinal)},
+       .log_path = settings.out_dir + "/importer.log",
+       .handed_over = {{"socket", theirs.get()}, {"memory", memory.get()}}}));
+  return Importer{.child = std::move(child), .socket = std::move(ours), .said = std::nullopt};
+}
+
+/// Until it has said what became of it, or is gone.
+void hear(Importer& importer) {
+  pollfd wait{importer.socket.get(), POLLIN, 0};
+  char byte = 0;
+  const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience);
+  if (::poll(&wait, 1, static_cast<int>(patience.count())) <= 0) return;
+  if (::read(importer.socket.get(), &byte, 1) == 1) importer.said = ImporterSays{byte};
+}
+
+Result<void> write_first_word(Card& card, CUdeviceptr at) {
+  TRY(card.clear(at, 256));
+  return card.store(at, std::as_bytes(std::span(&kFirstWord, 1)));
+}
+
+Result<std::uint32_t> second_word(Card& card, CUdeviceptr at) {
+  std::uint32_t word = 0;
+  TRY(card.fetch(std::as_writable_bytes(std::span(&word, 1)), at + sizeof word));
+  return word;
+}
+
+std::string sentence(const std::optional<ImporterSays>& said) {
+  if (!said) return "the importer ended without a word";
+  switch (*said) {
+    case ImporterSays::Done:
+      return "done";
+    case ImporterSays::CannotImport:
+      return "it cannot be imported, see importer.log";
+    case ImporterSays::WrongContent:
+      return "other bytes than were written";
+    case ImporterSays::Refused:
+      return "the driver refused the write";
+  }
+  return "something else";
+}
+
+/// True when another process could write what this one reads.
+Result<bool> share_once(const Settings& settings, StageReport& report, Card& card) {
+  constexpr std::size_t kSize = 2 << 20;
+  const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSize));
+  const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(memory, MapAccess::ReadWrite));
+  TRY(write_first_word(card, mapping.address()));
+  const Result<UniqueFd> fd = memory.export_fd();
+  report.numbers()["vmm_export"] = fd.has_value();
+  if (!fd) {
+    report.unknown("memory: leaves as a descriptor", fd.error().detail);
+    return false;
+  }
+  report.require("memory: leaves as a descriptor", true);
+  Importer importer = TRY(start_importer(settings, ImporterDoes::Share, *fd, kSize));
+  hear(importer);
+  const bool shared =
+      importer.said == ImporterSays::Done && TRY(second_word(card, mapping.address())) == kItsWord;
+  if (shared) {
+    report.require("memory: another process maps and writes it", true);
+  } else {
+    report.unknown("memory: another process maps and writes it", sentence(importer.said));
+  }
+  return shared;
+}
+
+/// Not a promise of ours: the driver's answer decides whether read-only weights are one.
+Result<void> ask_read_only(const Settings& settings, StageReport& report, Card& card) {
+  constexpr std::size_t kSize = 2 << 20;
+  const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSize));
+  const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(memory, MapAccess::ReadWrite));
+  TRY(write_first_word(card, mapping.address()));
+  const UniqueFd fd = TRY(memory.export_fd());
+  Importer importer = TRY(start_importer(settings, ImporterDoes::WriteReadOnly, fd, kSize));
+  hear(importer);
+  const bool written = TRY(second_word(card, mapping.address())) == kItsWord;
+  report.numbers()["read_only_honoured"] = !written;
+  report.add({.what = "memory: a read-only mapping cannot be written",
+              .measured = written ? "no: the driver lets it, read-only is our own word"
+                                  : fmt::format("yes ({})", sentence(importer.said)),
+              .target = {}});
+  return {};
+}
+
+struct Death {
+  double free_us = 0;      ///< From the pidfd's word until the figure is back.
+  double missing_mib = 0;  ///< At the pidfd's word.
+  bool came_back = false;
+};
+
+/// The importer is the last to have the memory, and is killed.
+Result<Death> kill_holder(const Settings& settings, Card& card, std::size_t size_bytes) {
+  const std::uint64_t before = TRY(card.context().memory()).free_bytes;
+  const auto start_holding = [&]() -> Result<Importer> {
+    const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), size_bytes));
+    const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(memory, MapAccess::ReadWrite));
+    TRY(write_first_word(card, mapping.address()));
+    const UniqueFd fd = TRY(memory.export_fd());
+    Importer importer = TRY(start_importer(settings, ImporterDoes::Share, fd, size_bytes));
+    hear(importer);
+    return importer;
+  };
+  Importer importer = TRY(start_holding());
+  if (importer.said != ImporterSays::Done) return fail(Errc::SystemError, sentence(importer.said));
+  TRY(importer.child.signal(SIGKILL));
+  pollfd gone{importer.child.pidfd().get(), POLLIN, 0};
+  if (::poll(&gone, 1, 60'000) <= 0) return fail(Errc::TimedOut, "a killed importer does not end");
+  const auto told = SteadyClock::now();
+  const std::uint64_t enough = before - size_bytes / 8;
+  const std::uint64_t at_once = TRY(card.context().memory()).free_bytes;
+  std::uint64_t free_bytes = at_once;
+  while (free_bytes < enough && SteadyClock::now() - told < std::chrono::seconds(10))
+    free_bytes = TRY(card.context().memory()).free_bytes;
+  const std::chrono::duration<double, std::micro> took = SteadyClock::now() - told;
+  return Death{
+      .free_us = at_once >= enough ? 0.0 : took.count(),
+      .missing_mib = at_once >= before ? 0.0 : static_cast<double>(before - at_once) / (1 << 20),
+      .came_back = free_bytes >= enough};
+}
+
+Result<void> measure_deaths(const Settings& settings, StageReport& report, Card& card) {
+  const std::size_t size_bytes = std::size_t{settings.tiny ? 16u : 512u} << 20;
+  std::vector<double> free_us;
+  double missing_mib = 0;
+  bool all_back = true;
+  for (int i = 0; i < kDeaths; ++i) {
+    const Death death = TRY(kill_holder(settings, card, size_bytes));
+    free_us.push_back(death.free_us);
+    missing_mib = std::max(missing_mib, death.missing_mib);
+    all_back = all_back && death.came_back;
+  }
+  report.numbers()["freed_after_pidfd_us"] = free_us;
+  report.numbers()["missing_at_pidfd_mib"] = missing_mib;
+  report.require("memory: comes back when its last holder is killed", all_back);
+  report.add({.what = "memory: free after the pidfd told, worst of 5",
+              .measured = fmt::format("{:.0f} us, {:.1f} MiB missing at that moment",
+                                      *std::ranges::max_element(free_us), missing_mib),
+              .target = {}});
+  return {};
+}
+
+}  // namespace
+
+Result<void> probe_sharing(const Settings& settings, StageReport& report, Card& card) {
+  report.numbers()["processes_share_memory"] = false;
+  if (!TRY(share_once(settings, report, card))) return {};
+  report.numbers()["processes_share_memory"] = true;
+  TRY(ask_read_only(settings, report, card));
+  return measure_deaths(settings, report, card);
+}
+
+}  // namespace leasehold::gpu_check

@@ -1,0 +1,34 @@
+#include "tools/checks/soak/judge.hpp"
+
+#include <fmt/format.h>
+
+#include "tools/checks/soak/judge_parts.hpp"
+
+namespace leasehold::soak {
+
+void Finding::wrong(std::string what) {
+  if (wrong_++ == 0) first_ = std::move(what);
+}
+
+demo::Check Finding::check(std::uint64_t at_least) const {
+  demo::Check check{.promise = promise_,
+                    .ok = wrong_ == 0 && looked_ >= at_least,
+                    .seen = fmt::format("{} {}", looked_, unit_)};
+  if (wrong_ > 0) check.seen += fmt::format("; {} wrong, the first: {}", wrong_, first_);
+  if (looked_ < at_least) check.seen += ", too few to tell";
+  return check;
+}
+
+std::vector<demo::Check> judge(const History& history) {
+  Case all{.history = history, .lives = {}};
+  for (const BrokerLife& broker : history.brokers) {
+    all.lives.push_back(lease_stories(broker));
+  }
+  std::vector<demo::Check> checks;
+  judge_leases(all, checks);
+  judge_holders(all, checks);
+  judge_memory(all, checks);
+  return checks;
+}
+
+}  // namespace leasehold::soak

@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/checks/demo/check_parts.hpp"
+#include "tools/checks/soak/judge_parts.hpp"
+
+namespace leasehold::soak {
+namespace {
+
+/// Extent numbers are never used twice, so each has one lease and one way.
+struct ExtentStory {
+  std::string state = "Free";
+  std::string lease;
+  TimePoint at;
+};
+
+bool may_follow(std::string_view before, std::string_view after) {
+  if (after == "Owned") return before == "Free";
+  if (after == "Draining") return before == "Owned";
+  if (after == "Scrubbing") return before == "Owned" || before == "Draining";
+  return after == "Free" && before == "Scrubbing";
+}
+
+/// What is wrong with this turn; empty when nothing is. After a death turns may be missing.
+std::string turn(ExtentStory& story, const events::RegionStateChanged& event, bool after_death) {
+  const std::string before = std::exchange(story.state, event.state);
+  const bool fits = after_death ? event.state != "Quarantined" : may_follow(before, event.state);
+  if (!fits) return fmt::format("went {} → {}", before, event.state);
+  if (event.state == "Free") return {};
+  if (story.lease.empty()) story.lease = event.lease;
+  if (event.lease == story.lease) return {};
+  return fmt::format("of lease {} was handed to {}", story.lease, event.lease);
+}
+
+void judge_extents(const BrokerLife& broker, Finding& finding) {
+  std::map<std::uint64_t, ExtentStory> stories;
+  for (const events::StampedEvent& stamped : broker.events) {
+    const auto* event = std::get_if<events::RegionStateChanged>(&stamped.event);
+    if (event == nullptr || event->kind != "extent") continue;
+    ExtentStory& story = stories[event->region];
+    const bool after_death = broker.restarted_between(story.at, stamped.at);
+    const std::string wrong = turn(story, *event, after_death);
+    story.at = stamped.at;
+    if (!wrong.empty()) finding.wrong(fmt::format("extent {} {}", event->region, wrong));
+  }
+  finding.looked(stories.size());
+}
+
+demo::Check one_owner_each(const Case& all) {
+  Finding finding("no extent had two owners, or was free before it was scrubbed", "extents");
+  for (const BrokerLife& broker : all.history.brokers) judge_extents(broker, finding);
+  return finding.check();
+}
+
+demo::Check conserved(const Case& all) {
+  Finding finding("no byte of the pool was lost or counted twice", "looks");
+  for (const BrokerLife& broker : all.history.brokers) {
+    for (const wire::StatusView& status : broker.samples) {
+      finding.looked();
+      const std::uint64_t sum = demo::sum_of_states(status);
+      if (sum != status.capacity_bytes) {
+        finding.wrong(fmt::format("{} of {} bytes", sum, status.capacity_bytes));
+      }
+    }
+  }
+  return finding.check();
+}
+
+demo::Check all_free(const Case& all) {
+  const auto& last = all.history.last;
+  return {.promise = "in the end all memory is free again",
+          .ok = last && last->capacity_bytes > 0 && last->free_bytes == last->capacity_bytes,
+          .seen = last ? fmt::format("{} of {} bytes", last->free_bytes, last->capacity_bytes)
+                       : "nobody was left to ask"};
+}
+
+demo::Check no_foreign_canary(const Case& all) {
+  const CanaryReport& report = *all.history.canaries;
+  Finding finding("no tenant's canary was seen in another's memory or stream", "extents read");
+  finding.looked(report.extents_read);
+  for (const std::string& foreign : report.foreign) finding.wrong(foreign);
+  demo::Check check = finding.check();
+  check.ok = check.ok && report.own_found > 0;
+  check.seen += fmt::format(", the owner's canary found {} times", report.own_found);
+  return check;
+}
+
+}  // namespace
+
+void judge_memory(const Case& all, std::vector<demo::Check>& checks) {
+  checks.push_back(one_owner_each(all));
+  checks.push_back(conserved(all));
+  checks.push_back(all_free(all));
+  if (all.history.canaries) checks.push_back(no_foreign_canary(all));
+}
+
+}  // namespace leasehold::soak

@@ -1,0 +1,31 @@
+/// What a broker's events say of each lease, put together. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/checks/soak/history.hpp"
+
+namespace leasehold::soak {
+
+struct LeaseStory {
+  std::string tenant;  ///< Empty for engine leases.
+  std::optional<TimePoint> granted, revoked, fenced;
+  RevokeReason reason = RevokeReason::None;
+  std::string proof;
+};
+
+struct LeaseStories {
+  std::map<LeaseId, LeaseStory> leases;
+  std::vector<std::string> wrong;  ///< Turns no lease may take, in words.
+};
+
+LeaseStories lease_stories(const BrokerLife& life);
+
+/// The life in which the tenant got this lease at that time: the latest that tells of it. Nothing
+/// when none does.
+std::optional<std::size_t> life_of(const std::vector<LeaseStories>& lives, LeaseId lease,
+                                   const std::string& tenant, TimePoint acquired_at);
+
+}  // namespace leasehold::soak

@@ -1,0 +1,40 @@
+/// All rounds together, for people and for programs. Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/checks/soak/settings.hpp"
+#include "tools/checks/soak/tally.hpp"
+
+namespace leasehold::soak {
+
+/// One promise over all rounds.
+struct Verdict {
+  std::string promise;
+  std::uint32_t rounds = 0, kept = 0;
+  std::string seen;  ///< Of the first round that broke it, else of the last.
+};
+
+class Summary {
+ public:
+  explicit Summary(const Settings& settings) : settings_(settings) {}
+  void add(const RoundResult& round);
+
+  bool all_kept() const;
+  std::uint64_t kills() const { return tally_.kills(); }
+  std::string text() const;
+  wire::Json json() const;
+
+ private:
+  const Settings& settings_;
+  Tally tally_;
+  std::uint32_t rounds_ = 0;
+  std::vector<Verdict> verdicts_;
+};
+
+/// One line while it goes on.
+std::string round_text(std::uint64_t seed, const RoundResult& round);
+
+}  // namespace leasehold::soak

@@ -1,0 +1,29 @@
+/// What was done in a round, and what came of it.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+
+#include "tools/checks/soak/chaos.hpp"
+#include "tools/checks/soak/judge.hpp"
+
+namespace leasehold::soak {
+
+struct Tally {
+  std::array<std::uint64_t, kDeedKindCount> deeds{};
+  std::uint64_t brokers = 0, workers = 0, tenants = 0;  ///< Processes.
+  std::uint64_t answered = 0;                           ///< Tenants, in full.
+  std::map<std::string, std::uint64_t> gave_up;         ///< Tenants, by the error they ended with.
+  std::uint64_t leases = 0, revoked_leases = 0, tokens = 0, extents_read = 0;
+
+  std::uint64_t kills() const;
+  void add(const Tally& other);
+};
+
+struct RoundResult {
+  Tally tally;
+  std::vector<demo::Check> checks;
+};
+
+}  // namespace leasehold::soak

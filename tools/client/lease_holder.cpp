@@ -1,0 +1,236 @@
+#include "tools/client/lease_holder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/random.hpp"
+#include "tools/cli/answer.hpp"
+
+namespace leasehold::tenant {
+namespace {
+
+/// A grant waits for the worker to map and prefault memory, so it may take its time.
+constexpr Duration kAcquireTimeout = std::chrono::seconds(30);
+constexpr Duration kCallTimeout = std::chrono::seconds(10);
+constexpr Duration kFirstLook = std::chrono::milliseconds(20);
+constexpr Duration kLongestPause = std::chrono::milliseconds(500);
+/// A service manager has a broker back in less; together about eight seconds.
+constexpr int kMostCalls = 20;
+
+Duration pause_before(int attempt) {
+  return std::min(kFirstLook * (1 << std::clamp(attempt, 0, 10)), kLongestPause);
+}
+
+RequestId fresh_request_id() {
+  return RequestId{mint_request_id()};
+}
+
+control::Peer::ReplyHandler ignore_reply() {
+  return [](Result<control::Payload>) {};
+}
+
+}  // namespace
+
+std::shared_ptr<LeaseHolder> LeaseHolder::create(boost::asio::io_context& io, Timers& timers,
+                                                 std::string broker_path, LostHandler on_lost) {
+  return std::shared_ptr<LeaseHolder>(
+      new LeaseHolder(io, timers, std::move(broker_path), std::move(on_lost)));
+}
+
+Result<void> LeaseHolder::connect() {
+  if (broker_) return {};
+  auto socket = TRY(control::connect_to(io_, path_));
+  control::Peer::Handlers handlers;
+  handlers.on_closed = [weak = weak_from_this(), mine = ++connection_](const Error& why) {
+    const auto self = weak.lock();
+    if (self && self->broker_ && self->connection_ == mine) self->broker_gone(why);
+  };
+  broker_ = control::Peer::create(std::move(socket), std::move(handlers));
+  broker_->start();
+  return {};
+}
+
+void LeaseHolder::disconnect() {
+  renew_timer_.reset();
+  return_timer_.reset();
+  if (const auto broker = std::exchange(broker_, nullptr)) broker->close();
+}
+
+void LeaseHolder::stop_renewing() {
+  lease_runs_ = false;
+  renew_timer_.reset();
+  return_timer_.reset();
+}
+
+// ---------------------------------------------------------------- a lease
+
+void LeaseHolder::acquire(const wire::LeaseAcquire& wanted, AcquireHandler done) {
+  stop_renewing();
+  if (auto connected = connect(); !connected) {
+    return done(std::unexpected(std::move(connected).error()));
+  }
+  wanted_.emplace(Wanted{.message = wanted, .done = std::move(done)});
+  call_for_lease();
+}
+
+void LeaseHolder::call_for_lease() {
+  broker_->call(
+      std::string(wire::LeaseAcquire::kMethod), {.body = wanted_->message.to_json()},
+      [weak = weak_from_this()](Result<control::Payload> reply) {
+        const auto self = weak.lock();
+        if (self && self->wanted_) self->granted(std::move(reply));
+      },
+      kAcquireTimeout);
+}
+
+/// The lost call had its lease, which came to nothing before anybody here heard of it.
+bool LeaseHolder::lost_its_lease(Errc code) const {
+  return wanted_->made_again > 0 &&
+         (code == Errc::LeaseRevoked || code == Errc::LeaseFenced || code == Errc::StaleGeneration);
+}
+
+void LeaseHolder::granted(Result<control::Payload> reply) {
+  if (!reply) {
+    const Errc code = reply.error().code;
+    // What a broker says that has just been started again may be different in a moment.
+    const bool again = code == Errc::ConnectionLost || code == Errc::BrokerLost ||
+                       lost_its_lease(code) ||
+                       (wanted_->made_again > 0 && is_retryable(code) && code != Errc::TimedOut);
+    if (lost_its_lease(code)) wanted_->message.request_id = fresh_request_id();
+    if (again && wanted_->made_again < kMostCalls) return call_again();
+    // An answer that comes too late would leave a lease nobody knows of; the broker takes it back
+    // when its holder's connection goes.
+    if (code == Errc::TimedOut) disconnect();
+    return std::exchange(wanted_, {})->done(std::unexpected(std::move(reply).error()));
+  }
+  const auto acquired = cli::read_answer<wire::LeaseAcquired>(reply->body);
+  if (!acquired) return std::exchange(wanted_, {})->done(std::unexpected(acquired.error()));
+  take(*acquired);
+}
+
+void LeaseHolder::take(const wire::LeaseAcquired& acquired) {
+  // Its successor is there; the broker may know long since that it is over, and says so.
+  if (lease_) release_lease(lease_->lease, ignore_reply());
+  lease_ = acquired;
+  lease_runs_ = true;
+  looks_ = 0;
+  renew_later();
+  if (wanted_->made_again == 0) return std::exchange(wanted_, {})->done(acquired);
+  // The grant may be the one of the first call, and that connection is gone.
+  hold([this, acquired](const Result<void>& held) {
+    if (!wanted_) return;
+    if (held) return std::exchange(wanted_, {})->done(acquired);
+    lease_.reset();
+    stop_renewing();
+    granted(std::unexpected(held.error()));
+  });
+}
+
+void LeaseHolder::call_again() {
+  return_timer_ = timers_.after(pause_before(wanted_->made_again++), [this] {
+    if (const auto connected = connect(); !connected) {
+      return granted(fail(Errc::ConnectionLost, connected.error().detail));
+    }
+    call_for_lease();
+  });
+}
+
+// ---------------------------------------------------------------- a broker that comes back
+
+void LeaseHolder::broker_gone(const Error& why) {
+  Timer calls_again = std::exchange(return_timer_, nullptr);
+  disconnect();
+  return_timer_ = std::move(calls_again);
+  if (on_released_) return std::exchange(on_released_, nullptr)();
+  if (!lease_ || !lease_runs_) return;
+  looks_ = 0;
+  on_lost_({Errc::BrokerLost, fmt::format("the broker at {} is gone: {}", path_, why.detail)});
+  look_for_broker();
+}
+
+void LeaseHolder::look_for_broker() {
+  if (TimePoint{lease_->deadline_boottime_ns} <= timers_.now()) return lease_ended();
+  return_timer_ = timers_.after(pause_before(looks_++), [this] {
+    if (!connect()) return look_for_broker();
+    hold([this](const Result<void>& held) {
+      if (!lease_runs_) return;
+      if (held) return renew();
+      const Errc code = held.error().code;
+      if (code == Errc::ConnectionLost) return;  // its end is told, and looked at, by itself
+      if (!is_retryable(code)) return lease_ended();
+      disconnect();
+      look_for_broker();
+    });
+  });
+}
+
+void LeaseHolder::hold(std::move_only_function<void(Result<void>)> done) {
+  const wire::LeaseHold message{
+      .lease = lease_->lease, .token = lease_->token, .request_id = fresh_request_id()};
+  broker_->call(
+      std::string(wire::LeaseHold::kMethod), {.body = message.to_json()},
+      [weak = weak_from_this(), done = std::move(done)](Result<control::Payload> reply) mutable {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (!reply) return done(std::unexpected(reply.error()));
+        done({});
+      },
+      kCallTimeout);
+}
+
+/// The worker tells the stream, with the reason and the tokens.
+void LeaseHolder::lease_ended() {
+  stop_renewing();
+}
+
+// ---------------------------------------------------------------- keeping it
+
+void LeaseHolder::renew_later() {
+  const auto ttl = std::chrono::milliseconds(lease_->ttl_ms);
+  if (ttl <= Duration::zero()) return;
+  renew_timer_ = timers_.after(ttl / 3, [this] { renew(); });
+}
+
+void LeaseHolder::renew() {
+  const wire::LeaseRenew message{.lease = lease_->lease, .request_id = fresh_request_id()};
+  broker_->call(
+      std::string(wire::LeaseRenew::kMethod), {.body = message.to_json()},
+      [weak = weak_from_this(), lease = lease_->lease](Result<control::Payload> reply) {
+        const auto self = weak.lock();
+        if (!self || !self->broker_ || !self->lease_ || self->lease_->lease != lease) return;
+        const auto renewed = reply ? cli::read_answer<wire::LeaseRenewed>(reply->body)
+                                   : std::unexpected(reply.error());
+        if (renewed) self->lease_->deadline_boottime_ns = renewed->deadline_boottime_ns;
+        if (!renewed && !is_retryable(renewed.error().code)) self->lease_ended();
+      },
+      kCallTimeout);
+  renew_later();
+}
+
+void LeaseHolder::release_lease(LeaseId lease, control::Peer::ReplyHandler on_reply) {
+  const wire::LeaseRelease message{.lease = lease, .request_id = fresh_request_id()};
+  broker_->call(std::string(wire::LeaseRelease::kMethod), {.body = message.to_json()},
+                std::move(on_reply), kCallTimeout);
+}
+
+void LeaseHolder::release(Duration patience, std::move_only_function<void()> done) {
+  stop_renewing();
+  wanted_.reset();
+  if (!broker_ || !lease_) {
+    disconnect();
+    return done();
+  }
+  on_released_ = std::move(done);
+  auto finish = [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self || !self->on_released_) return;
+    self->release_timer_.reset();
+    self->disconnect();
+    std::exchange(self->on_released_, nullptr)();
+  };
+  release_timer_ = timers_.after(patience, finish);
+  release_lease(lease_->lease, [finish](Result<control::Payload>) { finish(); });
+}
+
+}  // namespace leasehold::tenant

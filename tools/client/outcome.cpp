@@ -1,0 +1,100 @@
+#include "tools/client/outcome.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/lease_over.hpp"
+
+namespace leasehold::tenant {
+namespace {
+
+std::string revocation_text(const wire::RequestCompleted& completed) {
+  return fmt::format("lease {} ({} scope) was taken back ({}) after {} tokens were delivered{}{}",
+                     completed.lease ? to_string(*completed.lease) : "?",
+                     completed.scope.empty() ? "tenant" : completed.scope,
+                     completed.revoke_reason.empty() ? "fenced" : completed.revoke_reason,
+                     completed.emitted_tokens, completed.detail.empty() ? "" : ": ",
+                     completed.detail);
+}
+
+std::string other_text(const wire::RequestCompleted& completed) {
+  return fmt::format("the request ended with {} after {} tokens{}{}", completed.reason,
+                     completed.emitted_tokens, completed.detail.empty() ? "" : ": ",
+                     completed.detail);
+}
+
+/// Codes after which the worker still serves the lease it was shown: it only refused for now.
+bool lease_survives(Errc code) {
+  return code == Errc::QuotaConcurrent || code == Errc::QueueFull || code == Errc::PoolExhausted ||
+         code == Errc::OutOfBlocks || code == Errc::RebindRateLimited || code == Errc::BrokerLost;
+}
+
+/// A broker that was never there is a wrong address, not a passing trouble.
+bool may_pass(const Error& error, Stage stage, const Situation& situation) {
+  if (is_lease_over(error.code)) return true;  // at the broker's, too: its worker went meanwhile
+  const bool nobody_there =
+      error.code == Errc::ConnectionRefused || error.code == Errc::FileNotFound;
+  if (!nobody_there) return is_retryable(error.code);
+  return stage == Stage::Worker || situation.had_lease;
+}
+
+Decision again_or_give_up(const Error& error, bool fresh_lease, const Situation& situation,
+                          const RetryPolicy& policy) {
+  if (situation.failures >= policy.max_attempts) {
+    return GiveUp{{error.code, fmt::format("{} (given up after {} attempts in a row)", error.detail,
+                                           situation.failures + 1)}};
+  }
+  // A lease that was taken back is replaced at once; only a second failure in a row has to wait.
+  const bool at_once = is_lease_over(error.code) && situation.failures == 0;
+  return TryAgain{.delay = at_once ? Duration::zero() : backoff(policy, situation.failures),
+                  .fresh_lease = fresh_lease};
+}
+
+}  // namespace
+
+Duration backoff(const RetryPolicy& policy, int failures) {
+  // 2^20 first delays are far beyond any cap worth having, and far from overflow.
+  const Duration delay = policy.first_delay * (std::int64_t{1} << std::clamp(failures, 0, 20));
+  return std::min(delay, policy.max_delay);
+}
+
+std::optional<Error> error_of(const wire::RequestCompleted& completed) {
+  const std::string& reason = completed.reason;
+  if (reason == "EndOfSequence" || reason == "MaxTokensReached" || reason == "StopSequence" ||
+      reason == "Cancelled") {
+    return std::nullopt;
+  }
+  if (reason == "Revoked") return Error{Errc::LeaseRevoked, revocation_text(completed)};
+  if (reason == "LeaseFenced") return Error{Errc::LeaseFenced, revocation_text(completed)};
+  if (reason == "DeadlineExceeded") return Error{Errc::TimedOut, other_text(completed)};
+  if (reason == "Preempted") return Error{Errc::OutOfBlocks, other_text(completed)};
+  if (reason == "EngineError") return Error{Errc::EngineDecodeFailed, other_text(completed)};
+  // A request that was queued and then refused ends with the refusal's own code.
+  return Error{errc_from_name(reason).value_or(Errc::MalformedMessage), other_text(completed)};
+}
+
+Decision after_completed(const wire::RequestCompleted& completed, const Situation& situation,
+                         const RetryPolicy& policy) {
+  const auto error = error_of(completed);
+  if (!error) return Finish{};
+  // A deadline that has passed does not come back, whatever is_retryable says of a call.
+  const bool resumable =
+      is_lease_over(error->code) || (is_retryable(error->code) && error->code != Errc::TimedOut);
+  if (!situation.rebind || !resumable) return GiveUp{*error};
+  return again_or_give_up(*error, true, situation, policy);
+}
+
+Decision after_failure(const Error& error, Stage stage, const Situation& situation,
+                       const RetryPolicy& policy) {
+  // A worker that is without its broker for a moment takes nobody new; the lease is as good as
+  // ever.
+  const bool broker_away = stage == Stage::Worker && error.code == Errc::BrokerLost;
+  const bool may_try = situation.rebind || broker_away;
+  if (!may_try || !may_pass(error, stage, situation)) return GiveUp{error};
+  const bool fresh = stage == Stage::Broker || !lease_survives(error.code);
+  return again_or_give_up(error, fresh, situation, policy);
+}
+
+}  // namespace leasehold::tenant

@@ -1,0 +1,199 @@
+#include "tools/client/session.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "common/expects.hpp"
+#include "common/fault_point.hpp"
+#include "common/random.hpp"
+
+namespace leasehold::tenant {
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(2);
+constexpr std::string_view kCancelled = "Cancelled";
+
+}  // namespace
+
+TenantSession::TenantSession(boost::asio::io_context& io, Timers& timers, SessionConfig config,
+                             Observer observer)
+    : io_(io), timers_(timers), config_(std::move(config)), observer_(std::move(observer)) {}
+
+std::shared_ptr<TenantSession> TenantSession::create(boost::asio::io_context& io, Timers& timers,
+                                                     SessionConfig config, Observer observer) {
+  const std::shared_ptr<TenantSession> self(
+      new TenantSession(io, timers, std::move(config), std::move(observer)));
+  self->holder_ = LeaseHolder::create(io, timers, self->config_.broker_path,
+                                      [weak = std::weak_ptr(self)](const Error& error) {
+                                        const auto session = weak.lock();
+                                        if (session && !session->is_over()) {
+                                          session->observer_(BrokerGone{error});
+                                        }
+                                      });
+  return self;
+}
+
+void TenantSession::start() {
+  expects(state_ == State::Idle, "a session is started once");
+  state_ = State::Acquiring;
+  acquire();
+}
+
+void TenantSession::acquire() {
+  const wire::LeaseAcquire wanted{.tenant = config_.tenant,
+                                  .blocks = config_.blocks,
+                                  .worker = config_.worker,
+                                  .replaces = replaceable_,
+                                  .request_id = RequestId{mint_request_id()}};
+  holder_->acquire(wanted, [weak = weak_from_this()](Result<wire::LeaseAcquired> result) {
+    const auto self = weak.lock();
+    if (self && !self->is_over()) self->acquired(std::move(result));
+  });
+}
+
+void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
+  // A broker that was started anew has never heard of that lease: there is nothing to replace.
+  const bool unheard_of = !result && result.error().code == Errc::UnknownLease;
+  if (unheard_of && std::exchange(replaceable_, std::nullopt)) return acquire();
+  if (!result) return failed(result.error(), Stage::Broker);
+  fault_point(FaultSite::TenantLeaseAcquired);
+  observer_(Acquired{.lease = result->lease,
+                     .worker = result->worker,
+                     .blocks = result->blocks,
+                     .ttl_ms = result->ttl_ms,
+                     .deadline_boottime_ns = result->deadline_boottime_ns,
+                     .replaces = replaceable_});
+  last_lease_ = replaceable_ = result->lease;
+  submit();
+}
+
+void TenantSession::submit() {
+  state_ = State::Connecting;
+  wire::Generate request = config_.request;
+  request.token = holder_->lease()->token;
+  request.emitted = ledger_.tokens();
+  request.rebound_from = streamed_under_;
+  auto stream = WorkerStream::open(io_, holder_->lease()->address, request, stream_handlers());
+  if (!stream) return failed(stream.error(), Stage::Worker);
+  stream_ = *std::move(stream);
+  fault_point(FaultSite::TenantRequestSubmitted);
+}
+
+WorkerStream::Handlers TenantSession::stream_handlers() {
+  // A session that is giving its lease back has closed its stream, so none of these comes then.
+  const auto weak = weak_from_this();
+  return {.on_generating =
+              [weak](const wire::Generating& message) {
+                if (const auto self = weak.lock()) self->accepted(message);
+              },
+          .on_token =
+              [weak](const wire::TokenEmitted& message) {
+                if (const auto self = weak.lock()) self->take(message);
+              },
+          .on_completed =
+              [weak](const wire::RequestCompleted& message) {
+                if (const auto self = weak.lock()) self->completed(message);
+              },
+          .on_failed =
+              [weak](const Error& error) {
+                if (const auto self = weak.lock()) self->failed(error, Stage::Worker);
+              }};
+}
+
+void TenantSession::accepted(const wire::Generating& generating) {
+  state_ = State::Streaming;
+  const LeaseId now_under = holder_->lease()->lease;
+  observer_(Submitted{.lease = now_under, .prompt_tokens = generating.prompt_tokens});
+  const auto before = std::exchange(streamed_under_, now_under);
+  if (before) {
+    observer_(
+        Rebound{.old_lease = *before, .new_lease = now_under, .delivered_tokens = ledger_.size()});
+  }
+}
+
+void TenantSession::take(const wire::TokenEmitted& token) {
+  if (const auto taken = ledger_.take(token); !taken) {
+    return finish({.error = taken.error()});
+  }
+  failures_ = 0;
+  observer_(TokenArrived{.lease = holder_->lease()->lease, .token = token});
+  fault_point(FaultSite::TenantTokenReceived);
+}
+
+void TenantSession::completed(wire::RequestCompleted completed) {
+  if (completed.emitted_tokens > ledger_.size()) {
+    return finish({.error = Error{Errc::MalformedMessage,
+                                  fmt::format("the worker counts {} tokens, only {} arrived",
+                                              completed.emitted_tokens, ledger_.size())}});
+  }
+  completed.emitted_tokens = ledger_.size();
+  const auto error = error_of(completed);
+  if (!error) {
+    return finish({.reason = completed.reason, .note = completed.detail, .text = completed.text});
+  }
+  if (completed.lease) {
+    holder_->stop_renewing();
+    observer_(Interrupted{.completed = completed, .delivered_tokens = ledger_.size()});
+  }
+  // The very last token may be out when its lease is taken back.
+  if (ledger_.size() >= config_.request.max_emitted_tokens) {
+    return finish({.reason = "MaxTokensReached"});
+  }
+  act(after_completed(completed, situation(), config_.retry), *error,
+      completed.lease ? Told::Already : Told::NotYet);
+}
+
+void TenantSession::failed(const Error& error, Stage stage) {
+  act(after_failure(error, stage, situation(), config_.retry), error, Told::NotYet);
+}
+
+Situation TenantSession::situation() const {
+  return {.rebind = config_.rebind, .had_lease = last_lease_.has_value(), .failures = failures_};
+}
+
+void TenantSession::act(const Decision& decision, const Error& error, Told told) {
+  if (cancelled_) return finish({.reason = std::string(kCancelled)});
+  if (const auto* give_up = std::get_if<GiveUp>(&decision)) {
+    return finish({.error = give_up->error});
+  }
+  if (const auto* again = std::get_if<TryAgain>(&decision)) return try_again(*again, error, told);
+  finish({});
+}
+
+void TenantSession::try_again(const TryAgain& again, const Error& error, Told told) {
+  state_ = last_lease_ ? State::Rebinding : State::Acquiring;
+  stream_.reset();
+  ++failures_;
+  if (again.delay > Duration::zero() || told == Told::NotYet) {
+    observer_(Retrying{.error = error, .delay = again.delay, .attempt = failures_});
+  }
+  retry_timer_ = timers_.after(again.delay,
+                               [this, fresh = again.fresh_lease] { fresh ? acquire() : submit(); });
+}
+
+void TenantSession::cancel() {
+  if (is_over() || cancelled_) return;
+  cancelled_ = true;
+  const bool worker_has_it = state_ == State::Connecting || state_ == State::Streaming;
+  if (!worker_has_it) return finish({.reason = std::string(kCancelled)});
+  stream_->cancel();
+  cancel_timer_ = timers_.after(kPatience, [this] { finish({.reason = std::string(kCancelled)}); });
+}
+
+void TenantSession::finish(Ended ended) {
+  if (is_over()) return;
+  state_ = State::Releasing;
+  ended.delivered_tokens = ledger_.size();
+  retry_timer_.reset();
+  cancel_timer_.reset();
+  if (stream_) stream_->close();
+  holder_->release(kPatience, [weak = weak_from_this(), ended = std::move(ended)] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->state_ = State::Done;
+    self->observer_(ended);
+  });
+}
+
+}  // namespace leasehold::tenant

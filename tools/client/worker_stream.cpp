@@ -1,0 +1,93 @@
+#include "tools/client/worker_stream.hpp"
+
+#include <fmt/format.h>
+
+#include "tools/cli/answer.hpp"
+
+namespace leasehold::tenant {
+namespace {
+
+/// The engine answers between two steps, and one of a large model takes minutes on a small machine.
+constexpr Duration kSubmitTimeout = std::chrono::minutes(10);
+
+}  // namespace
+
+Result<std::shared_ptr<WorkerStream>> WorkerStream::open(boost::asio::io_context& io,
+                                                         const std::string& address,
+                                                         const wire::Generate& generate,
+                                                         Handlers handlers) {
+  auto socket = TRY(control::connect_to(io, address));
+  std::shared_ptr<WorkerStream> self(new WorkerStream(std::move(handlers), generate.request_id));
+  control::Peer::Handlers on;
+  on.on_notification = [weak = std::weak_ptr(self)](const std::string& method,
+                                                    const control::Payload& params) {
+    if (const auto stream = weak.lock()) stream->take_notification(method, params.body);
+  };
+  on.on_closed = [weak = std::weak_ptr(self)](const Error& why) {
+    const auto stream = weak.lock();
+    if (stream) stream->failed({Errc::ConnectionLost, "the worker is gone: " + why.detail});
+  };
+  self->peer_ = control::Peer::create(std::move(socket), std::move(on));
+  self->peer_->start();
+  self->submit(generate);
+  return self;
+}
+
+void WorkerStream::submit(const wire::Generate& generate) {
+  peer_->call(
+      std::string(wire::Generate::kMethod), {.body = generate.to_json()},
+      [weak = weak_from_this()](Result<control::Payload> reply) {
+        const auto self = weak.lock();
+        if (!self || !self->peer_) return;
+        const auto generating = reply ? cli::read_answer<wire::Generating>(reply->body)
+                                      : std::unexpected(reply.error());
+        if (!generating) return self->failed(generating.error());
+        if (self->is_ours(generating->request)) self->handlers_.on_generating(*generating);
+      },
+      kSubmitTimeout);
+}
+
+void WorkerStream::take_notification(const std::string& method, const control::Json& body) {
+  if (!peer_) return;
+  if (method == wire::TokenEmitted::kMethod) {
+    const auto token = cli::read_answer<wire::TokenEmitted>(body);
+    if (!token) return failed(token.error());
+    if (is_ours(token->request)) handlers_.on_token(*token);
+  } else if (method == wire::RequestCompleted::kMethod) {
+    const auto completed = cli::read_answer<wire::RequestCompleted>(body);
+    if (!completed) return failed(completed.error());
+    if (is_ours(completed->request)) complete(*completed);
+  }
+}
+
+bool WorkerStream::is_ours(const RequestId& request) {
+  if (request == request_) return true;
+  failed({Errc::MalformedMessage, fmt::format("the worker speaks of request {}, expected {}",
+                                              request.value, request_.value)});
+  return false;
+}
+
+void WorkerStream::complete(const wire::RequestCompleted& completed) {
+  close();
+  handlers_.on_completed(completed);
+}
+
+void WorkerStream::failed(const Error& error) {
+  if (!peer_) return;
+  close();
+  handlers_.on_failed(error);
+}
+
+void WorkerStream::cancel() {
+  if (!peer_) return;
+  const wire::Cancel message{.request_id = request_};
+  // The answer adds nothing: `completed` follows, or the request is over already.
+  peer_->call(std::string(wire::Cancel::kMethod), {.body = message.to_json()},
+              [](Result<control::Payload>) {});
+}
+
+void WorkerStream::close() {
+  if (const auto peer = std::exchange(peer_, nullptr)) peer->close();
+}
+
+}  // namespace leasehold::tenant

@@ -1,0 +1,91 @@
+#include "worker/text/chat/chat_template.hpp"
+
+#include <fmt/format.h>
+
+namespace leasehold {
+namespace {
+
+using jinja::Dict;
+using jinja::List;
+using jinja::None;
+using jinja::Value;
+
+constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
+constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
+
+/// What most models since 2023 understand.
+constexpr std::string_view kChatMl =
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+/// The text of the token under `tokenizer.ggml.<name>_token_id`.
+Result<std::optional<std::string>> special_text(const GgufFile& file,
+                                                const std::vector<std::string>& tokens,
+                                                std::string_view name) {
+  const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
+  if (!file.has(key)) return std::nullopt;
+  const auto id = TRY(file.get<std::uint32_t>(key));
+  if (id < tokens.size()) return tokens[id];
+  return fail(Errc::FileCorrupt, fmt::format("{}: {} is {}, the vocabulary has {} tokens",
+                                             file.path(), key, id, tokens.size()));
+}
+
+Result<SpecialTexts> read_special_texts(const GgufFile& file) {
+  if (!file.has(kTokensKey)) return SpecialTexts{};
+  const auto tokens = TRY(file.get<std::vector<std::string>>(kTokensKey));
+  SpecialTexts special;
+  special.bos = TRY(special_text(file, tokens, "bos"));
+  special.eos = TRY(special_text(file, tokens, "eos"));
+  special.unknown = TRY(special_text(file, tokens, "unknown"));
+  special.padding = TRY(special_text(file, tokens, "padding"));
+  return special;
+}
+
+}  // namespace
+
+Value messages_value(std::span<const ChatMessage> messages) {
+  List list{.items = {}, .depth = 2};
+  for (const ChatMessage& message : messages) {
+    Dict dict;
+    dict.entries.emplace_back(Value::text("role"), Value::text(message.role));
+    dict.entries.emplace_back(Value::text("content"), Value::text(message.content));
+    list.items.emplace_back(std::make_shared<const Dict>(std::move(dict)));
+  }
+  return Value(std::make_shared<const List>(std::move(list)));
+}
+
+Result<ChatTemplate> ChatTemplate::parse(std::string_view source, SpecialTexts special) {
+  return ChatTemplate(TRY(jinja::Template::parse(source)), std::move(special));
+}
+
+Result<ChatTemplate> ChatTemplate::from_metadata(const GgufFile& file) {
+  SpecialTexts special = TRY(read_special_texts(file));
+  if (file.has(kTemplateKey)) {
+    return parse(TRY(file.get<std::string>(kTemplateKey)), std::move(special));
+  }
+  ChatTemplate fallback = TRY(parse(kChatMl, std::move(special)));
+  fallback.is_fallback_ = true;
+  return fallback;
+}
+
+Result<std::string> ChatTemplate::render(const ChatRequest& request,
+                                         const jinja::Limits& limits) const {
+  jinja::Template::Variables variables = {
+      {"messages", request.messages},
+      {"tools", request.tools},
+      {"documents", Value(None{})},
+      {"add_generation_prompt", Value(request.add_generation_prompt)}};
+  const std::pair<std::string_view, const std::optional<std::string>*> texts[] = {
+      {"bos_token", &special_.bos},
+      {"eos_token", &special_.eos},
+      {"unk_token", &special_.unknown},
+      {"pad_token", &special_.padding}};
+  for (const auto& [name, text] : texts)
+    if (*text) variables.emplace_back(name, Value::text(**text));
+  variables.insert(variables.end(), request.extra.begin(), request.extra.end());
+  return template_.render(variables, request.now_unix_s, limits);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,175 @@
+// Attributes, elements and methods of values.
+#include <algorithm>
+
+#include "common/utf8.hpp"
+#include "worker/text/chat/jinja/builtins.hpp"
+#include "worker/text/chat/jinja/operators.hpp"
+#include "worker/text/chat/jinja/unicode.hpp"
+
+namespace leasehold::jinja {
+namespace {
+
+Result<Value> dict_get(Runtime& runtime, const Value& self, const Arguments& given) {
+  Parameters parameters("get", given);
+  const Value key = parameters.next("key");
+  Value fallback = parameters.next("default");
+  TRY(parameters.done(runtime));
+  for (const auto& entry : self.as_dict()->entries)
+    if (TRY(are_equal(runtime, entry.first, key))) return entry.second;
+  return fallback;
+}
+
+Result<Value> dict_items(Runtime& runtime, const Value& self, const Arguments& given) {
+  return apply_filter(runtime, "items", self, given);
+}
+
+Result<Value> dict_keys(Runtime& runtime, const Value& self, const Arguments& given) {
+  return apply_filter(runtime, "list", self, given);
+}
+
+Result<Value> dict_values(Runtime& runtime, const Value& self, const Arguments& given) {
+  TRY(Parameters("values", given).done(runtime));
+  std::vector<Value> values;
+  for (const auto& entry : self.as_dict()->entries) values.push_back(entry.second);
+  return runtime.list(std::move(values));
+}
+
+Result<Value> list_count(Runtime& runtime, const Value& self, const Arguments& given) {
+  Parameters parameters("count", given);
+  const Value wanted = parameters.next("value");
+  TRY(parameters.done(runtime));
+  std::int64_t count = 0;
+  for (const Value& item : self.as_list()->items)
+    count += TRY(are_equal(runtime, item, wanted)) ? 1 : 0;
+  return Value(count);
+}
+
+Result<Value> list_index(Runtime& runtime, const Value& self, const Arguments& given) {
+  Parameters parameters("index", given);
+  const Value wanted = parameters.next("value");
+  TRY(parameters.done(runtime));
+  const std::vector<Value>& items = self.as_list()->items;
+  for (std::size_t i = 0; i < items.size(); ++i)
+    if (TRY(are_equal(runtime, items[i], wanted))) return Value(static_cast<std::int64_t>(i));
+  return runtime.mistake("index() finds no such element");
+}
+
+Method find_method(const Value& value, std::string_view name) {
+  if (value.is_text()) return find_text_method(name);
+  if (value.as_dict() != nullptr) {
+    if (name == "get") return dict_get;
+    if (name == "items") return dict_items;
+    if (name == "keys") return dict_keys;
+    if (name == "values") return dict_values;
+  }
+  if (value.as_list() != nullptr) {
+    if (name == "count") return list_count;
+    if (name == "index") return list_index;
+  }
+  return nullptr;
+}
+
+// ---------------------------------------------------------------------------------------- `loop`
+
+Result<Value> cycle(Runtime& runtime, const LoopRef& loop) {
+  return runtime.callable("cycle", Value(loop), [loop](const Arguments& given) -> Result<Value> {
+    if (given.positional.empty()) return Value(None{});
+    return given.positional[loop->index0 % given.positional.size()];
+  });
+}
+
+Result<Value> loop_attribute(Runtime& runtime, const LoopRef& loop, std::string_view name) {
+  const std::vector<Value>& items = loop->items->items;
+  const auto number = [](std::size_t value) { return Value(static_cast<std::int64_t>(value)); };
+  const std::size_t index0 = loop->index0, size = items.size();
+  if (name == "index") return number(index0 + 1);
+  if (name == "index0") return number(index0);
+  if (name == "first") return Value(index0 == 0);
+  if (name == "last") return Value(index0 + 1 == size);
+  if (name == "length") return number(size);
+  if (name == "revindex") return number(size - index0);
+  if (name == "revindex0") return number(size - index0 - 1);
+  // Only recursive loops would count, and there are none.
+  if (name == "depth") return number(1);
+  if (name == "depth0") return number(0);
+  if (name == "previtem" && index0 > 0) return items[index0 - 1];
+  if (name == "previtem") return Value::undefined("there is no previous item");
+  if (name == "nextitem" && index0 + 1 < size) return items[index0 + 1];
+  if (name == "nextitem") return Value::undefined("there is no next item");
+  if (name == "cycle") return cycle(runtime, loop);
+  return runtime.unsupported(fmt::format("'loop.{}'", shown(name)));
+}
+
+}  // namespace
+
+Result<Value> method_of(Runtime& runtime, const Value& value, std::string_view name) {
+  const Method method = find_method(value, name);
+  if (method == nullptr) return Value();
+  return runtime.callable(std::string(name), value,
+                          [&runtime, value, method](const Arguments& given) -> Result<Value> {
+                            TRY(runtime.charge_for(value));
+                            return method(runtime, value, given);
+                          });
+}
+
+Result<Value> attribute_of(Runtime& runtime, const Value& value, std::string_view name) {
+  if (value.is_undefined()) {
+    const Text& what = value.get<Undefined>()->what;
+    return runtime.mistake(what ? *what : "something undefined has no attributes");
+  }
+  TRY(runtime.charge_for(value.as_dict() != nullptr ? value : Value()));
+  if (const auto* loop = value.get<LoopRef>()) return loop_attribute(runtime, *loop, name);
+  const Value method = TRY(method_of(runtime, value, name));
+  return method.is_undefined() ? member(value, name) : method;
+}
+
+Result<Value> element_of(Runtime& runtime, const Value& value, const Value& index) {
+  if (const Dict* dict = value.as_dict()) {
+    for (const auto& entry : dict->entries)
+      if (TRY(are_equal(runtime, entry.first, index))) return entry.second;
+  }
+  if (index.is_text()) {
+    TRY(runtime.charge_for(index));
+    return attribute_of(runtime, value, *index.as_text());
+  }
+  if (value.is_undefined()) return attribute_of(runtime, value, "");
+  auto missing = Value::undefined(fmt::format("'{}' has no such element", value.type_name()));
+  if (!index.is_integer()) return missing;
+  TRY(runtime.charge_for(value.is_text() ? value : Value()));
+  const auto place_in = [&](std::size_t length) -> std::optional<std::size_t> {
+    const auto size = static_cast<std::int64_t>(length);
+    const std::int64_t place = index.integer() < 0 ? index.integer() + size : index.integer();
+    if (place < 0 || place >= size) return std::nullopt;
+    return static_cast<std::size_t>(place);
+  };
+  if (const List* list = value.as_list()) {
+    const auto place = place_in(list->items.size());
+    return place ? list->items[*place] : missing;
+  }
+  const std::string* text = value.as_text();
+  if (text == nullptr) return missing;
+  const auto place = place_in(count_characters(*text));
+  if (!place) return missing;
+  std::string_view rest = *text;
+  for (std::size_t i = 0; i < *place; ++i) rest.remove_prefix(next_utf8(rest).size_bytes);
+  return runtime.text(std::string(rest.substr(0, next_utf8(rest).size_bytes)));
+}
+
+Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value& path) {
+  if (!path.is_text()) return element_of(runtime, value, path);
+  TRY(runtime.charge_for(path));
+  Value at = value;
+  std::string_view rest = *path.as_text();
+  while (true) {
+    const std::string_view part = rest.substr(0, rest.find('.'));
+    const bool is_number = !part.empty() && part.size() < 10 &&
+                           std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
+    at = TRY(element_of(runtime, at,
+                        is_number ? Value(static_cast<std::int64_t>(std::stol(std::string(part))))
+                                  : Value::text(std::string(part))));
+    if (part.size() == rest.size()) return at;
+    rest.remove_prefix(part.size() + 1);
+  }
+}
+
+}  // namespace leasehold::jinja

@@ -1,0 +1,242 @@
+// Statements.
+#include <algorithm>
+
+#include "worker/text/chat/jinja/builtins.hpp"
+#include "worker/text/chat/jinja/interpreter.hpp"
+#include "worker/text/chat/jinja/parser.hpp"
+#include "worker/text/chat/jinja/template.hpp"
+#include "worker/text/chat/jinja/writing.hpp"
+
+namespace leasehold::jinja {
+
+Result<void> Interpreter::Nesting::check() const {
+  const std::uint32_t most = interpreter_.runtime_.limits().call_depth;
+  if (interpreter_.depth_ <= most) return {};
+  return interpreter_.runtime_.unsupported(fmt::format("evaluation nests deeper than {}", most));
+}
+
+Result<std::string> Interpreter::run(const Body& body) {
+  (void)TRY(execute(body));
+  return std::move(output_);
+}
+
+Result<Flow> Interpreter::execute(const Body& body) {
+  const Nesting nesting(*this);
+  TRY(nesting.check());
+  for (const Statement& statement : body) {
+    runtime_.set_line(statement.line);
+    TRY(runtime_.charge(1));
+    const Flow flow =
+        TRY(std::visit([this](const auto& kind) { return perform(kind); }, statement.kind));
+    if (flow != Flow::Next) return flow;
+  }
+  return Flow::Next;
+}
+
+Result<Flow> Interpreter::write(std::string_view text) {
+  TRY(runtime_.charge_bytes(text.size()));
+  if (output_.size() + text.size() > runtime_.limits().output_bytes) {
+    return runtime_.too_long(
+        fmt::format("the prompt grows beyond {} bytes", runtime_.limits().output_bytes));
+  }
+  output_ += text;
+  return Flow::Next;
+}
+
+Result<Flow> Interpreter::perform(const Print& print) {
+  const Value value = TRY(evaluate(*print.value));
+  return write(TRY(to_text(runtime_, value)));
+}
+
+Result<Flow> Interpreter::perform(const If& choice) {
+  for (const If::Branch& branch : choice.branches) {
+    const bool taken = branch.condition == nullptr || TRY(evaluate(*branch.condition)).truth();
+    if (taken) return execute(branch.body);
+  }
+  return Flow::Next;
+}
+
+Result<Value> Interpreter::loop_items(const For& loop) {
+  const Value iterable = TRY(evaluate(*loop.iterable));
+  std::vector<Value> items = TRY(runtime_.elements(iterable));
+  if (loop.filter == nullptr) return runtime_.list(std::move(items));
+  std::vector<Value> chosen;
+  for (Value& item : items) {
+    const InnerScope inner(*this);
+    TRY(assign(loop.target, item));
+    if (TRY(evaluate(*loop.filter)).truth()) chosen.push_back(std::move(item));
+  }
+  return runtime_.list(std::move(chosen));
+}
+
+Result<Flow> Interpreter::perform(const For& loop) {
+  const Value items = TRY(loop_items(loop));
+  const ListRef& list = *items.get<ListRef>();
+  const auto state = std::make_shared<Loop>(Loop{.items = list});
+  // As in Jinja, `else` comes unless some round has run to its end.
+  bool has_finished_one = false;
+  Flow flow = Flow::Next;
+  for (std::size_t i = 0; i < list->items.size() && flow != Flow::Break; ++i) {
+    state->index0 = i;
+    flow = TRY(run_round(loop, state));
+    has_finished_one |= flow == Flow::Next;
+  }
+  if (has_finished_one || loop.otherwise.empty()) return Flow::Next;
+  const InnerScope inner(*this);
+  return execute(loop.otherwise);
+}
+
+Result<Flow> Interpreter::run_round(const For& loop, const LoopRef& state) {
+  TRY(runtime_.charge(4));
+  const InnerScope inner(*this);
+  define("loop", Value(state));
+  TRY(assign(loop.target, state->items->items[state->index0]));
+  return execute(loop.body);
+}
+
+Result<void> Interpreter::assign(const Target& target, Value value) {
+  if (!target.attribute.empty()) {
+    const Value object = TRY(value_of(Name{target.names.front()}));
+    const auto* space = object.get<NamespaceRef>();
+    if (space == nullptr) {
+      return runtime_.mistake(fmt::format("'{}' is no namespace, so '{}' cannot be set in it",
+                                          target.names.front(), target.attribute));
+    }
+    (*space)->attributes[target.attribute] = std::move(value);
+    return {};
+  }
+  if (target.names.size() == 1) {
+    define(target.names.front(), std::move(value));
+    return {};
+  }
+  const std::vector<Value> parts = TRY(runtime_.elements(value));
+  if (parts.size() != target.names.size()) {
+    return runtime_.mistake(
+        fmt::format("{} values cannot be unpacked into {}", parts.size(), target.names.size()));
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) define(target.names[i], parts[i]);
+  return {};
+}
+
+Result<Flow> Interpreter::perform(const Set& set) {
+  Value value = TRY(evaluate(*set.value));
+  TRY(assign(set.target, std::move(value)));
+  return Flow::Next;
+}
+
+Result<Interpreter::Captured> Interpreter::capture(const Body& body) {
+  std::string outside = std::exchange(output_, {});
+  const Result<Flow> flow = execute(body);
+  std::string inside = std::exchange(output_, std::move(outside));
+  Captured captured{.flow = TRY(flow)};
+  captured.text = TRY(runtime_.text(std::move(inside)));
+  return captured;
+}
+
+Result<Value> Interpreter::filtered(const std::vector<FilterCall>& filters, Value value) {
+  for (const FilterCall& filter : filters) {
+    const Arguments arguments = TRY(arguments_of(filter.arguments));
+    value = TRY(apply_filter(runtime_, filter.name, value, arguments));
+  }
+  return value;
+}
+
+Result<Flow> Interpreter::perform(const SetBlock& block) {
+  Captured captured;
+  {
+    const InnerScope inner(*this);
+    captured = TRY(capture(block.body));
+    if (captured.flow != Flow::Next) return captured.flow;
+    captured.text = TRY(filtered(block.filters, std::move(captured.text)));
+  }
+  TRY(assign(block.target, std::move(captured.text)));
+  return Flow::Next;
+}
+
+Result<Flow> Interpreter::perform(const FilterBlock& block) {
+  const InnerScope inner(*this);
+  Captured captured = TRY(capture(block.body));
+  if (captured.flow != Flow::Next) return captured.flow;
+  const Value text = TRY(filtered(block.filters, std::move(captured.text)));
+  return write(TRY(to_text(runtime_, text)));
+}
+
+Result<Flow> Interpreter::perform(const ScopeBlock& block) {
+  std::vector<Value> values;
+  for (const auto& variable : block.variables) values.push_back(TRY(evaluate(*variable.second)));
+  const InnerScope inner(*this);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    define(block.variables[i].first, std::move(values[i]));
+  return execute(block.body);
+}
+
+Result<Flow> Interpreter::perform(const CallBlock& block) {
+  const Value caller = TRY(callable_of(block.caller));
+  const Value text = TRY(call_with(std::get<Call>(block.call->kind), &caller));
+  return write(TRY(to_text(runtime_, text)));
+}
+
+// ------------------------------------------------------------------------------------------ macros
+
+Result<Flow> Interpreter::perform(const std::shared_ptr<const Macro>& macro) {
+  define(macro->name, TRY(callable_of(macro)));
+  return Flow::Next;
+}
+
+/// The scope is held weakly: it holds the macro, and they would keep each other for ever.
+Result<Value> Interpreter::callable_of(std::shared_ptr<const Macro> macro) {
+  std::string name = macro->name;
+  return runtime_.callable(
+      std::move(name), Value(),
+      [this, macro = std::move(macro),
+       around = std::weak_ptr(scope_)](const Arguments& given) -> Result<Value> {
+        const ScopeRef scope = around.lock();
+        if (scope == nullptr) {
+          return runtime_.unsupported(fmt::format(
+              "the macro '{}' is called after the loop it was defined in", macro->name));
+        }
+        return call_macro(*macro, scope, given);
+      });
+}
+
+Result<Value> Interpreter::call_macro(const Macro& macro, const ScopeRef& around,
+                                      const Arguments& given) {
+  const Nesting nesting(*this);
+  TRY(nesting.check());
+  const InnerScope inner(*this, around);
+  TRY(bind_parameters(macro, given));
+  const int line_outside = runtime_.line();
+  Result<Captured> captured = capture(macro.body);
+  if (captured) runtime_.set_line(line_outside);
+  return TRY(std::move(captured)).text;
+}
+
+Result<void> Interpreter::bind_parameters(const Macro& macro, const Arguments& given) {
+  Parameters parameters(macro.name, given);
+  for (const Parameter& parameter : macro.parameters) {
+    Value value = Value::undefined(fmt::format("'{}' was not given", parameter.name));
+    if (const Value* argument = parameters.given(parameter.name)) {
+      value = *argument;
+    } else if (parameter.fallback != nullptr) {
+      value = TRY(evaluate(*parameter.fallback));
+    }
+    define(parameter.name, std::move(value));
+  }
+  if (const Value* caller = parameters.named("caller")) define("caller", *caller);
+  return parameters.done(runtime_);
+}
+
+// ---------------------------------------------------------------------------------------- Template
+
+Result<Template> Template::parse(std::string_view source) {
+  return Template(TRY(parse_template(source)));
+}
+
+Result<std::string> Template::render(const Variables& variables, std::int64_t now_unix_s,
+                                     const Limits& limits) const {
+  Interpreter interpreter(limits, now_unix_s);
+  for (const auto& [name, value] : variables) interpreter.define(name, value);
+  return interpreter.run(*body_);
+}
+
+}  // namespace leasehold::jinja

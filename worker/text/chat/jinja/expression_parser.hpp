@@ -1,0 +1,88 @@
+/// The parser behind parse_expression and its kin (worker/text/chat/jinja/parser.hpp).
+///
+/// Operators are in expression_parser.cpp; values and what follows them (attributes, subscripts,
+/// calls, filters, tests) in value_parser.cpp.
+#pragma once
+
+#include <charconv>
+
+#include "worker/text/chat/jinja/parser.hpp"
+
+namespace leasehold::jinja {
+
+class ExpressionParser {
+ public:
+  /// Lifetime: `tokens` outlives it.
+  explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
+
+  Result<ExpressionPtr> expression(Inline allowed);
+  Result<ExpressionPtr> tuple(Inline allowed);
+  Result<GivenArguments> arguments();
+  Result<FilterCall> filter_name_and_arguments();
+
+ private:
+  template <class Kind>
+  Result<ExpressionPtr> node(Kind kind, int line, std::uint32_t height_below) {
+    TRY(tokens_.check_nesting(height_below + 1));
+    return std::make_unique<const Expression>(
+        Expression{.kind = std::move(kind), .line = line, .height = height_below + 1});
+  }
+
+  Result<ExpressionPtr> list_node(std::vector<ExpressionPtr> items, bool is_tuple, int line);
+  bool ends_a_tuple() const;
+  Result<ExpressionPtr> disjunction();
+  Result<ExpressionPtr> conjunction();
+  Result<ExpressionPtr> logical(bool is_and, ExpressionPtr left, ExpressionPtr right, int line);
+  Result<ExpressionPtr> negation();
+
+  /// Empty when no comparison comes.
+  std::string comparison_sign();
+  Result<ExpressionPtr> comparison();
+
+  /// Of the level's operations, the one that comes next; empty when none does.
+  std::string_view operation_of(std::size_t level) const;
+  Result<ExpressionPtr> arithmetic(std::size_t level);
+  Result<ExpressionPtr> concatenation(ExpressionPtr first, std::size_t level);
+  Result<ExpressionPtr> signed_value(bool with_filters);
+  Result<ExpressionPtr> with_suffixes(ExpressionPtr value);
+  Result<ExpressionPtr> filtered(ExpressionPtr value);
+  Result<ExpressionPtr> attribute(ExpressionPtr object);
+  Result<ExpressionPtr> subscript(ExpressionPtr object);
+  Result<ExpressionPtr> slice_bound();
+  Result<ExpressionPtr> call(ExpressionPtr callee);
+  Result<void> argument(GivenArguments& given);
+  Result<std::string> dotted_name();
+  Result<ExpressionPtr> filter(ExpressionPtr subject);
+  Result<ExpressionPtr> test(ExpressionPtr subject);
+
+  /// `x is divisibleby 3`: a test may have one argument without brackets.
+  bool begins_a_bare_argument() const;
+  Result<ExpressionPtr> primary();
+  Result<ExpressionPtr> name();
+  Result<ExpressionPtr> literal(Value value, int line);
+
+  /// Texts in a row are one.
+  Result<ExpressionPtr> text();
+
+  template <class Number>
+  Result<ExpressionPtr> number() {
+    const Token token = tokens_.take();
+    const char* const end = token.text.data() + token.text.size();
+    Number value{};
+    const auto read = std::from_chars(token.text.data(), end, value);
+    if (read.ec == std::errc{} && read.ptr == end) return literal(Value(value), token.line);
+    return syntax_error(token.line, fmt::format("the number '{}' is too large", shown(token.text)));
+  }
+
+  Result<ExpressionPtr> in_parentheses();
+  Result<ExpressionPtr> list();
+  Result<ExpressionPtr> dict();
+
+  TokenStream& tokens_;
+};
+
+/// 0 for an expression that is left out.
+std::uint32_t height_of(const ExpressionPtr& expression);
+std::uint32_t height_of(const GivenArguments& arguments);
+
+}  // namespace leasehold::jinja

@@ -1,0 +1,119 @@
+// Functions every template finds: range, dict, namespace, raise_exception, strftime_now.
+#include <algorithm>
+#include <ctime>
+
+#include "common/utf8.hpp"
+#include "worker/text/chat/jinja/builtins.hpp"
+#include "worker/text/chat/jinja/text_work.hpp"
+#include "worker/text/chat/jinja/writing.hpp"
+
+namespace leasehold::jinja {
+namespace {
+
+constexpr std::size_t kMaxDateBytes = 1024;
+
+Result<Value> range(Runtime& runtime, const Arguments& given) {
+  std::vector<std::int64_t> bounds;
+  for (const Value& bound : given.positional)
+    bounds.push_back(TRY(wanted_integer(runtime, "range", bound)));
+  if (bounds.empty() || bounds.size() > 3 || !given.named.empty()) {
+    return runtime.mistake("range takes a stop, or a start, a stop and a step");
+  }
+  const std::int64_t start = bounds.size() == 1 ? 0 : bounds[0];
+  const std::int64_t stop = bounds.size() == 1 ? bounds[0] : bounds[1];
+  const std::int64_t step = bounds.size() == 3 ? bounds[2] : 1;
+  if (step == 0) return runtime.mistake("the step of range is zero");
+  std::vector<Value> items;
+  for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
+    if (std::cmp_greater_equal(items.size(), runtime.limits().range_items)) {
+      return runtime.unsupported(
+          fmt::format("a range of more than {} numbers", runtime.limits().range_items));
+    }
+    items.emplace_back(i);
+    if (__builtin_add_overflow(i, step, &i)) break;
+  }
+  return runtime.list(std::move(items));
+}
+
+/// dict(…) and namespace(…): what a mapping holds, if one is given, then the named arguments.
+Result<std::vector<Dict::Entry>> entries_given(Runtime& runtime, const Arguments& given) {
+  std::vector<Dict::Entry> entries;
+  if (given.positional.size() > 1) return runtime.mistake("more than one mapping was given");
+  if (!given.positional.empty()) {
+    const Dict* dict = given.positional[0].as_dict();
+    if (dict == nullptr) return runtime.unsupported("a mapping made of something that is none");
+    TRY(runtime.charge(dict->entries.size()));
+    entries = dict->entries;
+  }
+  for (const auto& [name, value] : given.named) {
+    const auto same = std::ranges::find_if(entries, [&](const Dict::Entry& entry) {
+      return entry.first.is_text() && *entry.first.as_text() == name;
+    });
+    TRY(runtime.charge(1 + entries.size() / 8));
+    if (same != entries.end()) {
+      same->second = value;
+    } else {
+      entries.emplace_back(Value::text(name), value);
+    }
+  }
+  return entries;
+}
+
+Result<Value> make_namespace(Runtime& runtime, const Arguments& given) {
+  const auto entries = TRY(entries_given(runtime, given));
+  TRY(runtime.charge(16 + entries.size()));
+  Value space = runtime.make_namespace();
+  for (const auto& [key, value] : entries) {
+    const std::string name = TRY(wanted_text(runtime, "the name of an attribute", key));
+    (*space.get<NamespaceRef>())->attributes[name] = value;
+  }
+  return space;
+}
+
+Result<Value> raise_exception(Runtime& runtime, const Arguments& given) {
+  Parameters parameters("raise_exception", given);
+  const Value message = parameters.next("message");
+  TRY(parameters.done(runtime));
+  return fail(Errc::BadRequest, fmt::format("the model's chat template refuses these messages: {}",
+                                            TRY(to_text(runtime, message))));
+}
+
+Result<Value> strftime_now(Runtime& runtime, const Arguments& given, std::int64_t now_unix_s) {
+  Parameters parameters("strftime_now", given);
+  const std::string format = TRY(wanted_text(runtime, "strftime_now", parameters.next("format")));
+  TRY(parameters.done(runtime));
+  const std::time_t now = now_unix_s;
+  std::tm date{};
+  if (::gmtime_r(&now, &date) == nullptr) return runtime.mistake("the clock is out of range");
+  char text[kMaxDateBytes];
+  // One character more, because an empty result and one that is too long look the same.
+  const std::size_t size = std::strftime(text, sizeof(text), (format + ".").c_str(), &date);
+  if (size == 0) return runtime.mistake("the date is longer than 1023 bytes");
+  return runtime.text(std::string(text, size - 1));
+}
+
+}  // namespace
+
+Result<Value> global_function(Runtime& runtime, std::string_view name, std::int64_t now_unix_s) {
+  using Call = std::function<Result<Value>(const Arguments&)>;
+  Call call;
+  if (name == "range") call = [&runtime](const Arguments& given) { return range(runtime, given); };
+  if (name == "namespace")
+    call = [&runtime](const Arguments& given) { return make_namespace(runtime, given); };
+  if (name == "raise_exception")
+    call = [&runtime](const Arguments& given) { return raise_exception(runtime, given); };
+  if (name == "strftime_now") {
+    call = [&runtime, now_unix_s](const Arguments& given) {
+      return strftime_now(runtime, given, now_unix_s);
+    };
+  }
+  if (name == "dict") {
+    call = [&runtime](const Arguments& given) -> Result<Value> {
+      return runtime.dict(TRY(entries_given(runtime, given)));
+    };
+  }
+  if (!call) return Value::undefined(fmt::format("'{}' is undefined", shown(name)));
+  return runtime.callable(std::string(name), Value(), std::move(call));
+}
+
+}  // namespace leasehold::jinja

@@ -1,0 +1,271 @@
+// Filters over lists, dicts and what else has elements.
+#include <algorithm>
+
+#include "worker/text/chat/jinja/builtins.hpp"
+#include "worker/text/chat/jinja/operators.hpp"
+#include "worker/text/chat/jinja/text_work.hpp"
+#include "worker/text/chat/jinja/unicode.hpp"
+
+namespace leasehold::jinja {
+namespace {
+
+/// What an element is sorted or compared by: itself or a part of it, texts in lower case unless
+/// told.
+struct Key {
+  Value path = Value(None{});
+  bool case_sensitive = false;
+
+  Result<Value> of(Runtime& runtime, const Value& element) const {
+    Value value = path.is_none() ? element : TRY(element_by_path(runtime, element, path));
+    if (case_sensitive || !value.is_text()) return value;
+    return in_case(runtime, *value.as_text(), Case::Lower);
+  }
+};
+
+struct Keyed {
+  Value key;
+  Value element;
+};
+
+Result<std::vector<Keyed>> keyed(Runtime& runtime, const Value& subject, const Key& key) {
+  std::vector<Value> elements = TRY(runtime.elements(subject));
+  std::vector<Keyed> out;
+  for (Value& element : elements) {
+    Value its_key = TRY(key.of(runtime, element));
+    out.push_back({std::move(its_key), std::move(element)});
+  }
+  return out;
+}
+
+/// Merges by hand: a comparison may fail, which std::sort has no way to say.
+Result<void> sort_keyed(Runtime& runtime, std::vector<Keyed>& items, bool reverse) {
+  std::vector<Keyed> merged(items.size());
+  for (std::size_t width = 1; width < items.size(); width *= 2) {
+    for (std::size_t start = 0; start < items.size(); start += 2 * width) {
+      std::size_t left = start, right = std::min(start + width, items.size());
+      const std::size_t middle = right, end = std::min(start + 2 * width, items.size());
+      for (std::size_t out = start; out < end; ++out) {
+        bool take_right = left == middle;
+        if (left < middle && right < end) {
+          const Value &one = items[left].key, &other = items[right].key;
+          take_right =
+              reverse ? TRY(is_less(runtime, one, other)) : TRY(is_less(runtime, other, one));
+        }
+        merged[out] = std::move(items[take_right ? right++ : left++]);
+      }
+    }
+    std::swap(items, merged);
+  }
+  return {};
+}
+
+Result<Value> sorted(Runtime& runtime, const Value& subject, const Key& key, bool reverse) {
+  std::vector<Keyed> items = TRY(keyed(runtime, subject, key));
+  TRY(sort_keyed(runtime, items, reverse));
+  std::vector<Value> out;
+  for (Keyed& item : items) out.push_back(std::move(item.element));
+  return runtime.list(std::move(out));
+}
+
+Result<Value> sort(Runtime& runtime, const Value& subject, const Arguments& given) {
+  Parameters parameters("sort", given);
+  const bool reverse = parameters.next("reverse", Value(false)).truth();
+  Key key;
+  key.case_sensitive = parameters.next("case_sensitive", Value(false)).truth();
+  key.path = parameters.next("attribute");
+  TRY(parameters.done(runtime));
+  return sorted(runtime, subject, key, reverse);
+}
+
+Result<Value> pairs_of(Runtime& runtime, const Value& subject) {
+  if (subject.is_undefined()) return runtime.list({});
+  const Dict* dict = subject.as_dict();
+  if (dict == nullptr) {
+    return runtime.mistake(fmt::format("a mapping is needed, not '{}'", subject.type_name()));
+  }
+  std::vector<Value> pairs;
+  for (const auto& [key, value] : dict->entries) pairs.push_back(TRY(runtime.tuple({key, value})));
+  return runtime.list(std::move(pairs));
+}
+
+Result<Value> items(Runtime& runtime, const Value& subject, const Arguments& given) {
+  TRY(Parameters("items", given).done(runtime));
+  return pairs_of(runtime, subject);
+}
+
+Result<Value> dictsort(Runtime& runtime, const Value& subject, const Arguments& given) {
+  Parameters parameters("dictsort", given);
+  const bool case_sensitive = parameters.next("case_sensitive", Value(false)).truth();
+  const Value by = parameters.next("by", Value::text("key"));
+  const bool reverse = parameters.next("reverse", Value(false)).truth();
+  TRY(parameters.done(runtime));
+  const std::string what = TRY(wanted_text(runtime, "what dictsort goes by", by));
+  if (what != "key" && what != "value") return runtime.mistake("dictsort goes by key or by value");
+  const Key key{.path = Value(std::int64_t{what == "key" ? 0 : 1}),
+                .case_sensitive = case_sensitive};
+  return sorted(runtime, TRY(pairs_of(runtime, subject)), key, reverse);
+}
+
+Result<Value> unique(Runtime& runtime, const Value& subject, const Arguments& given) {
+  Parameters parameters("unique", given);
+  Key key;
+  key.case_sensitive = parameters.next("case_sensitive", Value(false)).truth();
+  key.path = parameters.next("attribute");
+  TRY(parameters.done(runtime));
+  std::vector<Keyed> seen;
+  for (Keyed& item : TRY(keyed(runtime, subject, key))) {
+    bool is_new = true;
+    for (const Keyed& other : seen)
+      if (TRY(are_equal(runtime, item.key, other.key))) is_new = false;
+    if (is_new) seen.push_back(std::move(item));
+  }
+  std::vector<Value> out;
+  for (Keyed& item : seen) out.push_back(std::move(item.element));
+  return runtime.list(std::move(out));
+}
+
+template <bool largest>
+Result<Value> extreme(Runtime& runtime, const Value& subject, const Arguments& given) {
+  Parameters parameters("min or max", given);
+  Key key;
+  key.case_sensitive = parameters.next("case_sensitive", Value(false)).truth();
+  key.path = parameters.next("attribute");
+  TRY(parameters.done(runtime));
+  std::optional<Keyed> best;
+  for (Keyed& item : TRY(keyed(runtime, subject, key))) {
+    const bool better = !best || (largest ? TRY(is_less(runtime, best->key, item.key))
+                                          : TRY(is_less(runtime, item.key, best->key)));
+    if (better) best = std::move(item);
+  }
+  return best ? best->element : Value::undefined("the least or greatest of nothing is undefined");
+}
+
+Result<Value> sum(Runtime& runtime, const Value& subject, const Arguments& given) {
+  Parameters parameters("sum", given);
+  const Value path = parameters.next("attribute");
+  Value total = parameters.next("start", Value(std::int64_t{0}));
+  TRY(parameters.done(runtime));
+  for (const Value& element : TRY(runtime.elements(subject))) {
+    const Value part = path.is_none() ? element : TRY(element_by_path(runtime, element, path));
+    total = TRY(arithmetic(runtime, "+", total, part));
+  }
+  return total;
+}
+
+Result<Value> length(Runtime& runtime, const Value& subject, const Arguments& given) {
+  TRY(Parameters("length", given).done(runtime));
+  TRY(runtime.charge_for(subject));
+  const auto number = [](std::size_t size) { return Value(static_cast<std::int64_t>(size)); };
+  if (const std::string* text = subject.as_text()) return number(count_characters(*text));
+  if (const List* list = subject.as_list()) return number(list->items.size());
+  if (const Dict* dict = subject.as_dict()) return number(dict->entries.size());
+  if (subject.is_undefined()) return number(0);
+  return runtime.mistake(fmt::format("'{}' has no length", subject.type_name()));
+}
+
+template <bool first>
+Result<Value> end_element(Runtime& runtime, const Value& subject, const Arguments& given) {
+  TRY(Parameters("first or last", given).done(runtime));
+  const std::vector<Value> elements = TRY(runtime.elements(subject));
+  if (elements.empty()) return Value::undefined("there is no element, the sequence is empty");
+  return first ? elements.front() : elements.back();
+}
+
+Result<Value> list(Runtime& runtime, const Value& subject, const Arguments& given) {
+  TRY(Parameters("list", given).done(runtime));
+  return runtime.list(TRY(runtime.elements(subject)));
+}
+
+Result<Value> reverse(Runtime& runtime, const Value& subject, const Arguments& given) {
+  TRY(Parameters("reverse", given).done(runtime));
+  const Value none(None{});
+  const SliceBounds backwards{.start = none, .stop = none, .step = Value(std::int64_t{-1})};
+  if (subject.is_text()) return slice(runtime, subject, backwards);
+  const Value elements = TRY(list(runtime, subject, given));
+  return slice(runtime, elements, backwards);
+}
+
+/// What is left of the arguments behind the first `count`.
+Arguments arguments_behind(const Arguments& given, std::size_t count) {
+  Arguments rest = given;
+  const std::size_t taken = std::min(count, rest.positional.size());
+  rest.positional.erase(rest.positional.begin(),
+                        rest.positional.begin() + static_cast<std::ptrdiff_t>(taken));
+  return rest;
+}
+
+Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given) {
+  std::vector<Value> out = TRY(runtime.elements(subject));
+  if (given.positional.empty()) {
+    Parameters parameters("map", given);
+    const Value path = parameters.next("attribute");
+    const Value fallback = parameters.next("default");
+    TRY(parameters.done(runtime));
+    if (path.is_none()) return runtime.mistake("map wants a filter or an attribute");
+    for (Value& element : out) {
+      element = TRY(element_by_path(runtime, element, path));
+      if (element.is_undefined() && !fallback.is_none()) element = fallback;
+    }
+    return runtime.list(std::move(out));
+  }
+  const std::string filter = TRY(wanted_text(runtime, "map", given.positional.front()));
+  const Arguments rest = arguments_behind(given, 1);
+  for (Value& element : out) element = TRY(apply_filter(runtime, filter, element, rest));
+  return runtime.list(std::move(out));
+}
+
+/// select, reject, and the same by a part of the element. Without a test, truth decides.
+template <bool by_attribute, bool wanted>
+Result<Value> chosen(Runtime& runtime, const Value& subject, const Arguments& given) {
+  constexpr std::size_t kTestPlace = by_attribute ? 1 : 0;
+  if (given.positional.size() < kTestPlace) return runtime.mistake("an attribute is missing");
+  std::string test;
+  if (given.positional.size() > kTestPlace) {
+    test = TRY(wanted_text(runtime, "the name of a test", given.positional[kTestPlace]));
+  }
+  const Arguments rest = arguments_behind(given, kTestPlace + 1);
+  std::vector<Value> out;
+  for (const Value& element : TRY(runtime.elements(subject))) {
+    TRY(runtime.charge(1));
+    const Value judged =
+        by_attribute ? TRY(element_by_path(runtime, element, given.positional[0])) : element;
+    const bool holds = test.empty() ? judged.truth() : TRY(apply_test(runtime, test, judged, rest));
+    if (holds == wanted) out.push_back(element);
+  }
+  return runtime.list(std::move(out));
+}
+
+struct Row {
+  std::string_view name;
+  Filter filter;
+};
+
+constexpr Row kFilters[] = {
+    {"count", length},
+    {"dictsort", dictsort},
+    {"first", end_element<true>},
+    {"items", items},
+    {"last", end_element<false>},
+    {"length", length},
+    {"list", list},
+    {"map", map},
+    {"max", extreme<true>},
+    {"min", extreme<false>},
+    {"reject", chosen<false, false>},
+    {"rejectattr", chosen<true, false>},
+    {"reverse", reverse},
+    {"select", chosen<false, true>},
+    {"selectattr", chosen<true, true>},
+    {"sort", sort},
+    {"sum", sum},
+    {"unique", unique},
+};
+
+}  // namespace
+
+Filter find_list_filter(std::string_view name) {
+  const auto row = std::ranges::find(kFilters, name, &Row::name);
+  return row == std::end(kFilters) ? nullptr : row->filter;
+}
+
+}  // namespace leasehold::jinja

@@ -1,0 +1,32 @@
+/// Python's operators. Errors: BadRequest for operands Python would raise a TypeError for, for a
+/// division by zero and for whole numbers beyond 64 bits.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "worker/text/chat/jinja/runtime.hpp"
+
+namespace leasehold::jinja {
+
+/// + - * / // % **
+Result<Value> arithmetic(Runtime& runtime, std::string_view operation, const Value& left,
+                         const Value& right);
+/// `-` and `+` in front of a number.
+Result<Value> with_sign(Runtime& runtime, std::string_view sign, const Value& operand);
+
+/// == != < <= > >= in, not in
+Result<bool> compare(Runtime& runtime, std::string_view operation, const Value& left,
+                     const Value& right);
+
+Result<bool> are_equal(Runtime& runtime, const Value& left, const Value& right);
+/// `left < right`, as sorting wants it.
+Result<bool> is_less(Runtime& runtime, const Value& left, const Value& right);
+Result<bool> contains(Runtime& runtime, const Value& container, const Value& wanted);
+
+struct SliceBounds {
+  Value start, stop, step;  ///< None where they are left out.
+};
+Result<Value> slice(Runtime& runtime, const Value& value, const SliceBounds& bounds);
+
+}  // namespace leasehold::jinja

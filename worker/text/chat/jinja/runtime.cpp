@@ -1,0 +1,142 @@
+#include "worker/text/chat/jinja/runtime.hpp"
+
+#include <algorithm>
+
+#include "worker/text/chat/jinja/unicode.hpp"
+
+namespace leasehold::jinja {
+
+/// A namespace may hold itself; nothing would ever let go of it.
+Runtime::~Runtime() {
+  for (const NamespaceRef& space : namespaces_) space->attributes.clear();
+}
+
+Result<void> Runtime::charge(std::uint64_t steps) {
+  if (steps > steps_left_) {
+    return too_long(
+        fmt::format("takes more than {} steps; send fewer or shorter messages", limits_.steps));
+  }
+  steps_left_ -= steps;
+  return {};
+}
+
+Result<void> Runtime::charge_for(const Value& value) {
+  if (const std::string* text = value.as_text()) return charge_bytes(text->size());
+  if (const List* list = value.as_list()) return charge(1 + list->items.size() / 4);
+  if (const Dict* dict = value.as_dict()) return charge(1 + dict->entries.size() / 4);
+  return charge(1);
+}
+
+Result<Value> Runtime::text(std::string text) {
+  TRY(charge_bytes(text.size()));
+  return Value::text(std::move(text));
+}
+
+Result<std::uint32_t> Runtime::depth_above(std::uint32_t depth) const {
+  if (depth < limits_.value_depth) return depth + 1;
+  return unsupported(fmt::format("values nest deeper than {} levels", limits_.value_depth));
+}
+
+Result<Value> Runtime::make_list(std::vector<Value> items, bool is_tuple) {
+  TRY(charge(1 + items.size()));
+  std::uint32_t deepest = 0;
+  for (const Value& item : items) deepest = std::max(deepest, item.depth());
+  const std::uint32_t depth = TRY(depth_above(deepest));
+  return Value(std::make_shared<const List>(List{std::move(items), is_tuple, depth}));
+}
+
+Result<Value> Runtime::list(std::vector<Value> items) {
+  return make_list(std::move(items), false);
+}
+
+Result<Value> Runtime::tuple(std::vector<Value> items) {
+  return make_list(std::move(items), true);
+}
+
+Result<Value> Runtime::dict(std::vector<Dict::Entry> entries) {
+  TRY(charge(1 + 2 * entries.size()));
+  std::uint32_t deepest = 0;
+  for (const auto& [key, value] : entries)
+    deepest = std::max({deepest, key.depth(), value.depth()});
+  const std::uint32_t depth = TRY(depth_above(deepest));
+  return Value(std::make_shared<const Dict>(Dict{std::move(entries), depth}));
+}
+
+Result<Value> Runtime::callable(std::string name, const Value& held,
+                                std::function<Result<Value>(const Arguments&)> call) {
+  TRY(charge(1));
+  const std::uint32_t depth = TRY(depth_above(held.depth()));
+  return Value(std::make_shared<const Callable>(Callable{std::move(name), std::move(call), depth}));
+}
+
+Value Runtime::make_namespace() {
+  namespaces_.push_back(std::make_shared<Namespace>());
+  return Value(namespaces_.back());
+}
+
+std::unexpected<Error> Runtime::mistake(std::string_view detail) const {
+  return fail(Errc::BadRequest, fmt::format("the chat template, line {}: {}", line_, detail));
+}
+
+std::unexpected<Error> Runtime::unsupported(std::string_view detail) const {
+  return fail(Errc::UnsupportedModel, fmt::format("the chat template, line {}: {}", line_, detail));
+}
+
+std::unexpected<Error> Runtime::too_long(std::string_view detail) const {
+  return fail(Errc::PromptTooLong, fmt::format("the chat template, line {}: {}", line_, detail));
+}
+
+Result<std::vector<Value>> Runtime::elements(const Value& value) {
+  if (value.is_undefined()) return std::vector<Value>{};
+  TRY(charge_for(value));
+  if (const List* list = value.as_list()) return list->items;
+  std::vector<Value> items;
+  if (const Dict* dict = value.as_dict()) {
+    for (const auto& entry : dict->entries) items.push_back(entry.first);
+    return items;
+  }
+  if (const std::string* text = value.as_text()) {
+    TRY(charge(text->size()));
+    for (const std::string_view character : characters_of(*text))
+      items.push_back(Value::text(std::string(character)));
+    return items;
+  }
+  return mistake(fmt::format("'{}' cannot be iterated", value.type_name()));
+}
+
+Value member(const Value& value, std::string_view name) {
+  const Value* found = nullptr;
+  if (const Dict* dict = value.as_dict()) found = dict->find(name);
+  if (const auto* space = value.get<NamespaceRef>()) {
+    const auto attribute = (*space)->attributes.find(std::string(name));
+    if (attribute != (*space)->attributes.end()) found = &attribute->second;
+  }
+  if (found != nullptr) return *found;
+  return Value::undefined(fmt::format("'{}' has no '{}'", value.type_name(), name));
+}
+
+const Value* Parameters::given(std::string_view name) {
+  if (place_ < given_.positional.size()) return &given_.positional[place_++];
+  return named(name);
+}
+
+const Value* Parameters::named(std::string_view name) {
+  const auto found = std::ranges::find_if(
+      given_.named, [name](const auto& candidate) { return candidate.first == name; });
+  if (found == given_.named.end()) return nullptr;
+  ++taken_by_name_;
+  return &found->second;
+}
+
+Value Parameters::next(std::string_view name, Value fallback) {
+  const Value* value = given(name);
+  if (value != nullptr) return *value;
+  return fallback;
+}
+
+Result<void> Parameters::done(const Runtime& runtime) const {
+  if (place_ == given_.positional.size() && taken_by_name_ == given_.named.size()) return {};
+  return runtime.mistake(fmt::format("'{}' was given an argument it does not take", callee_));
+}
+
+}  // namespace leasehold::jinja

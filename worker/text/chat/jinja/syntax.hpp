@@ -1,0 +1,169 @@
+/// A template as a tree. Never changes once it is parsed, so any number of threads may evaluate it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "worker/text/chat/jinja/value.hpp"
+
+namespace leasehold::jinja {
+
+struct Expression;
+/// Null where the template may leave something out.
+using ExpressionPtr = std::unique_ptr<const Expression>;
+
+struct GivenArguments {
+  std::vector<ExpressionPtr> positional;
+  std::vector<std::pair<std::string, ExpressionPtr>> named;
+};
+
+struct Literal {
+  Value value;
+};
+struct Name {
+  std::string name;
+};
+struct ListLiteral {
+  std::vector<ExpressionPtr> items;
+  bool is_tuple = false;
+};
+struct DictLiteral {
+  std::vector<std::pair<ExpressionPtr, ExpressionPtr>> entries;
+};
+struct Attribute {
+  ExpressionPtr object;
+  std::string name;
+};
+struct Subscript {
+  ExpressionPtr object, index;
+};
+struct Slice {
+  ExpressionPtr object;
+  ExpressionPtr start, stop, step;
+};
+struct Call {
+  ExpressionPtr callee;
+  GivenArguments arguments;
+};
+struct FilterCall {
+  ExpressionPtr subject;  ///< Null for the filters of a block, whose subject is its text.
+  std::string name;
+  GivenArguments arguments;
+};
+struct TestCall {
+  ExpressionPtr subject;
+  std::string name;
+  GivenArguments arguments;
+  bool negated = false;
+};
+/// `not`, `-` or `+`.
+struct Unary {
+  std::string operation;
+  ExpressionPtr operand;
+};
+/// Arithmetic: + - * / // % **
+struct Binary {
+  std::string operation;
+  ExpressionPtr left, right;
+};
+/// a ~ b ~ c
+struct Concat {
+  std::vector<ExpressionPtr> parts;
+};
+/// a < b <= c: each pair of neighbours is compared. Operations: == != < <= > >= in, not in.
+struct Comparison {
+  ExpressionPtr first;
+  std::vector<std::pair<std::string, ExpressionPtr>> rest;
+};
+struct Logical {
+  bool is_and = true;
+  ExpressionPtr left, right;
+};
+struct Conditional {
+  ExpressionPtr condition, then, otherwise;
+};
+
+struct Expression {
+  using Kind =
+      std::variant<Literal, Name, ListLiteral, DictLiteral, Attribute, Subscript, Slice, Call,
+                   FilterCall, TestCall, Unary, Binary, Concat, Comparison, Logical, Conditional>;
+  Kind kind;
+  int line = 1;
+  std::uint32_t height = 1;  ///< Of the tree; at most kMaxNesting.
+};
+
+struct Statement;
+using Body = std::vector<Statement>;
+
+/// One name, names to unpack into, or an attribute of a namespace.
+struct Target {
+  std::vector<std::string> names;
+  std::string attribute;  ///< Empty unless it is `names[0].attribute`.
+};
+
+struct Data {
+  Value text;
+};
+struct Print {
+  ExpressionPtr value;
+};
+struct If {
+  struct Branch {
+    ExpressionPtr condition;  ///< Null: else.
+    Body body;
+  };
+  std::vector<Branch> branches;
+};
+struct For {
+  Target target;
+  ExpressionPtr iterable;
+  ExpressionPtr filter;  ///< Null: every element.
+  Body body;
+  Body otherwise;
+};
+struct Set {
+  Target target;
+  ExpressionPtr value;
+};
+struct SetBlock {
+  Target target;
+  std::vector<FilterCall> filters;
+  Body body;
+};
+struct Parameter {
+  std::string name;
+  ExpressionPtr fallback;
+};
+struct Macro {
+  std::string name;
+  std::vector<Parameter> parameters;
+  Body body;
+};
+/// `{% call(parameters) callee(arguments) %}`: the body is what the macro's `caller()` gives.
+struct CallBlock {
+  ExpressionPtr call;
+  std::shared_ptr<const Macro> caller;
+};
+struct FilterBlock {
+  std::vector<FilterCall> filters;
+  Body body;
+};
+/// `with` and `generation`: a scope of its own.
+struct ScopeBlock {
+  std::vector<std::pair<std::string, ExpressionPtr>> variables;
+  Body body;
+};
+struct Break {};
+struct Continue {};
+
+struct Statement {
+  using Kind = std::variant<Data, Print, If, For, Set, SetBlock, std::shared_ptr<const Macro>,
+                            CallBlock, FilterBlock, ScopeBlock, Break, Continue>;
+  Kind kind;
+  int line = 1;
+};
+
+}  // namespace leasehold::jinja

@@ -1,0 +1,187 @@
+// Filters that make text.
+#include <algorithm>
+
+#include "worker/text/chat/jinja/builtins.hpp"
+#include "worker/text/chat/jinja/text_work.hpp"
+#include "worker/text/chat/jinja/unicode.hpp"
+#include "worker/text/chat/jinja/writing.hpp"
+
+namespace leasehold::jinja {
+namespace {
+
+constexpr std::int64_t kMaxIndent = 1000;
+
+Result<Value> string(Runtime& runtime, const Value& subject, const Arguments& given) {
+  TRY(Parameters("string", given).done(runtime));
+  return runtime.text(TRY(to_text(runtime, subject)));
+}
+
+template <Case wanted>
+Result<Value> to_case(Runtime& runtime, const Value& subject, const Arguments& given) {
+  TRY(Parameters("a change of case", given).done(runtime));
+  return in_case(runtime, TRY(to_text(runtime, subject)), wanted);
+}
+
+/// The first letter of each word large, the others small. Other than str.title, an apostrophe ends
+/// no word.
+Result<Value> title(Runtime& runtime, const Value& subject, const Arguments& given) {
+  TRY(Parameters("title", given).done(runtime));
+  const std::string given_text = TRY(to_text(runtime, subject));
+  const Value low = TRY(in_case(runtime, given_text, Case::Lower));
+  std::string text = *low.as_text();
+  bool at_start = true;
+  for (char& c : text) {
+    if (at_start && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    at_start = space_at({&c, 1}) > 0 || std::string_view("-({[<").contains(c);
+  }
+  return runtime.text(std::move(text));
+}
+
+Result<Value> trim(Runtime& runtime, const Value& subject, const Arguments& given) {
+  Parameters parameters("trim", given);
+  const Value unwanted = parameters.next("chars");
+  TRY(parameters.done(runtime));
+  return stripped(runtime, TRY(to_text(runtime, subject)), unwanted, {});
+}
+
+Result<Value> replace(Runtime& runtime, const Value& subject, const Arguments& given) {
+  Parameters parameters("replace", given);
+  const std::string from = TRY(to_text(runtime, parameters.next("old")));
+  const std::string to = TRY(to_text(runtime, parameters.next("new")));
+  const Value count = parameters.next("count");
+  TRY(parameters.done(runtime));
+  const std::int64_t most = count.is_none() ? -1 : TRY(wanted_integer(runtime, "replace", count));
+  return with_replaced(runtime, TRY(to_text(runtime, subject)), from, to, most);
+}
+
+Result<Value> join(Runtime& runtime, const Value& subject, const Arguments& given) {
+  Parameters parameters("join", given);
+  const std::string separator = TRY(to_text(runtime, parameters.next("d", Value::text(""))));
+  const Value path = parameters.next("attribute");
+  TRY(parameters.done(runtime));
+  std::vector<Value> parts = TRY(runtime.elements(subject));
+  if (!path.is_none()) {
+    for (Value& part : parts) part = TRY(element_by_path(runtime, part, path));
+  }
+  return joined_by(runtime, separator, parts);
+}
+
+Result<Value> indent(Runtime& runtime, const Value& subject, const Arguments& given) {
+  Parameters parameters("indent", given);
+  const Value width = parameters.next("width", Value(std::int64_t{4}));
+  const bool first = parameters.next("first", Value(false)).truth();
+  const bool blank = parameters.next("blank", Value(false)).truth();
+  TRY(parameters.done(runtime));
+  std::string margin;
+  if (width.is_text()) {
+    margin = *width.as_text();
+  } else {
+    const std::int64_t columns = TRY(wanted_integer(runtime, "indent", width));
+    if (columns > kMaxIndent) return runtime.unsupported("an indent of more than 1000 columns");
+    margin.assign(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' ');
+  }
+  // A newline is added first, so that text which ends with one keeps it, as in Jinja.
+  const std::string text = TRY(to_text(runtime, subject)) + "\n";
+  std::string out;
+  bool is_first = true;
+  for (const std::string_view line : lines_of(text)) {
+    TRY(runtime.charge_bytes(line.size() + margin.size()));
+    if (!is_first) out += '\n';
+    if (is_first ? first : (blank || !line.empty())) out += margin;
+    out += line;
+    is_first = false;
+  }
+  return runtime.text(std::move(out));
+}
+
+Result<Value> escape(Runtime& runtime, const Value& subject, const Arguments& given) {
+  TRY(Parameters("escape", given).done(runtime));
+  std::string out;
+  for (const char c : TRY(to_text(runtime, subject))) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return runtime.text(std::move(out));
+}
+
+/// The item separator and the key separator, as json.dumps takes them.
+Result<void> read_separators(Runtime& runtime, const Value& pair, JsonStyle& style) {
+  const List* list = pair.as_list();
+  if (list == nullptr || list->items.size() != 2) {
+    return runtime.mistake("the separators of tojson are two texts");
+  }
+  style.item_separator = TRY(wanted_text(runtime, "separators", list->items[0]));
+  style.key_separator = TRY(wanted_text(runtime, "separators", list->items[1]));
+  return {};
+}
+
+/// With the defaults Hugging Face's chat templates are written for, not those of Jinja: nothing is
+/// escaped for HTML, keys stay in their order.
+Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& given) {
+  Parameters parameters("tojson", given);
+  JsonStyle style;
+  style.ascii_only = parameters.next("ensure_ascii", Value(false)).truth();
+  const Value indent_by = parameters.next("indent");
+  const Value separators = parameters.next("separators");
+  style.sort_keys = parameters.next("sort_keys", Value(false)).truth();
+  TRY(parameters.done(runtime));
+  if (!indent_by.is_none()) {
+    style.item_separator = ",";
+    const bool by_text = indent_by.is_text();
+    const std::int64_t columns =
+        by_text ? 0 : TRY(wanted_integer(runtime, "the indent of tojson", indent_by));
+    if (columns > kMaxIndent) return runtime.unsupported("an indent of more than 1000 columns");
+    style.indent =
+        by_text ? *indent_by.as_text()
+                : std::string(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' ');
+  }
+  if (!separators.is_none()) TRY(read_separators(runtime, separators, style));
+  return runtime.text(TRY(to_json(runtime, subject, style)));
+}
+
+struct Row {
+  std::string_view name;
+  Filter filter;
+};
+
+constexpr Row kFilters[] = {
+    {"capitalize", to_case<Case::Capital>},
+    {"e", escape},
+    {"escape", escape},
+    {"indent", indent},
+    {"join", join},
+    {"lower", to_case<Case::Lower>},
+    {"replace", replace},
+    {"safe", string},
+    {"string", string},
+    {"title", title},
+    {"tojson", tojson},
+    {"trim", trim},
+    {"upper", to_case<Case::Upper>},
+};
+
+}  // namespace
+
+Filter find_text_filter(std::string_view name) {
+  const auto row = std::ranges::find(kFilters, name, &Row::name);
+  return row == std::end(kFilters) ? nullptr : row->filter;
+}
+
+}  // namespace leasehold::jinja

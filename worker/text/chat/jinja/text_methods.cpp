@@ -1,0 +1,277 @@
+// Methods of text: str.strip and the others templates call.
+#include <algorithm>
+
+#include "common/utf8.hpp"
+#include "worker/text/chat/jinja/builtins.hpp"
+#include "worker/text/chat/jinja/text_work.hpp"
+#include "worker/text/chat/jinja/unicode.hpp"
+#include "worker/text/chat/jinja/writing.hpp"
+
+namespace leasehold::jinja {
+namespace {
+
+const std::string& self_text(const Value& self) {
+  return *self.as_text();
+}
+
+template <Case wanted>
+Result<Value> to_case(Runtime& runtime, const Value& self, const Arguments& given) {
+  TRY(Parameters("a change of case", given).done(runtime));
+  return in_case(runtime, self_text(self), wanted);
+}
+
+template <bool left, bool right>
+Result<Value> strip(Runtime& runtime, const Value& self, const Arguments& given) {
+  Parameters parameters("strip", given);
+  const Value unwanted = parameters.next("chars");
+  TRY(parameters.done(runtime));
+  return stripped(runtime, self_text(self), unwanted, {.left = left, .right = right});
+}
+
+/// One text, or any of a tuple of them.
+template <bool at_end>
+Result<Value> begins_or_ends(Runtime& runtime, const Value& self, const Arguments& given) {
+  Parameters parameters(at_end ? "endswith" : "startswith", given);
+  const Value wanted = parameters.next("prefix");
+  TRY(parameters.done(runtime));
+  const List* several = wanted.as_list();
+  const std::vector<Value> parts = several != nullptr ? several->items : std::vector{wanted};
+  const std::string& text = self_text(self);
+  for (const Value& part : parts) {
+    const std::string end = TRY(wanted_text(runtime, at_end ? "endswith" : "startswith", part));
+    if (at_end ? text.ends_with(end) : text.starts_with(end)) return Value(true);
+  }
+  return Value(false);
+}
+
+template <bool at_end>
+Result<Value> without_affix(Runtime& runtime, const Value& self, const Arguments& given) {
+  Parameters parameters("removeprefix", given);
+  const std::string affix = TRY(wanted_text(runtime, "removeprefix", parameters.next("prefix")));
+  TRY(parameters.done(runtime));
+  std::string_view text = self_text(self);
+  if (at_end ? !text.ends_with(affix) : !text.starts_with(affix)) return self;
+  return runtime.text(
+      std::string(text.substr(at_end ? 0 : affix.size(), text.size() - affix.size())));
+}
+
+/// Parts between runs of space; none of them is empty.
+std::vector<std::string> words_of(std::string_view text, std::int64_t most) {
+  std::vector<std::string> words;
+  text.remove_prefix(leading_space(text));
+  while (!text.empty()) {
+    std::size_t size = 0;
+    const bool is_last = most >= 0 && std::cmp_equal(words.size(), most);
+    if (is_last) size = text.size();
+    while (!is_last && size < text.size() && space_at(text.substr(size)) == 0)
+      size += next_utf8(text.substr(size)).size_bytes;
+    words.emplace_back(text.substr(0, size));
+    text.remove_prefix(size);
+    text.remove_prefix(leading_space(text));
+  }
+  return words;
+}
+
+std::vector<std::string> parts_of(std::string_view text, std::string_view separator,
+                                  std::int64_t most) {
+  std::vector<std::string> parts;
+  std::size_t place = 0;
+  while (most < 0 || std::cmp_less(parts.size(), most)) {
+    const std::size_t at = find_text(text, separator, place);
+    if (at == std::string_view::npos) break;
+    parts.emplace_back(text.substr(place, at - place));
+    place = at + separator.size();
+  }
+  parts.emplace_back(text.substr(place));
+  return parts;
+}
+
+/// With a limit the right-most separators count; they may overlap others, so they are sought there.
+std::vector<std::string> parts_from_right(std::string_view text, std::string_view separator,
+                                          std::int64_t most) {
+  std::vector<std::string> parts;
+  while (most < 0 || std::cmp_less(parts.size(), most)) {
+    const std::size_t at = text.rfind(separator);
+    if (at == std::string_view::npos) break;
+    parts.emplace_back(text.substr(at + separator.size()));
+    text = text.substr(0, at);
+  }
+  parts.emplace_back(text);
+  std::ranges::reverse(parts);
+  return parts;
+}
+
+template <bool from_right>
+Result<Value> split(Runtime& runtime, const Value& self, const Arguments& given) {
+  Parameters parameters("split", given);
+  const Value separator = parameters.next("sep");
+  const std::int64_t most = TRY(
+      wanted_integer(runtime, "maxsplit", parameters.next("maxsplit", Value(std::int64_t{-1}))));
+  TRY(parameters.done(runtime));
+  const std::string& text = self_text(self);
+  TRY(runtime.charge(text.size() / 4));
+  std::vector<std::string> parts;
+  if (separator.is_none()) {
+    if (from_right && most >= 0) return runtime.unsupported("rsplit at spaces with a limit");
+    parts = words_of(text, most);
+  } else {
+    const std::string between = TRY(wanted_text(runtime, "the separator", separator));
+    if (between.empty()) return runtime.mistake("the separator of split is empty");
+    if (from_right) TRY(runtime.charge(text.size() / 64 * between.size()));
+    parts = from_right ? parts_from_right(text, between, most) : parts_of(text, between, most);
+  }
+  std::vector<Value> items;
+  for (std::string& part : parts) items.push_back(Value::text(std::move(part)));
+  return runtime.list(std::move(items));
+}
+
+Result<Value> splitlines(Runtime& runtime, const Value& self, const Arguments& given) {
+  Parameters parameters("splitlines", given);
+  const Value keepends = parameters.next("keepends", Value(false));
+  TRY(parameters.done(runtime));
+  if (keepends.truth()) return runtime.unsupported("splitlines with keepends");
+  std::vector<Value> items;
+  for (const std::string_view line : lines_of(self_text(self)))
+    items.push_back(Value::text(std::string(line)));
+  return runtime.list(std::move(items));
+}
+
+Result<Value> replace(Runtime& runtime, const Value& self, const Arguments& given) {
+  Parameters parameters("replace", given);
+  const std::string from = TRY(wanted_text(runtime, "replace", parameters.next("old")));
+  const std::string to = TRY(wanted_text(runtime, "replace", parameters.next("new")));
+  const Value most = parameters.next("count", Value(std::int64_t{-1}));
+  TRY(parameters.done(runtime));
+  return with_replaced(runtime, self_text(self), from, to,
+                       TRY(wanted_integer(runtime, "replace", most)));
+}
+
+template <bool last>
+Result<Value> find(Runtime& runtime, const Value& self, const Arguments& given) {
+  Parameters parameters("find", given);
+  const std::string wanted = TRY(wanted_text(runtime, "find", parameters.next("sub")));
+  TRY(parameters.done(runtime));
+  const std::string& text = self_text(self);
+  if (last) TRY(runtime.charge(text.size() / 64 * wanted.size()));
+  const std::size_t at = last ? text.rfind(wanted) : find_text(text, wanted);
+  if (at == std::string::npos) return Value(std::int64_t{-1});
+  return Value(static_cast<std::int64_t>(count_characters(std::string_view(text).substr(0, at))));
+}
+
+Result<Value> count(Runtime& runtime, const Value& self, const Arguments& given) {
+  Parameters parameters("count", given);
+  const std::string wanted = TRY(wanted_text(runtime, "count", parameters.next("sub")));
+  TRY(parameters.done(runtime));
+  const std::string& text = self_text(self);
+  if (wanted.empty()) return Value(static_cast<std::int64_t>(count_characters(text) + 1));
+  return Value(static_cast<std::int64_t>(parts_of(text, wanted, -1).size() - 1));
+}
+
+Result<Value> join(Runtime& runtime, const Value& self, const Arguments& given) {
+  Parameters parameters("join", given);
+  const auto parts = TRY(runtime.elements(parameters.next("iterable")));
+  TRY(parameters.done(runtime));
+  const auto is_text = [](const Value& part) { return part.is_text(); };
+  if (!std::ranges::all_of(parts, is_text)) return runtime.mistake("join wants texts alone");
+  return joined_by(runtime, self_text(self), parts);
+}
+
+/// `{}`, `{0}` and `{name}`; not their conversions and format specifications.
+Result<Value> format(Runtime& runtime, const Value& self, const Arguments& given) {
+  std::string_view rest = self_text(self);
+  std::string out;
+  std::size_t place = 0;
+  while (!rest.empty()) {
+    const std::size_t size = std::min(rest.find_first_of("{}"), rest.size());
+    out += rest.substr(0, size);
+    rest.remove_prefix(size);
+    if (rest.empty()) break;
+    if (rest.starts_with("{{") || rest.starts_with("}}")) {
+      out += rest[0];
+      rest.remove_prefix(2);
+      continue;
+    }
+    const std::size_t end = rest.find('}');
+    const std::string field(rest.substr(0, std::min(end, rest.size())).substr(1));
+    if (rest[0] == '}' || end == std::string_view::npos) {
+      return runtime.mistake("a bracket in format() stands alone");
+    }
+    rest.remove_prefix(end + 1);
+    if (field.find_first_of("{!:.[") != std::string::npos) {
+      return runtime.unsupported("format() with more than a place or a name in brackets");
+    }
+    const Value* value = nullptr;
+    for (const auto& [name, candidate] : given.named)
+      if (name == field) value = &candidate;
+    const bool is_place = std::ranges::all_of(field, [](char c) { return c >= '0' && c <= '9'; });
+    if (is_place && field.size() < 6) {
+      const std::size_t index = field.empty() ? place++ : std::stoul(field);
+      if (index < given.positional.size()) value = &given.positional[index];
+    }
+    if (value == nullptr) return runtime.mistake("format() was given too few values");
+    out += TRY(to_text(runtime, *value));
+  }
+  return runtime.text(std::move(out));
+}
+
+template <bool (*holds)(char)>
+Result<Value> all_characters(Runtime& runtime, const Value& self, const Arguments& given) {
+  TRY(Parameters("a question about text", given).done(runtime));
+  const std::string& text = self_text(self);
+  if (!is_ascii(text)) return runtime.unsupported("kinds of letters beyond ASCII");
+  return Value(!text.empty() && std::ranges::all_of(text, holds));
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool is_alphanumeric(char c) {
+  return is_digit(c) || is_letter(c);
+}
+bool is_space(char c) {
+  return space_at({&c, 1}) > 0;
+}
+
+struct Row {
+  std::string_view name;
+  Method method;
+};
+
+constexpr Row kMethods[] = {
+    {"capitalize", to_case<Case::Capital>},
+    {"count", count},
+    {"endswith", begins_or_ends<true>},
+    {"find", find<false>},
+    {"format", format},
+    {"isalnum", all_characters<is_alphanumeric>},
+    {"isalpha", all_characters<is_letter>},
+    {"isdigit", all_characters<is_digit>},
+    {"isspace", all_characters<is_space>},
+    {"join", join},
+    {"lower", to_case<Case::Lower>},
+    {"lstrip", strip<true, false>},
+    {"removeprefix", without_affix<false>},
+    {"removesuffix", without_affix<true>},
+    {"replace", replace},
+    {"rfind", find<true>},
+    {"rsplit", split<true>},
+    {"rstrip", strip<false, true>},
+    {"split", split<false>},
+    {"splitlines", splitlines},
+    {"startswith", begins_or_ends<false>},
+    {"strip", strip<true, true>},
+    {"title", to_case<Case::Title>},
+    {"upper", to_case<Case::Upper>},
+};
+
+}  // namespace
+
+Method find_text_method(std::string_view name) {
+  const auto row = std::ranges::find(kMethods, name, &Row::name);
+  return row == std::end(kMethods) ? nullptr : row->method;
+}
+
+}  // namespace leasehold::jinja

@@ -1,0 +1,128 @@
+#include "worker/text/chat/jinja/unicode.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "common/utf8.hpp"
+
+namespace leasehold::jinja {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::array kSpacesBeyondAscii = {
+    "\xc2\x85"sv,     "\xc2\xa0"sv,     "\xe1\x9a\x80"sv, "\xe2\x80\x80"sv, "\xe2\x80\x81"sv,
+    "\xe2\x80\x82"sv, "\xe2\x80\x83"sv, "\xe2\x80\x84"sv, "\xe2\x80\x85"sv, "\xe2\x80\x86"sv,
+    "\xe2\x80\x87"sv, "\xe2\x80\x88"sv, "\xe2\x80\x89"sv, "\xe2\x80\x8a"sv, "\xe2\x80\xa8"sv,
+    "\xe2\x80\xa9"sv, "\xe2\x80\xaf"sv, "\xe2\x81\x9f"sv, "\xe3\x80\x80"sv};
+
+bool is_ascii_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r') || (c >= '\x1c' && c <= '\x1f');
+}
+
+/// Of what str.splitlines() takes for an end of line.
+std::size_t line_end_at(std::string_view text) {
+  if (text.starts_with("\r\n")) return 2;
+  const char c = text[0];
+  if ((c >= '\n' && c <= '\r') || (c >= '\x1c' && c <= '\x1e')) return 1;
+  for (const std::string_view end : {"\xc2\x85"sv, "\xe2\x80\xa8"sv, "\xe2\x80\xa9"sv})
+    if (text.starts_with(end)) return end.size();
+  return 0;
+}
+
+}  // namespace
+
+std::size_t count_characters(std::string_view text) {
+  std::size_t count = 0;
+  for (; !text.empty(); ++count) text.remove_prefix(next_utf8(text).size_bytes);
+  return count;
+}
+
+std::vector<std::string_view> characters_of(std::string_view text) {
+  std::vector<std::string_view> characters;
+  while (!text.empty()) {
+    const std::size_t size = next_utf8(text).size_bytes;
+    characters.push_back(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  return characters;
+}
+
+std::size_t space_at(std::string_view text) {
+  if (text.empty()) return 0;
+  if (static_cast<unsigned char>(text[0]) < 0x80) return is_ascii_space(text[0]) ? 1 : 0;
+  for (const std::string_view space : kSpacesBeyondAscii)
+    if (text.starts_with(space)) return space.size();
+  return 0;
+}
+
+std::size_t leading_space(std::string_view text) {
+  std::size_t size = 0;
+  while (const std::size_t step = space_at(text.substr(size))) size += step;
+  return size;
+}
+
+std::size_t trailing_space(std::string_view text) {
+  const std::size_t whole = text.size();
+  const auto last_space = [&]() -> std::size_t {
+    if (text.empty()) return 0;
+    if (is_ascii_space(text.back())) return 1;
+    for (const std::string_view space : kSpacesBeyondAscii)
+      if (text.ends_with(space)) return space.size();
+    return 0;
+  };
+  while (const std::size_t step = last_space()) text.remove_suffix(step);
+  return whole - text.size();
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  std::size_t end = 0;
+  while (end < text.size()) {
+    const std::size_t size = line_end_at(text.substr(end));
+    if (size == 0) {
+      ++end;
+      continue;
+    }
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end + size);
+    end = 0;
+  }
+  if (!text.empty()) lines.push_back(text);
+  return lines;
+}
+
+std::size_t find_text(std::string_view text, std::string_view wanted, std::size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  if (wanted.empty()) return from;
+  const std::string_view rest = text.substr(from);
+  // glibc's is linear in both; std::string_view's is their product.
+  const void* found = ::memmem(rest.data(), rest.size(), wanted.data(), wanted.size());
+  if (found == nullptr) return std::string_view::npos;
+  return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+std::optional<std::string> encoded_character(std::uint32_t code_point) {
+  const auto tail = [&](int shift) {
+    return static_cast<char>(0x80 | ((code_point >> shift) & 0x3F));
+  };
+  if (code_point < 0x80) return std::string(1, static_cast<char>(code_point));
+  if (code_point < 0x800) return std::string{static_cast<char>(0xC0 | (code_point >> 6)), tail(0)};
+  if (code_point >= 0xD800 && code_point <= 0xDFFF) return std::nullopt;
+  if (code_point < 0x10000) {
+    return std::string{static_cast<char>(0xE0 | (code_point >> 12)), tail(6), tail(0)};
+  }
+  if (code_point > 0x10FFFF) return std::nullopt;
+  return std::string{static_cast<char>(0xF0 | (code_point >> 18)), tail(12), tail(6), tail(0)};
+}
+
+std::uint32_t code_point_of(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(character[i]); };
+  if (character.size() == 1) return byte(0);
+  std::uint32_t number = byte(0) & (0xFFu >> (character.size() + 1));
+  for (std::size_t i = 1; i < character.size(); ++i) number = number << 6 | (byte(i) & 0x3Fu);
+  return number;
+}
+
+}  // namespace leasehold::jinja

@@ -1,0 +1,156 @@
+// Tests: what may stand behind `is`; and filters and tests by their names.
+#include <algorithm>
+
+#include "common/utf8.hpp"
+#include "worker/text/chat/jinja/builtins.hpp"
+#include "worker/text/chat/jinja/operators.hpp"
+#include "worker/text/chat/jinja/text_work.hpp"
+#include "worker/text/chat/jinja/writing.hpp"
+
+namespace leasehold::jinja {
+namespace {
+
+/// A test of the value alone.
+template <bool (*holds)(const Value&)>
+Result<bool> plain(Runtime& runtime, const Value& subject, const Arguments& given) {
+  TRY(Parameters("a test", given).done(runtime));
+  return holds(subject);
+}
+
+bool is_defined(const Value& value) {
+  return !value.is_undefined();
+}
+bool is_undefined(const Value& value) {
+  return value.is_undefined();
+}
+bool is_none(const Value& value) {
+  return value.is_none();
+}
+bool is_boolean(const Value& value) {
+  return value.is<bool>();
+}
+bool is_true(const Value& value) {
+  return value.is<bool>() && value.truth();
+}
+bool is_false(const Value& value) {
+  return value.is<bool>() && !value.truth();
+}
+bool is_integer(const Value& value) {
+  return value.is<std::int64_t>();
+}
+bool is_float(const Value& value) {
+  return value.is<double>();
+}
+bool is_number(const Value& value) {
+  return value.is_number();
+}
+bool is_string(const Value& value) {
+  return value.is_text();
+}
+bool is_mapping(const Value& value) {
+  return value.as_dict() != nullptr;
+}
+/// As Jinja has it, an undefined value counts: it has no elements, but can be asked for them.
+bool is_iterable(const Value& value) {
+  return value.is_text() || value.as_list() != nullptr || is_mapping(value) || value.is_undefined();
+}
+bool is_callable(const Value& value) {
+  return value.is<CallableRef>();
+}
+
+template <int remainder>
+Result<bool> parity(Runtime& runtime, const Value& subject, const Arguments& given) {
+  TRY(Parameters("odd or even", given).done(runtime));
+  const Value rest = TRY(arithmetic(runtime, "%", subject, Value(std::int64_t{2})));
+  return are_equal(runtime, rest, Value(std::int64_t{remainder}));
+}
+
+Result<bool> divisibleby(Runtime& runtime, const Value& subject, const Arguments& given) {
+  Parameters parameters("divisibleby", given);
+  const Value divisor = parameters.next("num");
+  TRY(parameters.done(runtime));
+  return are_equal(runtime, TRY(arithmetic(runtime, "%", subject, divisor)),
+                   Value(std::int64_t{0}));
+}
+
+/// A comparison under a name: `is eq 3`.
+template <char first, char second = '\0'>
+Result<bool> comparison(Runtime& runtime, const Value& subject, const Arguments& given) {
+  Parameters parameters("a comparison", given);
+  const Value other = parameters.next("other");
+  TRY(parameters.done(runtime));
+  constexpr char kOperation[] = {first, second};
+  return compare(runtime, std::string_view(kOperation, second == '\0' ? 1 : 2), subject, other);
+}
+
+template <Case wanted>
+Result<bool> in_its_case(Runtime& runtime, const Value& subject, const Arguments& given) {
+  TRY(Parameters("lower or upper", given).done(runtime));
+  const std::string text = TRY(to_text(runtime, subject));
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const Value changed = TRY(in_case(runtime, text, wanted));
+  return *changed.as_text() == text && std::ranges::any_of(text, is_letter);
+}
+
+struct Row {
+  std::string_view name;
+  Test test;
+};
+
+constexpr Row kTests[] = {
+    {"!=", comparison<'!', '='>},
+    {"<", comparison<'<'>},
+    {"<=", comparison<'<', '='>},
+    {"==", comparison<'=', '='>},
+    {">", comparison<'>'>},
+    {">=", comparison<'>', '='>},
+    {"boolean", plain<is_boolean>},
+    {"callable", plain<is_callable>},
+    {"defined", plain<is_defined>},
+    {"divisibleby", divisibleby},
+    {"eq", comparison<'=', '='>},
+    {"equalto", comparison<'=', '='>},
+    {"even", parity<0>},
+    {"false", plain<is_false>},
+    {"float", plain<is_float>},
+    {"ge", comparison<'>', '='>},
+    {"greaterthan", comparison<'>'>},
+    {"gt", comparison<'>'>},
+    {"in", comparison<'i', 'n'>},
+    {"integer", plain<is_integer>},
+    {"iterable", plain<is_iterable>},
+    {"le", comparison<'<', '='>},
+    {"lessthan", comparison<'<'>},
+    {"lower", in_its_case<Case::Lower>},
+    {"lt", comparison<'<'>},
+    {"mapping", plain<is_mapping>},
+    {"ne", comparison<'!', '='>},
+    {"none", plain<is_none>},
+    {"number", plain<is_number>},
+    {"odd", parity<1>},
+    {"sequence", plain<is_iterable>},
+    {"string", plain<is_string>},
+    {"true", plain<is_true>},
+    {"undefined", plain<is_undefined>},
+    {"upper", in_its_case<Case::Upper>},
+};
+
+}  // namespace
+
+Result<Value> apply_filter(Runtime& runtime, std::string_view name, const Value& subject,
+                           const Arguments& arguments) {
+  TRY(runtime.charge_for(subject));
+  for (const auto find : {find_text_filter, find_list_filter, find_number_filter})
+    if (const Filter filter = find(name)) return filter(runtime, subject, arguments);
+  return runtime.unsupported(fmt::format("the filter '{}' is not supported", shown(name)));
+}
+
+Result<bool> apply_test(Runtime& runtime, std::string_view name, const Value& subject,
+                        const Arguments& arguments) {
+  TRY(runtime.charge(1));
+  const auto row = std::ranges::find(kTests, name, &Row::name);
+  if (row != std::end(kTests)) return row->test(runtime, subject, arguments);
+  return runtime.unsupported(fmt::format("the test '{}' is not supported", shown(name)));
+}
+
+}  // namespace leasehold::jinja

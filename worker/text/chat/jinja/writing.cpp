@@ -1,0 +1,134 @@
+#include "worker/text/chat/jinja/writing.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "worker/text/chat/jinja/unicode.hpp"
+
+namespace leasehold::jinja {
+namespace {
+
+/// Characters that repr() writes as an escape; those beyond Latin-1 only where texts hold them.
+bool is_printable(std::uint32_t code_point) {
+  const auto within = [code_point](std::uint32_t low, std::uint32_t high) {
+    return code_point >= low && code_point <= high;
+  };
+  return !(code_point < 0x20 || within(0x7F, 0xA0) || code_point == 0xAD ||
+           within(0x2000, 0x200F) || within(0x2028, 0x202F) || within(0x205F, 0x206F) ||
+           code_point == 0x3000 || within(0xD800, 0xF8FF) || code_point == 0xFEFF);
+}
+
+std::string escaped_number(std::uint32_t code_point) {
+  if (code_point < 0x100) return fmt::format("\\x{:02x}", code_point);
+  if (code_point < 0x10000) return fmt::format("\\u{:04x}", code_point);
+  return fmt::format("\\U{:08x}", code_point);
+}
+
+std::string quoted(std::string_view text) {
+  const bool only_single = text.contains('\'') && !text.contains('"');
+  const char quote = only_single ? '"' : '\'';
+  std::string out(1, quote);
+  for (const std::string_view character : characters_of(text)) {
+    const char c = character[0];
+    if (c == quote || c == '\\') {
+      out.append(1, '\\').append(1, c);
+    } else if (c == '\n' || c == '\r' || c == '\t') {
+      out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
+    } else if (const std::uint32_t number = code_point_of(character); is_printable(number)) {
+      out += character;
+    } else {
+      out += escaped_number(number);
+    }
+  }
+  return out + quote;
+}
+
+/// repr of containers, piece by piece into one text.
+class ReprWriter {
+ public:
+  explicit ReprWriter(Runtime& runtime) : runtime_(runtime) {}
+
+  Result<void> write(const Value& value) {
+    TRY(runtime_.charge_for(value));
+    if (const List* list = value.as_list()) return write_list(*list);
+    if (const Dict* dict = value.as_dict()) return write_dict(*dict);
+    if (const std::string* text = value.as_text()) {
+      TRY(runtime_.charge(text->size() / 8));
+      out_ += quoted(*text);
+      return fits();
+    }
+    out_ += value.is_undefined() ? "Undefined" : TRY(to_text(runtime_, value));
+    return fits();
+  }
+
+  std::string take() && { return std::move(out_); }
+
+ private:
+  Result<void> fits() const {
+    if (out_.size() <= runtime_.limits().output_bytes) return {};
+    return runtime_.too_long("a list or dict is too long to be written");
+  }
+
+  Result<void> write_list(const List& list) {
+    out_ += list.is_tuple ? '(' : '[';
+    for (std::size_t i = 0; i < list.items.size(); ++i) {
+      if (i > 0) out_ += ", ";
+      TRY(write(list.items[i]));
+    }
+    if (list.is_tuple && list.items.size() == 1) out_ += ',';
+    out_ += list.is_tuple ? ')' : ']';
+    return {};
+  }
+
+  Result<void> write_dict(const Dict& dict) {
+    out_ += '{';
+    for (std::size_t i = 0; i < dict.entries.size(); ++i) {
+      if (i > 0) out_ += ", ";
+      TRY(write(dict.entries[i].first));
+      out_ += ": ";
+      TRY(write(dict.entries[i].second));
+    }
+    out_ += '}';
+    return {};
+  }
+
+  Runtime& runtime_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string float_text(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
+  char digits[32];
+  const double size = std::fabs(number);
+  // Python's own bounds for leaving the plain notation.
+  const bool plain = size == 0 || (size >= 1e-4 && size < 1e16);
+  const auto end = std::to_chars(digits, digits + sizeof(digits), number,
+                                 plain ? std::chars_format::fixed : std::chars_format::scientific);
+  std::string text(digits, end.ptr);
+  if (plain && !text.contains('.')) text += ".0";
+  return text;
+}
+
+Result<std::string> to_repr(Runtime& runtime, const Value& value) {
+  ReprWriter writer(runtime);
+  TRY(writer.write(value));
+  return std::move(writer).take();
+}
+
+Result<std::string> to_text(Runtime& runtime, const Value& value) {
+  TRY(runtime.charge_for(value));
+  if (const std::string* text = value.as_text()) return *text;
+  if (value.is_undefined()) return std::string();
+  if (value.is_none()) return std::string("None");
+  if (const bool* truth = value.get<bool>()) return std::string(*truth ? "True" : "False");
+  if (value.is_integer()) return std::to_string(value.integer());
+  if (value.is_number()) return float_text(value.number());
+  if (value.is<ListRef>() || value.is<DictRef>()) return to_repr(runtime, value);
+  return fmt::format("<{}>", value.type_name());
+}
+
+}  // namespace leasehold::jinja

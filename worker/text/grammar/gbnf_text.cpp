@@ -1,0 +1,134 @@
+#include "worker/text/grammar/gbnf_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "common/utf8.hpp"
+#include "worker/text/grammar/code_point.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint32_t kMostRepetitions = 1u << 16;
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_';
+}
+
+}  // namespace
+
+Result<void> check_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Step step = next_utf8(text.substr(at));
+    if (step.kind != Utf8Kind::Character) {
+      return fail(Errc::BadRequest, fmt::format("the grammar is not UTF-8 at byte {}", at));
+    }
+    at += step.size_bytes;
+  }
+  return {};
+}
+
+bool GbnfText::take(std::string_view what) {
+  if (!looks_at(what)) return false;
+  at_ += what.size();
+  return true;
+}
+
+std::string_view GbnfText::take_name() {
+  const std::size_t begin = at_;
+  while (!at_end() && is_name_character(text_[at_])) ++at_;
+  return text_.substr(begin, at_ - begin);
+}
+
+Result<std::uint32_t> GbnfText::take_character() {
+  if (take("\\")) return take_escape();
+  std::string_view text = rest();
+  const std::uint32_t c = take_code_point(text);
+  at_ = text_.size() - text.size();
+  return c;
+}
+
+Result<std::uint32_t> GbnfText::take_escape() {
+  struct Escape {
+    char letter;
+    std::uint32_t value;
+    std::size_t digits;
+  };
+  static constexpr Escape kEscapes[] = {
+      {'n', '\n', 0}, {'r', '\r', 0}, {'t', '\t', 0}, {'\\', '\\', 0}, {'"', '"', 0}, {'[', '[', 0},
+      {']', ']', 0},  {'-', '-', 0},  {'x', 0, 2},    {'u', 0, 4},     {'U', 0, 8}};
+  const std::size_t begin = at_ - 1;
+  const auto* escape = std::ranges::find_if(
+      kEscapes, [this](const Escape& candidate) { return looks_at(candidate.letter); });
+  if (escape == std::end(kEscapes)) return error_at(begin, "this escape is not known");
+  ++at_;
+  if (escape->digits == 0) return escape->value;
+  std::uint32_t value = 0;
+  const std::string_view digits = rest().substr(0, escape->digits);
+  const auto [end, failed] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  if (failed != std::errc{} || end != digits.data() + escape->digits || !is_scalar_value(value)) {
+    return error_at(begin, fmt::format("expected {} hex digits of a character after '\\{}'",
+                                       escape->digits, escape->letter));
+  }
+  at_ += escape->digits;
+  return value;
+}
+
+Result<std::uint32_t> GbnfText::take_number() {
+  std::uint32_t value = 0;
+  const char* begin = text_.data() + at_;
+  const auto [end, failed] = std::from_chars(begin, text_.data() + text_.size(), value);
+  if (failed != std::errc{} || value > kMostRepetitions)
+    return error(fmt::format("expected a number from 0 to {}", kMostRepetitions));
+  at_ += static_cast<std::size_t>(end - begin);
+  return value;
+}
+
+Result<Repetition> GbnfText::take_repetition() {
+  const std::size_t begin = at_ - 1;
+  skip_blanks();
+  Repetition times{.least = TRY(take_number()), .most = std::nullopt};
+  skip_blanks();
+  const bool is_range = take(",");
+  skip_blanks();
+  if (!is_range) times.most = times.least;
+  if (is_range && !looks_at('}')) times.most = TRY(take_number());
+  skip_blanks();
+  if (!take("}")) return error("expected '}'");
+  if (times.most && *times.most < times.least)
+    return error_at(begin, "the repetition ends before it begins");
+  return times;
+}
+
+void GbnfText::skip_blanks() {
+  while (looks_at(' ') || looks_at('\t')) ++at_;
+}
+
+void GbnfText::skip(bool newlines) {
+  while (true) {
+    skip_blanks();
+    if (looks_at('#')) {
+      while (!at_end() && !at_newline()) ++at_;
+    } else if (newlines && at_newline()) {
+      at_ += looks_at('\r') ? 2 : 1;
+    } else {
+      return;
+    }
+  }
+}
+
+std::unexpected<Error> GbnfText::error_at(std::size_t position, const std::string& what) const {
+  const std::string_view before = text_.substr(0, position);
+  const auto line = std::ranges::count(before, '\n') + 1;
+  const std::string_view in_line = before.substr(before.rfind('\n') + 1);
+  const auto column = std::ranges::count_if(
+      in_line, [](char c) { return (static_cast<std::uint8_t>(c) & 0xC0) != 0x80; });
+  return fail(Errc::BadRequest,
+              fmt::format("grammar, line {} column {}: {}", line, column + 1, what));
+}
+
+}  // namespace leasehold

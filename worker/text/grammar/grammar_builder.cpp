@@ -1,0 +1,154 @@
+#include "worker/text/grammar/grammar_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/expects.hpp"
+#include "worker/text/grammar/grammar_check.hpp"
+#include "worker/text/grammar/utf8_ranges.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint32_t kLastCodePoint = 0x10FFFF;
+
+/// In order, none touching another.
+void normalise(CharacterClass& characters) {
+  std::ranges::sort(characters);
+  CharacterClass merged;
+  for (const CodePoints& range : characters) {
+    if (!merged.empty() && range.low <= merged.back().high + 1) {
+      merged.back().high = std::max(merged.back().high, range.high);
+    } else {
+      merged.push_back(range);
+    }
+  }
+  characters = std::move(merged);
+}
+
+}  // namespace
+
+CharacterClass complement_of(CharacterClass characters) {
+  normalise(characters);
+  CharacterClass others;
+  std::uint32_t next = 0;
+  for (const CodePoints& range : characters) {
+    if (range.low > next) others.push_back({next, range.low - 1});
+    next = range.high + 1;
+  }
+  if (next <= kLastCodePoint) others.push_back({next, kLastCodePoint});
+  return others;
+}
+
+RuleId GrammarBuilder::declare(std::string name) {
+  rules_.push_back({std::move(name), {}});
+  defined_.push_back(false);
+  return static_cast<RuleId>(rules_.size() - 1);
+}
+
+void GrammarBuilder::define(RuleId rule, std::vector<Symbols> alternatives) {
+  expects(!defined_[rule], "a rule is defined once");
+  defined_[rule] = true;
+  if (is_full()) return;
+  for (const Symbols& alternative : alternatives) {
+    rules_[rule].alternatives.push_back(static_cast<std::uint32_t>(symbols_.size()));
+    symbols_.insert(symbols_.end(), alternative.begin(), alternative.end());
+    symbols_.push_back({});
+  }
+}
+
+RuleId GrammarBuilder::make(std::string name, std::vector<Symbols> alternatives) {
+  const RuleId made = declare(std::move(name));
+  define(made, std::move(alternatives));
+  return made;
+}
+
+Symbols GrammarBuilder::as_rule(std::string name, const Symbols& what) {
+  return rule(make(std::move(name), {what}));
+}
+
+GrammarSymbol GrammarBuilder::bytes(const ByteSet& set) {
+  const auto [found, is_new] =
+      byte_set_index_.emplace(set, static_cast<std::uint32_t>(byte_sets_.size()));
+  if (is_new) byte_sets_.push_back(set);
+  return {GrammarSymbol::Kind::Bytes, found->second};
+}
+
+Symbols GrammarBuilder::text(std::string_view bytes_of_text) {
+  Symbols symbols;
+  for (const char c : bytes_of_text) {
+    ByteSet one;
+    one.add(static_cast<std::uint8_t>(c));
+    symbols.push_back(bytes(one));
+  }
+  return symbols;
+}
+
+Symbols GrammarBuilder::character(CharacterClass characters) {
+  normalise(characters);
+  const auto known = characters_.find(characters);
+  if (known != characters_.end()) return known->second;
+  ByteSet ascii;
+  std::vector<Symbols> alternatives;
+  for (const CodePoints& range : characters) {
+    for (const ByteRanges& spelling : utf8_ranges(range.low, range.high)) {
+      Symbols symbols;
+      for (const ByteRange& part : spelling) {
+        ByteSet set;
+        set.add(part.low, part.high);
+        if (spelling.size() == 1) ascii.add(part.low, part.high);
+        symbols.push_back(bytes(set));
+      }
+      if (spelling.size() > 1) alternatives.push_back(std::move(symbols));
+    }
+  }
+  if (!ascii.empty() || alternatives.empty()) alternatives.push_back({bytes(ascii)});
+  Symbols symbols = choice(std::move(alternatives));
+  characters_.emplace(std::move(characters), symbols);
+  return symbols;
+}
+
+Symbols GrammarBuilder::choice(std::vector<Symbols> alternatives) {
+  if (alternatives.size() == 1) return alternatives.front();
+  return rule(make({}, std::move(alternatives)));
+}
+
+Symbols GrammarBuilder::repeat(const Symbols& what, std::uint32_t least,
+                               std::optional<std::uint32_t> most) {
+  // Copies of a longer run are copies of one rule.
+  const bool many = least > 1 || (most && *most > 1);
+  const Symbols one = many && what.size() > 1 ? as_rule({}, what) : what;
+  Symbols symbols;
+  for (std::uint32_t i = 0; i < least && symbols.size() <= kMaxSymbols; ++i)
+    symbols.insert(symbols.end(), one.begin(), one.end());
+  too_large_ = too_large_ || symbols.size() > kMaxSymbols;
+  if (!most) {
+    const RuleId loop = declare({});
+    define(loop, {join(one, rule(loop)), {}});
+    return join(std::move(symbols), rule(loop));
+  }
+  // x{0,3} is (x (x (x)?)?)?, from the inside out.
+  Symbols optional;
+  for (std::uint32_t i = least; i < *most && !is_full(); ++i)
+    optional = rule(make({}, {join(one, optional), {}}));
+  return join(std::move(symbols), optional);
+}
+
+Result<Grammar> GrammarBuilder::finish(RuleId root) {
+  if (is_full()) {
+    return fail(Errc::BadRequest,
+                fmt::format("the grammar has more than {} symbols once repetitions and character "
+                            "classes are spelled out; use smaller ones",
+                            kMaxSymbols));
+  }
+  for (RuleId rule = 0; rule < rules_.size(); ++rule) {
+    if (!defined_[rule])
+      return fail(Errc::BadRequest, fmt::format("rule '{}' is not defined", rules_[rule].name));
+  }
+  Grammar grammar{std::move(byte_sets_), std::move(symbols_), std::move(rules_), root};
+  TRY(check_grammar(grammar));
+  return grammar;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,81 @@
+/// Puts a grammar together. What GBNF and JSON schema have in common ends here.
+///
+///   GrammarBuilder b;
+///   const RuleId list = b.declare("list");
+///   b.define(list, {b.join(b.text("["), b.repeat(b.rule(item), 0, 8), b.text("]"))});
+///   Result<Grammar> grammar = b.finish(list);
+///
+/// Threads: one.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "common/result.hpp"
+#include "worker/text/grammar/grammar.hpp"
+
+namespace leasehold {
+
+using RuleId = std::uint32_t;
+using Symbols = std::vector<GrammarSymbol>;
+
+/// Unicode scalar values, both ends included.
+struct CodePoints {
+  std::uint32_t low;
+  std::uint32_t high;
+  auto operator<=>(const CodePoints&) const = default;
+};
+using CharacterClass = std::vector<CodePoints>;
+
+/// Everything but `characters`.
+CharacterClass complement_of(CharacterClass characters);
+
+class GrammarBuilder {
+ public:
+  static constexpr std::size_t kMaxSymbols = std::size_t{1} << 15;
+
+  RuleId declare(std::string name);
+  void define(RuleId rule, std::vector<Symbols> alternatives);
+  bool is_defined(RuleId rule) const { return defined_[rule]; }
+
+  static Symbols rule(RuleId rule) { return {{GrammarSymbol::Kind::Rule, rule}}; }
+  /// `what` as a rule of its own: copies of it then cost one symbol each.
+  Symbols as_rule(std::string name, const Symbols& what);
+  Symbols text(std::string_view bytes);
+  /// One character of the class, as UTF-8.
+  Symbols character(CharacterClass characters);
+  Symbols choice(std::vector<Symbols> alternatives);
+  /// At least `least` times, at most `most` times; no `most`: as often as one likes.
+  Symbols repeat(const Symbols& what, std::uint32_t least, std::optional<std::uint32_t> most);
+
+  template <class... More>
+  static Symbols join(Symbols first, const More&... more) {
+    (first.insert(first.end(), more.begin(), more.end()), ...);
+    return first;
+  }
+
+  /// True once the grammar is larger than allowed: `finish` will say so, and there is no use in
+  /// adding to it.
+  bool is_full() const {
+    return too_large_ || symbols_.size() > kMaxSymbols || rules_.size() > kMaxSymbols;
+  }
+
+  /// Errors, all BadRequest: a rule that was declared and not defined, one that no text can
+  /// complete, left recursion, each by the rule's name; a grammar that is too large.
+  Result<Grammar> finish(RuleId root);
+
+ private:
+  RuleId make(std::string name, std::vector<Symbols> alternatives);
+  GrammarSymbol bytes(const ByteSet& set);
+
+  std::vector<GrammarSymbol> symbols_;
+  std::vector<GrammarRule> rules_;
+  std::vector<bool> defined_;
+  std::vector<ByteSet> byte_sets_;
+  std::map<ByteSet, std::uint32_t> byte_set_index_;
+  std::map<CharacterClass, Symbols> characters_;
+  bool too_large_ = false;
+};
+
+}  // namespace leasehold

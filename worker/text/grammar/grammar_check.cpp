@@ -1,0 +1,150 @@
+#include "worker/text/grammar/grammar_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <span>
+
+namespace leasehold {
+namespace {
+
+using Kind = GrammarSymbol::Kind;
+using Flags = std::vector<bool>;
+
+std::span<const GrammarSymbol> alternative_at(const Grammar& grammar, std::uint32_t begin) {
+  std::uint32_t end = begin;
+  while (grammar.symbols[end].kind != Kind::End) ++end;
+  return std::span(grammar.symbols).subspan(begin, end - begin);
+}
+
+/// The rules one of whose alternatives consists of symbols that `holds` for, rules among them
+/// included: the least such set, found by going round until nothing is added.
+Flags closure(const Grammar& grammar, const std::function<bool(const GrammarSymbol&)>& holds) {
+  Flags in(grammar.rules.size());
+  const auto symbol_is_in = [&](const GrammarSymbol& symbol) {
+    return symbol.kind == Kind::Rule ? in[symbol.index] : holds(symbol);
+  };
+  for (bool added = true; added;) {
+    added = false;
+    // Generated rules follow the ones they are made for, so backwards is the short way.
+    for (std::size_t rule = grammar.rules.size(); rule-- > 0;) {
+      if (in[rule]) continue;
+      in[rule] = std::ranges::any_of(grammar.rules[rule].alternatives, [&](std::uint32_t begin) {
+        return std::ranges::all_of(alternative_at(grammar, begin), symbol_is_in);
+      });
+      added = added || in[rule];
+    }
+  }
+  return in;
+}
+
+/// A rule that has `rule` in one of its alternatives, other than itself.
+std::optional<std::uint32_t> caller_of(const Grammar& grammar, std::uint32_t rule) {
+  for (std::uint32_t other = 0; other < grammar.rules.size(); ++other) {
+    if (other == rule) continue;
+    for (const std::uint32_t begin : grammar.rules[other].alternatives)
+      for (const GrammarSymbol& symbol : alternative_at(grammar, begin))
+        if (symbol == GrammarSymbol{Kind::Rule, rule}) return other;
+  }
+  return std::nullopt;
+}
+
+/// The rule itself when its author named it, else the one that it was made for.
+std::string named(const Grammar& grammar, std::uint32_t rule) {
+  for (std::size_t steps = 0; grammar.rules[rule].name.empty(); ++steps) {
+    const auto caller = caller_of(grammar, rule);
+    if (!caller || steps == grammar.rules.size()) break;
+    rule = *caller;
+  }
+  return grammar.rules[rule].name;
+}
+
+/// The rules that `rule` may begin with, but for the harmless ones.
+std::vector<std::uint32_t> left_ends(const Grammar& grammar, const Flags& nullable,
+                                     std::uint32_t rule) {
+  std::vector<std::uint32_t> ends;
+  for (const std::uint32_t begin : grammar.rules[rule].alternatives) {
+    const auto alternative = alternative_at(grammar, begin);
+    for (std::size_t i = 0; i < alternative.size(); ++i) {
+      if (alternative[i].kind != Kind::Rule) break;
+      const bool harmless = i > 0 && i + 1 == alternative.size();
+      if (!harmless) ends.push_back(alternative[i].index);
+      if (!nullable[alternative[i].index]) break;
+    }
+  }
+  return ends;
+}
+
+/// Depth first over left ends, with a stack of its own: grammars may be deep.
+class LeftRecursion {
+ public:
+  LeftRecursion(const Grammar& grammar, const Flags& nullable)
+      : grammar_(grammar), nullable_(nullable), states_(grammar.rules.size(), State::New) {}
+
+  /// A rule that can come back to itself.
+  std::optional<std::uint32_t> find() {
+    for (std::uint32_t rule = 0; rule < grammar_.rules.size(); ++rule) {
+      if (const auto found = visit_from(rule)) return found;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  enum class State : std::uint8_t { New, Open, Done };
+  struct Visit {
+    std::uint32_t rule;
+    std::vector<std::uint32_t> left;
+  };
+
+  void open(std::uint32_t rule) {
+    states_[rule] = State::Open;
+    visits_.push_back({rule, left_ends(grammar_, nullable_, rule)});
+  }
+
+  std::optional<std::uint32_t> visit_from(std::uint32_t start) {
+    if (states_[start] == State::New) open(start);
+    while (!visits_.empty()) {
+      Visit& visit = visits_.back();
+      if (visit.left.empty()) {
+        states_[visit.rule] = State::Done;
+        visits_.pop_back();
+        continue;
+      }
+      const std::uint32_t next = visit.left.back();
+      visit.left.pop_back();
+      if (states_[next] == State::Open) return next;
+      if (states_[next] == State::New) open(next);
+    }
+    return std::nullopt;
+  }
+
+  const Grammar& grammar_;
+  const Flags& nullable_;
+  std::vector<State> states_;
+  std::vector<Visit> visits_;
+};
+
+}  // namespace
+
+Result<void> check_grammar(const Grammar& grammar) {
+  const Flags nullable = closure(grammar, [](const GrammarSymbol&) { return false; });
+  if (const auto rule = LeftRecursion(grammar, nullable).find()) {
+    return fail(Errc::BadRequest,
+                fmt::format("rule '{}' is left recursive; begin its alternatives with something "
+                            "else, or write a repetition",
+                            named(grammar, *rule)));
+  }
+  const Flags productive = closure(grammar, [&](const GrammarSymbol& symbol) {
+    return !grammar.byte_sets[symbol.index].empty();
+  });
+  const auto barren = std::ranges::find(productive, false) - productive.begin();
+  if (static_cast<std::size_t>(barren) < productive.size()) {
+    return fail(Errc::BadRequest, fmt::format("rule '{}' can never be completed by any text",
+                                              named(grammar, static_cast<std::uint32_t>(barren))));
+  }
+  return {};
+}
+
+}  // namespace leasehold

@@ -1,0 +1,30 @@
+/// JSON as a grammar (RFC 8259), and the formats of JSON schema, for JSON mode and for schemas.
+///
+/// Narrower than JSON where that helps: blanks are at most one space, or one newline and 32 blanks;
+/// numbers have at most 16 digits on each side of the point and an exponent below 100, so every
+/// reader can hold them; \u escapes are characters, a surrogate comes as a pair.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "worker/text/grammar/grammar_builder.hpp"
+
+namespace leasehold {
+
+/// Rules: value object array string character number integer boolean null ws; and date time
+/// date-time uuid, without quotes.
+class JsonRules {
+ public:
+  explicit JsonRules(GrammarBuilder& builder);
+
+  /// `name` is one of the above.
+  Symbols operator[](const std::string& name) const {
+    return GrammarBuilder::rule(rules_.at(name));
+  }
+
+ private:
+  std::map<std::string, RuleId> rules_;
+};
+
+}  // namespace leasehold

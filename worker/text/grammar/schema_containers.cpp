@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+
+#include "worker/text/grammar/code_point.hpp"
+#include "worker/text/grammar/schema_reader.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Longer names would make a deep tree of what other names may be.
+constexpr std::size_t kMaxNameBytes = 256;
+
+std::u32string code_points(std::string_view text) {
+  std::u32string points;
+  while (!text.empty()) points += static_cast<char32_t>(take_code_point(text));
+  return points;
+}
+
+bool needs_escape(std::uint32_t c) {
+  return c < 0x20 || c == '"' || c == '\\';
+}
+
+}  // namespace
+
+Symbols SchemaReader::comma_then(const Symbols& what) {
+  return GrammarBuilder::join(builder_.text(","), json_["ws"], what);
+}
+
+// ---------------------------------------------------------------------------------------- objects
+
+Result<Symbols> SchemaReader::object(const Place& place) {
+  const std::vector<Member> all = TRY(members(place));
+  const std::optional<Symbols> extra = TRY(extra_member(place));
+  return GrammarBuilder::join(builder_.text("{"), json_["ws"], member_list(all, extra),
+                              builder_.text("}"));
+}
+
+/// What `properties` describes, then what is only `required`.
+Result<std::vector<SchemaReader::Member>> SchemaReader::members(const Place& place) {
+  static const OrderedJson kNothing = OrderedJson::object();
+  const bool has_properties = place.schema.contains("properties");
+  const OrderedJson& properties = has_properties ? place.schema.at("properties") : kNothing;
+  if (!properties.is_object()) return bad(place.at("properties"), "expected an object");
+  std::set<std::string> required;
+  std::vector<std::string> names;
+  for (const auto& [name, schema] : properties.items()) names.push_back(name);
+  if (place.schema.contains("required")) {
+    const Place list = place.at("required");
+    if (!list.schema.is_array()) return bad(list, "expected a list of names");
+    for (const OrderedJson& name : list.schema) {
+      if (!name.is_string()) return bad(list, "expected a list of names");
+      const bool is_new = required.insert(name.get<std::string>()).second;
+      if (is_new && !properties.contains(name.get<std::string>()))
+        names.push_back(name.get<std::string>());
+    }
+  }
+  const auto other = place.schema.find("additionalProperties");
+  std::vector<Member> all;
+  for (const std::string& name : names) {
+    Symbols what = json_["value"];
+    if (properties.contains(name)) {
+      what = TRY(value({properties.at(name), place.path + "/properties/" + name}));
+    } else if (other != place.schema.end()) {
+      what = TRY(value(place.at("additionalProperties")));  // `false` is refused there
+    }
+    const Symbols key = builder_.text(OrderedJson(name).dump() + ":");
+    const Symbols text = GrammarBuilder::join(key, json_["ws"], what, json_["ws"]);
+    all.push_back({name, builder_.as_rule(place.path + "/properties/" + name, text),
+                   required.contains(name)});
+  }
+  return all;
+}
+
+/// A member that is not described, where there may be one.
+Result<std::optional<Symbols>> SchemaReader::extra_member(const Place& place) {
+  const bool has_properties = place.schema.contains("properties");
+  const auto other = place.schema.find("additionalProperties");
+  const bool is_absent = other == place.schema.end();
+  if (is_absent ? has_properties : *other == OrderedJson(false)) return std::nullopt;
+  const Symbols what = is_absent ? json_["value"] : TRY(value(place.at("additionalProperties")));
+  std::vector<std::u32string> names;
+  const auto add = [&names](const std::string& name) {
+    if (name.size() <= kMaxNameBytes) names.push_back(code_points(name));
+    return name.size() <= kMaxNameBytes;
+  };
+  bool fits = true;
+  if (has_properties) {
+    for (const auto& [name, schema] : place.schema.at("properties").items())
+      fits = add(name) && fits;
+  }
+  if (place.schema.contains("required")) {
+    for (const OrderedJson& name : place.schema.at("required")) fits = add(name) && fits;
+  }
+  if (!fits)
+    return bad(place, fmt::format("a name of more than {} bytes beside additionalProperties",
+                                  kMaxNameBytes));
+  const Symbols key = GrammarBuilder::join(builder_.text("\""), key_other_than(names));
+  return builder_.as_rule(
+      place.path + "/additionalProperties",
+      GrammarBuilder::join(key, builder_.text(":"), json_["ws"], what, json_["ws"]));
+}
+
+/// The rest of a name that is none of these rests, and the closing quote.
+Symbols SchemaReader::key_other_than(const std::vector<std::u32string>& names) {
+  std::map<char32_t, std::vector<std::u32string>> by_first;
+  bool may_end = true;
+  for (const std::u32string& name : names) {
+    if (name.empty()) {
+      may_end = false;
+    } else {
+      by_first[name.front()].push_back(name.substr(1));
+    }
+  }
+  CharacterClass taken{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
+  std::vector<Symbols> alternatives;
+  for (const auto& [first, rests] : by_first) {
+    if (needs_escape(first)) continue;  // names without escapes never get there
+    taken.push_back({first, first});
+    alternatives.push_back(
+        GrammarBuilder::join(builder_.character({{first, first}}), key_other_than(rests)));
+  }
+  const Symbols plain = builder_.character(complement_of({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}));
+  alternatives.push_back(GrammarBuilder::join(builder_.character(complement_of(taken)),
+                                              builder_.repeat(plain, 0, std::nullopt),
+                                              builder_.text("\"")));
+  if (may_end) alternatives.push_back(builder_.text("\""));
+  return builder_.choice(std::move(alternatives));
+}
+
+/// From the last member to the first: what may follow when something stands before it (`after`),
+/// and when nothing does (`first`).
+Symbols SchemaReader::member_list(const std::vector<Member>& members,
+                                  const std::optional<Symbols>& extra) {
+  Symbols after;
+  Symbols first;
+  if (extra) {
+    after = builder_.repeat(comma_then(*extra), 0, std::nullopt);
+    first = builder_.choice({GrammarBuilder::join(*extra, after), {}});
+  }
+  for (const Member& member : members | std::views::reverse) {
+    const Symbols with = GrammarBuilder::join(member.text, after);
+    first = member.required ? with : builder_.choice({with, first});
+    const Symbols with_comma = comma_then(with);
+    after =
+        member.required ? builder_.as_rule({}, with_comma) : builder_.choice({with_comma, after});
+  }
+  return first;
+}
+
+// ----------------------------------------------------------------------------------------- arrays
+
+Result<Symbols> SchemaReader::array(const Place& place) {
+  const Bounds count = TRY(bounds(place, "minItems", "maxItems"));
+  return GrammarBuilder::join(builder_.text("["), json_["ws"], TRY(element_list(place, count)),
+                              builder_.text("]"));
+}
+
+Result<Symbols> SchemaReader::element_list(const Place& place, const Bounds& count) {
+  std::vector<Symbols> fixed;
+  if (place.schema.contains("prefixItems")) {
+    const Place list = place.at("prefixItems");
+    if (!list.schema.is_array()) return bad(list, "expected a list of schemas");
+    for (std::size_t i = 0; i < list.schema.size() && i < count.most.value_or(UINT32_MAX); ++i)
+      fixed.push_back(GrammarBuilder::join(
+          TRY(value({list.schema[i], fmt::format("{}/{}", list.path, i)})), json_["ws"]));
+  }
+  const auto n_fixed = static_cast<std::uint32_t>(fixed.size());
+  const auto items = place.schema.find("items");
+  const bool is_closed = items != place.schema.end() && *items == OrderedJson(false);
+  if (is_closed && count.least > n_fixed) return bad(place, "minItems is above what may be there");
+  const bool has_more = !is_closed && count.most.value_or(UINT32_MAX) > n_fixed;
+  if (fixed.empty() && !has_more) return Symbols{};
+
+  Symbols rest;  // everything after the elements so far, from the back
+  std::uint32_t at_front = n_fixed;
+  if (has_more) {
+    const Symbols what =
+        items == place.schema.end() ? json_["value"] : TRY(value(place.at("items")));
+    const Symbols element =
+        builder_.as_rule(place.path + "/items", GrammarBuilder::join(what, json_["ws"]));
+    if (fixed.empty()) fixed.push_back(element);
+    at_front = static_cast<std::uint32_t>(fixed.size());
+    const auto minus = [at_front](std::uint32_t n) { return n > at_front ? n - at_front : 0; };
+    const auto most = count.most ? std::optional(minus(*count.most)) : std::nullopt;
+    rest = builder_.repeat(comma_then(element), minus(count.least), most);
+  }
+  for (std::uint32_t i = at_front; i-- > 0;) {
+    const Symbols with = GrammarBuilder::join(i > 0 ? comma_then(fixed[i]) : fixed[i], rest);
+    rest = i < count.least ? builder_.as_rule({}, with) : builder_.choice({with, {}});
+  }
+  return rest;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,260 @@
+#include "worker/text/grammar/schema_pattern.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "worker/text/grammar/code_point.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr int kMaxNesting = 64;
+constexpr std::uint32_t kMostRepetitions = 1u << 16;
+constexpr std::uint32_t kNoCharacter = UINT32_MAX;
+
+const CharacterClass kDigits{{'0', '9'}};
+const CharacterClass kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+// ECMA-262: white space and line terminators.
+const CharacterClass kSpaces{{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680},
+                             {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
+                             {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+const CharacterClass kLineEnds{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
+
+/// A class of the text, or one of its characters.
+CharacterClass class_of_letter(char letter) {
+  switch (letter) {
+    case 'd':
+      return kDigits;
+    case 'D':
+      return complement_of(kDigits);
+    case 'w':
+      return kWord;
+    case 'W':
+      return complement_of(kWord);
+    case 's':
+      return kSpaces;
+    case 'S':
+      return complement_of(kSpaces);
+    default:
+      return {};
+  }
+}
+
+std::uint32_t control_of_letter(char letter) {
+  switch (letter) {
+    case 't':
+      return '\t';
+    case 'n':
+      return '\n';
+    case 'r':
+      return '\r';
+    case 'f':
+      return '\f';
+    case 'v':
+      return '\v';
+    default:
+      return kNoCharacter;
+  }
+}
+
+class PatternReader {
+ public:
+  PatternReader(std::string_view pattern, GrammarBuilder& builder)
+      : all_(pattern), rest_(pattern), builder_(builder) {}
+
+  Result<Symbols> read() {
+    const bool from_front = take('^');
+    const bool to_end = rest_.ends_with('$') && !rest_.ends_with("\\$");
+    if (to_end) rest_.remove_suffix(1);
+    std::vector<Symbols> alternatives = TRY(read_alternatives(0));
+    if (!rest_.empty()) return error("this ')' closes nothing");
+    // In ^a|b$ each anchor would belong to one alternative.
+    if (alternatives.size() > 1 && (from_front || to_end))
+      return error("put alternatives beside '^' or '$' into a group");
+    Symbols inside = builder_.choice(std::move(alternatives));
+    const Symbols anything =
+        builder_.repeat(json_character(builder_, complement_of({})), 0, std::nullopt);
+    if (!from_front) inside = GrammarBuilder::join(anything, inside);
+    if (!to_end) inside = GrammarBuilder::join(std::move(inside), anything);
+    return inside;
+  }
+
+ private:
+  bool looks_at(char c) const { return rest_.starts_with(c); }
+  bool take(char c) {
+    if (!looks_at(c)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  std::unexpected<Error> error(std::string_view what) const {
+    return fail(Errc::BadRequest,
+                fmt::format("{}, at byte {} of the pattern", what, all_.size() - rest_.size()));
+  }
+
+  Result<std::vector<Symbols>> read_alternatives(int nesting) {
+    if (nesting > kMaxNesting) return error("groups are nested too deeply");
+    std::vector<Symbols> alternatives;
+    do {
+      alternatives.push_back(TRY(read_sequence(nesting)));
+    } while (take('|'));
+    return alternatives;
+  }
+
+  Result<Symbols> read_sequence(int nesting) {
+    Symbols sequence;
+    while (!rest_.empty() && !looks_at('|') && !looks_at(')')) {
+      Symbols atom = TRY(read_atom(nesting));
+      atom = TRY(read_quantifier(std::move(atom)));
+      sequence = GrammarBuilder::join(std::move(sequence), atom);
+      if (builder_.is_full() || sequence.size() > GrammarBuilder::kMaxSymbols)
+        return error("the pattern is too large up to here");
+    }
+    return sequence;
+  }
+
+  Result<Symbols> read_atom(int nesting) {
+    if (take('(')) return read_group(nesting);
+    if (take('[')) return read_class();
+    if (take('.')) return json_character(builder_, complement_of(kLineEnds));
+    if (std::string_view("*+?{}]^$").contains(rest_.front()))
+      return error(fmt::format("'{}' is not supported here", rest_.front()));
+    return json_character(builder_, TRY(read_member()));
+  }
+
+  Result<Symbols> read_group(int nesting) {
+    if (take('?') && !take(':'))
+      return error("of groups that begin with '(?' only '(?:' is supported");
+    std::vector<Symbols> alternatives = TRY(read_alternatives(nesting + 1));
+    if (!take(')')) return error("a '(' is not closed");
+    return builder_.choice(std::move(alternatives));
+  }
+
+  Result<Symbols> read_class() {
+    const bool inverted = take('^');
+    CharacterClass characters;
+    while (!take(']')) {
+      if (rest_.empty()) return error("a '[' is not closed");
+      const CharacterClass low = TRY(read_member());
+      characters.insert(characters.end(), low.begin(), low.end());
+      if (!looks_at('-') || rest_.starts_with("-]")) continue;
+      (void)take('-');
+      if (rest_.empty()) return error("a '[' is not closed");
+      const CharacterClass high = TRY(read_member());
+      const bool is_range = low.size() == 1 && low[0].low == low[0].high && high.size() == 1 &&
+                            high[0].low == high[0].high && low[0].low <= high[0].low;
+      if (!is_range) return error("this is no range of characters");
+      characters.push_back({low[0].low, high[0].low});
+    }
+    return json_character(builder_, inverted ? complement_of(characters) : characters);
+  }
+
+  /// A character, or an escape that stands for one or for a class.
+  Result<CharacterClass> read_member() {
+    if (!take('\\')) {
+      const std::uint32_t c = take_code_point(rest_);
+      return CharacterClass{{c, c}};
+    }
+    if (rest_.empty()) return error("a '\\' at the end");
+    const char letter = rest_.front();
+    if (CharacterClass known = class_of_letter(letter); !known.empty()) {
+      (void)take(letter);
+      return known;
+    }
+    const std::uint32_t c = TRY(read_escaped(letter));
+    return CharacterClass{{c, c}};
+  }
+
+  Result<std::uint32_t> read_escaped(char letter) {
+    if (letter == 'x' || letter == 'u') return read_hex(letter == 'x' ? 2 : 4);
+    const std::uint32_t control = control_of_letter(letter);
+    const bool is_word = letter == '_' || (letter >= '0' && letter <= '9') ||
+                         (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z');
+    if (is_word && control == kNoCharacter)
+      return error(fmt::format("'\\{}' is not supported", letter));
+    if (control == kNoCharacter) return take_code_point(rest_);
+    (void)take(letter);
+    return control;
+  }
+
+  Result<std::uint32_t> read_hex(std::size_t digits) {
+    rest_.remove_prefix(1);
+    std::uint32_t value = 0;
+    const std::string_view text = rest_.substr(0, digits);
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+    if (failed != std::errc{} || end != text.data() + digits || !is_scalar_value(value))
+      return error(fmt::format("expected {} hex digits of a character", digits));
+    rest_.remove_prefix(digits);
+    return value;
+  }
+
+  Result<Symbols> read_quantifier(Symbols atom) {
+    std::uint32_t least = 0;
+    std::optional<std::uint32_t> most;
+    if (take('?')) {
+      most = 1;
+    } else if (take('+')) {
+      least = 1;
+    } else if (take('{')) {
+      least = TRY(read_number());
+      if (!take(',')) {
+        most = least;
+      } else if (!looks_at('}')) {
+        most = TRY(read_number());
+      }
+      if (!take('}') || (most && *most < least)) return error("this is no repetition");
+    } else if (!take('*')) {
+      return atom;
+    }
+    (void)take('?');  // lazy: which of the same texts is found first
+    return builder_.repeat(atom, least, most);
+  }
+
+  Result<std::uint32_t> read_number() {
+    std::uint32_t value = 0;
+    const auto [end, failed] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (failed != std::errc{} || value > kMostRepetitions)
+      return error(fmt::format("expected a number from 0 to {}", kMostRepetitions));
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return value;
+  }
+
+  std::string_view all_;
+  std::string_view rest_;
+  GrammarBuilder& builder_;
+};
+
+/// How JSON writes a character that cannot stand for itself.
+std::string json_escape(std::uint32_t c) {
+  if (c == '"' || c == '\\') return {'\\', static_cast<char>(c)};
+  constexpr std::string_view kControls = "\b\f\n\r\t";
+  constexpr std::string_view kLetters = "bfnrt";
+  const std::size_t at = kControls.find(static_cast<char>(c));
+  if (at != std::string_view::npos) return {'\\', kLetters[at]};
+  return fmt::format("\\u{:04x}", c);
+}
+
+}  // namespace
+
+Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters) {
+  // What both `characters` and the rest of the alphabet leave out, by De Morgan.
+  CharacterClass others = complement_of(characters);
+  others.insert(others.end(), {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}});
+  const CharacterClass plain = complement_of(std::move(others));
+  std::vector<Symbols> alternatives;
+  if (!plain.empty()) alternatives.push_back(builder.character(plain));
+  for (const CodePoints& range : characters) {
+    for (std::uint32_t c = range.low; c <= std::min<std::uint32_t>(range.high, '\\'); ++c) {
+      if (c < 0x20 || c == '"' || c == '\\') alternatives.push_back(builder.text(json_escape(c)));
+    }
+  }
+  if (alternatives.empty()) return builder.character({});  // an empty class: nothing fits
+  return builder.choice(std::move(alternatives));
+}
+
+Result<Symbols> read_pattern(std::string_view pattern, GrammarBuilder& builder) {
+  return PatternReader(pattern, builder).read();
+}
+
+}  // namespace leasehold

@@ -1,0 +1,194 @@
+#include "worker/text/grammar/schema_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace leasehold {
+namespace {
+
+/// The keywords that speak of one type.
+const std::map<std::string, std::set<std::string>>& keywords_by_type() {
+  static const std::map<std::string, std::set<std::string>> kKeywords{
+      {"object", {"properties", "required", "additionalProperties"}},
+      {"array", {"items", "prefixItems", "minItems", "maxItems"}},
+      {"string", {"minLength", "maxLength", "pattern", "format"}},
+      {"integer", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}},
+      {"number", {}},
+      {"boolean", {}},
+      {"null", {}}};
+  return kKeywords;
+}
+
+/// What speaks of a schema and not of its texts, and where other schemas are kept.
+bool is_annotation(const std::string& keyword) {
+  static const std::set<std::string> kAnnotations{
+      "$id",         "$schema", "$comment", "$anchor",    "$defs",    "definitions", "title",
+      "description", "default", "examples", "deprecated", "readOnly", "writeOnly"};
+  return kAnnotations.contains(keyword);
+}
+
+}  // namespace
+
+Result<void> check_keywords(const OrderedJson& schema, const std::string& path,
+                            const std::set<std::string>& known) {
+  for (const auto& [keyword, value] : schema.items()) {
+    if (known.contains(keyword) || is_annotation(keyword)) continue;
+    return fail(Errc::BadRequest,
+                fmt::format("JSON schema, {}: '{}' is not supported here", path, keyword));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> types_of(const OrderedJson& schema, const std::string& path) {
+  const auto wrong = [&](const std::string& what) {
+    return fail(Errc::BadRequest, fmt::format("JSON schema, {}/type: {}", path, what));
+  };
+  std::vector<std::string> types;
+  const auto type = schema.find("type");
+  if (type == schema.end()) {
+    for (const auto& [name, keywords] : keywords_by_type()) {
+      if (std::ranges::any_of(keywords, [&](const auto& k) { return schema.contains(k); }))
+        types.push_back(name);
+    }
+    return types;
+  }
+  if (!type->is_string() && (!type->is_array() || type->empty()))
+    return wrong("expected the name of a type or a list of them");
+  for (const OrderedJson& one : type->is_array() ? *type : OrderedJson::array({*type})) {
+    if (!one.is_string() || !keywords_by_type().contains(one.get<std::string>()))
+      return wrong("expected object, array, string, number, integer, boolean or null");
+    types.push_back(one.get<std::string>());
+  }
+  return types;
+}
+
+// ------------------------------------------------------------------------------ the whole document
+
+SchemaReader::Place SchemaReader::Place::at(const std::string& key) const {
+  return {schema.at(key), path + "/" + key};
+}
+
+std::unexpected<Error> SchemaReader::bad(const Place& place, const std::string& what) {
+  return fail(Errc::BadRequest, fmt::format("JSON schema, {}: {}", place.path, what));
+}
+
+Result<RuleId> SchemaReader::read() {
+  const RuleId root = rule_for("");
+  while (!pending_.empty()) {
+    const std::string pointer = std::move(pending_.front());
+    pending_.pop_front();
+    const OrderedJson& schema = document_.at(OrderedJson::json_pointer(pointer));
+    builder_.define(by_pointer_.at(pointer), {TRY(value({schema, "#" + pointer}))});
+  }
+  return root;
+}
+
+/// Written later: a schema may refer to one that is being read.
+RuleId SchemaReader::rule_for(const std::string& pointer) {
+  const auto [known, is_new] = by_pointer_.emplace(pointer, RuleId{});
+  if (is_new) {
+    known->second = builder_.declare("#" + pointer);
+    pending_.push_back(pointer);
+  }
+  return known->second;
+}
+
+Result<Symbols> SchemaReader::reference(const Place& place) {
+  TRY(check_keywords(place.schema, place.path, {"$ref"}));
+  const OrderedJson& target = place.schema.at("$ref");
+  const std::string text = target.is_string() ? target.get<std::string>() : std::string();
+  if (!text.starts_with('#')) return bad(place.at("$ref"), "expected \"#\" or \"#/…\"");
+  const std::string pointer = text.substr(1);
+  const bool is_there = [&] {
+    try {
+      return document_.contains(OrderedJson::json_pointer(pointer));
+    } catch (const nlohmann::json::exception&) {
+      return false;
+    }
+  }();
+  if (!is_there)
+    return bad(place.at("$ref"), fmt::format("there is no '{}' in this document", text));
+  return GrammarBuilder::rule(rule_for(pointer));
+}
+
+// ------------------------------------------------------------------------------------- one schema
+
+Result<Symbols> SchemaReader::value(const Place& place) {
+  const OrderedJson& schema = place.schema;
+  if (schema.is_boolean() && schema.get<bool>()) return json_["value"];
+  if (schema.is_boolean()) return bad(place, "'false' allows nothing");
+  if (!schema.is_object()) return bad(place, "expected a schema: an object, true or false");
+  if (builder_.is_full()) return bad(place, "the schema is too large up to here");
+  if (schema.contains("$ref")) return reference(place);
+  if (schema.contains("const") || schema.contains("enum")) return literals(place);
+  for (const char* keyword : {"anyOf", "oneOf"})
+    if (schema.contains(keyword)) return alternatives(place, keyword);
+  if (schema.contains("allOf")) return all_of(place);
+  return typed(place);
+}
+
+Result<Symbols> SchemaReader::alternatives(const Place& place, const char* keyword) {
+  TRY(check_keywords(place.schema, place.path, {keyword}));
+  const Place list = place.at(keyword);
+  if (!list.schema.is_array() || list.schema.empty())
+    return bad(list, "expected a list of schemas");
+  std::vector<Symbols> all;
+  for (std::size_t i = 0; i < list.schema.size(); ++i)
+    all.push_back(TRY(value({list.schema[i], fmt::format("{}/{}", list.path, i)})));
+  return builder_.choice(std::move(all));
+}
+
+/// Objects are merged member by member; what two of them both say cannot be.
+Result<Symbols> SchemaReader::all_of(const Place& place) {
+  TRY(check_keywords(place.schema, place.path, {"allOf"}));
+  const Place list = place.at("allOf");
+  if (!list.schema.is_array() || list.schema.empty())
+    return bad(list, "expected a list of schemas");
+  if (list.schema.size() == 1) return value({list.schema[0], list.path + "/0"});
+  OrderedJson merged{{"type", "object"},
+                     {"properties", OrderedJson::object()},
+                     {"required", OrderedJson::array()}};
+  for (std::size_t i = 0; i < list.schema.size(); ++i) {
+    const Place part{list.schema[i], fmt::format("{}/{}", list.path, i)};
+    if (!part.schema.is_object()) return bad(part, "expected the schema of an object");
+    TRY(check_keywords(part.schema, part.path, {"type", "properties", "required"}));
+    if (TRY(types_of(part.schema, part.path)) != std::vector<std::string>{"object"})
+      return bad(part, "only schemas of objects can be merged");
+    const OrderedJson properties = part.schema.value("properties", OrderedJson::object());
+    if (!properties.is_object()) return bad(part.at("properties"), "expected an object");
+    for (const auto& [name, schema] : properties.items()) {
+      if (merged["properties"].contains(name))
+        return bad(part, fmt::format("property '{}' was described before", name));
+      merged["properties"][name] = schema;
+    }
+    const OrderedJson required = part.schema.value("required", OrderedJson::array());
+    if (!required.is_array()) return bad(part.at("required"), "expected a list of names");
+    for (const OrderedJson& name : required) merged["required"].push_back(name);
+  }
+  return object({merged, list.path});
+}
+
+Result<Symbols> SchemaReader::typed(const Place& place) {
+  const std::vector<std::string> types = TRY(types_of(place.schema, place.path));
+  std::set<std::string> known{"type"};
+  for (const std::string& type : types) {
+    const auto& keywords = keywords_by_type().at(type);
+    known.insert(keywords.begin(), keywords.end());
+  }
+  TRY(check_keywords(place.schema, place.path, known));
+  if (types.empty()) return json_["value"];
+  std::vector<Symbols> all;
+  for (const std::string& type : types) all.push_back(TRY(of_type(place, type)));
+  return builder_.choice(std::move(all));
+}
+
+Result<Symbols> SchemaReader::of_type(const Place& place, const std::string& type) {
+  if (type == "object") return object(place);
+  if (type == "array") return array(place);
+  if (type == "string") return string(place);
+  if (type == "integer") return integer(place);
+  return json_[type];
+}
+
+}  // namespace leasehold

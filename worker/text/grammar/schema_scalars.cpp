@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "worker/text/grammar/integer_range.hpp"
+#include "worker/text/grammar/schema_pattern.hpp"
+#include "worker/text/grammar/schema_reader.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint32_t kLargestCount = 1u << 16;
+
+bool is_of_type(const OrderedJson& value, const std::string& type) {
+  if (type == "object") return value.is_object();
+  if (type == "array") return value.is_array();
+  if (type == "string") return value.is_string();
+  if (type == "boolean") return value.is_boolean();
+  if (type == "null") return value.is_null();
+  if (type == "number") return value.is_number();
+  // In JSON schema 1.0 is an integer too.
+  return value.is_number() && value.get<double>() == std::floor(value.get<double>());
+}
+
+/// What a bound leaves of the integers: the one nearest to it, on the allowed side.
+std::int64_t nearest_integer(const OrderedJson& bound, bool upper) {
+  const double exact = bound.get<double>();
+  const auto most = static_cast<double>(kLargestInteger);
+  const double whole = upper ? std::floor(exact) : std::ceil(exact);
+  return static_cast<std::int64_t>(std::clamp(whole, -most, most));
+}
+
+}  // namespace
+
+Symbols SchemaReader::quoted(const Symbols& inside) {
+  const Symbols quote = builder_.text("\"");
+  return GrammarBuilder::join(quote, inside, quote);
+}
+
+Result<Symbols> SchemaReader::literals(const Place& place) {
+  const bool is_const = place.schema.contains("const");
+  const char* keyword = is_const ? "const" : "enum";
+  TRY(check_keywords(place.schema, place.path, {"type", keyword}));
+  const Place list = place.at(keyword);
+  const bool is_list = list.schema.is_array() && !list.schema.empty();
+  if (!is_const && !is_list) return bad(list, "expected a list of values");
+  const std::vector<std::string> types = TRY(types_of(place.schema, place.path));
+  std::vector<Symbols> all;
+  for (const OrderedJson& value : is_const ? OrderedJson::array({list.schema}) : list.schema) {
+    const auto fits = [&](const std::string& type) { return is_of_type(value, type); };
+    if (types.empty() || std::ranges::any_of(types, fits))
+      all.push_back(builder_.text(value.dump()));
+  }
+  if (all.empty()) return bad(list, "no value is of the type");
+  return builder_.choice(std::move(all));
+}
+
+Result<SchemaReader::Bounds> SchemaReader::bounds(const Place& place, const char* least,
+                                                  const char* most) {
+  Bounds result;
+  for (const char* keyword : {least, most}) {
+    const auto found = place.schema.find(keyword);
+    if (found == place.schema.end()) continue;
+    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > kLargestCount)
+      return bad(place.at(keyword), fmt::format("expected a number from 0 to {}", kLargestCount));
+    const auto count = found->get<std::uint32_t>();
+    if (keyword == least) {
+      result.least = count;
+    } else {
+      result.most = count;
+    }
+  }
+  if (!result.most || *result.most >= result.least) return result;
+  return bad(place, fmt::format("{} is above {}", least, most));
+}
+
+Result<Symbols> SchemaReader::string(const Place& place) {
+  const OrderedJson& schema = place.schema;
+  const bool has_length = schema.contains("minLength") || schema.contains("maxLength");
+  if (static_cast<int>(has_length) + static_cast<int>(schema.contains("pattern")) +
+          static_cast<int>(schema.contains("format")) >
+      1)
+    return bad(place, "of lengths, 'pattern' and 'format' only one can be kept to at a time");
+  if (has_length) {
+    const Bounds length = TRY(bounds(place, "minLength", "maxLength"));
+    return quoted(builder_.repeat(json_["character"], length.least, length.most));
+  }
+  for (const char* keyword : {"pattern", "format"}) {
+    if (!schema.contains(keyword)) continue;
+    const Place here = place.at(keyword);
+    if (!here.schema.is_string()) return bad(here, "expected text");
+    const auto text = here.schema.get<std::string>();
+    if (keyword == std::string_view("pattern")) {
+      const Result<Symbols> pattern = read_pattern(text, builder_);
+      if (!pattern) return bad(here, pattern.error().detail);
+      return quoted(*pattern);
+    }
+    static const std::set<std::string> kFormats{"date", "time", "date-time", "uuid"};
+    if (!kFormats.contains(text))
+      return bad(here,
+                 fmt::format("'{}' is not supported; date, time, date-time and uuid are", text));
+    return quoted(json_[text]);
+  }
+  return json_["string"];
+}
+
+Result<Symbols> SchemaReader::integer(const Place& place) {
+  std::int64_t low = -kLargestInteger;
+  std::int64_t high = kLargestInteger;
+  for (const char* keyword : {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}) {
+    const auto found = place.schema.find(keyword);
+    if (found == place.schema.end()) continue;
+    if (!found->is_number()) return bad(place.at(keyword), "expected a number");
+    const bool upper = std::string_view(keyword).ends_with("aximum");
+    const bool exclusive = std::string_view(keyword).starts_with("exclusive");
+    std::int64_t bound = nearest_integer(*found, upper);
+    const bool is_hit = static_cast<double>(bound) == found->get<double>();
+    if (exclusive && is_hit) bound += upper ? -1 : 1;
+    if (upper) {
+      high = std::min(high, bound);
+    } else {
+      low = std::max(low, bound);
+    }
+  }
+  if (low > high) return bad(place, "no integer is within the bounds");
+  return integer_range(builder_, low, high);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,69 @@
+#include "worker/text/grammar/utf8_ranges.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace leasehold {
+namespace {
+
+struct Span {
+  std::uint32_t low;
+  std::uint32_t high;
+};
+
+/// Characters of one length that are characters. Source: Unicode 15, table 3-6 and D92.
+constexpr std::array<Span, 5> kLengths{
+    {{0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xD7FF}, {0xE000, 0xFFFF}, {0x10000, 0x10FFFF}}};
+
+std::vector<std::uint8_t> encoded(std::uint32_t c) {
+  const auto tail = [c](int shift) {
+    return static_cast<std::uint8_t>(0x80 | (c >> shift & 0x3F));
+  };
+  const auto head = [c](std::uint32_t mark, int shift) {
+    return static_cast<std::uint8_t>(mark | c >> shift);
+  };
+  if (c < 0x80) return {head(0, 0)};
+  if (c < 0x800) return {head(0xC0, 6), tail(0)};
+  if (c < 0x10000) return {head(0xE0, 12), tail(6), tail(0)};
+  return {head(0xF0, 18), tail(12), tail(6), tail(0)};
+}
+
+/// Cuts the span until all but the bytes in front are free to be anything.
+void spell(Span span, std::vector<ByteRanges>& spellings) {
+  for (const std::uint32_t free_bits : {6u, 12u, 18u}) {
+    const std::uint32_t free = (1u << free_bits) - 1;
+    if ((span.low & ~free) == (span.high & ~free)) break;  // they differ in the free bits alone
+    if ((span.low & free) != 0) {
+      spell({span.low, span.low | free}, spellings);
+      return spell({(span.low | free) + 1, span.high}, spellings);
+    }
+    if ((span.high & free) != free) {
+      spell({span.low, (span.high & ~free) - 1}, spellings);
+      return spell({span.high & ~free, span.high}, spellings);
+    }
+  }
+  const std::vector<std::uint8_t> low = encoded(span.low);
+  const std::vector<std::uint8_t> high = encoded(span.high);
+  ByteRanges ranges;
+  for (std::size_t i = 0; i < low.size(); ++i) ranges.push_back({low[i], high[i]});
+  spellings.push_back(std::move(ranges));
+}
+
+}  // namespace
+
+std::vector<ByteRanges> utf8_ranges(std::uint32_t low, std::uint32_t high) {
+  std::vector<ByteRanges> spellings;
+  for (const Span& length : kLengths) {
+    const Span part{std::max(low, length.low), std::min(high, length.high)};
+    if (part.low > part.high) continue;
+    if (length.high <= 0x7F) {
+      spellings.push_back(
+          {{static_cast<std::uint8_t>(part.low), static_cast<std::uint8_t>(part.high)}});
+    } else {
+      spell(part, spellings);
+    }
+  }
+  return spellings;
+}
+
+}  // namespace leasehold

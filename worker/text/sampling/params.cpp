@@ -1,0 +1,81 @@
+#include "worker/text/sampling/params.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace leasehold {
+namespace {
+
+struct Range {
+  const char* field;
+  float value;
+  float low;
+  float high;
+};
+
+/// A NaN is on neither side of a bound, so the question is whether the value is inside.
+Result<void> check_range(const Range& range) {
+  if (range.value >= range.low && range.value <= range.high) return {};
+  return fail(Errc::BadRequest, fmt::format("{} must be a number from {} to {}, not {}",
+                                            range.field, range.low, range.high, range.value));
+}
+
+Result<void> check_count(const char* field, std::size_t count, std::size_t most) {
+  if (count <= most) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("{} has {} entries; at most {} are allowed", field, count, most));
+}
+
+Result<void> check_biases(const std::vector<LogitBias>& biases) {
+  TRY(check_count("logit_bias", biases.size(), SamplingParams::kMaxLogitBiases));
+  for (std::size_t i = 0; i < biases.size(); ++i) {
+    TRY(check_range({"logit_bias", biases[i].bias, -100.0f, 100.0f}));
+    if (i > 0 && biases[i - 1].token >= biases[i].token) {
+      return fail(Errc::BadRequest, "logit_bias must name each token once, in ascending order");
+    }
+  }
+  return {};
+}
+
+Result<void> check_stops(const SamplingParams& params) {
+  TRY(check_count("stop", params.stop.size(), SamplingParams::kMaxStops));
+  TRY(check_count("stop_token_ids", params.stop_tokens.size(), SamplingParams::kMaxStopTokens));
+  for (const std::string& stop : params.stop) {
+    if (!stop.empty() && stop.size() <= SamplingParams::kMaxStopBytes) continue;
+    return fail(Errc::BadRequest, fmt::format("stop: a text of {} bytes; 1 to {} are allowed",
+                                              stop.size(), SamplingParams::kMaxStopBytes));
+  }
+  return {};
+}
+
+Result<void> check_grammar(const SamplingParams& params) {
+  const GrammarSource& grammar = params.grammar;
+  if (grammar.text.size() > SamplingParams::kMaxGrammarBytes) {
+    return fail(Errc::BadRequest,
+                fmt::format("the grammar has {} bytes; at most {} are allowed", grammar.text.size(),
+                            SamplingParams::kMaxGrammarBytes));
+  }
+  if (grammar.kind == GrammarKind::None || !params.ignore_eos) return {};
+  return fail(Errc::BadRequest,
+              "ignore_eos cannot be had together with a grammar: where the grammar ends, so does "
+              "the text");
+}
+
+}  // namespace
+
+Result<void> check_sampling(const SamplingParams& params) {
+  TRY(check_range({"temperature", params.temperature, 0.0f, 100.0f}));
+  TRY(check_range({"top_p", params.top_p, 0.0f, 1.0f}));
+  TRY(check_range({"min_p", params.min_p, 0.0f, 1.0f}));
+  TRY(check_range({"typical_p", params.typical_p, 0.0f, 1.0f}));
+  TRY(check_range({"repetition_penalty", params.repetition_penalty, 0.01f, 100.0f}));
+  TRY(check_range({"presence_penalty", params.presence_penalty, -2.0f, 2.0f}));
+  TRY(check_range({"frequency_penalty", params.frequency_penalty, -2.0f, 2.0f}));
+  TRY(check_range({"top_logprobs", static_cast<float>(params.top_logprobs.value_or(0)), 0, 20}));
+  TRY(check_biases(params.logit_bias));
+  TRY(check_stops(params));
+  return check_grammar(params);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,221 @@
+#include "worker/text/sampling/sampler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "common/random.hpp"
+#include "kernels/numerics/log.hpp"
+#include "worker/text/sampling/token_weights.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr std::size_t kLanes = 16;
+
+/// x - x is 0 for numbers and NaN for the rest; lanes, so that it is done several at a time.
+bool all_finite(std::span<const float> values) {
+  float lanes[kLanes] = {};
+  std::size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes)
+    for (std::size_t j = 0; j < kLanes; ++j) lanes[j] += values[i + j] - values[i + j];
+  for (; i < values.size(); ++i) lanes[0] += values[i] - values[i];
+  return std::ranges::all_of(lanes, [](float lane) { return lane == 0.0f; });
+}
+
+float highest_of(std::span<const float> values) {
+  float lanes[kLanes];
+  std::ranges::fill(lanes, -kInfinity);
+  std::size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes)
+    for (std::size_t j = 0; j < kLanes; ++j)
+      lanes[j] = values[i + j] > lanes[j] ? values[i + j] : lanes[j];
+  for (; i < values.size(); ++i) lanes[0] = std::max(lanes[0], values[i]);
+  return std::ranges::max(lanes);
+}
+
+Result<void> check_logits(std::span<const float> logits, std::string_view who) {
+  if (all_finite(logits)) return {};
+  const auto bad = std::ranges::find_if(logits, [](float x) { return !std::isfinite(x); });
+  return fail(Errc::NumericFault,
+              fmt::format("{} gave a logit of {} for token {}", who, *bad, bad - logits.begin()));
+}
+
+// ------------------------------------------------------------------------------------- penalties
+
+bool penalises(const SamplingParams& params) {
+  return params.repetition_penalty != 1.0f || params.presence_penalty != 0.0f ||
+         params.frequency_penalty != 0.0f;
+}
+
+/// Calls `visit(token, count)` for each token of `tokens` once. `counts` is zeros, before and
+/// after.
+template <class Visit>
+void for_each_count(std::span<const TokenId> tokens, std::vector<std::uint32_t>& counts,
+                    Visit visit) {
+  for (const TokenId token : tokens) ++counts[static_cast<std::size_t>(token)];
+  for (const TokenId token : tokens) {
+    const std::uint32_t count = std::exchange(counts[static_cast<std::size_t>(token)], 0);
+    if (count > 0) visit(static_cast<std::size_t>(token), count);
+  }
+}
+
+void penalise(const SampleInput& input, SamplerScratch& scratch) {
+  const SamplingParams& params = *input.params;
+  const std::size_t all = input.history.size();
+  const std::size_t window =
+      params.penalty_window == 0 ? all : std::min<std::size_t>(all, params.penalty_window);
+  const std::size_t emitted = std::min<std::size_t>(window, input.position);
+  scratch.counts.resize(input.logits.size());
+  for_each_count(input.history.last(window), scratch.counts, [&](std::size_t token, std::uint32_t) {
+    float& logit = scratch.logits[token];
+    logit = logit > 0.0f ? logit / params.repetition_penalty : logit * params.repetition_penalty;
+  });
+  for_each_count(input.history.last(emitted), scratch.counts,
+                 [&](std::size_t token, std::uint32_t count) {
+                   const float by_count = params.frequency_penalty * static_cast<float>(count);
+                   scratch.logits[token] -= by_count + params.presence_penalty;
+                 });
+}
+
+void take_out_the_rest(const TokenMask& allowed, std::vector<float>& logits) {
+  for (std::size_t from = 0; from < logits.size(); from += 64) {
+    const std::uint64_t word = allowed.word(from / 64);
+    if (word == ~std::uint64_t{0}) continue;
+    const std::size_t end = std::min(from + 64, logits.size());
+    for (std::size_t i = from; i < end; ++i)
+      if ((word >> (i - from) & 1) == 0) logits[i] = -kInfinity;
+  }
+}
+
+/// The logits that tokens are chosen by; the model's own where nothing changes them.
+Result<std::span<const float>> adjusted(const SampleInput& input, SamplerScratch& scratch) {
+  const SamplingParams& params = *input.params;
+  if (params.logit_bias.empty() && !penalises(params) && !input.allowed) return input.logits;
+  scratch.logits.assign(input.logits.begin(), input.logits.end());
+  for (const LogitBias& bias : params.logit_bias)
+    scratch.logits[static_cast<std::size_t>(bias.token)] += bias.bias;
+  if (penalises(params)) penalise(input, scratch);
+  TRY(check_logits(scratch.logits, "bias or penalties"));
+  if (input.allowed) take_out_the_rest(*input.allowed, scratch.logits);
+  return std::span<const float>(scratch.logits);
+}
+
+// --------------------------------------------------------------------------------------- the draw
+
+/// Uniform in [0, bound): the high half of a 64 by 64 bit product.
+std::uint64_t drawn_below(std::uint64_t bound, const SampleInput& input) {
+  __extension__ using Wide = unsigned __int128;
+  const std::uint64_t random = random_at(input.params->seed, input.position);
+  return static_cast<std::uint64_t>(Wide{random} * bound >> 64);
+}
+
+/// Walks up the ids until the weights passed exceed what was drawn.
+TokenId drawn_from_all(std::span<const std::uint32_t> weights, const SampleInput& input) {
+  std::uint64_t total = 0;
+  for (const std::uint32_t weight : weights) total += weight;
+  std::uint64_t left = drawn_below(total, input);
+  std::size_t token = 0;
+  for (; left >= weights[token]; ++token) left -= weights[token];
+  return static_cast<TokenId>(token);
+}
+
+TokenId drawn_from_kept(std::uint64_t total, const SampleInput& input,
+                        const SamplerScratch& scratch) {
+  std::uint64_t left = drawn_below(total, input);
+  TokenId drawn = 0;
+  scratch.kept.for_each([&](TokenId token) {
+    drawn = token;
+    const std::uint32_t weight = scratch.weights[static_cast<std::size_t>(token)];
+    if (left < weight) return false;
+    left -= weight;
+    return true;
+  });
+  return drawn;
+}
+
+TokenId draw(std::span<const float> logits, float highest, const SampleInput& input,
+             SamplerScratch& scratch) {
+  const SamplingParams& params = *input.params;
+  scratch.weights.resize(logits.size());
+  weigh_tokens(logits, highest, params.temperature, scratch.weights);
+  if (!truncates(params)) return drawn_from_all(scratch.weights, input);
+  if (scratch.kept.size() != logits.size()) scratch.kept = TokenMask(logits.size());
+  scratch.kept.clear();
+  const std::uint64_t total =
+      truncate_tokens({logits, scratch.weights, highest}, params, scratch.ranked, scratch.kept);
+  return drawn_from_kept(total, input, scratch);
+}
+
+// ------------------------------------------------------------------------------ log probabilities
+
+std::vector<TokenLogprob> most_likely(std::span<const float> logits, std::size_t count) {
+  std::vector<TokenLogprob> top;
+  if (count == 0) return top;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (top.size() == count && logits[i] <= top.back().logprob) continue;
+    if (top.size() == count) top.pop_back();
+    const auto after = std::ranges::find_if(
+        top, [&](const TokenLogprob& other) { return other.logprob < logits[i]; });
+    top.insert(after, {static_cast<TokenId>(i), logits[i]});
+  }
+  return top;
+}
+
+Logprobs logprobs_of(TokenId chosen, const SampleInput& input) {
+  const float highest = highest_of(input.logits);
+  const double log_sum = log_f64(sum_of_exps(input.logits, highest));
+  const auto logprob = [&](float logit) {
+    return static_cast<float>(static_cast<double>(logit) - static_cast<double>(highest) - log_sum);
+  };
+  Logprobs logprobs{.chosen = logprob(input.logits[static_cast<std::size_t>(chosen)]),
+                    .top = most_likely(input.logits, *input.params->top_logprobs)};
+  for (TokenLogprob& top : logprobs.top) top.logprob = logprob(top.logprob);
+  return logprobs;
+}
+
+}  // namespace
+
+std::uint32_t deciding_logits(const SamplingParams& params) {
+  if (!params.logit_bias.empty() || penalises(params) || params.top_logprobs) return 0;
+  return params.temperature == 0.0f ? 1 : params.top_k;
+}
+
+/// Every filter looks at weights and ids in their order, and what is not among the first top_k
+/// weighs nothing: so the few, in order of their ids, are a vocabulary with the same outcome.
+Result<SampledToken> sample_among(std::span<const RatedToken> largest, const SampleInput& input,
+                                  SamplerScratch& scratch) {
+  scratch.rated.assign(largest.begin(), largest.end());
+  std::ranges::sort(scratch.rated, {}, &RatedToken::token);
+  std::vector<float> logits = std::move(scratch.few_logits);
+  logits.clear();
+  for (const RatedToken& rated : scratch.rated) logits.push_back(rated.logit);
+  Result<SampledToken> sampled =
+      sample({.logits = logits, .params = input.params, .position = input.position}, scratch);
+  if (sampled) sampled->token = scratch.rated[static_cast<std::size_t>(sampled->token)].token;
+  scratch.few_logits = std::move(logits);
+  return sampled;
+}
+
+Result<SampledToken> sample(const SampleInput& input, SamplerScratch& scratch) {
+  TRY(check_logits(input.logits, "the model"));
+  const std::span<const float> logits = TRY(adjusted(input, scratch));
+  const float highest = highest_of(logits);
+  if (highest == -kInfinity) {
+    return fail(Errc::BadRequest, "the grammar allows no token of this model's vocabulary here");
+  }
+  SampledToken sampled;
+  if (input.params->temperature == 0.0f) {
+    sampled.token = static_cast<TokenId>(std::ranges::find(logits, highest) - logits.begin());
+  } else {
+    sampled.token = draw(logits, highest, input, scratch);
+  }
+  if (input.params->top_logprobs) sampled.logprobs = logprobs_of(sampled.token, input);
+  return sampled;
+}
+
+}  // namespace leasehold

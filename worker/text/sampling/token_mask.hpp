@@ -1,0 +1,52 @@
+/// A set of tokens, one bit each.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "worker/text/sampling/params.hpp"
+
+namespace leasehold {
+
+class TokenMask {
+ public:
+  TokenMask() = default;
+  explicit TokenMask(std::size_t n_vocab) : size_(n_vocab), words_((n_vocab + 63) / 64) {}
+
+  /// Of the vocabulary, not of the set.
+  std::size_t size() const { return size_; }
+
+  void clear() { words_.assign(words_.size(), 0); }
+  void add(TokenId token) {
+    words_[static_cast<std::size_t>(token) / 64] |= std::uint64_t{1} << token % 64;
+  }
+  bool contains(TokenId token) const {
+    return (word(static_cast<std::size_t>(token) / 64) >> token % 64 & 1) != 0;
+  }
+  /// Tokens 64·i and on, the lowest bit first; none beyond the vocabulary.
+  std::uint64_t word(std::size_t i) const { return i < words_.size() ? words_[i] : 0; }
+  bool empty() const {
+    for (const std::uint64_t word : words_)
+      if (word != 0) return false;
+    return true;
+  }
+  bool operator==(const TokenMask&) const = default;
+
+  /// Calls `visit(token)` in ascending order, until it returns false.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      for (std::uint64_t rest = words_[i]; rest != 0; rest &= rest - 1) {
+        if (!visit(static_cast<TokenId>(i * 64 + std::countr_zero(rest)))) return;
+      }
+    }
+  }
+
+ private:
+  std::size_t size_ = 0;
+  std::vector<std::uint64_t> words_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,136 @@
+#include "worker/text/tokenizer/bpe_encoder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/utf8.hpp"
+#include "worker/text/tokenizer/byte_alphabet.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::string_view kPre = "tokenizer.ggml.pre";
+constexpr std::string_view kMerges = "tokenizer.ggml.merges";
+constexpr std::size_t kMaxMerges = std::size_t{1} << 24;  // ranks are exact as floats up to there
+constexpr TokenId kNoToken = SymbolMerger::kNoToken;
+
+constexpr std::uint64_t pair_of(TokenId left, TokenId right) {
+  return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
+}
+
+/// A token that is not written in the alphabet stands for its own text, as other readers have it.
+std::string piece_of(std::string_view text, TokenKind kind) {
+  const auto bytes = kind == TokenKind::Normal ? bytes_spelled(text) : std::nullopt;
+  return bytes.value_or(std::string(text));
+}
+
+}  // namespace
+
+Result<const PreTokenizerRow*> BpeEncoder::pre_tokenizer_of(const GgufFile& file) {
+  const auto name = TRY(file.get_or<std::string>(kPre, "default"));
+  const PreTokenizerRow* row = find_pre_tokenizer(name);
+  if (row == nullptr)
+    return fail(Errc::UnsupportedModel,
+                fmt::format("{}: {} is \"{}\"; this build knows {}", file.path(), kPre, shown(name),
+                            known_pre_tokenizers()));
+  return row;
+}
+
+VocabularyTraits BpeEncoder::traits(const PreTokenizerRow& row) {
+  return {.piece_of = piece_of,
+          .needs_types = false,
+          .unknown = kNoTokenId,
+          .bos = kNoTokenId,
+          .eos = kNoTokenId,
+          .adds_bos = row.adds_bos,
+          .can_add_space_prefix = false};
+}
+
+Result<std::unique_ptr<BpeEncoder>> BpeEncoder::create(
+    const GgufFile& file, const PreTokenizerRow& row,
+    std::shared_ptr<const Vocabulary> vocabulary) {
+  auto pre_tokenizer = TRY(PreTokenizer::create(std::string(row.name), row.expressions));
+  std::unique_ptr<BpeEncoder> encoder(new BpeEncoder(std::move(pre_tokenizer)));
+  encoder->vocabulary_ = std::move(vocabulary);
+  encoder->ignores_merges_ = row.ignores_merges;
+  encoder->index_tokens();
+  TRY(encoder->read_merges(file));
+  return encoder;
+}
+
+void BpeEncoder::index_tokens() {
+  by_byte_.fill(kNoToken);
+  by_bytes_.reserve(vocabulary_->size());
+  for (TokenId token = 0; token < static_cast<TokenId>(vocabulary_->size()); ++token) {
+    const std::string& piece = vocabulary_->pieces[token];
+    const TokenKind kind = vocabulary_->kinds[token];
+    if (kind == TokenKind::Normal) by_bytes_.emplace(piece, token);
+    const bool stands_for_byte = kind == TokenKind::Normal || kind == TokenKind::Byte;
+    if (!stands_for_byte || piece.size() != 1) continue;
+    TokenId& of_byte = by_byte_[static_cast<std::uint8_t>(piece[0])];
+    if (of_byte == kNoToken) of_byte = token;
+  }
+}
+
+std::optional<TokenId> BpeEncoder::token_spelled(std::string_view text) const {
+  const auto found = by_bytes_.find(piece_of(text, TokenKind::Normal));
+  if (found == by_bytes_.end()) return std::nullopt;
+  return found->second;
+}
+
+Result<void> BpeEncoder::read_merges(const GgufFile& file) {
+  const auto lines = TRY(file.get<std::vector<std::string>>(kMerges));
+  if (lines.size() > kMaxMerges)
+    return corrupt_vocabulary(
+        file, fmt::format("{} has {} entries; {} are allowed", kMerges, lines.size(), kMaxMerges));
+  merges_.reserve(lines.size());
+  for (std::size_t rank = 0; rank < lines.size(); ++rank) {
+    const std::string_view line = lines[rank];
+    const std::size_t space = std::min(line.find(' ', 1), line.size());
+    const std::string_view second = line.substr(std::min(space + 1, line.size()));
+    const auto left = token_spelled(line.substr(0, space));
+    const auto right = token_spelled(second);
+    const auto whole = token_spelled(std::string(line.substr(0, space)).append(second));
+    if (!left || !right || !whole)
+      return corrupt_vocabulary(file, fmt::format("merge {} is \"{}\", which joins no two tokens "
+                                                  "to a third",
+                                                  rank, shown(line)));
+    merges_.emplace(pair_of(*left, *right), Union{-static_cast<float>(rank), *whole});
+  }
+  return {};
+}
+
+Result<void> BpeEncoder::append(std::string_view text, std::vector<TokenId>& tokens) const {
+  const auto has_token = [this](char c) {
+    return by_byte_[static_cast<std::uint8_t>(c)] != kNoToken;
+  };
+  const auto strange = std::ranges::find_if_not(text, has_token);
+  if (strange != text.end() && !vocabulary_->unknown)
+    return fail(Errc::BadRequest, fmt::format("the model has no token for the byte 0x{:02x}",
+                                              static_cast<std::uint8_t>(*strange)));
+  SymbolMerger symbols;
+  return pre_tokenizer_.for_each_word(
+      text, [&](std::string_view word) { append_word(word, symbols, tokens); });
+}
+
+void BpeEncoder::append_word(std::string_view word, SymbolMerger& symbols,
+                             std::vector<TokenId>& tokens) const {
+  if (ignores_merges_) {
+    const auto whole = by_bytes_.find(word);
+    if (whole != by_bytes_.end()) return tokens.push_back(whole->second);
+  }
+  symbols.clear();
+  for (const char c : word) symbols.add(1, by_byte_[static_cast<std::uint8_t>(c)]);
+  using Symbol = SymbolMerger::Symbol;
+  symbols.merge([this](const Symbol& left, const Symbol& right) -> std::optional<Union> {
+    const auto found = merges_.find(pair_of(left.token, right.token));
+    if (found == merges_.end()) return std::nullopt;
+    return found->second;
+  });
+  symbols.for_each([&](const Symbol& symbol) {
+    tokens.push_back(symbol.token != kNoToken ? symbol.token : *vocabulary_->unknown);
+  });
+}
+
+}  // namespace leasehold

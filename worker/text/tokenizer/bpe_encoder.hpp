@@ -1,0 +1,58 @@
+/// Byte-level BPE: words of bytes, in which neighbours merge, lowest rank first.
+///
+/// The text is cut into words, each word into its bytes; every byte is a token. Of all neighbours
+/// the pair that stands first in the model's list of merges becomes one, until none is listed.
+/// Source: GPT-2's encoder (Radford et al. 2019); metadata keys `tokenizer.ggml.*` of the GGUF
+/// specification.
+#pragma once
+
+#include <array>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "worker/text/tokenizer/pre_tokenizer.hpp"
+#include "worker/text/tokenizer/pre_tokenizer_table.hpp"
+#include "worker/text/tokenizer/symbol_merger.hpp"
+#include "worker/text/tokenizer/text_encoder.hpp"
+#include "worker/text/tokenizer/vocabulary.hpp"
+
+namespace leasehold {
+
+class BpeEncoder : public TextEncoder {
+ public:
+  /// How the file's model cuts text into words.
+  /// Errors: UnsupportedModel for a way that is not in the table, by its name.
+  static Result<const PreTokenizerRow*> pre_tokenizer_of(const GgufFile& file);
+
+  static VocabularyTraits traits(const PreTokenizerRow& row);
+
+  /// Errors: FileCorrupt for merges that are no pairs of tokens.
+  static Result<std::unique_ptr<BpeEncoder>> create(const GgufFile& file,
+                                                    const PreTokenizerRow& row,
+                                                    std::shared_ptr<const Vocabulary> vocabulary);
+
+  /// A byte that has no token becomes the unknown token, or BadRequest where there is none.
+  Result<void> append(std::string_view text, std::vector<TokenId>& tokens) const override;
+
+ private:
+  using Union = SymbolMerger::Union;
+
+  explicit BpeEncoder(PreTokenizer pre_tokenizer) : pre_tokenizer_(std::move(pre_tokenizer)) {}
+  void index_tokens();
+  Result<void> read_merges(const GgufFile& file);
+  std::optional<TokenId> token_spelled(std::string_view text) const;
+  void append_word(std::string_view word, SymbolMerger& symbols,
+                   std::vector<TokenId>& tokens) const;
+
+  PreTokenizer pre_tokenizer_;
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  bool ignores_merges_ = false;
+  std::array<TokenId, 256> by_byte_{};
+  /// Normal tokens by their bytes, which are pieces of vocabulary_.
+  boost::unordered_flat_map<std::string_view, TokenId> by_bytes_;
+  boost::unordered_flat_map<std::uint64_t, Union> merges_;  ///< By the two tokens' ids.
+};
+
+}  // namespace leasehold

@@ -1,0 +1,136 @@
+#include "worker/text/tokenizer/pre_tokenizer_table.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace leasehold {
+namespace {
+
+// Each expression is the one its makers published with the model (tokenizer.json, tiktoken's
+// pattern strings), split over lines and with characters outside ASCII written as numbers.
+
+// GPT-2's encoder (Radford et al. 2019), which the ByteLevel pre-tokenizer took over.
+constexpr const char* kGpt2Words =
+    R"re('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)re";
+
+constexpr const char* kGpt2[] = {kGpt2Words};
+
+// tiktoken's cl100k_base; Llama 3 took it over.
+constexpr const char* kLlama3[] = {
+    R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)re"
+    R"re( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
+
+constexpr const char* kQwen2[] = {
+    R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)re"
+    R"re( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
+
+// Digits one by one, then GPT-2's words.
+constexpr const char* kDigitByDigit[] = {R"re(\p{N})re", kGpt2Words};
+
+// What converters wrote before they knew the models' own ways.
+constexpr const char* kDefault[] = {R"re([\p{P}\$\+<=>\^~\|]+)re", kGpt2Words, R"re(\p{N}+)re",
+                                    R"re([0-9][0-9][0-9])re"};
+
+constexpr const char* kFalcon[] = {R"re([\p{P}\$\+<=>\^~\|`]+)re", kGpt2Words,
+                                   R"re([0-9][0-9][0-9])re"};
+
+// CJK ideographs, everything from U+0800 up to them, and Hangul.
+constexpr const char* kDeepSeekIdeographs =
+    R"re([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)re";
+
+// With letters that have cases, listed one range at a time.
+constexpr const char* kDeepSeekLetters =
+    R"re(\s?[)re"
+    R"re(A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF})re"
+    R"re(\x{1C4}-\x{293}\x{295}-\x{2AF}\x{370}-\x{373}\x{376}\x{377}\x{37B}-\x{37D})re"
+    R"re(\x{37F}\x{386}\x{388}-\x{38A}\x{38C}\x{38E}-\x{3A1}\x{3A3}-\x{3F5})re"
+    R"re(\x{3F7}-\x{481}\x{48A}-\x{52F}\x{531}-\x{556}\x{10A0}-\x{10C5})re"
+    R"re(\x{13A0}-\x{13F5}\x{13F8}-\x{13FD}\x{1C90}-\x{1CBA}\x{1CBD}-\x{1CBF})re"
+    R"re(\x{1D00}-\x{1D2B}\x{1D6B}-\x{1D77}\x{1D79}-\x{1D9A}\x{1E00}-\x{1F15})re"
+    R"re(\x{1F18}-\x{1F1D}\x{1F20}-\x{1F45}\x{1F48}-\x{1F4D}\x{1F50}-\x{1F57}\x{1F59})re"
+    R"re(\x{1F5B}\x{1F5D}\x{1F5F}-\x{1F7D}\x{1F80}-\x{1FB4}\x{1FB6}-\x{1FBC}\x{1FBE})re"
+    R"re(\x{1FC2}-\x{1FC4}\x{1FC6}-\x{1FCC}\x{1FD0}-\x{1FD3}\x{1FD6}-\x{1FDB})re"
+    R"re(\x{1FE0}-\x{1FEC}\x{1FF2}-\x{1FF4}\x{1FF6}-\x{1FFC}\x{2102}\x{2107})re"
+    R"re(\x{210A}-\x{2113}\x{2115}\x{2119}-\x{211D}\x{2124}\x{2126}\x{2128})re"
+    R"re(\x{212A}-\x{212D}\x{212F}-\x{2134}\x{2139}\x{213C}-\x{213F}\x{2145}-\x{2149})re"
+    R"re(\x{214E}\x{2183}\x{2184}\x{2C00}-\x{2C7B}\x{2C7E}-\x{2CE4}\x{2CEB}-\x{2CEE})re"
+    R"re(\x{2CF2}\x{2CF3}\x{A640}-\x{A66D}\x{A680}-\x{A69B}\x{A722}-\x{A76F})re"
+    R"re(\x{A771}-\x{A787}\x{A78B}-\x{A78E}\x{AB70}-\x{ABBF}\x{FB00}-\x{FB06})re"
+    R"re(\x{FB13}-\x{FB17}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}\x{10400}-\x{1044F})re"
+    R"re(\x{104B0}-\x{104D3}\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2})re"
+    R"re(\x{118A0}-\x{118DF}\x{1E900}-\x{1E943})re"
+    R"re(]+)re";
+
+constexpr const char* kDeepSeekLlm[] = {
+    R"re([\r\n])re", kDeepSeekLetters,
+    R"re(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)re",
+    // Published as \s+$. This matches the same, and not in quadratic time where PCRE2 interprets.
+    R"re((?<!\s)\s++$)re", kDeepSeekIdeographs, R"re(\p{N}+)re"};
+
+constexpr const char* kDeepSeekCoder[] = {R"re([\r\n])re", R"re(\s?\p{L}+)re", R"re(\s?\p{P}+)re",
+                                          kDeepSeekIdeographs, R"re(\p{N})re"};
+
+constexpr const char* kDeepSeekV3[] = {
+    R"re(\p{N}{1,3})re", R"re([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)re",
+    (R"re([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)re"
+     R"re( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re")};
+
+// tiktoken's o200k_base.
+constexpr const char* kGpt4o[] = {
+    R"re([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)re"
+    R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)re"
+    R"re([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)re"
+    R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)re"
+    R"re(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
+
+constexpr const char* kTekken[] = {
+    R"re([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)re"
+    R"re([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)re"
+    R"re(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
+
+constexpr PreTokenizerRow kRows[] = {
+    {"default", kDefault, false, false},
+    {"gpt-2", kGpt2, false, false},
+    {"phi-2", kGpt2, false, false},
+    {"mpt", kGpt2, false, false},
+    {"olmo", kGpt2, false, false},
+    {"jais", kGpt2, false, false},
+    {"llama-bpe", kLlama3, true, true},
+    {"llama3", kLlama3, true, true},
+    {"llama-v3", kLlama3, true, true},
+    {"dbrx", kLlama3, false, false},
+    {"smaug-bpe", kLlama3, false, false},
+    {"qwen2", kQwen2, false, false},
+    {"deepseek-r1-qwen", kQwen2, false, false},
+    {"stablelm2", kQwen2, false, false},
+    {"smollm", kDigitByDigit, false, false},
+    {"starcoder", kDigitByDigit, false, false},
+    {"refact", kDigitByDigit, false, false},
+    {"command-r", kDigitByDigit, false, false},
+    {"codeshell", kDigitByDigit, false, false},
+    {"falcon", kFalcon, false, false},
+    {"deepseek-llm", kDeepSeekLlm, false, false},
+    {"deepseek-coder", kDeepSeekCoder, false, false},
+    {"deepseek-v3", kDeepSeekV3, false, false},
+    {"gpt-4o", kGpt4o, false, false},
+    {"llama4", kGpt4o, false, false},
+    {"tekken", kTekken, true, true},
+};
+
+}  // namespace
+
+const PreTokenizerRow* find_pre_tokenizer(std::string_view name) {
+  const auto* row = std::ranges::find(kRows, name, &PreTokenizerRow::name);
+  return row == std::end(kRows) ? nullptr : row;
+}
+
+std::string known_pre_tokenizers() {
+  std::string names;
+  for (const PreTokenizerRow& row : kRows) {
+    if (!names.empty()) names += ", ";
+    names += row.name;
+  }
+  return names;
+}
+
+}  // namespace leasehold

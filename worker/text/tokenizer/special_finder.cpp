@@ -1,0 +1,48 @@
+#include "worker/text/tokenizer/special_finder.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint64_t edge(std::uint32_t node, char byte) {
+  return std::uint64_t{node} << 8 | static_cast<std::uint8_t>(byte);
+}
+
+}  // namespace
+
+void SpecialFinder::add(std::string_view text, TokenId token) {
+  Node node = kNowhere;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    Node& child = i == 0 ? first_[static_cast<std::uint8_t>(text[0])] : edges_[edge(node, text[i])];
+    if (child == kNowhere) {
+      child = static_cast<Node>(tokens_.size());
+      tokens_.push_back(kNoToken);
+    }
+    node = child;
+  }
+  if (tokens_[node] == kNoToken) tokens_[node] = token;
+}
+
+SpecialFinder::Node SpecialFinder::step(Node from, char byte) const {
+  const auto found = edges_.find(edge(from, byte));
+  return found == edges_.end() ? kNowhere : found->second;
+}
+
+std::optional<SpecialFinder::Found> SpecialFinder::longest_at(std::string_view text,
+                                                              std::size_t start) const {
+  std::optional<Found> longest;
+  Node node = first_[static_cast<std::uint8_t>(text[start])];
+  for (std::size_t end = start + 1; node != kNowhere; ++end) {
+    if (tokens_[node] != kNoToken) longest = Found{start, end - start, tokens_[node]};
+    if (end == text.size()) break;
+    node = step(node, text[end]);
+  }
+  return longest;
+}
+
+std::optional<SpecialFinder::Found> SpecialFinder::next(std::string_view text) const {
+  for (std::size_t start = 0; start < text.size(); ++start)
+    if (const auto found = longest_at(text, start)) return found;
+  return std::nullopt;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,149 @@
+#include "worker/text/tokenizer/spm_encoder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/utf8.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::string_view kScores = "tokenizer.ggml.scores";
+constexpr std::string_view kSpaceMark = "\xe2\x96\x81";  // U+2581, a space in vocabularies
+
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t found = std::min(text.find(from, at), text.size());
+    result += text.substr(at, found - at);
+    if (found < text.size()) result += to;
+    at = found + from.size();
+  }
+  return result;
+}
+
+/// No space in front, none at the end, one wherever there were several.
+std::string without_extra_spaces(std::string_view text) {
+  std::string result;
+  for (const char c : text)
+    if (c != ' ' || (!result.empty() && result.back() != ' ')) result += c;
+  if (result.ends_with(' ')) result.pop_back();
+  return result;
+}
+
+/// Where the space marks at the beginning of `text` end.
+std::size_t end_of_marks(std::string_view text) {
+  std::size_t end = 0;
+  while (text.substr(end).starts_with(kSpaceMark)) end += kSpaceMark.size();
+  return end;
+}
+
+std::string piece_of(std::string_view text, TokenKind /*kind*/) {
+  return replaced(text, kSpaceMark, " ");
+}
+
+}  // namespace
+
+const VocabularyTraits SpmEncoder::kTraits = {.piece_of = piece_of,
+                                              .needs_types = true,
+                                              .unknown = 0,
+                                              .bos = 1,
+                                              .eos = 2,
+                                              .adds_bos = true,
+                                              .can_add_space_prefix = true};
+
+Result<std::unique_ptr<SpmEncoder>> SpmEncoder::create(
+    const GgufFile& file, std::shared_ptr<const Vocabulary> vocabulary) {
+  if (!vocabulary->unknown) return corrupt_vocabulary(file, "the vocabulary has no unknown token");
+  std::unique_ptr<SpmEncoder> encoder(new SpmEncoder);
+  encoder->vocabulary_ = std::move(vocabulary);
+  TRY(encoder->index_tokens(file));
+  encoder->removes_extra_spaces_ =
+      TRY(file.get_or<bool>("tokenizer.ggml.remove_extra_whitespaces", false));
+  return encoder;
+}
+
+Result<void> SpmEncoder::index_tokens(const GgufFile& file) {
+  const std::vector<std::string>& texts = vocabulary_->texts;
+  scores_ = TRY(file.get<std::vector<float>>(kScores));
+  if (scores_.size() != texts.size())
+    return corrupt_vocabulary(
+        file, fmt::format("{} tokens have {} scores", texts.size(), scores_.size()));
+  for (std::size_t token = 0; token < texts.size(); ++token) {
+    // NaN has no place in an order of merges.
+    if (std::isnan(scores_[token]))
+      return corrupt_vocabulary(file, fmt::format("the score of token {} is not a number", token));
+    const auto id = static_cast<TokenId>(token);
+    const TokenKind kind = vocabulary_->kinds[token];
+    if (kind == TokenKind::Normal) {
+      by_text_[texts[token]] = id;  // of two alike the later counts
+      const std::size_t later_mark = texts[token].find(kSpaceMark, end_of_marks(texts[token]));
+      words_are_apart_ = words_are_apart_ && later_mark == std::string::npos;
+    }
+    if (kind == TokenKind::Byte)
+      by_byte_[static_cast<std::uint8_t>(vocabulary_->pieces[token][0])] = id;
+  }
+  return {};
+}
+
+std::string SpmEncoder::normalized(std::string_view text) const {
+  std::string result(vocabulary_->adds_space_prefix ? kSpaceMark : "");
+  result += removes_extra_spaces_ ? replaced(without_extra_spaces(text), " ", kSpaceMark)
+                                  : replaced(text, " ", kSpaceMark);
+  return result;
+}
+
+TokenId SpmEncoder::token_of(std::string_view text) const {
+  const auto found = by_text_.find(text);
+  return found == by_text_.end() ? SymbolMerger::kNoToken : found->second;
+}
+
+/// Where no merge can cross the border of a word, a word is merged by itself: the result is the
+/// same, and the heap of pairs stays small.
+std::string_view SpmEncoder::next_word(std::string_view text) const {
+  if (!words_are_apart_) return text;
+  return text.substr(0, text.find(kSpaceMark, end_of_marks(text)));
+}
+
+Result<void> SpmEncoder::append(std::string_view text, std::vector<TokenId>& tokens) const {
+  const std::string whole = normalized(text);
+  SymbolMerger symbols;
+  for (std::string_view rest = whole; !rest.empty();) {
+    const std::string_view word = next_word(rest);
+    append_word(word, symbols, tokens);
+    rest.remove_prefix(word.size());
+  }
+  return {};
+}
+
+void SpmEncoder::append_word(std::string_view word, SymbolMerger& symbols,
+                             std::vector<TokenId>& tokens) const {
+  symbols.clear();
+  for (std::string_view rest = word; !rest.empty();) {
+    const std::string_view first = rest.substr(0, next_utf8(rest).size_bytes);
+    symbols.add(static_cast<std::uint32_t>(first.size()), token_of(first));
+    rest.remove_prefix(first.size());
+  }
+  using Symbol = SymbolMerger::Symbol;
+  symbols.merge([&](const Symbol& a, const Symbol& b) -> std::optional<SymbolMerger::Union> {
+    const TokenId token = token_of(word.substr(a.start, a.size_bytes + b.size_bytes));
+    if (token == SymbolMerger::kNoToken) return std::nullopt;
+    return SymbolMerger::Union{scores_[token], token};
+  });
+  symbols.for_each([&](const Symbol& symbol) {
+    if (symbol.token != SymbolMerger::kNoToken) return tokens.push_back(symbol.token);
+    append_bytes(word.substr(symbol.start, symbol.size_bytes), tokens);
+  });
+}
+
+void SpmEncoder::append_bytes(std::string_view text, std::vector<TokenId>& tokens) const {
+  const auto token_of_byte = [&](char c) { return by_byte_[static_cast<std::uint8_t>(c)]; };
+  const auto has_token = [&](char c) { return token_of_byte(c).has_value(); };
+  if (!std::ranges::all_of(text, has_token)) return tokens.push_back(*vocabulary_->unknown);
+  for (const char c : text) tokens.push_back(*token_of_byte(c));
+}
+
+}  // namespace leasehold

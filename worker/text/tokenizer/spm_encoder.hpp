@@ -1,0 +1,50 @@
+/// SentencePiece's BPE: spaces become U+2581, one more goes in front, and neighbours merge, best
+/// score first, as long as their union is a token.
+///
+/// What remains without a token is written as its bytes, `<0xE2>` and so on, or as the unknown
+/// token where the vocabulary lacks those. Only normal and byte tokens arise.
+/// Source: SentencePiece (Kudo & Richardson 2018, bpe_model.cc, normalizer.cc).
+#pragma once
+
+#include <array>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "worker/text/tokenizer/symbol_merger.hpp"
+#include "worker/text/tokenizer/text_encoder.hpp"
+#include "worker/text/tokenizer/vocabulary.hpp"
+
+namespace leasehold {
+
+class SpmEncoder : public TextEncoder {
+ public:
+  static const VocabularyTraits kTraits;
+
+  /// Errors: FileCorrupt for metadata that is missing or contradicts itself.
+  static Result<std::unique_ptr<SpmEncoder>> create(const GgufFile& file,
+                                                    std::shared_ptr<const Vocabulary> vocabulary);
+
+  Result<void> append(std::string_view text, std::vector<TokenId>& tokens) const override;
+
+ private:
+  SpmEncoder() = default;
+  Result<void> index_tokens(const GgufFile& file);
+  std::string normalized(std::string_view text) const;
+  TokenId token_of(std::string_view text) const;
+  std::string_view next_word(std::string_view text) const;
+  void append_word(std::string_view word, SymbolMerger& symbols,
+                   std::vector<TokenId>& tokens) const;
+  void append_bytes(std::string_view text, std::vector<TokenId>& tokens) const;
+
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  std::vector<float> scores_;
+  boost::unordered_flat_map<std::string_view, TokenId>
+      by_text_;  ///< Normal tokens, texts of vocabulary_.
+  std::array<std::optional<TokenId>, 256> by_byte_;
+  bool removes_extra_spaces_ = false;
+  bool words_are_apart_ = true;  ///< No token has a space behind anything but spaces.
+};
+
+}  // namespace leasehold

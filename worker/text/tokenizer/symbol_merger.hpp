@@ -1,0 +1,120 @@
+/// Neighbouring symbols of a text become one, best pair first, leftmost first among equals, as long
+/// as a union exists: the loop at the heart of both kinds of BPE.
+///
+/// A doubly linked list of slices and a heap of the pairs that could merge. Each merge adds at most
+/// two pairs, so n symbols cost O(n log n). Made to be used again: `clear` keeps the memory.
+/// Threads: one.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "worker/text/tokenizer/token_id.hpp"
+
+namespace leasehold {
+
+class SymbolMerger {
+ public:
+  static constexpr TokenId kNoToken = -1;
+
+  struct Symbol {
+    std::uint32_t start;
+    std::uint32_t size_bytes;  ///< 0 once it was merged into its left neighbour.
+    std::int32_t previous;
+    std::int32_t next;
+    TokenId token;  ///< kNoToken where the vocabulary has none for this slice.
+  };
+
+  /// What two neighbours become, and how good that is: the greatest goes first.
+  struct Union {
+    float score;
+    TokenId token;
+  };
+
+  void clear() {
+    symbols_.clear();
+    pairs_.clear();
+  }
+
+  /// The next slice of the text; `size_bytes` > 0.
+  void add(std::uint32_t size_bytes, TokenId token) {
+    const auto index = static_cast<std::int32_t>(symbols_.size());
+    if (index > 0) symbols_.back().next = index;
+    const std::uint32_t start = index > 0 ? symbols_.back().start + symbols_.back().size_bytes : 0;
+    symbols_.push_back({start, size_bytes, index - 1, kNone, token});
+  }
+
+  /// `union_of(left, right)` gives an optional Union.
+  template <class UnionOf>
+  void merge(UnionOf union_of) {
+    for (std::int32_t i = 1; i < std::ssize(symbols_); ++i) consider(i - 1, i, union_of);
+    while (!pairs_.empty()) {
+      const Pair pair = pairs_.front();
+      std::ranges::pop_heap(pairs_, Pair::is_worse);
+      pairs_.pop_back();
+      if (is_stale(pair)) continue;
+      join(pair);
+      consider(symbols_[pair.left].previous, pair.left, union_of);
+      consider(pair.left, symbols_[pair.left].next, union_of);
+    }
+  }
+
+  /// The symbols that are left, in the order of the text.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    if (symbols_.empty()) return;
+    for (std::int32_t i = 0; i != kNone; i = symbols_[i].next) visit(symbols_[i]);
+  }
+
+ private:
+  static constexpr std::int32_t kNone = -1;
+
+  struct Pair {
+    float score;
+    std::int32_t left;
+    std::int32_t right;
+    std::uint32_t size_bytes;  ///< Of both together.
+    TokenId token;
+
+    static bool is_worse(const Pair& a, const Pair& b) {
+      return std::tuple(a.score, b.left) < std::tuple(b.score, a.left);
+    }
+  };
+
+  template <class UnionOf>
+  void consider(std::int32_t left, std::int32_t right, UnionOf& union_of) {
+    if (left == kNone || right == kNone) return;
+    const Symbol& a = symbols_[left];
+    const Symbol& b = symbols_[right];
+    const std::optional<Union> whole = union_of(a, b);
+    if (!whole) return;
+    pairs_.push_back({whole->score, left, right, a.size_bytes + b.size_bytes, whole->token});
+    std::ranges::push_heap(pairs_, Pair::is_worse);
+  }
+
+  /// Symbols only grow or vanish, so a pair in which either has merged otherwise shows in the
+  /// sizes.
+  bool is_stale(const Pair& pair) const {
+    const Symbol& left = symbols_[pair.left];
+    const Symbol& right = symbols_[pair.right];
+    return left.size_bytes == 0 || right.size_bytes == 0 ||
+           left.size_bytes + right.size_bytes != pair.size_bytes;
+  }
+
+  void join(const Pair& pair) {
+    Symbol& left = symbols_[pair.left];
+    Symbol& right = symbols_[pair.right];
+    left.size_bytes = pair.size_bytes;
+    left.token = pair.token;
+    right.size_bytes = 0;
+    left.next = right.next;
+    if (right.next != kNone) symbols_[right.next].previous = pair.left;
+  }
+
+  std::vector<Symbol> symbols_;
+  std::vector<Pair> pairs_;  ///< A heap, the best in front.
+};
+
+}  // namespace leasehold

@@ -1,0 +1,83 @@
+#include "worker/text/tokenizer/tokenizer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/expects.hpp"
+#include "common/utf8.hpp"
+#include "worker/text/tokenizer/bpe_encoder.hpp"
+#include "worker/text/tokenizer/spm_encoder.hpp"
+
+namespace leasehold {
+namespace {
+
+/// What a kind of tokenizer that we lack is called elsewhere.
+std::string_view described(std::string_view model) {
+  if (model == "t5") return " (SentencePiece unigram)";
+  if (model == "bert") return " (WordPiece)";
+  return "";
+}
+
+}  // namespace
+
+Result<Tokenizer> Tokenizer::from_metadata(const GgufFile& file) {
+  const auto model = TRY(file.get<std::string>("tokenizer.ggml.model"));
+  if (model == "llama") return sentencepiece(file);
+  if (model == "gpt2") return byte_level(file);
+  return fail(Errc::UnsupportedModel,
+              fmt::format("{}: the tokenizer is \"{}\"{}; this build reads \"llama\" "
+                          "(SentencePiece BPE) and \"gpt2\" (byte-level BPE)",
+                          file.path(), shown(model), described(model)));
+}
+
+Result<Tokenizer> Tokenizer::sentencepiece(const GgufFile& file) {
+  const auto vocabulary =
+      std::make_shared<const Vocabulary>(TRY(Vocabulary::read(file, SpmEncoder::kTraits)));
+  return Tokenizer(vocabulary, TRY(SpmEncoder::create(file, vocabulary)));
+}
+
+Result<Tokenizer> Tokenizer::byte_level(const GgufFile& file) {
+  const PreTokenizerRow& row = *TRY(BpeEncoder::pre_tokenizer_of(file));
+  const auto vocabulary =
+      std::make_shared<const Vocabulary>(TRY(Vocabulary::read(file, BpeEncoder::traits(row))));
+  return Tokenizer(vocabulary, TRY(BpeEncoder::create(file, row, vocabulary)));
+}
+
+Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
+  if (text.size() > kMaxTextBytes)
+    return fail(Errc::PromptTooLong, fmt::format("the text has {} bytes; {} can be encoded",
+                                                 text.size(), kMaxTextBytes));
+  const bool as_tokens = special == SpecialTokens::AsTokens;
+  const SpecialFinder& finder = as_tokens ? vocabulary_->special : vocabulary_->user_defined;
+  std::vector<TokenId> tokens;
+  if (vocabulary_->adds_bos) tokens.push_back(*vocabulary_->bos);
+  while (!text.empty()) {
+    const auto found = finder.next(text);
+    const std::string_view plain = text.substr(0, found ? found->start : text.size());
+    if (!plain.empty()) TRY(encoder_->append(plain, tokens));
+    if (!found) break;
+    tokens.push_back(found->token);
+    text.remove_prefix(found->start + found->size_bytes);
+  }
+  const bool twice =
+      as_tokens && vocabulary_->adds_bos && tokens.size() > 1 && tokens[1] == *vocabulary_->bos;
+  if (twice) tokens.erase(tokens.begin());
+  return tokens;
+}
+
+std::string_view Tokenizer::piece(TokenId token) const {
+  expects(contains(token), "the token is of this vocabulary");
+  return vocabulary_->pieces[token];
+}
+
+std::string_view Tokenizer::text(TokenId token) const {
+  expects(contains(token), "the token is of this vocabulary");
+  return vocabulary_->texts[token];
+}
+
+bool Tokenizer::is_end(TokenId token) const {
+  return std::ranges::find(vocabulary_->ends, token) != vocabulary_->ends.end();
+}
+
+}  // namespace leasehold

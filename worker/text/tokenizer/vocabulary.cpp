@@ -1,0 +1,138 @@
+#include "worker/text/tokenizer/vocabulary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "common/utf8.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
+constexpr std::size_t kMaxTokens = std::size_t{1} << 22;
+
+/// Many files name one end and use another: a base model's EOS, and at the end of each turn one of
+/// these. Whoever runs such a file elsewhere sees it stop there.
+constexpr std::string_view kEndTexts[] = {
+    "<|eot_id|>",    "<|eom_id|>",    "<|end_of_text|>", "<|im_end|>", "<|end|>",
+    "<|endoftext|>", "<end_of_turn>", "<|EOT|>",         "<EOT>",      "<｜end▁of▁sentence｜>"};
+
+/// The byte of "<0x0A>"; nothing for other text.
+std::optional<std::uint8_t> byte_named(std::string_view text) {
+  if (text.size() != 6 || !text.starts_with("<0x") || !text.ends_with('>')) return std::nullopt;
+  std::uint8_t byte = 0;
+  const auto [end, error] = std::from_chars(text.data() + 3, text.data() + 5, byte, 16);
+  if (error != std::errc{} || end != text.data() + 5) return std::nullopt;
+  return byte;
+}
+
+/// Nothing when the file has no such id, or says that there is none.
+Result<std::optional<TokenId>> special_id(const GgufFile& file, std::string_view name,
+                                          std::uint32_t fallback, std::uint32_t n_vocab) {
+  const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
+  const auto id = TRY(file.get_or<std::uint32_t>(key, fallback));
+  if (id == kNoTokenId) return std::nullopt;
+  if (id >= n_vocab)
+    return corrupt_vocabulary(file, fmt::format("{} is {} of {} tokens", key, id, n_vocab));
+  return static_cast<TokenId>(id);
+}
+
+}  // namespace
+
+std::unexpected<Error> corrupt_vocabulary(const GgufFile& file, const std::string& what) {
+  return fail(Errc::FileCorrupt, fmt::format("{}: {}", file.path(), what));
+}
+
+Result<Vocabulary> Vocabulary::read(const GgufFile& file, const VocabularyTraits& traits) {
+  Vocabulary vocabulary;
+  TRY(vocabulary.read_tokens(file, traits.needs_types));
+  TRY(vocabulary.read_special_ids(file, traits));
+  vocabulary.find_ends_by_text();
+  TRY(vocabulary.read_pieces(file, traits));
+  return vocabulary;
+}
+
+Result<void> Vocabulary::read_tokens(const GgufFile& file, bool needs_types) {
+  texts = TRY(file.get<std::vector<std::string>>(kTokens));
+  if (texts.empty() || texts.size() > kMaxTokens)
+    return corrupt_vocabulary(file, fmt::format("{} has {} entries; 1 to {} are allowed", kTokens,
+                                                texts.size(), kMaxTokens));
+  if (!needs_types && !file.has(kTypes)) {
+    kinds.assign(texts.size(), TokenKind::Normal);
+    return {};
+  }
+  const auto types = TRY(file.get<std::vector<std::int32_t>>(kTypes));
+  if (types.size() != texts.size())
+    return corrupt_vocabulary(file,
+                              fmt::format("{} tokens have {} types", texts.size(), types.size()));
+  kinds.reserve(types.size());
+  for (const std::int32_t type : types) {
+    if (type < 1 || type > 6)
+      return corrupt_vocabulary(file, fmt::format("token {} has type {}", kinds.size(), type));
+    kinds.push_back(static_cast<TokenKind>(type - 1));
+  }
+  return {};
+}
+
+Result<void> Vocabulary::read_special_ids(const GgufFile& file, const VocabularyTraits& traits) {
+  unknown = TRY(special_id(file, "unknown", traits.unknown, size()));
+  bos = TRY(special_id(file, "bos", traits.bos, size()));
+  eos = TRY(special_id(file, "eos", traits.eos, size()));
+  const auto eot = TRY(special_id(file, "eot", kNoTokenId, size()));
+  const auto eom = TRY(special_id(file, "eom", kNoTokenId, size()));
+  for (const auto& end : {eos, eot, eom})
+    if (end) ends.push_back(*end);
+  // A token with such a task is none of text's, even where a converter forgot to say so.
+  for (const auto& id : {bos, eos, eot, eom})
+    if (id && kinds[*id] == TokenKind::Normal) kinds[*id] = TokenKind::Control;
+  adds_bos = TRY(file.get_or<bool>("tokenizer.ggml.add_bos_token", traits.adds_bos && bos));
+  if (adds_bos && !bos) return corrupt_vocabulary(file, "a BOS token is wanted and there is none");
+  if (traits.can_add_space_prefix)
+    adds_space_prefix = TRY(file.get_or<bool>("tokenizer.ggml.add_space_prefix", true));
+  return {};
+}
+
+void Vocabulary::find_ends_by_text() {
+  for (TokenId token = 0; token < static_cast<TokenId>(size()); ++token) {
+    const bool is_special =
+        kinds[token] == TokenKind::Control || kinds[token] == TokenKind::UserDefined;
+    if (!is_special || std::ranges::find(kEndTexts, texts[token]) == std::end(kEndTexts)) continue;
+    kinds[token] = TokenKind::Control;  // as a user-defined one it would arise from a user's text
+    if (std::ranges::find(ends, token) == ends.end()) ends.push_back(token);
+  }
+}
+
+Result<void> Vocabulary::read_pieces(const GgufFile& file, const VocabularyTraits& traits) {
+  pieces.resize(size());
+  for (TokenId token = 0; token < static_cast<TokenId>(size()); ++token) {
+    const std::string& text = texts[token];
+    if (kinds[token] == TokenKind::Byte) {
+      const auto byte = byte_named(text);
+      if (!byte)
+        return corrupt_vocabulary(file,
+                                  fmt::format("byte token {} is named \"{}\"", token, shown(text)));
+      pieces[token] = static_cast<char>(*byte);
+    } else if (kinds[token] != TokenKind::Control && kinds[token] != TokenKind::Unknown) {
+      pieces[token] = traits.piece_of(text, kinds[token]);
+    }
+    longest_piece_bytes = std::max(longest_piece_bytes, pieces[token].size());
+    index_special(token);
+  }
+  return {};
+}
+
+void Vocabulary::index_special(TokenId token) {
+  const TokenKind kind = kinds[token];
+  const bool is_user_defined = kind == TokenKind::UserDefined;
+  if (!is_user_defined && kind != TokenKind::Control && kind != TokenKind::Unknown) return;
+  const std::string& text = is_user_defined ? pieces[token] : texts[token];
+  if (text.empty()) return;
+  if (is_user_defined) user_defined.add(text, token);
+  special.add(text, token);
+  longest_piece_bytes = std::max(longest_piece_bytes, text.size());
+}
+
+}  // namespace leasehold
