@@ -121,10 +121,10 @@ struct ShapeRow {
 
 /// What an operator did or tried. Never changed, and never read back but to be shown: `brokerctl
 /// audit`.
-struct AuditRow {
+struct OperatorActionRow {
   std::int64_t at_boottime_ns = 0;
   std::uint32_t uid = 0;
-  std::string deed;    ///< "admit", "revoke", "drain", "unfence"
+  std::string action;    ///< "admit", "revoke", "drain", "unfence"
   std::string object;  ///< "lease:17.4", "tenant:acme", "extent:5", "region:3"
   std::string reason;  ///< In the operator's words; empty where none are asked for.
   bool done = true;    ///< False: it was refused.
@@ -149,7 +149,7 @@ struct RegionGone {
 };
 
 using Row = std::variant<TenantRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, Reserved, ShapeRow,
-                         AuditRow, BootRow, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
+                         OperatorActionRow, BootRow, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
 
 /// Everything a journal holds: what a broker starts from.
 struct Image {

@@ -21,7 +21,7 @@ struct Touched {
   std::vector<RegionId> regions;
   std::vector<TenantId> tenants;
   bool shape = false;
-  std::vector<journal::AuditRow> audit;
+  std::vector<journal::OperatorActionRow> audit;
   bool durable = false;  ///< An operator spoke.
 };
 
@@ -52,7 +52,7 @@ class Decision {
   }
 
   /// What an operator did or tried, for good. The time is filled in.
-  void audit(journal::AuditRow row) {
+  void audit(journal::OperatorActionRow row) {
     row.at_boottime_ns = now.boottime_ns;
     touched.audit.push_back(std::move(row));
   }

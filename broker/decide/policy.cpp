@@ -55,10 +55,10 @@ void start_drain(Decision& decision, LeaseRecord& record, TimePoint until) {
   decision.add(effect::SetDrainDeadline{record.id(), until});
 }
 
-void note_deed(Decision& decision, const Caller& caller, std::string deed, std::string object) {
+void record_operator_action(Decision& decision, const Caller& caller, std::string action, std::string object) {
   decision.record(
-      events::OperatorActed{.deed = deed, .object = object, .uid = caller.uid, .done = true});
-  decision.audit({.uid = caller.uid, .deed = std::move(deed), .object = std::move(object)});
+      events::OperatorActed{.action = action, .object = object, .uid = caller.uid, .done = true});
+  decision.audit({.uid = caller.uid, .action = std::move(action), .object = std::move(object)});
 }
 
 template <class Call>
@@ -75,7 +75,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Tenant
   TRY(decision.state.tenants.admit(admit));
   decision.touched.tenants.push_back(admit.tenant);
   decision.touched.durable = true;
-  note_deed(decision, caller, "admit", "tenant:" + admit.tenant.value);
+  record_operator_action(decision, caller, "admit", "tenant:" + admit.tenant.value);
   decision.add(effect::ReplyWhenWritten{caller.call, Answer{}});
   return std::nullopt;
 }
@@ -97,7 +97,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseR
       revoke.part ? TRY(leases_on_part(decision.state, revoke))
                   : TRY(named_leases(decision.state, revoke.lease, revoke.tenant));
   take_back(decision, leases, RevokeReason::Operator);
-  note_deed(decision, caller, "revoke", object_of(revoke));
+  record_operator_action(decision, caller, "revoke", object_of(revoke));
   return Answer{wire::LeasesTouched{.leases = std::move(leases)}};
 }
 
@@ -109,7 +109,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseD
   std::vector<LeaseId> leases = TRY(named_leases(decision.state, drain.lease, drain.tenant));
   const TimePoint until = decision.now + std::chrono::milliseconds(drain.grace_ms);
   for (const LeaseId id : leases) start_drain(decision, decision.state.leases.at(id), until);
-  note_deed(decision, caller, "drain", object_of(drain));
+  record_operator_action(decision, caller, "drain", object_of(drain));
   if (drain.grace_ms == 0) take_back(decision, leases, RevokeReason::DrainDeadline);
   return Answer{wire::LeasesTouched{.leases = std::move(leases)}};
 }

@@ -38,13 +38,13 @@ bool last_worker_is_gone(const State& state, const Quarantine& quarantine) {
 
 void record_deed(Decision& decision, const std::string& object, const Clearing& clearing,
                  bool done) {
-  decision.record(events::OperatorActed{.deed = "unfence",
+  decision.record(events::OperatorActed{.action = "unfence",
                                         .object = object,
                                         .uid = clearing.uid,
                                         .reason = clearing.reason,
                                         .done = done});
   decision.audit({.uid = clearing.uid,
-                  .deed = "unfence",
+                  .action = "unfence",
                   .object = object,
                   .reason = clearing.reason,
                   .done = done});

@@ -201,11 +201,11 @@ void write_down(Decision& decision) {
   const bool revokes = std::ranges::any_of(
       effects, [](const Effect& each) { return lowers_to(each, LeaseState::Revoked); });
   auto& audit = decision.touched.audit;
-  std::vector<journal::Row> deeds(audit.begin(), audit.end());
-  if (!revokes && !deeds.empty()) {
-    std::ranges::move(deeds, std::back_inserter(batch.rows));
+  std::vector<journal::Row> actions(audit.begin(), audit.end());
+  if (!revokes && !actions.empty()) {
+    std::ranges::move(actions, std::back_inserter(batch.rows));
     batch.durable = true;
-    deeds.clear();
+    actions.clear();
   }
   if (!batch.rows.empty()) {
     batch.grants = std::ranges::any_of(effects, lends);
@@ -213,9 +213,9 @@ void write_down(Decision& decision) {
         effects, [revokes](const Effect& each) { return must_follow(each, revokes); });
     effects.insert(place, effect::Journal{.batch = std::move(batch)});
   }
-  if (deeds.empty()) return;
+  if (actions.empty()) return;
   effects.emplace_back(
-      effect::Journal{.batch = {.rows = std::move(deeds), .durable = true}, .when_idle = true});
+      effect::Journal{.batch = {.rows = std::move(actions), .durable = true}, .when_idle = true});
 }
 
 }  // namespace leasehold

@@ -24,16 +24,16 @@ class Journal {
 
   /// What operators did, newest first. Errors: BadRequest where nothing is kept; those of the
   /// file.
-  virtual Result<std::vector<wire::DeedView>> newest_deeds(std::size_t at_most) = 0;
+  virtual Result<std::vector<wire::OperatorActionView>> newest_operator_actions(std::size_t at_most) = 0;
 };
 
 /// For a broker without a state directory: nothing is kept.
 class NullJournal final : public Journal {
  public:
   Result<void> write(const Batch&) override { return {}; }
-  Result<std::vector<wire::DeedView>> newest_deeds(std::size_t) override {
+  Result<std::vector<wire::OperatorActionView>> newest_operator_actions(std::size_t) override {
     return fail(Errc::BadRequest,
-                "this broker keeps no audit, for it runs without --state-dir; see operator_acted "
+                "this broker keeps no audit, for it runs without --state-dir; see operator_action "
                 "in `brokerctl events`");
   }
 };

@@ -24,7 +24,7 @@ constexpr const char* kPutRegion =
     " file_size_bytes, file_mtime_ns, layout_digest, layout_version, touched_by, touched_by_name,"
     " quarantined_ns, allocated_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutAudit =
-    "INSERT INTO audit (at_boottime_ns, uid, deed, object, reason, done) VALUES (?,?,?,?,?,?)";
+    "INSERT INTO audit (at_boottime_ns, uid, action, object, reason, done) VALUES (?,?,?,?,?,?)";
 
 }  // namespace
 
@@ -87,8 +87,8 @@ Result<void> RowWriter::put(const RegionRow& row) {
                         row.quarantine.allocated_bytes);
 }
 
-Result<void> RowWriter::put(const AuditRow& row) {
-  return to_.audit.run(row.at_boottime_ns, row.uid, row.deed, row.object, row.reason,
+Result<void> RowWriter::put(const OperatorActionRow& row) {
+  return to_.audit.run(row.at_boottime_ns, row.uid, row.action, row.object, row.reason,
                        static_cast<int>(row.done));
 }
 

@@ -38,7 +38,7 @@ class RowWriter {
   Result<void> put(const RegionRow& row);
   Result<void> put(const Reserved& row);
   Result<void> put(const ShapeRow& row);
-  Result<void> put(const AuditRow& row);
+  Result<void> put(const OperatorActionRow& row);
   Result<void> put(const BootRow& row);
   Result<void> put(const WorkerGone& row) { return to_.worker_gone.run(row.id); }
   Result<void> put(const LeaseGone& row) {

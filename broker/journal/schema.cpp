@@ -51,12 +51,12 @@ ALTER TABLE lease ADD COLUMN replaced_by_generation INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease ADD COLUMN model TEXT NOT NULL DEFAULT '';
 ALTER TABLE lease ADD COLUMN part TEXT NOT NULL DEFAULT '';
 )sql",
-    // Operators' deeds; when a lease was granted; what is known of quarantined memory.
+    // Operators' actions; when a lease was granted; what is known of quarantined memory.
     R"sql(
 CREATE TABLE audit (
   audit INTEGER PRIMARY KEY,
   at_unix_s INTEGER NOT NULL DEFAULT (CAST(strftime('%s', 'now') AS INTEGER)),
-  at_boottime_ns INTEGER NOT NULL, uid INTEGER NOT NULL, deed TEXT NOT NULL,
+  at_boottime_ns INTEGER NOT NULL, uid INTEGER NOT NULL, action TEXT NOT NULL,
   object TEXT NOT NULL, reason TEXT NOT NULL, done INTEGER NOT NULL);
 ALTER TABLE lease ADD COLUMN granted_ns INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE extent ADD COLUMN touched_by INTEGER NOT NULL DEFAULT 0;

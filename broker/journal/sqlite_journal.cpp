@@ -176,8 +176,8 @@ struct SqliteJournal::KeyOf {
   RowKey operator()(const Reserved&) const { return {5, "", 0, 0}; }
   RowKey operator()(const ShapeRow&) const { return {6, "", 0, 0}; }
   RowKey operator()(const BootRow&) const { return {8, "", 0, 0}; }
-  RowKey operator()(const AuditRow& row) const {  // replaces none
-    return {7, row.deed + ' ' + row.object, static_cast<std::uint64_t>(row.at_boottime_ns), 0};
+  RowKey operator()(const OperatorActionRow& row) const {  // replaces none
+    return {7, row.action + ' ' + row.object, static_cast<std::uint64_t>(row.at_boottime_ns), 0};
   }
 };
 

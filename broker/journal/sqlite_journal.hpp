@@ -14,7 +14,7 @@
 
 #include "broker/journal/checkpointer.hpp"
 #include "broker/journal/journal.hpp"
-#include "broker/journal/load_deeds.hpp"
+#include "broker/journal/load_operator_actions.hpp"
 #include "broker/journal/load_image.hpp"
 #include "broker/journal/numbers_file.hpp"
 #include "broker/journal/reserve_file.hpp"
@@ -33,7 +33,7 @@ class SqliteJournal final : public Journal {
   Result<Image> load();
 
   Result<void> write(const Batch& batch) override;
-  Result<std::vector<wire::DeedView>> newest_deeds(std::size_t at_most) override {
+  Result<std::vector<wire::OperatorActionView>> newest_operator_actions(std::size_t at_most) override {
     return load_newest_deeds(parts_.database, at_most);
   }
 

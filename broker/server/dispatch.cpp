@@ -80,7 +80,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"fence.list", {Role::Operator, nullptr}},
       {"worker.list", {Role::Operator, nullptr}},
       {"event.list", {Role::Operator, nullptr}},
-      {"audit.list", {Role::Operator, nullptr}},
+      {"operator_action.list", {Role::Operator, nullptr}},
       {"extent.open", {Role::Operator, nullptr}},
       {"lease.acquire", {Role::Anyone, &Dispatch::post_call<wire::LeaseAcquire>}},
       {"lease.renew", {Role::Anyone, &Dispatch::post_call<wire::LeaseRenew>}},

@@ -32,7 +32,7 @@ struct LogLine {
                   e.state, e.lease);
   }
   void operator()(const events::OperatorActed& e) const {
-    spdlog::warn("operator acted deed={} object={} uid={} done={} reason=\"{}\"", e.deed, e.object,
+    spdlog::warn("operator acted action={} object={} uid={} done={} reason=\"{}\"", e.action, e.object,
                  e.uid, e.done, e.reason);
   }
   void operator()(const events::WorkerUntrusted&) const {}  // a warning came with it

@@ -120,13 +120,13 @@ Result<Json> lease_list(const ListSources& sources, const Json& params) {
 
 Result<Json> audit_list(const ListSources& sources, const Json& params) {
   const std::uint64_t limit = TRY(number(params, "limit", kMaxItems, kMaxItems));
-  return items(TRY(sources.journal.newest_deeds(limit)));
+  return items(TRY(sources.journal.newest_operator_actions(limit)));
 }
 
 Result<control::Payload> open_extent(const ListSources& sources, const Json& params) {
-  if (!sources.allow_memory_audit) {
+  if (!sources.allow_memory_check) {
     return fail(Errc::PermissionDenied,
-                "memory is shown only by a broker that runs with --allow-memory-audit");
+                "memory is shown only by a broker that runs with --allow-memory-check");
   }
   const wire::ExtentOpen ask = TRY(wire::ExtentOpen::from_json(params));
   spdlog::warn("memory opened for audit extent={}", ask.extent.value);
@@ -143,7 +143,7 @@ Result<Json> list(const ListSources& sources, const std::string& method, const J
   if (method == "fence.list") return fence_list(sources, params);
   if (method == "worker.list") return workers(sources);
   if (method == "event.list") return event_list(sources, params);
-  if (method == "audit.list") return audit_list(sources, params);
+  if (method == "operator_action.list") return audit_list(sources, params);
   return fail(Errc::UnknownMethod, fmt::format("the broker has no list {}", method));
 }
 

@@ -18,7 +18,7 @@ struct ListSources {
   journal::Journal& journal;
   TimePoint started;
   TimePoint now;
-  bool allow_memory_audit;
+  bool allow_memory_check;
 };
 
 /// Errors: BadRequest for parameters out of range, UnknownMethod, those of `extent.open`.

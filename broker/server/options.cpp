@@ -80,7 +80,7 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
                  "How long a started-again broker waits for the workers of the one before")
       ->check(CLI::Range(0, 3'600'000));
   app.add_option("--worker-uid", worker_uids, "User that may run workers; may be given often");
-  app.add_flag("--allow-memory-audit", options.allow_memory_audit,
+  app.add_flag("--allow-memory-check", options.allow_memory_check,
                "Let operators read leased memory (extent.open); for demos and tests");
   app.add_option("--log-level", options.log_level, "trace, debug, info, warn or error")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));

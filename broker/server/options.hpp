@@ -26,7 +26,7 @@ struct BrokerOptions {
   std::string device = "cpu";  ///< Whose memory is lent: "cpu", "cuda:0" …, "auto".
   std::string agent;           ///< The device agent's program; empty: the one beside the broker.
   std::set<uid_t> worker_uids;
-  bool allow_memory_audit = false;  ///< Operators may look at leased memory.
+  bool allow_memory_check = false;  ///< Operators may look at leased memory.
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.
 };

@@ -123,7 +123,7 @@ Server::Server(asio::io_context& io, Beginning beginning, Surroundings around,
       guard_timer_(io),
       stop_timer_(io),
       signals_(io, SIGTERM, SIGINT),
-      allow_memory_audit_(options.allow_memory_audit) {
+      allow_memory_audit_(options.allow_memory_check) {
   loop_.on_settled = [this] { settle(); };
 }
 

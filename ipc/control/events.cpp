@@ -14,7 +14,7 @@ constexpr std::string_view kDebts[] = {"sign_of_life", "answer", "delivery", "fe
 // In the order of the variant's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {
     "lease_state",    "region_state",      "forward_revoked", "batched_decode_step",
-    "rebind",         "request_completed", "operator_acted",  "worker_untrusted",
+    "rebind",         "request_completed", "operator_action",  "worker_untrusted",
     "worker_overdue", "lease_draining"};
 
 void describe(auto& e, auto& fields, const LeaseStateChanged*) {
@@ -65,7 +65,7 @@ void describe(auto& e, auto& fields, const RequestEnded*) {
 }
 
 void describe(auto& e, auto& fields, const OperatorActed*) {
-  fields.field("deed", e.deed, TextRule::Sentence);
+  fields.field("action", e.action, TextRule::Sentence);
   // May hold a part of the weights, 200 bytes by itself. No worker's word is kept here.
   fields.field("object", e.object, TextRule::Filled);
   fields.field("uid", e.uid);

@@ -81,9 +81,9 @@ struct LeaseDraining {
   std::int64_t deadline_boottime_ns = 0;
 };
 
-/// `operator_acted`: something was done by hand that only a person may decide.
+/// `operator_action`: something was done by hand that only a person may decide.
 struct OperatorActed {
-  std::string deed;    ///< "admit", "revoke", "drain", "unfence"
+  std::string action;    ///< "admit", "revoke", "drain", "unfence"
   std::string object;  ///< "tenant:acme", "lease:17.4", "extent:5", "region:3"
   std::uint32_t uid = 0;
   std::string reason;  ///< In the operator's words; empty where none are asked for.

@@ -58,7 +58,7 @@ struct LeaseDrain {
 };
 
 /// `extent.open`: a look at leased memory from outside. Reply: Empty with 1 read-only descriptor.
-/// Errors: PermissionDenied unless the broker runs with --allow-memory-audit; UnknownLease when no
+/// Errors: PermissionDenied unless the broker runs with --allow-memory-check; UnknownLease when no
 /// memory object stands behind the extent.
 struct ExtentOpen {
   static constexpr std::string_view kMethod = "extent.open";
@@ -94,7 +94,7 @@ struct LeasesTouched {
 };
 
 // Lists: `status` and `worker.list` take no parameters and answer one object and {"items":
-// [view, …]}. `audit.list` takes {"limit": <n ≤ 1000>}, answers the newest deeds first, and
+// [view, …]}. `operator_action.list` takes {"limit": <n ≤ 1000>}, answers the newest actions first, and
 // BadRequest from a broker without a state directory. The others come in pages, which end at the
 // limit or at what fits into a line, and hold one item at least: `lease.list` and `event.list` take
 // {"after": <slot or sequence>, "limit": <n ≤ 1000>}, `tenant.list`, `extent.list` and `fence.list`

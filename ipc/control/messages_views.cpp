@@ -82,10 +82,10 @@ constexpr auto kTenantView = [](auto& m, auto& fields) {
   fields.field("blocks_held", m.blocks_held);
 };
 
-constexpr auto kDeedView = [](auto& m, auto& fields) {
+constexpr auto kOperatorActionView = [](auto& m, auto& fields) {
   fields.field("at_unix_s", m.at_unix_s, kUnixTime_s);
   fields.field("uid", m.uid);
-  fields.field("deed", m.deed, TextRule::Filled);
+  fields.field("action", m.action, TextRule::Filled);
   fields.field("object", m.object, TextRule::Filled);
   fields.field("reason", m.reason, TextRule::SentenceOrEmpty);
   fields.field("done", m.done);
@@ -173,11 +173,11 @@ Result<TenantView> TenantView::from_json(const Json& json) {
   return read_fields<TenantView>(json, kTenantView);
 }
 
-Json DeedView::to_json() const {
-  return write_fields(*this, kDeedView);
+Json OperatorActionView::to_json() const {
+  return write_fields(*this, kOperatorActionView);
 }
-Result<DeedView> DeedView::from_json(const Json& json) {
-  return read_fields<DeedView>(json, kDeedView);
+Result<OperatorActionView> OperatorActionView::from_json(const Json& json) {
+  return read_fields<OperatorActionView>(json, kOperatorActionView);
 }
 
 Json StatusView::to_json() const {

@@ -100,15 +100,15 @@ struct TenantView {
 };
 
 /// What an operator did or tried.
-struct DeedView {
+struct OperatorActionView {
   std::int64_t at_unix_s = 0;
   std::uint32_t uid = 0;
-  std::string deed;    ///< "admit", "revoke", "drain", "unfence"
+  std::string action;    ///< "admit", "revoke", "drain", "unfence"
   std::string object;  ///< "lease:17.4", "tenant:acme", "extent:5", "region:3"
   std::string reason;  ///< In the operator's words; empty where none are asked for.
   bool done = true;    ///< False: it was refused.
   Json to_json() const;
-  static Result<DeedView> from_json(const Json& json);
+  static Result<OperatorActionView> from_json(const Json& json);
 };
 
 /// Bytes over all extent states; the sum is the capacity, always.

@@ -89,7 +89,7 @@ bool System::start_broker(const std::string& fault) {
   view_.reset();
   broker_.reset();
   std::vector<std::string> arguments{"--socket", broker_socket(), "--capacity", "64MiB",
-                                     "--allow-memory-audit"};
+                                     "--allow-memory-check"};
   ++brokers_;
   const auto history = event_log_arguments("broker");
   arguments.insert(arguments.end(), history.begin(), history.end());

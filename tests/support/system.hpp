@@ -12,7 +12,7 @@
 
 #include "common/child_process.hpp"
 #include "tests/support/places.hpp"
-#include "tools/checks/demo/memory_audit.hpp"
+#include "tools/checks/demo/memory_check.hpp"
 #include "tools/checks/demo/tenant_record.hpp"
 #include "tools/client/broker_view.hpp"
 

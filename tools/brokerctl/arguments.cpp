@@ -23,7 +23,7 @@ struct Typed {
   std::uint32_t uid = 0;
   std::int64_t max_lifetime_ms = 0;
   ListEvents events;
-  ListDeeds deeds;
+  ListOperatorActions actions;
   std::int64_t grace_ms = 30'000, timeout_ms = 30'000;
   bool wait = false;
 };
@@ -71,7 +71,7 @@ void add_lists(CommandLine& line) {
       ->check(CLI::IsMember({"Live", "Revoked", "Fenced"}, CLI::ignore_case));
   line.app.add_subcommand("fences", "Memory that was touched after it was taken back");
   auto* audit = line.app.add_subcommand("audit", "What operators did, newest first");
-  audit->add_option("--limit", typed.deeds.limit, "So many at most")->check(CLI::Range(1, 1000));
+  audit->add_option("--limit", typed.actions.limit, "So many at most")->check(CLI::Range(1, 1000));
   auto* timeline = line.app.add_subcommand("timeline", "One revocation, step by step, with clocks");
   timeline->add_option("lease", typed.lease, "Which lease, e.g. 17.4")->required();
 }
@@ -228,7 +228,7 @@ Result<Verb> understand(const CommandLine& line) {
   if (verb == "extents") return ListExtents{};
   if (verb == "workers") return ListWorkers{};
   if (verb == "fences") return ListFences{};
-  if (verb == "audit") return line.typed.deeds;
+  if (verb == "audit") return line.typed.actions;
   if (verb == "events" || verb == "watch") return TRY(understand_events(line, verb == "watch"));
   if (verb == "timeline") return ShowTimeline{TRY(LeaseId::parse(line.typed.lease))};
   if (verb == "unfence") return TRY(understand_unfence(line.typed));

@@ -22,7 +22,7 @@ struct ListLeases {
 struct ListExtents {};
 struct ListWorkers {};
 struct ListFences {};
-struct ListDeeds {
+struct ListOperatorActions {
   std::uint64_t limit = 100;  ///< The newest; 1 … 1000.
 };
 /// `events`, and with `follow` `watch`.
@@ -43,7 +43,7 @@ struct Revoke {
 };
 
 using Verb = std::variant<ShowStatus, ListTenants, ListLeases, ListExtents, ListWorkers, ListFences,
-                          ListDeeds, ListEvents, ShowTimeline, Revoke, wire::LeaseDrain,
+                          ListOperatorActions, ListEvents, ShowTimeline, Revoke, wire::LeaseDrain,
                           wire::TenantAdmit, wire::FenceClear>;
 
 enum class Output { Table, Json };

@@ -38,9 +38,9 @@ class Runner {
 
   Result<void> operator()(const ListFences&) { return list(fences_table); }
 
-  Result<void> operator()(const ListDeeds& wanted) {
-    const Json reply = TRY(around_.call("audit.list", Json{{"limit", wanted.limit}}));
-    print(reply, deeds_table(TRY(items_of<wire::DeedView>(reply))));
+  Result<void> operator()(const ListOperatorActions& wanted) {
+    const Json reply = TRY(around_.call("operator_action.list", Json{{"limit", wanted.limit}}));
+    print(reply, operator_actions_table(TRY(items_of<wire::OperatorActionView>(reply))));
     return {};
   }
 

@@ -52,7 +52,7 @@ Result<std::vector<View>> items_of(const wire::Json& reply) {
 
 template Result<std::vector<wire::WorkerView>> items_of(const wire::Json&);
 template Result<std::vector<wire::LeaseView>> items_of(const wire::Json&);
-template Result<std::vector<wire::DeedView>> items_of(const wire::Json&);
+template Result<std::vector<wire::OperatorActionView>> items_of(const wire::Json&);
 
 cli::Table status_table(const wire::StatusView& status) {
   cli::Table table{.columns = {{"WHAT"}, {"VALUE", true}}};
@@ -165,11 +165,11 @@ cli::Table fences_table(const std::vector<wire::FenceView>& fences) {
   return table;
 }
 
-cli::Table deeds_table(const std::vector<wire::DeedView>& deeds) {
+cli::Table operator_actions_table(const std::vector<wire::OperatorActionView>& actions) {
   cli::Table table{
       .columns = {{"UNIX TIME", true}, {"UID", true}, {"DEED"}, {"OBJECT"}, {"DONE"}, {"REASON"}}};
-  for (const wire::DeedView& view : deeds) {
-    table.rows.push_back({fmt::format("{}", view.at_unix_s), number(view.uid), printable(view.deed),
+  for (const wire::OperatorActionView& view : actions) {
+    table.rows.push_back({fmt::format("{}", view.at_unix_s), number(view.uid), printable(view.action),
                           printable(view.object), view.done ? "yes" : "refused",
                           or_dash(printable(view.reason))});
   }

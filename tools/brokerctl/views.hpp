@@ -18,7 +18,7 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants);
 cli::Table leases_table(const std::vector<wire::LeaseView>& leases);
 cli::Table extents_table(const std::vector<wire::ExtentView>& extents);
 cli::Table fences_table(const std::vector<wire::FenceView>& fences);
-cli::Table deeds_table(const std::vector<wire::DeedView>& deeds);
+cli::Table operator_actions_table(const std::vector<wire::OperatorActionView>& actions);
 cli::Table workers_table(const std::vector<wire::WorkerView>& workers);
 
 /// One event of `event.list` in one line: sequence, seconds since boot, name, then the rest as

@@ -25,7 +25,7 @@ class BrokerView {
   /// All events there are, oldest first.
   Result<std::vector<events::StampedEvent>> events();
   /// A read-only descriptor of one extent's memory; the broker gives it only with
-  /// --allow-memory-audit.
+  /// --allow-memory-check.
   Result<UniqueFd> open_extent(ExtentId extent);
   /// An operator's deed: tenant.admit, lease.revoke, lease.drain; the request id is minted.
   template <class Message>

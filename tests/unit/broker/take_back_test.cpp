@@ -193,15 +193,15 @@ TEST_CASE("drain: who asks sees it, and until when") {
   const auto until = (world.clock.now() + std::chrono::seconds(5)).boottime_ns;
   CHECK(lease_page(world.state, lease.slot, 1).items.at(0).drain_deadline_boottime_ns == until);
   const auto told = world.recorded<events::LeaseDraining>();
-  const auto deeds = world.recorded<events::OperatorActed>();
+  const auto actions = world.recorded<events::OperatorActed>();
   REQUIRE(told.size() == 1);
   CHECK(told[0].lease == lease);
   CHECK(told[0].deadline_boottime_ns == until);
-  REQUIRE(deeds.size() == 2);
-  CHECK(deeds[0].deed == "admit");
-  CHECK(deeds[1].deed == "drain");
-  CHECK(deeds[1].object == "lease:" + to_string(lease));
-  CHECK(deeds[1].uid == 7);
+  REQUIRE(actions.size() == 2);
+  CHECK(actions[0].action == "admit");
+  CHECK(actions[1].action == "drain");
+  CHECK(actions[1].object == "lease:" + to_string(lease));
+  CHECK(actions[1].uid == 7);
 }
 
 TEST_CASE("drain: no new work now, revoked when the grace is over") {

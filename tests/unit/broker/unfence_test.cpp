@@ -24,10 +24,10 @@ struct OneQuarantine : World {
   CallId clear(ExtentId which) {
     return call(kOperator, wire::FenceClear{.extent = which, .reason = kReason}, 7);
   }
-  std::optional<events::OperatorActed> last_deed() const {
-    const auto deeds = recorded<events::OperatorActed>();
-    if (deeds.empty() || deeds.back().deed != "unfence") return std::nullopt;
-    return deeds.back();
+  std::optional<events::OperatorActed> last_action() const {
+    const auto actions = recorded<events::OperatorActed>();
+    if (actions.empty() || actions.back().action != "unfence") return std::nullopt;
+    return actions.back();
   }
 };
 
@@ -48,7 +48,7 @@ TEST_CASE("fences: a quarantined extent is listed with lease, worker, time and w
 }
 
 TEST_CASE(
-    "unfence: an extent that is empty after one more punch is free, and the deed is recorded") {
+    "unfence: an extent that is empty after one more punch is free, and the action is recorded") {
   OneQuarantine world;
   world.touched.clear();
   world.forget_effects();
@@ -59,12 +59,12 @@ TEST_CASE(
   CHECK(world.performed<effect::PunchExtents>().size() == 1);
   CHECK(world.state.extents.find(world.extent) == nullptr);
   CHECK(fence_views(world.state).empty());
-  REQUIRE(world.last_deed());
-  CHECK(world.last_deed()->deed == "unfence");
-  CHECK(world.last_deed()->object == "extent:" + std::to_string(world.extent.value));
-  CHECK(world.last_deed()->uid == 7);
-  CHECK(world.last_deed()->reason == kReason);
-  CHECK(world.last_deed()->done);
+  REQUIRE(world.last_action());
+  CHECK(world.last_action()->action == "unfence");
+  CHECK(world.last_action()->object == "extent:" + std::to_string(world.extent.value));
+  CHECK(world.last_action()->uid == 7);
+  CHECK(world.last_action()->reason == kReason);
+  CHECK(world.last_action()->done);
 }
 
 TEST_CASE(
@@ -75,8 +75,8 @@ TEST_CASE(
 
   CHECK(world.refusal(call) == Errc::StillWritable);
   CHECK(world.state.extents.find(world.extent)->state == ExtentState::Quarantined);
-  REQUIRE(world.last_deed());
-  CHECK_FALSE(world.last_deed()->done);
+  REQUIRE(world.last_action());
+  CHECK_FALSE(world.last_action()->done);
   const CallId again = world.clear(world.extent);
   CHECK(world.refusal(again) == Errc::StillWritable);
 }
@@ -257,9 +257,9 @@ TEST_CASE("audit: what an operator did is written down, durably and with the use
   const auto written = world.performed<effect::Journal>();
   REQUIRE_FALSE(written.empty());
   CHECK(written.back().batch.durable);
-  const auto* row = std::get_if<journal::AuditRow>(&written.back().batch.rows.back());
+  const auto* row = std::get_if<journal::OperatorActionRow>(&written.back().batch.rows.back());
   REQUIRE(row != nullptr);
-  CHECK(row->deed == "unfence");
+  CHECK(row->action == "unfence");
   CHECK(row->object == "extent:" + std::to_string(world.extent.value));
   CHECK(row->reason == kReason);
   CHECK(row->uid == 7);
@@ -277,14 +277,14 @@ TEST_CASE("audit: a revocation is written down after everything else, and delays
 
   std::vector<effect::Journal> audits;
   for (const auto& each : world.performed<effect::Journal>()) {
-    const bool deed = std::holds_alternative<journal::AuditRow>(each.batch.rows.front());
-    CHECK(each.when_idle == deed);
-    CHECK(each.batch.durable == deed);
-    if (deed) audits.push_back(each);
+    const bool action = std::holds_alternative<journal::OperatorActionRow>(each.batch.rows.front());
+    CHECK(each.when_idle == action);
+    CHECK(each.batch.durable == action);
+    if (action) audits.push_back(each);
   }
   REQUIRE(audits.size() == 1);
-  const auto& row = std::get<journal::AuditRow>(audits[0].batch.rows[0]);
-  CHECK(row.deed == "revoke");
+  const auto& row = std::get<journal::OperatorActionRow>(audits[0].batch.rows[0]);
+  CHECK(row.action == "revoke");
   CHECK(row.object == "lease:" + to_string(lease));
   CHECK(row.uid == 9);
 }

@@ -64,9 +64,9 @@ TEST_CASE("unfence: weights their loader still writes to stay quarantined until 
   for (int tries = 0; tries < 2; ++tries) {
     REQUIRE(world.refusal(world.clear()) == Errc::StillWritable);
     CHECK(world.state.weights.find(world.opened.region)->state == RegionState::Quarantined);
-    const auto deed = world.recorded<events::OperatorActed>().back();
-    CHECK(deed.object == world.object());
-    CHECK_FALSE(deed.done);
+    const auto action = world.recorded<events::OperatorActed>().back();
+    CHECK(action.object == world.object());
+    CHECK_FALSE(action.done);
   }
   world.post(WorkerExited{exit_of(world.loader)});
   CHECK(world.state.weights.find(world.opened.region)->state == RegionState::Quarantined);
@@ -74,10 +74,10 @@ TEST_CASE("unfence: weights their loader still writes to stay quarantined until 
   CHECK(world.answer<wire::FenceCleared>(world.clear()).size_bytes == kMiB);
   CHECK(world.performed<effect::CloseRegion>().size() == 1);
   CHECK(world.state.weights.free_bytes() == 64 * kMiB);
-  const auto deed = world.recorded<events::OperatorActed>().back();
-  CHECK(deed.object == world.object());
-  CHECK(deed.reason == kReason);
-  CHECK(deed.done);
+  const auto action = world.recorded<events::OperatorActed>().back();
+  CHECK(action.object == world.object());
+  CHECK(action.reason == kReason);
+  CHECK(action.done);
 }
 
 TEST_CASE("unfence: weights that are empty after one more look are free, their loader alive") {

@@ -6,7 +6,7 @@
 
 #include "ipc/control/events.hpp"
 #include "ipc/control/messages.hpp"
-#include "tools/checks/demo/memory_audit.hpp"
+#include "tools/checks/demo/memory_check.hpp"
 #include "tools/checks/demo/tenant_record.hpp"
 
 namespace leasehold::demo {

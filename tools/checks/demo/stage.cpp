@@ -63,7 +63,7 @@ Result<void> Stage::start_broker() {
                                 kCapacity,
                                 "--weights-capacity",
                                 kWeightsCapacity,
-                                "--allow-memory-audit",
+                                "--allow-memory-check",
                                 "--fence-patience-ms",
                                 kBrokerPatience_ms,
                                 "--worker-patience-ms",

@@ -197,20 +197,20 @@ TEST_CASE("state directory: what is wrong with it is said with what to do about 
   CHECK(error(EIO).code == Errc::SystemError);
 }
 
-TEST_CASE("journal: operators' deeds stay, each in a row of its own, with the time of day") {
+TEST_CASE("journal: operators' actions stay, each in a row of its own, with the time of day") {
   const StateDir dir;
-  const AuditRow deed{.at_boottime_ns = 5,
+  const OperatorActionRow action{.at_boottime_ns = 5,
                       .uid = 7,
-                      .deed = "unfence",
+                      .action = "unfence",
                       .object = "extent:5",
                       .reason = "the worker's gone",
                       .done = false};
-  SqliteJournal::open(dir.path()).value()->write({.rows = {deed}, .durable = true}).value();
-  SqliteJournal::open(dir.path()).value()->write({.rows = {deed}, .durable = true}).value();
+  SqliteJournal::open(dir.path()).value()->write({.rows = {action}, .durable = true}).value();
+  SqliteJournal::open(dir.path()).value()->write({.rows = {action}, .durable = true}).value();
 
   auto database = Database::open(dir.file("journal.db")).value();
   CHECK(database
-            .number("SELECT count(*) FROM audit WHERE uid=7 AND deed='unfence' AND"
+            .number("SELECT count(*) FROM audit WHERE uid=7 AND action='unfence' AND"
                     " object='extent:5' AND reason='the worker''s gone' AND done=0 AND"
                     " at_boottime_ns=5 AND at_unix_s > 1700000000")
             .value() == 2);

@@ -19,23 +19,23 @@ TEST_CASE("journal: what operators did is read back, newest first and no more th
   const StateDir dir;
   const auto journal = SqliteJournal::open(dir.path()).value();
   for (const char* object : {"lease:1.1", "lease:2.1", "lease:3.1"}) {
-    journal->write({.rows = {AuditRow{.uid = 7, .deed = "revoke", .object = object}}}).value();
+    journal->write({.rows = {OperatorActionRow{.uid = 7, .action = "revoke", .object = object}}}).value();
   }
   journal
-      ->write({.rows = {AuditRow{
-                   .deed = "unfence", .object = "extent:5", .reason = "looked", .done = false}}})
+      ->write({.rows = {OperatorActionRow{
+                   .action = "unfence", .object = "extent:5", .reason = "looked", .done = false}}})
       .value();
 
-  const auto deeds = journal->newest_deeds(2).value();
+  const auto actions = journal->newest_operator_actions(2).value();
 
-  REQUIRE(deeds.size() == 2);
-  CHECK(deeds[0].object == "extent:5");
-  CHECK(deeds[0].reason == "looked");
-  CHECK_FALSE(deeds[0].done);
-  CHECK(deeds[1].object == "lease:3.1");
-  CHECK(deeds[1].uid == 7);
-  CHECK(deeds[1].at_unix_s > 1'700'000'000);
-  CHECK(NullJournal().newest_deeds(2).error().code == Errc::BadRequest);
+  REQUIRE(actions.size() == 2);
+  CHECK(actions[0].object == "extent:5");
+  CHECK(actions[0].reason == "looked");
+  CHECK_FALSE(actions[0].done);
+  CHECK(actions[1].object == "lease:3.1");
+  CHECK(actions[1].uid == 7);
+  CHECK(actions[1].at_unix_s > 1'700'000'000);
+  CHECK(NullJournal().newest_operator_actions(2).error().code == Errc::BadRequest);
 }
 
 TEST_CASE("journal: a lease comes back as it was written") {

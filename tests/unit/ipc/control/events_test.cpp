@@ -24,7 +24,7 @@ const std::vector<std::string> kSamples = {
         "new_lease":"18.1","prompt_tokens":30})",
     R"({"event":"request_completed","at_boottime_ns":7,"request":"r-1","tenant":"acme",
         "lease":"17.4","reason":"Revoked","emitted_tokens":3})",
-    R"({"event":"operator_acted","at_boottime_ns":7,"deed":"unfence","object":"extent:5",
+    R"({"event":"operator_action","at_boottime_ns":7,"action":"unfence","object":"extent:5",
         "uid":1000,"reason":"the worker was replaced","done":true})",
     R"({"event":"worker_untrusted","at_boottime_ns":7,"what":"slot","index":17,"lease":"17.4",
         "worker":"w0"})",
@@ -102,6 +102,6 @@ TEST_CASE("events: an array holds what a step can have, and a text one line of w
   refuses(json::parse(kSamples[0]), "proof", long_text);
   refuses(json::parse(kSamples[1]), "state", long_text);
   refuses(json::parse(kSamples[5]), "reason", long_text);
-  refuses(json::parse(kSamples[6]), "deed", long_text);
+  refuses(json::parse(kSamples[6]), "action", long_text);
   refuses(json::parse(kSamples[7]), "what", long_text);
 }

@@ -10,10 +10,10 @@ using namespace leasehold;
 namespace {
 
 enum class Order : std::uint8_t { SeqCst, Acquire, Release };
-enum class Deed : std::uint8_t { Load, Store };
+enum class Action : std::uint8_t { Load, Store };
 
 struct Access {
-  Deed deed;
+  Action action;
   const void* where;
   Order order;
   std::uint64_t value;
@@ -29,12 +29,12 @@ struct WitnessedMemory {
     T value{};
 
     T load(Order order) const {
-      log_of_accesses.push_back({Deed::Load, this, order, value});
+      log_of_accesses.push_back({Action::Load, this, order, value});
       return value;
     }
     void store(T next, Order order) {
       value = next;
-      log_of_accesses.push_back({Deed::Store, this, order, next});
+      log_of_accesses.push_back({Action::Store, this, order, next});
     }
     void fetch_add(T more, Order order) { store(value + more, order); }
   };
@@ -69,9 +69,9 @@ TEST_CASE("gate core: the announcement is stored before either counter is read, 
   bench.adopt_now();
   CHECK(bench.gate.begin_unit(Touches::TenantMemory));
   CHECK(log_of_accesses == std::vector<Access>{
-                               {Deed::Store, &bench.announce, Order::SeqCst, busy(1)},
-                               {Deed::Load, &bench.revocations, Order::SeqCst, 1},
-                               {Deed::Load, &bench.stops, Order::SeqCst, 1},
+                               {Action::Store, &bench.announce, Order::SeqCst, busy(1)},
+                               {Action::Load, &bench.revocations, Order::SeqCst, 1},
+                               {Action::Load, &bench.stops, Order::SeqCst, 1},
                            });
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("gate core: the end of a unit is a release that keeps the number and s
   log_of_accesses.clear();
   bench.gate.end_unit();
   CHECK(log_of_accesses ==
-        std::vector<Access>{{Deed::Store, &bench.announce, Order::Release, 1 << 2}});
+        std::vector<Access>{{Action::Store, &bench.announce, Order::Release, 1 << 2}});
 }
 
 TEST_CASE("gate core: the first unit rechecks, whatever the counters say") {
@@ -137,9 +137,9 @@ TEST_CASE("revoke core: every word is down before the counter moves, all seq_cst
   const std::array flips{Revoke::Lowering{&first, 70}, Revoke::Lowering{&second, 80}};
   Revoke::take_away(flips, [](const auto& lowering) { return lowering; }, bench.revocations);
   CHECK(log_of_accesses == std::vector<Access>{
-                               {Deed::Store, &first, Order::SeqCst, 70},
-                               {Deed::Store, &second, Order::SeqCst, 80},
-                               {Deed::Store, &bench.revocations, Order::SeqCst, 2},
+                               {Action::Store, &first, Order::SeqCst, 70},
+                               {Action::Store, &second, Order::SeqCst, 80},
+                               {Action::Store, &bench.revocations, Order::SeqCst, 2},
                            });
 }
 
@@ -150,8 +150,8 @@ TEST_CASE("revoke core: the snapshot is seq_cst, the wait for quiet acquires wha
   const std::uint64_t seen = Revoke::snapshot(bench.announce);
   CHECK_FALSE(Revoke::is_quiet_since(seen, bench.announce, Touches::TenantMemory));
   CHECK(log_of_accesses == std::vector<Access>{
-                               {Deed::Load, &bench.announce, Order::SeqCst, busy(3)},
-                               {Deed::Load, &bench.announce, Order::Acquire, busy(3)},
+                               {Action::Load, &bench.announce, Order::SeqCst, busy(3)},
+                               {Action::Load, &bench.announce, Order::Acquire, busy(3)},
                            });
 }
 

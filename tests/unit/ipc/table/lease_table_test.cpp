@@ -36,14 +36,14 @@ void fence(LeaseTable& table, LeaseId lease, TimePoint now = kNow) {
                   now);
 }
 
-/// What becomes of a process whose table is asked for `deed`. The table is the child's own: a
+/// What becomes of a process whose table is asked for `action`. The table is the child's own: a
 /// mapping is not inherited.
-template <class Deed>
-testing::ChildEnd child_asking(Deed deed) {
+template <class Action>
+testing::ChildEnd child_asking(Action action) {
   return testing::run_in_child([&] {
     LeaseTable table = new_table();
     table.grant({2, 5}, kDeadline);
-    deed(table);
+    action(table);
     return 0;
   });
 }

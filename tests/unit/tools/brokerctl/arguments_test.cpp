@@ -41,7 +41,7 @@ TEST_CASE("brokerctl arguments: admit carries every limit") {
   CHECK(admit.request_id.value == "r1");
 }
 
-TEST_CASE("brokerctl arguments: a deed without a request id gets a fresh one") {
+TEST_CASE("brokerctl arguments: a action without a request id gets a fresh one") {
   const auto first = std::get<Revoke>(parsed({"revoke", "17.4"}).verb);
   const auto second = std::get<Revoke>(parsed({"revoke", "17.4"}).verb);
 

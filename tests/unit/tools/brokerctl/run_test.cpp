@@ -195,14 +195,14 @@ TEST_CASE("brokerctl: leases say that they drain, and that a holder was told bef
 
 TEST_CASE("brokerctl: the audit shows who did what, and what was refused") {
   FakeBroker broker;
-  wire::DeedView done{.at_unix_s = 1'700'000'000, .uid = 7, .deed = "drain", .object = "lease:1.1"};
+  wire::OperatorActionView done{.at_unix_s = 1'700'000'000, .uid = 7, .action = "drain", .object = "lease:1.1"};
   done.done = true;
-  wire::DeedView refused{.uid = 8, .deed = "unfence", .object = "extent:5", .reason = "looked at"};
+  wire::OperatorActionView refused{.uid = 8, .action = "unfence", .object = "extent:5", .reason = "looked at"};
   refused.done = false;
-  broker.answers["audit.list"] = {
+  broker.answers["operator_action.list"] = {
       wire::Json{{"items", wire::Json::array({done.to_json(), refused.to_json()})}}};
 
-  REQUIRE(run_verb(broker, ListDeeds{.limit = 2}));
+  REQUIRE(run_verb(broker, ListOperatorActions{.limit = 2}));
 
   CHECK(broker.asked.at(0).second == wire::Json{{"limit", 2}});
   for (const char* word : {"1700000000", "lease:1.1", "yes", "extent:5", "refused", "looked at"}) {

@@ -1,4 +1,4 @@
-#include "tools/checks/demo/memory_audit.hpp"
+#include "tools/checks/demo/memory_check.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
