@@ -73,7 +73,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::FenceC
 void decide_event(Decision& decision, const TableTampered& tampered);
 
 // decide/fence.cpp
-void decide_event(Decision& decision, const WordsLowered& lowered);
+void decide_event(Decision& decision, const WordsStored& lowered);
 void decide_event(Decision& decision, const QuietObserved& observed);
 void decide_event(Decision& decision, const UnmapAnswered& answered);
 void decide_event(Decision& decision, const ExtentsVerified& verified);

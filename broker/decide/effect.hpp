@@ -32,7 +32,7 @@ struct PublishGrant {
 };
 
 /// Lowers words of one worker and moves its counter once.
-struct TakeAway {
+struct StoreWords {
   WorkerId worker;
   struct Flip {
     LeaseId lease;
@@ -186,7 +186,7 @@ struct Warn {
 namespace leasehold {
 
 using Effect =
-    std::variant<effect::Journal, effect::PublishGrant, effect::TakeAway, effect::SetDeadline,
+    std::variant<effect::Journal, effect::PublishGrant, effect::StoreWords, effect::SetDeadline,
                  effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
                  effect::ForgetWorker, effect::SendGrant, effect::SendSettle, effect::SendUnmap,
                  effect::SendPing, effect::SendReclaim, effect::BeginQuietWatch,

@@ -93,7 +93,7 @@ struct ReclaimAnswered {
 };
 
 /// The words of these leases left Live: when, as it stands in the table. Clocks count from there.
-struct WordsLowered {
+struct WordsStored {
   std::vector<LeaseId> leases;
   TimePoint at;
 };
@@ -168,7 +168,7 @@ using Event =
                  Call<wire::LeaseAttach>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
                  Call<wire::FenceClear>, ConnectionClosed, HolderExited, EarlierHolderExited,
                  WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered,
-                 ReclaimAnswered, WordsLowered, QuietObserved, ExtentsCleared, ExtentsVerified,
+                 ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified,
                  DeviceLost, DeviceBack, RegionLent, RegionSealed, RegionScrubbed, TableTampered,
                  WorkerReported, WrittenDown, BrokerStood, Tick, Shutdown>;
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/take_back.hpp"
+#include "broker/decide/revoke.hpp"
 #include "broker/decide/unfence.hpp"
 
 namespace leasehold {
@@ -47,7 +47,7 @@ void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
 
 }  // namespace
 
-void decide_event(Decision& decision, const WordsLowered& lowered) {
+void decide_event(Decision& decision, const WordsStored& lowered) {
   for (const LeaseId lease : lowered.leases) {
     const auto found = decision.state.leases.find(lease);
     if (found && !(*found)->is(LeaseState::Live)) (*found)->flipped_at = lowered.at;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/take_back.hpp"
+#include "broker/decide/revoke.hpp"
 
 namespace leasehold {
 namespace {

@@ -178,7 +178,7 @@ class RowsOf {
 };
 
 bool lowers_to(const Effect& effect, LeaseState state) {
-  const auto* taken = std::get_if<effect::TakeAway>(&effect);
+  const auto* taken = std::get_if<effect::StoreWords>(&effect);
   return taken != nullptr && taken->flips.front().to == state;
 }
 

@@ -4,7 +4,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
-#include "broker/decide/take_back.hpp"
+#include "broker/decide/revoke.hpp"
 #include "broker/decide/write_down.hpp"
 #include "broker/recovery/recovery_observer.hpp"
 #include "broker/recovery/restore.hpp"
@@ -43,7 +43,7 @@ void catch_up_words(Decision& decision, std::span<const LeaseId> behind) {
     const LeaseRecord& record = decision.state.leases.at(id);
     const WorkerId index = decision.state.workers.find(record.worker())->index;
     decision.add(
-        effect::TakeAway{index, {{id, record.state(), reason_of(record.lease)}}, decision.now});
+        effect::StoreWords{index, {{id, record.state(), reason_of(record.lease)}}, decision.now});
   }
 }
 

@@ -97,16 +97,16 @@ void ServerEffects::perform(const effect::PublishGrant& effect) {
   fault_point(FaultSite::BrokerGrantPublished);
 }
 
-void ServerEffects::perform(const effect::TakeAway& effect) {
+void ServerEffects::perform(const effect::StoreWords& effect) {
   std::vector<LeaseTable::Flip> flips;
   for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
   const bool fences = flips.front().to == LeaseState::Fenced;
   if (fences) fault_point(FaultSite::BrokerFenceDecided);
   const TimePoint flipped = clock_.now();  // the flip is the store, not what led to it
-  parts_.table.take_away(effect.worker, flips, flipped);
+  parts_.table.store_words(effect.worker, flips, flipped);
   if (fences) return;
   fault_point(FaultSite::BrokerRevokePublished);
-  WordsLowered lowered{.leases = {}, .at = flipped};
+  WordsStored lowered{.leases = {}, .at = flipped};
   for (const auto& flip : effect.flips) lowered.leases.push_back(flip.lease);
   post_(std::move(lowered));
 }

@@ -108,16 +108,16 @@ struct RevokeCore {
   using Word = typename Memory::template Atomic<std::uint64_t>;
 
   /// A word and what it becomes.
-  struct Lowering {
+  struct WordStore {
     Word* word;
     std::uint64_t bits;
   };
 
-  /// Lowers one worker's words, `lowering_of` each flip in turn, then moves that worker's counter.
-  template <class Flips, class LoweringOf>
-  static void take_away(const Flips& flips, LoweringOf lowering_of, Word& revocations) {
+  /// Lowers one worker's words, `store_for` each flip in turn, then moves that worker's counter.
+  template <class Flips, class StoreFor>
+  static void store_words(const Flips& flips, StoreFor store_for, Word& revocations) {
     for (const auto& flip : flips) {
-      const Lowering lowering = lowering_of(flip);
+      const WordStore lowering = store_for(flip);
       lowering.word->store(lowering.bits, Memory::seq_cst);
     }
     // After the words: whoever sees the new count compares words that are already down.

@@ -46,12 +46,12 @@ class LeaseTable {
   };
   /// `Memory` is the machine's; the simulator steps through the same stores over its own.
   template <class Memory = StdMemory>
-  void take_away(WorkerId worker, std::span<const Flip> flips, TimePoint now) {
+  void store_words(WorkerId worker, std::span<const Flip> flips, TimePoint now) {
     const auto index = static_cast<std::uint32_t>(worker.value);
     look_at_counter(index);
-    RevokeCore<Memory>::take_away(
+    RevokeCore<Memory>::store_words(
         flips,
-        [&](const Flip& flip) -> typename RevokeCore<Memory>::Lowering {
+        [&](const Flip& flip) -> typename RevokeCore<Memory>::WordStore {
           const LeaseWord after = begin_flip(flip, now);
           return {Memory::word(&view().slot(flip.lease.slot).word), after.bits};
         },

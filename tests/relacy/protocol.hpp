@@ -52,9 +52,9 @@ struct AsWritten {
   static bool recheck(Gate& gate, Compare compare) {
     return gate.recheck(compare);
   }
-  static void take_away(Word& word, std::uint64_t bits, Word& revocations) {
-    const std::array flips{Revoke::Lowering{&word, bits}};
-    Revoke::take_away(flips, [](const Revoke::Lowering& flip) { return flip; }, revocations);
+  static void store_words(Word& word, std::uint64_t bits, Word& revocations) {
+    const std::array flips{Revoke::WordStore{&word, bits}};
+    Revoke::store_words(flips, [](const Revoke::WordStore& flip) { return flip; }, revocations);
   }
   static std::uint64_t snapshot(const Word& announce) { return Revoke::snapshot(announce); }
 };
@@ -66,7 +66,7 @@ struct RelaxedAnnounce : AsWritten {
 
 /// The worker is told to look before there is anything to see.
 struct CounterBeforeWord : AsWritten {
-  static void take_away(Word& word, std::uint64_t bits, Word& revocations) {
+  static void store_words(Word& word, std::uint64_t bits, Word& revocations) {
     revocations.fetch_add(1, rl::mo_seq_cst);
     word.store(bits, rl::mo_seq_cst);
   }
@@ -106,7 +106,7 @@ class House : public rl::test_suite<House<Variant, gates, units>, 1 + gates> {
     }
   }
 
-  void thread(unsigned index) { index == 0 ? take_back() : work(lines_[index - 1]); }
+  void thread(unsigned index) { index == 0 ? revoke() : work(lines_[index - 1]); }
 
  private:
   static constexpr std::uint64_t kLive = LeaseWord::make(1, LeaseState::Live).bits;
@@ -126,10 +126,10 @@ class House : public rl::test_suite<House<Variant, gates, units>, 1 + gates> {
     return seen;
   }
 
-  void take_back() {
+  void revoke() {
     Snapshot seen{};
     if constexpr (SnapshotFirst<Variant>) seen = snapshot();
-    Variant::take_away(word_, kRevoked, revocations_);
+    Variant::store_words(word_, kRevoked, revocations_);
     if constexpr (!SnapshotFirst<Variant>) seen = snapshot();
     for (int i = 0; i < gates; ++i) {
       rl::backoff backoff;

@@ -101,7 +101,7 @@ void Broker::perform(const effect::PublishGrant& effect) {
   if (around_.machine.reach(FaultSite::BrokerGrantPublished, *this)) Fiber::pause();
 }
 
-void Broker::perform(const effect::TakeAway& effect) {
+void Broker::perform(const effect::StoreWords& effect) {
   std::vector<LeaseTable::Flip> flips;
   for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
   const bool fences = flips.front().to == LeaseState::Fenced;
@@ -110,11 +110,11 @@ void Broker::perform(const effect::TakeAway& effect) {
   if (fences) {
     for (const auto& flip : flips) around_.judge.taken_away(flip.lease, flip.to);
   }
-  table.take_away<SimulatedMemory>(effect.worker, flips, effect.at);
+  table.store_words<SimulatedMemory>(effect.worker, flips, effect.at);
   if (fences) return;
   for (const auto& flip : flips) around_.judge.taken_away(flip.lease, flip.to);
   if (around_.machine.reach(FaultSite::BrokerRevokePublished, *this)) Fiber::pause();
-  WordsLowered lowered{.leases = {}, .at = around_.machine.clock.now()};
+  WordsStored lowered{.leases = {}, .at = around_.machine.clock.now()};
   for (const auto& flip : flips) lowered.leases.push_back(flip.lease);
   receive(std::move(lowered));
 }

@@ -68,7 +68,7 @@ class SimulatedWord : public std::atomic<std::uint64_t> {
   }
 };
 
-/// What GateCore, ThreadGate and LeaseTable::take_away are told to run over.
+/// What GateCore, ThreadGate and LeaseTable::store_words are told to run over.
 struct SimulatedMemory {
   template <class T>
   using Atomic = SimulatedWord;

@@ -138,7 +138,7 @@ proctype Control() {
   } unless { !alive }
 }
 
-inline take_away(to) {
+inline store_words(to) {
 #ifdef COUNTER_BEFORE_WORD
   revocations++;
   move_lease(state, to)
@@ -154,7 +154,7 @@ inline revoke() {
 #ifdef SNAPSHOT_BEFORE_FLIP
   snapshot();
 #endif
-  take_away(lease_Revoked);
+  store_words(lease_Revoked);
   flipped[generation - 1] = true;
   atomic { move_extent(extent[generation - 1], extent_Draining) };
 #ifndef SNAPSHOT_BEFORE_FLIP
@@ -190,7 +190,7 @@ inline lose_worker() {
 
 /* Fence, scrub, and the memory back: by the worker's answer or its exit. */
 inline fence() {
-  atomic { take_away(lease_Fenced); fenced[0] = true };
+  atomic { store_words(lease_Fenced); fenced[0] = true };
   atomic { move_extent(extent[0], extent_Scrubbing) };
   lose_worker();
   unmap_asked = true;

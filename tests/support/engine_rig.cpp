@@ -169,12 +169,12 @@ void EngineRig::grow(LeaseId lease, std::uint32_t extents) {
 
 void EngineRig::revoke(LeaseId lease, RevokeReason reason) {
   const LeaseTable::Flip flip{lease, LeaseState::Revoked, reason};
-  table_.take_away(kWorker, {&flip, 1}, clock_.now());
+  table_.store_words(kWorker, {&flip, 1}, clock_.now());
 }
 
 void EngineRig::fence(LeaseId lease) {
   const LeaseTable::Flip flip{lease, LeaseState::Fenced, table_.word(lease.slot).reason()};
-  table_.take_away(kWorker, {&flip, 1}, clock_.now());
+  table_.store_words(kWorker, {&flip, 1}, clock_.now());
 }
 
 void EngineRig::drop(LeaseId lease) {

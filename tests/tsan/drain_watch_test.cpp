@@ -28,7 +28,7 @@ class Tenant {
     touches_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  void take_back_and_lend_again(DrainWatch& watch) {
+  void revoke_and_regrant(DrainWatch& watch) {
     for (std::uint64_t i = 0; i < kTakenBack; ++i) {
       wait_until_touched();
       live_.store(false, std::memory_order_seq_cst);
@@ -79,7 +79,7 @@ void storm(DrainWatch& watch, Tenants& tenants, Turn&& turn) {
   std::vector<std::jthread> brokers;
   for (Tenant& tenant : tenants) {
     brokers.emplace_back([&] {
-      tenant.take_back_and_lend_again(watch);
+      tenant.revoke_and_regrant(watch);
       at_it.fetch_sub(1);
     });
   }

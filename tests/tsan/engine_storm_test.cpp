@@ -22,7 +22,7 @@ class BrokerThread {
   BrokerThread(EngineRig& rig, std::uint64_t seed)
       : rig_(rig), random_(seed), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-  void take_back_some_time(LeaseId lease) {
+  void revoke_later(LeaseId lease) {
     const std::scoped_lock lock(mutex_);
     asked_.push_back(lease);
   }
@@ -34,7 +34,7 @@ class BrokerThread {
  private:
   void run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      if (const auto lease = next()) take_back(*lease, stop);
+      if (const auto lease = next()) revoke(*lease, stop);
       std::this_thread::yield();
     }
   }
@@ -48,9 +48,9 @@ class BrokerThread {
     return lease;
   }
 
-  void take_back(LeaseId lease, const std::stop_token& stop) {
+  void revoke(LeaseId lease, const std::stop_token& stop) {
     const LeaseTable::Flip flip{lease, LeaseState::Revoked, RevokeReason::Operator};
-    rig_.broker_table().take_away(kWorker, std::span(&flip, 1), TimePoint{1});
+    rig_.broker_table().store_words(kWorker, std::span(&flip, 1), TimePoint{1});
     const LineReader::Snapshot seen = rig_.line().snapshot();
     while (!rig_.line().is_quiet_since(seen, Touches::TenantMemory) && !stop.stop_requested()) {
       std::this_thread::yield();
@@ -111,7 +111,7 @@ TEST_CASE("a storm of revocations and cancels: every request has exactly one end
         const LeaseId lease = rig.grant(tenant);
         REQUIRE(rig.submit(
             rig.request(tenant, lease, ids.back(), rig.encode("Once upon a time"), kTokens)));
-        broker.take_back_some_time(lease);
+        broker.revoke_later(lease);
         if (t == 0) canceller.cancel(ids.back());
       }
       for (std::uint32_t step = 0; step < kTokens; ++step) REQUIRE(rig.step());

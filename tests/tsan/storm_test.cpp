@@ -52,7 +52,7 @@ class Storm {
  public:
   void rage(std::uint64_t seed) {
     for (std::uint32_t tenant = 0; tenant < kTenants; ++tenant) grant({tenant, 1});
-    const std::jthread broker([this, seed] { take_back_and_lend_again(seed); });
+    const std::jthread broker([this, seed] { revoke_and_regrant(seed); });
     for (std::uint64_t step = 1; !over_.load(); ++step) decode(step);
   }
 
@@ -61,7 +61,7 @@ class Storm {
 
  private:
   // ---- the broker's thread
-  void take_back_and_lend_again(std::uint64_t seed) {
+  void revoke_and_regrant(std::uint64_t seed) {
     SeededRandom random(seed);
     std::array<std::uint64_t, kTenants> generations{};
     generations.fill(1);
@@ -80,16 +80,16 @@ class Storm {
   }
 
   void reclaim(LeaseId lease) {
-    take_away(lease, LeaseState::Revoked);
+    store_words(lease, LeaseState::Revoked);
     const LineReader::Snapshot seen = line_.snapshot();
     while (!line_.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
     extents_[lease.slot].words.fill(kScrubbed);
-    take_away(lease, LeaseState::Fenced);
+    store_words(lease, LeaseState::Fenced);
   }
 
-  void take_away(LeaseId lease, LeaseState to) {
+  void store_words(LeaseId lease, LeaseState to) {
     const LeaseTable::Flip flip{lease, to, RevokeReason::Operator};
-    table_.take_away(kWorker, std::span(&flip, 1), TimePoint{});
+    table_.store_words(kWorker, std::span(&flip, 1), TimePoint{});
   }
 
   void grant(LeaseId lease) {

@@ -263,7 +263,7 @@ void LocalModel::take_back(std::uint32_t sequence) {
   const LeaseTable::Flip flip{.lease = parts_->leases[sequence],
                               .to = LeaseState::Revoked,
                               .reason = RevokeReason::Operator};
-  parts_->table.take_away(WorkerId{0}, {&flip, 1}, SystemClock().now());
+  parts_->table.store_words(WorkerId{0}, {&flip, 1}, SystemClock().now());
 }
 
 void LocalModel::when_quiet(std::move_only_function<void()> told) {
@@ -276,7 +276,7 @@ void LocalModel::lend_again(std::uint32_t sequence) {
   LeaseId& lease = parts_->leases[sequence];
   const LeaseTable::Flip flip{
       .lease = lease, .to = LeaseState::Fenced, .reason = RevokeReason::Operator};
-  parts_->table.take_away(WorkerId{0}, {&flip, 1}, SystemClock().now());
+  parts_->table.store_words(WorkerId{0}, {&flip, 1}, SystemClock().now());
   ++lease.generation;
   parts_->table.grant(lease, {});
 }

@@ -81,7 +81,7 @@ Child start_revoking(System& system, LeaseId lease, std::vector<std::string> arg
 
 /// Two tenants decode, the lease of `part` is taken back by id or by name, and it shows in neither
 /// text.
-void take_back(System& system, const std::string& part, bool by_name) {
+void revoke_part(System& system, const std::string& part, bool by_name) {
   for (const char* tenant : {"ann", "bob"}) system.admit(tenant);
   const TenantSpec ann_spec{.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 100};
   const TenantSpec bob_spec{.tenant = "bob", .prompt = "The little fox", .max_tokens = 100};
@@ -122,12 +122,12 @@ void take_back(System& system, const std::string& part, bool by_name) {
 
 TEST_CASE("one tensor taken back mid-decode comes back alone; every text is unchanged") {
   System system(scoped("tensor"));
-  take_back(system, "blk.1.ffn_up.weight", false);
+  revoke_part(system, "blk.1.ffn_up.weight", false);
 }
 
 TEST_CASE("one layer taken back mid-decode comes back alone; every text is unchanged") {
   System system(scoped("layer"));
-  take_back(system, "blk.1", true);
+  revoke_part(system, "blk.1", true);
 }
 
 TEST_CASE("a second worker shares the weights part by part") {

@@ -23,7 +23,7 @@ struct Serving : World {
   }
   std::size_t first_flip(LeaseState to) const {
     return place_of([to](const Effect& each) {
-      const auto* taken = std::get_if<effect::TakeAway>(&each);
+      const auto* taken = std::get_if<effect::StoreWords>(&each);
       return taken != nullptr && taken->flips.front().to == to;
     });
   }

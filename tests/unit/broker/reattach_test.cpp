@@ -58,7 +58,7 @@ TEST_CASE("reattach: a worker that comes back goes on as the one it was") {
   CHECK(attached.attachment == world.worker);
   CHECK(attached.token_key == to_hex(key));
   CHECK(world.is_live());
-  CHECK(world.performed<effect::TakeAway>().empty());
+  CHECK(world.performed<effect::StoreWords>().empty());
   CHECK(world.performed<effect::PunchExtents>().empty());
   world.advance(10s);
   CHECK(world.is_live());

@@ -207,11 +207,11 @@ void World::perform(const effect::PublishGrant& effect) {
   table.grant(effect.lease, effect.deadline);
 }
 
-void World::perform(const effect::TakeAway& effect) {
+void World::perform(const effect::StoreWords& effect) {
   effects.push_back(effect);
   std::vector<LeaseTable::Flip> flips;
   for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
-  table.take_away(effect.worker, flips, effect.at);
+  table.store_words(effect.worker, flips, effect.at);
 }
 
 void World::perform(const effect::SetDeadline& effect) {

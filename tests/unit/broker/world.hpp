@@ -128,7 +128,7 @@ class World {
 
   void perform(const effect::Journal& effect);
   void perform(const effect::PublishGrant& effect);
-  void perform(const effect::TakeAway& effect);
+  void perform(const effect::StoreWords& effect);
   void perform(const effect::SetDeadline& effect);
   void perform(const effect::SetDrainDeadline& effect);
   void perform(const effect::BindWorker& effect);

@@ -134,8 +134,8 @@ TEST_CASE("revoke core: every word is down before the counter moves, all seq_cst
   WitnessedMemory::Atomic<std::uint64_t> first{7};
   WitnessedMemory::Atomic<std::uint64_t> second{8};
   using Revoke = RevokeCore<WitnessedMemory>;
-  const std::array flips{Revoke::Lowering{&first, 70}, Revoke::Lowering{&second, 80}};
-  Revoke::take_away(flips, [](const auto& lowering) { return lowering; }, bench.revocations);
+  const std::array flips{Revoke::WordStore{&first, 70}, Revoke::WordStore{&second, 80}};
+  Revoke::store_words(flips, [](const auto& lowering) { return lowering; }, bench.revocations);
   CHECK(log_of_accesses == std::vector<Access>{
                                {Action::Store, &first, Order::SeqCst, 70},
                                {Action::Store, &second, Order::SeqCst, 80},

@@ -90,7 +90,7 @@ class Rounds {
     wait_until([&] { return units_.load() != units_before; });
     for (std::uint64_t pause = random.below(200); pause > 0; --pause) (void)units_.load();
 
-    take_away(round, LeaseState::Revoked);
+    store_words(round, LeaseState::Revoked);
     const auto seen = line_.snapshot();
     wait_until([&] { return line_.is_quiet_since(seen, Touches::TenantMemory); });
     reclaimed_.store(true, std::memory_order_relaxed);
@@ -102,12 +102,12 @@ class Rounds {
       ++touched_rounds_;
       break;
     }
-    take_away(round, LeaseState::Fenced);
+    store_words(round, LeaseState::Fenced);
   }
 
-  void take_away(std::uint64_t round, LeaseState to) {
+  void store_words(std::uint64_t round, LeaseState to) {
     const LeaseTable::Flip flip{lease_of(round), to, RevokeReason::Operator};
-    table_.take_away(kWorker, std::span(&flip, 1), TimePoint{});
+    table_.store_words(kWorker, std::span(&flip, 1), TimePoint{});
   }
 
   LeaseTable table_ = required(LeaseTable::create(16));

@@ -27,12 +27,12 @@ LeaseTable new_table(std::uint32_t slots = 8) {
 }
 
 void revoke(LeaseTable& table, LeaseId lease, TimePoint now = kNow) {
-  table.take_away(kWorker, std::array{Flip{lease, LeaseState::Revoked, RevokeReason::Operator}},
+  table.store_words(kWorker, std::array{Flip{lease, LeaseState::Revoked, RevokeReason::Operator}},
                   now);
 }
 
 void fence(LeaseTable& table, LeaseId lease, TimePoint now = kNow) {
-  table.take_away(kWorker, std::array{Flip{lease, LeaseState::Fenced, RevokeReason::Operator}},
+  table.store_words(kWorker, std::array{Flip{lease, LeaseState::Fenced, RevokeReason::Operator}},
                   now);
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("lease table: taking a thousand words away moves the worker's counter 
     flips.push_back({{slot, slot + 1}, LeaseState::Revoked, RevokeReason::WorkerGone});
   }
 
-  table.take_away(kWorker, flips, kNow);
+  table.store_words(kWorker, flips, kNow);
 
   CHECK(table.revocations(kWorker) == 2);
   CHECK(table.revocations(WorkerId{kWorker.value + 1}) == 1);
@@ -144,7 +144,7 @@ TEST_CASE("lease table: a word only moves forward, within its own generation") {
   constexpr auto* kPromise = "a word only moves forward within its generation";
   const auto flip_to = [](LeaseId lease, LeaseState state) {
     return [=](LeaseTable& table) {
-      table.take_away(kWorker, std::array{Flip{lease, state, RevokeReason::Operator}}, kNow);
+      table.store_words(kWorker, std::array{Flip{lease, state, RevokeReason::Operator}}, kNow);
     };
   };
   const auto twice = [&](LeaseState first, LeaseState then) {

@@ -29,7 +29,7 @@ void revoke_all(LeaseTable& table) {
   std::ranges::transform(leases(), flips.begin(), [](LeaseId lease) {
     return Flip{lease, LeaseState::Revoked, RevokeReason::Operator};
   });
-  table.take_away(kWorker, flips, TimePoint{7'000});
+  table.store_words(kWorker, flips, TimePoint{7'000});
 }
 
 /// Says so where the machine forbids it; the other tests of this room still hold there.
@@ -74,7 +74,7 @@ TEST_CASE("lease table: whoever sees a grant finds its deadline and a clean slot
   const auto fence_then_nothing = [](LeaseTable& table) {
     table.grant({2, 5}, TimePoint{9'000});
     table.set_drain_deadline({2, 5}, TimePoint{8'000});
-    table.take_away(kWorker, std::array{Flip{{2, 5}, LeaseState::Fenced, RevokeReason::Released}},
+    table.store_words(kWorker, std::array{Flip{{2, 5}, LeaseState::Fenced, RevokeReason::Released}},
                     TimePoint{7'000});
   };
   testing::SteppedBroker broker(fence_then_nothing,

@@ -122,7 +122,7 @@ TEST_CASE("table reader: what the broker stores is what the reader sees") {
   CHECK(pair.reader.word_of({2, 5}) == LeaseWord::make(5, LeaseState::Live));
   CHECK(pair.reader.deadline({2, 5}) == kDeadline);
   CHECK(pair.reader.revocations(kWorker).load() == 1);
-  pair.table.take_away(
+  pair.table.store_words(
       kWorker, std::array{Flip{{2, 5}, LeaseState::Revoked, RevokeReason::TtlExpired}}, kDeadline);
   CHECK(pair.reader.word_of({2, 5}) ==
         LeaseWord::make(5, LeaseState::Revoked, RevokeReason::TtlExpired));
@@ -143,7 +143,7 @@ TEST_CASE(
     "table reader: a slot that has moved on to another generation is fenced for the old one") {
   Pair pair;
   pair.table.grant({2, 5}, kDeadline);
-  pair.table.take_away(kWorker,
+  pair.table.store_words(kWorker,
                        std::array{Flip{{2, 5}, LeaseState::Fenced, RevokeReason::Released}}, {});
   pair.table.grant({2, 6}, kDeadline);
   CHECK(pair.reader.word_of({2, 5}) == LeaseWord::make(5, LeaseState::Fenced));

@@ -1,4 +1,4 @@
-#include "broker/decide/take_back.hpp"
+#include "broker/decide/revoke.hpp"
 
 #include <fmt/format.h>
 
@@ -10,12 +10,12 @@
 namespace leasehold {
 namespace {
 
-using FlipsByWorker = std::map<AttachmentId, std::vector<effect::TakeAway::Flip>>;
+using FlipsByWorker = std::map<AttachmentId, std::vector<effect::StoreWords::Flip>>;
 
 void add_take_aways(Decision& decision, FlipsByWorker flips) {
   for (auto& [worker, lowered] : flips) {
     const WorkerId index = decision.state.workers.find(worker)->index;
-    decision.add(effect::TakeAway{index, std::move(lowered), decision.now});
+    decision.add(effect::StoreWords{index, std::move(lowered), decision.now});
   }
 }
 

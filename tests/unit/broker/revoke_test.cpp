@@ -24,7 +24,7 @@ struct OneLease : World {
 TEST_CASE("revoke: word and counter come before everything else") {
   OneLease world;
   world.revoke(world.lease);
-  REQUIRE(std::holds_alternative<effect::TakeAway>(world.effects.at(0)));
+  REQUIRE(std::holds_alternative<effect::StoreWords>(world.effects.at(0)));
   CHECK(std::holds_alternative<effect::BeginQuietWatch>(world.effects.at(1)));
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("revoke: clocks count from the moment that stands in the table") {
   OneLease world;
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease);
-  world.post(WordsLowered{.leases = {world.lease}, .at = world.clock.now() + 300ms});
+  world.post(WordsStored{.leases = {world.lease}, .at = world.clock.now() + 300ms});
 
   world.advance(1s);
   world.end_unit(world.worker);
@@ -133,7 +133,7 @@ TEST_CASE("revoke: a thousand leases of one worker move its counter once") {
 
   world.call(kOperator, wire::LeaseRevoke{.tenant = TenantId{"a"}});
 
-  const auto taken = world.performed<effect::TakeAway>();
+  const auto taken = world.performed<effect::StoreWords>();
   REQUIRE(taken.size() == 1);
   CHECK(taken.at(0).flips.size() == 1000);
   CHECK(world.performed<effect::BeginQuietWatch>().size() == 1);  // and share one snapshot
