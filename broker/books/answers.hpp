@@ -24,7 +24,7 @@ struct RegionDescriptor {
 struct Answer {
   std::variant<wire::Empty, wire::LeasesTouched, wire::LeaseAcquired, wire::LeaseRenewed,
                wire::LeaseResized, wire::WorkerAttached, wire::WeightsOpened, wire::ExtentShape,
-               wire::FenceCleared>
+               wire::QuarantineReleased>
       body = wire::Empty{};
   std::variant<std::monostate, WorkerDescriptors, RegionDescriptor> descriptors{};
 };

@@ -21,7 +21,7 @@ struct Clearing {
 };
 
 /// What was found out about the memory.
-enum class QuarantineWhy : std::uint8_t {
+enum class QuarantineReason : std::uint8_t {
   Touched,      ///< It was not empty any more after its punch.
   NotReturned,  ///< The driver did not show it as free after its last worker had exited.
 };
@@ -31,7 +31,7 @@ struct Quarantine {
   std::string worker_name;  ///< The worker itself may be forgotten before this is.
   TimePoint since;
   std::uint64_t allocated_bytes = 0;  ///< What had come back after the punch, or had not at all.
-  QuarantineWhy why = QuarantineWhy::Touched;
+  QuarantineReason why = QuarantineReason::Touched;
   std::optional<Clearing> clearing{};
 };
 

@@ -80,7 +80,7 @@ struct QuarantineColumns {
   std::string worker_name;
   std::int64_t since_ns = 0;
   std::uint64_t allocated_bytes = 0;
-  QuarantineWhy why = QuarantineWhy::Touched;
+  QuarantineReason why = QuarantineReason::Touched;
   bool operator==(const QuarantineColumns&) const = default;
 };
 
@@ -124,7 +124,7 @@ struct ShapeRow {
 struct OperatorActionRow {
   std::int64_t at_boottime_ns = 0;
   std::uint32_t uid = 0;
-  std::string action;    ///< "admit", "revoke", "drain", "unfence"
+  std::string action;    ///< "admit", "revoke", "drain", "quarantine_release"
   std::string object;  ///< "lease:17.4", "tenant:acme", "extent:5", "region:3"
   std::string reason;  ///< In the operator's words; empty where none are asked for.
   bool done = true;    ///< False: it was refused.

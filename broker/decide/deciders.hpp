@@ -66,8 +66,8 @@ void decide_event(Decision& decision, const RegionLent& lent);
 void decide_event(Decision& decision, const RegionSealed& sealed);
 void decide_event(Decision& decision, const RegionScrubbed& scrubbed);
 
-// decide/unfence.cpp
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::FenceClear& clear);
+// decide/quarantine.cpp
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::QuarantineRelease& clear);
 
 // decide/tamper.cpp
 void decide_event(Decision& decision, const TableTampered& tampered);

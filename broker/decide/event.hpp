@@ -166,7 +166,7 @@ using Event =
                  Call<wire::LeaseGrow>, Call<wire::LeaseShrink>, Call<wire::WorkerAttach>,
                  Call<wire::WorkerReady>, Call<wire::WeightsOpen>, Call<wire::WeightsPublish>,
                  Call<wire::LeaseAttach>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
-                 Call<wire::FenceClear>, ConnectionClosed, HolderExited, EarlierHolderExited,
+                 Call<wire::QuarantineRelease>, ConnectionClosed, HolderExited, EarlierHolderExited,
                  WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered,
                  ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified,
                  DeviceLost, DeviceBack, RegionLent, RegionSealed, RegionScrubbed, TableTampered,

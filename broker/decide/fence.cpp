@@ -2,7 +2,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/revoke.hpp"
-#include "broker/decide/unfence.hpp"
+#include "broker/decide/quarantine.hpp"
 
 namespace leasehold {
 namespace {
@@ -30,7 +30,7 @@ void settle_extent(Decision& decision, LeaseRecord* record,
                      .worker_name = worker != nullptr ? worker->name : "",
                      .since = decision.now,
                      .allocated_bytes = verified.allocated_bytes,
-                     .why = on_device ? QuarantineWhy::NotReturned : QuarantineWhy::Touched});
+                     .why = on_device ? QuarantineReason::NotReturned : QuarantineReason::Touched});
   record_extent(decision, verified.extent, record);
 }
 

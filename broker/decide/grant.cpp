@@ -79,7 +79,7 @@ Result<void> require_free_extents(const State& state, std::uint32_t wanted, Atta
   if (wanted > all) {
     hope = "this can never fit; ask for less, or start the broker with a larger --capacity";
   } else if (wanted + static_cast<std::uint64_t>(quarantined) > all) {
-    hope = "it cannot fit before quarantined memory is given back, see `brokerctl fences`";
+    hope = "it cannot fit before quarantined memory is given back, see `brokerctl quarantine list`";
   } else if (state.config.lends_device()) {
     hope =
         "retry when leases end, ask for less, or name the worker that had the memory last: on a "

@@ -8,7 +8,7 @@
 #include "broker/decide/device.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/revoke.hpp"
-#include "broker/decide/unfence.hpp"
+#include "broker/decide/quarantine.hpp"
 
 namespace leasehold {
 namespace {

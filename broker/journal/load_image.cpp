@@ -120,7 +120,7 @@ Result<void> load_extents(Database& database, Image& image) {
              row.inode, row.quarantine.worker, row.quarantine.worker_name, row.quarantine.since_ns,
              row.quarantine.allocated_bytes);
     bool state = read_enum(rows, row.state, ExtentState::Held);
-    state = read_enum(rows, row.quarantine.why, QuarantineWhy::NotReturned) && state;
+    state = read_enum(rows, row.quarantine.why, QuarantineReason::NotReturned) && state;
     const bool needs_lease =
         row.state != ExtentState::Quarantined && row.state != ExtentState::Held;
     const bool sized = row.size_bytes != 0 && row.size_bytes == image.extent_size_bytes;

@@ -64,15 +64,15 @@ Result<Json> extent_list(const ListSources& sources, const Json& params) {
   return page_of(views, wish.limit);
 }
 
-bool follows(const wire::FenceView& view, const wire::FenceList& wish) {
+bool follows(const wire::QuarantineView& view, const wire::QuarantineList& wish) {
   if (wish.after_region) return view.region && *view.region > *wish.after_region;
   return !wish.after_extent || view.region || *view.extent > *wish.after_extent;
 }
 
 Result<Json> fence_list(const ListSources& sources, const Json& params) {
-  const auto wish = TRY(wire::FenceList::from_json(params));
-  auto views = fence_views(sources.state);
-  std::erase_if(views, [&](const wire::FenceView& view) { return !follows(view, wish); });
+  const auto wish = TRY(wire::QuarantineList::from_json(params));
+  auto views = quarantine_views(sources.state);
+  std::erase_if(views, [&](const wire::QuarantineView& view) { return !follows(view, wish); });
   return page_of(views, wish.limit);
 }
 
@@ -140,7 +140,7 @@ Result<Json> list(const ListSources& sources, const std::string& method, const J
   if (method == "tenant.list") return tenant_list(sources, params);
   if (method == "lease.list") return lease_list(sources, params);
   if (method == "extent.list") return extent_list(sources, params);
-  if (method == "fence.list") return fence_list(sources, params);
+  if (method == "quarantine.list") return fence_list(sources, params);
   if (method == "worker.list") return workers(sources);
   if (method == "event.list") return event_list(sources, params);
   if (method == "operator_action.list") return audit_list(sources, params);

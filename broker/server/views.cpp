@@ -105,13 +105,13 @@ std::vector<wire::ExtentView> extent_views(const State& state, std::optional<Ext
 namespace {
 
 std::string why_of(const Quarantine& quarantine) {
-  if (quarantine.why == QuarantineWhy::NotReturned) {
+  if (quarantine.why == QuarantineReason::NotReturned) {
     return fmt::format("{} bytes did not come back from the device", quarantine.allocated_bytes);
   }
   return fmt::format("{} bytes were written after it was taken back", quarantine.allocated_bytes);
 }
 
-wire::FenceView view_of(const std::optional<Quarantine>& quarantine, std::uint64_t size_bytes) {
+wire::QuarantineView view_of(const std::optional<Quarantine>& quarantine, std::uint64_t size_bytes) {
   if (!quarantine) return {.size_bytes = size_bytes, .why = "before this broker started"};
   return {.worker = quarantine->worker_name,
           .since_boottime_ns = quarantine->since.boottime_ns,
@@ -121,8 +121,8 @@ wire::FenceView view_of(const std::optional<Quarantine>& quarantine, std::uint64
 
 }  // namespace
 
-std::vector<wire::FenceView> fence_views(const State& state) {
-  std::vector<wire::FenceView> views;
+std::vector<wire::QuarantineView> quarantine_views(const State& state) {
+  std::vector<wire::QuarantineView> views;
   for (const auto& [id, record] : state.extents.records()) {
     if (record.state != ExtentState::Quarantined) continue;
     auto& view = views.emplace_back(view_of(record.quarantine, state.extents.extent_size_bytes()));

@@ -83,7 +83,7 @@ struct LeaseDraining {
 
 /// `operator_action`: something was done by hand that only a person may decide.
 struct OperatorActed {
-  std::string action;    ///< "admit", "revoke", "drain", "unfence"
+  std::string action;    ///< "admit", "revoke", "drain", "quarantine_release"
   std::string object;  ///< "tenant:acme", "lease:17.4", "extent:5", "region:3"
   std::uint32_t uid = 0;
   std::string reason;  ///< In the operator's words; empty where none are asked for.

@@ -33,14 +33,14 @@ constexpr auto kLeaseDrain = [](auto& m, auto& fields) {
 
 constexpr auto kExtentOpen = [](auto& m, auto& fields) { fields.field("extent", m.extent); };
 
-constexpr auto kFenceClear = [](auto& m, auto& fields) {
+constexpr auto kQuarantineRelease = [](auto& m, auto& fields) {
   fields.field("extent", m.extent);
   fields.field("region", m.region);
   fields.field("reason", m.reason, TextRule::Sentence);
   fields.field("request_id", m.request_id);
 };
 
-constexpr auto kFenceCleared = [](auto& m, auto& fields) {
+constexpr auto kQuarantineReleased = [](auto& m, auto& fields) {
   fields.field("size_bytes", m.size_bytes);
 };
 
@@ -56,7 +56,7 @@ constexpr auto kPlainList = [](auto& m, auto& fields) {
   kLimit(m, fields);
 };
 
-constexpr auto kFenceList = [](auto& m, auto& fields) {
+constexpr auto kQuarantineList = [](auto& m, auto& fields) {
   fields.field("after_extent", m.after_extent);
   fields.field("after_region", m.after_region);
   kLimit(m, fields);
@@ -131,22 +131,22 @@ Result<ExtentOpen> ExtentOpen::from_json(const Json& json) {
   return read_fields<ExtentOpen>(json, kExtentOpen);
 }
 
-Json FenceClear::to_json() const {
-  return write_fields(*this, kFenceClear);
+Json QuarantineRelease::to_json() const {
+  return write_fields(*this, kQuarantineRelease);
 }
-Result<FenceClear> FenceClear::from_json(const Json& json) {
-  auto message = read_fields<FenceClear>(json, kFenceClear);
+Result<QuarantineRelease> QuarantineRelease::from_json(const Json& json) {
+  auto message = read_fields<QuarantineRelease>(json, kQuarantineRelease);
   if (message && message->extent.has_value() == message->region.has_value()) {
     return fail(Errc::BadRequest, "expected exactly one of 'extent' and 'region'");
   }
   return message;
 }
 
-Json FenceCleared::to_json() const {
-  return write_fields(*this, kFenceCleared);
+Json QuarantineReleased::to_json() const {
+  return write_fields(*this, kQuarantineReleased);
 }
-Result<FenceCleared> FenceCleared::from_json(const Json& json) {
-  return read_fields<FenceCleared>(json, kFenceCleared);
+Result<QuarantineReleased> QuarantineReleased::from_json(const Json& json) {
+  return read_fields<QuarantineReleased>(json, kQuarantineReleased);
 }
 
 Json TenantList::to_json() const {
@@ -163,11 +163,11 @@ Result<ExtentList> ExtentList::from_json(const Json& json) {
   return read_fields<ExtentList>(json, kPlainList);
 }
 
-Json FenceList::to_json() const {
-  return write_fields(*this, kFenceList);
+Json QuarantineList::to_json() const {
+  return write_fields(*this, kQuarantineList);
 }
-Result<FenceList> FenceList::from_json(const Json& json) {
-  auto message = read_fields<FenceList>(json, kFenceList);
+Result<QuarantineList> QuarantineList::from_json(const Json& json) {
+  auto message = read_fields<QuarantineList>(json, kQuarantineList);
   if (message && message->after_extent && message->after_region) {
     return fail(Errc::BadRequest, "expected at most one of 'after_extent' and 'after_region'");
   }

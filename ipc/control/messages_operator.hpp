@@ -67,24 +67,24 @@ struct ExtentOpen {
   static Result<ExtentOpen> from_json(const Json& json);
 };
 
-/// `fence.clear`: gives quarantined memory back. Exactly one of the two. Granted only when the
-/// object is empty after one more punch, or its last worker has exited. Reply: FenceCleared.
+/// `quarantine.release`: gives quarantined memory back. Exactly one of the two. Granted only when the
+/// object is empty after one more punch, or its last worker has exited. Reply: QuarantineReleased.
 /// Errors: IllegalTransition (not quarantined, or somebody clears it right now), StillWritable (its
 /// worker still writes to it), UnknownLease (no such object).
-struct FenceClear {
-  static constexpr std::string_view kMethod = "fence.clear";
+struct QuarantineRelease {
+  static constexpr std::string_view kMethod = "quarantine.release";
   std::optional<ExtentId> extent;
   std::optional<RegionId> region;
   std::string reason;  ///< For the record; 1 to 200 bytes on one line.
   RequestId request_id;
   Json to_json() const;
-  static Result<FenceClear> from_json(const Json& json);
+  static Result<QuarantineRelease> from_json(const Json& json);
 };
 
-struct FenceCleared {
+struct QuarantineReleased {
   std::uint64_t size_bytes = 0;  ///< Free again.
   Json to_json() const;
-  static Result<FenceCleared> from_json(const Json& json);
+  static Result<QuarantineReleased> from_json(const Json& json);
 };
 
 struct LeasesTouched {
@@ -97,7 +97,7 @@ struct LeasesTouched {
 // [view, …]}. `operator_action.list` takes {"limit": <n ≤ 1000>}, answers the newest actions first, and
 // BadRequest from a broker without a state directory. The others come in pages, which end at the
 // limit or at what fits into a line, and hold one item at least: `lease.list` and `event.list` take
-// {"after": <slot or sequence>, "limit": <n ≤ 1000>}, `tenant.list`, `extent.list` and `fence.list`
+// {"after": <slot or sequence>, "limit": <n ≤ 1000>}, `tenant.list`, `extent.list` and `quarantine.list`
 // the messages below. The answer is {"items": [view or event, …]}, with "more": others follow; that
 // of `event.list` has "oldest" and "newest" instead: the sequence numbers it still has.
 
@@ -119,15 +119,15 @@ struct ExtentList {
   static Result<ExtentList> from_json(const Json& json);
 };
 
-/// `fence.list`: quarantined extents in the order of their ids, then regions. At most one of the
+/// `quarantine.list`: quarantined extents in the order of their ids, then regions. At most one of the
 /// two says what was seen last.
-struct FenceList {
-  static constexpr std::string_view kMethod = "fence.list";
+struct QuarantineList {
+  static constexpr std::string_view kMethod = "quarantine.list";
   std::optional<ExtentId> after_extent;
   std::optional<RegionId> after_region;
   std::uint32_t limit = 1000;
   Json to_json() const;
-  static Result<FenceList> from_json(const Json& json);
+  static Result<QuarantineList> from_json(const Json& json);
 };
 
 }  // namespace leasehold::wire

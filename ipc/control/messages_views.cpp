@@ -55,7 +55,7 @@ constexpr auto kExtentView = [](auto& m, auto& fields) {
   fields.field("inode", m.inode);
 };
 
-constexpr auto kFenceView = [](auto& m, auto& fields) {
+constexpr auto kQuarantineView = [](auto& m, auto& fields) {
   fields.field("extent", m.extent);
   fields.field("region", m.region);
   fields.field("lease", m.lease);
@@ -148,11 +148,11 @@ Result<ExtentView> ExtentView::from_json(const Json& json) {
   return read_fields<ExtentView>(json, kExtentView);
 }
 
-Json FenceView::to_json() const {
-  return write_fields(*this, kFenceView);
+Json QuarantineView::to_json() const {
+  return write_fields(*this, kQuarantineView);
 }
-Result<FenceView> FenceView::from_json(const Json& json) {
-  auto view = read_fields<FenceView>(json, kFenceView);
+Result<QuarantineView> QuarantineView::from_json(const Json& json) {
+  auto view = read_fields<QuarantineView>(json, kQuarantineView);
   if (view && view->extent.has_value() == view->region.has_value()) {
     return fail(Errc::BadRequest, "expected exactly one of 'extent' and 'region'");
   }

@@ -66,7 +66,7 @@ struct ExtentView {
 };
 
 /// Memory that nobody gets until an operator has looked: touched after it was taken back.
-struct FenceView {
+struct QuarantineView {
   std::optional<ExtentId> extent;  ///< One of the two.
   std::optional<RegionId> region;
   std::optional<LeaseId> lease;  ///< Who held it last.
@@ -75,7 +75,7 @@ struct FenceView {
   std::uint64_t size_bytes = 0;
   std::string why;
   Json to_json() const;
-  static Result<FenceView> from_json(const Json& json);
+  static Result<QuarantineView> from_json(const Json& json);
 };
 
 struct WorkerView {
@@ -103,7 +103,7 @@ struct TenantView {
 struct OperatorActionView {
   std::int64_t at_unix_s = 0;
   std::uint32_t uid = 0;
-  std::string action;    ///< "admit", "revoke", "drain", "unfence"
+  std::string action;    ///< "admit", "revoke", "drain", "quarantine_release"
   std::string object;  ///< "lease:17.4", "tenant:acme", "extent:5", "region:3"
   std::string reason;  ///< In the operator's words; empty where none are asked for.
   bool done = true;    ///< False: it was refused.

@@ -208,12 +208,12 @@ bool World::clear_fences() {
   bool any = false;
   for (const auto& [id, extent] : broker().state.extents.records()) {
     if (extent.state != ExtentState::Quarantined) continue;
-    broker().call(wire::FenceClear{.extent = id, .reason = "looked at"});
+    broker().call(wire::QuarantineRelease{.extent = id, .reason = "looked at"});
     any = true;
   }
   for (const auto& [id, region] : broker().state.weights.regions()) {
     if (region.state != RegionState::Quarantined) continue;
-    broker().call(wire::FenceClear{.region = id, .reason = "looked at"});
+    broker().call(wire::QuarantineRelease{.region = id, .reason = "looked at"});
     any = true;
   }
   return any;

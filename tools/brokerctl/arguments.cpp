@@ -119,7 +119,7 @@ void add_deeds(CommandLine& line) {
       ->check(CLI::Range(0, 86'400'000));
 
   auto* unfence = line.app.add_subcommand("unfence", "Give quarantined memory back");
-  unfence->add_option("memory", typed.memory, "extent:5 or region:3, see `brokerctl fences`")
+  unfence->add_option("memory", typed.memory, "extent:5 or region:3, see `brokerctl quarantine list`")
       ->required();
   unfence->add_option("--reason", typed.reason, "Why, for the record; 1 to 200 bytes")->required();
 
@@ -193,7 +193,7 @@ Result<wire::TenantAdmit> understand_admit(const CommandLine& line) {
 }
 
 /// "extent:5", "region:3"; a bare number is an extent.
-Result<wire::FenceClear> understand_unfence(const Typed& typed) {
+Result<wire::QuarantineRelease> understand_unfence(const Typed& typed) {
   const auto colon = typed.memory.find(':');
   const std::string kind = colon == std::string::npos ? "extent" : typed.memory.substr(0, colon);
   const std::string digits = typed.memory.substr(colon == std::string::npos ? 0 : colon + 1);
@@ -204,11 +204,11 @@ Result<wire::FenceClear> understand_unfence(const Typed& typed) {
     return fail(Errc::BadRequest,
                 fmt::format("'{}' names no memory; write extent:5 or region:3", typed.memory));
   }
-  wire::FenceClear clear{.reason = typed.reason};
+  wire::QuarantineRelease clear{.reason = typed.reason};
   clear.request_id = TRY(request_id(typed));
   if (kind == "extent") clear.extent = ExtentId{id};
   if (kind == "region") clear.region = RegionId{id};
-  return wire::FenceClear::from_json(clear.to_json());  // the reason's rule is the message's
+  return wire::QuarantineRelease::from_json(clear.to_json());  // the reason's rule is the message's
 }
 
 Result<ListEvents> understand_events(const CommandLine& line, bool watch) {

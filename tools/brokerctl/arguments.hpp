@@ -44,7 +44,7 @@ struct Revoke {
 
 using Verb = std::variant<ShowStatus, ListTenants, ListLeases, ListExtents, ListWorkers, ListFences,
                           ListOperatorActions, ListEvents, ShowTimeline, Revoke, wire::LeaseDrain,
-                          wire::TenantAdmit, wire::FenceClear>;
+                          wire::TenantAdmit, wire::QuarantineRelease>;
 
 enum class Output { Table, Json };
 

@@ -75,9 +75,9 @@ class Runner {
     const Json reply = TRY(around_.call(wire::LeaseDrain::kMethod, drain.to_json()));
     return print_touched(reply, TRY(cli::read_answer<wire::LeasesTouched>(reply)));
   }
-  Result<void> operator()(const wire::FenceClear& clear) {
-    const Json reply = TRY(around_.call(wire::FenceClear::kMethod, clear.to_json()));
-    const auto cleared = TRY(cli::read_answer<wire::FenceCleared>(reply));
+  Result<void> operator()(const wire::QuarantineRelease& clear) {
+    const Json reply = TRY(around_.call(wire::QuarantineRelease::kMethod, clear.to_json()));
+    const auto cleared = TRY(cli::read_answer<wire::QuarantineReleased>(reply));
     print(reply,
           {.columns = {{"FREE AGAIN", true}}, .rows = {{cli::bytes_text(cleared.size_bytes)}}});
     return {};

@@ -105,10 +105,10 @@ TimelineStep reusable(const LeaseView& lease) {
   } else if (lease.quarantined_extents > 0) {
     step.note = fmt::format(
         "{} of its extents were written to after they were taken back and are "
-        "quarantined; see `brokerctl fences`",
+        "quarantined; see `brokerctl quarantine list`",
         lease.quarantined_extents);
   } else {
-    step.note = fmt::format("its worker has not unmapped {} extents; see `brokerctl fences` too",
+    step.note = fmt::format("its worker has not unmapped {} extents; see `brokerctl quarantine list` too",
                             lease.extents);
   }
   return step;

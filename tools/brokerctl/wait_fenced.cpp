@@ -68,7 +68,7 @@ Result<void> check_none_quarantined(const std::vector<wire::LeaseView>& leases) 
     if (lease.quarantined_extents == 0) continue;
     return fail(Errc::StillWritable,
                 fmt::format("lease {} is fenced, but {} of its extents were written to after they "
-                            "were taken back; nobody gets them, see `brokerctl fences`",
+                            "were taken back; nobody gets them, see `brokerctl quarantine list`",
                             to_string(lease.lease), lease.quarantined_extents));
   }
   return {};

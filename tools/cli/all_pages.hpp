@@ -41,13 +41,13 @@ struct PagedList<wire::ExtentView> {
 };
 
 template <>
-struct PagedList<wire::FenceView> {
-  static constexpr std::string_view kMethod = wire::FenceList::kMethod;
-  static std::pair<bool, std::uint64_t> place_of(const wire::FenceView& view) {
+struct PagedList<wire::QuarantineView> {
+  static constexpr std::string_view kMethod = wire::QuarantineList::kMethod;
+  static std::pair<bool, std::uint64_t> place_of(const wire::QuarantineView& view) {
     return {view.region.has_value(), view.region ? view.region->value : view.extent->value};
   }
-  static wire::Json after(const wire::FenceView& view) {
-    return wire::FenceList{.after_extent = view.extent, .after_region = view.region}.to_json();
+  static wire::Json after(const wire::QuarantineView& view) {
+    return wire::QuarantineList{.after_extent = view.extent, .after_region = view.region}.to_json();
   }
 };
 

@@ -80,12 +80,12 @@ TEST_CASE("broker: extents, and those nobody gets, are listed page after page") 
   worker.touch_before_unmap();
   broker.revoke(client, lease).value();
   REQUIRE(eventually([&] { return broker.status(client).quarantined_bytes == 6u << 20; }));
-  CHECK(ids(page("fence.list", {{"limit", 2}})) == std::vector{all[0], all[1]});
-  CHECK(page("fence.list", {{"limit", 2}}).at("more") == true);
-  CHECK(ids(page("fence.list", {{"after_extent", all[1]}})) == std::vector{all[2]});
-  CHECK(page("fence.list", {{"after_region", "0"}}).at("items").empty());
+  CHECK(ids(page("quarantine.list", {{"limit", 2}})) == std::vector{all[0], all[1]});
+  CHECK(page("quarantine.list", {{"limit", 2}}).at("more") == true);
+  CHECK(ids(page("quarantine.list", {{"after_extent", all[1]}})) == std::vector{all[2]});
+  CHECK(page("quarantine.list", {{"after_region", "0"}}).at("items").empty());
   const control::Json both{{"after_extent", "1"}, {"after_region", "1"}};
-  CHECK(client.call("fence.list", {both, {}}).error().code == Errc::BadRequest);
+  CHECK(client.call("quarantine.list", {both, {}}).error().code == Errc::BadRequest);
 }
 
 TEST_CASE("broker: an event no step can be is not kept, and hides none that come after") {

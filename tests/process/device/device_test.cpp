@@ -178,7 +178,7 @@ TEST_CASE("device: memory that somebody still has after its worker's end is quar
   end_process(worker);
 
   REQUIRE(eventually([&] { return broker.status(client).quarantined_bytes == kExtent_bytes; }));
-  const auto fences = client.call("fence.list", {}).value().body.at("items");
+  const auto fences = client.call("quarantine.list", {}).value().body.at("items");
   CHECK(fences.at(0).at("why").get<std::string>().find("did not come back") != std::string::npos);
 }
 

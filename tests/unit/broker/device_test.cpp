@@ -140,11 +140,11 @@ TEST_CASE("device: what the driver does not show as free again is quarantined") 
   world.post(WorkerExited{exit_of(world.worker)});
 
   CHECK(world.extent_state() == ExtentState::Quarantined);
-  CHECK(fence_views(world.state).at(0).why.find("did not come back") != std::string::npos);
+  CHECK(quarantine_views(world.state).at(0).why.find("did not come back") != std::string::npos);
   CHECK(world.recorded<events::WorkerUntrusted>().empty());
   const CallId cleared = world.call(
-      kOperator, wire::FenceClear{.extent = world.extent, .reason = "looked with nvidia-smi"});
-  CHECK(world.answer<wire::FenceCleared>(cleared).size_bytes == 2 * kMiB);
+      kOperator, wire::QuarantineRelease{.extent = world.extent, .reason = "looked with nvidia-smi"});
+  CHECK(world.answer<wire::QuarantineReleased>(cleared).size_bytes == 2 * kMiB);
   CHECK(world.state.extents.records().empty());
 }
 

@@ -180,6 +180,6 @@ TEST_CASE("acquire: PoolExhausted says whether waiting can help") {
   world.revoke(lease);
   world.caller_pid = 1001;  // the worker that wrote gets nothing more
   world.attach_worker("w1", ConnectionId{11});
-  CHECK(detail(16 * 8).find("brokerctl fences") != std::string::npos);
+  CHECK(detail(16 * 8).find("brokerctl quarantine list") != std::string::npos);
   CHECK(world.refusal(world.acquire("big", 16 * 8)) == Errc::PoolExhausted);
 }

@@ -373,11 +373,11 @@ TEST_CASE("recovery: why memory is quarantined is still known") {
   before.touched.insert(before.record(before.lease).extents.at(0));
   before.clock.advance(1s);
   before.revoke(before.lease);
-  const std::vector<wire::FenceView> fences = fence_views(before.state);
+  const std::vector<wire::QuarantineView> fences = quarantine_views(before.state);
   REQUIRE(fences.size() == 1);
 
   World after(before, {});
-  const std::vector<wire::FenceView> still = fence_views(after.state);
+  const std::vector<wire::QuarantineView> still = quarantine_views(after.state);
   REQUIRE(still.size() == 1);
   CHECK(still[0].worker == "w0");
   CHECK(still[0].since_boottime_ns == fences[0].since_boottime_ns);

@@ -34,7 +34,7 @@ std::string fingerprint(const Message& message) {
 template std::string fingerprint(const wire::TenantAdmit&);
 template std::string fingerprint(const wire::LeaseRevoke&);
 template std::string fingerprint(const wire::LeaseDrain&);
-template std::string fingerprint(const wire::FenceClear&);
+template std::string fingerprint(const wire::QuarantineRelease&);
 template std::string fingerprint(const wire::LeaseAcquire&);
 template std::string fingerprint(const wire::LeaseRenew&);
 template std::string fingerprint(const wire::LeaseRelease&);

@@ -26,7 +26,7 @@ inline constexpr ConnectionId kOperator{1};
 inline constexpr ConnectionId kHolder{2};
 inline constexpr ConnectionId kWorkerSocket{10};
 inline constexpr ConnectionId kReturnSocket{20};  ///< Of a worker that comes back.
-inline constexpr const char* kReason = "the worker was looked at";  ///< An operator's, to unfence.
+inline constexpr const char* kReason = "the worker was looked at";  ///< An operator's, to release_quarantine.
 
 BrokerConfig small_config();
 

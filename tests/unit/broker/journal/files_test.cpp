@@ -201,7 +201,7 @@ TEST_CASE("journal: operators' actions stay, each in a row of its own, with the 
   const StateDir dir;
   const OperatorActionRow action{.at_boottime_ns = 5,
                       .uid = 7,
-                      .action = "unfence",
+                      .action = "quarantine_release",
                       .object = "extent:5",
                       .reason = "the worker's gone",
                       .done = false};
@@ -210,7 +210,7 @@ TEST_CASE("journal: operators' actions stay, each in a row of its own, with the 
 
   auto database = Database::open(dir.file("journal.db")).value();
   CHECK(database
-            .number("SELECT count(*) FROM audit WHERE uid=7 AND action='unfence' AND"
+            .number("SELECT count(*) FROM audit WHERE uid=7 AND action='quarantine_release' AND"
                     " object='extent:5' AND reason='the worker''s gone' AND done=0 AND"
                     " at_boottime_ns=5 AND at_unix_s > 1700000000")
             .value() == 2);

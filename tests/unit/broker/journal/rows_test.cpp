@@ -23,7 +23,7 @@ TEST_CASE("journal: what operators did is read back, newest first and no more th
   }
   journal
       ->write({.rows = {OperatorActionRow{
-                   .action = "unfence", .object = "extent:5", .reason = "looked", .done = false}}})
+                   .action = "quarantine_release", .object = "extent:5", .reason = "looked", .done = false}}})
       .value();
 
   const auto actions = journal->newest_operator_actions(2).value();
@@ -119,10 +119,10 @@ TEST_CASE("journal: memory that a device kept or a worker holds comes back witho
                                         .size_bytes = 2u << 20,
                                         .quarantine = {.worker = {12},
                                                        .allocated_bytes = 2u << 20,
-                                                       .why = QuarantineWhy::NotReturned}}}});
+                                                       .why = QuarantineReason::NotReturned}}}});
   CHECK(image.extents.at({6}).state == ExtentState::Held);
   CHECK(image.extents.at({6}).quarantine.worker == AttachmentId{12});
-  CHECK(image.extents.at({7}).quarantine.why == QuarantineWhy::NotReturned);
+  CHECK(image.extents.at({7}).quarantine.why == QuarantineReason::NotReturned);
 }
 
 TEST_CASE("journal: a newer row replaces the older one, and what is gone is gone") {

@@ -24,7 +24,7 @@ const std::vector<std::string> kSamples = {
         "new_lease":"18.1","prompt_tokens":30})",
     R"({"event":"request_completed","at_boottime_ns":7,"request":"r-1","tenant":"acme",
         "lease":"17.4","reason":"Revoked","emitted_tokens":3})",
-    R"({"event":"operator_action","at_boottime_ns":7,"action":"unfence","object":"extent:5",
+    R"({"event":"operator_action","at_boottime_ns":7,"action":"quarantine_release","object":"extent:5",
         "uid":1000,"reason":"the worker was replaced","done":true})",
     R"({"event":"worker_untrusted","at_boottime_ns":7,"what":"slot","index":17,"lease":"17.4",
         "worker":"w0"})",

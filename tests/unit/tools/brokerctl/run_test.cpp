@@ -72,10 +72,10 @@ TEST_CASE("brokerctl: tenants, extents and fences are read page after page too")
   broker.answers["extent.list"] = {
       page(wire::ExtentView{.extent = ExtentId{5}, .state = "Owned"}, true),
       page(wire::ExtentView{.extent = ExtentId{17}, .state = "Owned"}, false)};
-  broker.answers["fence.list"] = {
-      page(wire::FenceView{.extent = ExtentId{9}, .why = "touched"}, true),
-      page(wire::FenceView{.region = RegionId{3}, .why = "touched"}, true),
-      page(wire::FenceView{.region = RegionId{4}, .why = "touched"}, false)};
+  broker.answers["quarantine.list"] = {
+      page(wire::QuarantineView{.extent = ExtentId{9}, .why = "touched"}, true),
+      page(wire::QuarantineView{.region = RegionId{3}, .why = "touched"}, true),
+      page(wire::QuarantineView{.region = RegionId{4}, .why = "touched"}, false)};
 
   REQUIRE(run_verb(broker, ListTenants{}));
   REQUIRE(run_verb(broker, ListExtents{}));
@@ -141,13 +141,13 @@ TEST_CASE("brokerctl: admit sends what was typed") {
 
 TEST_CASE("brokerctl: fences are listed with why nobody gets them") {
   FakeBroker broker;
-  const wire::FenceView fence{.extent = ExtentId{5},
+  const wire::QuarantineView fence{.extent = ExtentId{5},
                               .lease = LeaseId{17, 4},
                               .worker = "w0",
                               .since_boottime_ns = 1'500'000'000,
                               .size_bytes = 2u << 20,
                               .why = "4096 bytes were written after it was taken back"};
-  broker.answers["fence.list"] = {wire::Json{{"items", wire::Json::array({fence.to_json()})}}};
+  broker.answers["quarantine.list"] = {wire::Json{{"items", wire::Json::array({fence.to_json()})}}};
 
   REQUIRE(run_verb(broker, ListFences{}));
 
@@ -156,12 +156,12 @@ TEST_CASE("brokerctl: fences are listed with why nobody gets them") {
   }
 }
 
-TEST_CASE("brokerctl: unfence sends the reason and shows what is free again") {
+TEST_CASE("brokerctl: release_quarantine sends the reason and shows what is free again") {
   FakeBroker broker;
-  broker.answers["fence.clear"] = {wire::FenceCleared{.size_bytes = 2u << 20}.to_json()};
+  broker.answers["quarantine.release"] = {wire::QuarantineReleased{.size_bytes = 2u << 20}.to_json()};
 
   REQUIRE(run_verb(
-      broker, wire::FenceClear{.extent = ExtentId{5}, .reason = "looked at", .request_id = {"r"}}));
+      broker, wire::QuarantineRelease{.extent = ExtentId{5}, .reason = "looked at", .request_id = {"r"}}));
 
   CHECK(broker.asked.at(0).second.at("reason") == "looked at");
   CHECK(broker.out.str().find("2 MiB") != std::string::npos);
@@ -197,7 +197,7 @@ TEST_CASE("brokerctl: the audit shows who did what, and what was refused") {
   FakeBroker broker;
   wire::OperatorActionView done{.at_unix_s = 1'700'000'000, .uid = 7, .action = "drain", .object = "lease:1.1"};
   done.done = true;
-  wire::OperatorActionView refused{.uid = 8, .action = "unfence", .object = "extent:5", .reason = "looked at"};
+  wire::OperatorActionView refused{.uid = 8, .action = "quarantine_release", .object = "extent:5", .reason = "looked at"};
   refused.done = false;
   broker.answers["operator_action.list"] = {
       wire::Json{{"items", wire::Json::array({done.to_json(), refused.to_json()})}}};

@@ -61,7 +61,7 @@ TEST_CASE("revoke --wait: memory that went to quarantine is shown, and is an err
 
   REQUIRE_FALSE(done);
   CHECK(done.error().code == Errc::StillWritable);
-  CHECK(done.error().detail.find("brokerctl fences") != std::string::npos);
+  CHECK(done.error().detail.find("brokerctl quarantine list") != std::string::npos);
   CHECK(broker.out.str().find("LaunchQuiet") != std::string::npos);
   CHECK(broker.waits.empty());
 }

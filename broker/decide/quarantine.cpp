@@ -1,4 +1,4 @@
-#include "broker/decide/unfence.hpp"
+#include "broker/decide/quarantine.hpp"
 
 #include <fmt/format.h>
 
@@ -38,13 +38,13 @@ bool last_worker_is_gone(const State& state, const Quarantine& quarantine) {
 
 void record_deed(Decision& decision, const std::string& object, const Clearing& clearing,
                  bool done) {
-  decision.record(events::OperatorActed{.action = "unfence",
+  decision.record(events::OperatorActed{.action = "quarantine_release",
                                         .object = object,
                                         .uid = clearing.uid,
                                         .reason = clearing.reason,
                                         .done = done});
   decision.audit({.uid = clearing.uid,
-                  .action = "unfence",
+                  .action = "quarantine_release",
                   .object = object,
                   .reason = clearing.reason,
                   .done = done});
@@ -62,7 +62,7 @@ void refuse_written(Decision& decision, const std::string& object, Quarantine& q
   quarantine.allocated_bytes = allocated_bytes;
   refuse(decision, object, quarantine,
          fmt::format(" holds {} bytes after another punch: worker {} still writes to it; end that "
-                     "worker, then unfence again",
+                     "worker, then release_quarantine again",
                      allocated_bytes, quarantine.worker_name));
 }
 
@@ -71,7 +71,7 @@ void refuse_written(Decision& decision, const std::string& object, Quarantine& q
 void refuse_unseen(Decision& decision, const std::string& object, Quarantine& quarantine) {
   const bool known = quarantine.worker != AttachmentId{};
   const std::string what_to_do =
-      known ? fmt::format("worker {} may map it; end that worker, then unfence again",
+      known ? fmt::format("worker {} may map it; end that worker, then release_quarantine again",
                           quarantine.worker_name)
             : "nobody knows who maps it; it is free when the machine was restarted";
   refuse(decision, object, quarantine,
@@ -83,17 +83,17 @@ void grant(Decision& decision, const std::string& object, const Clearing& cleari
   record_deed(decision, object, clearing, true);
   decision.touched.durable = true;
   decision.add(effect::ReplyWhenWritten{clearing.call,
-                                        Answer{wire::FenceCleared{.size_bytes = size_bytes}}});
+                                        Answer{wire::QuarantineReleased{.size_bytes = size_bytes}}});
 }
 
 Error not_quarantined(const std::string& object, std::string_view state) {
   return {Errc::IllegalTransition,
-          fmt::format("{} is {}, not Quarantined; see `brokerctl fences`", object, state)};
+          fmt::format("{} is {}, not Quarantined; see `brokerctl quarantine list`", object, state)};
 }
 
 /// Memory that was quarantined before this broker started has no more than its state.
 Result<void> begin(std::optional<Quarantine>& quarantine, const Caller& caller,
-                   const wire::FenceClear& clear) {
+                   const wire::QuarantineRelease& clear) {
   if (!quarantine) quarantine.emplace();
   if (quarantine->clearing) {
     return fail(Errc::IllegalTransition, "somebody clears it right now; look again in a moment");
@@ -102,7 +102,7 @@ Result<void> begin(std::optional<Quarantine>& quarantine, const Caller& caller,
   return {};
 }
 
-Outcome clear_extent(Decision& decision, const Caller& caller, const wire::FenceClear& clear) {
+Outcome clear_extent(Decision& decision, const Caller& caller, const wire::QuarantineRelease& clear) {
   ExtentRecord* record = decision.state.extents.find(*clear.extent);
   const std::string object = name_of(*clear.extent);
   if (record == nullptr) return fail(Errc::UnknownLease, object + " is no memory in use");
@@ -120,7 +120,7 @@ Outcome clear_extent(Decision& decision, const Caller& caller, const wire::Fence
   return std::nullopt;
 }
 
-Outcome clear_region(Decision& decision, const Caller& caller, const wire::FenceClear& clear) {
+Outcome clear_region(Decision& decision, const Caller& caller, const wire::QuarantineRelease& clear) {
   WeightsRegion* region = decision.state.weights.find(*clear.region);
   const std::string object = name_of(*clear.region);
   if (region == nullptr) return fail(Errc::UnknownLease, object + " is no memory in use");
@@ -142,7 +142,7 @@ void quarantine_extent(Decision& decision, ExtentId extent, const Quarantine& qu
   decision.state.extents.move(extent, ExtentState::Quarantined);
   ExtentRecord& record = *decision.state.extents.find(extent);
   record.quarantine = quarantine;
-  if (quarantine.why == QuarantineWhy::NotReturned) {
+  if (quarantine.why == QuarantineReason::NotReturned) {
     return decision.warn(fmt::format(
         "extent did not come back from the device, quarantined extent={} worker={} bytes={}",
         extent.value, quarantine.worker_name, quarantine.allocated_bytes));
@@ -199,7 +199,7 @@ void settle_clearing(Decision& decision, WeightsRegion& region, std::uint64_t al
   grant(decision, object, clearing, size_bytes);
 }
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::FenceClear& clear) {
+Outcome decide_call(Decision& decision, const Caller& caller, const wire::QuarantineRelease& clear) {
   return clear.extent ? clear_extent(decision, caller, clear)
                       : clear_region(decision, caller, clear);
 }

@@ -22,45 +22,45 @@ struct OneQuarantine : World {
     revoke(lease);
   }
   CallId clear(ExtentId which) {
-    return call(kOperator, wire::FenceClear{.extent = which, .reason = kReason}, 7);
+    return call(kOperator, wire::QuarantineRelease{.extent = which, .reason = kReason}, 7);
   }
   std::optional<events::OperatorActed> last_action() const {
     const auto actions = recorded<events::OperatorActed>();
-    if (actions.empty() || actions.back().action != "unfence") return std::nullopt;
+    if (actions.empty() || actions.back().action != "quarantine_release") return std::nullopt;
     return actions.back();
   }
 };
 
 }  // namespace
 
-TEST_CASE("fences: a quarantined extent is listed with lease, worker, time and why") {
+TEST_CASE("quarantined: a quarantined extent is listed with lease, worker, time and why") {
   OneQuarantine world;
 
-  const auto fences = fence_views(world.state);
+  const auto quarantined = quarantine_views(world.state);
 
-  REQUIRE(fences.size() == 1);
-  CHECK(fences[0].extent == world.extent);
-  CHECK(fences[0].lease == world.lease);
-  CHECK(fences[0].worker == "w0");
-  CHECK(fences[0].since_boottime_ns == world.clock.now().boottime_ns);
-  CHECK(fences[0].size_bytes == 2 * kMiB);
-  CHECK(fences[0].why.find("4096 bytes") != std::string::npos);
+  REQUIRE(quarantined.size() == 1);
+  CHECK(quarantined[0].extent == world.extent);
+  CHECK(quarantined[0].lease == world.lease);
+  CHECK(quarantined[0].worker == "w0");
+  CHECK(quarantined[0].since_boottime_ns == world.clock.now().boottime_ns);
+  CHECK(quarantined[0].size_bytes == 2 * kMiB);
+  CHECK(quarantined[0].why.find("4096 bytes") != std::string::npos);
 }
 
 TEST_CASE(
-    "unfence: an extent that is empty after one more punch is free, and the action is recorded") {
+    "quarantine: an extent that is empty after one more punch is free, and the action is recorded") {
   OneQuarantine world;
   world.touched.clear();
   world.forget_effects();
 
   const CallId call = world.clear(world.extent);
 
-  CHECK(world.answer<wire::FenceCleared>(call).size_bytes == 2 * kMiB);
+  CHECK(world.answer<wire::QuarantineReleased>(call).size_bytes == 2 * kMiB);
   CHECK(world.performed<effect::PunchExtents>().size() == 1);
   CHECK(world.state.extents.find(world.extent) == nullptr);
-  CHECK(fence_views(world.state).empty());
+  CHECK(quarantine_views(world.state).empty());
   REQUIRE(world.last_action());
-  CHECK(world.last_action()->action == "unfence");
+  CHECK(world.last_action()->action == "quarantine_release");
   CHECK(world.last_action()->object == "extent:" + std::to_string(world.extent.value));
   CHECK(world.last_action()->uid == 7);
   CHECK(world.last_action()->reason == kReason);
@@ -68,7 +68,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "unfence: memory its worker still writes to stays quarantined, and that is recorded too") {
+    "quarantine: memory its worker still writes to stays quarantined, and that is recorded too") {
   OneQuarantine world;
 
   const CallId call = world.clear(world.extent);
@@ -81,44 +81,44 @@ TEST_CASE(
   CHECK(world.refusal(again) == Errc::StillWritable);
 }
 
-TEST_CASE("unfence: with its last worker exited an extent is free whatever it holds") {
+TEST_CASE("quarantine: with its last worker exited an extent is free whatever it holds") {
   OneQuarantine world;
   world.post(WorkerExited{exit_of(world.worker)});
 
   const CallId call = world.clear(world.extent);
 
-  CHECK(world.answer<wire::FenceCleared>(call).size_bytes == 2 * kMiB);
+  CHECK(world.answer<wire::QuarantineReleased>(call).size_bytes == 2 * kMiB);
   CHECK(world.objects.empty());
 }
 
-TEST_CASE("unfence: whose last worker exits during the look, that memory goes with its object") {
+TEST_CASE("quarantine: whose last worker exits during the look, that memory goes with its object") {
   OneQuarantine world;
   world.meanwhile = WorkerExited{exit_of(world.worker)};
 
   const CallId call = world.clear(world.extent);
 
-  CHECK(world.answer<wire::FenceCleared>(call).size_bytes == 2 * kMiB);
+  CHECK(world.answer<wire::QuarantineReleased>(call).size_bytes == 2 * kMiB);
   CHECK(world.objects.empty());
 }
 
-TEST_CASE("unfence: memory quarantined before a restart stays so until its worker has exited") {
+TEST_CASE("quarantine: memory quarantined before a restart stays so until its worker has exited") {
   OneQuarantine before;
   before.touched.clear();
   World after(before, {});
 
   const CallId call =
-      after.call(kOperator, wire::FenceClear{.extent = before.extent, .reason = kReason});
+      after.call(kOperator, wire::QuarantineRelease{.extent = before.extent, .reason = kReason});
   REQUIRE(after.refusal(call) == Errc::StillWritable);
   CHECK(after.answers.at(call).error().detail.find("end that worker") != std::string::npos);
   CHECK(after.state.extents.find(before.extent)->state == ExtentState::Quarantined);
 
   after.post(WorkerExited{exit_of(before.worker)});
-  after.answer<wire::FenceCleared>(
-      after.call(kOperator, wire::FenceClear{.extent = before.extent, .reason = kReason}));
+  after.answer<wire::QuarantineReleased>(
+      after.call(kOperator, wire::QuarantineRelease{.extent = before.extent, .reason = kReason}));
   CHECK(after.state.extents.find(before.extent) == nullptr);
 }
 
-TEST_CASE("fences: who wrote to memory that was taken from it is told on, and gets nothing more") {
+TEST_CASE("quarantined: who wrote to memory that was taken from it is told on, and gets nothing more") {
   World world;
   const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
   world.admit_tenant("a");
@@ -144,7 +144,7 @@ TEST_CASE("fences: who wrote to memory that was taken from it is told on, and ge
   CHECK(world.answer<wire::WorkerAttached>(fresh).attachment != worker);
 }
 
-TEST_CASE("fences: who wrote to memory that was taken from it is not trusted by the next broker") {
+TEST_CASE("quarantined: who wrote to memory that was taken from it is not trusted by the next broker") {
   OneQuarantine before;
   World after(before, {});
 
@@ -161,7 +161,7 @@ TEST_CASE("fences: who wrote to memory that was taken from it is not trusted by 
   CHECK(after.answer<wire::WorkerAttached>(attach(std::nullopt)).attachment != before.worker);
 }
 
-TEST_CASE("fences: memory in quarantine is not said to be reusable") {
+TEST_CASE("quarantined: memory in quarantine is not said to be reusable") {
   OneQuarantine world;
 
   const auto view = lease_page(world.state, world.lease.slot, 1).items.at(0);
@@ -171,7 +171,7 @@ TEST_CASE("fences: memory in quarantine is not said to be reusable") {
   CHECK(view.clocks.reuse_ns == -1);
 }
 
-TEST_CASE("unfence: what is not on disk is not answered with OK") {
+TEST_CASE("quarantine: what is not on disk is not answered with OK") {
   OneQuarantine world;
   world.touched.clear();
   world.disk_full = true;
@@ -179,7 +179,7 @@ TEST_CASE("unfence: what is not on disk is not answered with OK") {
   CHECK(world.state.extents.find(world.extent) == nullptr);  // free all the same
 }
 
-TEST_CASE("unfence: what is not quarantined is refused with its state") {
+TEST_CASE("quarantine: what is not quarantined is refused with its state") {
   OneQuarantine world;
   world.caller_pid = 1001;
   world.attach_worker("w1", ConnectionId{11});
@@ -188,7 +188,7 @@ TEST_CASE("unfence: what is not quarantined is refused with its state") {
   CHECK(world.refusal(world.clear(world.record(live).extents.at(0))) == Errc::IllegalTransition);
   CHECK(world.refusal(world.clear(ExtentId{999})) == Errc::UnknownLease);
   const CallId region =
-      world.call(kOperator, wire::FenceClear{.region = RegionId{9}, .reason = kReason});
+      world.call(kOperator, wire::QuarantineRelease{.region = RegionId{9}, .reason = kReason});
   CHECK(world.refusal(region) == Errc::UnknownLease);
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("audit: what an operator did is written down, durably and with the use
   CHECK(written.back().batch.durable);
   const auto* row = std::get_if<journal::OperatorActionRow>(&written.back().batch.rows.back());
   REQUIRE(row != nullptr);
-  CHECK(row->action == "unfence");
+  CHECK(row->action == "quarantine_release");
   CHECK(row->object == "extent:" + std::to_string(world.extent.value));
   CHECK(row->reason == kReason);
   CHECK(row->uid == 7);

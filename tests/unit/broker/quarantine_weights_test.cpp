@@ -19,14 +19,14 @@ struct QuarantinedWeights : World {
     revoke(opened.lease);
   }
   CallId clear() {
-    return call(kOperator, wire::FenceClear{.region = opened.region, .reason = kReason}, 7);
+    return call(kOperator, wire::QuarantineRelease{.region = opened.region, .reason = kReason}, 7);
   }
   std::string object() const { return "region:" + std::to_string(opened.region.value); }
 };
 
 }  // namespace
 
-TEST_CASE("unfence: weights that a dead loader had touched come back like extents") {
+TEST_CASE("quarantine: weights that a dead loader had touched come back like extents") {
   World world;
   const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
   world.region_bytes = 4096;
@@ -34,21 +34,21 @@ TEST_CASE("unfence: weights that a dead loader had touched come back like extent
       kWorkerSocket, wire::WeightsOpen{.model = "m", .layout_digest = "d", .size_bytes = kMiB});
   const RegionId region = world.answer<wire::WeightsOpened>(open).region;
   world.post(WorkerExited{exit_of(worker)});
-  REQUIRE(fence_views(world.state).size() == 1);
-  CHECK(fence_views(world.state)[0].region == region);
-  CHECK(fence_views(world.state)[0].worker == "w0");
+  REQUIRE(quarantine_views(world.state).size() == 1);
+  CHECK(quarantine_views(world.state)[0].region == region);
+  CHECK(quarantine_views(world.state)[0].worker == "w0");
 
-  const CallId call = world.call(kOperator, wire::FenceClear{.region = region, .reason = kReason});
+  const CallId call = world.call(kOperator, wire::QuarantineRelease{.region = region, .reason = kReason});
 
-  CHECK(world.answer<wire::FenceCleared>(call).size_bytes == kMiB);
+  CHECK(world.answer<wire::QuarantineReleased>(call).size_bytes == kMiB);
   CHECK(world.state.weights.free_bytes() == 64 * kMiB);
 }
 
-TEST_CASE("fences: a loader that writes to weights taken from it is told on, and gets nothing") {
+TEST_CASE("quarantined: a loader that writes to weights taken from it is told on, and gets nothing") {
   QuarantinedWeights world;
 
-  REQUIRE(fence_views(world.state).size() == 1);
-  CHECK(fence_views(world.state)[0].why.find("4096 bytes") != std::string::npos);
+  REQUIRE(quarantine_views(world.state).size() == 1);
+  CHECK(quarantine_views(world.state)[0].why.find("4096 bytes") != std::string::npos);
   const auto told = world.recorded<events::WorkerUntrusted>();
   REQUIRE(told.size() == 1);
   CHECK(told[0].what == "weights");
@@ -58,7 +58,7 @@ TEST_CASE("fences: a loader that writes to weights taken from it is told on, and
   CHECK(world.state.weights.free_bytes() == 63 * kMiB);
 }
 
-TEST_CASE("unfence: weights their loader still writes to stay quarantined until it has exited") {
+TEST_CASE("quarantine: weights their loader still writes to stay quarantined until it has exited") {
   QuarantinedWeights world;
 
   for (int tries = 0; tries < 2; ++tries) {
@@ -71,7 +71,7 @@ TEST_CASE("unfence: weights their loader still writes to stay quarantined until 
   world.post(WorkerExited{exit_of(world.loader)});
   CHECK(world.state.weights.find(world.opened.region)->state == RegionState::Quarantined);
 
-  CHECK(world.answer<wire::FenceCleared>(world.clear()).size_bytes == kMiB);
+  CHECK(world.answer<wire::QuarantineReleased>(world.clear()).size_bytes == kMiB);
   CHECK(world.performed<effect::CloseRegion>().size() == 1);
   CHECK(world.state.weights.free_bytes() == 64 * kMiB);
   const auto action = world.recorded<events::OperatorActed>().back();
@@ -80,21 +80,21 @@ TEST_CASE("unfence: weights their loader still writes to stay quarantined until 
   CHECK(action.done);
 }
 
-TEST_CASE("unfence: weights that are empty after one more look are free, their loader alive") {
+TEST_CASE("quarantine: weights that are empty after one more look are free, their loader alive") {
   QuarantinedWeights world;
   world.region_bytes = 0;
 
-  CHECK(world.answer<wire::FenceCleared>(world.clear()).size_bytes == kMiB);
+  CHECK(world.answer<wire::QuarantineReleased>(world.clear()).size_bytes == kMiB);
   CHECK(world.state.weights.regions().empty());
   CHECK_FALSE(world.journal.regions.contains(world.opened.region));
 }
 
-TEST_CASE("unfence: weights quarantined before a restart stay so until their loader has exited") {
+TEST_CASE("quarantine: weights quarantined before a restart stay so until their loader has exited") {
   QuarantinedWeights before;
   World after(before, {});
   const auto clear = [&] {
     return after.call(kOperator,
-                      wire::FenceClear{.region = before.opened.region, .reason = kReason});
+                      wire::QuarantineRelease{.region = before.opened.region, .reason = kReason});
   };
 
   const CallId call = clear();
@@ -103,17 +103,17 @@ TEST_CASE("unfence: weights quarantined before a restart stay so until their loa
   CHECK(after.state.weights.find(before.opened.region)->state == RegionState::Quarantined);
 
   after.post(WorkerExited{exit_of(before.loader)});
-  after.answer<wire::FenceCleared>(clear());
+  after.answer<wire::QuarantineReleased>(clear());
   CHECK(after.state.weights.regions().empty());
 }
 
-TEST_CASE("unfence: weights that are not quarantined are refused with their state") {
+TEST_CASE("quarantine: weights that are not quarantined are refused with their state") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   const auto opened = world.answer<wire::WeightsOpened>(
       world.call(kWorkerSocket, wire::WeightsOpen{.model = "m", .size_bytes = kMiB}));
   const CallId call =
-      world.call(kOperator, wire::FenceClear{.region = opened.region, .reason = kReason});
+      world.call(kOperator, wire::QuarantineRelease{.region = opened.region, .reason = kReason});
   REQUIRE(world.refusal(call) == Errc::IllegalTransition);
   CHECK(world.answers.at(call).error().detail.find("Loading") != std::string::npos);
   CHECK(world.record(opened.lease).is(LeaseState::Live));
