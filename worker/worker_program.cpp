@@ -155,7 +155,7 @@ Result<void> WorkerProgram::open_session() {
 Result<void> WorkerProgram::build_engine() {
   const GateWiring wiring{.worker = broker_->attachment().worker,
                           .table = &broker_->attachment().table,
-                          .line = &broker_->attachment().line,
+                          .segment = &broker_->attachment().segment,
                           .stops = &board_.stops(),
                           .probe = &probe_};
   compute_ = TRY(make_compute(

@@ -59,7 +59,7 @@ struct Worker {
   bool killed = false;  ///< SIGKILL was sent; its exit is awaited.
   /// Lost to a restart of the broker: it may resume until then. Zero: it may not.
   TimePoint reattach_until;
-  bool line_lost = false;  ///< With a broker before this one: only its exit proves anything.
+  bool segment_lost = false;  ///< With a broker before this one: only its exit proves anything.
   bool resuming = false;   ///< Came back; what it still maps is being delivered.
   /// Time before this is no fault of the worker's: nobody was there to take its proof.
   TimePoint patience_from;

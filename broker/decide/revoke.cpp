@@ -112,7 +112,7 @@ void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases) {
   }
   for (auto& [key, waiting] : watches) {
     const Worker& worker = *decision.state.workers.find(key.first);
-    if (worker.state == WorkerState::Gone || worker.line_lost) continue;
+    if (worker.state == WorkerState::Gone || worker.segment_lost) continue;
     decision.add(effect::BeginQuietWatch{key.first, key.second, std::move(waiting)});
   }
 }

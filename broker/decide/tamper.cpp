@@ -18,7 +18,7 @@ std::string worker_with_index(const State& state, std::uint32_t index) {
   return "";
 }
 
-events::WorkerUntrusted describe(const State& state, const TableLine& line) {
+events::WorkerUntrusted describe(const State& state, const TableEntry& line) {
   events::WorkerUntrusted event{.what = std::string(name(line.part)), .index = line.index};
   if (line.part == TablePart::Counter) event.worker = worker_with_index(state, line.index);
   if (line.part != TablePart::Slot) return event;
@@ -36,7 +36,7 @@ events::WorkerUntrusted describe(const State& state, const TableLine& line) {
 void decide_event(Decision& decision, const TableTampered& tampered) {
   decision.state.tampered += tampered.lines.size();
   std::vector<LeaseId> live;
-  for (const TableLine& line : tampered.lines) {
+  for (const TableEntry& line : tampered.lines) {
     if (line.part != TablePart::Slot) continue;
     const LeaseRecord* record = decision.state.leases.in_slot(line.index);
     if (record != nullptr && record->is(LeaseState::Live)) live.push_back(record->id());

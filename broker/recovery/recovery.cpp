@@ -52,7 +52,7 @@ void judge_workers(Decision& decision, const Facts& facts) {
   for (const auto& [id, restored] : decision.state.workers.all()) {
     Worker& worker = *decision.state.workers.find(id);
     worker.patience_from = facts.now;
-    const bool may_return = !worker.line_lost && !worker.untrusted;
+    const bool may_return = !worker.segment_lost && !worker.untrusted;
     if (may_return) worker.reattach_until = facts.now + facts.reattach_grace;
     if (facts.table) continue;
     // It sees the words of a table that nobody writes any more, and obeys the deadlines there.
@@ -69,7 +69,7 @@ void take_back_what_is_lost(Decision& decision, const Facts& facts, const Restor
   const RevokeReason no_line =
       facts.table ? RevokeReason::WorkerGone : RevokeReason::WorkerReplaced;
   take_back_where(decision, no_line, [&](const LeaseRecord& record) {
-    return workers.find(record.worker())->line_lost;
+    return workers.find(record.worker())->segment_lost;
   });
   take_back(decision, restored.region_lost, RevokeReason::WorkerGone);
   take_back_where(decision, RevokeReason::HolderGone, [&](const LeaseRecord& record) {

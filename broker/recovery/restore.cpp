@@ -137,7 +137,7 @@ class Restorer {
          .state = WorkerState::Lost,
          .socket_open = false,
          .untrusted = row.untrusted,
-         .line_lost = !facts_.table || !facts_.kept_workers.contains(row.id),
+         .segment_lost = !facts_.table || !facts_.kept_workers.contains(row.id),
          .model = row.model,
          .address = row.address,
          .blocks_per_extent = row.blocks_per_extent});

@@ -30,8 +30,8 @@ class Names {
 
 namespace kept {
 
-std::string line(std::uint64_t attachment) {
-  return fmt::format("line-{}", attachment);
+std::string segment(std::uint64_t attachment) {
+  return fmt::format("segment-{}", attachment);
 }
 std::string bell(std::uint64_t attachment) {
   return fmt::format("bell-{}", attachment);

@@ -164,7 +164,7 @@ void Server::take_up_workers(KeptDescriptors& kept) {
       watch_orphan(worker);
       continue;
     }
-    const auto restored = links_.restore(id, {.line = kept.take(kept::line(id.value)),
+    const auto restored = links_.restore(id, {.segment = kept.take(kept::line(id.value)),
                                               .bell = kept.take(kept::bell(id.value)),
                                               .pidfd = kept.take(kept::pidfd(id.value))});
     if (restored) continue;

@@ -60,11 +60,11 @@ Result<UniqueFd> open_peer_pidfd(const control::Credentials& credentials) {
 
 Result<std::unique_ptr<WorkerLink>> WorkerLinks::make_link(std::shared_ptr<control::Peer> peer,
                                                            Kept kept) {
-  LineReader line = TRY(kept.line ? LineReader::adopt(std::move(kept.line)) : LineReader::create());
+  WorkerSegmentReader segment = TRY(kept.segment ? WorkerSegmentReader::adopt(std::move(kept.segment)) : WorkerSegmentReader::create());
   Watch exit_watch = TRY(watch_of(io_, kept.pidfd));
   Watch bell_watch = TRY(watch_of(io_, kept.bell));
   return std::make_unique<WorkerLink>(WorkerLink{std::move(peer), std::move(kept.pidfd),
-                                                 std::move(line), std::move(kept.bell),
+                                                 std::move(segment), std::move(kept.bell),
                                                  std::move(exit_watch), std::move(bell_watch)});
 }
 
@@ -72,7 +72,7 @@ Result<void> WorkerLinks::prepare(ConnectionId connection, std::shared_ptr<contr
   UniqueFd pidfd = TRY(open_peer_pidfd(peer->credentials()));
   UniqueFd bell = TRY(make_bell());
   prepared_[connection] = TRY(
-      make_link(std::move(peer), {.line = {}, .bell = std::move(bell), .pidfd = std::move(pidfd)}));
+      make_link(std::move(peer), {.segment = {}, .bell = std::move(bell), .pidfd = std::move(pidfd)}));
   return {};
 }
 
@@ -83,7 +83,7 @@ void WorkerLinks::bind(ConnectionId connection, AttachmentId worker) {
 }
 
 Result<void> WorkerLinks::restore(AttachmentId worker, Kept kept) {
-  if (!kept.line || !kept.bell || !kept.pidfd) {
+  if (!kept.segment || !kept.bell || !kept.pidfd) {
     return fail(Errc::UntrustedSegment,
                 fmt::format("not everything of attachment {} was kept", worker.value));
   }

@@ -1,4 +1,4 @@
-/// What the broker holds of each worker process: connection, pidfd, worker line, eventfd.
+/// What the broker holds of each worker process: connection, pidfd, worker segment, eventfd.
 ///
 /// A link is prepared when the worker calls `worker.attach` and bound when it was admitted.
 /// Ownership: links own their descriptors; a link stays until its process has exited, whatever
@@ -12,14 +12,14 @@
 
 #include "broker/decide/event.hpp"
 #include "ipc/control/peer.hpp"
-#include "ipc/table/worker_line.hpp"
+#include "ipc/table/worker_segment.hpp"
 
 namespace leasehold {
 
 struct WorkerLink {
   std::shared_ptr<control::Peer> peer;  ///< Null until a worker of before the restart is back.
   UniqueFd pidfd;
-  LineReader line;
+  WorkerSegmentReader segment;
   UniqueFd bell;  ///< eventfd the worker rings after a unit that refused something.
   boost::asio::posix::stream_descriptor exit_watch;
   boost::asio::posix::stream_descriptor bell_watch;
@@ -46,7 +46,7 @@ class WorkerLinks {
   /// A link without a connection, from what was kept while no broker ran.
   /// Errors: UntrustedSegment, SystemError.
   struct Kept {
-    UniqueFd line;
+    UniqueFd segment;
     UniqueFd bell;
     UniqueFd pidfd;
   };

@@ -2,14 +2,14 @@
 
 namespace leasehold {
 
-void QuietObserver::watch(const LineReader& line, Request request) {
-  watches_.push_back({&line, line.snapshot(), std::move(request)});
+void QuietObserver::watch(const WorkerSegmentReader& segment, Request request) {
+  watches_.push_back({&segment, segment.snapshot(), std::move(request)});
 }
 
 std::vector<LaunchQuiet> QuietObserver::observe() {
   std::vector<LaunchQuiet> proofs;
   std::erase_if(watches_, [&proofs](const Watch& watch) {
-    if (!watch.line->is_quiet_since(watch.seen, watch.request.scope)) return false;
+    if (!watch.segment->is_quiet_since(watch.seen, watch.request.scope)) return false;
     for (const LeaseId lease : watch.request.leases) proofs.push_back(LaunchQuiet(lease));
     return true;
   });

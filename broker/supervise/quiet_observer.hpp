@@ -1,13 +1,13 @@
 /// The only witness of LaunchQuiet: looks at worker lines after words were lowered.
 ///
-/// Lifetime: a watched line stays until `forget` of its worker. Threads: one.
+/// Lifetime: a watched segment stays until `forget` of its worker. Threads: one.
 #pragma once
 
 #include <vector>
 
 #include "broker/books/fence_proof.hpp"
 #include "common/clock.hpp"
-#include "ipc/table/worker_line.hpp"
+#include "ipc/table/worker_segment.hpp"
 
 namespace leasehold {
 
@@ -20,7 +20,7 @@ class QuietObserver {
     Touches scope = Touches::TenantMemory;
     std::vector<LeaseId> leases;
   };
-  void watch(const LineReader& line, Request request);
+  void watch(const WorkerSegmentReader& segment, Request request);
 
   /// Proof for every lease whose units are over now. Never blocks.
   std::vector<LaunchQuiet> observe();
@@ -37,8 +37,8 @@ class QuietObserver {
 
  private:
   struct Watch {
-    const LineReader* line;
-    LineReader::Snapshot seen;
+    const WorkerSegmentReader* segment;
+    WorkerSegmentReader::Snapshot seen;
     Request request;
   };
   std::vector<Watch> watches_;

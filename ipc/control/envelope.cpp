@@ -173,10 +173,10 @@ std::string result_line(const Json& id, const Payload& result) {
 }
 
 std::string error_line(const Json& id, const Error& error) {
-  return refusal_line({id, error, number_of(error.code)});
+  return rejection_line({id, error, number_of(error.code)});
 }
 
-std::string refusal_line(const Refusal& refusal) {
+std::string rejection_line(const Refusal& refusal) {
   Json data = {{"code", std::string(name(refusal.error.code))},
                {"retryable", is_retryable(refusal.error.code)}};
   Json error = {

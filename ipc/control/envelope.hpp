@@ -49,6 +49,6 @@ std::string call_line(std::uint64_t id, const std::string& method, const Payload
 std::string notification_line(const std::string& method, const Payload& params);
 std::string result_line(const Json& id, const Payload& result);
 std::string error_line(const Json& id, const Error& error);
-std::string refusal_line(const Refusal& refusal);
+std::string rejection_line(const Refusal& refusal);
 
 }  // namespace leasehold::control

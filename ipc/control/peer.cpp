@@ -129,7 +129,7 @@ void SocketPeer::take(Line line) {
                      line.fds.size())});
   }
   const bool is_unread = std::holds_alternative<Refusal>(envelope.content);
-  unread_lines_ = is_unread ? unread_lines_ + 1 : 0;
+  malformed_lines_ = is_unread ? malformed_lines_ + 1 : 0;
   std::visit([&](auto& content) { act_on(std::move(content), std::move(line.fds)); },
              envelope.content);
 }
@@ -159,12 +159,12 @@ void SocketPeer::act_on(IncomingReply reply, std::vector<UniqueFd> fds) {
 }
 
 void SocketPeer::act_on(Refusal refusal, std::vector<UniqueFd>) {
-  send(refusal_line(refusal), {});
-  if (unread_lines_ <= limits_.max_unread_lines) return;
+  send(rejection_line(refusal), {});
+  if (malformed_lines_ <= limits_.max_malformed_lines) return;
   refuse_and_close({Errc::MalformedMessage,
                     fmt::format("more than {} lines in a row are no message; send JSON-RPC 2.0, "
                                 "one object per line",
-                                limits_.max_unread_lines)});
+                                limits_.max_malformed_lines)});
 }
 
 void SocketPeer::take_descriptors(std::size_t at_most) {

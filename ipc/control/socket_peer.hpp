@@ -82,7 +82,7 @@ class SocketPeer final : public Peer {
   bool write_broken_ = false;
   Error why_{Errc::ConnectionLost, ""};  // while Closing, or once write_broken_
   int last_reads_ = 0;
-  std::size_t unread_lines_ = 0;  // in a row, up to now
+  std::size_t malformed_lines_ = 0;  // in a row, up to now
   boost::asio::steady_timer linger_;
   boost::asio::steady_timer pause_;
   Inbox inbox_;

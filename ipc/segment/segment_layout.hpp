@@ -10,7 +10,7 @@
 ///
 /// Worker line (one per worker; the worker writes, the broker only reads and never trusts it):
 ///
-///   LineHeader (64 B) | GateLine[kMaxGateThreads] (64 B each)
+///   WorkerSegmentHeader (64 B) | AnnounceSlot[kMaxGateThreads] (64 B each)
 ///
 ///     worker thread t: announce  = seq << 2 | touches, around every unit
 ///     (ipc/segment/launch_gate.hpp)
@@ -30,7 +30,7 @@
 namespace leasehold {
 
 inline constexpr std::uint64_t kTableMagic = 0x4c42'5444'4c53'4c31;  // "1LSLDTBL" read as bytes
-inline constexpr std::uint64_t kLineMagic = 0x4e49'4c44'4c53'4c31;
+inline constexpr std::uint64_t kWorkerSegmentMagic = 0x4e49'4c44'4c53'4c31;
 inline constexpr std::uint64_t kSegmentAbiVersion = 1;
 inline constexpr std::uint32_t kMaxWorkers = 64;
 inline constexpr std::uint32_t kMaxGateThreads = 64;
@@ -55,27 +55,27 @@ struct alignas(kCacheLineBytes) LeaseSlot {
   std::atomic<std::int64_t> flipped_boottime_ns;         ///< When the word left Live, for clocks.
 };
 
-struct alignas(kCacheLineBytes) LineHeader {
+struct alignas(kCacheLineBytes) WorkerSegmentHeader {
   std::uint64_t magic;
   std::uint64_t size_bytes;
   std::atomic<std::uint64_t> abi_version;
 };
 
-struct alignas(kCacheLineBytes) GateLine {
+struct alignas(kCacheLineBytes) AnnounceSlot {
   std::atomic<std::uint64_t> announce;
 };
 
 static_assert(sizeof(TableHeader) == kCacheLineBytes && sizeof(WorkerCounter) == kCacheLineBytes);
-static_assert(sizeof(LeaseSlot) == kCacheLineBytes && sizeof(GateLine) == kCacheLineBytes);
+static_assert(sizeof(LeaseSlot) == kCacheLineBytes && sizeof(AnnounceSlot) == kCacheLineBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// One line of the table, by what it is for. A FreeSlot is one no lease stood in.
 enum class TablePart : std::uint8_t { Header, Counter, Slot, FreeSlot };
 
-struct TableLine {
+struct TableEntry {
   TablePart part = TablePart::Header;
   std::uint32_t index = 0;
-  constexpr bool operator==(const TableLine&) const = default;
+  constexpr bool operator==(const TableEntry&) const = default;
 };
 
 /// "header", "counter", "slot", "free_slot"
@@ -89,8 +89,8 @@ constexpr std::size_t table_size_bytes(std::uint32_t slot_count) {
          std::size_t{slot_count} * sizeof(LeaseSlot);
 }
 
-constexpr std::size_t line_size_bytes() {
-  return sizeof(LineHeader) + kMaxGateThreads * sizeof(GateLine);
+constexpr std::size_t worker_segment_size_bytes() {
+  return sizeof(WorkerSegmentHeader) + kMaxGateThreads * sizeof(AnnounceSlot);
 }
 
 /// Where the parts lie behind the start of a mapped table. `Byte` is `std::byte` for the broker and
@@ -112,15 +112,15 @@ struct TableView {
 };
 
 template <class Byte>
-struct LineView {
+struct WorkerSegmentView {
   template <class T>
   using Like = std::conditional_t<std::is_const_v<Byte>, const T, T>;
 
   Byte* base;
 
-  Like<LineHeader>& header() const { return *reinterpret_cast<Like<LineHeader>*>(base); }
-  Like<GateLine>& thread(std::uint32_t index) const {
-    return reinterpret_cast<Like<GateLine>*>(base + sizeof(LineHeader))[index];
+  Like<WorkerSegmentHeader>& header() const { return *reinterpret_cast<Like<WorkerSegmentHeader>*>(base); }
+  Like<AnnounceSlot>& thread(std::uint32_t index) const {
+    return reinterpret_cast<Like<AnnounceSlot>*>(base + sizeof(WorkerSegmentHeader))[index];
   }
 };
 

@@ -197,14 +197,14 @@ void LeaseTable::move_counter(std::uint32_t worker) {
   view().counter(worker).revocations.store(next, std::memory_order_seq_cst);
 }
 
-void LeaseTable::repair_header(std::vector<TableLine>& changed) {
+void LeaseTable::repair_header(std::vector<TableEntry>& changed) {
   if (std::memcmp(mapping_.data(), book_.data(), sizeof(TableHeader)) == 0) return;
   std::memcpy(mapping_.data(), book_.data(), sizeof(TableHeader));
   changed.push_back({TablePart::Header, 0});
 }
 
-std::vector<TableLine> LeaseTable::repair() {
-  std::vector<TableLine> changed = std::exchange(met_, {});
+std::vector<TableEntry> LeaseTable::repair() {
+  std::vector<TableEntry> changed = std::exchange(met_, {});
   repair_header(changed);
   for (std::uint32_t slot = 0; slot < used_slots_; ++slot) {
     if (slot_is_as_booked(slot)) continue;

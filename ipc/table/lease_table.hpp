@@ -77,7 +77,7 @@ class LeaseTable {
   /// written back, then every worker's counter moves once, so that whoever saw a wrong word
   /// compares again. Names the lines, those included that were found changed when they were next
   /// stored to.
-  std::vector<TableLine> repair();
+  std::vector<TableEntry> repair();
 
   /// A store met a line that had been changed: `repair` has something to tell.
   bool has_met_tampering() const { return !met_.empty(); }
@@ -106,14 +106,14 @@ class LeaseTable {
   bool slot_is_as_booked(std::uint32_t slot);
   bool counter_is_as_booked(std::uint32_t worker);
   void move_counter(std::uint32_t worker);
-  void repair_header(std::vector<TableLine>& changed);
+  void repair_header(std::vector<TableEntry>& changed);
 
   MemoryObject object_;
   Mapping mapping_;
   std::uint32_t slot_count_;
   std::vector<Line> book_;  ///< Private memory, laid out as the table.
   std::uint32_t used_slots_ = 0;
-  std::vector<TableLine> met_;
+  std::vector<TableEntry> met_;
 };
 
 }  // namespace leasehold

@@ -1,7 +1,7 @@
 // Segments of another process: a lease table or a worker line that says what it likes. Input: one
 // byte of seals and role, eight of a lease, then the segment.
 #include "ipc/table/table_reader.hpp"
-#include "ipc/table/worker_line.hpp"
+#include "ipc/table/worker_segment.hpp"
 #include "tests/fuzz/memory_file.hpp"
 
 using namespace leasehold;
@@ -27,8 +27,8 @@ void use_table(UniqueFd fd, LeaseId lease) {
   }
 }
 
-void use_line(UniqueFd fd) {
-  const Result<LineWriter> line = LineWriter::attach(std::move(fd));
+void use_worker_segment(UniqueFd fd) {
+  const Result<WorkerSegmentWriter> line = WorkerSegmentWriter::attach(std::move(fd));
   if (!line) return;
   for (std::uint32_t thread = 0; thread < kMaxGateThreads; ++thread)
     line->announce(thread).store(1);
@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const LeaseId lease{input.number<std::uint32_t>(), input.number<std::uint32_t>()};
   const UniqueFd fd = fuzz::memory_file(input.rest(), seals_of(how));
   if ((how & 0x10) != 0) {
-    use_line(fd.duplicate().value());
+    use_worker_segment(fd.duplicate().value());
   } else {
     use_table((how & 0x20) != 0 ? fd.duplicate().value() : fuzz::read_only(fd), lease);
   }

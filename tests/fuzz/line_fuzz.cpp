@@ -39,7 +39,7 @@ void read_line(const Line& line, const testing::MessageSample& sample) {
   fuzz::check(line.text.find('\n') == std::string::npos);
   Envelope envelope = parse_line(line.text, kLimits);
   if (const auto* refusal = std::get_if<Refusal>(&envelope.content)) {
-    check_answer(refusal_line(*refusal));
+    check_answer(rejection_line(*refusal));
   } else if (auto* call = std::get_if<IncomingCall>(&envelope.content)) {
     read_message(sample, call->params);
     check_answer(result_line(call->id, {std::move(call->params), {}}));

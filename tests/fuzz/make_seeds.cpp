@@ -71,11 +71,11 @@ void write_segments() {
   header.abi_version.store(kSegmentAbiVersion);
   const std::string read_only_table = image(std::uint8_t{0}) + image(std::uint64_t{1});
   write_seed("attach_fuzz", "table", read_only_table + table);
-  std::string line(line_size_bytes(), '\0');
-  auto& line_header = *reinterpret_cast<LineHeader*>(line.data());
-  line_header.magic = kLineMagic;
-  line_header.size_bytes = line.size();
-  line_header.abi_version.store(kSegmentAbiVersion);
+  std::string line(worker_segment_size_bytes(), '\0');
+  auto& segment_header = *reinterpret_cast<WorkerSegmentHeader*>(line.data());
+  segment_header.magic = kWorkerSegmentMagic;
+  segment_header.size_bytes = line.size();
+  segment_header.abi_version.store(kSegmentAbiVersion);
   write_seed("attach_fuzz", "line", image(std::uint8_t{0x10}) + image(std::uint64_t{0}) + line);
 }
 

@@ -25,10 +25,10 @@ struct Stop {
 };
 
 /// What the deadline watcher does when its time has come.
-void look_at_deadlines(FourTenants& scene) {
+void expire_deadlines(FourTenants& scene) {
   scene.rig.clock().advance(std::chrono::seconds(10));
   scene.rig.board().stop_due([&](const Occupant& occupant) {
-    return due_stop(occupant, {.deadline = scene.rig.table().deadline(occupant.lease)},
+    return deadline_stop(occupant, {.deadline = scene.rig.table().deadline(occupant.lease)},
                     scene.rig.clock().now());
   });
 }
@@ -47,7 +47,7 @@ std::vector<Stop> every_stop() {
        [](FourTenants& scene) {
          scene.rig.set_deadline(scene.lease(kVictim),
                                 scene.rig.clock().now() + std::chrono::seconds(5));
-         look_at_deadlines(scene);
+         expire_deadlines(scene);
        },
        CompletionReason::Revoked, RevokeReason::TtlExpired},
       {"the broker",

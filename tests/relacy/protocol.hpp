@@ -90,7 +90,7 @@ struct SnapshotBeforeFlip : AsWritten {
 template <class Variant>
 concept SnapshotFirst = requires { Variant::kSnapshotFirst; };
 
-/// Thread 0 is the broker; the others are gates of one worker, each with its own line and its own
+/// Thread 0 is the broker; the others are gates of one worker, each with its own gate_state and its own
 /// part of the memory.
 template <class Variant, int gates, int units>
 class House : public rl::test_suite<House<Variant, gates, units>, 1 + gates> {
@@ -99,14 +99,14 @@ class House : public rl::test_suite<House<Variant, gates, units>, 1 + gates> {
     word_.store(kLive, rl::mo_seq_cst);
     revocations_.store(1, rl::mo_seq_cst);
     local_stops_.store(1, rl::mo_seq_cst);
-    for (Line& line : lines_) {
-      line.announce.store(0, rl::mo_seq_cst);
-      line.memory(RL_INFO) = 0;
-      Variant::prepare(line.announce);
+    for (GateState& gate_state : gate_states_) {
+      gate_state.announce.store(0, rl::mo_seq_cst);
+      gate_state.memory(RL_INFO) = 0;
+      Variant::prepare(gate_state.announce);
     }
   }
 
-  void thread(unsigned index) { index == 0 ? revoke() : work(lines_[index - 1]); }
+  void thread(unsigned index) { index == 0 ? revoke() : work(gate_states_[index - 1]); }
 
  private:
   static constexpr std::uint64_t kLive = LeaseWord::make(1, LeaseState::Live).bits;
@@ -114,7 +114,7 @@ class House : public rl::test_suite<House<Variant, gates, units>, 1 + gates> {
       LeaseWord::make(1, LeaseState::Revoked, RevokeReason::Operator).bits;
   static constexpr int kScrubbed = -1;
 
-  struct Line {
+  struct GateState {
     Word announce;
     rl::var<int> memory;
   };
@@ -122,7 +122,7 @@ class House : public rl::test_suite<House<Variant, gates, units>, 1 + gates> {
 
   Snapshot snapshot() const {
     Snapshot seen{};
-    for (int i = 0; i < gates; ++i) seen[i] = Variant::snapshot(lines_[i].announce);
+    for (int i = 0; i < gates; ++i) seen[i] = Variant::snapshot(gate_states_[i].announce);
     return seen;
   }
 
@@ -133,35 +133,35 @@ class House : public rl::test_suite<House<Variant, gates, units>, 1 + gates> {
     if constexpr (!SnapshotFirst<Variant>) seen = snapshot();
     for (int i = 0; i < gates; ++i) {
       rl::backoff backoff;
-      while (!Revoke::is_quiet_since(seen[i], lines_[i].announce, Touches::TenantMemory)) {
+      while (!Revoke::is_quiet_since(seen[i], gate_states_[i].announce, Touches::TenantMemory)) {
         backoff.yield(RL_INFO);
       }
     }
-    for (Line& line : lines_) line.memory(RL_INFO) = kScrubbed;
+    for (GateState& gate_state : gate_states_) gate_state.memory(RL_INFO) = kScrubbed;
   }
 
-  void work(Line& line) {
-    Gate gate(line.announce, revocations_, local_stops_);
+  void work(GateState& gate_state) {
+    Gate gate(gate_state.announce, revocations_, local_stops_);
     bool live = true;
     for (int unit = 1; unit <= units; ++unit) {
       while (!gate.begin_unit(Touches::TenantMemory)) {
         gate.end_unit();
         live = Variant::recheck(gate, [&] { return word_.load(rl::mo_seq_cst) == kLive; });
       }
-      if (live) touch(line, unit);
+      if (live) touch(gate_state, unit);
       gate.end_unit();
     }
   }
 
-  static void touch(Line& line, int unit) {
-    RL_ASSERT(line.memory(RL_INFO) != kScrubbed);
-    line.memory(RL_INFO) = unit;
+  static void touch(GateState& gate_state, int unit) {
+    RL_ASSERT(gate_state.memory(RL_INFO) != kScrubbed);
+    gate_state.memory(RL_INFO) = unit;
   }
 
   Word word_;
   Word revocations_;
   Word local_stops_;
-  std::array<Line, gates> lines_;
+  std::array<GateState, gates> gate_states_;
 };
 
 }  // namespace leasehold::model

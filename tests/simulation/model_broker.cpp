@@ -34,8 +34,8 @@ std::vector<std::unique_ptr<Line>>& spare_lines() {
 
 std::unique_ptr<Line> take_spare_line() {
   if (spare_lines().empty()) {
-    LineReader reader = LineReader::create().value();
-    LineWriter writer = LineWriter::attach(reader.writer_fd().value()).value();
+    WorkerSegmentReader reader = WorkerSegmentReader::create().value();
+    WorkerSegmentWriter writer = WorkerSegmentWriter::attach(reader.writer_fd().value()).value();
     return std::make_unique<Line>(Line{std::move(reader), std::move(writer)});
   }
   std::unique_ptr<Line> line = std::move(spare_lines().back());

@@ -69,8 +69,8 @@ struct Surroundings {
 
 /// A worker line that outlives schedules: making one is slow.
 struct Line {
-  LineReader reader;
-  LineWriter writer;
+  WorkerSegmentReader reader;
+  WorkerSegmentWriter writer;
 };
 
 class Broker : public Process {

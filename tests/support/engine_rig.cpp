@@ -34,9 +34,9 @@ EngineRig::EngineRig(RigOptions options)
       table_(must(LeaseTable::create(kSlots))),
       reader_(options_.one_mapping ? TableReader::beside(table_)
                                    : must(TableReader::attach(must(table_.reader_fd())))),
-      line_(must(LineReader::create())),
-      writer_(options_.one_mapping ? LineWriter::beside(line_)
-                                   : must(LineWriter::attach(must(line_.writer_fd())))) {
+      worker_segment_(must(WorkerSegmentReader::create())),
+      segment_writer_(options_.one_mapping ? WorkerSegmentWriter::in_process(worker_segment_)
+                                   : must(WorkerSegmentWriter::attach(must(worker_segment_.writer_fd())))) {
   load_model();
 }
 
@@ -67,7 +67,7 @@ void EngineRig::load_model() {
 GateWiring EngineRig::gate_wiring() {
   return {.worker = kWorker,
           .table = &reader_,
-          .line = &writer_,
+          .worker_segment = &writer_,
           .stops = &board_.stops(),
           .probe = options_.probe};
 }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ipc/table/lease_table.hpp"
-#include "ipc/table/worker_line.hpp"
+#include "ipc/table/worker_segment.hpp"
 #include "kernels/backend.hpp"
 #include "tests/support/places.hpp"
 #include "worker/engine/engine.hpp"
@@ -117,7 +117,7 @@ class EngineRig : public RevocationObserver {
   void set_broker_away(bool away) { broker_away_ = away; }
   RunningBoard& board() { return board_; }
   LeaseTable& broker_table() { return table_; }
-  const LineReader& line() const { return line_; }
+  const WorkerSegmentReader& worker_segment() const { return worker_segment_; }
   const TableReader& table() const { return reader_; }
   /// Of all of the backend's threads.
   std::uint64_t units_run() const;
@@ -154,8 +154,8 @@ class EngineRig : public RevocationObserver {
   ManualClock clock_;
   LeaseTable table_;
   TableReader reader_;
-  LineReader line_;
-  LineWriter writer_;
+  WorkerSegmentReader worker_segment_;
+  WorkerSegmentWriter segment_writer_;
   RunningBoard board_;
   ModelConfig config_{};
   WeightsPlan plan_;

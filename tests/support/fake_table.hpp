@@ -70,7 +70,7 @@ class FakeTable {
 
   ThreadGate gate(std::uint32_t thread = 0, GateProbe* probe = nullptr) {
     return ThreadGate({.thread = thread,
-                       .announce = &lines_[thread].announce,
+                       .announce = &announce_slots_[thread].announce,
                        .revocations = &counter_.revocations,
                        .stops = &stops_,
                        .probe = probe});
@@ -83,7 +83,7 @@ class FakeTable {
   }
 
   std::uint64_t announcement_of(std::uint32_t thread) const {
-    return lines_[thread].announce.load();
+    return announce_slots_[thread].announce.load();
   }
   StopBoard& stops() { return stops_; }
   RecordingListener& listener() { return listener_; }
@@ -91,7 +91,7 @@ class FakeTable {
  private:
   std::array<LeaseSlot, 1 + kMaxStepSequences> slots_ = {};
   WorkerCounter counter_ = {};
-  std::array<GateLine, kMaxGateThreads> lines_ = {};
+  std::array<AnnounceSlot, kMaxGateThreads> announce_slots_ = {};
   StopBoard stops_;
   RecordingListener listener_;
   std::uint64_t steps_ = 0;

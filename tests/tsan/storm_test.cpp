@@ -11,7 +11,7 @@
 #include "ipc/segment/thread_gate.hpp"
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/table_reader.hpp"
-#include "ipc/table/worker_line.hpp"
+#include "ipc/table/worker_segment.hpp"
 #include "kernels/cpu/thread_pool.hpp"
 #include "tests/support/fake_table.hpp"
 #include "tests/support/leased_memory.hpp"
@@ -81,8 +81,8 @@ class Storm {
 
   void reclaim(LeaseId lease) {
     store_words(lease, LeaseState::Revoked);
-    const LineReader::Snapshot seen = line_.snapshot();
-    while (!line_.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
+    const WorkerSegmentReader::Snapshot seen = worker_segment_.snapshot();
+    while (!worker_segment_.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
     extents_[lease.slot].words.fill(kScrubbed);
     store_words(lease, LeaseState::Fenced);
   }
@@ -127,7 +127,7 @@ class Storm {
     std::vector<ThreadGate> gates;
     for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
       gates.emplace_back(ThreadGate::Wiring{.thread = thread,
-                                            .announce = &writer_.announce(thread),
+                                            .announce = &segment_writer_.announce(thread),
                                             .revocations = &reader_.revocations(kWorker),
                                             .stops = &stops_});
     }
@@ -136,8 +136,8 @@ class Storm {
 
   LeaseTable table_ = required(LeaseTable::create(kTenants));
   TableReader reader_ = TableReader::beside(table_);
-  LineReader line_ = required(LineReader::create());
-  LineWriter writer_ = LineWriter::beside(line_);
+  WorkerSegmentReader worker_segment_ = required(WorkerSegmentReader::create());
+  WorkerSegmentWriter segment_writer_ = WorkerSegmentWriter::in_process(worker_segment_);
   StopBoard stops_;
   RecordingListener listener_;
   Grants grants_;

@@ -12,7 +12,7 @@
 #include "ipc/region/memory_object.hpp"
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/table_reader.hpp"
-#include "ipc/table/worker_line.hpp"
+#include "ipc/table/worker_segment.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
 #include "worker/engine/worker_gates.hpp"
@@ -56,8 +56,8 @@ struct LocalModel::Parts {
   ModelConfig config;
   LeaseTable table;
   TableReader reader;
-  LineReader line;
-  LineWriter writer;
+  WorkerSegmentReader segment;
+  WorkerSegmentWriter writer;
   StopBoard stops = {};
   Nobody nobody = {};
   std::unique_ptr<Backend> backend = nullptr;
@@ -86,7 +86,7 @@ Result<void> LocalModel::Parts::make_backend() {
   const BackendLimits limits = limits_of(options, config);
   auto gates = make_gates({.worker = WorkerId{0},
                            .table = &reader,
-                           .line = &writer,
+                           .segment = &writer,
                            .stops = &stops,
                            .probe = options.probe},
                           0, options.reference || options.place != nullptr ? 1 : options.threads);
@@ -183,14 +183,14 @@ Result<std::unique_ptr<LocalModel>> LocalModel::load(LocalOptions options) {
   table.grant(kEngineLease, {});
   UniqueFd table_fd = TRY(table.reader_fd());
   TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
-  LineReader line = TRY(LineReader::create());
-  UniqueFd line_fd = TRY(line.writer_fd());
-  LineWriter writer = TRY(LineWriter::attach(std::move(line_fd)));
+  WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
+  UniqueFd line_fd = TRY(segment.writer_fd());
+  WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(line_fd)));
   std::unique_ptr<Parts> parts(new Parts{.options = std::move(options),
                                          .config = std::move(config),
                                          .table = std::move(table),
                                          .reader = std::move(reader),
-                                         .line = std::move(line),
+                                         .segment = std::move(segment),
                                          .writer = std::move(writer)});
   TRY(parts->make_backend());
   TRY(parts->load_weights(file));
@@ -267,8 +267,8 @@ void LocalModel::take_back(std::uint32_t sequence) {
 }
 
 void LocalModel::when_quiet(std::move_only_function<void()> told) {
-  const LineReader::Snapshot seen = parts_->line.snapshot();
-  while (!parts_->line.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
+  const WorkerSegmentReader::Snapshot seen = parts_->segment.snapshot();
+  while (!parts_->segment.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
   parts_->backend->when_quiet(std::move(told));
 }
 

@@ -1,4 +1,4 @@
-/// A worker's forward pass without a worker: table, line, gates, weights and KV cache in this
+/// A worker's forward pass without a worker: table, segment, gates, weights and KV cache in this
 /// process. The caller decides what a step consists of; there is no scheduler and no sampling.
 #pragma once
 

@@ -11,7 +11,7 @@ std::vector<ThreadGate> make_gates(const GateWiring& wiring, std::uint32_t first
   std::vector<ThreadGate> gates;
   for (std::uint32_t thread = first; thread < first + count; ++thread) {
     gates.emplace_back(ThreadGate::Wiring{.thread = thread,
-                                          .announce = &wiring.line->announce(thread),
+                                          .announce = &wiring.segment->announce(thread),
                                           .revocations = &wiring.table->revocations(wiring.worker),
                                           .stops = wiring.stops,
                                           .probe = wiring.probe});

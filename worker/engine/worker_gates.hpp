@@ -1,4 +1,4 @@
-/// The gates of one worker process, wired to its line, its revocation counter and its stop board.
+/// The gates of one worker process, wired to its segment, its revocation counter and its stop board.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include "common/ids.hpp"
 #include "ipc/segment/thread_gate.hpp"
 #include "ipc/table/table_reader.hpp"
-#include "ipc/table/worker_line.hpp"
+#include "ipc/table/worker_segment.hpp"
 
 namespace leasehold {
 
@@ -15,12 +15,12 @@ namespace leasehold {
 struct GateWiring {
   WorkerId worker;
   const TableReader* table = nullptr;
-  const LineWriter* line = nullptr;
+  const WorkerSegmentWriter* segment = nullptr;
   const StopBoard* stops = nullptr;
   GateProbe* probe = nullptr;  ///< May be null.
 };
 
-/// Gates for threads `first` … `first + count - 1` of the worker line.
+/// Gates for threads `first` … `first + count - 1` of the worker segment.
 std::vector<ThreadGate> make_gates(const GateWiring& wiring, std::uint32_t first,
                                    std::uint32_t count);
 

@@ -30,12 +30,12 @@ Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_n
   TRY(check_line(answer));
   const TokenKey key = TRY(token_key_from_hex(answer.token_key));
   TableReader table = TRY(TableReader::attach(std::move(reply.fds[0])));
-  LineWriter line = TRY(LineWriter::attach(std::move(reply.fds[1])));
+  WorkerSegmentWriter segment = TRY(WorkerSegmentWriter::attach(std::move(reply.fds[1])));
   Attachment attachment{.worker = answer.worker,
                         .id = answer.attachment,
                         .token_key = key,
                         .table = std::move(table),
-                        .line = std::move(line),
+                        .segment = std::move(segment),
                         .device = answer.device,
                         .device_uuid = answer.device_uuid,
                         .bell = std::move(reply.fds[2])};

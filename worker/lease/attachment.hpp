@@ -1,4 +1,4 @@
-/// First contact with the broker: the table, the worker line, the bell.
+/// First contact with the broker: the table, the worker segment, the bell.
 ///
 /// The steps, each with its one next step and its one way to fail:
 ///   Asking   → `worker.attach` answered       | what the broker said
@@ -8,7 +8,7 @@
 
 #include "ipc/control/lease_token.hpp"
 #include "ipc/table/table_reader.hpp"
-#include "ipc/table/worker_line.hpp"
+#include "ipc/table/worker_segment.hpp"
 #include "worker/lease/broker_link.hpp"
 
 namespace leasehold {
@@ -18,7 +18,7 @@ struct Attachment {
   AttachmentId id;  ///< To come back under.
   TokenKey token_key;
   TableReader table;
-  LineWriter line;
+  WorkerSegmentWriter segment;
   std::string device;       ///< Whose memory is lent (wire::WorkerAttached).
   std::string device_uuid;  ///< Of a card.
   UniqueFd bell;            ///< An eventfd: rung after a unit that refused something.

@@ -12,7 +12,7 @@ constexpr Duration kLongestSleep = std::chrono::seconds(1);
 
 }  // namespace
 
-LocalStop due_stop(const Occupant& occupant, LeaseTime lease, TimePoint now) {
+LocalStop deadline_stop(const Occupant& occupant, LeaseTime lease, TimePoint now) {
   const LocalStop by_lease = lease_stop(lease, now);
   if (by_lease != LocalStop::None) return by_lease;
   if (occupant.deadline && *occupant.deadline <= now) return LocalStop::DeadlineExceeded;
@@ -42,7 +42,7 @@ void DeadlineWatcher::watch(const std::stop_token& stop) {
     parts_.board->stop_due([this](const Occupant& occupant) {
       const LeaseTime lease{.deadline = parts_.table->deadline(occupant.lease),
                             .broker_away = parts_.broker_away->load(std::memory_order_relaxed)};
-      return due_stop(occupant, lease, parts_.clock->now());
+      return deadline_stop(occupant, lease, parts_.clock->now());
     });
     (void)alarm_.wait_until(earliest());
   }

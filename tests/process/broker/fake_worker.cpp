@@ -34,7 +34,7 @@ FakeWorker::FakeWorker(const std::string& socket, const std::string& name) : nam
   const wire::WorkerAttach attach{.worker = name, .request_id = {mint_request_id()}};
   control::Payload attached = call("worker.attach", attach.to_json());
   table_ = TableReader::attach(std::move(attached.fds.at(0))).value();
-  line_ = LineWriter::attach(std::move(attached.fds.at(1))).value();
+  segment_ = WorkerSegmentWriter::attach(std::move(attached.fds.at(1))).value();
   bell_ = std::move(attached.fds.at(2));
   const auto reply = wire::WorkerAttached::from_json(attached.body).value();
   token_key_ = token_key_from_hex(reply.token_key).value();
@@ -136,11 +136,11 @@ void FakeWorker::say_settled() {
 }
 
 void FakeWorker::begin_unit() {
-  line_->announce(0).store(announcement(++seq_, Touches::TenantMemory));
+  segment_->announce(0).store(announcement(++seq_, Touches::TenantMemory));
 }
 
 void FakeWorker::end_unit() {
-  line_->announce(0).store(announcement(seq_, Touches::Nothing));
+  segment_->announce(0).store(announcement(seq_, Touches::Nothing));
 }
 
 void FakeWorker::ring_bell() {

@@ -15,7 +15,7 @@
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
 #include "ipc/table/table_reader.hpp"
-#include "ipc/table/worker_line.hpp"
+#include "ipc/table/worker_segment.hpp"
 
 namespace leasehold {
 
@@ -31,7 +31,7 @@ class FakeWorker {
   void end_unit();
   void ring_bell();
   /// Any value at all, as a lying worker would store.
-  void announce(std::uint32_t thread, std::uint64_t value) { line_->announce(thread).store(value); }
+  void announce(std::uint32_t thread, std::uint64_t value) { segment_->announce(thread).store(value); }
 
   /// A second descriptor of the lease's first extent, as a careless worker would keep.
   UniqueFd keep_extent(LeaseId lease);
@@ -82,7 +82,7 @@ class FakeWorker {
   std::string name_;
   AttachmentId attachment_;
   std::optional<TableReader> table_;
-  std::optional<LineWriter> line_;
+  std::optional<WorkerSegmentWriter> segment_;
   UniqueFd bell_;
   TokenKey token_key_{};
   std::uint64_t seq_ = 0;

@@ -31,7 +31,7 @@ struct ProgramRun {
   /// Calls `meanwhile` until the program ends; its exit code. Fails the test after `patience`.
   int finish(const std::function<void()>& meanwhile,
              std::chrono::seconds patience = std::chrono::minutes(2)) {
-    const auto give_up = std::chrono::steady_clock::now() + patience;
+    const auto deadline = std::chrono::steady_clock::now() + patience;
     std::optional<int> status;
     while (!status) {
       status = child.status();
@@ -39,7 +39,7 @@ struct ProgramRun {
       meanwhile();
       pollfd entry{child.pidfd().get(), POLLIN, 0};
       if (!status) ::poll(&entry, 1, 5);
-      if (std::chrono::steady_clock::now() > give_up) FAIL("the program does not end: " << output);
+      if (std::chrono::steady_clock::now() > deadline) FAIL("the program does not end: " << output);
     }
     return *status;
   }

@@ -51,8 +51,8 @@ TEST_CASE("lease: a proof covers the lease or worker it was seen for and no othe
 
 TEST_CASE("lease: quiet proves nothing about the next generation of a slot") {
   QuietObserver observer;
-  const LineReader line = LineReader::create().value();
-  observer.watch(line, {kWorker, Touches::TenantMemory, {kLease}});
+  const WorkerSegmentReader segment = WorkerSegmentReader::create().value();
+  observer.watch(segment, {kWorker, Touches::TenantMemory, {kLease}});
 
   const FenceProof proof = observer.observe().at(0);
 
@@ -61,14 +61,14 @@ TEST_CASE("lease: quiet proves nothing about the next generation of a slot") {
 }
 
 TEST_CASE("quiet: a unit that stood at the flip must be over, one that cannot reach may run on") {
-  const LineReader line = LineReader::create().value();
-  const LineWriter writer = LineWriter::attach(line.writer_fd().value()).value();
+  const WorkerSegmentReader segment = WorkerSegmentReader::create().value();
+  const WorkerSegmentWriter writer = WorkerSegmentWriter::attach(segment.writer_fd().value()).value();
   QuietObserver observer;
   const auto units_touch = GENERATE(Touches::WeightsAndScratch, Touches::TenantMemory);
   const auto scope = GENERATE(Touches::WeightsAndScratch, Touches::TenantMemory);
   writer.announce(9).store(announcement(1, units_touch));
 
-  observer.watch(line, {kWorker, scope, {kLease}});
+  observer.watch(segment, {kWorker, scope, {kLease}});
 
   const bool reaches = units_touch >= scope;
   CHECK(observer.observe().empty() == reaches);
@@ -82,26 +82,26 @@ namespace {
 /// Time goes on by looking at it; at the fifth look the unit is over.
 class UnitEndsAtFifthLook final : public Clock {
  public:
-  explicit UnitEndsAtFifthLook(const LineWriter& writer) : writer_(writer) {}
+  explicit UnitEndsAtFifthLook(const WorkerSegmentWriter& writer) : writer_(writer) {}
   TimePoint now() const override {
     if (++looks_ == 5) writer_.announce(0).store(announcement(1, Touches::Nothing));
     return {looks_ * 1000};
   }
 
  private:
-  const LineWriter& writer_;
+  const WorkerSegmentWriter& writer_;
   mutable std::int64_t looks_ = 0;
 };
 
 }  // namespace
 
 TEST_CASE("quiet: whoever looks for a while sees the unit end, and gives up when it does not") {
-  const LineReader line = LineReader::create().value();
-  const LineWriter writer = LineWriter::attach(line.writer_fd().value()).value();
+  const WorkerSegmentReader segment = WorkerSegmentReader::create().value();
+  const WorkerSegmentWriter writer = WorkerSegmentWriter::attach(segment.writer_fd().value()).value();
   const UnitEndsAtFifthLook clock(writer);
   writer.announce(0).store(announcement(1, Touches::TenantMemory));
   QuietObserver observer;
-  observer.watch(line, {kWorker, Touches::TenantMemory, {kLease}});
+  observer.watch(segment, {kWorker, Touches::TenantMemory, {kLease}});
 
   CHECK(observer.observe_for(Duration{500}, clock).empty());
   CHECK(observer.is_waiting());

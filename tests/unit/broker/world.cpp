@@ -90,7 +90,7 @@ World::World(Recovered recovered, World& before, bool table_kept)
                        : LeaseTable::create(state.config.slot_count).value()),
       journal(before.journal),
       next_request_(before.next_request_) {
-  if (table_kept) lines_ = std::move(before.lines_);
+  if (table_kept) segments_ = std::move(before.segments_);
   for (const auto& word : recovered.words) table.restore(word.lease, word.state, word.reason);
   perform_all(recovered.effects, *this);
   post(Tick{});
@@ -155,12 +155,12 @@ CallId World::revoke(LeaseId lease) {
 }
 
 void World::begin_unit(AttachmentId worker, Touches touches, std::uint32_t thread) {
-  Line& line = *lines_.at(worker);
+  WorkerSegment& line = *segments_.at(worker);
   line.writer.announce(thread).store(announcement(++line.seq, touches));
 }
 
 void World::end_unit(AttachmentId worker, std::uint32_t thread) {
-  Line& line = *lines_.at(worker);
+  WorkerSegment& line = *segments_.at(worker);
   line.writer.announce(thread).store(announcement(++line.seq, Touches::Nothing));
   post(Tick{});
 }
@@ -226,9 +226,9 @@ void World::perform(const effect::SetDrainDeadline& effect) {
 
 void World::perform(const effect::BindWorker& effect) {
   effects.push_back(effect);
-  LineReader reader = LineReader::create().value();
-  LineWriter writer = LineWriter::attach(reader.writer_fd().value()).value();
-  lines_[effect.worker] = std::make_unique<Line>(Line{std::move(reader), std::move(writer)});
+  WorkerSegmentReader reader = WorkerSegmentReader::create().value();
+  WorkerSegmentWriter writer = WorkerSegmentWriter::attach(reader.writer_fd().value()).value();
+  segments_[effect.worker] = std::make_unique<WorkerSegment>(WorkerSegment{std::move(reader), std::move(writer)});
 }
 
 void World::restart(Duration grace) {
@@ -311,7 +311,7 @@ void World::perform(const effect::SendReclaim& effect) {
 
 void World::perform(const effect::BeginQuietWatch& effect) {
   effects.push_back(effect);
-  quiet.watch(lines_.at(effect.worker)->reader, {effect.worker, effect.scope, effect.leases});
+  quiet.watch(segments_.at(effect.worker)->reader, {effect.worker, effect.scope, effect.leases});
 }
 
 void World::perform(const effect::PunchExtents& effect) {

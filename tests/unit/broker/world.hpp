@@ -156,14 +156,14 @@ class World {
 
  private:
   World(Recovered recovered, World& before, bool table_kept);
-  struct Line {
-    LineReader reader;
-    LineWriter writer;
+  struct WorkerSegment {
+    WorkerSegmentReader reader;
+    WorkerSegmentWriter writer;
     std::uint64_t seq = 0;
   };
   void settle();
 
-  std::map<AttachmentId, std::unique_ptr<Line>> lines_;
+  std::map<AttachmentId, std::unique_ptr<WorkerSegment>> segments_;
   std::deque<Event> queue_;
   bool grant_unwritten_ = false;
   bool unwritten_ = false;

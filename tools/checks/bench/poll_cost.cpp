@@ -2,7 +2,7 @@
 
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/table_reader.hpp"
-#include "ipc/table/worker_line.hpp"
+#include "ipc/table/worker_segment.hpp"
 #include "tools/checks/bench/statistics.hpp"
 #include "tools/checks/bench/thread_time.hpp"
 #include "tools/local_model/local_model.hpp"
@@ -32,9 +32,9 @@ Result<double> measure_gate_ns(std::uint64_t units) {
   LeaseTable table = TRY(LeaseTable::create(kSequences));
   UniqueFd table_fd = TRY(table.reader_fd());
   const TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
-  const LineReader line = TRY(LineReader::create());
-  UniqueFd line_fd = TRY(line.writer_fd());
-  const LineWriter writer = TRY(LineWriter::attach(std::move(line_fd)));
+  const WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
+  UniqueFd line_fd = TRY(segment.writer_fd());
+  const WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(line_fd)));
   const StopBoard stops;
   Nobody nobody;
   GateSet set(1, stops, nobody);
@@ -46,7 +46,7 @@ Result<double> measure_gate_ns(std::uint64_t units) {
   }
   UnitProbe probe(std::chrono::microseconds(0));
   auto gates = make_gates(
-      {.worker = WorkerId{0}, .table = &reader, .line = &writer, .stops = &stops, .probe = &probe},
+      {.worker = WorkerId{0}, .table = &reader, .segment = &writer, .stops = &stops, .probe = &probe},
       0, 1);
   const UnitLabel label{LaunchSite::FfnUp, 0, Touches::WeightsAndScratch};
   const auto gated_unit = [&] { gates.front().run(set, label, [](const auto&) { empty_unit(); }); };

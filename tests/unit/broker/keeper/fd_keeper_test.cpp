@@ -46,20 +46,20 @@ UniqueFd file_holding(const char* text) {
 
 TEST_CASE("fd keeper: what is kept comes back by name at the next start, and the one after") {
   FdStore store;
-  CHECK(run(store, {"keep", "table", "keep", "line-7"}).said == "taken\n");
+  CHECK(run(store, {"keep", "table", "keep", "segment-7"}).said == "taken\n");
 
   const Run second = run(store, {});
   const Run third = run(store, {});
 
-  CHECK(second.said == "line-7=line-7;table=table;taken\n");
+  CHECK(second.said == "segment-7=segment-7;table=table;taken\n");
   CHECK(third.said == second.said);
 }
 
 TEST_CASE("fd keeper: what was let go does not come back") {
   FdStore store;
-  run(store, {"keep", "table", "keep", "line-7"});
+  run(store, {"keep", "table", "keep", "segment-7"});
 
-  run(store, {"let-go", "line-7"});
+  run(store, {"let-go", "segment-7"});
 
   CHECK(run(store, {}).said == "table=table;taken\n");
 }
@@ -68,7 +68,7 @@ TEST_CASE("fd keeper: who stops for good lets go of everything, kept now or befo
   FdStore store;
   run(store, {"keep", "table"});
 
-  run(store, {"keep", "line-7", "let-all-go"});
+  run(store, {"keep", "segment-7", "let-all-go"});
 
   CHECK(run(store, {}).said == "taken\n");
   CHECK(store.names().empty());
@@ -121,7 +121,7 @@ TEST_CASE("fd keeper: readiness reaches the service manager") {
 }
 
 TEST_CASE("fd keeper: names are made in one place") {
-  CHECK(kept::line(3) == "line-3");
+  CHECK(kept::segment(3) == "segment-3");
   CHECK(kept::bell(3) == "bell-3");
   CHECK(kept::pidfd(3) == "pidfd-3");
   CHECK(kept::weights(4) == "weights-4");

@@ -113,7 +113,7 @@ TEST_CASE("turns: garbage weighs what a call weighs, and a long line as many sho
 }
 
 TEST_CASE("turns: who sends nothing but garbage is told once more and hung up on") {
-  PeerBench bench({.max_unread_lines = 8});
+  PeerBench bench({.max_malformed_lines = 8});
   bench.other->send(many("x\n", 8) + kNote + many("x\n", 100));
   for (int i = 0; i < 8 + 9; ++i) {
     CHECK(bench.other->must_read()["error"]["data"]["code"] == "MalformedMessage");

@@ -14,7 +14,7 @@
 #include "ipc/segment/thread_gate.hpp"
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/table_reader.hpp"
-#include "ipc/table/worker_line.hpp"
+#include "ipc/table/worker_segment.hpp"
 #include "tests/support/leased_memory.hpp"
 
 using namespace leasehold;
@@ -112,8 +112,8 @@ class Rounds {
 
   LeaseTable table_ = required(LeaseTable::create(16));
   TableReader reader_ = TableReader::beside(table_);
-  LineReader line_ = required(LineReader::create());
-  LineWriter writer_ = LineWriter::beside(line_);
+  WorkerSegmentReader line_ = required(WorkerSegmentReader::create());
+  WorkerSegmentWriter writer_ = WorkerSegmentWriter::in_process(line_);
   StopBoard stops_;
   testing::RecordingListener listener_;
   HeldUp held_up_;

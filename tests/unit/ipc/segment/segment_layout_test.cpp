@@ -21,10 +21,10 @@ static_assert(offsetof(LeaseSlot, word) == 0);
 static_assert(offsetof(LeaseSlot, deadline_boottime_ns) == 8);
 static_assert(offsetof(LeaseSlot, drain_deadline_boottime_ns) == 16);
 static_assert(offsetof(LeaseSlot, flipped_boottime_ns) == 24);
-static_assert(offsetof(LineHeader, magic) == 0);
-static_assert(offsetof(LineHeader, size_bytes) == 8);
-static_assert(offsetof(LineHeader, abi_version) == 16);
-static_assert(offsetof(GateLine, announce) == 0);
+static_assert(offsetof(WorkerSegmentHeader, magic) == 0);
+static_assert(offsetof(WorkerSegmentHeader, size_bytes) == 8);
+static_assert(offsetof(WorkerSegmentHeader, abi_version) == 16);
+static_assert(offsetof(AnnounceSlot, announce) == 0);
 static_assert(kMaxWorkers == 64 && kMaxGateThreads == 64);
 
 // A reader's view hands out atomics that cannot be stored to.
@@ -33,7 +33,7 @@ static_assert(
 static_assert(
     std::is_const_v<std::remove_reference_t<decltype(TableView<const std::byte>{}.counter(0))>>);
 static_assert(
-    std::is_const_v<std::remove_reference_t<decltype(LineView<const std::byte>{}.thread(0))>>);
+    std::is_const_v<std::remove_reference_t<decltype(WorkerSegmentView<const std::byte>{}.thread(0))>>);
 
 namespace {
 
@@ -52,7 +52,7 @@ TEST_CASE("segment: sizes are header, counters and slots of one cache line each"
   CHECK(table_size_bytes(1) == 4'224);
   CHECK(table_size_bytes(1'024) == 69'696);
   CHECK(table_size_bytes(~0u) == 4'160 + 64 * 4'294'967'295ull);  // no wrap
-  CHECK(line_size_bytes() == 4'160);
+  CHECK(worker_segment_size_bytes() == 4'160);
 }
 
 TEST_CASE("segment: the views find the parts where the sizes put them") {
@@ -63,7 +63,7 @@ TEST_CASE("segment: the views find the parts where the sizes put them") {
   CHECK(distance(memory.data(), &table.counter(63)) == 64 * 64);
   CHECK(distance(memory.data(), &table.slot(0)) == 4'160);
   CHECK(distance(memory.data(), &table.slot(3)) == 4'160 + 3 * 64);
-  const LineView<std::byte> line{memory.data()};
+  const WorkerSegmentView<std::byte> line{memory.data()};
   CHECK(distance(memory.data(), &line.header()) == 0);
   CHECK(distance(memory.data(), &line.thread(0)) == 64);
   CHECK(distance(memory.data(), &line.thread(63)) == 64 * 64);
@@ -71,5 +71,5 @@ TEST_CASE("segment: the views find the parts where the sizes put them") {
 
 TEST_CASE("segment: the magic numbers read as text in a dump") {
   CHECK(first_bytes(kTableMagic) == "1LSLDTBL");
-  CHECK(first_bytes(kLineMagic) == "1LSLDLIN");
+  CHECK(first_bytes(kWorkerSegmentMagic) == "1LSLDLIN");
 }

@@ -206,7 +206,7 @@ TEST_CASE("lease table: a word that somebody else stored is put back and every c
   Intruder intruder(table);
   intruder.slot(2).word = LeaseWord::make(5, LeaseState::Live).bits;
 
-  CHECK(table.repair() == std::vector{TableLine{TablePart::Slot, 2}});
+  CHECK(table.repair() == std::vector{TableEntry{TablePart::Slot, 2}});
 
   CHECK(table.word(2) == LeaseWord::make(5, LeaseState::Revoked, RevokeReason::Operator));
   CHECK(table.revocations(kWorker) == 3);
@@ -224,8 +224,8 @@ TEST_CASE("lease table: deadlines, counters and header are guarded like the word
 
   const auto changed = table.repair();
 
-  CHECK(changed == std::vector{TableLine{TablePart::Header, 0}, TableLine{TablePart::Slot, 2},
-                               TableLine{TablePart::Counter, 3}});
+  CHECK(changed == std::vector{TableEntry{TablePart::Header, 0}, TableEntry{TablePart::Slot, 2},
+                               TableEntry{TablePart::Counter, 3}});
   CHECK(intruder.slot(2).deadline_boottime_ns == kDeadline.boottime_ns);
   CHECK(table.revocations(WorkerId{3}) == 2);
   CHECK(intruder.view().header().slot_count == 8);
@@ -241,7 +241,7 @@ TEST_CASE("lease table: no word in the table ends the broker, and no store cover
 
   CHECK(table.word(2) == LeaseWord::make(5, LeaseState::Revoked, RevokeReason::Operator));
   CHECK(table.has_met_tampering());
-  CHECK(table.repair() == std::vector{TableLine{TablePart::Slot, 2}});
+  CHECK(table.repair() == std::vector{TableEntry{TablePart::Slot, 2}});
   CHECK_FALSE(table.has_met_tampering());
 }
 
@@ -253,7 +253,7 @@ TEST_CASE("lease table: what somebody wrote into a free slot ends no lease that 
   table.grant({2, 5}, kDeadline);
 
   CHECK(table.word(2) == LeaseWord::make(5, LeaseState::Live));
-  CHECK(table.repair() == std::vector{TableLine{TablePart::FreeSlot, 2}});
+  CHECK(table.repair() == std::vector{TableEntry{TablePart::FreeSlot, 2}});
 }
 
 TEST_CASE("lease table: one that outlived its broker goes on where it stood") {

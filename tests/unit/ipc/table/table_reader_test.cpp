@@ -100,7 +100,7 @@ TEST_CASE("table reader: memory too small for a header is refused before it is r
 }
 
 TEST_CASE("table reader: another magic, version or size is final") {
-  check_untrusted({.magic = kLineMagic});
+  check_untrusted({.magic = kWorkerSegmentMagic});
   check_untrusted({.magic = 0});
   check_untrusted({.abi_version = kSegmentAbiVersion + 1});
   check_untrusted({.said_size_bytes = table_size_bytes(8) + 64});

@@ -23,17 +23,17 @@ void await(const std::function<bool()>& done) {
 }  // namespace
 
 TEST_CASE("deadline: a request and a lease stop at their deadline, the lease's reason first") {
-  REQUIRE(due_stop(until({}), {kNone}, kNow) == LocalStop::None);
-  REQUIRE(due_stop(until(kNow + Duration(1)), {kNow + Duration(1)}, kNow) == LocalStop::None);
-  REQUIRE(due_stop(until(kNow), {kNone}, kNow) == LocalStop::DeadlineExceeded);
-  REQUIRE(due_stop(until({}), {kNow}, kNow) == LocalStop::LeaseExpired);
-  REQUIRE(due_stop(until(kNow), {kNow}, kNow) == LocalStop::LeaseExpired);
+  REQUIRE(deadline_stop(until({}), {kNone}, kNow) == LocalStop::None);
+  REQUIRE(deadline_stop(until(kNow + Duration(1)), {kNow + Duration(1)}, kNow) == LocalStop::None);
+  REQUIRE(deadline_stop(until(kNow), {kNone}, kNow) == LocalStop::DeadlineExceeded);
+  REQUIRE(deadline_stop(until({}), {kNow}, kNow) == LocalStop::LeaseExpired);
+  REQUIRE(deadline_stop(until(kNow), {kNow}, kNow) == LocalStop::LeaseExpired);
 }
 
 TEST_CASE("deadline: a lease nobody could renew ends for the broker's sake") {
-  REQUIRE(due_stop(until({}), {kNow, true}, kNow) == LocalStop::BrokerLost);
-  REQUIRE(due_stop(until({}), {kNow + Duration(1), true}, kNow) == LocalStop::None);
-  REQUIRE(due_stop(until(kNow), {kNone, true}, kNow) == LocalStop::DeadlineExceeded);
+  REQUIRE(deadline_stop(until({}), {kNow, true}, kNow) == LocalStop::BrokerLost);
+  REQUIRE(deadline_stop(until({}), {kNow + Duration(1), true}, kNow) == LocalStop::None);
+  REQUIRE(deadline_stop(until(kNow), {kNone, true}, kNow) == LocalStop::DeadlineExceeded);
 }
 
 TEST_CASE("deadline watcher: it stops whoever is due and leaves the others") {

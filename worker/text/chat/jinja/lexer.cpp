@@ -24,7 +24,7 @@ bool begins_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-std::string with_plain_newlines(std::string_view source) {
+std::string normalize_newlines(std::string_view source) {
   std::string text;
   text.reserve(source.size());
   for (std::size_t i = 0; i < source.size(); ++i) {
@@ -37,7 +37,7 @@ std::string with_plain_newlines(std::string_view source) {
 
 class Lexer {
  public:
-  explicit Lexer(std::string_view source) : source_(with_plain_newlines(source)) {}
+  explicit Lexer(std::string_view source) : source_(normalize_newlines(source)) {}
 
   Result<std::vector<Token>> run() {
     while (!rest().empty()) TRY(data_and_tag());

@@ -1,4 +1,4 @@
-/// The worker line: what a worker's threads announce, and how the broker waits for quiet.
+/// The worker segment: what a worker's threads announce, and how the broker waits for quiet.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 namespace leasehold {
 
 /// The broker's side: owns the object, reads announcements, believes nothing else of it.
-class LineReader {
+class WorkerSegmentReader {
  public:
-  /// A fresh line, all threads idle. Errors: OutOfMemory, SystemError.
-  static Result<LineReader> create();
+  /// A fresh segment, all threads idle. Errors: OutOfMemory, SystemError.
+  static Result<WorkerSegmentReader> create();
 
-  /// A line that outlived the broker which made it. Errors: UntrustedSegment, OutOfMemory.
-  static Result<LineReader> adopt(UniqueFd fd);
+  /// A segment that outlived the broker which made it. Errors: UntrustedSegment, OutOfMemory.
+  static Result<WorkerSegmentReader> adopt(UniqueFd fd);
 
   /// A writable descriptor for the worker.
   Result<UniqueFd> writer_fd() const { return object_.fd().duplicate(); }
@@ -30,30 +30,30 @@ class LineReader {
   bool is_quiet_since(const Snapshot& seen, Touches scope) const;
 
  private:
-  friend class LineWriter;  // for LineWriter::beside
-  LineReader(MemoryObject object, Mapping mapping)
+  friend class WorkerSegmentWriter;  // for WorkerSegmentWriter::in_process
+  WorkerSegmentReader(MemoryObject object, Mapping mapping)
       : object_(std::move(object)), mapping_(std::move(mapping)) {}
-  LineView<const std::byte> view() const { return {mapping_.data()}; }
+  WorkerSegmentView<const std::byte> view() const { return {mapping_.data()}; }
 
   MemoryObject object_;
   Mapping mapping_;
 };
 
 /// The worker's side: where its gates announce.
-class LineWriter {
+class WorkerSegmentWriter {
  public:
   /// Errors: UntrustedSegment, OutOfMemory.
-  static Result<LineWriter> attach(UniqueFd fd);
+  static Result<WorkerSegmentWriter> attach(UniqueFd fd);
 
   /// A writer over the reader's own mapping, for a worker in the broker's process (as
   /// TableReader::beside). The reader outlives it.
-  static LineWriter beside(const LineReader& reader);
+  static WorkerSegmentWriter beside(const WorkerSegmentReader& reader);
 
   /// Precondition: thread < kMaxGateThreads.
   std::atomic<std::uint64_t>& announce(std::uint32_t thread) const;
 
  private:
-  explicit LineWriter(Mapping mapping) : mapping_(std::move(mapping)) {}
+  explicit WorkerSegmentWriter(Mapping mapping) : mapping_(std::move(mapping)) {}
 
   Mapping mapping_;
 };
