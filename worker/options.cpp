@@ -37,7 +37,7 @@ struct Words {
   std::string graphs = "gated";
   std::string compute_cpus;
   std::int64_t slow_motion_us = 0;
-  std::int64_t broker_patience_ms = 0;
+  std::int64_t broker_timeout_ms = 0;
 };
 
 void add_places(CLI::App& app, WorkerOptions& options, Words& words) {
@@ -45,7 +45,7 @@ void add_places(CLI::App& app, WorkerOptions& options, Words& words) {
   app.add_option("--model", options.model_path, "GGUF model file")->required();
   app.add_option("--listen", options.listen_path, "Unix socket for tenants; made here")->required();
   app.add_option("--name", options.name, "name of this worker")->capture_default_str();
-  app.add_option("--broker-patience-ms", words.broker_patience_ms,
+  app.add_option("--broker-timeout-ms", words.broker_timeout_ms,
                  "how long a broker that went away is waited for")
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
@@ -111,7 +111,7 @@ Result<void> look_up(const Words& words, WorkerOptions& options) {
   if (const auto named = TenantId::parse(options.name); !named)  // one rule for all names
     return fail(named.error().code, "--name: " + named.error().detail);
   options.slow_motion = std::chrono::microseconds(words.slow_motion_us);
-  options.broker_patience = std::chrono::milliseconds(words.broker_patience_ms);
+  options.broker_timeout = std::chrono::milliseconds(words.broker_timeout_ms);
   options.backend = kBackends.at(words.backend);
   options.simd = simd_path_from_name(words.simd);
   options.kv_type = kKvTypes.at(words.kv_type);
@@ -129,7 +129,7 @@ Result<void> look_up(const Words& words, WorkerOptions& options) {
 std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code) {
   WorkerOptions options;
   options.threads = default_threads();
-  Words words{.broker_patience_ms = options.broker_patience.count()};
+  Words words{.broker_timeout_ms = options.broker_timeout.count()};
   CLI::App app("Serves one model to many tenants under leases that a broker can take back.",
                "leasehold-worker");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));

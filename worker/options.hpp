@@ -32,7 +32,7 @@ struct WorkerOptions {
   std::uint32_t graph_segment_layers = 4;
   std::uint32_t max_in_flight = 8;  ///< Launches queued on a card.
   std::chrono::microseconds slow_motion{0};
-  std::chrono::milliseconds broker_patience{30'000};
+  std::chrono::milliseconds broker_timeout{30'000};
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.
 };

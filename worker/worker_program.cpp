@@ -144,7 +144,7 @@ Result<void> WorkerProgram::open_session() {
   broker_ = TRY(BrokerSession::open(io_, clock_,
                                     {.broker_socket = options_.broker_socket,
                                      .worker_name = options_.name,
-                                     .patience = options_.broker_patience},
+                                     .patience = options_.broker_timeout},
                                     std::move(handlers)));
   const Attachment& attachment = broker_->attachment();
   spdlog::info("attached to the broker worker={} slots={}", attachment.worker.value,

@@ -23,8 +23,8 @@ struct BrokerConfig {
   std::uint64_t weights_capacity_bytes = 1ull << 30;
   std::uint32_t max_engine_leases = 1024;    ///< Of one worker, until their memory is back.
   std::uint32_t max_weights_regions = 4096;  ///< Each costs a descriptor and a page at least.
-  Duration fence_patience = std::chrono::seconds(2);
-  Duration worker_patience{};  ///< With a worker that does not answer. Zero: without end.
+  Duration fence_timeout = std::chrono::seconds(2);
+  Duration worker_timeout{};  ///< With a worker that does not answer. Zero: without end.
   TokenKey token_key{};
   std::string device = "cpu";  ///< Whose memory is lent: "cpu", or "cuda:0" and so on.
   std::string device_uuid;     ///< Of the card; empty for the machine's own memory.

@@ -13,7 +13,7 @@ namespace leasehold {
 
 using Outcome = Result<std::optional<Answer>>;
 
-// decide/signs_of_life.cpp
+// decide/liveness.cpp
 void decide_event(Decision& decision, const PingAnswered& answered);
 
 // decide/policy.cpp

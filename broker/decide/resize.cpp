@@ -4,7 +4,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
-#include "broker/decide/signs_of_life.hpp"
+#include "broker/decide/liveness.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {

@@ -4,7 +4,7 @@
 
 #include "broker/decide/core.hpp"
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/signs_of_life.hpp"
+#include "broker/decide/liveness.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {
@@ -16,7 +16,7 @@ constexpr int kUnmapPatience = 5;
 /// What a worker must have done by when, or it is killed.
 struct Debt {
   TimePoint until;
-  std::string_view owes;
+  std::string_view waiting_for;
   Duration allowed;
 };
 
@@ -32,8 +32,8 @@ class EarliestDebt {
   std::optional<Debt> found_;
 };
 
-/// The first of its debts to fall due; nothing while it owes nothing, or while it may still come
-/// back. Who has exited owes nothing: a debt nobody can pay would be due for ever.
+/// The first of its debts to fall due; nothing while it waiting_for nothing, or while it may still come
+/// back. Who has exited waiting_for nothing: a debt nobody can pay would be due for ever.
 std::optional<Debt> debt_of(const State& state, const Worker& worker) {
   if (worker.state == WorkerState::Gone || worker.killed) return std::nullopt;
   if (worker.reattach_until != TimePoint{}) return std::nullopt;
@@ -43,9 +43,9 @@ std::optional<Debt> debt_of(const State& state, const Worker& worker) {
     if (since.empty()) return;
     debts.owed(what, std::max(since.begin()->first, worker.patience_from), allowed);
   };
-  owed("fence_proof", held.revoked, state.config.fence_patience);
-  owed("unmap", held.fenced, kUnmapPatience * state.config.fence_patience);
-  const Duration patience = state.config.worker_patience;
+  owed("fence_proof", held.revoked, state.config.fence_timeout);
+  owed("unmap", held.fenced, kUnmapPatience * state.config.fence_timeout);
+  const Duration patience = state.config.worker_timeout;
   if (patience == Duration::zero()) return debts.found();
   owed("answer", held.asked, patience);
   if (worker.resuming) debts.owed("delivery", worker.delivered_at, patience);
@@ -72,7 +72,7 @@ void climb_ladder(Decision& decision) {
   for (const auto& [id, each] : decision.state.workers.all()) {
     const std::optional<Debt> debt = debt_of(decision.state, each);
     if (!debt || debt->until > decision.now) continue;
-    kill_worker(decision, *decision.state.workers.find(id), debt->owes, debt->allowed);
+    kill_worker(decision, *decision.state.workers.find(id), debt->waiting_for, debt->allowed);
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/device.hpp"
-#include "broker/decide/signs_of_life.hpp"
+#include "broker/decide/liveness.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {
@@ -106,7 +106,7 @@ struct TakeReport {
   bool operator()(const events::LeaseDraining&) const { return false; }
   bool operator()(const events::OperatorActed&) const { return false; }
   bool operator()(const events::WorkerUntrusted&) const { return false; }
-  bool operator()(const events::WorkerOverdue&) const { return false; }
+  bool operator()(const events::WorkerUnresponsive&) const { return false; }
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ struct LogLine {
                  e.uid, e.done, e.reason);
   }
   void operator()(const events::WorkerUntrusted&) const {}  // a warning came with it
-  void operator()(const events::WorkerOverdue&) const {}    // as with this
+  void operator()(const events::WorkerUnresponsive&) const {}    // as with this
   void operator()(const auto& e) const {
     spdlog::debug("worker reported event={}", events::name(events::Event(e)));
   }

@@ -19,8 +19,8 @@ struct BrokerOptions {
   std::uint32_t slots = 4096;
   std::uint32_t max_engine_leases = 1024;  ///< Of one worker.
   std::uint32_t max_extents = 1024;        ///< The pool is cut into at most so many.
-  std::chrono::milliseconds fence_patience{2000};
-  std::chrono::milliseconds worker_patience{15'000};  ///< Zero: without end.
+  std::chrono::milliseconds fence_timeout{2000};
+  std::chrono::milliseconds worker_timeout{15'000};  ///< Zero: without end.
   std::chrono::milliseconds reattach_grace{5000};
   std::string state_dir;       ///< Empty: nothing is kept.
   std::string device = "cpu";  ///< Whose memory is lent: "cpu", "cuda:0" …, "auto".

@@ -8,14 +8,14 @@ namespace leasehold::events {
 namespace {
 
 constexpr std::string_view kKinds[] = {"extent", "weights"};
-constexpr std::string_view kDebts[] = {"sign_of_life", "answer", "delivery", "fence_proof",
+constexpr std::string_view kAwaited[] = {"ping_reply", "answer", "delivery", "fence_proof",
                                        "unmap"};
 
 // In the order of the variant's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {
     "lease_state",    "region_state",      "forward_revoked", "batched_decode_step",
     "rebind",         "request_completed", "operator_action",  "worker_untrusted",
-    "worker_overdue", "lease_draining"};
+    "worker_unresponsive", "lease_draining"};
 
 void describe(auto& e, auto& fields, const LeaseStateChanged*) {
   fields.field("lease", e.lease);
@@ -80,10 +80,10 @@ void describe(auto& e, auto& fields, const WorkerUntrusted*) {
   fields.field("worker", e.worker, TextRule::NameOrEmpty);
 }
 
-void describe(auto& e, auto& fields, const WorkerOverdue*) {
+void describe(auto& e, auto& fields, const WorkerUnresponsive*) {
   fields.field("worker", e.worker, TextRule::Name);
-  fields.field("owes", e.owes, Choice{kDebts});
-  fields.field("patience_ms", e.patience_ms);
+  fields.field("waiting_for", e.waiting_for, Choice{kAwaited});
+  fields.field("timeout_ms", e.timeout_ms);
   fields.field("killed", e.killed);
 }
 

@@ -101,18 +101,18 @@ struct WorkerUntrusted {
                        ///< did it: that leaves no trace.
 };
 
-/// `worker_overdue`: a worker owes something for too long. Said once when half of the patience with
+/// `worker_unresponsive`: a worker waiting_for something for too long. Said once when half of the patience with
 /// a silent one is over, and when a worker is killed for it.
-struct WorkerOverdue {
+struct WorkerUnresponsive {
   std::string worker;
-  std::string owes;  ///< "sign_of_life", "answer", "delivery", "fence_proof", "unmap"
-  std::int64_t patience_ms = 0;
+  std::string waiting_for;  ///< "ping_reply", "answer", "delivery", "fence_proof", "unmap"
+  std::int64_t timeout_ms = 0;
   bool killed = false;
 };
 
 using Event =
     std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep, Rebind,
-                 RequestEnded, OperatorActed, WorkerUntrusted, WorkerOverdue, LeaseDraining>;
+                 RequestEnded, OperatorActed, WorkerUntrusted, WorkerUnresponsive, LeaseDraining>;
 
 std::string_view name(const Event& event);
 

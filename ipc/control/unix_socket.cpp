@@ -22,8 +22,8 @@ namespace {
 
 using boost::asio::local::stream_protocol;
 
-constexpr auto kConnectPatience = std::chrono::seconds(5);
-constexpr auto kLockPatience = std::chrono::milliseconds(10);
+constexpr auto kConnectTimeout = std::chrono::seconds(5);
+constexpr auto kLockRetryInterval = std::chrono::milliseconds(10);
 constexpr int kLockAttempts = 100;
 
 Result<sockaddr_un> address_of(const std::string& path) {
@@ -94,7 +94,7 @@ Result<UniqueFd> lock_directory_of(const std::string& path) {
   if (!fd) return fail_errno(Errc::SystemError, "open " + directory, errno);
   for (int i = 0; i < kLockAttempts; ++i) {
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-    std::this_thread::sleep_for(kLockPatience);
+    std::this_thread::sleep_for(kLockRetryInterval);
   }
   return fail(Errc::SocketInUse,
               fmt::format("another process keeps {} locked; end it and retry", directory));
@@ -157,7 +157,7 @@ Result<Socket> connect_to(boost::asio::io_context& io, const std::string& path) 
   const sockaddr_un address = TRY(address_of(path));
   UniqueFd fd = TRY(new_socket(0));
   // A listener with a full queue would otherwise block connect(2) for ever.
-  const timeval patience{.tv_sec = kConnectPatience.count(), .tv_usec = 0};
+  const timeval patience{.tv_sec = kConnectTimeout.count(), .tv_usec = 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
   if (const int error_number = try_connect(fd, address)) return refuse_connect(path, error_number);
   return adopt<Socket>(io, std::move(fd));

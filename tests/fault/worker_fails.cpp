@@ -12,7 +12,7 @@ constexpr const char* kPatience_ms = "1500";
 constexpr std::size_t kDisturbAfter = 12;
 
 SystemSpec spec() {
-  return {.broker_arguments = {"--fence-patience-ms", kPatience_ms},
+  return {.broker_arguments = {"--fence-timeout-ms", kPatience_ms},
           .worker_arguments = {"--slow-motion-us", "30", "--threads", "1"},
           .start_worker = false};
 }

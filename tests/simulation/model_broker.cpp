@@ -16,8 +16,8 @@ BrokerConfig config(bool on_card) {
   return {.slot_count = 5,
           .capacity_bytes = kExtents * kExtentBytes,
           .weights_capacity_bytes = 8ull << 20,
-          .fence_patience = std::chrono::seconds(2),
-          .worker_patience = std::chrono::seconds(6),
+          .fence_timeout = std::chrono::seconds(2),
+          .worker_timeout = std::chrono::seconds(6),
           .device = on_card ? "cuda:0" : "cpu",
           .device_uuid = on_card ? "GPU-1" : ""};
 }

@@ -95,8 +95,8 @@ bool System::start_broker(const std::string& fault) {
   arguments.insert(arguments.end(), history.begin(), history.end());
   const auto& more = spec_.broker_arguments;
   arguments.insert(arguments.end(), more.begin(), more.end());
-  const bool patient = std::ranges::find(more, "--fence-patience-ms") == more.end();
-  if (patient) arguments.insert(arguments.end(), {"--fence-patience-ms", "600000"});
+  const bool patient = std::ranges::find(more, "--fence-timeout-ms") == more.end();
+  if (patient) arguments.insert(arguments.end(), {"--fence-timeout-ms", "600000"});
   broker_.emplace(start("leasehold-broker", arguments, fault, false));
   return eventually([this] {
     auto connected = demo::BrokerView::connect(broker_socket());

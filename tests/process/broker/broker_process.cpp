@@ -30,7 +30,7 @@ BrokerProcess::BrokerProcess(std::vector<std::string> more_arguments) {
   socket_ = folder_ + "/broker.sock";
   arguments_ = {"--socket",    socket_, "--capacity",    "64MiB",
                 "--log-level", "error", "--socket-mode", "0666"};
-  if (more_arguments.empty()) more_arguments = {"--fence-patience-ms", "3600000"};
+  if (more_arguments.empty()) more_arguments = {"--fence-timeout-ms", "3600000"};
   arguments_.insert(arguments_.end(), more_arguments.begin(), more_arguments.end());
   start();
 }

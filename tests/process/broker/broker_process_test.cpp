@@ -133,7 +133,7 @@ TEST_CASE("broker: a killed worker is proof by its exit, in the middle of a unit
 }
 
 TEST_CASE("broker: a worker that owes proof too long is killed") {
-  BrokerProcess broker({"--fence-patience-ms", "300"});
+  BrokerProcess broker({"--fence-timeout-ms", "300"});
   const pid_t worker = start_stuck_worker(broker.socket());
   control::Client client = broker.connect();
   wait_until_ready(client);
@@ -149,7 +149,7 @@ TEST_CASE("broker: a worker that owes proof too long is killed") {
 }
 
 TEST_CASE("broker: a stopped worker keeps no acquire waiting") {
-  BrokerProcess broker({"--fence-patience-ms", "300"});
+  BrokerProcess broker({"--fence-timeout-ms", "300"});
   const pid_t worker = start_stuck_worker(broker.socket());
   control::Client client = broker.connect();
   wait_until_ready(client);

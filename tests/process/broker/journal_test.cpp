@@ -30,7 +30,7 @@ class StateFolder {
   StateFolder& operator=(const StateFolder&) = delete;
   const std::string& path() const { return path_; }
   std::vector<std::string> arguments() const {
-    return {"--state-dir", path_, "--fence-patience-ms", "3600000"};
+    return {"--state-dir", path_, "--fence-timeout-ms", "3600000"};
   }
 
  private:

@@ -33,7 +33,7 @@ void use_shared_card() {
 }
 
 std::vector<std::string> on_card(std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments{"--device", "cuda:0", "--fence-patience-ms", "3600000"};
+  std::vector<std::string> arguments{"--device", "cuda:0", "--fence-timeout-ms", "3600000"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
@@ -254,7 +254,7 @@ TEST_CASE("device: without a driver a card is refused, and auto lends the machin
   ::setenv("LD_LIBRARY_PATH", "", 1);
   CHECK(run_broker_once({"--socket", "/tmp/leasehold-no-driver.sock", "--device", "cuda:0"}) ==
         exit_code(Errc::NoDevice));
-  BrokerProcess broker({"--device", "auto", "--fence-patience-ms", "3600000"});
+  BrokerProcess broker({"--device", "auto", "--fence-timeout-ms", "3600000"});
   ::setenv("LD_LIBRARY_PATH", kept.c_str(), 1);
   control::Client client = broker.connect();
   CHECK(broker.status(client).device == "cpu");
@@ -262,7 +262,7 @@ TEST_CASE("device: without a driver a card is refused, and auto lends the machin
 
 TEST_CASE("device: auto takes the card where there is one, and says which") {
   use_shared_card();
-  BrokerProcess broker({"--device", "auto", "--fence-patience-ms", "3600000"});
+  BrokerProcess broker({"--device", "auto", "--fence-timeout-ms", "3600000"});
   control::Client client = broker.connect();
   const wire::StatusView status = broker.status(client);
   CHECK(status.device == "cuda:0");

@@ -193,7 +193,7 @@ TEST_CASE("restart: a worker that died while no broker was there is fenced by it
 }
 
 TEST_CASE("restart: a worker that does not come back in its grace is killed, and fenced by that") {
-  Restartable world({}, {"--reattach-grace-ms", "500", "--fence-patience-ms", "500"});
+  Restartable world({}, {"--reattach-grace-ms", "500", "--fence-timeout-ms", "500"});
   const auto cat = world.system.start_tenant(kCat);
   REQUIRE(cat->read_tokens(3));
   const LeaseId lease = cat->record().leases.back();

@@ -40,7 +40,7 @@ struct Bench {
         store
             .start({.argv = {program_path("leasehold-broker"), "--socket", socket, "--capacity",
                              "64MiB", "--state-dir", state.path(), "--reattach-grace-ms", "600000",
-                             "--log-level", "error", "--fence-patience-ms", "3600000"},
+                             "--log-level", "error", "--fence-timeout-ms", "3600000"},
                     .log_path = state.path() + "/broker.log"})
             .value());
     REQUIRE(eventually([this] { return control::Client::connect(socket).has_value(); }));

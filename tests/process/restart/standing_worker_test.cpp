@@ -32,7 +32,7 @@ bool ends_by_sigkill(System& system, const std::string& worker) {
 bool has_warned(const System& system) {
   std::ifstream log(system.event_logs().front().path);
   for (std::string line; std::getline(log, line);) {
-    if (line.find("worker_overdue") != std::string::npos) return true;
+    if (line.find("worker_unresponsive") != std::string::npos) return true;
   }
   return false;
 }
@@ -46,7 +46,7 @@ void start_other(System& system) {
 
 TEST_CASE("standing worker: its tenant goes on on another one, with nothing lost") {
   const auto alone = undisturbed(kEndless);
-  System system({.broker_arguments = {"--worker-patience-ms", "2000"}});
+  System system({.broker_arguments = {"--worker-timeout-ms", "2000"}});
   system.admit("cat", {"--ttl-ms", "60000"});
   const auto cat = system.start_tenant(rebinding(kEndless));
   REQUIRE(cat->read_tokens(5));
@@ -65,7 +65,7 @@ TEST_CASE("standing worker: its tenant goes on on another one, with nothing lost
 
 TEST_CASE("standing worker: one that goes on when it was warned of has lost nothing") {
   const auto alone = undisturbed(kCat);
-  System system({.broker_arguments = {"--worker-patience-ms", "6000"}});
+  System system({.broker_arguments = {"--worker-timeout-ms", "6000"}});
   system.admit("cat", {"--ttl-ms", "60000"});
   const auto cat = system.start_tenant(kCat);
   REQUIRE(cat->read_tokens(5));
@@ -84,7 +84,7 @@ TEST_CASE("standing worker: on its way back to a broker it is killed, and its te
   const auto alone = undisturbed(kCat);
   for (const char* fault : {"worker.resumed:stop", "worker.redelivered:stop"}) {
     CAPTURE(fault);
-    Restartable world({}, {"--reattach-grace-ms", "60000", "--worker-patience-ms", "2000"});
+    Restartable world({}, {"--reattach-grace-ms", "60000", "--worker-timeout-ms", "2000"});
     world.system.remove_worker("w1");
     world.system.start_worker("w3", fault);
     REQUIRE(eventually([&] { return world.system.worker_is_ready("w3"); }));
@@ -104,7 +104,7 @@ TEST_CASE("standing worker: on its way back to a broker it is killed, and its te
 }
 
 TEST_CASE("standing worker: one that stands while it attaches is killed, its name free again") {
-  System system({.broker_arguments = {"--worker-patience-ms", "2000"}, .start_worker = false});
+  System system({.broker_arguments = {"--worker-timeout-ms", "2000"}, .start_worker = false});
   system.start_worker("w1", "worker.attached:stop");
 
   CHECK(ends_by_sigkill(system, "w1"));

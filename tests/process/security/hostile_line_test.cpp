@@ -42,7 +42,7 @@ void check_conserved(const wire::StatusView& status) {
 }  // namespace
 
 TEST_CASE("security: a line that never moves costs its worker the life and no other a lease") {
-  BrokerProcess broker({"--fence-patience-ms", "300"});
+  BrokerProcess broker({"--fence-timeout-ms", "300"});
   Lodger liar(::geteuid(), [&] {
     static FakeWorker worker(broker.socket(), "liar");
     worker.begin_unit();

@@ -145,7 +145,7 @@ TEST_CASE("a worker stopped between poll and launch, continued after the fence, 
 }
 
 TEST_CASE("a worker that stays stopped is killed, and everything it held is fenced") {
-  System system({.broker_arguments = {"--fence-patience-ms", "300"}});
+  System system({.broker_arguments = {"--fence-timeout-ms", "300"}});
   admit_all(system);
   const auto cat = system.start_tenant(kCat);
   REQUIRE(cat->read_tokens(10));
@@ -172,7 +172,7 @@ TEST_CASE("without a broker a lease runs to its deadline and no further") {
     quick.admit("cat");
     alone = quick.undisturbed(kCat);
   }
-  System slow({.worker_arguments = {"--slow-motion-us", "300", "--broker-patience-ms", "200"}});
+  System slow({.worker_arguments = {"--slow-motion-us", "300", "--broker-timeout-ms", "200"}});
   slow.admit("cat", {"--ttl-ms", "5000"});
   const auto cat = slow.start_tenant(kCat);
   REQUIRE(cat->read_tokens(3));

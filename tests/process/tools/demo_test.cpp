@@ -14,7 +14,7 @@ using namespace leasehold;
 namespace {
 
 const std::string kModel = own_model_path();
-constexpr auto kPatience = std::chrono::minutes(20);
+constexpr auto kTimeout = std::chrono::minutes(20);
 
 /// Programs started while it stands make their temporary files in a directory that goes with it.
 struct TemporaryFiles {
@@ -40,14 +40,14 @@ struct TemporaryFiles {
 TEST_CASE("demo: with a model that is none it ends with what the worker said") {
   TemporaryFiles files;
   ProgramRun run("leasehold-demo", {"--bin-dir", program_dir(), "--model", "/nowhere.gguf"});
-  CHECK(run.finish([] {}, kPatience) == exit_code(Errc::FileNotFound));
+  CHECK(run.finish([] {}, kTimeout) == exit_code(Errc::FileNotFound));
   CHECK(run.errors().find("the worker ended with") != std::string::npos);
 }
 
 TEST_CASE("demo: a report that cannot be written is known before anything is started") {
   ProgramRun run("leasehold-demo",
                  {"--bin-dir", "/nowhere", "--model", kModel, "--report", "/nowhere/report"});
-  CHECK(run.finish([] {}, kPatience) == exit_code(Errc::FileNotFound));
+  CHECK(run.finish([] {}, kTimeout) == exit_code(Errc::FileNotFound));
   CHECK(run.errors().find("/nowhere/report") != std::string::npos);
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("demo: every promise is kept") {
   ProgramRun run("leasehold-demo", {"--bin-dir", program_dir(), "--model", kModel, "--plain",
                                     "--max-tokens", "120", "--slow-motion-us", "50"});
 
-  const int code = run.finish([] {}, kPatience);
+  const int code = run.finish([] {}, kTimeout);
 
   INFO(run.output << run.errors());
   CHECK(code == 0);
@@ -68,7 +68,7 @@ TEST_CASE("demo: a worker that cannot start is named, with the end of its log") 
   ProgramRun run("leasehold-demo",
                  {"--bin-dir", program_dir(), "--model", "/nowhere/model.gguf", "--plain"});
 
-  CHECK(run.finish([] {}, kPatience) == exit_code(Errc::FileNotFound));
+  CHECK(run.finish([] {}, kTimeout) == exit_code(Errc::FileNotFound));
   CHECK(run.errors().find("the worker ended") != std::string::npos);
   CHECK(run.errors().find("/nowhere/model.gguf") != std::string::npos);
   CHECK(files.left_behind() == 1);
@@ -84,7 +84,7 @@ TEST_CASE("demo: Ctrl-C ends everything it started and leaves nothing behind") {
         const bool plays = run.output.find("Side by side") != std::string::npos;
         if (plays && !asked) asked = run.child.signal(SIGINT).has_value();
       },
-      kPatience);
+      kTimeout);
 
   CHECK(code == 130);
   CHECK(files.left_behind() == 0);

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr auto kPatience = std::chrono::minutes(20);
+constexpr auto kTimeout = std::chrono::minutes(20);
 
 /// Set for programs started while it stands.
 class Variable {
@@ -82,7 +82,7 @@ TEST_CASE("gpu-check: a card that does what it should is found right, in every s
   const Variable state("FAKE_CUDA_STATE", card.path());
   ProgramRun run("leasehold-gpu-check", folders.arguments("probe,correctness,gate,bench"));
 
-  const int code = run.finish([] {}, kPatience);
+  const int code = run.finish([] {}, kTimeout);
 
   INFO(run.output << run.errors());
   CHECK(code == 0);
@@ -108,7 +108,7 @@ TEST_CASE("gpu-check: processes that cannot share a card's memory are told, and 
   const Variable forbidden("FAKE_CUDA_FAIL", "cuMemExportToShareableHandle");
   ProgramRun run("leasehold-gpu-check", folders.arguments("probe,gate"));
 
-  const int code = run.finish([] {}, kPatience);
+  const int code = run.finish([] {}, kTimeout);
 
   INFO(run.output << run.errors());
   CHECK(code == 0);
@@ -120,7 +120,7 @@ TEST_CASE("gpu-check: without a card it says so, and what to do") {
   const Variable none("FAKE_CUDA_DEVICES", "0");
   ProgramRun run("leasehold-gpu-check", folders.arguments("probe,bench"));
 
-  const int code = run.finish([] {}, kPatience);
+  const int code = run.finish([] {}, kTimeout);
 
   INFO(run.output << run.errors());
   CHECK(code == exit_code(Errc::NoDevice));
@@ -136,7 +136,7 @@ TEST_CASE("gpu-check: a stage that fails is in the report and in the exit code, 
   const Variable full("FAKE_CUDA_MEMORY_MIB", "4");  // the probe's 16 MiB are not to be had
   ProgramRun run("leasehold-gpu-check", folders.arguments("probe,memcheck"));
 
-  const int code = run.finish([] {}, kPatience);
+  const int code = run.finish([] {}, kTimeout);
 
   INFO(run.output << run.errors());
   CHECK(code == 1);

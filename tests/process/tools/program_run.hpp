@@ -28,10 +28,10 @@ struct ProgramRun {
       : child(start(program, std::move(arguments))) {}
   ~ProgramRun() { std::filesystem::remove(errors_path); }
 
-  /// Calls `meanwhile` until the program ends; its exit code. Fails the test after `patience`.
+  /// Calls `meanwhile` until the program ends; its exit code. Fails the test after `timeout`.
   int finish(const std::function<void()>& meanwhile,
-             std::chrono::seconds patience = std::chrono::minutes(2)) {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
+             std::chrono::seconds timeout = std::chrono::minutes(2)) {
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
     std::optional<int> status;
     while (!status) {
       status = child.status();

@@ -10,17 +10,17 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Patience: 2 s for proof, five times as long for an unmap, 8 s for answers and signs of life.
-struct Patient : World {
+struct WorkerTimeoutWorld : World {
   AttachmentId worker;
   LeaseId lease;
-  Patient() : World(config()), worker(attach_worker("w0", kWorkerSocket)) {
+  WorkerTimeoutWorld() : World(config()), worker(attach_worker("w0", kWorkerSocket)) {
     call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .max_blocks = 1024, .ttl_ms = 60'000});
     lease = acquired("a", 16);
     workers_answer = false;
   }
   static BrokerConfig config() {
     BrokerConfig config = small_config();
-    config.worker_patience = 8s;
+    config.worker_timeout = 8s;
     return config;
   }
   /// True when it is killed at the end of this time and not a moment sooner.
@@ -43,7 +43,7 @@ TEST_CASE("pulse: a loop that turns at its beat never stood, one that missed ten
 }
 
 TEST_CASE("broker stood: proof that was owed meanwhile is owed from now on") {
-  Patient world;
+  WorkerTimeoutWorld world;
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease);
   world.advance(1s);
@@ -55,7 +55,7 @@ TEST_CASE("broker stood: proof that was owed meanwhile is owed from now on") {
 }
 
 TEST_CASE("broker stood: an unmap is waited for as long again") {
-  Patient world;
+  WorkerTimeoutWorld world;
   world.revoke(world.lease);  // quiet at once
   REQUIRE(world.record(world.lease).is(LeaseState::Fenced));
 
@@ -67,7 +67,7 @@ TEST_CASE("broker stood: an unmap is waited for as long again") {
 }
 
 TEST_CASE("broker stood: so is an answer, and who had been silent is looked for anew") {
-  Patient world;
+  WorkerTimeoutWorld world;
   SECTION("answer") {
     world.call(kHolder, wire::LeaseGrow{.lease = world.lease, .extents = 1});
     world.stand(40s);
@@ -84,7 +84,7 @@ TEST_CASE("broker stood: so is an answer, and who had been silent is looked for 
 }
 
 TEST_CASE("broker stood: workers of before its restart have their whole grace to come back") {
-  Patient world;
+  WorkerTimeoutWorld world;
   world.restart(5s);
   world.advance(4s);
 
@@ -99,14 +99,14 @@ TEST_CASE("broker stood: workers of before its restart have their whole grace to
 }
 
 TEST_CASE("broker stood: a lease that ran out meanwhile has run out") {
-  Patient world;
+  WorkerTimeoutWorld world;
   world.stand(60s);
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::TtlExpired);
 }
 
 TEST_CASE("broker stood: an orphan still has the deadlines it obeys") {
-  Patient before;
-  World after(before, {.table = false}, Patient::config());
+  WorkerTimeoutWorld before;
+  World after(before, {.table = false}, WorkerTimeoutWorld::config());
   after.stand(1s);
   after.advance(60s);  // its last deadline is a second ago
   CHECK(after.performed<effect::KillWorker>().empty());

@@ -49,7 +49,7 @@ BrokerConfig small_config() {
   return {.slot_count = 64,
           .capacity_bytes = 32 * kMiB,
           .weights_capacity_bytes = 64 * kMiB,
-          .fence_patience = std::chrono::seconds(2)};
+          .fence_timeout = std::chrono::seconds(2)};
 }
 
 ProcessExit exit_of(AttachmentId worker) {

@@ -76,7 +76,7 @@ Result<void> System::start_broker() {
                                    config_.capacity,
                                    "--weights-capacity",
                                    "4GiB",
-                                   "--fence-patience-ms",
+                                   "--fence-timeout-ms",
                                    "30000"};
   argv.insert(argv.end(), config_.broker_options.begin(), config_.broker_options.end());
   if (config_.journal) {

@@ -64,9 +64,9 @@ Result<void> Stage::start_broker() {
                                 "--weights-capacity",
                                 kWeightsCapacity,
                                 "--allow-memory-check",
-                                "--fence-patience-ms",
+                                "--fence-timeout-ms",
                                 kBrokerPatience_ms,
-                                "--worker-patience-ms",
+                                "--worker-timeout-ms",
                                 kBrokerPatience_ms};
   if (!settings_.device.empty()) argv.insert(argv.end(), {"--device", settings_.device});
   broker_.emplace(

@@ -125,7 +125,7 @@ Result<void> Arena::start_broker() {
   const std::string name = fmt::format("broker-{}", broker_lives_.size());
   broker_lives_.push_back(history_.brokers.size() - 1);
   ChildConfig config{.argv = {program("leasehold-broker"), "--socket", socket(), "--capacity",
-                              "64MiB", "--allow-memory-check", "--fence-patience-ms",
+                              "64MiB", "--allow-memory-check", "--fence-timeout-ms",
                               kFencePatience_ms, "--event-log", directory_ / (name + ".jsonl")},
                      .log_path = log(name)};
   if (!store_) return broker_.start(config);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
-#include "tools/checks/demo/patience.hpp"
+#include "tools/checks/demo/interruptible_poller.hpp"
 #include "tools/checks/soak/cast.hpp"
 #include "tools/checks/soak/process_slot.hpp"
 #include "tools/local_system/fd_store.hpp"

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "common/clock.hpp"
-#include "tools/checks/demo/patience.hpp"
+#include "tools/checks/demo/interruptible_poller.hpp"
 #include "tools/checks/soak/cast.hpp"
 #include "tools/checks/soak/tally.hpp"
 

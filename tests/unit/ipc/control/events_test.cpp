@@ -28,8 +28,8 @@ const std::vector<std::string> kSamples = {
         "uid":1000,"reason":"the worker was replaced","done":true})",
     R"({"event":"worker_untrusted","at_boottime_ns":7,"what":"slot","index":17,"lease":"17.4",
         "worker":"w0"})",
-    R"({"event":"worker_overdue","at_boottime_ns":7,"worker":"w0","owes":"sign_of_life",
-        "patience_ms":15000,"killed":true})",
+    R"({"event":"worker_unresponsive","at_boottime_ns":7,"worker":"w0","waiting_for":"ping_reply",
+        "timeout_ms":15000,"killed":true})",
     R"({"event":"lease_draining","at_boottime_ns":7,"lease":"17.4","tenant":"acme",
         "deadline_boottime_ns":9})"};
 

@@ -13,21 +13,21 @@ namespace {
 
 using State = GrammarMatcher::State;
 
-/// Draws tokens until the text is complete. After `patience` of them it takes what closes things.
+/// Draws tokens until the text is complete. After `max_steps` of them it takes what closes things.
 class Walk {
  public:
   Walk(const Vocabulary& vocabulary, const PieceTrie& trie, const Grammar& grammar)
       : vocabulary_(vocabulary), trie_(trie), matcher_(std::make_shared<const Grammar>(grammar)) {}
 
-  std::string run(SeededRandom& random, int patience) {
+  std::string run(SeededRandom& random, int max_steps) {
     std::string text;
     State state = matcher_.start();
     for (int step = 0; step < 2000; ++step) {
       state = matcher_.retain(state).first;
       const bool enough = matcher_.must_end(state) ||
-                          (matcher_.may_end(state) && (step > patience || random.below(4) == 0));
+                          (matcher_.may_end(state) && (step > max_steps || random.below(4) == 0));
       if (enough) return text;
-      const std::string& piece = next_piece(state, random, step > patience);
+      const std::string& piece = next_piece(state, random, step > max_steps);
       text += piece;
       for (const char c : piece) state = matcher_.next(state, static_cast<std::uint8_t>(c));
       REQUIRE(state != GrammarMatcher::kDead);

@@ -1,4 +1,4 @@
-#include "broker/decide/signs_of_life.hpp"
+#include "broker/decide/liveness.hpp"
 
 #include <fmt/format.h>
 
@@ -16,19 +16,19 @@ std::int64_t in_ms(Duration duration) {
 
 /// The first rung: said while the worker can still go on as if nothing had been.
 void warn_of_silence(Decision& decision, const Worker& worker) {
-  const std::int64_t patience_ms = in_ms(decision.state.config.worker_patience);
-  decision.record(events::WorkerOverdue{
-      .worker = worker.name, .owes = "sign_of_life", .patience_ms = patience_ms});
+  const std::int64_t timeout_ms = in_ms(decision.state.config.worker_timeout);
+  decision.record(events::WorkerUnresponsive{
+      .worker = worker.name, .waiting_for = "ping_reply", .timeout_ms = timeout_ms});
   decision.warn(
       fmt::format("worker gives no sign of life, killed when it stays so worker={} pid={} "
-                  "patience_ms={}",
-                  worker.name, worker.pid, patience_ms));
+                  "timeout_ms={}",
+                  worker.name, worker.pid, timeout_ms));
 }
 
 void look_at(Decision& decision, Worker& worker) {
-  const Duration patience = decision.state.config.worker_patience;
+  const Duration patience = decision.state.config.worker_timeout;
   if (worker.looks_unanswered == kLooks) {
-    return kill_worker(decision, worker, "sign_of_life", patience);
+    return kill_worker(decision, worker, "ping_reply", patience);
   }
   if (worker.looks_unanswered == 0) decision.add(effect::SendPing{worker.id});
   if (worker.looks_unanswered == kLooks / 2) warn_of_silence(decision, worker);
@@ -43,7 +43,7 @@ bool is_looked_for(const Worker& worker) {
 }  // namespace
 
 void begin_looking(Decision& decision, Worker& worker) {
-  const Duration patience = decision.state.config.worker_patience;
+  const Duration patience = decision.state.config.worker_timeout;
   worker.looks_unanswered = 0;
   if (patience != Duration::zero()) worker.next_look = decision.now + patience / kLooks;
 }
@@ -75,20 +75,20 @@ void note_answered(Decision& decision, LeaseRecord& record) {
   decision.state.leases.enter_in_index(record.id());
 }
 
-void kill_worker(Decision& decision, Worker& worker, std::string_view owes, Duration patience) {
+void kill_worker(Decision& decision, Worker& worker, std::string_view waiting_for, Duration patience) {
   worker.killed = true;
   decision.add(effect::KillWorker{worker.id});
   move(worker, WorkerState::Lost);
   decision.touch(worker.id);
   take_back(decision, decision.state.leases.leases_on(worker.id), RevokeReason::WorkerHung);
-  decision.record(events::WorkerOverdue{.worker = worker.name,
-                                        .owes = std::string(owes),
-                                        .patience_ms = in_ms(patience),
+  decision.record(events::WorkerUnresponsive{.worker = worker.name,
+                                        .waiting_for = std::string(waiting_for),
+                                        .timeout_ms = in_ms(patience),
                                         .killed = true});
   decision.warn(
-      fmt::format("worker did not do its part in time, killed worker={} pid={} owes={} "
-                  "patience_ms={}",
-                  worker.name, worker.pid, owes, in_ms(patience)));
+      fmt::format("worker did not do its part in time, killed worker={} pid={} waiting_for={} "
+                  "timeout_ms={}",
+                  worker.name, worker.pid, waiting_for, in_ms(patience)));
 }
 
 }  // namespace leasehold

@@ -8,15 +8,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-BrokerConfig patient_config() {
+BrokerConfig worker_timeout_config() {
   BrokerConfig config = small_config();
-  config.worker_patience = 8s;  // a look every two
+  config.worker_timeout = 8s;  // a look every two
   return config;
 }
 
 struct Watched : World {
   AttachmentId worker;
-  Watched() : World(patient_config()), worker(attach_worker("w0", kWorkerSocket)) {
+  Watched() : World(worker_timeout_config()), worker(attach_worker("w0", kWorkerSocket)) {
     call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .max_blocks = 1024, .ttl_ms = 3'600'000});
   }
   /// The broker looks as often as it would.
@@ -24,10 +24,10 @@ struct Watched : World {
     for (; time > Duration::zero(); time -= 1s) advance(1s);
   }
   std::size_t kills() const { return performed<effect::KillWorker>().size(); }
-  std::vector<events::WorkerOverdue> overdue() const {
-    std::vector<events::WorkerOverdue> found;
+  std::vector<events::WorkerUnresponsive> overdue() const {
+    std::vector<events::WorkerUnresponsive> found;
     for (const auto& each : performed<effect::AppendEvent>()) {
-      if (const auto* e = std::get_if<events::WorkerOverdue>(&each.event)) found.push_back(*e);
+      if (const auto* e = std::get_if<events::WorkerUnresponsive>(&each.event)) found.push_back(*e);
     }
     return found;
   }
@@ -61,7 +61,7 @@ TEST_CASE("signs of life: a silent worker is warned of, then killed, and its lea
   CHECK(reason_of(world.record(lease).lease) == RevokeReason::WorkerHung);
   REQUIRE(world.overdue().size() == 2);
   CHECK(world.overdue()[1].killed);
-  CHECK(world.overdue()[1].owes == "sign_of_life");
+  CHECK(world.overdue()[1].waiting_for == "ping_reply");
   CHECK(world.refusal(world.acquire("a")) == Errc::NoModelLoaded);
   world.pass(100s);
   CHECK(world.kills() == 1);
@@ -94,7 +94,7 @@ TEST_CASE("signs of life: a broker that stood itself blames nobody") {
 }
 
 TEST_CASE("signs of life: one that stands while it loads is no different") {
-  World world(patient_config());
+  World world(worker_timeout_config());
   world.workers_live = false;
   world.call(kWorkerSocket, wire::WorkerAttach{.worker = "w0"});
   for (int second = 0; second < 10; ++second) world.advance(1s);
@@ -118,7 +118,7 @@ TEST_CASE("signs of life: a growth that is never answered ends the worker, for i
   CHECK(world.kills() == 0);
   world.pass(1s);
   CHECK(world.kills() == 1);
-  CHECK(world.overdue().back().owes == "answer");
+  CHECK(world.overdue().back().waiting_for == "answer");
 }
 
 TEST_CASE("signs of life: a shrink that is never answered is no different") {
@@ -158,11 +158,11 @@ TEST_CASE("signs of life: a worker that comes back and delivers nothing more is 
   CHECK(world.kills() == 0);  // each delivery is a sign that it is at it
   world.pass(1s);
   CHECK(world.kills() == 1);
-  CHECK(world.overdue().back().owes == "delivery");
+  CHECK(world.overdue().back().waiting_for == "delivery");
 }
 
 TEST_CASE(
-    "signs of life: a worker that exits on its way back owes no delivery, and no timer runs") {
+    "signs of life: a worker that exits on its way back waiting_for no delivery, and no timer runs") {
   Watched world;
   world.acquired("a", 16);
   world.restart();
