@@ -23,23 +23,23 @@ void set_boot_timer(int timer, std::optional<TimePoint> until) {
 Result<BootAlarm> BootAlarm::create() {
   UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer) return fail_errno(Errc::SystemError, "timerfd_create", errno);
-  UniqueFd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!bell) return fail_errno(Errc::SystemError, "eventfd", errno);
-  return BootAlarm(std::move(timer), std::move(bell));
+  UniqueFd wakeup_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wakeup_fd) return fail_errno(Errc::SystemError, "eventfd", errno);
+  return BootAlarm(std::move(timer), std::move(wakeup_fd));
 }
 
 bool BootAlarm::wait_until(TimePoint until) {
   set_boot_timer(timer_.get(), until);
   pollfd sources[] = {{.fd = timer_.get(), .events = POLLIN, .revents = 0},
-                      {.fd = bell_.get(), .events = POLLIN, .revents = 0}};
+                      {.fd = wakeup_fd_.get(), .events = POLLIN, .revents = 0}};
   ::poll(sources, std::size(sources), -1);
   std::uint64_t rings = 0;
-  return ::read(bell_.get(), &rings, sizeof rings) > 0;  // how often does not matter
+  return ::read(wakeup_fd_.get(), &rings, sizeof rings) > 0;  // how often does not matter
 }
 
-void BootAlarm::ring() {
+void BootAlarm::wake() {
   const std::uint64_t once = 1;
-  (void)!::write(bell_.get(), &once, sizeof once);
+  (void)!::write(wakeup_fd_.get(), &once, sizeof once);
 }
 
 }  // namespace leasehold

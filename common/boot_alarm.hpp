@@ -3,7 +3,7 @@
 /// Deadlines of leases are on that clock, which goes on while the machine sleeps. A condition
 /// variable's does not: what ran out meanwhile would be noticed late by what was left to wait.
 ///
-/// Threads: one waits, any may ring. Source: timerfd_create(2), eventfd(2).
+/// Threads: one waits, any may wake. Source: timerfd_create(2), eventfd(2).
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace leasehold {
 
-/// Lets a timerfd of that clock ring at `until`, at once when it has passed; without one, never.
+/// Lets a timerfd of that clock wake at `until`, at once when it has passed; without one, never.
 void set_boot_timer(int timer, std::optional<TimePoint> until);
 
 class BootAlarm {
@@ -25,13 +25,13 @@ class BootAlarm {
   /// Returns at `until`, or when somebody has rung since the last return, at times sooner. True
   /// when somebody has rung.
   bool wait_until(TimePoint until);
-  void ring();
+  void wake();
 
  private:
-  BootAlarm(UniqueFd timer, UniqueFd bell) : timer_(std::move(timer)), bell_(std::move(bell)) {}
+  BootAlarm(UniqueFd timer, UniqueFd wakeup_fd) : timer_(std::move(timer)), wakeup_fd_(std::move(wakeup_fd)) {}
 
   UniqueFd timer_;
-  UniqueFd bell_;
+  UniqueFd wakeup_fd_;
 };
 
 }  // namespace leasehold

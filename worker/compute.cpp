@@ -26,7 +26,7 @@ class HostCompute final : public Compute {
 
 Result<std::unique_ptr<Backend>> make_host_backend(const WorkerOptions& options,
                                                    const BackendLimits& limits,
-                                                   const GateWiring& wiring) {
+                                                   const GateDependencies& wiring) {
   const OnCpus here(options.compute_cpus);  // as the threads it starts
   if (options.backend != BackendChoice::Reference) {
     auto cpu = CpuBackend::create(limits, make_gates(wiring, 0, options.threads),
@@ -61,7 +61,7 @@ Result<void> check_lent(const WorkerOptions& options, const LentDevice& lent) {
 
 Result<std::unique_ptr<Compute>> make_compute(const WorkerOptions& options, const LentDevice& lent,
                                               const BackendLimits& limits,
-                                              const GateWiring& wiring) {
+                                              const GateDependencies& wiring) {
   TRY(check_lent(options, lent));
   if (is_card(lent.name)) return make_cuda_compute(options, lent, limits, wiring);
   return std::make_unique<HostCompute>(TRY(make_host_backend(options, limits, wiring)),

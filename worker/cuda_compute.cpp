@@ -76,7 +76,7 @@ void warn_of_no_graphs(const Error& why) {
 Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions& options,
                                                    const LentDevice& lent,
                                                    const BackendLimits& limits,
-                                                   const GateWiring& wiring) {
+                                                   const GateDependencies& wiring) {
   const cuda::Driver* driver = TRY(cuda::load_driver());
   auto context = std::make_unique<Context>(TRY(find_card(*driver, lent)));
   TRY(check_number(options, *context, lent));

@@ -5,7 +5,7 @@
 namespace leasehold {
 
 Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions&, const LentDevice& lent,
-                                                   const BackendLimits&, const GateWiring&) {
+                                                   const BackendLimits&, const GateDependencies&) {
   return fail(Errc::DeviceUnsupported,
               fmt::format("the broker lends memory of {}, and this worker was built without CUDA; "
                           "build where the CUDA toolkit is, or start the broker with --device cpu",

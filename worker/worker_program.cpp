@@ -153,7 +153,7 @@ Result<void> WorkerProgram::open_session() {
 }
 
 Result<void> WorkerProgram::build_engine() {
-  const GateWiring wiring{.worker = broker_->attachment().worker,
+  const GateDependencies wiring{.worker = broker_->attachment().worker,
                           .table = &broker_->attachment().table,
                           .segment = &broker_->attachment().segment,
                           .stops = &board_.stops(),
@@ -374,7 +374,7 @@ void WorkerProgram::lease_found_down(const events::ForwardRevoked& what, TimePoi
 void WorkerProgram::quiet_progress() noexcept {
   const std::uint64_t one = 1;
   // A full counter already rings; nothing else can fail for an eventfd.
-  (void)!::write(broker_->attachment().bell.get(), &one, sizeof(one));
+  (void)!::write(broker_->attachment().wakeup_fd.get(), &one, sizeof(one));
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ void ExtentPool::send_away(ExtentId extent) {
   found->second.away = true;
 }
 
-void ExtentPool::bring_back(ExtentId extent) {
+void ExtentPool::mark_available(ExtentId extent) {
   const auto found = records_.find(extent);
   expects(found != records_.end(), "only extents in use are delivered");
   found->second.away = false;

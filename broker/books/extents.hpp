@@ -115,7 +115,7 @@ class ExtentPool {
   /// Its descriptor went with the broker that had it. Precondition, as below: the extent exists.
   void send_away(ExtentId extent);
   /// Its memory was delivered.
-  void bring_back(ExtentId extent);
+  void mark_available(ExtentId extent);
   /// As a broker before this one left it. Preconditions: the size is chosen; there is room.
   void restore_size(std::uint64_t extent_size_bytes);
   void restore(ExtentId extent, const ExtentRecord& record);

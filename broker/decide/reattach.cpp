@@ -97,7 +97,7 @@ Result<void> check_redelivery(State& state, ConnectionId connection,
 Outcome decide_call(Decision& decision, const Caller& caller,
                     const wire::LeaseRedeliver& redeliver) {
   TRY(check_redelivery(decision.state, caller.connection, redeliver));
-  for (const ExtentId extent : redeliver.extents) decision.state.extents.bring_back(extent);
+  for (const ExtentId extent : redeliver.extents) decision.state.extents.mark_available(extent);
   decision.state.workers.find_by_connection(caller.connection)->delivered_at = decision.now;
   return Answer{};
 }

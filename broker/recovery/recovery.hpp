@@ -45,7 +45,7 @@ struct Facts {
   TimePoint now;
   std::string boot_id;
   std::optional<std::vector<KeptSlot>> table;  ///< None: a new table is made.
-  std::set<AttachmentId> kept_workers;         ///< Line, bell and pidfd of them are here.
+  std::set<AttachmentId> kept_workers;         ///< Line, wakeup_fd and pidfd of them are here.
   std::set<RegionId> kept_regions;
   std::vector<ProcessExit> exited_workers;
   std::set<ProcessIdentity> exited_holders;

@@ -48,7 +48,7 @@ std::optional<LeaseTable> take_table(const journal::Image& image, const std::str
 }
 
 bool is_kept(const KeptDescriptors& kept, AttachmentId worker) {
-  return kept.has(kept::line(worker.value)) && kept.has(kept::bell(worker.value)) &&
+  return kept.has(kept::line(worker.value)) && kept.has(kept::wakeup_fd(worker.value)) &&
          kept.has(kept::pidfd(worker.value));
 }
 
@@ -135,7 +135,7 @@ std::set<std::string> names_in_use(const Beginning& beginning) {
   if (!beginning.table_kept) return names;
   names.emplace(kept::kTable);
   for (const AttachmentId worker : beginning.kept_workers) {
-    names.insert({kept::line(worker.value), kept::bell(worker.value), kept::pidfd(worker.value)});
+    names.insert({kept::line(worker.value), kept::wakeup_fd(worker.value), kept::pidfd(worker.value)});
   }
   for (const auto& [id, region] : beginning.recovered.state.weights.regions()) {
     if (beginning.memory.hold_region(id)) names.insert(kept::weights(id.value));

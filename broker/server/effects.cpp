@@ -123,7 +123,7 @@ void ServerEffects::perform(const effect::BindWorker& effect) {
   parts_.links.bind(effect.connection, effect.worker);
   const WorkerLink& link = *parts_.links.find(effect.worker);
   keep(kept::pidfd(effect.worker.value), link.pidfd);
-  keep(kept::bell(effect.worker.value), link.bell);
+  keep(kept::wakeup_fd(effect.worker.value), link.wakeup_fd);
   if (const auto line = link.line.writer_fd()) keep(kept::line(effect.worker.value), *line);
   spdlog::info("worker attached attachment={}", effect.worker.value);
 }
@@ -134,7 +134,7 @@ void ServerEffects::perform(const effect::ResumeWorker& effect) {
 }
 
 void ServerEffects::perform(const effect::ForgetWorker& effect) {
-  for (const auto& name : {kept::pidfd(effect.worker.value), kept::bell(effect.worker.value),
+  for (const auto& name : {kept::pidfd(effect.worker.value), kept::wakeup_fd(effect.worker.value),
                            kept::line(effect.worker.value)}) {
     parts_.keeper.let_go(name);
   }
@@ -216,7 +216,7 @@ void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
   const WorkerLink* link = parts_.links.find(effect.worker);
   if (link == nullptr) return;  // its exit is on the way
   parts_.quiet.watch(link->line, {effect.worker, effect.scope, effect.leases});
-  // Before anything is written down: what is quiet in time for this needs neither bell nor timer.
+  // Before anything is written down: what is quiet in time for this needs neither wakeup_fd nor timer.
   std::vector<LaunchQuiet> proofs = parts_.quiet.observe_for(kQuietLook, clock_);
   if (!proofs.empty()) post_(QuietObserved{std::move(proofs), clock_.now()});
 }

@@ -33,8 +33,8 @@ namespace kept {
 std::string segment(std::uint64_t attachment) {
   return fmt::format("segment-{}", attachment);
 }
-std::string bell(std::uint64_t attachment) {
-  return fmt::format("bell-{}", attachment);
+std::string wakeup_fd(std::uint64_t attachment) {
+  return fmt::format("wakeup_fd-{}", attachment);
 }
 std::string pidfd(std::uint64_t attachment) {
   return fmt::format("pidfd-{}", attachment);

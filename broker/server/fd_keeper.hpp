@@ -1,7 +1,7 @@
 /// Keeps descriptors alive while the broker is down: the service manager's store, where there is
 /// one, and what came back from it.
 ///
-/// Names: `table`, `socket`, `segment-<attachment>`, `bell-<attachment>`, `pidfd-<attachment>`,
+/// Names: `table`, `socket`, `segment-<attachment>`, `wakeup_fd-<attachment>`, `pidfd-<attachment>`,
 /// `weights-<region>`. Live extents are not kept here; their workers hold and re-deliver them.
 /// Source: sd_notify(3) FDSTORE, FDNAME, FDPOLL, FDSTOREREMOVE; sd_listen_fds(3).
 #pragma once
@@ -22,7 +22,7 @@ namespace kept {
 inline constexpr std::string_view kTable = "table";
 inline constexpr std::string_view kSocket = "socket";
 std::string segment(std::uint64_t attachment);
-std::string bell(std::uint64_t attachment);
+std::string wakeup_fd(std::uint64_t attachment);
 std::string pidfd(std::uint64_t attachment);
 std::string weights(std::uint64_t region);
 }  // namespace kept

@@ -28,7 +28,7 @@ Result<std::vector<UniqueFd>> Replies::descriptors(const Answer& answer) {
     if (link == nullptr) return fail(Errc::ConnectionLost, "this worker has exited");
     fds.push_back(TRY(table_.reader_fd()));
     fds.push_back(TRY(link->line.writer_fd()));
-    fds.push_back(TRY(link->bell.duplicate()));
+    fds.push_back(TRY(link->wakeup_fd.duplicate()));
   }
   if (const auto* region = std::get_if<RegionDescriptor>(&answer.descriptors)) {
     fds.push_back(TRY(memory_.region_fd(region->region, region->writable)));

@@ -165,7 +165,7 @@ void Server::take_up_workers(KeptDescriptors& kept) {
       continue;
     }
     const auto restored = links_.restore(id, {.segment = kept.take(kept::line(id.value)),
-                                              .bell = kept.take(kept::bell(id.value)),
+                                              .wakeup_fd = kept.take(kept::wakeup_fd(id.value)),
                                               .pidfd = kept.take(kept::pidfd(id.value))});
     if (restored) continue;
     spdlog::warn("what was kept of a worker cannot be used detail=\"{}\"", restored.error().detail);
@@ -271,7 +271,7 @@ Result<void> Server::take_memory(ConnectionId id, const wire::LeaseRedeliver& re
 void Server::settle() {
   deadline_timer_->arm(next_deadline(state_));
   observe_quiet();
-  if (table_.has_met_tampering()) guard_table();
+  if (table_.has_detected_tampering()) guard_table();
   if (state_.stopping && leases_not_fenced(state_) == 0) io_.stop();
 }
 

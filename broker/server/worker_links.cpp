@@ -33,9 +33,9 @@ std::optional<uid_t> effective_user(pid_t pid) {
 }
 
 Result<UniqueFd> make_bell() {
-  UniqueFd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!bell) return fail_errno(Errc::SystemError, "eventfd", errno);
-  return bell;
+  UniqueFd wakeup_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wakeup_fd) return fail_errno(Errc::SystemError, "eventfd", errno);
+  return wakeup_fd;
 }
 
 /// Asio closes what it watches, so it gets a descriptor of its own.
@@ -62,17 +62,17 @@ Result<std::unique_ptr<WorkerLink>> WorkerLinks::make_link(std::shared_ptr<contr
                                                            Kept kept) {
   WorkerSegmentReader segment = TRY(kept.segment ? WorkerSegmentReader::adopt(std::move(kept.segment)) : WorkerSegmentReader::create());
   Watch exit_watch = TRY(watch_of(io_, kept.pidfd));
-  Watch bell_watch = TRY(watch_of(io_, kept.bell));
+  Watch bell_watch = TRY(watch_of(io_, kept.wakeup_fd));
   return std::make_unique<WorkerLink>(WorkerLink{std::move(peer), std::move(kept.pidfd),
-                                                 std::move(segment), std::move(kept.bell),
+                                                 std::move(segment), std::move(kept.wakeup_fd),
                                                  std::move(exit_watch), std::move(bell_watch)});
 }
 
 Result<void> WorkerLinks::prepare(ConnectionId connection, std::shared_ptr<control::Peer> peer) {
   UniqueFd pidfd = TRY(open_peer_pidfd(peer->credentials()));
-  UniqueFd bell = TRY(make_bell());
+  UniqueFd wakeup_fd = TRY(make_bell());
   prepared_[connection] = TRY(
-      make_link(std::move(peer), {.segment = {}, .bell = std::move(bell), .pidfd = std::move(pidfd)}));
+      make_link(std::move(peer), {.segment = {}, .wakeup_fd = std::move(wakeup_fd), .pidfd = std::move(pidfd)}));
   return {};
 }
 
@@ -83,7 +83,7 @@ void WorkerLinks::bind(ConnectionId connection, AttachmentId worker) {
 }
 
 Result<void> WorkerLinks::restore(AttachmentId worker, Kept kept) {
-  if (!kept.segment || !kept.bell || !kept.pidfd) {
+  if (!kept.segment || !kept.wakeup_fd || !kept.pidfd) {
     return fail(Errc::UntrustedSegment,
                 fmt::format("not everything of attachment {} was kept", worker.value));
   }
@@ -143,7 +143,7 @@ void WorkerLinks::watch_bell(AttachmentId worker) {
     const WorkerLink* found = find(worker);
     if (error || found == nullptr) return;
     std::uint64_t rings = 0;
-    (void)!::read(found->bell.get(), &rings, sizeof rings);  // how often does not matter
+    (void)!::read(found->wakeup_fd.get(), &rings, sizeof rings);  // how often does not matter
     handlers_.on_bell();
     if (find(worker) != nullptr) watch_bell(worker);
   });

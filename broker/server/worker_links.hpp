@@ -20,7 +20,7 @@ struct WorkerLink {
   std::shared_ptr<control::Peer> peer;  ///< Null until a worker of before the restart is back.
   UniqueFd pidfd;
   WorkerSegmentReader segment;
-  UniqueFd bell;  ///< eventfd the worker rings after a unit that refused something.
+  UniqueFd wakeup_fd;  ///< eventfd the worker rings after a unit that refused something.
   boost::asio::posix::stream_descriptor exit_watch;
   boost::asio::posix::stream_descriptor bell_watch;
 };
@@ -47,7 +47,7 @@ class WorkerLinks {
   /// Errors: UntrustedSegment, SystemError.
   struct Kept {
     UniqueFd segment;
-    UniqueFd bell;
+    UniqueFd wakeup_fd;
     UniqueFd pidfd;
   };
   Result<void> restore(AttachmentId worker, Kept kept);

@@ -56,7 +56,7 @@ struct UnitLabel {
 template <class Memory = StdMemory>
 class BasicThreadGate {
  public:
-  struct Wiring {
+  struct Dependencies {
     std::uint32_t thread = 0;                        ///< Which announce line this is.
     std::atomic<std::uint64_t>* announce = nullptr;  ///< That line.
     const std::atomic<std::uint64_t>* revocations = nullptr;
@@ -64,7 +64,7 @@ class BasicThreadGate {
     GateProbe* probe = nullptr;  ///< May be null.
   };
 
-  explicit BasicThreadGate(const Wiring& wiring)
+  explicit BasicThreadGate(const Dependencies& wiring)
       : core_(*Memory::word(wiring.announce), *Memory::word(wiring.revocations),
               *Memory::word(&wiring.stops->changes())),
         thread_(wiring.thread),

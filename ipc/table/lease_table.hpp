@@ -80,7 +80,7 @@ class LeaseTable {
   std::vector<TableEntry> repair();
 
   /// A store met a line that had been changed: `repair` has something to tell.
-  bool has_met_tampering() const { return !met_.empty(); }
+  bool has_detected_tampering() const { return !met_.empty(); }
 
   /// A descriptor that can only be mapped read-only, for a worker.
   Result<UniqueFd> reader_fd() const { return object_.open_read_only(); }

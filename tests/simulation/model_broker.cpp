@@ -197,7 +197,7 @@ std::optional<TimePoint> Broker::next_due() const {
 }
 
 void Broker::look_around() {
-  bell_ = false;
+  wakeup_pending_ = false;
   if (agent_line_) agent_line_->look_around();
   if (auto proofs = quiet_.observe(); !proofs.empty()) receive(QuietObserved{std::move(proofs)});
   const TimePoint now = around_.machine.clock.now();

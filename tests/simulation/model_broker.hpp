@@ -113,10 +113,10 @@ class Broker : public Process {
   AgentLine* agent_line() const { return agent_line_.get(); }
   /// When it has something to do that only time brings.
   std::optional<TimePoint> next_due() const;
-  /// Looks at worker lines and clocks, as its bell and its timers would make it do.
+  /// Looks at worker lines and clocks, as its wakeup_fd and its timers would make it do.
   void look_around();
-  bool hears_bell() const { return bell_; }
-  void ring() { bell_ = true; }
+  bool hears_bell() const { return wakeup_pending_; }
+  void wake() { wakeup_pending_ = true; }
   /// It goes on after a stop: as its loop would, it sees that first.
   void stood(Duration gap) { queue_.push_front(BrokerStood{gap}); }
   /// Something is owed that only time or another process can bring.
@@ -158,7 +158,7 @@ class Broker : public Process {
   struct Link {
     Connection* connection = nullptr;
     Line* line = nullptr;
-    bool kept = true;  ///< Line, bell and pidfd, until the worker is forgotten.
+    bool kept = true;  ///< Line, wakeup_fd and pidfd, until the worker is forgotten.
   };
   struct Waiting {
     Connection* connection = nullptr;  ///< An operator's otherwise.
@@ -216,7 +216,7 @@ class Broker : public Process {
   std::deque<std::function<void()>> scrubs_;  ///< What its other thread has to do, in order.
   std::set<ExtentId> too_late_;               ///< Whoever delivers one of these.
   bool handling_ = false;
-  bool bell_ = false;
+  bool wakeup_pending_ = false;
   bool disk_full_ = false;               ///< The decision at work could not be written down.
   std::vector<journal::Row> unwritten_;  ///< Go along with what is written next.
   std::vector<Effect> to_recover_;       ///< What recovery decided, until it is done.

@@ -52,7 +52,7 @@ void Worker::attached(const Result<Answer>& answer) {
   table_ = &broker_->reader;
   for (std::uint32_t i = 0; i < kThreads; ++i) {
     threads_[i].gate = std::make_unique<BasicThreadGate<SimulatedMemory>>(
-        BasicThreadGate<SimulatedMemory>::Wiring{.thread = i,
+        BasicThreadGate<SimulatedMemory>::Dependencies{.thread = i,
                                                  .announce = &line_->writer.announce(i),
                                                  .revocations = &table_->revocations(index_),
                                                  .stops = &stops_});

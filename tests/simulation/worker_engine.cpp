@@ -147,7 +147,7 @@ void Worker::refused(const Refusal& refusal) noexcept {
 }
 
 void Worker::quiet_progress() noexcept {
-  around_.estate.broker->ring();
+  around_.estate.broker->wake();
 }
 
 }  // namespace leasehold::simulation

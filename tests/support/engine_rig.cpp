@@ -49,7 +49,7 @@ void EngineRig::load_model() {
   tokenizer_ = std::make_unique<Tokenizer>(must(Tokenizer::from_metadata(file)));
   backend_ = make_backend();
   commit_gate_ =
-      std::make_unique<ThreadGate>(make_gates(gate_wiring(), kMaxGateThreads - 1, 1).front());
+      std::make_unique<ThreadGate>(make_gates(gate_dependencies(), kMaxGateThreads - 1, 1).front());
   for (const WeightsPart& part : plan_.parts) load_part(file, part);
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = config_, .kv_type = options_.kv_type, .limits = options_.limits},
@@ -64,7 +64,7 @@ void EngineRig::load_model() {
   engine_->bind_weights(map_weights());
 }
 
-GateWiring EngineRig::gate_wiring() {
+GateDependencies EngineRig::gate_dependencies() {
   return {.worker = kWorker,
           .table = &reader_,
           .worker_segment = &writer_,
@@ -75,10 +75,10 @@ GateWiring EngineRig::gate_wiring() {
 std::unique_ptr<Backend> EngineRig::make_backend() {
   const BackendLimits limits = Engine::backend_limits(config_, options_.limits);
   if (options_.device.make)
-    return options_.device.make(limits, make_gates(gate_wiring(), 0, 1).front());
+    return options_.device.make(limits, make_gates(gate_dependencies(), 0, 1).front());
   if (options_.reference)
-    return std::make_unique<ReferenceBackend>(limits, make_gates(gate_wiring(), 0, 1).front());
-  return must(CpuBackend::create(limits, make_gates(gate_wiring(), 0, options_.threads)));
+    return std::make_unique<ReferenceBackend>(limits, make_gates(gate_dependencies(), 0, 1).front());
+  return must(CpuBackend::create(limits, make_gates(gate_dependencies(), 0, options_.threads)));
 }
 
 std::shared_ptr<void> EngineRig::reach(Leased<const std::byte> at, std::size_t size_bytes) const {

@@ -141,7 +141,7 @@ class EngineRig : public RevocationObserver {
  private:
   LeaseId next_lease();
   void load_model();
-  GateWiring gate_wiring();
+  GateDependencies gate_dependencies();
   std::unique_ptr<Backend> make_backend();
   void load_part(const GgufFile& file, const WeightsPart& part);
   std::shared_ptr<void> reach(Leased<const std::byte> at, std::size_t size_bytes) const;

@@ -126,7 +126,7 @@ class Storm {
   std::vector<ThreadGate> make_gates() const {
     std::vector<ThreadGate> gates;
     for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
-      gates.emplace_back(ThreadGate::Wiring{.thread = thread,
+      gates.emplace_back(ThreadGate::Dependencies{.thread = thread,
                                             .announce = &segment_writer_.announce(thread),
                                             .revocations = &reader_.revocations(kWorker),
                                             .stops = &stops_});

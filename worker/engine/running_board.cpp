@@ -11,10 +11,10 @@ void RunningBoard::occupy(const Places& places) {
     places_[place] = places[place];
     changed = true;
   }
-  if (changed && alarm_ != nullptr) alarm_->ring();
+  if (changed && alarm_ != nullptr) alarm_->wake();
 }
 
-void RunningBoard::ring_on_change(BootAlarm* alarm) {
+void RunningBoard::wake_on_change(BootAlarm* alarm) {
   const std::scoped_lock lock(mutex_);
   alarm_ = alarm;
 }

@@ -46,7 +46,7 @@ class RunningBoard {
   void each(const std::function<void(const Occupant&)>& visit) const;
 
   /// Rings `alarm` whenever occupants change, from now on; null: nobody's.
-  void ring_on_change(BootAlarm* alarm);
+  void wake_on_change(BootAlarm* alarm);
 
  private:
   mutable std::mutex mutex_;

@@ -6,11 +6,11 @@
 
 namespace leasehold {
 
-std::vector<ThreadGate> make_gates(const GateWiring& wiring, std::uint32_t first,
+std::vector<ThreadGate> make_gates(const GateDependencies& wiring, std::uint32_t first,
                                    std::uint32_t count) {
   std::vector<ThreadGate> gates;
   for (std::uint32_t thread = first; thread < first + count; ++thread) {
-    gates.emplace_back(ThreadGate::Wiring{.thread = thread,
+    gates.emplace_back(ThreadGate::Dependencies{.thread = thread,
                                           .announce = &wiring.segment->announce(thread),
                                           .revocations = &wiring.table->revocations(wiring.worker),
                                           .stops = wiring.stops,

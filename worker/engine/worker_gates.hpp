@@ -12,7 +12,7 @@
 namespace leasehold {
 
 /// What every gate of this process hangs on. All of it outlives the gates.
-struct GateWiring {
+struct GateDependencies {
   WorkerId worker;
   const TableReader* table = nullptr;
   const WorkerSegmentWriter* segment = nullptr;
@@ -21,7 +21,7 @@ struct GateWiring {
 };
 
 /// Gates for threads `first` … `first + count - 1` of the worker segment.
-std::vector<ThreadGate> make_gates(const GateWiring& wiring, std::uint32_t first,
+std::vector<ThreadGate> make_gates(const GateDependencies& wiring, std::uint32_t first,
                                    std::uint32_t count);
 
 /// Pauses every unit between poll and run, so that people can watch, and holds the fault point that

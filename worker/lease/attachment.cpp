@@ -38,7 +38,7 @@ Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_n
                         .segment = std::move(segment),
                         .device = answer.device,
                         .device_uuid = answer.device_uuid,
-                        .bell = std::move(reply.fds[2])};
+                        .wakeup_fd = std::move(reply.fds[2])};
   fault_point(FaultSite::WorkerAttached);
   return attachment;
 }

@@ -1,4 +1,4 @@
-/// First contact with the broker: the table, the worker segment, the bell.
+/// First contact with the broker: the table, the worker segment, the wakeup_fd.
 ///
 /// The steps, each with its one next step and its one way to fail:
 ///   Asking   → `worker.attach` answered       | what the broker said
@@ -21,7 +21,7 @@ struct Attachment {
   WorkerSegmentWriter segment;
   std::string device;       ///< Whose memory is lent (wire::WorkerAttached).
   std::string device_uuid;  ///< Of a card.
-  UniqueFd bell;            ///< An eventfd: rung after a unit that refused something.
+  UniqueFd wakeup_fd;            ///< An eventfd: rung after a unit that refused something.
 };
 
 /// Attaches under `worker_name`. Blocking; not from the I/O thread.

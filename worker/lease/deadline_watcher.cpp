@@ -26,14 +26,14 @@ Result<std::unique_ptr<DeadlineWatcher>> DeadlineWatcher::begin(const Parts& par
 
 DeadlineWatcher::DeadlineWatcher(const Parts& parts, BootAlarm alarm)
     : parts_(parts), alarm_(std::move(alarm)) {
-  parts_.board->ring_on_change(&alarm_);
+  parts_.board->wake_on_change(&alarm_);
   thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
 DeadlineWatcher::~DeadlineWatcher() {
-  parts_.board->ring_on_change(nullptr);
+  parts_.board->wake_on_change(nullptr);
   thread_.request_stop();
-  alarm_.ring();
+  alarm_.wake();
 }
 
 void DeadlineWatcher::watch(const std::stop_token& stop) {

@@ -41,7 +41,7 @@ void DeviceArrays::empty_arena() {
 
 // ------------------------------------------------------------------------------------------ arrays
 
-std::byte* DeviceArrays::bring(const std::byte* host, std::size_t size_bytes) {
+std::byte* DeviceArrays::upload(const std::byte* host, std::size_t size_bytes) {
   if (host == nullptr || size_bytes == 0) return arena_;
   const auto known = std::ranges::find(arrays_, host, &Array::host);
   if (known != arrays_.end()) return known->device;
@@ -58,14 +58,14 @@ std::byte* DeviceArrays::bring(const std::byte* host, std::size_t size_bytes) {
 template <class T>
 T* DeviceArrays::on_card(T* host, std::size_t count) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(host);
-  return reinterpret_cast<T*>(bring(bytes, count * sizeof(T)));
+  return reinterpret_cast<T*>(upload(bytes, count * sizeof(T)));
 }
 
 void DeviceArrays::wait() const {
   must(test_card().driver().cuStreamSynchronize(stream_.get()));
 }
 
-void DeviceArrays::bring_home() {
+void DeviceArrays::download_all() {
   for (const Array& array : arrays_)
     must(test_card().driver().cuMemcpyDtoHAsync(array.host, cuda::device_address(array.device),
                                                 array.size_bytes, stream_.get()));
@@ -84,7 +84,7 @@ LaunchStatus DeviceArrays::in_step(const LaunchContext& context, StepInput parts
   units_of_begins_ += backend_->units_run()[0] - before;
   LaunchStatus status = std::forward<Launch>(launch)();
   status.live &= backend_->finish_step(*context.gates).live;
-  bring_home();
+  download_all();
   reach_ = std::make_unique<CardReach>();
   return status;
 }

@@ -55,8 +55,8 @@ class DeviceArrays final : public Backend {
   /// On the card, with what stands there on the host; the same array has one place.
   template <class T>
   T* on_card(T* host, std::size_t count);
-  std::byte* bring(const std::byte* host, std::size_t size_bytes);
-  void bring_home();
+  std::byte* upload(const std::byte* host, std::size_t size_bytes);
+  void download_all();
   void empty_arena();
   void wait() const;
   /// The operator in a step of these parts. `launch` is called with it begun.

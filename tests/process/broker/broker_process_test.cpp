@@ -52,7 +52,7 @@ TEST_CASE("broker: a revoked lease is fenced when the announced unit is over, an
   }
   CHECK(kept.allocated_bytes().value() == kept.size_bytes());
   worker.end_unit();
-  worker.ring_bell();
+  worker.signal_wakeup_fd();
   REQUIRE(eventually([&] { return broker.status(client).free_bytes == 64u << 20; }));
   const wire::LeaseView view = broker.view(client, acquired.lease);
   CHECK(view.state == LeaseState::Fenced);

@@ -35,7 +35,7 @@ FakeWorker::FakeWorker(const std::string& socket, const std::string& name) : nam
   control::Payload attached = call("worker.attach", attach.to_json());
   table_ = TableReader::attach(std::move(attached.fds.at(0))).value();
   segment_ = WorkerSegmentWriter::attach(std::move(attached.fds.at(1))).value();
-  bell_ = std::move(attached.fds.at(2));
+  wakeup_fd_ = std::move(attached.fds.at(2));
   const auto reply = wire::WorkerAttached::from_json(attached.body).value();
   token_key_ = token_key_from_hex(reply.token_key).value();
   attachment_ = reply.attachment;
@@ -143,9 +143,9 @@ void FakeWorker::end_unit() {
   segment_->announce(0).store(announcement(seq_, Touches::Nothing));
 }
 
-void FakeWorker::ring_bell() {
+void FakeWorker::signal_wakeup_fd() {
   const std::uint64_t one = 1;
-  (void)!::write(bell_.get(), &one, sizeof one);
+  (void)!::write(wakeup_fd_.get(), &one, sizeof one);
 }
 
 UniqueFd FakeWorker::keep_extent(LeaseId lease) {

@@ -29,7 +29,7 @@ class FakeWorker {
   /// Thread 0 begins a unit that can reach tenant memory, or ends it.
   void begin_unit();
   void end_unit();
-  void ring_bell();
+  void signal_wakeup_fd();
   /// Any value at all, as a lying worker would store.
   void announce(std::uint32_t thread, std::uint64_t value) { segment_->announce(thread).store(value); }
 
@@ -83,7 +83,7 @@ class FakeWorker {
   AttachmentId attachment_;
   std::optional<TableReader> table_;
   std::optional<WorkerSegmentWriter> segment_;
-  UniqueFd bell_;
+  UniqueFd wakeup_fd_;
   TokenKey token_key_{};
   std::uint64_t seq_ = 0;
   std::atomic<bool> touches_late_ = false;

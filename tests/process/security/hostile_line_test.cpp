@@ -79,7 +79,7 @@ TEST_CASE("security: announcements of all ones are a unit like any other") {
     REQUIRE(broker.view(client, lease).state == LeaseState::Revoked);
   }
   for (std::uint32_t thread = 0; thread < 64; ++thread) liar.announce(thread, 0);
-  liar.ring_bell();
+  liar.signal_wakeup_fd();
   REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
   CHECK(honest.word_of(kept).state() == LeaseState::Live);
 }
@@ -96,7 +96,7 @@ TEST_CASE("security: random announcements end in a fence or a wait, never in the
     std::mt19937_64 random(7);
     while (!stop) {
       for (std::uint32_t thread = 0; thread < 64; ++thread) liar.announce(thread, random());
-      liar.ring_bell();
+      liar.signal_wakeup_fd();
       std::this_thread::yield();
     }
   });

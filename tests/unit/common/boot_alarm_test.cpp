@@ -40,11 +40,11 @@ TEST_CASE("boot alarm: a moment that has passed is not waited for, one that come
 
 TEST_CASE("boot alarm: whoever rings is heard, before the sleep and during it, and once") {
   BootAlarm alarm = BootAlarm::create().value();
-  alarm.ring();
-  alarm.ring();
+  alarm.wake();
+  alarm.wake();
   CHECK(alarm.wait_until(kNever));
   CHECK_FALSE(alarm.wait_until(TimePoint{}));
 
-  const std::jthread other([&alarm] { alarm.ring(); });
+  const std::jthread other([&alarm] { alarm.wake(); });
   CHECK(alarm.wait_until(kNever));
 }

@@ -38,7 +38,7 @@ Result<void> LightWorker::start(const std::string& broker_socket) {
   }
   table_ = TRY(TableReader::attach(std::move(attached.fds[0])));
   line_ = std::move(attached.fds[1]);
-  bell_ = std::move(attached.fds[2]);
+  wakeup_fd_ = std::move(attached.fds[2]);
   index_ = TRY(wire::WorkerAttached::from_json(attached.body)).worker;
   const wire::WorkerReady ready{.address = "/nowhere",
                                 .model = "none",

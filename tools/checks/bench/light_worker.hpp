@@ -35,7 +35,7 @@ class LightWorker {
   std::shared_ptr<control::Peer> peer_;
   std::optional<TableReader> table_;
   UniqueFd line_;  ///< Stays idle: every scope is quiet at the first look.
-  UniqueFd bell_;
+  UniqueFd wakeup_fd_;
   WorkerId index_;
   std::jthread thread_;
 };

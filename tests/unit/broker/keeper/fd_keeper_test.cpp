@@ -122,7 +122,7 @@ TEST_CASE("fd keeper: readiness reaches the service manager") {
 
 TEST_CASE("fd keeper: names are made in one place") {
   CHECK(kept::segment(3) == "segment-3");
-  CHECK(kept::bell(3) == "bell-3");
+  CHECK(kept::wakeup_fd(3) == "wakeup_fd-3");
   CHECK(kept::pidfd(3) == "pidfd-3");
   CHECK(kept::weights(4) == "weights-4");
 }

@@ -240,9 +240,9 @@ TEST_CASE("lease table: no word in the table ends the broker, and no store cover
   revoke(table, {2, 5});
 
   CHECK(table.word(2) == LeaseWord::make(5, LeaseState::Revoked, RevokeReason::Operator));
-  CHECK(table.has_met_tampering());
+  CHECK(table.has_detected_tampering());
   CHECK(table.repair() == std::vector{TableEntry{TablePart::Slot, 2}});
-  CHECK_FALSE(table.has_met_tampering());
+  CHECK_FALSE(table.has_detected_tampering());
 }
 
 TEST_CASE("lease table: what somebody wrote into a free slot ends no lease that is granted there") {

@@ -43,12 +43,12 @@ TEST_CASE("running board: whoever waits for changes hears of each, and of nothin
   RunningBoard board;
   BootAlarm alarm = BootAlarm::create().value();
   const auto has_rung = [&] { return alarm.wait_until(TimePoint{}); };
-  board.ring_on_change(&alarm);
+  board.wake_on_change(&alarm);
   board.occupy(places_of(3, occupant()));
   REQUIRE(has_rung());
   board.occupy(places_of(3, occupant()));
   REQUIRE_FALSE(has_rung());
-  board.ring_on_change(nullptr);
+  board.wake_on_change(nullptr);
   board.occupy({});
   REQUIRE_FALSE(has_rung());
 }

@@ -16,7 +16,7 @@ Completed revoked(const RequestId& request) {
 }
 
 /// "a0 b0 a!": tokens with their position, and ends.
-std::string told(Deliveries& deliveries) {
+std::string drain_all(Deliveries& deliveries) {
   std::string all;
   while (const auto next = deliveries.take()) {
     if (const auto* token = std::get_if<Token>(&*next)) {

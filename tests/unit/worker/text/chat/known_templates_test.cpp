@@ -31,14 +31,14 @@ std::vector<std::filesystem::path> template_files() {
   return files;
 }
 
-std::optional<std::string> text_under(const Json& json, const char* key) {
+std::optional<std::string> optional_string(const Json& json, const char* key) {
   if (!json.contains(key)) return std::nullopt;
   return json[key].get<std::string>();
 }
 
 Result<std::string> rendered(const std::string& source, const Json& test) {
   const auto chat =
-      ChatTemplate::parse(source, {.bos = text_under(test, "bos"), .eos = text_under(test, "eos")});
+      ChatTemplate::parse(source, {.bos = optional_string(test, "bos"), .eos = optional_string(test, "eos")});
   if (!chat) return std::unexpected(chat.error());
   ChatRequest request{.messages = value_from_json(test["messages"]).value(),
                       .add_generation_prompt = test.value("add_generation_prompt", true),
