@@ -79,7 +79,7 @@ class WorkerProgram final : public RevocationObserver {
   OpenedModel model_;
   SystemClock clock_;
   UnitProbe probe_;
-  RunningBoard board_;
+  RunningRequests board_;
   // Before what may hold mappings when the process ends, handlers that never ran among them.
   std::unique_ptr<Compute> compute_;
   boost::asio::io_context io_;

@@ -20,7 +20,7 @@ bool GateSet::first_refusal(const std::vector<LeaseDependency>& leases, Refusal&
 bool GateSet::sequence_refused(std::uint32_t index, Refusal& refusal) const {
   refusal.sequence = index;
   if (first_refusal(sequences_[index].leases, refusal)) return true;
-  refusal.local = stops_->read(sequences_[index].stop_place);
+  refusal.local = stops_->read(sequences_[index].stop_slot);
   return refusal.local != LocalStop::None;
 }
 

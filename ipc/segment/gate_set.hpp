@@ -36,7 +36,7 @@ enum class LocalStop : std::uint8_t {
 
 /// Process-local stop words, one per place. `changes` moves after a flag was set; gates poll only
 /// `changes`. Threads: any thread may set; gates read.
-class StopBoard {
+class StopFlags {
  public:
   /// Stops the sequence at `place`; the first reason stays.
   void stop(std::uint32_t place, LocalStop reason) {
@@ -83,7 +83,7 @@ class RefusalListener {
 /// What a step depends on. Built by the engine before the step, then read-only but for `reported`.
 class GateSet {
  public:
-  GateSet(std::uint64_t step, const StopBoard& stops, RefusalListener& listener)
+  GateSet(std::uint64_t step, const StopFlags& stops, RefusalListener& listener)
       : step_(step), stops_(&stops), listener_(&listener) {}
 
   void add_engine_lease(LeaseDependency lease) { engine_.push_back(lease); }
@@ -91,10 +91,10 @@ class GateSet {
     engine_.insert(engine_.end(), leases.begin(), leases.end());
   }
 
-  /// Adds one sequence; its index is the number of sequences before it. `stop_place` is its place
+  /// Adds one sequence; its index is the number of sequences before it. `stop_slot` is its place
   /// on the stop board, which stays its own from step to step while its index may not.
-  void add_sequence(std::span<const LeaseDependency> leases, std::uint32_t stop_place) {
-    sequences_.push_back({{leases.begin(), leases.end()}, stop_place});
+  void add_sequence(std::span<const LeaseDependency> leases, std::uint32_t stop_slot) {
+    sequences_.push_back({{leases.begin(), leases.end()}, stop_slot});
   }
   void add_sequence(std::span<const LeaseDependency> leases) {
     add_sequence(leases, sequence_count());
@@ -122,14 +122,14 @@ class GateSet {
  private:
   struct Sequence {
     std::vector<LeaseDependency> leases;
-    std::uint32_t stop_place;
+    std::uint32_t stop_slot;
   };
 
   bool first_refusal(const std::vector<LeaseDependency>& leases, Refusal& refusal) const;
   bool sequence_refused(std::uint32_t index, Refusal& refusal) const;
 
   std::uint64_t step_;
-  const StopBoard* stops_;
+  const StopFlags* stops_;
   RefusalListener* listener_;
   std::vector<LeaseDependency> engine_;
   std::vector<Sequence> sequences_;

@@ -60,7 +60,7 @@ class BasicThreadGate {
     std::uint32_t thread = 0;                        ///< Which announce line this is.
     std::atomic<std::uint64_t>* announce = nullptr;  ///< That line.
     const std::atomic<std::uint64_t>* revocations = nullptr;
-    const StopBoard* stops = nullptr;
+    const StopFlags* stops = nullptr;
     GateProbe* probe = nullptr;  ///< May be null.
   };
 

@@ -138,7 +138,7 @@ class Worker final : public Process, private RefusalListener {
   ReturnPath path_;
   std::size_t undelivered_ = 0;
   WorkerId index_;
-  StopBoard stops_;
+  StopFlags stops_;
   std::array<Thread, kThreads> threads_;
   std::unique_ptr<CardLauncher> launcher_;  ///< Null where it computes by itself.
   std::map<LeaseId, Held> held_;

@@ -115,7 +115,7 @@ class EngineRig : public RevocationObserver {
   Backend& backend() { return *backend_; }
   ManualClock& clock() { return clock_; }
   void set_broker_away(bool away) { broker_away_ = away; }
-  RunningBoard& board() { return board_; }
+  RunningRequests& board() { return board_; }
   LeaseTable& broker_table() { return table_; }
   const WorkerSegmentReader& worker_segment() const { return worker_segment_; }
   const TableReader& table() const { return reader_; }
@@ -156,7 +156,7 @@ class EngineRig : public RevocationObserver {
   TableReader reader_;
   WorkerSegmentReader worker_segment_;
   WorkerSegmentWriter segment_writer_;
-  RunningBoard board_;
+  RunningRequests board_;
   ModelConfig config_{};
   WeightsPlan plan_;
   std::unique_ptr<Tokenizer> tokenizer_;

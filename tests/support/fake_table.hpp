@@ -85,14 +85,14 @@ class FakeTable {
   std::uint64_t announcement_of(std::uint32_t thread) const {
     return announce_slots_[thread].announce.load();
   }
-  StopBoard& stops() { return stops_; }
+  StopFlags& stops() { return stops_; }
   RecordingListener& listener() { return listener_; }
 
  private:
   std::array<LeaseSlot, 1 + kMaxStepSequences> slots_ = {};
   WorkerCounter counter_ = {};
   std::array<AnnounceSlot, kMaxGateThreads> announce_slots_ = {};
-  StopBoard stops_;
+  StopFlags stops_;
   RecordingListener listener_;
   std::uint64_t steps_ = 0;
 };

@@ -70,7 +70,7 @@ class BrokerThread {
 /// A client's thread that cancels the requests it is given.
 class Canceller {
  public:
-  explicit Canceller(RunningBoard& board)
+  explicit Canceller(RunningRequests& board)
       : board_(board), thread_([this](const std::stop_token& stop) {
           while (!stop.stop_requested()) {
             cancel_all();
@@ -90,7 +90,7 @@ class Canceller {
                   [this](const RequestId& id) { return board_.stop(id, LocalStop::Cancelled); });
   }
 
-  RunningBoard& board_;
+  RunningRequests& board_;
   std::mutex mutex_;
   std::vector<RequestId> ids_;
   std::jthread thread_;

@@ -138,7 +138,7 @@ class Storm {
   TableReader reader_ = TableReader::beside(table_);
   WorkerSegmentReader worker_segment_ = required(WorkerSegmentReader::create());
   WorkerSegmentWriter segment_writer_ = WorkerSegmentWriter::in_process(worker_segment_);
-  StopBoard stops_;
+  StopFlags stops_;
   RecordingListener listener_;
   Grants grants_;
   std::array<Extent, kTenants> extents_{};

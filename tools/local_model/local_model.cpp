@@ -58,7 +58,7 @@ struct LocalModel::Parts {
   TableReader reader;
   WorkerSegmentReader segment;
   WorkerSegmentWriter writer;
-  StopBoard stops = {};
+  StopFlags stops = {};
   Nobody nobody = {};
   std::unique_ptr<Backend> backend = nullptr;
   std::unique_ptr<Transformer> transformer = nullptr;

@@ -133,7 +133,7 @@ Result<StepReport> Engine::step() {
   reject_draining();
   TRY(check_weights());
   StepPlan plan = scheduler_.plan(parts_.clock->now());
-  publish_occupants();
+  publish_running_requests();
   StepRefusals refusals(plan, *parts_.table, *parts_.clock, *parts_.observer);
   StepBatch batch(++step_, parts_.board->stops(), refusals);
   batch.add_engine_leases(weights_->leases());
@@ -206,8 +206,8 @@ void Engine::end_stopped_sequences() {
   }
 }
 
-void Engine::publish_occupants() {
-  RunningBoard::Places places;
+void Engine::publish_running_requests() {
+  RunningRequests::Places places;
   for (const auto& sequence : scheduler_.running()) {
     const PromptRequest& request = sequence->request;
     places[sequence->place] =

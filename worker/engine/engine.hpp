@@ -12,7 +12,7 @@
 /// before it discards the token, a flip after it lets exactly that token out.
 ///
 /// Ownership: the engine owns scheduler, KV memory bookkeeping and weights; everything in `Parts`
-/// outlives it. Threads: all calls from one thread, except those of RunningBoard.
+/// outlives it. Threads: all calls from one thread, except those of RunningRequests.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@
 #include "common/clock.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/segment/thread_gate.hpp"
-#include "worker/engine/running_board.hpp"
+#include "worker/engine/running_requests.hpp"
 #include "worker/engine/step_batch.hpp"
 #include "worker/engine/step_refusals.hpp"
 #include "worker/kv/lease_memory.hpp"
@@ -51,7 +51,7 @@ class Engine {
   struct Parts {
     Backend* backend = nullptr;
     const TableReader* table = nullptr;
-    RunningBoard* board = nullptr;
+    RunningRequests* board = nullptr;
     ThreadGate* commit_gate = nullptr;  ///< A gate of the engine thread's own.
     RevocationObserver* observer = nullptr;
     const Clock* clock = nullptr;
@@ -126,7 +126,7 @@ class Engine {
   void end_stopped_sequences();
   bool is_draining(LeaseId lease) const;
   void reject_draining();
-  void publish_occupants();
+  void publish_running_requests();
   void add_parts(StepPlan& plan, StepBatch& batch);
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
   Result<void> check_device() const;

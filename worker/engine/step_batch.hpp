@@ -17,7 +17,7 @@ namespace leasehold {
 class StepBatch {
  public:
   /// `step` is unique per engine and starts at 1.
-  StepBatch(std::uint64_t step, const StopBoard& stops, RefusalListener& listener)
+  StepBatch(std::uint64_t step, const StopFlags& stops, RefusalListener& listener)
       : gates_(step, stops, listener) {}
   StepBatch(const StepBatch&) = delete;
   StepBatch& operator=(const StepBatch&) = delete;

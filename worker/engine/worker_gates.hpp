@@ -16,7 +16,7 @@ struct GateDependencies {
   WorkerId worker;
   const TableReader* table = nullptr;
   const WorkerSegmentWriter* segment = nullptr;
-  const StopBoard* stops = nullptr;
+  const StopFlags* stops = nullptr;
   GateProbe* probe = nullptr;  ///< May be null.
 };
 

@@ -15,7 +15,7 @@
 #include "common/boot_alarm.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "worker/engine/lease_time.hpp"
-#include "worker/engine/running_board.hpp"
+#include "worker/engine/running_requests.hpp"
 
 namespace leasehold {
 
@@ -25,7 +25,7 @@ LocalStop deadline_stop(const Occupant& occupant, LeaseTime lease, TimePoint now
 class DeadlineWatcher {
  public:
   struct Parts {
-    RunningBoard* board = nullptr;
+    RunningRequests* board = nullptr;
     const TableReader* table = nullptr;
     const Clock* clock = nullptr;
     const std::atomic<bool>* broker_away = nullptr;

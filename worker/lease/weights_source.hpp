@@ -66,7 +66,7 @@ class WeightsSource {
   const ModelConfig* config_;
   const WeightsPlan* plan_;
   Parts parts_;
-  StopBoard never_stopped_;       // no cancel of a request reaches a load
+  StopFlags never_stopped_;       // no cancel of a request reaches a load
   std::uint64_t loads_ = 0;       // gate sets of loads are numbered apart from steps
   std::uint64_t done_bytes_ = 0;  // of this acquire, for progress
   std::uint64_t total_bytes_ = 0;

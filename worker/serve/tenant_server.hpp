@@ -35,7 +35,7 @@ class TenantServer {
   struct Parts {
     boost::asio::io_context* io = nullptr;
     EngineLoop* loop = nullptr;
-    RunningBoard* board = nullptr;
+    RunningRequests* board = nullptr;
     boost::asio::any_io_executor reader;  ///< Of one thread.
     PromptReader prompt;
     BrokerLink* broker = nullptr;

@@ -35,7 +35,7 @@ Result<double> measure_gate_ns(std::uint64_t units) {
   const WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
   UniqueFd line_fd = TRY(segment.writer_fd());
   const WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(line_fd)));
-  const StopBoard stops;
+  const StopFlags stops;
   Nobody nobody;
   GateSet set(1, stops, nobody);
   for (std::uint32_t slot = 0; slot < kSequences; ++slot) {

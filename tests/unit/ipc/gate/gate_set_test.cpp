@@ -129,7 +129,7 @@ TEST_CASE("stop board: a local stop refuses its sequence with its reason and no 
 
 TEST_CASE("stop board: the first reason stays, and a cleared place is free again") {
   FakeTable table;
-  StopBoard& stops = table.stops();
+  StopFlags& stops = table.stops();
   const std::uint64_t before = stops.changes().load();
   stops.stop(1, LocalStop::Cancelled);
   stops.stop(1, LocalStop::BrokerLost);
@@ -143,8 +143,8 @@ TEST_CASE("stop board: the first reason stays, and a cleared place is free again
 TEST_CASE("stop board: a sequence keeps its place while its index in the step changes") {
   FakeTable table;
   GateSet set(1, table.stops(), table.listener());
-  set.add_sequence(std::array{table.grant(1)}, /*stop_place=*/7);
-  set.add_sequence(std::array{table.grant(2)}, /*stop_place=*/0);
+  set.add_sequence(std::array{table.grant(1)}, /*stop_slot=*/7);
+  set.add_sequence(std::array{table.grant(2)}, /*stop_slot=*/0);
   table.stops().stop(7, LocalStop::Cancelled);
   CHECK(recheck(set) == 0b10);
 }

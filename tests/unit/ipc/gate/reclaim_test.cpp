@@ -114,7 +114,7 @@ class Rounds {
   TableReader reader_ = TableReader::beside(table_);
   WorkerSegmentReader line_ = required(WorkerSegmentReader::create());
   WorkerSegmentWriter writer_ = WorkerSegmentWriter::in_process(line_);
-  StopBoard stops_;
+  StopFlags stops_;
   testing::RecordingListener listener_;
   HeldUp held_up_;
   ThreadGate gate_{{.announce = &writer_.announce(0),

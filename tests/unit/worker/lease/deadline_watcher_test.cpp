@@ -41,12 +41,12 @@ TEST_CASE("deadline watcher: it stops whoever is due and leaves the others") {
   const TableReader reader = *TableReader::attach(*table.reader_fd());
   const SystemClock clock;
   table.grant(kLease, clock.now());  // over as soon as it begins
-  RunningBoard board;
+  RunningRequests board;
   const std::atomic<bool> broker_away = false;
   const auto watcher = DeadlineWatcher::begin(
       {.board = &board, .table = &reader, .clock = &clock, .broker_away = &broker_away});
   REQUIRE(watcher.has_value());
-  RunningBoard::Places places;
+  RunningRequests::Places places;
   places[4] = until({});
   places[5] = Occupant{.request = RequestId{"s"}, .lease = {3, 1}, .admission = 2, .deadline = {}};
   board.occupy(places);

@@ -117,7 +117,7 @@ class Walk {
       const LeaseId lease = sequence->request.lease;
       ++running[lease];
       held[lease] += sequence->blocks.blocks().size() + sequence->blocks.record_blocks().size();
-      REQUIRE(places.insert(sequence->place).second);
+      REQUIRE(places.insert(sequence->stop_slot).second);
     }
     REQUIRE(scheduler.running_count() <= 6);
     for (const auto& [lease, tenancy] : scheduler.tenancies()) {

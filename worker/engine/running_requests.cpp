@@ -1,8 +1,8 @@
-#include "worker/engine/running_board.hpp"
+#include "worker/engine/running_requests.hpp"
 
 namespace leasehold {
 
-void RunningBoard::occupy(const Places& places) {
+void RunningRequests::occupy(const Places& places) {
   const std::scoped_lock lock(mutex_);
   bool changed = false;
   for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
@@ -14,12 +14,12 @@ void RunningBoard::occupy(const Places& places) {
   if (changed && alarm_ != nullptr) alarm_->wake();
 }
 
-void RunningBoard::wake_on_change(BootAlarm* alarm) {
+void RunningRequests::wake_on_change(BootAlarm* alarm) {
   const std::scoped_lock lock(mutex_);
   alarm_ = alarm;
 }
 
-bool RunningBoard::stop(const RequestId& request, LocalStop reason) {
+bool RunningRequests::stop(const RequestId& request, LocalStop reason) {
   const std::scoped_lock lock(mutex_);
   for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
     if (!places_[place] || places_[place]->request != request) continue;
@@ -29,7 +29,7 @@ bool RunningBoard::stop(const RequestId& request, LocalStop reason) {
   return false;
 }
 
-void RunningBoard::stop_due(const Due& due) {
+void RunningRequests::stop_due(const Due& due) {
   const std::scoped_lock lock(mutex_);
   for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
     if (!places_[place] || stops_.read(place) != LocalStop::None) continue;
@@ -38,7 +38,7 @@ void RunningBoard::stop_due(const Due& due) {
   }
 }
 
-void RunningBoard::each(const std::function<void(const Occupant&)>& visit) const {
+void RunningRequests::each(const std::function<void(const Occupant&)>& visit) const {
   const std::scoped_lock lock(mutex_);
   for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
     const bool goes_on = stops_.read(place) == LocalStop::None;

@@ -1,12 +1,12 @@
-#include "worker/engine/running_board.hpp"
+#include "worker/engine/running_requests.hpp"
 
 #include <catch2/catch.hpp>
 
 namespace leasehold {
 namespace {
 
-RunningBoard::Places places_of(std::uint32_t place, const Occupant& occupant) {
-  RunningBoard::Places places;
+RunningRequests::Places stop_slots_with(std::uint32_t place, const Occupant& occupant) {
+  RunningRequests::Places places;
   places[place] = occupant;
   return places;
 }
@@ -17,9 +17,9 @@ Occupant occupant(std::uint64_t admission = 1) {
 
 }  // namespace
 
-TEST_CASE("running board: a running request can be stopped, any other not") {
-  RunningBoard board;
-  board.occupy(places_of(3, occupant()));
+TEST_CASE("running requests: a running request can be stopped, any other not") {
+  RunningRequests board;
+  board.occupy(stop_slots_with(3, occupant()));
   REQUIRE_FALSE(board.stop(RequestId{"s"}, LocalStop::Cancelled));
   REQUIRE(board.stop(RequestId{"r"}, LocalStop::Cancelled));
   REQUIRE(board.stops().read(3) == LocalStop::Cancelled);
@@ -27,35 +27,35 @@ TEST_CASE("running board: a running request can be stopped, any other not") {
   REQUIRE(board.stops().read(3) == LocalStop::Cancelled);  // the first reason stays
 }
 
-TEST_CASE("running board: a stop lasts as long as its occupant") {
-  RunningBoard board;
-  board.occupy(places_of(3, occupant()));
+TEST_CASE("running requests: a stop lasts as long as its occupant") {
+  RunningRequests board;
+  board.occupy(stop_slots_with(3, occupant()));
   board.stop(RequestId{"r"}, LocalStop::Cancelled);
-  board.occupy(places_of(3, occupant()));
+  board.occupy(stop_slots_with(3, occupant()));
   REQUIRE(board.stops().read(3) == LocalStop::Cancelled);
-  board.occupy(places_of(3, occupant(2)));  // the same id, admitted again
+  board.occupy(stop_slots_with(3, occupant(2)));  // the same id, admitted again
   REQUIRE(board.stops().read(3) == LocalStop::None);
   board.occupy({});
   REQUIRE_FALSE(board.stop(RequestId{"r"}, LocalStop::Cancelled));
 }
 
-TEST_CASE("running board: whoever waits for changes hears of each, and of nothing else") {
-  RunningBoard board;
+TEST_CASE("running requests: whoever waits for changes hears of each, and of nothing else") {
+  RunningRequests board;
   BootAlarm alarm = BootAlarm::create().value();
   const auto has_rung = [&] { return alarm.wait_until(TimePoint{}); };
   board.wake_on_change(&alarm);
-  board.occupy(places_of(3, occupant()));
+  board.occupy(stop_slots_with(3, occupant()));
   REQUIRE(has_rung());
-  board.occupy(places_of(3, occupant()));
+  board.occupy(stop_slots_with(3, occupant()));
   REQUIRE_FALSE(has_rung());
   board.wake_on_change(nullptr);
   board.occupy({});
   REQUIRE_FALSE(has_rung());
 }
 
-TEST_CASE("running board: only what is due is stopped, and gates can tell that something was") {
-  RunningBoard board;
-  RunningBoard::Places places = places_of(0, occupant());
+TEST_CASE("running requests: only what is due is stopped, and gates can tell that something was") {
+  RunningRequests board;
+  RunningRequests::Places places = stop_slots_with(0, occupant());
   places[9] =
       Occupant{.request = RequestId{"late"}, .lease = {2, 1}, .admission = 2, .deadline = {}};
   board.occupy(places);

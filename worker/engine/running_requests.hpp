@@ -26,11 +26,11 @@ struct Occupant {
   bool operator==(const Occupant&) const = default;
 };
 
-class RunningBoard {
+class RunningRequests {
  public:
   using Places = std::array<std::optional<Occupant>, kMaxStepSequences>;
 
-  const StopBoard& stops() const { return stops_; }
+  const StopFlags& stops() const { return stops_; }
 
   /// Engine thread, between steps. A place whose occupant changed starts without a stop.
   void occupy(const Places& places);
@@ -52,7 +52,7 @@ class RunningBoard {
   mutable std::mutex mutex_;
   BootAlarm* alarm_ = nullptr;
   Places places_;
-  StopBoard stops_;
+  StopFlags stops_;
 };
 
 }  // namespace leasehold
