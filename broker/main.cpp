@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   const auto& options = std::get<BrokerOptions>(parsed);
   forbid_dumping();
   raise_descriptor_limit();
-  ask_for_short_turns(kTurn);
+  request_short_time_slice(kTurn);
   set_up_log(kProgram, options.log_level);
   if (const auto armed = arm_fault_points_from_environment(); !armed) {
     return tell(kProgram, armed.error());

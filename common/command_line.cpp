@@ -35,7 +35,7 @@ std::string not_empty(const std::string& text) {
   return text.empty() ? "must not be empty; leave the option out" : "";
 }
 
-std::optional<Usage> parse_words(CLI::App& app, std::span<const std::string> words) {
+std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::string> words) {
   only_counts(app);
   app.failure_message([](const CLI::App*, const CLI::Error& error) { return error.what(); });
   try {
@@ -64,7 +64,7 @@ int tell(std::string_view program, const Usage& usage) {
 }
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
-  const auto usage = parse_words(app, std::vector<std::string>(argv + 1, argv + argc));
+  const auto usage = parse_cli_arguments(app, std::vector<std::string>(argv + 1, argv + argc));
   if (!usage) return std::nullopt;
   return tell(app.get_name(), *usage);
 }

@@ -28,7 +28,7 @@ struct Usage {
 /// `words` without the program's name. Options for unsigned numbers take no -1 and nothing that
 /// fits into no 64 bits, of which CLI11 would make other numbers. To be called once, when `app` has
 /// its name and all its options, those of subcommands too.
-std::optional<Usage> parse_words(CLI::App& app, std::span<const std::string> words);
+std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::string> words);
 
 /// Check of an option that must not be given an empty value: a variable that was not set would turn
 /// it off unseen.

@@ -98,7 +98,7 @@ void raise_descriptor_limit() {
   (void)::setrlimit(RLIMIT_NOFILE, &limit);  // with the old limit everything works, only less of it
 }
 
-void ask_for_short_turns(std::chrono::microseconds turn) {
+void request_short_time_slice(std::chrono::microseconds turn) {
   SchedulingAttributes attributes{};
   if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
   attributes.runtime_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(turn).count());

@@ -189,7 +189,7 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
                 log_step(event_file_, report);
                 server_->deliver(std::move(report.events));
               },
-          .on_growth = [this](const std::vector<GrowthWish>& wishes) { leases_->grow(wishes); },
+          .on_growth = [this](const std::vector<GrowthRequest>& wishes) { leases_->grow(wishes); },
           .on_weights_lost = [this](Engine& engine) { return restore_weights(engine); }};
 }
 
@@ -321,7 +321,7 @@ Result<void> WorkerProgram::on_io_thread(const std::function<Result<void>()>& wo
 void WorkerProgram::start_io() {
   watch_signals();
   io_thread_ = std::thread([this] {
-    ask_for_short_turns();
+    request_short_time_slice();
     io_.run();
   });
 }

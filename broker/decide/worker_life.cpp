@@ -75,7 +75,7 @@ struct TakeReport {
     note_clock(record->clocks.refuse_ns, seen.since_flip_ns, (now - record->revoked_at()).count());
     return true;
   }
-  bool operator()(const events::RequestEnded& ended) const {
+  bool operator()(const events::RequestCompletedEvent& ended) const {
     LeaseRecord* record = find_reported(state, worker, ended.lease);
     if (record == nullptr) return false;
     if (is_before_flip(*record)) {

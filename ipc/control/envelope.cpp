@@ -38,7 +38,7 @@ bool nests_deeper_than(std::string_view line, std::size_t most) {
   return false;
 }
 
-Envelope refuse_unreadable(std::string detail) {
+Envelope reject_malformed(std::string detail) {
   return {.content = Refusal{nullptr, {Errc::MalformedMessage, std::move(detail)}, kParseError}};
 }
 
@@ -140,18 +140,18 @@ std::string line_of(Json message, std::size_t fds) {
 
 Envelope parse_line(std::string_view line, const Limits& limits) {
   if (nests_deeper_than(line, limits.max_depth)) {
-    return refuse_unreadable(
+    return reject_malformed(
         fmt::format("the line nests deeper than {} objects and arrays", limits.max_depth));
   }
   Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded())
-    return refuse_unreadable(fmt::format("the line of {} bytes is not JSON in UTF-8", line.size()));
+    return reject_malformed(fmt::format("the line of {} bytes is not JSON in UTF-8", line.size()));
   if (!object.is_object())
     return {.content = invalid_request(nullptr, "invalid request: one object per line, no batch")};
   const auto fds = declared_fds(object, limits.max_fds);
   if (!fds) {
     Envelope bad =
-        refuse_unreadable(fmt::format("'fds' must be an integer from 0 to {}", limits.max_fds));
+        reject_malformed(fmt::format("'fds' must be an integer from 0 to {}", limits.max_fds));
     // A number that no count of descriptors equals: the connection cannot go on.
     bad.fds = std::numeric_limits<std::size_t>::max();
     return bad;

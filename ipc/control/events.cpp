@@ -56,7 +56,7 @@ void describe(auto& e, auto& fields, const Rebind*) {
   fields.field("prompt_tokens", e.prompt_tokens);
 }
 
-void describe(auto& e, auto& fields, const RequestEnded*) {
+void describe(auto& e, auto& fields, const RequestCompletedEvent*) {
   fields.field("request", e.request);
   fields.field("tenant", e.tenant, TextRule::Name);
   fields.field("lease", e.lease);

@@ -66,7 +66,7 @@ struct Rebind {
 };
 
 /// `request_completed`: the typed end was handed to the holder's socket.
-struct RequestEnded {
+struct RequestCompletedEvent {
   RequestId request;
   std::string tenant;
   LeaseId lease;
@@ -112,7 +112,7 @@ struct WorkerUnresponsive {
 
 using Event =
     std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep, Rebind,
-                 RequestEnded, OperatorActed, WorkerUntrusted, WorkerUnresponsive, LeaseDraining>;
+                 RequestCompletedEvent, OperatorActed, WorkerUntrusted, WorkerUnresponsive, LeaseDraining>;
 
 std::string_view name(const Event& event);
 

@@ -128,8 +128,8 @@ void SocketPeer::take(Line line) {
                      "descriptors is one sendmsg and holds \"fds\": n",
                      line.fds.size())});
   }
-  const bool is_unread = std::holds_alternative<Refusal>(envelope.content);
-  malformed_lines_ = is_unread ? malformed_lines_ + 1 : 0;
+  const bool is_malformed = std::holds_alternative<Refusal>(envelope.content);
+  malformed_lines_ = is_malformed ? malformed_lines_ + 1 : 0;
   std::visit([&](auto& content) { act_on(std::move(content), std::move(line.fds)); },
              envelope.content);
 }

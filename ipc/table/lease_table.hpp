@@ -89,7 +89,7 @@ class LeaseTable {
   const UniqueFd& kept_fd() const { return object_.fd(); }
 
  private:
-  friend class TableReader;  // for TableReader::beside
+  friend class TableReader;  // for TableReader::in_process
   LeaseTable(MemoryObject object, Mapping mapping, std::uint32_t slot_count);
   struct alignas(kCacheLineBytes) Line {
     std::byte bytes[kCacheLineBytes];

@@ -55,7 +55,7 @@ Result<TableReader> TableReader::attach(UniqueFd fd) {
   return TableReader(std::move(mapping), slots);
 }
 
-TableReader TableReader::beside(const LeaseTable& table) {
+TableReader TableReader::in_process(const LeaseTable& table) {
   return TableReader(table.mapping_.borrowed(), table.slot_count_);
 }
 

@@ -46,7 +46,7 @@ class WorkerSegmentWriter {
   static Result<WorkerSegmentWriter> attach(UniqueFd fd);
 
   /// A writer over the reader's own mapping, for a worker in the broker's process (as
-  /// TableReader::beside). The reader outlives it.
+  /// TableReader::in_process). The reader outlives it.
   static WorkerSegmentWriter beside(const WorkerSegmentReader& reader);
 
   /// Precondition: thread < kMaxGateThreads.

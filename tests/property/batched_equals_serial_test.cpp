@@ -64,7 +64,7 @@ class Batch {
         if (!logits.empty()) runs[i].emplace_back(logits.begin(), logits.end());
         note_extents(i);
       }
-      for (const GrowthWish& wish : rig_.engine().take_growth_wishes()) rig_.grow(wish.lease);
+      for (const GrowthRequest& wish : rig_.engine().take_growth_requests()) rig_.grow(wish.lease);
     }
     return runs;
   }

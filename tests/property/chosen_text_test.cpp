@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/property/four_tenants.hpp"
-#include "worker/engine/answer_text.hpp"
+#include "worker/engine/generated_text.hpp"
 #include "worker/text/grammar/compile.hpp"
 
 namespace leasehold::testing {
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kTokens = 24;
 
-PromptRequest ask(const EngineRig& rig, const SamplingParams& sampling, LeaseId lease,
+PromptRequest make_request(const EngineRig& rig, const SamplingParams& sampling, LeaseId lease,
                   const std::string& id) {
   PromptRequest request = rig.request("t", lease, id, rig.encode(prompts()[3]), kTokens);
   request.sampling = sampling;
@@ -74,7 +74,7 @@ Answer answer_of(EngineRig& rig, const std::string& id) {
 
 Answer alone(const SamplingParams& sampling) {
   EngineRig rig;
-  REQUIRE(rig.submit(ask(rig, sampling, rig.grant("t"), "r")));
+  REQUIRE(rig.submit(make_request(rig, sampling, rig.grant("t"), "r")));
   rig.run();
   return answer_of(rig, "r");
 }
@@ -98,14 +98,14 @@ TEST_CASE("rebound after any token, a request goes on choosing as if nothing had
       CAPTURE(which, cut);
       rig.forget_outcomes();
       const LeaseId first = rig.grant("t");
-      REQUIRE(rig.submit(ask(rig, sampling, first, "r")));
+      REQUIRE(rig.submit(make_request(rig, sampling, first, "r")));
       for (std::size_t i = 0; i < cut; ++i) REQUIRE(rig.step());
       rig.revoke(first);
       REQUIRE(rig.step());
       REQUIRE(rig.outcome("r").completions.size() == 1);
       rig.outcome("r").completions.clear();
 
-      PromptRequest again = ask(rig, sampling, rig.grant("t"), "r");
+      PromptRequest again = make_request(rig, sampling, rig.grant("t"), "r");
       again.emitted = rig.outcome("r").tokens;
       again.rebound_from = first;
       REQUIRE(rig.submit(again));
@@ -121,7 +121,7 @@ TEST_CASE("in one batch everybody's tokens are chosen as they are alone") {
   EngineRig rig({.threads = 2});
   const LeaseId lease = rig.grant("t");
   for (std::size_t i = 0; i < all_asked().size(); ++i) {
-    REQUIRE(rig.submit(ask(rig, all_asked()[i], lease, "r" + std::to_string(i))));
+    REQUIRE(rig.submit(make_request(rig, all_asked()[i], lease, "r" + std::to_string(i))));
     REQUIRE(rig.step());
   }
   rig.run();
@@ -136,7 +136,7 @@ TEST_CASE("a text under a schema is valid JSON when it ends") {
   SamplingParams sampling = all_asked()[4];
   for (sampling.seed = 0; sampling.seed < 12; ++sampling.seed) {
     const std::string id = "r" + std::to_string(sampling.seed);
-    REQUIRE(rig.submit(ask(rig, sampling, rig.grant("t"), id)));
+    REQUIRE(rig.submit(make_request(rig, sampling, rig.grant("t"), id)));
     rig.run();
     const Answer answer = answer_of(rig, id);
     if (answer.reason == CompletionReason::MaxTokensReached) continue;
@@ -169,7 +169,7 @@ TEST_CASE("a request that comes back with its whole text ends at once, for the s
     const Answer whole = alone(all_asked()[which]);
     REQUIRE((whole.tokens.size() < kTokens) == (which != 0));
     const std::string id = "r" + std::to_string(which);
-    PromptRequest again = ask(rig, all_asked()[which], rig.grant("t"), id);
+    PromptRequest again = make_request(rig, all_asked()[which], rig.grant("t"), id);
     again.emitted = whole.tokens;
     REQUIRE(rig.submit(again));
     rig.run();
@@ -179,7 +179,7 @@ TEST_CASE("a request that comes back with its whole text ends at once, for the s
 
 TEST_CASE("a request that comes back when the context was full ends at once, too") {
   EngineRig rig;
-  PromptRequest whole = ask(rig, all_asked()[0], rig.grant("t"), "r");
+  PromptRequest whole = make_request(rig, all_asked()[0], rig.grant("t"), "r");
   const std::size_t room = rig.config().n_context - whole.prompt.size();
   whole.emitted.assign(room, whole.prompt.back());
   whole.max_emitted_tokens = rig.config().n_context;
@@ -192,7 +192,7 @@ TEST_CASE("the record in the tenant's own memory says how tokens are chosen, to 
   for (const SamplingParams& sampling : all_asked()) {
     EngineRig rig;
     const LeaseId lease = rig.grant("t");
-    PromptRequest request = ask(rig, sampling, lease, "r");
+    PromptRequest request = make_request(rig, sampling, lease, "r");
     request.request = {"t/r"};
     REQUIRE(rig.submit(request));
     REQUIRE(rig.step());
@@ -208,8 +208,8 @@ TEST_CASE("the record in the tenant's own memory says how tokens are chosen, to 
 TEST_CASE("log probabilities come with every token that asked for them, and with no other") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
-  REQUIRE(rig.submit(ask(rig, all_asked()[0], lease, "with")));
-  REQUIRE(rig.submit(ask(rig, all_asked()[1], lease, "without")));
+  REQUIRE(rig.submit(make_request(rig, all_asked()[0], lease, "with")));
+  REQUIRE(rig.submit(make_request(rig, all_asked()[1], lease, "without")));
   int told = 0;
   while (rig.engine().scheduler().has_work()) {
     const auto report = rig.step();

@@ -14,7 +14,7 @@ std::string id_of(std::uint32_t tenant) {
   return "r" + std::to_string(tenant);
 }
 
-PromptRequest ask(const EngineRig& rig, std::uint32_t tenant, LeaseId lease) {
+PromptRequest make_request(const EngineRig& rig, std::uint32_t tenant, LeaseId lease) {
   return rig.request("t" + std::to_string(tenant), lease, id_of(tenant),
                      rig.encode(prompts()[tenant]), kTokens);
 }
@@ -49,7 +49,7 @@ TEST_CASE("the scheduler recovers one tenant under revocation") {
   std::vector<std::vector<TokenId>> undisturbed;
   for (std::uint32_t t = 0; t < kTenants; ++t) {
     EngineRig alone(backend.options());
-    REQUIRE(alone.submit(ask(alone, t, alone.grant("t" + std::to_string(t)))));
+    REQUIRE(alone.submit(make_request(alone, t, alone.grant("t" + std::to_string(t)))));
     alone.run();
     undisturbed.push_back(alone.outcome(id_of(t)).tokens);
   }
@@ -58,7 +58,7 @@ TEST_CASE("the scheduler recovers one tenant under revocation") {
   std::vector<LeaseId> leases;
   for (std::uint32_t t = 0; t < kTenants; ++t) {
     leases.push_back(rig.grant("t" + std::to_string(t)));
-    REQUIRE(rig.submit(ask(rig, t, leases[t])));
+    REQUIRE(rig.submit(make_request(rig, t, leases[t])));
   }
   for (int i = 0; i < 8; ++i) REQUIRE(rig.step());
   REQUIRE(live_tenants(rig) == kTenants);
@@ -75,7 +75,7 @@ TEST_CASE("the scheduler recovers one tenant under revocation") {
   REQUIRE(rig.outcome(id_of(kVictim)).completions.size() == 1);
   REQUIRE(rig.outcome(id_of(kVictim)).completions[0].reason == CompletionReason::Revoked);
 
-  PromptRequest again = ask(rig, kVictim, rig.grant("t2"));
+  PromptRequest again = make_request(rig, kVictim, rig.grant("t2"));
   again.emitted = rig.outcome(id_of(kVictim)).tokens;
   again.rebound_from = leases[kVictim];
   REQUIRE(again.emitted.size() == 8);

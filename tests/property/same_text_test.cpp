@@ -8,33 +8,33 @@ namespace {
 
 constexpr std::uint32_t kTokens = 10;
 
-struct Asked {
+struct TestRequest {
   std::string text;
   SamplingParams sampling{.ignore_eos = true};
 };
 
-PromptRequest ask(const EngineRig& rig, const Asked& asked, LeaseId lease, const std::string& id) {
+PromptRequest make_request(const EngineRig& rig, const TestRequest& asked, LeaseId lease, const std::string& id) {
   PromptRequest request = rig.request("t", lease, id, rig.encode(asked.text), kTokens);
   request.sampling = asked.sampling;
   return request;
 }
 
-std::vector<TokenId> alone(const Asked& asked, RigOptions options = {}) {
+std::vector<TokenId> alone(const TestRequest& asked, RigOptions options = {}) {
   EngineRig rig(std::move(options));
-  REQUIRE(rig.submit(ask(rig, asked, rig.grant("t"), "r")));
+  REQUIRE(rig.submit(make_request(rig, asked, rig.grant("t"), "r")));
   rig.run();
   REQUIRE(rig.outcome("r").tokens.size() == kTokens);
   return rig.outcome("r").tokens;
 }
 
-Asked warm(const std::string& text, std::uint64_t seed) {
+TestRequest warm(const std::string& text, std::uint64_t seed) {
   return {.text = text, .sampling = {.temperature = 1.0f, .seed = seed, .ignore_eos = true}};
 }
 
 }  // namespace
 
 TEST_CASE("a prompt read in chunks gives the text of a prompt read whole") {
-  const Asked asked{.text = prompts()[5]};
+  const TestRequest asked{.text = prompts()[5]};
   const std::vector<TokenId> whole = alone(asked);
   for (const std::uint32_t budget : {1u, 7u, 16u, 256u}) {
     CAPTURE(budget);
@@ -44,7 +44,7 @@ TEST_CASE("a prompt read in chunks gives the text of a prompt read whole") {
 }
 
 TEST_CASE("a prompt read in chunks on a card gives the text of one read whole there") {
-  const Asked asked{.text = prompts()[5]};
+  const TestRequest asked{.text = prompts()[5]};
   for (const std::uint32_t cuda : cuda_backends()) {
     const std::vector<TokenId> whole = alone(asked, BackendUnderTest{cuda}.options());
     for (const std::uint32_t budget : {1u, 7u}) {
@@ -58,20 +58,20 @@ TEST_CASE("a prompt read in chunks on a card gives the text of one read whole th
 
 TEST_CASE("a request rebound after any token goes on as if nothing had happened") {
   const BackendUnderTest backend;  // a card's: cuda_engine_test.cpp
-  const Asked asked = GENERATE(Asked{prompts()[3]}, warm(prompts()[0], 11));
+  const TestRequest asked = GENERATE(TestRequest{prompts()[3]}, warm(prompts()[0], 11));
   const std::vector<TokenId> undisturbed = alone(asked, backend.options());
   EngineRig rig(backend.options());
   for (std::uint32_t cut = 0; cut < kTokens; ++cut) {
     CAPTURE(backend, cut, asked.text);
     rig.forget_outcomes();
     const LeaseId first = rig.grant("t");
-    REQUIRE(rig.submit(ask(rig, asked, first, "r")));
+    REQUIRE(rig.submit(make_request(rig, asked, first, "r")));
     for (std::uint32_t i = 0; i < cut; ++i) REQUIRE(rig.step());
     rig.revoke(first);
     REQUIRE(rig.step());
     REQUIRE(rig.outcome("r").completions.size() == 1);
 
-    PromptRequest again = ask(rig, asked, rig.grant("t"), "r");
+    PromptRequest again = make_request(rig, asked, rig.grant("t"), "r");
     again.emitted = rig.outcome("r").tokens;
     again.rebound_from = first;
     REQUIRE(again.emitted.size() == cut);
@@ -85,20 +85,20 @@ TEST_CASE("a request rebound after any token goes on as if nothing had happened"
 }
 
 TEST_CASE("a request's place in the batch does not change its text") {
-  const std::vector<Asked> all{{prompts()[0]},
+  const std::vector<TestRequest> all{{prompts()[0]},
                                warm(prompts()[1], 1),
                                {prompts()[3]},
                                warm(prompts()[1], 2),
                                warm(prompts()[6], 3)};
   std::vector<std::vector<TokenId>> expected;
-  for (const Asked& asked : all) expected.push_back(alone(asked));
+  for (const TestRequest& asked : all) expected.push_back(alone(asked));
   REQUIRE(expected[1] != expected[3]);  // the seed matters
   for (std::size_t shift = 0; shift < all.size(); ++shift) {
     EngineRig rig({.threads = 2});
     const LeaseId lease = rig.grant("t");
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::size_t which = (i + shift) % all.size();
-      REQUIRE(rig.submit(ask(rig, all[which], lease, "r" + std::to_string(which))));
+      REQUIRE(rig.submit(make_request(rig, all[which], lease, "r" + std::to_string(which))));
       REQUIRE(rig.step());  // and everybody is somewhere else in the text
     }
     rig.run();
@@ -112,7 +112,7 @@ TEST_CASE("a request's place in the batch does not change its text") {
 TEST_CASE("the record in the tenant's own memory says what the sequence is after every commit") {
   EngineRig rig({.limits = {.token_budget = 8}});
   const LeaseId lease = rig.grant("t");
-  PromptRequest request = ask(rig, warm(prompts()[3], 5), lease, "r");
+  PromptRequest request = make_request(rig, warm(prompts()[3], 5), lease, "r");
   request.request = {"t/r"};  // as the tenant server names it
   REQUIRE(rig.submit(request));
   int commits = 0;

@@ -27,7 +27,7 @@ struct Stop {
 /// What the deadline watcher does when its time has come.
 void expire_deadlines(FourTenants& scene) {
   scene.rig.clock().advance(std::chrono::seconds(10));
-  scene.rig.board().stop_due([&](const Occupant& occupant) {
+  scene.rig.board().stop_due([&](const RunningRequest& occupant) {
     return deadline_stop(occupant, {.deadline = scene.rig.table().deadline(occupant.lease)},
                     scene.rig.clock().now());
   });

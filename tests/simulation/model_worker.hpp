@@ -12,7 +12,7 @@
 #include "tests/simulation/card_stream.hpp"
 #include "tests/simulation/memory.hpp"
 #include "tests/simulation/model_broker.hpp"
-#include "worker/lease/return_path.hpp"
+#include "worker/lease/reconnect_state.hpp"
 
 namespace leasehold::simulation {
 
@@ -55,8 +55,8 @@ class Worker final : public Process, private RefusalListener {
   Connection& link() const { return *link_; }
   /// On its way back to a broker, and not refused.
   bool is_away() const {
-    return path_.phase() != ReturnPath::Phase::Together &&
-           path_.phase() != ReturnPath::Phase::Refused;
+    return path_.phase() != ReconnectState::Phase::Together &&
+           path_.phase() != ReconnectState::Phase::Refused;
   }
   std::array<const UnitWatch*, kThreads> units() const {
     return {&threads_[0].unit, &threads_[1].unit};
@@ -135,7 +135,7 @@ class Worker final : public Process, private RefusalListener {
   Connection* link_ = nullptr;
   const Line* line_ = nullptr;
   const TableReader* table_ = nullptr;  ///< Mapped once, whatever becomes of its broker.
-  ReturnPath path_;
+  ReconnectState path_;
   std::size_t undelivered_ = 0;
   WorkerId index_;
   StopFlags stops_;

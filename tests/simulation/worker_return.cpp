@@ -5,7 +5,7 @@
 
 namespace leasehold::simulation {
 
-using Phase = ReturnPath::Phase;
+using Phase = ReconnectState::Phase;
 
 void Worker::lose_socket() {
   around_.machine.close(*link_, Connection::kClient);

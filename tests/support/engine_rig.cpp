@@ -32,7 +32,7 @@ class Nobody final : public RefusalListener {
 EngineRig::EngineRig(RigOptions options)
     : options_(std::move(options)),
       table_(must(LeaseTable::create(kSlots))),
-      reader_(options_.one_mapping ? TableReader::beside(table_)
+      reader_(options_.one_mapping ? TableReader::in_process(table_)
                                    : must(TableReader::attach(must(table_.reader_fd())))),
       worker_segment_(must(WorkerSegmentReader::create())),
       segment_writer_(options_.one_mapping ? WorkerSegmentWriter::in_process(worker_segment_)

@@ -24,7 +24,7 @@ class BrokerThread {
 
   void revoke_later(LeaseId lease) {
     const std::scoped_lock lock(mutex_);
-    asked_.push_back(lease);
+    requested_.push_back(lease);
   }
   std::vector<LeaseId> quiet() {
     const std::scoped_lock lock(mutex_);
@@ -41,10 +41,10 @@ class BrokerThread {
 
   std::optional<LeaseId> next() {
     const std::scoped_lock lock(mutex_);
-    if (asked_.empty()) return std::nullopt;
-    const auto chosen = asked_.begin() + static_cast<std::ptrdiff_t>(random_.below(asked_.size()));
+    if (requested_.empty()) return std::nullopt;
+    const auto chosen = requested_.begin() + static_cast<std::ptrdiff_t>(random_.below(requested_.size()));
     const LeaseId lease = *chosen;
-    asked_.erase(chosen);
+    requested_.erase(chosen);
     return lease;
   }
 
@@ -62,7 +62,7 @@ class BrokerThread {
   EngineRig& rig_;
   SeededRandom random_;
   std::mutex mutex_;
-  std::vector<LeaseId> asked_;
+  std::vector<LeaseId> requested_;
   std::vector<LeaseId> quiet_;
   std::jthread thread_;
 };

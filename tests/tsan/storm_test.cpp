@@ -135,7 +135,7 @@ class Storm {
   }
 
   LeaseTable table_ = required(LeaseTable::create(kTenants));
-  TableReader reader_ = TableReader::beside(table_);
+  TableReader reader_ = TableReader::in_process(table_);
   WorkerSegmentReader worker_segment_ = required(WorkerSegmentReader::create());
   WorkerSegmentWriter segment_writer_ = WorkerSegmentWriter::in_process(worker_segment_);
   StopFlags stops_;

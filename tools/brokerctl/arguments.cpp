@@ -287,7 +287,7 @@ std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::s
   if (auto text = unknown_verb(line.app, arguments)) {
     return std::unexpected(UsageWithOutput{{.text = *std::move(text)}, output});
   }
-  if (auto usage = parse_words(line.app, arguments)) {
+  if (auto usage = parse_cli_arguments(line.app, arguments)) {
     return std::unexpected(UsageWithOutput{*std::move(usage), output});
   }
   auto verb = understand(line);

@@ -52,7 +52,7 @@ int run(tenant::Arguments arguments) {
     signals.clear();  // A second signal ends the program at once.
   });
   session->start();
-  ask_for_short_turns();
+  request_short_time_slice();
   io.run();
   return end_with(kProgram, status);
 }

@@ -211,7 +211,7 @@ void Engine::publish_running_requests() {
   for (const auto& sequence : scheduler_.running()) {
     const PromptRequest& request = sequence->request;
     places[sequence->place] =
-        Occupant{request.request, request.lease, sequence->admission, request.deadline};
+        RunningRequest{request.request, request.lease, sequence->admission, request.deadline};
   }
   parts_.board->occupy(places);
 }

@@ -113,7 +113,7 @@ class Engine {
   /// Ends every request, for when the engine cannot go on.
   void end_all(const Error& error);
   std::vector<SchedulerEvent> take_events() { return scheduler_.take_events(); }
-  std::vector<GrowthWish> take_growth_wishes() { return scheduler_.take_growth_wishes(); }
+  std::vector<GrowthRequest> take_growth_requests() { return scheduler_.take_growth_requests(); }
   const Scheduler& scheduler() const { return scheduler_; }
   /// Logits of `request` in the step just run. Empty when it had none, and after a step in which
   /// anybody died: then all scratch is forgotten.

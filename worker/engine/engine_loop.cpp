@@ -66,7 +66,7 @@ bool EngineLoop::step_once() {
   tries_ = 0;
   const bool ran = report->ran;
   hooks_.on_report(std::move(*report));
-  std::vector<GrowthWish> wishes = engine_->take_growth_wishes();
+  std::vector<GrowthRequest> wishes = engine_->take_growth_requests();
   if (!wishes.empty()) hooks_.on_growth(std::move(wishes));
   return ran;
 }

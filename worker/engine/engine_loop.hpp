@@ -18,7 +18,7 @@ class EngineLoop {
 
   struct Hooks {
     std::function<void(StepReport)> on_report;
-    std::function<void(std::vector<GrowthWish>)> on_growth;
+    std::function<void(std::vector<GrowthRequest>)> on_growth;
     /// The engine lacks a part of its weights. Restores one, or says why it cannot; asked again
     /// while one is missing, commands are heard in between. Patience is shown with WeightsLoading,
     /// EngineLeaseFenced and LeaseRevoked; with any other error every request ends with it, and the

@@ -38,7 +38,7 @@ void RunningRequests::stop_due(const Due& due) {
   }
 }
 
-void RunningRequests::each(const std::function<void(const Occupant&)>& visit) const {
+void RunningRequests::each(const std::function<void(const RunningRequest&)>& visit) const {
   const std::scoped_lock lock(mutex_);
   for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
     const bool goes_on = stops_.read(place) == LocalStop::None;

@@ -17,18 +17,18 @@
 
 namespace leasehold {
 
-struct Occupant {
+struct RunningRequest {
   RequestId request;
   LeaseId lease;
   /// Tells a request from an earlier one that had the same id, lease and place.
   std::uint64_t admission = 0;
   std::optional<TimePoint> deadline;
-  bool operator==(const Occupant&) const = default;
+  bool operator==(const RunningRequest&) const = default;
 };
 
 class RunningRequests {
  public:
-  using Places = std::array<std::optional<Occupant>, kMaxStepSequences>;
+  using Places = std::array<std::optional<RunningRequest>, kMaxStepSequences>;
 
   const StopFlags& stops() const { return stops_; }
 
@@ -39,11 +39,11 @@ class RunningRequests {
   bool stop(const RequestId& request, LocalStop reason);
 
   /// Stops whatever `due` gives a reason for.
-  using Due = std::function<LocalStop(const Occupant&)>;
+  using Due = std::function<LocalStop(const RunningRequest&)>;
   void stop_due(const Due& due);
 
   /// Calls `visit` for every occupant that has not been stopped, under the lock.
-  void each(const std::function<void(const Occupant&)>& visit) const;
+  void each(const std::function<void(const RunningRequest&)>& visit) const;
 
   /// Rings `alarm` whenever occupants change, from now on; null: nobody's.
   void wake_on_change(BootAlarm* alarm);

@@ -10,7 +10,7 @@
 #include <map>
 #include <optional>
 
-#include "worker/engine/answer_text.hpp"
+#include "worker/engine/generated_text.hpp"
 #include "worker/schedule/request.hpp"
 #include "worker/text/grammar/grammar_matcher.hpp"
 #include "worker/text/sampling/token_mask.hpp"

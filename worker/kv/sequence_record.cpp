@@ -227,7 +227,7 @@ bool is_valid(const RecordSlot& slot, const RecordHead& head, std::span<const st
          slot.blocks_checksum == Checksum::of(blocks, slot.blocks * sizeof(std::uint64_t));
 }
 
-/// The engine's name of a request (worker/serve/request_key.hpp): both halves are names.
+/// The engine's name of a request (worker/serve/request_ids.hpp): both halves are names.
 bool is_request_name(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return RequestId::parse(text).has_value();

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Duration kReadyTimeout = std::chrono::seconds(10);
 
-using Phase = ReturnPath::Phase;
+using Phase = ReconnectState::Phase;
 
 }  // namespace
 

@@ -17,7 +17,7 @@
 
 #include "worker/lease/attachment.hpp"
 #include "worker/lease/lease_service.hpp"
-#include "worker/lease/return_path.hpp"
+#include "worker/lease/reconnect_state.hpp"
 
 namespace leasehold {
 
@@ -71,7 +71,7 @@ class BrokerSession {
   const Clock* clock_;
   Config config_;
   Handlers handlers_;
-  ReturnPath path_;
+  ReconnectState path_;
   boost::asio::steady_timer timer_;
   std::unique_ptr<BrokerLink> link_;
   std::optional<Attachment> attachment_;

@@ -12,7 +12,7 @@ constexpr Duration kLongestSleep = std::chrono::seconds(1);
 
 }  // namespace
 
-LocalStop deadline_stop(const Occupant& occupant, LeaseTime lease, TimePoint now) {
+LocalStop deadline_stop(const RunningRequest& occupant, LeaseTime lease, TimePoint now) {
   const LocalStop by_lease = lease_stop(lease, now);
   if (by_lease != LocalStop::None) return by_lease;
   if (occupant.deadline && *occupant.deadline <= now) return LocalStop::DeadlineExceeded;
@@ -37,9 +37,9 @@ DeadlineWatcher::~DeadlineWatcher() {
 }
 
 void DeadlineWatcher::watch(const std::stop_token& stop) {
-  ask_for_short_turns();
+  request_short_time_slice();
   while (!stop.stop_requested()) {
-    parts_.board->stop_due([this](const Occupant& occupant) {
+    parts_.board->stop_due([this](const RunningRequest& occupant) {
       const LeaseTime lease{.deadline = parts_.table->deadline(occupant.lease),
                             .broker_away = parts_.broker_away->load(std::memory_order_relaxed)};
       return deadline_stop(occupant, lease, parts_.clock->now());
@@ -50,7 +50,7 @@ void DeadlineWatcher::watch(const std::stop_token& stop) {
 
 TimePoint DeadlineWatcher::earliest() const {
   TimePoint earliest = parts_.clock->now() + kLongestSleep;
-  parts_.board->each([&](const Occupant& occupant) {
+  parts_.board->each([&](const RunningRequest& occupant) {
     const TimePoint lease = parts_.table->deadline(occupant.lease);
     if (lease.boottime_ns != 0) earliest = std::min(earliest, lease);
     if (occupant.deadline) earliest = std::min(earliest, *occupant.deadline);

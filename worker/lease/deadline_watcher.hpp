@@ -20,7 +20,7 @@
 namespace leasehold {
 
 /// Why `occupant` must stop at `now`; None when it may go on.
-LocalStop deadline_stop(const Occupant& occupant, LeaseTime lease, TimePoint now);
+LocalStop deadline_stop(const RunningRequest& occupant, LeaseTime lease, TimePoint now);
 
 class DeadlineWatcher {
  public:

@@ -243,8 +243,8 @@ void LeaseService::answered(LeaseId lease, const Result<Payload>& reply) {
   });
 }
 
-void LeaseService::grow(const std::vector<GrowthWish>& wishes) {
-  for (const GrowthWish& wish : wishes) {
+void LeaseService::grow(const std::vector<GrowthRequest>& wishes) {
+  for (const GrowthRequest& wish : wishes) {
     if (!may_ask(wish.lease)) continue;
     const std::uint32_t extents =
         (wish.blocks + parts_.blocks_per_extent - 1) / parts_.blocks_per_extent;

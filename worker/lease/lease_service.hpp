@@ -57,7 +57,7 @@ class LeaseService {
 
   /// Asks the broker for what the scheduler wishes, at most one call per lease at a time, and not
   /// again for a moment after a refusal.
-  void grow(const std::vector<GrowthWish>& wishes);
+  void grow(const std::vector<GrowthRequest>& wishes);
 
  private:
   /// A grant whose memory is mapped, or why it is not.

@@ -4,7 +4,7 @@
 
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
-#include "worker/lease/loader_wait.hpp"
+#include "worker/lease/retry_while_loading.hpp"
 
 namespace leasehold {
 namespace {
@@ -89,7 +89,7 @@ Result<control::Payload> WeightsSource::open(const WeightsPart& part) {
 }
 
 Result<control::Payload> WeightsSource::wait_and_open(const WeightsPart& part) {
-  return ask_while_loading([&] { return open(part); },
+  return retry_while_loading([&] { return open(part); },
                            [] { std::this_thread::sleep_for(kOpenPause); });
 }
 

@@ -203,8 +203,8 @@ void Scheduler::wish(Tenancy& tenancy, std::uint32_t missing) {
   tenancy.blocks_wanted = std::max(tenancy.blocks_wanted, missing);
 }
 
-std::vector<GrowthWish> Scheduler::take_growth_wishes() {
-  std::vector<GrowthWish> wishes;
+std::vector<GrowthRequest> Scheduler::take_growth_requests() {
+  std::vector<GrowthRequest> wishes;
   for (auto& [lease, tenancy] : tenancies_) {
     if (tenancy.blocks_wanted > 0) wishes.push_back({lease, tenancy.blocks_wanted});
     tenancy.blocks_wanted = 0;

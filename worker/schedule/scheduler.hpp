@@ -58,7 +58,7 @@ struct DrawnToken {
 };
 
 /// More memory one lease could use.
-struct GrowthWish {
+struct GrowthRequest {
   LeaseId lease;
   std::uint32_t blocks = 0;
 };
@@ -74,7 +74,7 @@ class Scheduler {
   /// The tenant's quota as it is now; admits nothing until under it, ends nothing.
   void set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks);
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
-  /// The broker's answer to a GrowthWish was no. At the next plan one running sequence that lacks a
+  /// The broker's answer to a GrowthRequest was no. At the next plan one running sequence that lacks a
   /// block ends, or the first waiting request is rejected when nothing of the lease runs.
   void deny_growth(LeaseId lease);
   std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count);
@@ -115,7 +115,7 @@ class Scheduler {
 
   /// Everything since the last call, in the order of events.hpp.
   std::vector<SchedulerEvent> take_events();
-  std::vector<GrowthWish> take_growth_wishes();
+  std::vector<GrowthRequest> take_growth_requests();
 
   bool has_work() const;
   std::uint32_t running_count() const { return static_cast<std::uint32_t>(running_.size()); }

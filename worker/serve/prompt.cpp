@@ -6,17 +6,17 @@
 
 namespace leasehold {
 
-std::size_t PromptReader::most_bytes() const {
+std::size_t PromptEncoder::most_bytes() const {
   return std::size_t{max_context} * tokenizer->longest_piece_bytes();
 }
 
-std::string_view PromptReader::what_holds_a_text() const {
+std::string_view PromptEncoder::what_holds_a_text() const {
   return context_is_window
              ? "the model's sliding window, beyond which this worker does not compute,"
              : "the model's context";
 }
 
-Result<std::vector<TokenId>> PromptReader::read(const wire::Generate& ask,
+Result<std::vector<TokenId>> PromptEncoder::read(const wire::Generate& ask,
                                                 std::int64_t now_unix_s) const {
   if (ask.prompt_tokens) return *ask.prompt_tokens;
   if (ask.messages) {
@@ -30,7 +30,7 @@ Result<std::vector<TokenId>> PromptReader::read(const wire::Generate& ask,
 }
 
 /// The text the model's own template makes of the messages.
-Result<std::string> PromptReader::framed(const wire::Generate& ask, std::int64_t now_unix_s) const {
+Result<std::string> PromptEncoder::framed(const wire::Generate& ask, std::int64_t now_unix_s) const {
   if (!*chat) return std::unexpected(chat->error());
   if (ask.messages->empty()) return fail(Errc::BadRequest, "there are no messages");
   std::vector<ChatMessage> messages;

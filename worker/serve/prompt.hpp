@@ -9,7 +9,7 @@
 
 namespace leasehold {
 
-struct PromptReader {
+struct PromptEncoder {
   const Tokenizer* tokenizer = nullptr;
   /// The model's, or why there is none: requests with messages are told.
   const Result<ChatTemplate>* chat = nullptr;

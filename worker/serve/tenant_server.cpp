@@ -7,7 +7,7 @@
 
 #include <boost/asio/post.hpp>
 
-#include "worker/serve/request_key.hpp"
+#include "worker/serve/request_ids.hpp"
 
 namespace leasehold {
 namespace {
@@ -125,7 +125,7 @@ void TenantServer::on_call(const std::shared_ptr<Client>& client, const std::str
 // --------------------------------------------------------------------------------------- requests
 
 RequestId TenantServer::Unread::inner() const {
-  return inner_id(claim.tenant, ask.request_id);
+  return to_engine_request_id(claim.tenant, ask.request_id);
 }
 
 void TenantServer::generate(const std::shared_ptr<Client>& client, const Json& body,
@@ -224,7 +224,7 @@ void TenantServer::was_read(const std::shared_ptr<Client>& client, const Request
 void TenantServer::submit(const std::shared_ptr<Client>& client, Read read, Responder respond) {
   const RequestId inner = read.request.request;
   const auto n_prompt = static_cast<std::uint32_t>(read.request.prompt.size());
-  const wire::Generating answer{.request = outer_id(inner), .prompt_tokens = n_prompt};
+  const wire::Generating answer{.request = to_client_request_id(inner), .prompt_tokens = n_prompt};
   Stream& stream = streams_.at(inner);
   stream.text.emplace(std::move(read.text));
   parts_.loop->post([this, client = client, inner, answer, request = std::move(read.request),
@@ -250,7 +250,7 @@ void TenantServer::forget(Client& client, const RequestId& inner) {
 Result<void> TenantServer::cancel(const Client& client, const Json& body) {
   const wire::Cancel ask = TRY(wire::Cancel::from_json(body));
   for (const RequestId& inner : client.requests) {
-    if (outer_id(inner) != ask.request_id) continue;
+    if (to_client_request_id(inner) != ask.request_id) continue;
     const auto stream = streams_.find(inner);
     if (stream == streams_.end() || std::exchange(stream->second.cancelled, true)) return {};
     parts_.board->stop(inner, LocalStop::Cancelled);
@@ -332,7 +332,7 @@ void TenantServer::end_stream(const RequestId& request, std::string_view reason,
   if (stream == nullptr) return;
   const TimePoint now = parts_.clock->now();
   say_so(*stream->text);
-  parts_.broker->report(events::RequestEnded{.request = outer_id(request),
+  parts_.broker->report(events::RequestCompletedEvent{.request = to_client_request_id(request),
                                              .tenant = tenant_of(request).value,
                                              .lease = stream->lease,
                                              .reason = std::string(reason),
@@ -344,7 +344,7 @@ void TenantServer::end_stream(const RequestId& request, std::string_view reason,
 
 void TenantServer::report_rebound(const Rebound& rebound) {
   parts_.broker->report(events::Rebind{.tenant = tenant_of(rebound.request).value,
-                                       .request = outer_id(rebound.request),
+                                       .request = to_client_request_id(rebound.request),
                                        .old_lease = rebound.old_lease,
                                        .new_lease = rebound.new_lease,
                                        .prompt_tokens = rebound.replayed_tokens},

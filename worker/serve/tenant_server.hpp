@@ -24,8 +24,8 @@
 #include "ipc/control/lease_token.hpp"
 #include "worker/engine/engine_loop.hpp"
 #include "worker/lease/broker_link.hpp"
-#include "worker/serve/deliveries.hpp"
-#include "worker/serve/request_reader.hpp"
+#include "worker/serve/delivery_queue.hpp"
+#include "worker/serve/request_parser.hpp"
 #include "worker/serve/text_stream.hpp"
 
 namespace leasehold {
@@ -37,7 +37,7 @@ class TenantServer {
     EngineLoop* loop = nullptr;
     RunningRequests* board = nullptr;
     boost::asio::any_io_executor reader;  ///< Of one thread.
-    PromptReader prompt;
+    PromptEncoder prompt;
     BrokerLink* broker = nullptr;
     const Clock* clock = nullptr;
     TokenKey token_key{};
@@ -114,7 +114,7 @@ class TenantServer {
 
   Parts parts_;
   boost::asio::steady_timer accept_timer_;
-  RequestReader reader_;  // on its thread
+  RequestParser reader_;  // on its thread
   bool broker_away_ = false;
   bool is_closing_ = false;
   std::optional<Acceptor> acceptor_;

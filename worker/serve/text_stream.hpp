@@ -7,7 +7,7 @@
 
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
-#include "worker/engine/answer_text.hpp"
+#include "worker/engine/generated_text.hpp"
 #include "worker/schedule/events.hpp"
 
 namespace leasehold {

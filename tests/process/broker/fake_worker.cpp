@@ -54,7 +54,7 @@ void FakeWorker::connect(const std::string& socket) {
   peer_->start();
 }
 
-Result<void> FakeWorker::come_back(const std::string& socket) {
+Result<void> FakeWorker::reconnect(const std::string& socket) {
   std::promise<void> connected;
   boost::asio::post(io_, [&] {
     connect(socket);

@@ -61,7 +61,7 @@ class FakeWorker {
   std::vector<UniqueFd> copies_of(LeaseId lease);
 
   /// Attaches to a broker that was started again, as the one it was.
-  Result<void> come_back(const std::string& socket);
+  Result<void> reconnect(const std::string& socket);
   Result<void> redeliver(LeaseId lease, std::vector<ExtentId> extents, std::vector<UniqueFd> fds);
   Result<void> say_ready();
 

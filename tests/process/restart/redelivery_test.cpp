@@ -92,7 +92,7 @@ Errc code_of(const Result<T>& result) {
 TEST_CASE("redelivery: the very memory that was lent is taken back into the books") {
   Bench bench;
   bench.restart();
-  REQUIRE(bench.worker->come_back(bench.socket));
+  REQUIRE(bench.worker->reconnect(bench.socket));
 
   REQUIRE(
       bench.worker->redeliver(bench.lease, bench.extents, bench.worker->copies_of(bench.lease)));
@@ -108,7 +108,7 @@ TEST_CASE("redelivery: the very memory that was lent is taken back into the book
 TEST_CASE("redelivery: other memory under a lent extent's name is refused") {
   Bench bench;
   bench.restart();
-  REQUIRE(bench.worker->come_back(bench.socket));
+  REQUIRE(bench.worker->reconnect(bench.socket));
   const auto offer = [&](UniqueFd fd) {
     return bench.worker->redeliver(bench.lease, {bench.extents[0]}, one(std::move(fd)));
   };

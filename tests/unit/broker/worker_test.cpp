@@ -103,8 +103,8 @@ TEST_CASE("reports: the clocks of a revocation come from the worker, within reas
   const events::ForwardRevoked too_long{.lease = world.lease, .since_flip_ns = 2'000'000};
   const events::ForwardRevoked negative{.lease = world.lease, .since_flip_ns = -5};
   const events::ForwardRevoked seen{.lease = world.lease, .since_flip_ns = 7000};
-  const events::RequestEnded early{.lease = world.lease, .reason = "EndOfSequence"};
-  const events::RequestEnded ended{.lease = world.lease};
+  const events::RequestCompletedEvent early{.lease = world.lease, .reason = "EndOfSequence"};
+  const events::RequestCompletedEvent ended{.lease = world.lease};
 
   world.report(too_long, world.clock.now());
   world.report(negative, world.clock.now());
@@ -122,7 +122,7 @@ TEST_CASE(
     "reports: what a worker stopped by itself before the flip is told as that, with no clock") {
   BusyWorker world;
   const TimePoint stopped = world.record(world.lease).deadline;
-  const events::RequestEnded ended{.lease = world.lease, .reason = "Revoked"};
+  const events::RequestCompletedEvent ended{.lease = world.lease, .reason = "Revoked"};
   world.clock.advance(stopped - world.clock.now() + 2800ms);  // the broker stood
   world.post(Tick{});
   world.report(ended, stopped - 1ms);  // something else ended it

@@ -19,7 +19,7 @@ struct Program {
   }
 
   std::optional<Usage> parse(const std::vector<std::string>& words) {
-    return parse_words(app, words);
+    return parse_cli_arguments(app, words);
   }
 };
 

@@ -184,7 +184,7 @@ struct Crowd::State {
       boost::asio::post(io, [seat = seats.back()] { seat->acquire(); });
     }
     thread = std::thread([this] {
-      ask_for_short_turns();
+      request_short_time_slice();
       io.run();
     });
   }

@@ -123,7 +123,7 @@ demo::Check sent_once(const Case& all) {
   for (const BrokerLife& life : all.history.brokers) {
     std::set<std::pair<std::string, LeaseId>> sent;
     for (const events::StampedEvent& stamped : life.events) {
-      const auto* ended = std::get_if<events::RequestEnded>(&stamped.event);
+      const auto* ended = std::get_if<events::RequestCompletedEvent>(&stamped.event);
       if (ended == nullptr || !(ended->reason == "Revoked" || says_over(ended->reason))) continue;
       finding.looked();
       if (sent.emplace(ended->request.value, ended->lease).second) continue;

@@ -12,11 +12,11 @@ Result<std::shared_ptr<const Grammar>> compile_grammar(const GrammarSource& sour
     case GrammarKind::None:
       return nullptr;
     case GrammarKind::Gbnf:
-      return std::make_shared<const Grammar>(TRY(read_gbnf(source.text)));
+      return std::make_shared<const Grammar>(TRY(parse_gbnf(source.text)));
     case GrammarKind::JsonObject:
       return std::make_shared<const Grammar>(json_object_grammar());
     case GrammarKind::JsonSchema:
-      return std::make_shared<const Grammar>(TRY(read_json_schema(source.text)));
+      return std::make_shared<const Grammar>(TRY(parse_json_schema(source.text)));
   }
   std::unreachable();
 }

@@ -13,9 +13,9 @@ namespace {
 constexpr int kMaxNesting = 64;
 constexpr std::string_view kDefines = "::=";
 
-class GbnfReader {
+class GbnfParser {
  public:
-  GbnfReader(std::string_view text, GrammarBuilder& builder) : text_(text), builder_(builder) {}
+  GbnfParser(std::string_view text, GrammarBuilder& builder) : text_(text), builder_(builder) {}
 
   Result<std::map<std::string, RuleId>> read() {
     for (text_.skip(true); !text_.at_end(); text_.skip(true)) TRY(read_rule());
@@ -162,10 +162,10 @@ class GbnfReader {
 
 Result<std::map<std::string, RuleId>> add_gbnf(std::string_view text, GrammarBuilder& builder) {
   TRY(check_utf8(text));
-  return GbnfReader(text, builder).read();
+  return GbnfParser(text, builder).read();
 }
 
-Result<Grammar> read_gbnf(std::string_view text) {
+Result<Grammar> parse_gbnf(std::string_view text) {
   GrammarBuilder builder;
   const std::map<std::string, RuleId> rules = TRY(add_gbnf(text, builder));
   const auto root = rules.find("root");

@@ -24,6 +24,6 @@ namespace leasehold {
 Result<std::map<std::string, RuleId>> add_gbnf(std::string_view text, GrammarBuilder& builder);
 
 /// Errors: those of add_gbnf and GrammarBuilder::finish.
-Result<Grammar> read_gbnf(std::string_view text);
+Result<Grammar> parse_gbnf(std::string_view text);
 
 }  // namespace leasehold

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/expects.hpp"
-#include "worker/text/grammar/schema_reader.hpp"
+#include "worker/text/grammar/schema_compiler.hpp"
 
 namespace leasehold {
 namespace {
@@ -33,10 +33,10 @@ Result<OrderedJson> parse(std::string_view text) {
 
 }  // namespace
 
-Result<Grammar> read_json_schema(std::string_view text) {
+Result<Grammar> parse_json_schema(std::string_view text) {
   const OrderedJson document = TRY(parse(text));
   GrammarBuilder builder;
-  SchemaReader reader(document, builder);
+  SchemaCompiler reader(document, builder);
   const RuleId root = TRY(reader.read());
   return builder.finish(root);
 }

@@ -30,7 +30,7 @@ namespace leasehold {
 
 /// Errors: BadRequest naming keyword and path, e.g. "#/properties/age", or the rule that makes the
 /// grammar no grammar (a schema no finite text is valid under).
-Result<Grammar> read_json_schema(std::string_view text);
+Result<Grammar> parse_json_schema(std::string_view text);
 
 /// Any JSON object.
 Grammar json_object_grammar();

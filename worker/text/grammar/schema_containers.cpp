@@ -4,7 +4,7 @@
 #include <ranges>
 
 #include "worker/text/grammar/code_point.hpp"
-#include "worker/text/grammar/schema_reader.hpp"
+#include "worker/text/grammar/schema_compiler.hpp"
 
 namespace leasehold {
 namespace {
@@ -24,13 +24,13 @@ bool needs_escape(std::uint32_t c) {
 
 }  // namespace
 
-Symbols SchemaReader::comma_then(const Symbols& what) {
+Symbols SchemaCompiler::comma_then(const Symbols& what) {
   return GrammarBuilder::join(builder_.text(","), json_["ws"], what);
 }
 
 // ---------------------------------------------------------------------------------------- objects
 
-Result<Symbols> SchemaReader::object(const Place& place) {
+Result<Symbols> SchemaCompiler::object(const Place& place) {
   const std::vector<Member> all = TRY(members(place));
   const std::optional<Symbols> extra = TRY(extra_member(place));
   return GrammarBuilder::join(builder_.text("{"), json_["ws"], member_list(all, extra),
@@ -38,7 +38,7 @@ Result<Symbols> SchemaReader::object(const Place& place) {
 }
 
 /// What `properties` describes, then what is only `required`.
-Result<std::vector<SchemaReader::Member>> SchemaReader::members(const Place& place) {
+Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const Place& place) {
   static const OrderedJson kNothing = OrderedJson::object();
   const bool has_properties = place.schema.contains("properties");
   const OrderedJson& properties = has_properties ? place.schema.at("properties") : kNothing;
@@ -74,7 +74,7 @@ Result<std::vector<SchemaReader::Member>> SchemaReader::members(const Place& pla
 }
 
 /// A member that is not described, where there may be one.
-Result<std::optional<Symbols>> SchemaReader::extra_member(const Place& place) {
+Result<std::optional<Symbols>> SchemaCompiler::extra_member(const Place& place) {
   const bool has_properties = place.schema.contains("properties");
   const auto other = place.schema.find("additionalProperties");
   const bool is_absent = other == place.schema.end();
@@ -103,7 +103,7 @@ Result<std::optional<Symbols>> SchemaReader::extra_member(const Place& place) {
 }
 
 /// The rest of a name that is none of these rests, and the closing quote.
-Symbols SchemaReader::key_other_than(const std::vector<std::u32string>& names) {
+Symbols SchemaCompiler::key_other_than(const std::vector<std::u32string>& names) {
   std::map<char32_t, std::vector<std::u32string>> by_first;
   bool may_end = true;
   for (const std::u32string& name : names) {
@@ -131,7 +131,7 @@ Symbols SchemaReader::key_other_than(const std::vector<std::u32string>& names) {
 
 /// From the last member to the first: what may follow when something stands before it (`after`),
 /// and when nothing does (`first`).
-Symbols SchemaReader::member_list(const std::vector<Member>& members,
+Symbols SchemaCompiler::member_list(const std::vector<Member>& members,
                                   const std::optional<Symbols>& extra) {
   Symbols after;
   Symbols first;
@@ -151,13 +151,13 @@ Symbols SchemaReader::member_list(const std::vector<Member>& members,
 
 // ----------------------------------------------------------------------------------------- arrays
 
-Result<Symbols> SchemaReader::array(const Place& place) {
+Result<Symbols> SchemaCompiler::array(const Place& place) {
   const Bounds count = TRY(bounds(place, "minItems", "maxItems"));
   return GrammarBuilder::join(builder_.text("["), json_["ws"], TRY(element_list(place, count)),
                               builder_.text("]"));
 }
 
-Result<Symbols> SchemaReader::element_list(const Place& place, const Bounds& count) {
+Result<Symbols> SchemaCompiler::element_list(const Place& place, const Bounds& count) {
   std::vector<Symbols> fixed;
   if (place.schema.contains("prefixItems")) {
     const Place list = place.at("prefixItems");

@@ -59,9 +59,9 @@ std::uint32_t control_of_letter(char letter) {
   }
 }
 
-class PatternReader {
+class PatternParser {
  public:
-  PatternReader(std::string_view pattern, GrammarBuilder& builder)
+  PatternParser(std::string_view pattern, GrammarBuilder& builder)
       : all_(pattern), rest_(pattern), builder_(builder) {}
 
   Result<Symbols> read() {
@@ -254,7 +254,7 @@ Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters
 }
 
 Result<Symbols> read_pattern(std::string_view pattern, GrammarBuilder& builder) {
-  return PatternReader(pattern, builder).read();
+  return PatternParser(pattern, builder).read();
 }
 
 }  // namespace leasehold

@@ -5,7 +5,7 @@
 
 #include "worker/text/grammar/integer_range.hpp"
 #include "worker/text/grammar/schema_pattern.hpp"
-#include "worker/text/grammar/schema_reader.hpp"
+#include "worker/text/grammar/schema_compiler.hpp"
 
 namespace leasehold {
 namespace {
@@ -33,12 +33,12 @@ std::int64_t nearest_integer(const OrderedJson& bound, bool upper) {
 
 }  // namespace
 
-Symbols SchemaReader::quoted(const Symbols& inside) {
+Symbols SchemaCompiler::quoted(const Symbols& inside) {
   const Symbols quote = builder_.text("\"");
   return GrammarBuilder::join(quote, inside, quote);
 }
 
-Result<Symbols> SchemaReader::literals(const Place& place) {
+Result<Symbols> SchemaCompiler::literals(const Place& place) {
   const bool is_const = place.schema.contains("const");
   const char* keyword = is_const ? "const" : "enum";
   TRY(check_keywords(place.schema, place.path, {"type", keyword}));
@@ -56,7 +56,7 @@ Result<Symbols> SchemaReader::literals(const Place& place) {
   return builder_.choice(std::move(all));
 }
 
-Result<SchemaReader::Bounds> SchemaReader::bounds(const Place& place, const char* least,
+Result<SchemaCompiler::Bounds> SchemaCompiler::bounds(const Place& place, const char* least,
                                                   const char* most) {
   Bounds result;
   for (const char* keyword : {least, most}) {
@@ -75,7 +75,7 @@ Result<SchemaReader::Bounds> SchemaReader::bounds(const Place& place, const char
   return bad(place, fmt::format("{} is above {}", least, most));
 }
 
-Result<Symbols> SchemaReader::string(const Place& place) {
+Result<Symbols> SchemaCompiler::string(const Place& place) {
   const OrderedJson& schema = place.schema;
   const bool has_length = schema.contains("minLength") || schema.contains("maxLength");
   if (static_cast<int>(has_length) + static_cast<int>(schema.contains("pattern")) +
@@ -105,7 +105,7 @@ Result<Symbols> SchemaReader::string(const Place& place) {
   return json_["string"];
 }
 
-Result<Symbols> SchemaReader::integer(const Place& place) {
+Result<Symbols> SchemaCompiler::integer(const Place& place) {
   std::int64_t low = -kLargestInteger;
   std::int64_t high = kLargestInteger;
   for (const char* keyword : {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}) {

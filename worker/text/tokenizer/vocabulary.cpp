@@ -21,7 +21,7 @@ constexpr std::string_view kEndTexts[] = {
     "<|endoftext|>", "<end_of_turn>", "<|EOT|>",         "<EOT>",      "<｜end▁of▁sentence｜>"};
 
 /// The byte of "<0x0A>"; nothing for other text.
-std::optional<std::uint8_t> byte_named(std::string_view text) {
+std::optional<std::uint8_t> parse_byte_token(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || !text.ends_with('>')) return std::nullopt;
   std::uint8_t byte = 0;
   const auto [end, error] = std::from_chars(text.data() + 3, text.data() + 5, byte, 16);
@@ -110,7 +110,7 @@ Result<void> Vocabulary::read_pieces(const GgufFile& file, const VocabularyTrait
   for (TokenId token = 0; token < static_cast<TokenId>(size()); ++token) {
     const std::string& text = texts[token];
     if (kinds[token] == TokenKind::Byte) {
-      const auto byte = byte_named(text);
+      const auto byte = parse_byte_token(text);
       if (!byte)
         return corrupt_vocabulary(file,
                                   fmt::format("byte token {} is named \"{}\"", token, shown(text)));

@@ -111,7 +111,7 @@ class Rounds {
   }
 
   LeaseTable table_ = required(LeaseTable::create(16));
-  TableReader reader_ = TableReader::beside(table_);
+  TableReader reader_ = TableReader::in_process(table_);
   WorkerSegmentReader line_ = required(WorkerSegmentReader::create());
   WorkerSegmentWriter writer_ = WorkerSegmentWriter::in_process(line_);
   StopFlags stops_;

@@ -11,7 +11,7 @@ namespace {
 struct LoopBench {
   explicit LoopBench(std::function<Result<void>(Engine&)> on_weights_lost)
       : loop(rig.engine(), {.on_report = [this](const StepReport& report) { note(report); },
-                            .on_growth = [](const std::vector<GrowthWish>&) {},
+                            .on_growth = [](const std::vector<GrowthRequest>&) {},
                             .on_weights_lost = std::move(on_weights_lost)}) {}
 
   void note(const StepReport& report) {

@@ -5,13 +5,13 @@
 namespace leasehold {
 namespace {
 
-RunningRequests::Places stop_slots_with(std::uint32_t place, const Occupant& occupant) {
+RunningRequests::Places stop_slots_with(std::uint32_t place, const RunningRequest& occupant) {
   RunningRequests::Places places;
   places[place] = occupant;
   return places;
 }
 
-Occupant occupant(std::uint64_t admission = 1) {
+RunningRequest occupant(std::uint64_t admission = 1) {
   return {.request = RequestId{"r"}, .lease = {1, 1}, .admission = admission, .deadline = {}};
 }
 
@@ -57,12 +57,12 @@ TEST_CASE("running requests: only what is due is stopped, and gates can tell tha
   RunningRequests board;
   RunningRequests::Places places = stop_slots_with(0, occupant());
   places[9] =
-      Occupant{.request = RequestId{"late"}, .lease = {2, 1}, .admission = 2, .deadline = {}};
+      RunningRequest{.request = RequestId{"late"}, .lease = {2, 1}, .admission = 2, .deadline = {}};
   board.occupy(places);
   const std::uint64_t before = board.stops().changes();
-  board.stop_due([](const Occupant&) { return LocalStop::None; });
+  board.stop_due([](const RunningRequest&) { return LocalStop::None; });
   REQUIRE(board.stops().changes() == before);
-  board.stop_due([](const Occupant& one) {
+  board.stop_due([](const RunningRequest& one) {
     return one.request.value == "late" ? LocalStop::DeadlineExceeded : LocalStop::None;
   });
   REQUIRE(board.stops().read(0) == LocalStop::None);

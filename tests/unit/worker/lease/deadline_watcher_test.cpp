@@ -11,7 +11,7 @@ constexpr TimePoint kNow{1'000};
 constexpr TimePoint kNone{};
 constexpr LeaseId kLease{2, 1};
 
-Occupant until(std::optional<TimePoint> deadline) {
+RunningRequest until(std::optional<TimePoint> deadline) {
   return {.request = RequestId{"r"}, .lease = kLease, .admission = 1, .deadline = deadline};
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("deadline watcher: it stops whoever is due and leaves the others") {
   REQUIRE(watcher.has_value());
   RunningRequests::Places places;
   places[4] = until({});
-  places[5] = Occupant{.request = RequestId{"s"}, .lease = {3, 1}, .admission = 2, .deadline = {}};
+  places[5] = RunningRequest{.request = RequestId{"s"}, .lease = {3, 1}, .admission = 2, .deadline = {}};
   board.occupy(places);
   await([&] { return board.stops().read(4) != LocalStop::None; });
   REQUIRE(board.stops().read(4) == LocalStop::LeaseExpired);

@@ -66,7 +66,7 @@ class Desk {
 
   EngineRig rig;
   std::optional<Result<void>> answer;
-  LeaseId asked_to_settle;
+  LeaseId quiesce_requested_for;
 
  private:
   LeaseService::Parts parts(Settling settling) {
@@ -79,7 +79,7 @@ class Desk {
                               .clock = &rig.clock()};
     if (settling == Settling::ByHand) {
       parts.settle = [this](LeaseId lease, std::move_only_function<void()> settled) {
-        asked_to_settle = lease;
+        quiesce_requested_for = lease;
         settled_ = std::move(settled);
       };
     }
@@ -190,7 +190,7 @@ TEST_CASE("settle: whoever knows the device's launches says when they are over")
   desk.ask(wire::LeaseSettle{.lease = lease});
   desk.let_engine_run();
 
-  REQUIRE(desk.asked_to_settle == lease);
+  REQUIRE(desk.quiesce_requested_for == lease);
   REQUIRE_FALSE(desk.answer);
   desk.say_settled();
   REQUIRE(desk.answer);

@@ -178,11 +178,11 @@ TEST_CASE("scheduler: a sequence without a block waits for the broker and then g
   const LeaseId lease = bench.lease(1, 2);  // a record and sixteen positions
   REQUIRE(bench.scheduler.submit(bench.request(lease, "r", 15, 10)));
   bench.tick();
-  REQUIRE(bench.scheduler.take_growth_wishes().size() == 1);  // ahead of need
+  REQUIRE(bench.scheduler.take_growth_requests().size() == 1);  // ahead of need
   bench.tick();
   REQUIRE(bench.tick().empty());
   REQUIRE(bench.plan.parts.empty());
-  const auto wishes = bench.scheduler.take_growth_wishes();
+  const auto wishes = bench.scheduler.take_growth_requests();
   REQUIRE(wishes.size() == 1);
   REQUIRE(wishes[0].lease == lease);
   REQUIRE(wishes[0].blocks >= 1);
@@ -218,7 +218,7 @@ TEST_CASE("scheduler: a prompt that will never fit is rejected once the broker s
   REQUIRE(bench.scheduler.submit(bench.request(lease, "big", 60, 3)));
   REQUIRE(bench.scheduler.submit(bench.request(lease, "small", 4, 3)));
   REQUIRE(bench.tick().empty());
-  REQUIRE(bench.scheduler.take_growth_wishes()[0].blocks == 3);
+  REQUIRE(bench.scheduler.take_growth_requests()[0].blocks == 3);
   bench.scheduler.deny_growth(lease);
   const auto rejected = only<AdmissionRejected>(bench.tick());
   REQUIRE(rejected.size() == 1);

@@ -25,7 +25,7 @@ class Walk {
     const std::uint64_t what = random_.below(10);
     if (what < 4) submit();
     if (what == 4) cancel();
-    if (what == 5) answer_wishes();
+    if (what == 5) answer_growth_requests();
     if (what == 6 && random_.below(20) == 0) reopen();
     note(bench_.tick(kNow + Duration(static_cast<std::int64_t>(++now_))));
     check();
@@ -33,7 +33,7 @@ class Walk {
 
   void finish() {
     for (int i = 0; i < 2000 && bench_.scheduler.has_work(); ++i) {
-      answer_wishes();
+      answer_growth_requests();
       note(bench_.tick(kNow + Duration(static_cast<std::int64_t>(++now_))));
       check();
     }
@@ -83,8 +83,8 @@ class Walk {
     REQUIRE(bench_.scheduler.cancel(RequestId{which->first}));
   }
 
-  void answer_wishes() {
-    for (const GrowthWish& wish : bench_.scheduler.take_growth_wishes()) {
+  void answer_growth_requests() {
+    for (const GrowthRequest& wish : bench_.scheduler.take_growth_requests()) {
       if (random_.below(2) == 0) {
         bench_.scheduler.deny_growth(wish.lease);
       } else {

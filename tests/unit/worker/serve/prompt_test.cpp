@@ -22,11 +22,11 @@ struct Bench {
     return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
   }
   Result<std::vector<TokenId>> read(const wire::Generate& ask) const {
-    const PromptReader reader{.tokenizer = &tokenizer,
+    const PromptEncoder encoder{.tokenizer = &tokenizer,
                               .chat = &chat,
                               .max_context = 64,
                               .context_is_window = context_is_window};
-    return reader.read(ask, 1732104000);
+    return encoder.encode(ask, 1732104000);
   }
 
   Tokenizer tokenizer = read_tokenizer();

@@ -66,8 +66,8 @@ TEST_CASE("request speed", "[.speed]") {
   const auto report_prompt = [&](const std::string& what, const std::string& source,
                                  const wire::Generate& ask) {
     const auto chat = ChatTemplate::parse(source, {});
-    const PromptReader reader{.tokenizer = &tokenizer, .chat = &chat, .max_context = 131'072};
-    report(what, [&]() -> Result<std::size_t> { return TRY(reader.read(ask, 0)).size(); });
+    const PromptEncoder encoder{.tokenizer = &tokenizer, .chat = &chat, .max_context = 131'072};
+    report(what, [&]() -> Result<std::size_t> { return TRY(encoder.encode(ask, 0)).size(); });
   };
   const std::string chatml =
       "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] | trim + "

@@ -5,7 +5,7 @@
 
 #include "tests/support/gguf_builder.hpp"
 #include "tests/unit/ipc/control/peer_bench.hpp"
-#include "worker/serve/request_key.hpp"
+#include "worker/serve/request_ids.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -139,11 +139,11 @@ TEST_CASE("text stream: a client that has gone is no concern of the stream") {
 }
 
 TEST_CASE("request key: the engine's name keeps tenants apart and gives both halves back") {
-  const RequestId inner = inner_id(TenantId{"acme"}, RequestId{"r.1"});
+  const RequestId inner = to_engine_request_id(TenantId{"acme"}, RequestId{"r.1"});
   REQUIRE(inner.value == "acme/r.1");
-  REQUIRE(outer_id(inner).value == "r.1");
+  REQUIRE(to_client_request_id(inner).value == "r.1");
   REQUIRE(tenant_of(inner).value == "acme");
-  REQUIRE(inner_id(TenantId{"a"}, RequestId{"b"}) != inner_id(TenantId{"b"}, RequestId{"a"}));
+  REQUIRE(to_engine_request_id(TenantId{"a"}, RequestId{"b"}) != to_engine_request_id(TenantId{"b"}, RequestId{"a"}));
 }
 
 }  // namespace leasehold::testing

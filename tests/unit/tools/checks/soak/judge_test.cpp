@@ -220,7 +220,7 @@ TEST_CASE("soak judge: a refusal that names another lease, or has another cause,
 TEST_CASE("soak judge: a stream that is sent the end of its lease twice is found") {
   const auto send = [](History& history, LeaseId id, const std::string& reason) {
     events_of(history).push_back(
-        at(24, events::RequestEnded{
+        at(24, events::RequestCompletedEvent{
                    .request = RequestId{"r"}, .tenant = "ann", .lease = id, .reason = reason}));
   };
   CHECK(broken([&](History& history) {

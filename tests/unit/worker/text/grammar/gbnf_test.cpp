@@ -8,7 +8,7 @@ namespace leasehold::testing {
 namespace {
 
 Grammar grammar_of(std::string_view text) {
-  const Result<Grammar> grammar = read_gbnf(text);
+  const Result<Grammar> grammar = parse_gbnf(text);
   INFO(text);
   if (!grammar) FAIL(grammar.error().detail);
   return *grammar;
@@ -113,7 +113,7 @@ TEST_CASE("gbnf: a grammar is the texts it says, no more and no fewer") {
 TEST_CASE("gbnf: what is no grammar is BadRequest that says where and what") {
   for (const Wrong& wrong : wrongs()) {
     CAPTURE(wrong.grammar);
-    const Result<Grammar> grammar = read_gbnf(wrong.grammar);
+    const Result<Grammar> grammar = parse_gbnf(wrong.grammar);
     REQUIRE_FALSE(grammar);
     CHECK(grammar.error().code == Errc::BadRequest);
     CHECK_THAT(grammar.error().detail, Catch::Contains(wrong.what));
@@ -122,7 +122,7 @@ TEST_CASE("gbnf: what is no grammar is BadRequest that says where and what") {
 
 TEST_CASE("gbnf: parentheses beyond all reason are refused, not followed") {
   const std::string deep = "root ::= " + std::string(5000, '(') + "\"a\"" + std::string(5000, ')');
-  REQUIRE(read_gbnf(deep).error().code == Errc::BadRequest);
+  REQUIRE(parse_gbnf(deep).error().code == Errc::BadRequest);
 }
 
 }  // namespace leasehold::testing

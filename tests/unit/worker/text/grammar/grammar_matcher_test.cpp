@@ -12,7 +12,7 @@ struct Followed {
   GrammarMatcher::State state = 0;
 
   explicit Followed(std::string_view text)
-      : matcher(std::make_shared<const Grammar>(*read_gbnf(text))), state(matcher.start()) {}
+      : matcher(std::make_shared<const Grammar>(*parse_gbnf(text))), state(matcher.start()) {}
 
   bool take(std::string_view bytes) {
     for (const char c : bytes) {

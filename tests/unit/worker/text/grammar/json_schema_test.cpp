@@ -15,7 +15,7 @@ struct Case {
 };
 
 void check(const Case& one) {
-  const Result<Grammar> grammar = read_json_schema(one.schema);
+  const Result<Grammar> grammar = parse_json_schema(one.schema);
   INFO(one.schema);
   if (!grammar) FAIL(grammar.error().detail);
   for (const std::string& text : one.accepted) {
@@ -201,7 +201,7 @@ TEST_CASE("json schema: what cannot be kept is BadRequest naming keyword and pla
   };
   for (const auto& [schema, what] : kWrong) {
     CAPTURE(schema);
-    const Result<Grammar> grammar = read_json_schema(schema);
+    const Result<Grammar> grammar = parse_json_schema(schema);
     REQUIRE_FALSE(grammar);
     CHECK(grammar.error().code == Errc::BadRequest);
     CHECK_THAT(grammar.error().detail, Catch::Contains(what));
@@ -212,7 +212,7 @@ TEST_CASE("json schema: a schema nested beyond reason is refused, not followed")
   std::string deep;
   for (int i = 0; i < 3000; ++i) deep += R"({"items":)";
   deep += "true" + std::string(3000, '}');
-  REQUIRE_THAT(read_json_schema(deep).error().detail, Catch::Contains("nested deeper"));
+  REQUIRE_THAT(parse_json_schema(deep).error().detail, Catch::Contains("nested deeper"));
 }
 
 }  // namespace leasehold::testing

@@ -15,12 +15,12 @@
 
 namespace leasehold {
 
-class ReturnPath {
+class ReconnectState {
  public:
   enum class Phase : std::uint8_t { Together, Away, Asking, Delivering, Refused };
 
   /// How long nobody may be there before it is called final.
-  explicit ReturnPath(Duration patience) : patience_(patience) {}
+  explicit ReconnectState(Duration patience) : patience_(patience) {}
 
   Phase phase() const { return phase_; }
   /// When to try to connect; meaningful while Away.

@@ -16,9 +16,9 @@ namespace leasehold {
 using OrderedJson = nlohmann::ordered_json;
 
 /// Lifetime: document and builder outlive it. Threads: one.
-class SchemaReader {
+class SchemaCompiler {
  public:
-  SchemaReader(const OrderedJson& document, GrammarBuilder& builder)
+  SchemaCompiler(const OrderedJson& document, GrammarBuilder& builder)
       : document_(document), builder_(builder), json_(builder) {}
 
   Result<RuleId> read();
@@ -40,7 +40,7 @@ class SchemaReader {
     bool required;
   };
 
-  // schema_reader.cpp: dispatch, references, combinators
+  // schema_compiler.cpp: dispatch, references, combinators
   RuleId rule_for(const std::string& pointer);
   Result<Symbols> value(const Place& place);
   Result<Symbols> reference(const Place& place);

@@ -9,23 +9,23 @@
 #include "ipc/control/lease_token.hpp"
 #include "worker/schedule/request.hpp"
 #include "worker/serve/prompt.hpp"
-#include "worker/serve/read_sampling.hpp"
+#include "worker/serve/parse_sampling.hpp"
 
 namespace leasehold {
 
-class RequestReader {
+class RequestParser {
  public:
-  explicit RequestReader(const PromptReader& prompt)
+  explicit RequestParser(const PromptEncoder& prompt)
       : prompt_(prompt), constraints_(*prompt.tokenizer) {}
 
   /// All but the deadline, which counts from when the request came.
-  /// Errors: those of read_sampling, PromptReader and ConstraintReader; BadRequest for emitted
+  /// Errors: those of read_sampling, PromptEncoder and ConstraintCompiler; BadRequest for emitted
   /// tokens that are none; PromptTooLong.
   Result<PromptRequest> read(const wire::Generate& ask, const LeaseClaim& claim);
 
  private:
-  PromptReader prompt_;
-  ConstraintReader constraints_;
+  PromptEncoder prompt_;
+  ConstraintCompiler constraints_;
 };
 
 /// What a request holds of memory until it is read, about.

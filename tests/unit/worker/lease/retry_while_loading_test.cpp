@@ -1,4 +1,4 @@
-#include "worker/lease/loader_wait.hpp"
+#include "worker/lease/retry_while_loading.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -8,7 +8,7 @@ TEST_CASE("loader wait: it lasts as long as the load of another worker, however 
   constexpr int kTenHours = 360'000;  // pauses of 100 ms
   int pauses = 0;
 
-  const auto opened = ask_while_loading(
+  const auto opened = retry_while_loading(
       [&]() -> Result<int> {
         if (pauses < kTenHours) return fail(Errc::WeightsLoading, "this region is being filled");
         return 7;
@@ -22,7 +22,7 @@ TEST_CASE("loader wait: it lasts as long as the load of another worker, however 
 TEST_CASE("loader wait: whatever else the broker says, or that it is gone, ends it at once") {
   for (const Errc code : {Errc::ConnectionLost, Errc::PoolExhausted, Errc::TimedOut}) {
     int asked = 0;
-    const auto refused = ask_while_loading(
+    const auto refused = retry_while_loading(
         [&]() -> Result<int> { return fail(++asked < 3 ? Errc::WeightsLoading : code, ""); },
         [] {});
 

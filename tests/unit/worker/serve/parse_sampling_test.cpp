@@ -1,4 +1,4 @@
-#include "worker/serve/read_sampling.hpp"
+#include "worker/serve/parse_sampling.hpp"
 
 #include <catch2/catch.hpp>
 #include <functional>
@@ -86,15 +86,15 @@ TEST_CASE("read sampling: a refusal names the field") {
   }
 }
 
-TEST_CASE("constraint reader: one vocabulary for all grammars, and none for requests without") {
+TEST_CASE("constraint compiler: one vocabulary for all grammars, and none for requests without") {
   const Tokenizer tokenizer = tiny_tokenizer();
-  ConstraintReader reader(tokenizer);
-  REQUIRE_FALSE(*reader.read({}));
-  const auto first = reader.read({GrammarKind::Gbnf, "root ::= \"x\""});
-  const auto second = reader.read({GrammarKind::JsonObject, {}});
+  ConstraintCompiler compiler(tokenizer);
+  REQUIRE_FALSE(*compiler.compile({}));
+  const auto first = compiler.compile({GrammarKind::Gbnf, "root ::= \"x\""});
+  const auto second = compiler.compile({GrammarKind::JsonObject, {}});
   REQUIRE(first->vocabulary == second->vocabulary);
   REQUIRE(first->vocabulary->ends == std::vector<TokenId>{2});
-  REQUIRE(reader.read({GrammarKind::Gbnf, "rot"}).error().code == Errc::BadRequest);
+  REQUIRE(compiler.compile({GrammarKind::Gbnf, "rot"}).error().code == Errc::BadRequest);
 }
 
 }  // namespace leasehold::testing

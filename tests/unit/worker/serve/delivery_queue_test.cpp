@@ -1,4 +1,4 @@
-#include "worker/serve/deliveries.hpp"
+#include "worker/serve/delivery_queue.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,19 +1,19 @@
-#include "worker/serve/request_reader.hpp"
+#include "worker/serve/request_parser.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <ctime>
 
-#include "worker/serve/request_key.hpp"
+#include "worker/serve/request_ids.hpp"
 
 namespace leasehold {
 
-Result<PromptRequest> RequestReader::read(const wire::Generate& ask, const LeaseClaim& claim) {
+Result<PromptRequest> RequestParser::read(const wire::Generate& ask, const LeaseClaim& claim) {
   SamplingParams sampling = TRY(read_sampling(ask, *prompt_.tokenizer));
   PromptRequest request{.tenant = claim.tenant,
                         .lease = claim.lease,
-                        .request = inner_id(claim.tenant, ask.request_id),
+                        .request = to_engine_request_id(claim.tenant, ask.request_id),
                         .emitted = ask.emitted,
                         .rebound_from = ask.rebound_from,
                         .sampling = std::move(sampling),

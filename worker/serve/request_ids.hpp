@@ -8,11 +8,11 @@
 namespace leasehold {
 
 /// "<tenant>/<id>"; the slash is in no name, so this cannot be guessed across tenants.
-inline RequestId inner_id(const TenantId& tenant, const RequestId& request) {
+inline RequestId to_engine_request_id(const TenantId& tenant, const RequestId& request) {
   return {tenant.value + "/" + request.value};
 }
 
-inline RequestId outer_id(const RequestId& inner) {
+inline RequestId to_client_request_id(const RequestId& inner) {
   return {inner.value.substr(inner.value.find('/') + 1)};
 }
 

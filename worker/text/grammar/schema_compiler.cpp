@@ -1,4 +1,4 @@
-#include "worker/text/grammar/schema_reader.hpp"
+#include "worker/text/grammar/schema_compiler.hpp"
 
 #include <fmt/format.h>
 
@@ -65,15 +65,15 @@ Result<std::vector<std::string>> types_of(const OrderedJson& schema, const std::
 
 // ------------------------------------------------------------------------------ the whole document
 
-SchemaReader::Place SchemaReader::Place::at(const std::string& key) const {
+SchemaCompiler::Place SchemaCompiler::Place::at(const std::string& key) const {
   return {schema.at(key), path + "/" + key};
 }
 
-std::unexpected<Error> SchemaReader::bad(const Place& place, const std::string& what) {
+std::unexpected<Error> SchemaCompiler::bad(const Place& place, const std::string& what) {
   return fail(Errc::BadRequest, fmt::format("JSON schema, {}: {}", place.path, what));
 }
 
-Result<RuleId> SchemaReader::read() {
+Result<RuleId> SchemaCompiler::read() {
   const RuleId root = rule_for("");
   while (!pending_.empty()) {
     const std::string pointer = std::move(pending_.front());
@@ -85,7 +85,7 @@ Result<RuleId> SchemaReader::read() {
 }
 
 /// Written later: a schema may refer to one that is being read.
-RuleId SchemaReader::rule_for(const std::string& pointer) {
+RuleId SchemaCompiler::rule_for(const std::string& pointer) {
   const auto [known, is_new] = by_pointer_.emplace(pointer, RuleId{});
   if (is_new) {
     known->second = builder_.declare("#" + pointer);
@@ -94,7 +94,7 @@ RuleId SchemaReader::rule_for(const std::string& pointer) {
   return known->second;
 }
 
-Result<Symbols> SchemaReader::reference(const Place& place) {
+Result<Symbols> SchemaCompiler::reference(const Place& place) {
   TRY(check_keywords(place.schema, place.path, {"$ref"}));
   const OrderedJson& target = place.schema.at("$ref");
   const std::string text = target.is_string() ? target.get<std::string>() : std::string();
@@ -114,7 +114,7 @@ Result<Symbols> SchemaReader::reference(const Place& place) {
 
 // ------------------------------------------------------------------------------------- one schema
 
-Result<Symbols> SchemaReader::value(const Place& place) {
+Result<Symbols> SchemaCompiler::value(const Place& place) {
   const OrderedJson& schema = place.schema;
   if (schema.is_boolean() && schema.get<bool>()) return json_["value"];
   if (schema.is_boolean()) return bad(place, "'false' allows nothing");
@@ -128,7 +128,7 @@ Result<Symbols> SchemaReader::value(const Place& place) {
   return typed(place);
 }
 
-Result<Symbols> SchemaReader::alternatives(const Place& place, const char* keyword) {
+Result<Symbols> SchemaCompiler::alternatives(const Place& place, const char* keyword) {
   TRY(check_keywords(place.schema, place.path, {keyword}));
   const Place list = place.at(keyword);
   if (!list.schema.is_array() || list.schema.empty())
@@ -140,7 +140,7 @@ Result<Symbols> SchemaReader::alternatives(const Place& place, const char* keywo
 }
 
 /// Objects are merged member by member; what two of them both say cannot be.
-Result<Symbols> SchemaReader::all_of(const Place& place) {
+Result<Symbols> SchemaCompiler::all_of(const Place& place) {
   TRY(check_keywords(place.schema, place.path, {"allOf"}));
   const Place list = place.at("allOf");
   if (!list.schema.is_array() || list.schema.empty())
@@ -169,7 +169,7 @@ Result<Symbols> SchemaReader::all_of(const Place& place) {
   return object({merged, list.path});
 }
 
-Result<Symbols> SchemaReader::typed(const Place& place) {
+Result<Symbols> SchemaCompiler::typed(const Place& place) {
   const std::vector<std::string> types = TRY(types_of(place.schema, place.path));
   std::set<std::string> known{"type"};
   for (const std::string& type : types) {
@@ -183,7 +183,7 @@ Result<Symbols> SchemaReader::typed(const Place& place) {
   return builder_.choice(std::move(all));
 }
 
-Result<Symbols> SchemaReader::of_type(const Place& place, const std::string& type) {
+Result<Symbols> SchemaCompiler::of_type(const Place& place, const std::string& type) {
   if (type == "object") return object(place);
   if (type == "array") return array(place);
   if (type == "string") return string(place);

@@ -1,4 +1,4 @@
-#include "worker/serve/read_sampling.hpp"
+#include "worker/serve/parse_sampling.hpp"
 
 #include <fmt/format.h>
 
@@ -56,7 +56,7 @@ Result<SamplingParams> read_sampling(const wire::Generate& ask, const Tokenizer&
   return params;
 }
 
-Result<TextConstraint> ConstraintReader::read(const GrammarSource& source) {
+Result<TextConstraint> ConstraintCompiler::read(const GrammarSource& source) {
   TextConstraint constraint{.grammar = TRY(compile_grammar(source))};
   if (!constraint) return constraint;
   if (!vocabulary_) vocabulary_ = std::make_shared<const GrammarVocabulary>(*tokenizer_);

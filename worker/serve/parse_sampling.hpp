@@ -12,9 +12,9 @@ namespace leasehold {
 Result<SamplingParams> read_sampling(const wire::Generate& ask, const Tokenizer& tokenizer);
 
 /// Grammars of requests, over one vocabulary. Threads: one. Lifetime: the tokenizer outlives it.
-class ConstraintReader {
+class ConstraintCompiler {
  public:
-  explicit ConstraintReader(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
+  explicit ConstraintCompiler(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
 
   /// Empty when there is no grammar. Errors: BadRequest saying where in its text and what.
   Result<TextConstraint> read(const GrammarSource& source);

@@ -13,7 +13,7 @@ namespace leasehold {
 /// `ask()` gives a Result; `pause()` lets time pass between two asks. Errors: those of `ask`, but
 /// for WeightsLoading.
 template <class Ask, class Pause>
-auto ask_while_loading(Ask&& ask, Pause&& pause) {
+auto retry_while_loading(Ask&& ask, Pause&& pause) {
   while (true) {
     auto reply = ask();
     if (reply || reply.error().code != Errc::WeightsLoading) return reply;

@@ -1,4 +1,4 @@
-#include "worker/lease/return_path.hpp"
+#include "worker/lease/reconnect_state.hpp"
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ bool may_pass(Errc code) {
 
 }  // namespace
 
-void ReturnPath::lost(TimePoint now) {
+void ReconnectState::lost(TimePoint now) {
   if (phase_ == Phase::Refused || phase_ == Phase::Away) return;
   if (phase_ == Phase::Together) {
     give_up_at_ = now + patience_;
@@ -27,33 +27,33 @@ void ReturnPath::lost(TimePoint now) {
   wait(now);
 }
 
-void ReturnPath::not_connected(TimePoint now) {
+void ReconnectState::not_connected(TimePoint now) {
   expects(phase_ == Phase::Away, "a worker tries to connect while it is away");
   wait(now);
 }
 
-void ReturnPath::wait(TimePoint now) {
+void ReconnectState::wait(TimePoint now) {
   phase_ = now < give_up_at_ ? Phase::Away : Phase::Refused;
   next_try_ = std::min(now + pause_, give_up_at_);
   pause_ = std::min(2 * pause_, kLongestPause);
 }
 
-void ReturnPath::connected() {
+void ReconnectState::connected() {
   expects(phase_ == Phase::Away, "a worker connects while it is away");
   phase_ = Phase::Asking;
 }
 
-void ReturnPath::resumed() {
+void ReconnectState::resumed() {
   expects(phase_ == Phase::Asking, "a worker is resumed when it asked");
   phase_ = Phase::Delivering;
 }
 
-void ReturnPath::settled() {
+void ReconnectState::settled() {
   expects(phase_ == Phase::Delivering, "a worker settles after it delivered");
   phase_ = Phase::Together;
 }
 
-void ReturnPath::answered_with(Errc code, TimePoint now) {
+void ReconnectState::answered_with(Errc code, TimePoint now) {
   expects(phase_ == Phase::Asking || phase_ == Phase::Delivering, "a worker asked something");
   if (!may_pass(code)) return give_up();
   wait(now);

@@ -1,31 +1,31 @@
-#include "worker/lease/return_path.hpp"
+#include "worker/lease/reconnect_state.hpp"
 
 #include <catch2/catch.hpp>
 
 using namespace leasehold;
 using namespace std::chrono_literals;
-using Phase = ReturnPath::Phase;
+using Phase = ReconnectState::Phase;
 
 namespace {
 
 constexpr TimePoint kStart{1'000'000'000};
 
-ReturnPath away() {
-  ReturnPath path(10s);
+ReconnectState away() {
+  ReconnectState path(10s);
   path.lost(kStart);
   return path;
 }
 
-ReturnPath asking() {
-  ReturnPath path = away();
+ReconnectState asking() {
+  ReconnectState path = away();
   path.connected();
   return path;
 }
 
 }  // namespace
 
-TEST_CASE("return path: lost, connected, resumed, delivered, together again") {
-  ReturnPath path(10s);
+TEST_CASE("reconnect state: lost, connected, resumed, delivered, together again") {
+  ReconnectState path(10s);
   CHECK(path.phase() == Phase::Together);
   path.lost(kStart);
   CHECK(path.phase() == Phase::Away);
@@ -38,8 +38,8 @@ TEST_CASE("return path: lost, connected, resumed, delivered, together again") {
   CHECK(path.phase() == Phase::Together);
 }
 
-TEST_CASE("return path: pauses grow to a bound and begin anew after a return") {
-  ReturnPath path = away();
+TEST_CASE("reconnect state: pauses grow to a bound and begin anew after a return") {
+  ReconnectState path = away();
   const Duration first = path.next_try() - kStart;
   Duration longest{};
   TimePoint now = kStart;
@@ -56,24 +56,24 @@ TEST_CASE("return path: pauses grow to a bound and begin anew after a return") {
   CHECK(path.next_try() - now == first);
 }
 
-TEST_CASE("return path: the broker's no is final, its silence is not") {
+TEST_CASE("reconnect state: the broker's no is final, its silence is not") {
   for (const Errc no : {Errc::BrokerLost, Errc::PermissionDenied, Errc::UntrustedSegment,
                         Errc::BadRequest, Errc::UnknownMethod}) {
-    ReturnPath path = asking();
+    ReconnectState path = asking();
     path.answered_with(no, kStart);
     CHECK(path.phase() == Phase::Refused);
     path.lost(kStart);
     CHECK(path.phase() == Phase::Refused);
   }
   for (const Errc silence : {Errc::ConnectionLost, Errc::TimedOut, Errc::Draining}) {
-    ReturnPath path = asking();
+    ReconnectState path = asking();
     path.answered_with(silence, kStart);
     CHECK(path.phase() == Phase::Away);
   }
 }
 
-TEST_CASE("return path: a broker that dies again while it is told is waited for again") {
-  ReturnPath path = asking();
+TEST_CASE("reconnect state: a broker that dies again while it is told is waited for again") {
+  ReconnectState path = asking();
   path.resumed();
   path.answered_with(Errc::ConnectionLost, kStart + 1s);
   CHECK(path.phase() == Phase::Away);
@@ -81,8 +81,8 @@ TEST_CASE("return path: a broker that dies again while it is told is waited for 
   CHECK(path.phase() == Phase::Away);
 }
 
-TEST_CASE("return path: patience counts from the first loss, however often the broker dies") {
-  ReturnPath path = away();
+TEST_CASE("reconnect state: patience counts from the first loss, however often the broker dies") {
+  ReconnectState path = away();
   path.connected();
   path.lost(kStart + 9s);
   CHECK(path.phase() == Phase::Away);
