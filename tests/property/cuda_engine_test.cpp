@@ -133,27 +133,27 @@ TEST_CASE(
 }
 
 TEST_CASE("engine on a card: a graph outlives its tenants and dies with the engine's lease") {
-  FourTenants scene(BackendUnderTest{BackendUnderTest::kCudaGraphs}.options());
-  const auto play = [&](std::uint32_t victim) {
-    scene.begin();
-    REQUIRE(scene.rig.step());
-    if (victim < FourTenants::kTenants) scene.rig.revoke(scene.lease(victim));
-    scene.rig.run();
-    const auto tokens = scene.tokens();
-    scene.end();
+  FourTenants scenario(BackendUnderTest{BackendUnderTest::kCudaGraphs}.options());
+  const auto run_scenario = [&](std::uint32_t victim) {
+    scenario.begin();
+    REQUIRE(scenario.rig.step());
+    if (victim < FourTenants::kTenants) scenario.rig.revoke(scenario.lease(victim));
+    scenario.rig.run();
+    const auto tokens = scenario.tokens();
+    scenario.end();
     return tokens;
   };
-  const auto calm = play(FourTenants::kTenants);
-  const std::size_t graphs = card_of(scene.rig).graph_count();
+  const auto calm = run_scenario(FourTenants::kTenants);
+  const std::size_t graphs = card_of(scenario.rig).graph_count();
   REQUIRE(graphs > 0);
-  const auto others = play(1);
+  const auto others = run_scenario(1);
   for (const std::uint32_t survivor : {0u, 2u, 3u}) REQUIRE(others[survivor] == calm[survivor]);
-  REQUIRE(card_of(scene.rig).graph_count() >= graphs);
+  REQUIRE(card_of(scenario.rig).graph_count() >= graphs);
 
-  scene.rig.revoke(scene.rig.engine_lease());
-  REQUIRE(scene.rig.restore_weights() == 1);
-  REQUIRE(play(FourTenants::kTenants) == calm);
-  REQUIRE(card_of(scene.rig).graph_count() == graphs);
+  scenario.rig.revoke(scenario.rig.engine_lease());
+  REQUIRE(scenario.rig.restore_weights() == 1);
+  REQUIRE(run_scenario(FourTenants::kTenants) == calm);
+  REQUIRE(card_of(scenario.rig).graph_count() == graphs);
 }
 
 TEST_CASE("engine on a card: the greedy text is the CPU's, up to near ties") {

@@ -73,13 +73,13 @@ void FourTenants::begin() {
   rig.forget_outcomes();
   for (std::uint32_t t = 0; t < kTenants; ++t) leases_[t] = rig.grant("t" + std::to_string(t));
   const auto submit = [this](std::uint32_t t) {
-    if (!rig.submit(request(t))) throw std::runtime_error("a request of the scene was refused");
+    if (!rig.submit(request(t))) throw std::runtime_error("a request of the scenario was refused");
   };
   for (std::uint32_t t = 0; t < kTenants; ++t) {
     if (t != kLate) submit(t);
   }
   for (int i = 0; i < 2; ++i) {
-    if (!rig.step()) throw std::runtime_error("a step before the scene failed");
+    if (!rig.step()) throw std::runtime_error("a step before the scenario failed");
   }
   submit(kLate);
 }

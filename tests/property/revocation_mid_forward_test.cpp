@@ -16,17 +16,17 @@ struct Undisturbed {
   Tokens at_end;
 };
 
-Undisturbed run_undisturbed(FourTenants& scene) {
+Undisturbed run_undisturbed(FourTenants& scenario) {
   Undisturbed calm;
-  scene.begin();
-  scene.watch.start();
-  REQUIRE(scene.rig.step());
-  calm.units = scene.watch.units();
-  scene.watch.stop();
-  calm.after_step = scene.tokens();
-  scene.rig.run();
-  calm.at_end = scene.tokens();
-  scene.end();
+  scenario.begin();
+  scenario.watch.start();
+  REQUIRE(scenario.rig.step());
+  calm.units = scenario.watch.units();
+  scenario.watch.stop();
+  calm.after_step = scenario.tokens();
+  scenario.rig.run();
+  calm.at_end = scenario.tokens();
+  scenario.end();
   return calm;
 }
 
@@ -55,41 +55,41 @@ void check_units(const UnitWatch& watch, SequenceMask mask) {
   }
 }
 
-void check_victim(FourTenants& scene, std::uint32_t victim, bool discarded) {
-  const Outcome& outcome = scene.outcome(victim);
+void check_victim(FourTenants& scenario, std::uint32_t victim, bool discarded) {
+  const Outcome& outcome = scenario.outcome(victim);
   REQUIRE(outcome.completions.size() == 1);
   const Completed& end = outcome.completions[0];
   REQUIRE(end.reason == CompletionReason::Revoked);
   REQUIRE(end.verdict.has_value());
-  REQUIRE(end.verdict->lease == scene.lease(victim));
+  REQUIRE(end.verdict->lease == scenario.lease(victim));
   REQUIRE_FALSE(end.verdict->engine_scope);
   REQUIRE(end.verdict->reason == RevokeReason::Operator);
   REQUIRE(end.emitted_tokens == outcome.tokens.size());
-  const std::vector<EarlyEnd> early = scene.rig.early_ends();
+  const std::vector<EarlyEnd> early = scenario.rig.early_ends();
   REQUIRE(early.size() == (discarded ? 1 : 0));
   if (discarded) REQUIRE(early[0].in_step);
 }
 
-void flip_tenant(FourTenants& scene, const Undisturbed& calm, std::uint32_t victim, std::size_t k) {
-  scene.begin();
-  const Tokens before = scene.tokens();
-  scene.watch.start(k, [&] { scene.rig.revoke(scene.lease(victim)); });
-  REQUIRE(scene.rig.step());
-  scene.watch.stop();
-  check_units(scene.watch, SequenceMask{1} << victim);
+void flip_tenant(FourTenants& scenario, const Undisturbed& calm, std::uint32_t victim, std::size_t k) {
+  scenario.begin();
+  const Tokens before = scenario.tokens();
+  scenario.watch.start(k, [&] { scenario.rig.revoke(scenario.lease(victim)); });
+  REQUIRE(scenario.rig.step());
+  scenario.watch.stop();
+  check_units(scenario.watch, SequenceMask{1} << victim);
 
   // The last unit is the commit: it had polled, so that token is out.
   const bool discarded = k + 1 < calm.units.size();
   Tokens expected = calm.after_step;
   if (discarded) expected[victim] = before[victim];
-  REQUIRE(scene.tokens() == expected);
+  REQUIRE(scenario.tokens() == expected);
 
-  scene.rig.run();
-  check_victim(scene, victim, discarded);
+  scenario.rig.run();
+  check_victim(scenario, victim, discarded);
   Tokens at_end = calm.at_end;
   at_end[victim] = expected[victim];
-  REQUIRE(scene.tokens() == at_end);
-  scene.end();
+  REQUIRE(scenario.tokens() == at_end);
+  scenario.end();
 }
 
 /// All that a failed step must leave alone.
@@ -101,58 +101,58 @@ struct Standing {
   bool operator==(const Standing&) const = default;
 };
 
-std::map<std::string, Standing> standings(FourTenants& scene) {
+std::map<std::string, Standing> standings(FourTenants& scenario) {
   std::map<std::string, Standing> all;
   for (std::uint32_t t = 0; t < FourTenants::kTenants; ++t) {
-    const Sequence* sequence = scene.rig.sequence(scene.request_id(t));
+    const Sequence* sequence = scenario.rig.sequence(scenario.request_id(t));
     if (sequence == nullptr || sequence->blocks.committed() == 0) continue;
     const BlockTable& table = sequence->blocks;
     const std::size_t used = (table.committed() + 15) / 16;
-    all[scene.request_id(t)] = {
+    all[scenario.request_id(t)] = {
         .committed = table.committed(),
         .tokens = sequence->tokens,
         .blocks = {table.blocks().begin(), table.blocks().begin() + static_cast<long>(used)},
-        .record = scene.rig.bytes_of(scene.lease(t), table.record_blocks())};
+        .record = scenario.rig.bytes_of(scenario.lease(t), table.record_blocks())};
   }
   return all;
 }
 
-void flip_engine(FourTenants& scene, const Undisturbed& calm, std::size_t k) {
-  scene.begin();
-  const auto before = standings(scene);
+void flip_engine(FourTenants& scenario, const Undisturbed& calm, std::size_t k) {
+  scenario.begin();
+  const auto before = standings(scenario);
   REQUIRE(before.size() == 3);
-  scene.watch.start(k, [&] { scene.rig.revoke(scene.rig.engine_lease()); });
-  const std::uint64_t units_before = scene.rig.units_run();
-  const Result<StepReport> report = scene.rig.step();
-  scene.watch.stop();
-  check_units(scene.watch, ~SequenceMask{0});
+  scenario.watch.start(k, [&] { scenario.rig.revoke(scenario.rig.engine_lease()); });
+  const std::uint64_t units_before = scenario.rig.units_run();
+  const Result<StepReport> report = scenario.rig.step();
+  scenario.watch.stop();
+  check_units(scenario.watch, ~SequenceMask{0});
 
   const bool failed = k + 1 < calm.units.size();
   REQUIRE(report.has_value() != failed);
   if (failed) {
     REQUIRE(report.error().code == Errc::EngineDecodeFailed);
-    REQUIRE(standings(scene) == before);
-    REQUIRE(scene.rig.units_run() - units_before == scene.watch.units().size());
+    REQUIRE(standings(scenario) == before);
+    REQUIRE(scenario.rig.units_run() - units_before == scenario.watch.units().size());
   }
-  REQUIRE(scene.rig.step().error().code == Errc::MissingWeight);
-  REQUIRE(scene.rig.early_ends().empty());
-  scene.rig.restore_weights();
-  scene.rig.run();
-  REQUIRE(scene.tokens() == calm.at_end);
-  scene.end();
+  REQUIRE(scenario.rig.step().error().code == Errc::MissingWeight);
+  REQUIRE(scenario.rig.early_ends().empty());
+  scenario.rig.restore_weights();
+  scenario.rig.run();
+  REQUIRE(scenario.tokens() == calm.at_end);
+  scenario.end();
 }
 
 void revoke_everywhere(BackendUnderTest backend) {
-  FourTenants scene(backend.options());
-  const Undisturbed calm = run_undisturbed(scene);
+  FourTenants scenario(backend.options());
+  const Undisturbed calm = run_undisturbed(scenario);
   REQUIRE(calm.units.size() > (backend.is_cuda() ? 50 : 100));
   REQUIRE(calm.units.back().site == LaunchSite::Commit);
   for (const std::size_t k : moments(calm, backend)) {
     const std::uint32_t victim = k % 2 == 0 ? 1 : FourTenants::kLate;
     CAPTURE(backend, k, calm.units.size(), name(calm.units[k].site), victim);
     // A card that is played is slow, so each way of launching there shows one of the two.
-    if (backend.threads != BackendUnderTest::kCuda) flip_tenant(scene, calm, victim, k);
-    if (backend.threads != BackendUnderTest::kCudaGraphs) flip_engine(scene, calm, k);
+    if (backend.threads != BackendUnderTest::kCuda) flip_tenant(scenario, calm, victim, k);
+    if (backend.threads != BackendUnderTest::kCudaGraphs) flip_engine(scenario, calm, k);
   }
 }
 
@@ -168,23 +168,23 @@ TEST_CASE(
 }
 
 TEST_CASE("revocation: a tenant told in a step that then fails is told once") {
-  FourTenants scene({.threads = 1});
-  const Undisturbed calm = run_undisturbed(scene);
-  scene.begin();
-  scene.watch.start(10, [&] {
-    scene.rig.revoke(scene.lease(1));
+  FourTenants scenario({.threads = 1});
+  const Undisturbed calm = run_undisturbed(scenario);
+  scenario.begin();
+  scenario.watch.start(10, [&] {
+    scenario.rig.revoke(scenario.lease(1));
     // The engine's word follows a few units later, when the tenant has been refused.
-    scene.watch.act_again(20, [&] { scene.rig.revoke(scene.rig.engine_lease()); });
+    scenario.watch.act_again(20, [&] { scenario.rig.revoke(scenario.rig.engine_lease()); });
   });
-  REQUIRE(scene.rig.step().error().code == Errc::EngineDecodeFailed);
-  scene.watch.stop();
-  REQUIRE(scene.rig.early_ends().size() == 1);
-  REQUIRE(scene.rig.sequence("r1") == nullptr);
-  scene.rig.restore_weights();
-  scene.rig.run();
-  REQUIRE(scene.outcome(1).completions.size() == 1);
+  REQUIRE(scenario.rig.step().error().code == Errc::EngineDecodeFailed);
+  scenario.watch.stop();
+  REQUIRE(scenario.rig.early_ends().size() == 1);
+  REQUIRE(scenario.rig.sequence("r1") == nullptr);
+  scenario.rig.restore_weights();
+  scenario.rig.run();
+  REQUIRE(scenario.outcome(1).completions.size() == 1);
   for (const std::uint32_t survivor : {0u, 2u, 3u}) {
-    REQUIRE(scene.outcome(survivor).tokens == calm.at_end[survivor]);
+    REQUIRE(scenario.outcome(survivor).tokens == calm.at_end[survivor]);
   }
 }
 

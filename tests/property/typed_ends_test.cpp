@@ -25,65 +25,65 @@ struct Stop {
 };
 
 /// What the deadline watcher does when its time has come.
-void expire_deadlines(FourTenants& scene) {
-  scene.rig.clock().advance(std::chrono::seconds(10));
-  scene.rig.board().stop_due([&](const RunningRequest& occupant) {
-    return deadline_stop(occupant, {.deadline = scene.rig.table().deadline(occupant.lease)},
-                    scene.rig.clock().now());
+void expire_deadlines(FourTenants& scenario) {
+  scenario.rig.clock().advance(std::chrono::seconds(10));
+  scenario.rig.board().stop_due([&](const RunningRequest& occupant) {
+    return deadline_stop(occupant, {.deadline = scenario.rig.table().deadline(occupant.lease)},
+                    scenario.rig.clock().now());
   });
 }
 
 std::vector<Stop> every_stop() {
   return {
       {"cancel",
-       [](FourTenants& scene) { scene.rig.board().stop(RequestId{"r1"}, LocalStop::Cancelled); },
+       [](FourTenants& scenario) { scenario.rig.board().stop(RequestId{"r1"}, LocalStop::Cancelled); },
        CompletionReason::Cancelled, std::nullopt},
       {"the request's deadline",
-       [](FourTenants& scene) {
-         scene.rig.board().stop(RequestId{"r1"}, LocalStop::DeadlineExceeded);
+       [](FourTenants& scenario) {
+         scenario.rig.board().stop(RequestId{"r1"}, LocalStop::DeadlineExceeded);
        },
        CompletionReason::DeadlineExceeded, std::nullopt},
       {"the lease's deadline in the table",
-       [](FourTenants& scene) {
-         scene.rig.set_deadline(scene.lease(kVictim),
-                                scene.rig.clock().now() + std::chrono::seconds(5));
-         expire_deadlines(scene);
+       [](FourTenants& scenario) {
+         scenario.rig.set_deadline(scenario.lease(kVictim),
+                                scenario.rig.clock().now() + std::chrono::seconds(5));
+         expire_deadlines(scenario);
        },
        CompletionReason::Revoked, RevokeReason::TtlExpired},
       {"the broker",
-       [](FourTenants& scene) {
-         scene.rig.revoke(scene.lease(kVictim), RevokeReason::QuotaExceeded);
+       [](FourTenants& scenario) {
+         scenario.rig.revoke(scenario.lease(kVictim), RevokeReason::QuotaExceeded);
        },
        CompletionReason::Revoked, RevokeReason::QuotaExceeded}};
 }
 
-void check_stop(FourTenants& scene, const Stop& stop, std::size_t k) {
-  scene.begin();
-  const std::vector<TokenId> before = scene.outcome(kVictim).tokens;
-  scene.watch.start(k, [&] { stop.act(scene); });
-  REQUIRE(scene.rig.step());
-  scene.watch.stop();
-  REQUIRE(scene.watch.units_after_act(kVictimBit).empty());
-  const Outcome& outcome = scene.outcome(kVictim);
+void check_stop(FourTenants& scenario, const Stop& stop, std::size_t k) {
+  scenario.begin();
+  const std::vector<TokenId> before = scenario.outcome(kVictim).tokens;
+  scenario.watch.start(k, [&] { stop.act(scenario); });
+  REQUIRE(scenario.rig.step());
+  scenario.watch.stop();
+  REQUIRE(scenario.watch.units_after_act(kVictimBit).empty());
+  const Outcome& outcome = scenario.outcome(kVictim);
   REQUIRE(outcome.tokens == before);
   REQUIRE(outcome.completions.size() == 1);
   REQUIRE(outcome.completions[0].reason == stop.reason);
   REQUIRE(outcome.completions[0].emitted_tokens == before.size());
   REQUIRE(outcome.completions[0].verdict.has_value() == stop.verdict.has_value());
   if (stop.verdict) REQUIRE(outcome.completions[0].verdict->reason == *stop.verdict);
-  REQUIRE(scene.rig.early_ends().size() == 1);
-  scene.rig.run();
+  REQUIRE(scenario.rig.early_ends().size() == 1);
+  scenario.rig.run();
   REQUIRE(outcome.completions.size() == 1);
-  scene.end();
+  scenario.end();
 }
 
-std::size_t units_of_mixed_step(FourTenants& scene) {
-  scene.begin();
-  scene.watch.start();
-  REQUIRE(scene.rig.step());
-  scene.watch.stop();
-  scene.end();
-  return scene.watch.units().size();
+std::size_t units_of_mixed_step(FourTenants& scenario) {
+  scenario.begin();
+  scenario.watch.start();
+  REQUIRE(scenario.rig.step());
+  scenario.watch.stop();
+  scenario.end();
+  return scenario.watch.units().size();
 }
 
 /// A copy of the tree's model whose embedding of `token` is no number.
@@ -108,48 +108,48 @@ std::string model_with_nan_embedding(TokenId token) {
 }  // namespace
 
 TEST_CASE("a stop in the middle of a step acts before the next unit and ends with its own reason") {
-  FourTenants scene({.threads = 1});
-  const std::size_t units = units_of_mixed_step(scene);
+  FourTenants scenario({.threads = 1});
+  const std::size_t units = units_of_mixed_step(scenario);
   for (const Stop& stop : every_stop()) {
     for (std::size_t k = 0; k + 1 < units; k += 37) {
       CAPTURE(stop.what, k, units);
-      check_stop(scene, stop, k);
+      check_stop(scenario, stop, k);
     }
   }
 }
 
 TEST_CASE("commit decides: a flip in the last unit before it discards the token, in it, too late") {
-  FourTenants scene({.threads = 1});
-  const std::size_t units = units_of_mixed_step(scene);
+  FourTenants scenario({.threads = 1});
+  const std::size_t units = units_of_mixed_step(scenario);
   for (const bool in_commit : {false, true}) {
     CAPTURE(in_commit);
-    scene.begin();
-    scene.watch.start(units - (in_commit ? 1 : 2), [&] { scene.rig.revoke(scene.lease(kVictim)); });
-    REQUIRE(scene.rig.step());
-    scene.watch.stop();
-    REQUIRE(scene.watch.units()[units - 2].site == LaunchSite::LmHead);
-    REQUIRE(scene.outcome(kVictim).tokens.size() == (in_commit ? 3 : 2));
-    REQUIRE(scene.rig.early_ends().size() == (in_commit ? 0 : 1));
-    scene.rig.run();
-    REQUIRE(scene.outcome(kVictim).completions.size() == 1);
-    REQUIRE(scene.outcome(kVictim).completions[0].emitted_tokens == (in_commit ? 3 : 2));
-    scene.end();
+    scenario.begin();
+    scenario.watch.start(units - (in_commit ? 1 : 2), [&] { scenario.rig.revoke(scenario.lease(kVictim)); });
+    REQUIRE(scenario.rig.step());
+    scenario.watch.stop();
+    REQUIRE(scenario.watch.units()[units - 2].site == LaunchSite::LmHead);
+    REQUIRE(scenario.outcome(kVictim).tokens.size() == (in_commit ? 3 : 2));
+    REQUIRE(scenario.rig.early_ends().size() == (in_commit ? 0 : 1));
+    scenario.rig.run();
+    REQUIRE(scenario.outcome(kVictim).completions.size() == 1);
+    REQUIRE(scenario.outcome(kVictim).completions[0].emitted_tokens == (in_commit ? 3 : 2));
+    scenario.end();
   }
 }
 
 TEST_CASE("after a death in a step no logits are left to read") {
-  FourTenants scene({.threads = 1});
-  scene.begin();
-  scene.watch.start(5, [&] { scene.rig.revoke(scene.lease(kVictim)); });
-  REQUIRE(scene.rig.step());
-  scene.watch.stop();
+  FourTenants scenario({.threads = 1});
+  scenario.begin();
+  scenario.watch.start(5, [&] { scenario.rig.revoke(scenario.lease(kVictim)); });
+  REQUIRE(scenario.rig.step());
+  scenario.watch.stop();
   for (std::uint32_t t = 0; t < FourTenants::kTenants; ++t)
-    REQUIRE(scene.rig.engine().last_logits(RequestId{scene.request_id(t)}).empty());
-  REQUIRE(scene.rig.step());
-  REQUIRE_FALSE(scene.rig.engine().last_logits(RequestId{"r0"}).empty());
-  scene.rig.revoke(scene.lease(0));
-  REQUIRE(scene.rig.step());
-  REQUIRE(scene.rig.engine().last_logits(RequestId{"r0"}).empty());
+    REQUIRE(scenario.rig.engine().last_logits(RequestId{scenario.request_id(t)}).empty());
+  REQUIRE(scenario.rig.step());
+  REQUIRE_FALSE(scenario.rig.engine().last_logits(RequestId{"r0"}).empty());
+  scenario.rig.revoke(scenario.lease(0));
+  REQUIRE(scenario.rig.step());
+  REQUIRE(scenario.rig.engine().last_logits(RequestId{"r0"}).empty());
 }
 
 TEST_CASE("a NaN in one request's forward pass ends that request and nothing else") {

@@ -26,16 +26,16 @@ struct Calm {
   Tokens at_end;
 };
 
-Calm run_undisturbed(FourTenants& scene) {
+Calm run_undisturbed(FourTenants& scenario) {
   Calm calm;
-  scene.begin();
-  scene.watch.start();
-  REQUIRE(scene.rig.step());
-  calm.units = scene.watch.units().size();
-  scene.watch.stop();
-  scene.rig.run();
-  calm.at_end = scene.tokens();
-  scene.end();
+  scenario.begin();
+  scenario.watch.start();
+  REQUIRE(scenario.rig.step());
+  calm.units = scenario.watch.units().size();
+  scenario.watch.stop();
+  scenario.rig.run();
+  calm.at_end = scenario.tokens();
+  scenario.end();
   return calm;
 }
 
@@ -48,48 +48,48 @@ std::vector<LeaseId> part_leases(const EngineRig& rig) {
 }
 
 /// Takes `part` back at unit `k` of the mixed step.
-void take_part_back(FourTenants& scene, const Calm& calm, std::size_t part, std::size_t k) {
-  const std::string part_name = scene.rig.weights_plan().parts[part].name;
-  scene.begin();
-  const Tokens before = scene.tokens();
-  std::vector<LeaseId> leases = part_leases(scene.rig);
-  scene.watch.start(k, [&] { scene.rig.revoke(leases[part]); });
-  const Result<StepReport> report = scene.rig.step();
-  scene.watch.stop();
-  REQUIRE(scene.watch.acted());
-  for (const auto& [thread, count] : scene.watch.units_after_act(~SequenceMask{0})) {
-    REQUIRE(count <= (thread == scene.watch.units()[k].thread ? 0 : 1));
+void take_part_back(FourTenants& scenario, const Calm& calm, std::size_t part, std::size_t k) {
+  const std::string part_name = scenario.rig.weights_plan().parts[part].name;
+  scenario.begin();
+  const Tokens before = scenario.tokens();
+  std::vector<LeaseId> leases = part_leases(scenario.rig);
+  scenario.watch.start(k, [&] { scenario.rig.revoke(leases[part]); });
+  const Result<StepReport> report = scenario.rig.step();
+  scenario.watch.stop();
+  REQUIRE(scenario.watch.acted());
+  for (const auto& [thread, count] : scenario.watch.units_after_act(~SequenceMask{0})) {
+    REQUIRE(count <= (thread == scenario.watch.units()[k].thread ? 0 : 1));
   }
   const bool failed = k + 1 < calm.units;  // the last unit is the commit, which had polled
   REQUIRE(report.has_value() != failed);
   if (failed) {
     REQUIRE(report.error().code == Errc::EngineDecodeFailed);
     REQUIRE_THAT(report.error().detail, Contains("part " + part_name + " of "));
-    REQUIRE(scene.tokens() == before);
+    REQUIRE(scenario.tokens() == before);
   }
-  const std::uint64_t units = scene.rig.units_run();
-  const Error missing = scene.rig.step().error();
+  const std::uint64_t units = scenario.rig.units_run();
+  const Error missing = scenario.rig.step().error();
   REQUIRE(missing.code == Errc::MissingWeight);
   REQUIRE_THAT(missing.detail, Contains("part " + part_name + " of "));
-  REQUIRE(scene.rig.units_run() == units);
+  REQUIRE(scenario.rig.units_run() == units);
 
-  REQUIRE(scene.rig.restore_weights() == 1);
-  REQUIRE(scene.rig.engine_lease(part) != leases[part]);
-  leases[part] = scene.rig.engine_lease(part);
-  REQUIRE(part_leases(scene.rig) == leases);
-  scene.rig.run();
-  REQUIRE(scene.rig.early_ends().empty());
-  REQUIRE(scene.tokens() == calm.at_end);
-  scene.end();
+  REQUIRE(scenario.rig.restore_weights() == 1);
+  REQUIRE(scenario.rig.engine_lease(part) != leases[part]);
+  leases[part] = scenario.rig.engine_lease(part);
+  REQUIRE(part_leases(scenario.rig) == leases);
+  scenario.rig.run();
+  REQUIRE(scenario.rig.early_ends().empty());
+  REQUIRE(scenario.tokens() == calm.at_end);
+  scenario.end();
 }
 
 void take_parts_back(WeightsScope scope, std::uint32_t threads) {
   const std::uint64_t seed = test_seed();
   SeededRandom random(seed);
-  FourTenants scene(scoped(scope, threads));
-  const Calm calm = run_undisturbed(scene);
-  const std::size_t parts = scene.rig.weights_plan().parts.size();
-  const std::uint32_t layers = scene.rig.config().n_layers;
+  FourTenants scenario(scoped(scope, threads));
+  const Calm calm = run_undisturbed(scenario);
+  const std::size_t parts = scenario.rig.weights_plan().parts.size();
+  const std::uint32_t layers = scenario.rig.config().n_layers;
   REQUIRE(parts >= (scope == WeightsScope::Layer ? layers + 2 : 9 * layers + 2));
   for (std::size_t round = 0; round < parts; ++round) {
     // Each part once, at whatever unit; the first and the last unit for certain.
@@ -97,7 +97,7 @@ void take_parts_back(WeightsScope scope, std::uint32_t threads) {
                           : round == 1 ? calm.units - 1
                                        : static_cast<std::size_t>(random.below(calm.units));
     INFO("SEED=" << seed << " threads " << threads << " part " << round << " unit " << k);
-    take_part_back(scene, calm, round, k);
+    take_part_back(scenario, calm, round, k);
   }
 }
 
@@ -107,8 +107,8 @@ TEST_CASE("weights in parts: the text is that of weights in one piece") {
   FourTenants whole(scoped(WeightsScope::Model, 1));
   const Tokens text = run_undisturbed(whole).at_end;
   for (const WeightsScope scope : {WeightsScope::Layer, WeightsScope::Tensor}) {
-    FourTenants scene(scoped(scope, 2));
-    CHECK(run_undisturbed(scene).at_end == text);
+    FourTenants scenario(scoped(scope, 2));
+    CHECK(run_undisturbed(scenario).at_end == text);
   }
 }
 
@@ -123,20 +123,20 @@ TEST_CASE("weights in parts: a part taken back mid-forward comes back alone; eve
 }
 
 TEST_CASE("weights in parts: many taken back at once come back, the others stay where they are") {
-  FourTenants scene(scoped(WeightsScope::Tensor, 2));
-  const Calm calm = run_undisturbed(scene);
-  scene.begin();
-  std::vector<LeaseId> leases = part_leases(scene.rig);
-  scene.watch.start(calm.units / 2, [&] {
-    for (const std::size_t part : {0, 17, 29}) scene.rig.revoke(leases[part]);
+  FourTenants scenario(scoped(WeightsScope::Tensor, 2));
+  const Calm calm = run_undisturbed(scenario);
+  scenario.begin();
+  std::vector<LeaseId> leases = part_leases(scenario.rig);
+  scenario.watch.start(calm.units / 2, [&] {
+    for (const std::size_t part : {0, 17, 29}) scenario.rig.revoke(leases[part]);
   });
-  REQUIRE(scene.rig.step().error().code == Errc::EngineDecodeFailed);
-  scene.watch.stop();
-  REQUIRE(scene.rig.restore_weights() == 3);
-  for (const std::size_t part : {0, 17, 29}) leases[part] = scene.rig.engine_lease(part);
-  REQUIRE(part_leases(scene.rig) == leases);
-  scene.rig.run();
-  REQUIRE(scene.tokens() == calm.at_end);
+  REQUIRE(scenario.rig.step().error().code == Errc::EngineDecodeFailed);
+  scenario.watch.stop();
+  REQUIRE(scenario.rig.restore_weights() == 3);
+  for (const std::size_t part : {0, 17, 29}) leases[part] = scenario.rig.engine_lease(part);
+  REQUIRE(part_leases(scenario.rig) == leases);
+  scenario.rig.run();
+  REQUIRE(scenario.tokens() == calm.at_end);
 }
 
 TEST_CASE("weights in parts: what is fenced is unmapped beside the engine, and only that") {

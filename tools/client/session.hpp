@@ -4,7 +4,7 @@
 ///                    ▲                     │                     │                      │
 ///                    └──── Rebinding ◄─────┴─── lease over ──────┘                    Done
 ///
-/// What to do when something ends is decided in outcome.hpp; here it is only done. A rebind submits
+/// What to do when something ends is decided in retry_decision.hpp; here it is only done. A rebind submits
 /// the prompt and the tokens already delivered under a fresh lease with the same request id, so the
 /// stream has no gap and no repetition; TokenLedger checks that.
 ///
@@ -19,7 +19,7 @@
 #include <string>
 
 #include "tools/client/lease_holder.hpp"
-#include "tools/client/outcome.hpp"
+#include "tools/client/retry_decision.hpp"
 #include "tools/client/session_event.hpp"
 #include "tools/client/token_ledger.hpp"
 #include "tools/client/worker_stream.hpp"

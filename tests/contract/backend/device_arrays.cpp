@@ -29,11 +29,11 @@ DeviceArrays::DeviceArrays(BackendLimits limits, const ThreadGate& gate, cuda::C
     : backend_(required(cuda::CudaBackend::create(test_card(), with_arena(limits), gate, options))),
       arena_(backend_->take_scratch(kArenaBytes)),
       stream_(required(cuda::Stream::create(test_card(), cuda::Stream::Priority::Usual))) {
-  empty_arena();
+  reset_arena();
 }
 
 /// Between arrays, and where there are none, AddressSanitizer lets nobody read or write.
-void DeviceArrays::empty_arena() {
+void DeviceArrays::reset_arena() {
   arrays_.clear();
   arena_used_ = 0;
   ASAN_POISON_MEMORY_REGION(arena_, kArenaBytes);
@@ -70,7 +70,7 @@ void DeviceArrays::download_all() {
     must(test_card().driver().cuMemcpyDtoHAsync(array.host, cuda::device_address(array.device),
                                                 array.size_bytes, stream_.get()));
   wait();
-  empty_arena();
+  reset_arena();
 }
 
 template <class Launch>

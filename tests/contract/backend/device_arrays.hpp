@@ -57,7 +57,7 @@ class DeviceArrays final : public Backend {
   T* on_card(T* host, std::size_t count);
   std::byte* upload(const std::byte* host, std::size_t size_bytes);
   void download_all();
-  void empty_arena();
+  void reset_arena();
   void wait() const;
   /// The operator in a step of these parts. `launch` is called with it begun.
   template <class Launch>

@@ -81,8 +81,8 @@ TEST_CASE("demo: Ctrl-C ends everything it started and leaves nothing behind") {
 
   const int code = run.finish(
       [&] {
-        const bool plays = run.output.find("Side by side") != std::string::npos;
-        if (plays && !asked) asked = run.child.signal(SIGINT).has_value();
+        const bool is_running = run.output.find("Side by side") != std::string::npos;
+        if (is_running && !asked) asked = run.child.signal(SIGINT).has_value();
       },
       kTimeout);
 

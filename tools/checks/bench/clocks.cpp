@@ -7,7 +7,7 @@
 
 #include "common/clock.hpp"
 #include "common/random.hpp"
-#include "tools/checks/bench/crowd.hpp"
+#include "tools/checks/bench/tenant_pool.hpp"
 
 namespace leasehold::bench {
 namespace {

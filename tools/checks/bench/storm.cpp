@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "common/clock.hpp"
-#include "tools/checks/bench/crowd.hpp"
+#include "tools/checks/bench/tenant_pool.hpp"
 #include "tools/checks/bench/holders.hpp"
 #include "tools/checks/bench/system.hpp"
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "tools/checks/demo/check_parts.hpp"
+#include "tools/checks/demo/check_groups.hpp"
 #include "tools/cli/table.hpp"
 
 namespace leasehold::demo {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/checks/demo/check_parts.hpp"
+#include "tools/checks/demo/check_groups.hpp"
 #include "tools/cli/table.hpp"
 
 namespace leasehold::demo {

@@ -1,7 +1,7 @@
 // How fast: what the card does at best, then models of real shapes against that.
 #include <fmt/format.h>
 
-#include "tools/checks/gpu_check/bench_parts.hpp"
+#include "tools/checks/gpu_check/bench_cases.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {

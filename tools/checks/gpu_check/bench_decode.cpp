@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/device/bench_params.hpp"
 #include "tools/checks/bench/poll_cost.hpp"
-#include "tools/checks/gpu_check/bench_parts.hpp"
+#include "tools/checks/gpu_check/bench_cases.hpp"
 
 namespace leasehold::gpu_check {
 namespace {

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <vector>
 
-#include "tools/checks/gpu_check/card_place.hpp"
+#include "tools/checks/gpu_check/card_placement.hpp"
 #include "tools/checks/gpu_check/shape_file.hpp"
 
 namespace leasehold::gpu_check {

@@ -9,7 +9,7 @@
 
 #include "common/random.hpp"
 #include "tools/checks/bench/statistics.hpp"
-#include "tools/checks/gpu_check/bench_parts.hpp"
+#include "tools/checks/gpu_check/bench_cases.hpp"
 
 namespace leasehold::gpu_check {
 namespace {

@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "common/child_process.hpp"
-#include "tools/checks/gpu_check/card_place.hpp"
+#include "tools/checks/gpu_check/card_placement.hpp"
 #include "tools/checks/gpu_check/oracle_file.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 

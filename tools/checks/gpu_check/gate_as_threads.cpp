@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "tools/checks/gpu_check/card_place.hpp"
+#include "tools/checks/gpu_check/card_placement.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/checks/soak/judge_parts.hpp"
+#include "tools/checks/soak/judge_checks.hpp"
 
 namespace leasehold::soak {
 

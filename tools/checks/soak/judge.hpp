@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/checks/demo/checks.hpp"
-#include "tools/checks/soak/lease_story.hpp"
+#include "tools/checks/soak/lease_trace.hpp"
 
 namespace leasehold::soak {
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "common/lease_over.hpp"
-#include "tools/checks/soak/judge_parts.hpp"
+#include "tools/checks/soak/judge_checks.hpp"
 
 namespace leasehold::soak {
 namespace {

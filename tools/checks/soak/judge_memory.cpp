@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "tools/checks/demo/check_parts.hpp"
-#include "tools/checks/soak/judge_parts.hpp"
+#include "tools/checks/demo/check_groups.hpp"
+#include "tools/checks/soak/judge_checks.hpp"
 
 namespace leasehold::soak {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/checks/soak/settings.hpp"
-#include "tools/checks/soak/tally.hpp"
+#include "tools/checks/soak/counters.hpp"
 
 namespace leasehold::soak {
 

@@ -6,8 +6,8 @@
 
 #include "common/clock.hpp"
 #include "tools/checks/demo/interruptible_poller.hpp"
-#include "tools/checks/soak/cast.hpp"
-#include "tools/checks/soak/tally.hpp"
+#include "tools/checks/soak/workload.hpp"
+#include "tools/checks/soak/counters.hpp"
 
 namespace leasehold::soak {
 

@@ -17,7 +17,7 @@ std::uint64_t test_seed() {
 
 class Walk {
  public:
-  explicit Walk(std::uint64_t seed) : random_(seed), bench_({.max_batch_size = 6}) {
+  explicit Walk(std::uint64_t seed) : random_(seed), fixture_({.max_batch_size = 6}) {
     for (std::uint32_t slot = 1; slot <= 4; ++slot) open(slot);
   }
 
@@ -27,19 +27,19 @@ class Walk {
     if (what == 4) cancel();
     if (what == 5) answer_growth_requests();
     if (what == 6 && random_.below(20) == 0) reopen();
-    note(bench_.tick(kNow + Duration(static_cast<std::int64_t>(++now_))));
+    note(fixture_.tick(kNow + Duration(static_cast<std::int64_t>(++now_))));
     check();
   }
 
   void finish() {
-    for (int i = 0; i < 2000 && bench_.scheduler.has_work(); ++i) {
+    for (int i = 0; i < 2000 && fixture_.scheduler.has_work(); ++i) {
       answer_growth_requests();
-      note(bench_.tick(kNow + Duration(static_cast<std::int64_t>(++now_))));
+      note(fixture_.tick(kNow + Duration(static_cast<std::int64_t>(++now_))));
       check();
     }
-    REQUIRE_FALSE(bench_.scheduler.has_work());
+    REQUIRE_FALSE(fixture_.scheduler.has_work());
     REQUIRE(open_.empty());
-    for (const auto& [lease, tenancy] : bench_.scheduler.tenancies())
+    for (const auto& [lease, tenancy] : fixture_.scheduler.tenancies())
       REQUIRE(tenancy.pool.held_blocks() == 0);
   }
 
@@ -50,19 +50,19 @@ class Walk {
   void open(std::uint32_t slot) {
     const LeaseId lease{slot, ++generation_};
     max_concurrent_[lease] = 1 + static_cast<std::uint32_t>(random_.below(3));
-    bench_.scheduler.add_lease({.lease = lease,
+    fixture_.scheduler.add_lease({.lease = lease,
                                 .tenant = TenantId{"t" + std::to_string(slot)},
                                 .max_concurrent = max_concurrent_[lease],
                                 .max_blocks = 12});
-    bench_.grow(lease, 4);
+    fixture_.grow(lease, 4);
     leases_[slot] = lease;
   }
 
   void reopen() {
     const auto slot = static_cast<std::uint32_t>(1 + random_.below(4));
-    bench_.scheduler.end_lease(leases_[slot], {.reason = CompletionReason::Revoked,
+    fixture_.scheduler.end_lease(leases_[slot], {.reason = CompletionReason::Revoked,
                                                .verdict = LeaseVerdict{.lease = leases_[slot]}});
-    note(bench_.scheduler.take_events());
+    note(fixture_.scheduler.take_events());
     open(slot);
   }
 
@@ -70,25 +70,25 @@ class Walk {
     const auto slot = static_cast<std::uint32_t>(1 + random_.below(4));
     const std::string id = "r" + std::to_string(++ids_);
     PromptRequest request =
-        bench_.request(leases_[slot], id, static_cast<std::uint32_t>(1 + random_.below(60)),
+        fixture_.request(leases_[slot], id, static_cast<std::uint32_t>(1 + random_.below(60)),
                        static_cast<std::uint32_t>(1 + random_.below(40)));
     if (random_.below(4) == 0)
       request.deadline = kNow + Duration(static_cast<std::int64_t>(now_) + 3);
-    if (bench_.scheduler.submit(request)) open_[id] = 0;
+    if (fixture_.scheduler.submit(request)) open_[id] = 0;
   }
 
   void cancel() {
     if (open_.empty()) return;
     const auto which = std::next(open_.begin(), static_cast<long>(random_.below(open_.size())));
-    REQUIRE(bench_.scheduler.cancel(RequestId{which->first}));
+    REQUIRE(fixture_.scheduler.cancel(RequestId{which->first}));
   }
 
   void answer_growth_requests() {
-    for (const GrowthRequest& wish : bench_.scheduler.take_growth_requests()) {
+    for (const GrowthRequest& wish : fixture_.scheduler.take_growth_requests()) {
       if (random_.below(2) == 0) {
-        bench_.scheduler.deny_growth(wish.lease);
+        fixture_.scheduler.deny_growth(wish.lease);
       } else {
-        bench_.grow(wish.lease, 3);
+        fixture_.grow(wish.lease, 3);
       }
     }
   }
@@ -109,7 +109,7 @@ class Walk {
   }
 
   void check() {
-    const Scheduler& scheduler = bench_.scheduler;
+    const Scheduler& scheduler = fixture_.scheduler;
     std::map<LeaseId, std::uint32_t> running;
     std::map<LeaseId, std::size_t> held;
     std::set<std::uint32_t> places;
@@ -129,7 +129,7 @@ class Walk {
   }
 
   SeededRandom random_;
-  SchedulerBench bench_;
+  SchedulerBench fixture_;
   std::map<std::uint32_t, LeaseId> leases_;
   std::map<LeaseId, std::uint32_t> max_concurrent_;
   std::map<std::string, std::uint32_t> open_;  // tokens told so far

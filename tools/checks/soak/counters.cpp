@@ -1,4 +1,4 @@
-#include "tools/checks/soak/tally.hpp"
+#include "tools/checks/soak/counters.hpp"
 
 namespace leasehold::soak {
 

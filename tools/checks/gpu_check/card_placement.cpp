@@ -1,4 +1,4 @@
-#include "tools/checks/gpu_check/card_place.hpp"
+#include "tools/checks/gpu_check/card_placement.hpp"
 
 #include "ipc/cuda/device_memory.hpp"
 

@@ -1,4 +1,4 @@
-#include "tools/client/outcome.hpp"
+#include "tools/client/retry_decision.hpp"
 
 #include <fmt/format.h>
 

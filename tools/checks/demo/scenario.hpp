@@ -5,7 +5,7 @@
 #include <iosfwd>
 
 #include "tools/checks/demo/observation.hpp"
-#include "tools/checks/demo/screen.hpp"
+#include "tools/checks/demo/display.hpp"
 #include "tools/checks/demo/stage.hpp"
 
 namespace leasehold::demo {

@@ -1,4 +1,4 @@
-#include "tools/checks/bench/crowd.hpp"
+#include "tools/checks/bench/tenant_pool.hpp"
 
 #include <fmt/format.h>
 

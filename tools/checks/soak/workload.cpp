@@ -1,4 +1,4 @@
-#include "tools/checks/soak/cast.hpp"
+#include "tools/checks/soak/workload.hpp"
 
 #include <fmt/format.h>
 

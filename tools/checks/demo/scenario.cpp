@@ -1,4 +1,4 @@
-#include "tools/checks/demo/play.hpp"
+#include "tools/checks/demo/scenario.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 #include <ostream>
 
-#include "tools/checks/demo/performance.hpp"
+#include "tools/checks/demo/tenant_process.hpp"
 
 namespace leasehold::demo {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/checks/demo/screen.hpp"
+#include "tools/checks/demo/display.hpp"
 
 #include <catch2/catch.hpp>
 #include <sstream>

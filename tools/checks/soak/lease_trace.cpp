@@ -1,4 +1,4 @@
-#include "tools/checks/soak/lease_story.hpp"
+#include "tools/checks/soak/lease_trace.hpp"
 
 #include <fmt/format.h>
 

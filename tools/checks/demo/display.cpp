@@ -1,4 +1,4 @@
-#include "tools/checks/demo/screen.hpp"
+#include "tools/checks/demo/display.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tools/checks/demo/performance.hpp"
+#include "tools/checks/demo/tenant_process.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
