@@ -5,7 +5,7 @@
 #include "common/fault_point.hpp"
 #include "common/log.hpp"
 #include "common/process.hpp"
-#include "common/tell.hpp"
+#include "common/print_error.hpp"
 
 namespace {
 
@@ -22,13 +22,13 @@ int main(int argc, char** argv) {
   const auto parsed = parse_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& options = std::get<BrokerOptions>(parsed);
-  forbid_dumping();
+  set_not_dumpable();
   raise_descriptor_limit();
   request_short_time_slice(kTurn);
   set_up_log(kProgram, options.log_level);
   if (const auto armed = arm_fault_points_from_environment(); !armed) {
-    return tell(kProgram, armed.error());
+    return print_error(kProgram, armed.error());
   }
-  if (const auto served = run_broker(options); !served) return tell(kProgram, served.error());
+  if (const auto served = run_broker(options); !served) return print_error(kProgram, served.error());
   return 0;
 }

@@ -65,17 +65,17 @@ bool overrides(const std::vector<std::string>& words, std::string_view entry) {
 
 std::vector<std::string> environment_of(const ChildConfig& config) {
   std::vector<std::string> words = config.environment;
-  if (config.handed_over.empty()) return words;
+  if (config.inherited_fds.empty()) return words;
   std::string names;
-  for (const HandedOver& each : config.handed_over) names += ":" + each.name;
-  words.push_back(fmt::format("LISTEN_FDS={}", config.handed_over.size()));
+  for (const InheritedFd& each : config.inherited_fds) names += ":" + each.name;
+  words.push_back(fmt::format("LISTEN_FDS={}", config.inherited_fds.size()));
   words.push_back("LISTEN_FDNAMES=" + names.substr(1));
   words.push_back(std::string(kListenPid) + std::string(kPidDigits, '\0'));
   return words;
 }
 
 Becoming::Becoming(const ChildConfig& config)
-    : words(environment_of(config)), own_group(!config.in_our_group) {
+    : words(environment_of(config)), own_group(!config.share_process_group) {
   for (const std::string& word : config.argv) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -83,7 +83,7 @@ Becoming::Becoming(const ChildConfig& config)
   }
   for (std::string& word : words) envp.push_back(word.data());
   envp.push_back(nullptr);
-  for (const HandedOver& each : config.handed_over) fds.push_back(each.fd);
+  for (const InheritedFd& each : config.inherited_fds) fds.push_back(each.fd);
   if (!fds.empty()) listen_pid = words.back().data() + kListenPid.size();
 }
 

@@ -13,7 +13,7 @@
 namespace leasehold {
 
 /// A descriptor the child finds at its start, numbered from 3 in order (sd_listen_fds(3)).
-struct HandedOver {
+struct InheritedFd {
   std::string name;
   int fd = -1;  ///< Stays the parent's.
 };
@@ -23,9 +23,9 @@ struct ChildConfig {
   std::string log_path;           ///< Its stderr goes here, and its stdout unless `read_output`.
   bool read_output = false;
   std::vector<std::string> environment;  ///< NAME=value, over what this process has.
-  std::vector<HandedOver> handed_over;   ///< With LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES.
+  std::vector<InheritedFd> inherited_fds;   ///< With LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES.
   /// What it begins ends with this process' own owner, for a program that is not ours.
-  bool in_our_group = false;
+  bool share_process_group = false;
 };
 
 /// Threads: one.

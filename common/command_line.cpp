@@ -9,7 +9,7 @@
 #include <sstream>
 #include <vector>
 
-#include "common/next_step.hpp"
+#include "common/error_hint.hpp"
 
 namespace leasehold {
 namespace {
@@ -49,24 +49,24 @@ std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::str
   return std::nullopt;
 }
 
-std::string explain(std::string_view program, const Usage& usage) {
+std::string format_error(std::string_view program, const Usage& usage) {
   return fmt::format("{}: {}; next: {}", program, printable(usage.text),
-                     next_step(Errc::BadRequest));
+                     error_hint(Errc::BadRequest));
 }
 
-int tell(std::string_view program, const Usage& usage) {
+int print_error(std::string_view program, const Usage& usage) {
   if (usage.exit_code == kExitOk) {
     std::cout << usage.text;
-    return end_with(program, kExitOk);
+    return finish_program(program, kExitOk);
   }
-  std::cerr << explain(program, usage) + '\n';
+  std::cerr << format_error(program, usage) + '\n';
   return usage.exit_code;
 }
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
   const auto usage = parse_cli_arguments(app, std::vector<std::string>(argv + 1, argv + argc));
   if (!usage) return std::nullopt;
-  return tell(app.get_name(), *usage);
+  return print_error(app.get_name(), *usage);
 }
 
 }  // namespace leasehold

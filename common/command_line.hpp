@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/tell.hpp"
+#include "common/print_error.hpp"
 
 namespace CLI {
 class App;
@@ -35,10 +35,10 @@ std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::str
 std::string not_empty(const std::string& text);
 
 /// "leasehold-worker: --threads: …; next: …", for wrong usage.
-std::string explain(std::string_view program, const Usage& usage);
+std::string format_error(std::string_view program, const Usage& usage);
 
 /// Help goes to stdout as it is, wrong usage is explained on stderr. The exit code to end with.
-int tell(std::string_view program, const Usage& usage);
+int print_error(std::string_view program, const Usage& usage);
 
 /// Both of them, for main. The exit code to end with, or nothing: go on.
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);

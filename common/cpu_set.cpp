@@ -67,20 +67,20 @@ CpuSet CpuSet::without(const CpuSet& others) const {
   return left;
 }
 
-Result<void> CpuSet::confine_this_thread() const {
+Result<void> CpuSet::pin_this_thread() const {
   if (::sched_setaffinity(0, sizeof bits_, &bits_) == 0) return {};
   return fail_errno(Errc::SystemError, "choosing the cores of a thread (`nproc --all` counts them)",
                     errno);
 }
 
-OnCpus::OnCpus(const CpuSet& cpus) {
+ScopedCpuAffinity::ScopedCpuAffinity(const CpuSet& cpus) {
   if (cpus.empty()) return;
   before_ = CpuSet::of_this_thread();
-  (void)cpus.confine_this_thread();
+  (void)cpus.pin_this_thread();
 }
 
-OnCpus::~OnCpus() {
-  if (!before_.empty()) (void)before_.confine_this_thread();
+ScopedCpuAffinity::~ScopedCpuAffinity() {
+  if (!before_.empty()) (void)before_.pin_this_thread();
 }
 
 }  // namespace leasehold

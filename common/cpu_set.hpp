@@ -25,20 +25,20 @@ class CpuSet {
 
   /// From now on this thread, and those it starts, run on these cores alone.
   /// Errors: SystemError when none of them is there, or open to this process.
-  Result<void> confine_this_thread() const;
+  Result<void> pin_this_thread() const;
 
  private:
   cpu_set_t bits_;
 };
 
 /// Confines this thread while it lives; with an empty set it does nothing. What the kernel refuses
-/// is left as it was: say so before, by CpuSet::confine_this_thread.
-class OnCpus {
+/// is left as it was: say so before, by CpuSet::pin_this_thread.
+class ScopedCpuAffinity {
  public:
-  explicit OnCpus(const CpuSet& cpus);
-  ~OnCpus();
-  OnCpus(const OnCpus&) = delete;
-  OnCpus& operator=(const OnCpus&) = delete;
+  explicit ScopedCpuAffinity(const CpuSet& cpus);
+  ~ScopedCpuAffinity();
+  ScopedCpuAffinity(const ScopedCpuAffinity&) = delete;
+  ScopedCpuAffinity& operator=(const ScopedCpuAffinity&) = delete;
 
  private:
   CpuSet before_;

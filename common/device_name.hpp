@@ -9,24 +9,24 @@
 namespace leasehold {
 
 /// No machine has more cards than numbers from 0 to this.
-inline constexpr int kMostCardNumber = 255;
+inline constexpr int kMaxCudaOrdinal = 255;
 
 /// N of "cuda:N", written as a number is; nothing for any other text.
-inline std::optional<int> card_number(std::string_view device) {
+inline std::optional<int> cuda_ordinal(std::string_view device) {
   constexpr std::string_view kCard = "cuda:";
   if (!device.starts_with(kCard)) return std::nullopt;
   const std::string_view digits = device.substr(kCard.size());
   int number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  if (number < 0 || number > kMostCardNumber || (digits.size() > 1 && digits.front() == '0'))
+  if (number < 0 || number > kMaxCudaOrdinal || (digits.size() > 1 && digits.front() == '0'))
     return std::nullopt;
   return number;
 }
 
 /// Empty when it is such a name, else what is wrong; as command lines want it.
 inline std::string check_device(const std::string& device) {
-  if (device == "auto" || device == "cpu" || card_number(device)) return {};
+  if (device == "auto" || device == "cpu" || cuda_ordinal(device)) return {};
   return "'" + device + "' is no device: auto, cpu, or cuda:N with N from 0 to 255";
 }
 

@@ -110,14 +110,14 @@ bool is_real_time_process() {
   return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
 }
 
-void step_back() {
+void use_batch_scheduling() {
   constexpr int kNice = 5;  // a third of the share of one that did not
   const sched_param ordinary{};
   (void)::sched_setscheduler(0, SCHED_BATCH, &ordinary);
   (void)!::nice(kNice);  // of this thread: sched(7), on Linux nice is per thread
 }
 
-void forbid_dumping() {
+void set_not_dumpable() {
 #if !defined(__SANITIZE_ADDRESS__)  // the leak checker traces its own process
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 #endif

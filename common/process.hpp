@@ -40,12 +40,12 @@ Result<std::string> boot_id();
 /// Raises the soft limit of open descriptors to the hard one: an extent is a descriptor.
 void raise_descriptor_limit();
 
-inline constexpr std::chrono::microseconds kShortestTurn{100};
+inline constexpr std::chrono::microseconds kMinTimeSlice{100};
 
 /// Asks for short turns on a core: this thread, and those it starts, then runs soon after it wakes,
 /// also beside threads that compute. Best effort: kernels before 6.12 have no such thing.
 /// Source: sched_setattr(2), sched_runtime of SCHED_OTHER.
-void request_short_time_slice(std::chrono::microseconds turn = kShortestTurn);
+void request_short_time_slice(std::chrono::microseconds turn = kMinTimeSlice);
 
 /// Whether its first thread is of a class that goes before all ordinary ones.
 bool is_real_time_process();
@@ -53,9 +53,9 @@ bool is_real_time_process();
 /// For a thread whose work somebody may wait for, but nobody in haste: an ordinary class whatever
 /// it was started under, and a smaller share beside others. It is not starved. Best effort. Source:
 /// sched(7), SCHED_BATCH and nice.
-void step_back();
+void use_batch_scheduling();
 
 /// Keeps other processes of the same user from reading this one's memory or descriptors.
-void forbid_dumping();
+void set_not_dumpable();
 
 }  // namespace leasehold

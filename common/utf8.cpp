@@ -48,7 +48,7 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string shown(std::string_view text) {
+std::string printable_excerpt(std::string_view text) {
   std::string visible(text.substr(0, 64));
   for (char& c : visible)
     if (c < ' ' || c > '~') c = '?';

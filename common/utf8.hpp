@@ -28,6 +28,6 @@ Utf8Step next_utf8(std::string_view text);
 bool is_utf8(std::string_view text);
 
 /// Text of a file as a message may show it: its first 64 bytes, "?" for all but visible ASCII.
-std::string shown(std::string_view text);
+std::string printable_excerpt(std::string_view text);
 
 }  // namespace leasehold

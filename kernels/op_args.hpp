@@ -177,7 +177,7 @@ struct ExpertChoiceArgs {
   const float* scores;  ///< [n_rows, n_experts], of the router
   std::uint32_t n_experts;
   std::uint32_t n_used;   ///< 1 … n_experts
-  bool weights_sum_to_1;  ///< Of the chosen; else their shares among all experts.
+  bool normalize_expert_weights;  ///< Of the chosen; else their shares among all experts.
   std::uint32_t* chosen;  ///< [n_rows, n_used]: different experts, the heaviest first
   float* weights;         ///< [n_rows, n_used]
 };

@@ -27,7 +27,7 @@ class HostCompute final : public Compute {
 Result<std::unique_ptr<Backend>> make_host_backend(const WorkerOptions& options,
                                                    const BackendLimits& limits,
                                                    const GateDependencies& wiring) {
-  const OnCpus here(options.compute_cpus);  // as the threads it starts
+  const ScopedCpuAffinity here(options.compute_cpus);  // as the threads it starts
   if (options.backend != BackendChoice::Reference) {
     auto cpu = CpuBackend::create(limits, make_gates(wiring, 0, options.threads),
                                   options.simd.value_or(best_simd_path()));
@@ -72,9 +72,9 @@ Result<std::unique_ptr<Compute>> make_compute(const WorkerOptions& options, cons
 Result<void> keep_off_compute_cpus(const CpuSet& cpus) {
   if (cpus.empty()) return {};
   const CpuSet all = CpuSet::of_this_thread();
-  TRY(cpus.confine_this_thread());  // whether they are there
+  TRY(cpus.pin_this_thread());  // whether they are there
   const CpuSet others = all.without(cpus);
-  return (others.empty() ? all : others).confine_this_thread();
+  return (others.empty() ? all : others).pin_this_thread();
 }
 
 }  // namespace leasehold

@@ -86,7 +86,7 @@ Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions& options,
                                     {.graphs = graph_use(options.graphs),
                                      .segment_layers = options.graph_segment_layers,
                                      .launcher = {.max_in_flight = options.max_in_flight},
-                                     .on_no_graphs = warn_of_no_graphs}));
+                                     .on_graphs_unavailable = warn_of_no_graphs}));
   return std::make_unique<CudaCompute>(std::move(context), std::move(backend), std::move(card));
 }
 

@@ -7,7 +7,7 @@
 #include "common/fault_point.hpp"
 #include "common/log.hpp"
 #include "common/process.hpp"
-#include "common/tell.hpp"
+#include "common/print_error.hpp"
 #include "worker/worker_program.hpp"
 
 namespace {
@@ -17,9 +17,9 @@ constexpr std::string_view kProgram = "leasehold-worker";
 /// A model can ask for more scratch than there is memory.
 int run(const leasehold::WorkerOptions& options) try {
   const auto done = leasehold::run_worker(options);
-  return done ? 0 : leasehold::tell(kProgram, done.error());
+  return done ? 0 : leasehold::print_error(kProgram, done.error());
 } catch (const std::exception& error) {  // bad_alloc, length_error
-  return leasehold::tell(
+  return leasehold::print_error(
       kProgram,
       leasehold::Error{
           leasehold::Errc::OutOfMemory,
@@ -37,11 +37,11 @@ int main(int argc, char** argv) {
   const auto options = leasehold::parse_options(argc, argv, exit_code);
   if (!options) return exit_code;
   leasehold::set_up_log(kProgram, options->log_level);
-  leasehold::forbid_dumping();
+  leasehold::set_not_dumpable();
   leasehold::raise_descriptor_limit();
   ::signal(SIGPIPE, SIG_IGN);
   if (const auto armed = leasehold::arm_fault_points_from_environment(); !armed) {
-    return leasehold::tell(kProgram, armed.error());
+    return leasehold::print_error(kProgram, armed.error());
   }
   return run(*options);
 }

@@ -54,7 +54,7 @@ class WorkerProgram final : public RevocationObserver {
   void completed_early(const Completed& completed, const events::ForwardRevoked& what,
                        TimePoint at) noexcept override;
   void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept override;
-  void lease_found_down(const events::ForwardRevoked& what, TimePoint at) noexcept override;
+  void lease_found_revoked(const events::ForwardRevoked& what, TimePoint at) noexcept override;
   void quiet_progress() noexcept override;
 
  private:
@@ -135,7 +135,7 @@ Result<void> WorkerProgram::open_session() {
             if (leases_) return leases_->on_call(method, std::move(params), std::move(respond));
             respond(fail(Errc::NoModelLoaded, "the worker is still loading"));
           },
-      .on_away = [this](bool away) { broker_away(away); },
+      .on_connection_changed = [this](bool away) { broker_away(away); },
       .on_refused =
           [this](const Error& why) {
             spdlog::error("broker lost reason=\"{}\"", why.detail);
@@ -215,7 +215,7 @@ Result<void> WorkerProgram::restore_weights(Engine& engine) {
 
 /// On the I/O thread, which alone looks at these from now on; the engine only posts to them.
 Result<void> WorkerProgram::open_doors() {
-  boost::asio::post(mapper_, [] { step_back(); });  // typed ends are waited for, grants less
+  boost::asio::post(mapper_, [] { use_batch_scheduling(); });  // typed ends are waited for, grants less
   leases_ =
       std::make_unique<LeaseService>(LeaseService::Parts{.io = &io_,
                                                          .mapper = mapper_.get_executor(),
@@ -235,7 +235,7 @@ Result<void> WorkerProgram::open_doors() {
                           .prompt = {.tokenizer = &model_.tokenizer,
                                      .chat = &model_.chat,
                                      .max_context = model_.config.n_context,
-                                     .context_is_window = model_.config.context_is_window},
+                                     .has_sliding_window = model_.config.has_sliding_window},
                           .broker = &broker_->link(),
                           .clock = &clock_,
                           .token_key = broker_->attachment().token_key});
@@ -273,7 +273,7 @@ Result<void> WorkerProgram::announce_ready() {
 Result<void> WorkerProgram::run() {
   Result<void> ran;
   {
-    const OnCpus here(options_.compute_cpus);
+    const ScopedCpuAffinity here(options_.compute_cpus);
     ran = loop_->run();
   }
   watcher_.reset();
@@ -341,7 +341,7 @@ void WorkerProgram::watch_signals() {
 }
 
 void WorkerProgram::broker_away(bool away) {
-  if (server_) server_->set_broker_away(away);
+  if (server_) server_->set_broker_disconnected(away);
 }
 
 void WorkerProgram::stop_when_leases_are_over() {
@@ -367,7 +367,7 @@ void WorkerProgram::engine_refused(const events::ForwardRevoked& what, TimePoint
   broker_->link().report(what, at);
 }
 
-void WorkerProgram::lease_found_down(const events::ForwardRevoked& what, TimePoint at) noexcept {
+void WorkerProgram::lease_found_revoked(const events::ForwardRevoked& what, TimePoint at) noexcept {
   broker_->link().report(what, at);
 }
 

@@ -85,7 +85,7 @@ ExtentRecord* ExtentPool::find(ExtentId extent) {
   return found == records_.end() ? nullptr : &found->second;
 }
 
-void ExtentPool::send_away(ExtentId extent) {
+void ExtentPool::mark_unavailable(ExtentId extent) {
   const auto found = records_.find(extent);
   expects(found != records_.end(), "only extents in use can be away");
   found->second.away = true;

@@ -113,7 +113,7 @@ class ExtentPool {
   void move(ExtentId extent, ExtentState to);
 
   /// Its descriptor went with the broker that had it. Precondition, as below: the extent exists.
-  void send_away(ExtentId extent);
+  void mark_unavailable(ExtentId extent);
   /// Its memory was delivered.
   void mark_available(ExtentId extent);
   /// As a broker before this one left it. Preconditions: the size is chosen; there is room.

@@ -3,7 +3,7 @@
 /// proof.
 ///
 /// An entry is a copy of what a record said when it was last entered; a decision enters every lease
-/// it touched when it is complete (broker/decide/write_down.hpp). Threads: one.
+/// it touched when it is complete (broker/decide/journal_decision.hpp). Threads: one.
 #pragma once
 
 #include <map>

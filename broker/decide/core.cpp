@@ -4,7 +4,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
-#include "broker/decide/write_down.hpp"
+#include "broker/decide/journal_decision.hpp"
 #include "common/expects.hpp"
 
 namespace leasehold {
@@ -110,7 +110,7 @@ void check_books(State& state) {
 
 std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   Decision decision(state, now);
-  if (!std::holds_alternative<BrokerStood>(event)) honour_deadlines(decision);
+  if (!std::holds_alternative<BrokerStalled>(event)) honour_deadlines(decision);
   std::visit([&decision](const auto& happened) { handle(decision, happened); }, event);
   check_books(state);
   write_down(decision);

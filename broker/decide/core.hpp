@@ -12,7 +12,7 @@
 
 namespace leasehold {
 
-/// Deadlines that have passed are honoured before the event is looked at, but for BrokerStood,
+/// Deadlines that have passed are honoured before the event is looked at, but for BrokerStalled,
 /// which says how they are to be judged. Afterwards the books are checked: bytes are conserved,
 /// every extent belongs to a lease that is not closed. With more than some hundred leases and
 /// extents one decision in 1024 is.

@@ -18,7 +18,7 @@ void decide_event(Decision& decision, const PingAnswered& answered);
 
 // decide/policy.cpp
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit);
-void decide_event(Decision& decision, const WrittenDown& written);
+void decide_event(Decision& decision, const JournalWritten& written);
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke);
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain);
 
@@ -33,7 +33,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseR
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseHold& hold);
 void decide_event(Decision& decision, const ConnectionClosed& closed);
 void decide_event(Decision& decision, const HolderExited& exited);
-void decide_event(Decision& decision, const EarlierHolderExited& exited);
+void decide_event(Decision& decision, const PreviousHolderExited& exited);
 
 // decide/resize.cpp
 Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseGrow& grow);
@@ -82,10 +82,10 @@ void decide_event(Decision& decision, const ExtentsVerified& verified);
 void decide_event(Decision& decision, const SettleAnswered& answered);
 void decide_event(Decision& decision, const ExtentsCleared& cleared);
 void decide_event(Decision& decision, const DeviceLost& lost);
-void decide_event(Decision& decision, const DeviceBack& back);
+void decide_event(Decision& decision, const DeviceRecovered& back);
 
 // decide/timers.cpp
-void decide_event(Decision& decision, const BrokerStood& stood);
+void decide_event(Decision& decision, const BrokerStalled& stood);
 void decide_event(Decision& decision, const Tick& tick);
 void decide_event(Decision& decision, const Shutdown& shutdown);
 void honour_deadlines(Decision& decision);

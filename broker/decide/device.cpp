@@ -40,7 +40,7 @@ void settle_cleared(Decision& decision, const ExtentsCleared::Entry& entry) {
   const LeaseRecord* owner = decision.state.leases.find_open(extent->lease);
   // Whoever has exited meanwhile holds nothing: it is being released.
   if (is_gone(decision.state, owner != nullptr ? owner->worker() : extent->lent_to)) return;
-  if (entry.never_left) return free_extent(decision, entry.extent);
+  if (entry.never_sent) return free_extent(decision, entry.extent);
   hold_extent(decision, entry.extent, !entry.refused);
 }
 
@@ -125,13 +125,13 @@ void decide_event(Decision& decision, const DeviceLost& lost) {
   state.device_lost = true;
   ++state.device_losses;
   take_back(decision, state.leases.open_leases(), RevokeReason::DeviceFault);
-  for (const auto& [id, extent] : state.extents.records()) state.extents.send_away(id);
+  for (const auto& [id, extent] : state.extents.records()) state.extents.mark_unavailable(id);
   give_up_regions(decision);
   decision.warn(fmt::format("the device agent ended device={} losses={} reason=\"{}\"",
                             state.config.device, state.device_losses, lost.why));
 }
 
-void decide_event(Decision& decision, const DeviceBack&) {
+void decide_event(Decision& decision, const DeviceRecovered&) {
   decision.state.device_lost = false;
   decision.warn(fmt::format("another device agent serves device={}", decision.state.config.device));
 }

@@ -165,8 +165,8 @@ struct Reply {
 };
 
 /// Answers a call whose OK promises that it is remembered. Follows the Journal of its decision.
-/// → WrittenDown
-struct ReplyWhenWritten {
+/// → JournalWritten
+struct ReplyWhenJournaled {
   CallId call;
   Answer answer;
 };
@@ -192,7 +192,7 @@ using Effect =
                  effect::SendPing, effect::SendReclaim, effect::BeginQuietWatch,
                  effect::PunchExtents, effect::ClearExtents, effect::VerifyExtents,
                  effect::CreateRegion, effect::ShareRegion, effect::SealRegion, effect::ScrubRegion,
-                 effect::CloseRegion, effect::KillWorker, effect::Reply, effect::ReplyWhenWritten,
+                 effect::CloseRegion, effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,
                  effect::AppendEvent, effect::Warn>;
 
 /// The one door from decisions to the world: a `perform` for each kind of effect. What an effect

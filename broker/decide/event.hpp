@@ -34,7 +34,7 @@ struct HolderExited {
 };
 
 /// The same for a process that held leases under an earlier broker, and may not have claimed them.
-struct EarlierHolderExited {
+struct PreviousHolderExited {
   ProcessIdentity process;
 };
 
@@ -68,7 +68,7 @@ struct ExtentsCleared {
   struct Entry {
     ExtentId extent;
     std::optional<Error> refused{};
-    bool never_left = false;  ///< It was being made, or could not be: no worker ever had it.
+    bool never_sent = false;  ///< It was being made, or could not be: no worker ever had it.
   };
   std::vector<Entry> entries;
 };
@@ -79,7 +79,7 @@ struct DeviceLost {
 };
 
 /// Another agent serves the same card.
-struct DeviceBack {};
+struct DeviceRecovered {};
 
 /// The worker is there.
 struct PingAnswered {
@@ -143,14 +143,14 @@ struct WorkerReported {
 };
 
 /// What a call asked for holds; on disk, or why not.
-struct WrittenDown {
+struct JournalWritten {
   CallId call;
   Answer answer;
   std::optional<Error> refused;
 };
 
 /// The broker itself stood for so long, and heard nobody. Comes before whatever it hears then.
-struct BrokerStood {
+struct BrokerStalled {
   Duration gap{};
 };
 
@@ -166,10 +166,10 @@ using Event =
                  Call<wire::LeaseGrow>, Call<wire::LeaseShrink>, Call<wire::WorkerAttach>,
                  Call<wire::WorkerReady>, Call<wire::WeightsOpen>, Call<wire::WeightsPublish>,
                  Call<wire::LeaseAttach>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
-                 Call<wire::QuarantineRelease>, ConnectionClosed, HolderExited, EarlierHolderExited,
+                 Call<wire::QuarantineRelease>, ConnectionClosed, HolderExited, PreviousHolderExited,
                  WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered,
                  ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified,
-                 DeviceLost, DeviceBack, RegionLent, RegionSealed, RegionScrubbed, TableTampered,
-                 WorkerReported, WrittenDown, BrokerStood, Tick, Shutdown>;
+                 DeviceLost, DeviceRecovered, RegionLent, RegionSealed, RegionScrubbed, TableTampered,
+                 WorkerReported, JournalWritten, BrokerStalled, Tick, Shutdown>;
 
 }  // namespace leasehold

@@ -74,7 +74,7 @@ void decide_event(Decision& decision, const HolderExited& exited) {
 }
 
 /// Whoever claimed the lease since is another process, or is watched through its connection.
-void decide_event(Decision& decision, const EarlierHolderExited& exited) {
+void decide_event(Decision& decision, const PreviousHolderExited& exited) {
   const auto held = open_leases_where(decision.state, [&](const LeaseRecord& record) {
     return record.scope == wire::LeaseScope::Tenant && record.holder == ConnectionId{} &&
            record.holder_process == exited.process;

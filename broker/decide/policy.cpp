@@ -57,7 +57,7 @@ void start_drain(Decision& decision, LeaseRecord& record, TimePoint until) {
 
 void record_operator_action(Decision& decision, const Caller& caller, std::string action, std::string object) {
   decision.record(
-      events::OperatorActed{.action = action, .object = object, .uid = caller.uid, .done = true});
+      events::OperatorAction{.action = action, .object = object, .uid = caller.uid, .done = true});
   decision.audit({.uid = caller.uid, .action = std::move(action), .object = std::move(object)});
 }
 
@@ -76,13 +76,13 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Tenant
   decision.touched.tenants.push_back(admit.tenant);
   decision.touched.durable = true;
   record_operator_action(decision, caller, "admit", "tenant:" + admit.tenant.value);
-  decision.add(effect::ReplyWhenWritten{caller.call, Answer{}});
+  decision.add(effect::ReplyWhenJournaled{caller.call, Answer{}});
   return std::nullopt;
 }
 
 /// An OK is remembered over the broker's end. What is not on disk holds all the same, and goes
 /// there with whatever is written next.
-void decide_event(Decision& decision, const WrittenDown& written) {
+void decide_event(Decision& decision, const JournalWritten& written) {
   if (!written.refused) return decision.reply(written.call, written.answer);
   decision.reply(
       written.call,

@@ -38,7 +38,7 @@ bool last_worker_is_gone(const State& state, const Quarantine& quarantine) {
 
 void record_deed(Decision& decision, const std::string& object, const Clearing& clearing,
                  bool done) {
-  decision.record(events::OperatorActed{.action = "quarantine_release",
+  decision.record(events::OperatorAction{.action = "quarantine_release",
                                         .object = object,
                                         .uid = clearing.uid,
                                         .reason = clearing.reason,
@@ -82,7 +82,7 @@ void grant(Decision& decision, const std::string& object, const Clearing& cleari
            std::uint64_t size_bytes) {
   record_deed(decision, object, clearing, true);
   decision.touched.durable = true;
-  decision.add(effect::ReplyWhenWritten{clearing.call,
+  decision.add(effect::ReplyWhenJournaled{clearing.call,
                                         Answer{wire::QuarantineReleased{.size_bytes = size_bytes}}});
 }
 

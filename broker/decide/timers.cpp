@@ -91,7 +91,7 @@ void decide_event(Decision&, const Tick&) {}  // honour_deadlines came first, as
 
 /// Whoever could not be heard is not late: a debt, a grace and a look begin where the broker went
 /// on. A lease that ran out meanwhile has run out: its worker stopped at the deadline by itself.
-void decide_event(Decision& decision, const BrokerStood& stood) {
+void decide_event(Decision& decision, const BrokerStalled& stood) {
   for (const auto& [id, each] : decision.state.workers.all()) {
     Worker& worker = *decision.state.workers.find(id);
     worker.patience_from = std::max(worker.patience_from, decision.now);

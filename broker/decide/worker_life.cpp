@@ -104,7 +104,7 @@ struct TakeReport {
   bool operator()(const events::LeaseStateChanged&) const { return false; }
   bool operator()(const events::RegionStateChanged&) const { return false; }
   bool operator()(const events::LeaseDraining&) const { return false; }
-  bool operator()(const events::OperatorActed&) const { return false; }
+  bool operator()(const events::OperatorAction&) const { return false; }
   bool operator()(const events::WorkerUntrusted&) const { return false; }
   bool operator()(const events::WorkerUnresponsive&) const { return false; }
 };

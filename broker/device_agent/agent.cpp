@@ -17,7 +17,7 @@ Payload empty_payload() {
 }  // namespace
 
 Result<Payload> DeviceAllocations::answer(const std::string& method, const Json& params) {
-  if (method == wire::AgentCard::kMethod) return card();
+  if (method == wire::AgentDevice::kMethod) return card();
   if (method == wire::AgentAllocate::kMethod) return allocate(params);
   if (method == wire::AgentObject::kClear) return clear(params);
   if (method == wire::AgentObject::kRelease) return release(params);
@@ -26,7 +26,7 @@ Result<Payload> DeviceAllocations::answer(const std::string& method, const Json&
 }
 
 Result<Payload> DeviceAllocations::card() const {
-  wire::AgentCard card{.uuid = TRY(context_->uuid())};
+  wire::AgentDevice card{.uuid = TRY(context_->uuid())};
   card.name = TRY(context_->name());
   card.total_bytes = TRY(context_->memory()).total_bytes;
   return Payload{.body = card.to_json(), .fds = {}};
@@ -56,7 +56,7 @@ Result<Payload> DeviceAllocations::release(const Json& params) {
 }
 
 Result<Payload> DeviceAllocations::memory() const {
-  const cuda::CardMemory counted = TRY(context_->memory());
+  const cuda::DeviceMemoryInfo counted = TRY(context_->memory());
   wire::AgentMemory memory{.free_bytes = counted.free_bytes, .total_bytes = counted.total_bytes};
   for (const auto& [id, object] : objects_) memory.allocated_bytes += object.size_bytes();
   return Payload{.body = memory.to_json(), .fds = {}};

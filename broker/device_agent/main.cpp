@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
   app.add_option("--device", ordinal, "Number of the card")->check(CLI::Range(0, 255));
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  forbid_dumping();
-  if (const auto served = serve(ordinal); !served) return tell(app.get_name(), served.error());
+  set_not_dumpable();
+  if (const auto served = serve(ordinal); !served) return print_error(app.get_name(), served.error());
   return kExitOk;
 }

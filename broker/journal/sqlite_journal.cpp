@@ -64,7 +64,7 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   Statement sync_normal = TRY(database.prepare("PRAGMA synchronous=NORMAL"));
   RowWriter writer = TRY(RowWriter::create(database));
   ReserveFile reserve = TRY(ReserveFile::open(state_dir + "/journal.reserve"));
-  NumbersFile numbers = TRY(NumbersFile::open(state_dir + "/numbers.used"));
+  HighWaterMarksFile numbers = TRY(HighWaterMarksFile::open(state_dir + "/high_water_marks"));
   auto checkpointer = TRY(Checkpointer::start(path));
   return std::unique_ptr<SqliteJournal>(
       new SqliteJournal({.database = std::move(database),

@@ -16,7 +16,7 @@
 #include "broker/journal/journal.hpp"
 #include "broker/journal/load_operator_actions.hpp"
 #include "broker/journal/load_image.hpp"
-#include "broker/journal/numbers_file.hpp"
+#include "broker/journal/high_water_marks_file.hpp"
 #include "broker/journal/reserve_file.hpp"
 #include "broker/journal/row_writer.hpp"
 
@@ -54,7 +54,7 @@ class SqliteJournal final : public Journal {
     RowWriter writer;
     Statements statements;
     ReserveFile reserve;
-    NumbersFile numbers;
+    HighWaterMarksFile numbers;
     std::unique_ptr<Checkpointer> checkpointer;
   };
   explicit SqliteJournal(Parts parts) : parts_(std::move(parts)) {}

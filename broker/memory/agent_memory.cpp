@@ -181,13 +181,13 @@ void AgentMemory::clear_one(const std::shared_ptr<Clearing>& clearing, std::size
   ExtentsCleared::Entry& entry = clearing->cleared.entries[index];
   const auto settle = [clearing] { clearing->settle(); };
   if (making_.contains(entry.extent)) {
-    entry.never_left = true;
+    entry.never_sent = true;
     return unwanted_[entry.extent].push_back(settle);
   }
   const auto found = extents_.find(entry.extent);
   if (found == extents_.end()) {
-    entry.never_left = unmade_.erase(entry.extent) != 0;
-    if (!entry.never_left) {
+    entry.never_sent = unmade_.erase(entry.extent) != 0;
+    if (!entry.never_sent) {
       entry.refused = Error{Errc::ConnectionLost, "it went with the agent that had made it"};
     }
     return agent_.post(settle);

@@ -73,8 +73,8 @@ Result<std::unique_ptr<DeviceAgent>> DeviceAgent::start(boost::asio::io_context&
                     agent->config_.program));
   }
   TRY(agent->begin_process());
-  std::optional<Result<wire::AgentCard>> card;
-  agent->ask_for_card([&card](Result<wire::AgentCard> read) { card = std::move(read); });
+  std::optional<Result<wire::AgentDevice>> card;
+  agent->ask_for_card([&card](Result<wire::AgentDevice> read) { card = std::move(read); });
   while (!card) io.run_one();  // an answer, its end, or the patience: one of them comes
   io.restart();
   if (!*card && card->error().code == Errc::ConnectionLost) {
@@ -99,7 +99,7 @@ Result<void> DeviceAgent::begin_process() {
   child_.emplace(
       TRY(Child::start({.argv = {config_.program, "--device", std::to_string(config_.ordinal)},
                         .log_path = log_path(),
-                        .handed_over = {{.name = "broker", .fd = ends.theirs.get()}}})));
+                        .inherited_fds = {{.name = "broker", .fd = ends.theirs.get()}}})));
   serves_ = false;
   peer_ = control::Peer::create(std::move(socket),
                                 {.on_call = nullptr,
@@ -111,15 +111,15 @@ Result<void> DeviceAgent::begin_process() {
   return {};
 }
 
-void DeviceAgent::ask_for_card(std::function<void(Result<wire::AgentCard>)> then) {
+void DeviceAgent::ask_for_card(std::function<void(Result<wire::AgentDevice>)> then) {
   peer_->call(
-      std::string(wire::AgentCard::kMethod), {.body = wire::Empty{}.to_json(), .fds = {}},
+      std::string(wire::AgentDevice::kMethod), {.body = wire::Empty{}.to_json(), .fds = {}},
       [this, then = std::move(then)](Result<control::Payload> reply) {
-        const auto card = [&]() -> Result<wire::AgentCard> {
+        const auto card = [&]() -> Result<wire::AgentDevice> {
           const control::Payload payload = TRY(std::move(reply));
-          return wire::AgentCard::from_json(payload.body);
+          return wire::AgentDevice::from_json(payload.body);
         };
-        Result<wire::AgentCard> read = card();
+        Result<wire::AgentDevice> read = card();
         serves_ = read.has_value();
         if (serves_) served_since_ = SystemClock().now();
         then(std::move(read));
@@ -211,7 +211,7 @@ void DeviceAgent::start_another() {
     spdlog::error("no device agent detail=\"{}\"", begun.error().detail);
     return wait_and_start_another();
   }
-  ask_for_card([this](const Result<wire::AgentCard>& card) {
+  ask_for_card([this](const Result<wire::AgentDevice>& card) {
     if (card && card->uuid == card_.uuid) return handlers_.on_back();
     spdlog::error("the device agent does not serve detail=\"{}\"",
                   card ? "it is another card" : card.error().detail);

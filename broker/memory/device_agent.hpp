@@ -41,7 +41,7 @@ class DeviceAgent final : public AgentCalls {
   void set_handlers(Handlers handlers) { handlers_ = std::move(handlers); }
 
   /// The card, as the first agent named it.
-  const wire::AgentCard& card() const { return card_; }
+  const wire::AgentDevice& card() const { return card_; }
   pid_t pid() const { return child_ ? child_->pid() : 0; }
 
   /// One that hangs is ended. It hangs when it has answered none of its calls for a while: one at
@@ -60,7 +60,7 @@ class DeviceAgent final : public AgentCalls {
   void watch_for_answers();
   void give_up_calls();
   Result<void> begin_process();
-  void ask_for_card(std::function<void(Result<wire::AgentCard>)> then);
+  void ask_for_card(std::function<void(Result<wire::AgentDevice>)> then);
   void lost(const Error& why);
   void start_another();
   void wait_and_start_another();
@@ -68,7 +68,7 @@ class DeviceAgent final : public AgentCalls {
   boost::asio::io_context& io_;
   Config config_;
   Handlers handlers_;
-  wire::AgentCard card_;
+  wire::AgentDevice card_;
   std::optional<Child> child_;
   std::shared_ptr<control::Peer> peer_;
   boost::asio::steady_timer pause_;

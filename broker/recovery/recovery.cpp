@@ -5,7 +5,7 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/revoke.hpp"
-#include "broker/decide/write_down.hpp"
+#include "broker/decide/journal_decision.hpp"
 #include "broker/recovery/recovery_observer.hpp"
 #include "broker/recovery/restore.hpp"
 
@@ -65,7 +65,7 @@ void judge_workers(Decision& decision, const Facts& facts) {
 
 void take_back_what_is_lost(Decision& decision, const Facts& facts, const Restored& restored) {
   const auto& workers = decision.state.workers;
-  take_back(decision, restored.never_left, RevokeReason::Released);
+  take_back(decision, restored.never_sent, RevokeReason::Released);
   const RevokeReason no_line =
       facts.table ? RevokeReason::WorkerGone : RevokeReason::WorkerReplaced;
   take_back_where(decision, no_line, [&](const LeaseRecord& record) {
@@ -83,7 +83,7 @@ void begin_again(Decision& decision, const Facts& facts, const Restored& restore
       decision.state, [](const LeaseRecord& record) { return record.is(LeaseState::Revoked); });
   take_back_what_is_lost(decision, facts, restored);
   add_quiet_watches(decision, waiting);
-  for (const LeaseId id : restored.never_left) {
+  for (const LeaseId id : restored.never_sent) {
     if (decision.state.leases.find_open(id) == nullptr) continue;
     LeaseRecord& record = decision.state.leases.at(id);
     if (record.is(LeaseState::Fenced)) {
@@ -136,14 +136,14 @@ Result<Recovered> recover(const journal::Image& image, const Facts& facts, Broke
                    .effects = std::move(effects)};
 }
 
-std::vector<std::pair<AttachmentId, ProcessIdentity>> workers_to_look_for(
+std::vector<std::pair<AttachmentId, ProcessIdentity>> worker_processes(
     const journal::Image& image) {
   std::vector<std::pair<AttachmentId, ProcessIdentity>> processes;
   for (const auto& [id, row] : image.workers) processes.emplace_back(id, row.process);
   return processes;
 }
 
-std::set<ProcessIdentity> holders_to_look_for(const journal::Image& image) {
+std::set<ProcessIdentity> holder_processes(const journal::Image& image) {
   std::set<ProcessIdentity> processes;
   for (const auto& [id, row] : image.leases) {
     const bool held = row.state == LeaseState::Live && row.scope == wire::LeaseScope::Tenant;

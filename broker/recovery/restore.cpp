@@ -153,11 +153,11 @@ class Restorer {
       word_older = slot.word.generation() < row.id.generation || !is_sane(slot.word);
       if (!word_older && slot.word.state() < row.state) out_.word_behind.push_back(row.id);
       if (!word_older) row = merged(std::move(row), slot);
-      if (word_older) out_.never_left.push_back(row.id);
+      if (word_older) out_.never_sent.push_back(row.id);
     }
     if (word_older) out_.words.push_back({row.id, row.state, row.reason});
-    const bool never_left = facts_.table && word_older;
-    out_.state.leases.restore(record_of(row, !never_left));
+    const bool never_sent = facts_.table && word_older;
+    out_.state.leases.restore(record_of(row, !never_sent));
   }
 
   LeaseRecord record_of(const LeaseRow& row, bool reached_worker) const {

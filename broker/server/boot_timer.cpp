@@ -6,7 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cerrno>
 
-#include "common/boot_alarm.hpp"
+#include "common/boottime_timer.hpp"
 
 namespace leasehold {
 
@@ -24,7 +24,7 @@ Result<std::unique_ptr<BootTimer>> BootTimer::create(boost::asio::io_context& io
 void BootTimer::arm(std::optional<TimePoint> deadline) {
   if (deadline == armed_) return;
   armed_ = deadline;
-  set_boot_timer(timer_.native_handle(), deadline);
+  arm_boottime_timerfd(timer_.native_handle(), deadline);
 }
 
 void BootTimer::wait() {

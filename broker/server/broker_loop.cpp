@@ -18,7 +18,7 @@ void BrokerLoop::post(Event event) {
   running_ = true;
   while (!queue_.empty()) {
     const TimePoint now = clock_.now();
-    if (const auto gap = pulse_.beat(now)) decide_now(BrokerStood{*gap}, now);
+    if (const auto gap = pulse_.beat(now)) decide_now(BrokerStalled{*gap}, now);
     const Event next = std::move(queue_.front());
     queue_.pop_front();
     decide_now(next, now);
@@ -28,7 +28,7 @@ void BrokerLoop::post(Event event) {
 }
 
 void BrokerLoop::beat() {
-  if (const auto gap = pulse_.beat(clock_.now())) post(BrokerStood{*gap});
+  if (const auto gap = pulse_.beat(clock_.now())) post(BrokerStalled{*gap});
 }
 
 void BrokerLoop::decide_now(const Event& event, TimePoint now) {

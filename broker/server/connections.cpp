@@ -83,9 +83,9 @@ void Connections::add(control::Socket socket) {
              connections_.erase(id);
              handlers_.on_closed(id);
            },
-       .pace =
+       .throttle =
            [this, id](std::size_t weight) {
-             return handlers_.pace(connections_.at(id).peer->credentials().uid, weight);
+             return handlers_.throttle(connections_.at(id).peer->credentials().uid, weight);
            }},
       kTakesNoDescriptors);
   const uid_t uid = peer->credentials().uid;

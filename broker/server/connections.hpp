@@ -33,7 +33,7 @@ class Connections {
     std::function<void(ConnectionId)> on_closed;
     std::function<void(ConnectionId)> on_holder_exit;
     std::function<bool(uid_t)> admit_connection;
-    std::function<Duration(uid_t, std::size_t weight)> pace;  ///< As in Peer::Handlers.
+    std::function<Duration(uid_t, std::size_t weight)> throttle;  ///< As in Peer::Handlers.
   };
 
   Connections(boost::asio::io_context& io, boost::asio::local::stream_protocol::acceptor acceptor,

@@ -31,7 +31,7 @@ struct LogLine {
     spdlog::debug("region is {} now region={} kind={} state={} lease={}", e.state, e.region, e.kind,
                   e.state, e.lease);
   }
-  void operator()(const events::OperatorActed& e) const {
+  void operator()(const events::OperatorAction& e) const {
     spdlog::warn("operator acted action={} object={} uid={} done={} reason=\"{}\"", e.action, e.object,
                  e.uid, e.done, e.reason);
   }
@@ -279,8 +279,8 @@ void ServerEffects::perform(const effect::Reply& effect) {
   parts_.replies.answer(effect.call, effect.answer);
 }
 
-void ServerEffects::perform(const effect::ReplyWhenWritten& effect) {
-  post_(WrittenDown{effect.call, effect.answer, unwritten_});
+void ServerEffects::perform(const effect::ReplyWhenJournaled& effect) {
+  post_(JournalWritten{effect.call, effect.answer, unwritten_});
 }
 
 /// One decision about thousands of leases is one story: its first lines and a count.

@@ -65,7 +65,7 @@ class ServerEffects {
   void perform(const effect::CloseRegion& effect);
   void perform(const effect::KillWorker& effect);
   void perform(const effect::Reply& effect);
-  void perform(const effect::ReplyWhenWritten& effect);
+  void perform(const effect::ReplyWhenJournaled& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
 

@@ -56,7 +56,7 @@ Result<void> ServiceManagerFdKeeper::keep(std::string_view name, const UniqueFd&
 }
 
 void ServiceManagerFdKeeper::let_go(std::string_view name) {
-  tell_service_manager(fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name));
+  notify_service_manager(fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name));
   if (const auto found = names_.find(name); found != names_.end()) names_.erase(found);
 }
 
@@ -69,7 +69,7 @@ std::unique_ptr<FdKeeper> make_fd_keeper(ServiceManagerFdKeeper::Names kept) {
   return std::make_unique<ServiceManagerFdKeeper>(std::move(kept));
 }
 
-void tell_service_manager(const std::string& state) {
+void notify_service_manager(const std::string& state) {
   (void)::sd_notify(0, state.c_str());  // a manager that does not listen is no reason to stop
 }
 

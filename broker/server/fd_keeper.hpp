@@ -71,7 +71,7 @@ class ServiceManagerFdKeeper final : public FdKeeper {
 std::unique_ptr<FdKeeper> make_fd_keeper(ServiceManagerFdKeeper::Names kept = {});
 
 /// Tells the service manager, if there is one: "READY=1", "STOPPING=1".
-void tell_service_manager(const std::string& state);
+void notify_service_manager(const std::string& state);
 
 /// What the service manager handed to this process at its start.
 class KeptDescriptors {

@@ -36,7 +36,7 @@ Result<void> check_capacity(const BrokerOptions& options, const std::string& car
 Result<std::unique_ptr<DeviceAgent>> start_agent(boost::asio::io_context& io,
                                                  const BrokerOptions& options) {
   if (options.device == "cpu") return nullptr;
-  const int ordinal = card_number(card_of(options)).value();  // options checked it
+  const int ordinal = cuda_ordinal(card_of(options)).value();  // options checked it
   auto agent = DeviceAgent::start(io, {.program = options.agent, .ordinal = ordinal});
   if (agent || options.device != "auto") return agent;
   spdlog::info("no card is used, lending memory of the machine reason=\"{}\"",

@@ -16,14 +16,14 @@ class Pulse {
   static constexpr Duration kBeat = std::chrono::milliseconds(50);
   /// Ten beats missed. Whoever chose a shorter patience has chosen that a pause of the broker
   /// counts.
-  static constexpr Duration kStood = 10 * kBeat;
+  static constexpr Duration kStallThreshold = 10 * kBeat;
 
   explicit Pulse(TimePoint now) : ran_at_(now) {}
 
   /// For how long it stood, when it did since the last beat.
   std::optional<Duration> beat(TimePoint now) {
     const Duration gap = now - std::exchange(ran_at_, now);
-    return gap > kStood ? std::optional(gap) : std::nullopt;
+    return gap > kStallThreshold ? std::optional(gap) : std::nullopt;
   }
 
  private:

@@ -13,7 +13,7 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/memory/agent_memory.hpp"
 #include "broker/memory/host_memory.hpp"
-#include "broker/server/beginning.hpp"
+#include "broker/server/startup_state.hpp"
 #include "broker/server/boot_timer.hpp"
 #include "broker/server/broker_loop.hpp"
 #include "broker/server/connections.hpp"
@@ -116,7 +116,7 @@ Server::Server(asio::io_context& io, Beginning beginning, Surroundings around,
       loop_(state_, clock_, effects_),
       connections_(io, std::move(around.acceptor), connection_handlers(), options.worker_uids),
       earlier_holders_(io,
-                       [this](const ProcessIdentity& it) { loop_.post(EarlierHolderExited{it}); }),
+                       [this](const ProcessIdentity& it) { loop_.post(PreviousHolderExited{it}); }),
       rates_(options.worker_uids),
       dispatch_(dispatch_hooks(), options.worker_uids),
       quiet_timer_(io),
@@ -136,7 +136,7 @@ std::unique_ptr<LentMemory> Server::make_lent_memory(DeviceAgent* agent) {
                              raw->forget_all();
                              loop_.post(DeviceLost{why.detail});
                            },
-                       .on_back = [this] { loop_.post(DeviceBack{}); }});
+                       .on_back = [this] { loop_.post(DeviceRecovered{}); }});
   return memory;
 }
 
@@ -154,7 +154,7 @@ Result<void> Server::start(KeptDescriptors kept) {
   });
   guard_soon();
   connections_.start();
-  tell_service_manager("READY=1");
+  notify_service_manager("READY=1");
   return {};
 }
 
@@ -212,7 +212,7 @@ Connections::Handlers Server::connection_handlers() {
           },
       .on_holder_exit = [this](ConnectionId id) { loop_.post(HolderExited{id}); },
       .admit_connection = [this](uid_t uid) { return rates_.admit_connection(uid, clock_.now()); },
-      .pace = [this](uid_t uid,
+      .throttle = [this](uid_t uid,
                      std::size_t weight) { return rates_.admit_line(uid, weight, clock_.now()); }};
 }
 
@@ -315,7 +315,7 @@ void Server::guard_soon() {
 
 void Server::stop(int signal_number) {
   spdlog::info("stopping, taking all leases back signal={}", signal_number);
-  tell_service_manager("STOPPING=1");
+  notify_service_manager("STOPPING=1");
   connections_.stop_accepting();
   stop_timer_.expires_after(kStopPatience);
   stop_timer_.async_wait([this](const boost::system::error_code&) {
@@ -343,7 +343,7 @@ Result<asio::local::stream_protocol::acceptor> listen(asio::io_context& io,
                                                       const BrokerOptions& options,
                                                       UniqueFd kept_socket, FdKeeper& keeper) {
   if (kept_socket) {
-    auto again = control::listen_again(io, std::move(kept_socket), options.socket);
+    auto again = control::adopt_listener(io, std::move(kept_socket), options.socket);
     if (again) return again;
     spdlog::warn("listening anew detail=\"{}\"", again.error().detail);
     keeper.let_go(kept::kSocket);
@@ -368,7 +368,7 @@ Result<void> run_broker(const BrokerOptions& options) {
     if (!in_use.contains(name)) keeper->let_go(name);
   }
   const bool keep_table = !beginning.table_kept && !options.state_dir.empty() && !agent;
-  if (keep_table) keep_for_restart(*keeper, kept::kTable, beginning.table.kept_fd());
+  if (keep_table) keep_for_restart(*keeper, kept::kTable, beginning.table.writable_fd());
   auto acceptor = TRY(listen(io, options, kept.take(kept::kSocket), *keeper));
   const control::SocketFile socket_file(options.socket);
   Server server(io, std::move(beginning),

@@ -25,7 +25,7 @@ wire::LeaseTimes times_of(const LeaseRecord& record) {
           .revoked_boottime_ns = live ? 0 : record.revoked_at().boottime_ns,
           .fenced_boottime_ns = fenced ? fenced->state().at.boottime_ns : 0,
           .rebound_boottime_ns = record.rebound_at.boottime_ns,
-          .told_boottime_ns = record.told_at.boottime_ns};
+          .worker_stopped_boottime_ns = record.told_at.boottime_ns};
 }
 
 wire::LeaseView view_of(const State& state, const LeaseRecord& record) {

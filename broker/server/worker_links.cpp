@@ -96,7 +96,7 @@ void WorkerLinks::resume(ConnectionId connection, AttachmentId worker) {
   WorkerLink* link = find(worker);
   expects(!node.empty() && link != nullptr, "a resume was prepared, and its link restored");
   link->peer = std::move(node.mapped());
-  link->peer->take_descriptors(kDescriptorsOfWorker);
+  link->peer->set_max_fds(kDescriptorsOfWorker);
 }
 
 void WorkerLinks::add(AttachmentId worker, std::unique_ptr<WorkerLink> link) {

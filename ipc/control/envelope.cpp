@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "ipc/control/written_order.hpp"
+#include "ipc/control/member_order.hpp"
 
 namespace leasehold::control {
 namespace {
@@ -127,7 +127,7 @@ void keep_order_of_schema(std::string_view line, Json& object) {
     at = &*member;
   }
   if (!at->is_object()) return;
-  if (auto text = object_as_written(line, kKeys)) *at = *std::move(text);
+  if (auto text = object_in_source_order(line, kKeys)) *at = *std::move(text);
 }
 
 std::string line_of(Json message, std::size_t fds) {

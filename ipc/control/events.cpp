@@ -44,8 +44,8 @@ void describe(auto& e, auto& fields, const BatchedDecodeStep*) {
   fields.field("step", e.step);
   fields.field("n_seqs", e.n_seqs);
   fields.field("emitted_tokens", e.emitted_tokens);
-  fields.field("per_seq_kv_positions", e.per_seq_kv_positions, wire::kOfAStep);
-  fields.field("per_seq_leases", e.per_seq_leases, wire::kOfAStep);
+  fields.field("per_seq_kv_positions", e.per_seq_kv_positions, wire::kMaxStepItems);
+  fields.field("per_seq_leases", e.per_seq_leases, wire::kMaxStepItems);
 }
 
 void describe(auto& e, auto& fields, const Rebind*) {
@@ -64,7 +64,7 @@ void describe(auto& e, auto& fields, const RequestCompletedEvent*) {
   fields.field("emitted_tokens", e.emitted_tokens);
 }
 
-void describe(auto& e, auto& fields, const OperatorActed*) {
+void describe(auto& e, auto& fields, const OperatorAction*) {
   fields.field("action", e.action, TextRule::Sentence);
   // May hold a part of the weights, 200 bytes by itself. No worker's word is kept here.
   fields.field("object", e.object, TextRule::Filled);

@@ -82,7 +82,7 @@ struct LeaseDraining {
 };
 
 /// `operator_action`: something was done by hand that only a person may decide.
-struct OperatorActed {
+struct OperatorAction {
   std::string action;    ///< "admit", "revoke", "drain", "quarantine_release"
   std::string object;  ///< "tenant:acme", "lease:17.4", "extent:5", "region:3"
   std::uint32_t uid = 0;
@@ -112,7 +112,7 @@ struct WorkerUnresponsive {
 
 using Event =
     std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep, Rebind,
-                 RequestCompletedEvent, OperatorActed, WorkerUntrusted, WorkerUnresponsive, LeaseDraining>;
+                 RequestCompletedEvent, OperatorAction, WorkerUntrusted, WorkerUnresponsive, LeaseDraining>;
 
 std::string_view name(const Event& event);
 

@@ -29,7 +29,7 @@ class Inbox {
   explicit Inbox(const Limits& limits) : limits_(limits) {}
 
   /// How many descriptors one message may carry from now on.
-  void take_descriptors(std::size_t at_most) { limits_.max_fds = at_most; }
+  void set_max_fds(std::size_t at_most) { limits_.max_fds = at_most; }
 
   /// What one recvmsg delivered; `bytes` is not empty.
   void add(std::string_view bytes, std::vector<UniqueFd> fds);

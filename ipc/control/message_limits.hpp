@@ -8,14 +8,14 @@ namespace leasehold::wire {
 
 inline constexpr Between<std::uint32_t> kConcurrent{1, 64};
 inline constexpr Between<std::uint32_t> kBlocks{1, 1u << 20};
-inline constexpr Between<std::uint32_t> kBlocksOrNone{0, 1u << 20};
+inline constexpr Between<std::uint32_t> kBlocksOrZero{0, 1u << 20};
 inline constexpr Between<std::uint32_t> kExtents{1, 1024};
-inline constexpr Between<std::int64_t> kUpToADay_ms{0, 86'400'000};
+inline constexpr Between<std::int64_t> kUpToOneDay_ms{0, 86'400'000};
 inline constexpr Between<std::int64_t> kBoottime_ns{0, std::numeric_limits<std::int64_t>::max()};
 inline constexpr Between<std::int64_t> kUnixTime_s{0, 253'402'300'799};  // the year 9999 ends
-inline constexpr Between<std::uint64_t> kSomeBytes{1, std::numeric_limits<std::uint64_t>::max()};
+inline constexpr Between<std::uint64_t> kPositiveBytes{1, std::numeric_limits<std::uint64_t>::max()};
 inline constexpr Between<std::int32_t> kTokenIds{0, std::numeric_limits<std::int32_t>::max()};
 inline constexpr Between<std::uint32_t> kPageItems{0, 1000};
-inline constexpr AtMost kOfAStep{kMaxStepSequences};
+inline constexpr AtMost kMaxStepItems{kMaxStepSequences};
 
 }  // namespace leasehold::wire

@@ -6,19 +6,19 @@
 namespace leasehold::wire {
 namespace {
 
-constexpr auto kAgentCard = [](auto& m, auto& fields) {
+constexpr auto kAgentDevice = [](auto& m, auto& fields) {
   fields.field("uuid", m.uuid, TextRule::Filled);
   fields.field("name", m.name);
-  fields.field("total_bytes", m.total_bytes, kSomeBytes);
+  fields.field("total_bytes", m.total_bytes, kPositiveBytes);
 };
 
 constexpr auto kAgentAllocate = [](auto& m, auto& fields) {
-  fields.field("size_bytes", m.size_bytes, kSomeBytes);
+  fields.field("size_bytes", m.size_bytes, kPositiveBytes);
 };
 
 constexpr auto kAgentAllocated = [](auto& m, auto& fields) {
   fields.field("object", m.object);
-  fields.field("size_bytes", m.size_bytes, kSomeBytes);
+  fields.field("size_bytes", m.size_bytes, kPositiveBytes);
 };
 
 constexpr auto kAgentObject = [](auto& m, auto& fields) { fields.field("object", m.object); };
@@ -31,11 +31,11 @@ constexpr auto kAgentMemory = [](auto& m, auto& fields) {
 
 }  // namespace
 
-Json AgentCard::to_json() const {
-  return write_fields(*this, kAgentCard);
+Json AgentDevice::to_json() const {
+  return write_fields(*this, kAgentDevice);
 }
-Result<AgentCard> AgentCard::from_json(const Json& json) {
-  return read_fields<AgentCard>(json, kAgentCard);
+Result<AgentDevice> AgentDevice::from_json(const Json& json) {
+  return read_fields<AgentDevice>(json, kAgentDevice);
 }
 
 Json AgentAllocate::to_json() const {

@@ -11,15 +11,15 @@
 
 namespace leasehold::wire {
 
-/// `agent.card`: which card it is. Reply: AgentCard. Errors: NoDevice, DeviceUnsupported …: why
+/// `agent.query_device`: which card it is. Reply: AgentDevice. Errors: NoDevice, DeviceUnsupported …: why
 /// this agent can serve none.
-struct AgentCard {
-  static constexpr std::string_view kMethod = "agent.card";
+struct AgentDevice {
+  static constexpr std::string_view kMethod = "agent.query_device";
   std::string uuid;  ///< "GPU-…"
   std::string name;
   std::uint64_t total_bytes = 0;  ///< All its memory, whoever has it.
   Json to_json() const;
-  static Result<AgentCard> from_json(const Json& json);
+  static Result<AgentDevice> from_json(const Json& json);
 };
 
 /// `agent.allocate`: new memory, all zeros. Reply: AgentAllocated with 1 descriptor that a worker
@@ -49,9 +49,9 @@ struct AgentObject {
   static Result<AgentObject> from_json(const Json& json);
 };
 
-/// `agent.memory`: what the driver and the agent count at one moment.
+/// `agent.query_memory`: what the driver and the agent count at one moment.
 struct AgentMemory {
-  static constexpr std::string_view kMethod = "agent.memory";
+  static constexpr std::string_view kMethod = "agent.query_memory";
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
   std::uint64_t allocated_bytes = 0;  ///< By this agent, and not released.

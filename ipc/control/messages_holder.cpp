@@ -8,8 +8,8 @@ namespace {
 
 constexpr auto kLeaseAcquire = [](auto& m, auto& fields) {
   fields.field("tenant", m.tenant);
-  fields.field("blocks", m.blocks, kBlocksOrNone);
-  fields.field("ttl_ms", m.ttl_ms, kUpToADay_ms);
+  fields.field("blocks", m.blocks, kBlocksOrZero);
+  fields.field("ttl_ms", m.ttl_ms, kUpToOneDay_ms);
   fields.field("worker", m.worker, TextRule::Name);
   fields.field("replaces", m.replaces);
   fields.field("request_id", m.request_id);
@@ -21,7 +21,7 @@ constexpr auto kLeaseAcquired = [](auto& m, auto& fields) {
   fields.field("address", m.address, TextRule::SocketPath);
   fields.field("worker", m.worker, TextRule::Name);
   fields.field("deadline_boottime_ns", m.deadline_boottime_ns, kBoottime_ns);
-  fields.field("ttl_ms", m.ttl_ms, kUpToADay_ms);
+  fields.field("ttl_ms", m.ttl_ms, kUpToOneDay_ms);
   fields.field("blocks", m.blocks);
 };
 

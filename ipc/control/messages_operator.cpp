@@ -28,7 +28,7 @@ constexpr auto kLeaseRevoke = [](auto& m, auto& fields) {
 
 constexpr auto kLeaseDrain = [](auto& m, auto& fields) {
   kTarget(m, fields);
-  fields.field("grace_ms", m.grace_ms, kUpToADay_ms);
+  fields.field("grace_ms", m.grace_ms, kUpToOneDay_ms);
 };
 
 constexpr auto kExtentOpen = [](auto& m, auto& fields) { fields.field("extent", m.extent); };

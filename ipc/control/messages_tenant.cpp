@@ -132,7 +132,7 @@ constexpr auto kGenerate = [](auto& m, auto& fields) {
   fields.object("sampling", m.sampling, kSampling);
   fields.field("max_emitted_tokens", m.max_emitted_tokens, Between<std::uint32_t>{1, 1u << 20});
   fields.field("ignore_eos", m.ignore_eos);
-  fields.field("deadline_ms", m.deadline_ms, kUpToADay_ms);
+  fields.field("deadline_ms", m.deadline_ms, kUpToOneDay_ms);
 };
 
 constexpr auto kGenerating = [](auto& m, auto& fields) {

@@ -24,7 +24,7 @@ constexpr auto kLeaseTimes = [](auto& m, auto& fields) {
   fields.field("revoked_boottime_ns", m.revoked_boottime_ns, kBoottime_ns);
   fields.field("fenced_boottime_ns", m.fenced_boottime_ns, kBoottime_ns);
   fields.field("rebound_boottime_ns", m.rebound_boottime_ns, kBoottime_ns);
-  fields.field("told_boottime_ns", m.told_boottime_ns, kBoottime_ns);
+  fields.field("worker_stopped_boottime_ns", m.worker_stopped_boottime_ns, kBoottime_ns);
 };
 
 constexpr auto kLeaseView = [](auto& m, auto& fields) {

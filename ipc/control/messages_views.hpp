@@ -28,7 +28,7 @@ struct LeaseTimes {
   std::int64_t revoked_boottime_ns = 0;
   std::int64_t fenced_boottime_ns = 0;
   std::int64_t rebound_boottime_ns = 0;  ///< A request of it went on under another lease.
-  std::int64_t told_boottime_ns = 0;     ///< Its worker stopped it by itself, before the flip.
+  std::int64_t worker_stopped_boottime_ns = 0;     ///< Its worker stopped it by itself, before the flip.
   Json to_json() const;
   static Result<LeaseTimes> from_json(const Json& json);
 };

@@ -31,7 +31,7 @@ constexpr auto kWeightsOpen = [](auto& m, auto& fields) {
   fields.field("file_mtime_ns", m.file_mtime_ns);
   fields.field("layout_digest", m.layout_digest, TextRule::HexKey);
   fields.field("layout_version", m.layout_version);
-  fields.field("size_bytes", m.size_bytes, kSomeBytes);
+  fields.field("size_bytes", m.size_bytes, kPositiveBytes);
   fields.field("request_id", m.request_id);
 };
 
@@ -49,12 +49,12 @@ constexpr auto kWeightsPublish = [](auto& m, auto& fields) {
 constexpr auto kWorkerReady = [](auto& m, auto& fields) {
   fields.field("address", m.address, TextRule::SocketPath);
   fields.field("model", m.model, TextRule::Label);
-  fields.field("kv_block_size_bytes", m.kv_block_size_bytes, kSomeBytes);
+  fields.field("kv_block_size_bytes", m.kv_block_size_bytes, kPositiveBytes);
   fields.field("request_id", m.request_id);
 };
 
 constexpr auto kExtentShape = [](auto& m, auto& fields) {
-  fields.field("extent_size_bytes", m.extent_size_bytes, kSomeBytes);
+  fields.field("extent_size_bytes", m.extent_size_bytes, kPositiveBytes);
   fields.field("blocks_per_extent", m.blocks_per_extent, kBlocks);
 };
 
@@ -73,8 +73,8 @@ constexpr auto kLeaseGrant = [](auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("tenant", m.tenant);
   fields.field("max_concurrent", m.max_concurrent, kConcurrent);
-  fields.field("max_blocks", m.max_blocks, kBlocksOrNone);
-  fields.field("extent_size_bytes", m.extent_size_bytes, kSomeBytes);
+  fields.field("max_blocks", m.max_blocks, kBlocksOrZero);
+  fields.field("extent_size_bytes", m.extent_size_bytes, kPositiveBytes);
   fields.field("extents", m.extents);
 };
 

@@ -90,7 +90,7 @@ void SocketPeer::take_lines() {
     if (!*line) return take_more();
     const std::size_t its_weight = weight_of_line((*line)->text.size());
     weight += its_weight;
-    const Duration wait = handlers_.pace ? handlers_.pace(its_weight) : Duration::zero();
+    const Duration wait = handlers_.throttle ? handlers_.throttle(its_weight) : Duration::zero();
     if (wait > Duration::zero()) return take_after(wait, **std::move(line));
     take(**std::move(line));
   }
@@ -167,9 +167,9 @@ void SocketPeer::act_on(Refusal refusal, std::vector<UniqueFd>) {
                                 limits_.max_malformed_lines)});
 }
 
-void SocketPeer::take_descriptors(std::size_t at_most) {
+void SocketPeer::set_max_fds(std::size_t at_most) {
   limits_.max_fds = at_most;
-  inbox_.take_descriptors(at_most);
+  inbox_.set_max_fds(at_most);
   control_ = control_buffer(at_most);
 }
 

@@ -78,7 +78,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
     /// How long a line of this weight must wait before it is looked at; asked once per line, calls,
     /// answers and garbage alike. Until then nothing more is read, and the sender's socket fills.
     /// Empty: no line waits.
-    std::function<Duration(std::size_t weight)> pace = {};
+    std::function<Duration(std::size_t weight)> throttle = {};
   };
   using ReplyHandler = std::move_only_function<void(Result<Payload>)>;
 
@@ -96,7 +96,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   virtual void notify(const std::string& method, Payload params) = 0;
 
   /// From now on the other end may send this many descriptors in one message, or none.
-  virtual void take_descriptors(std::size_t at_most) = 0;
+  virtual void set_max_fds(std::size_t at_most) = 0;
 
   /// Who is at the other end, read once at accept/connect (SO_PEERCRED).
   virtual const Credentials& credentials() const = 0;
@@ -117,7 +117,7 @@ Result<boost::asio::local::stream_protocol::acceptor> listen_on(boost::asio::io_
 
 /// Goes on with a socket that listened on `path` before, kept open while nobody accepted.
 /// Errors: BadRequest when it is no such socket.
-Result<boost::asio::local::stream_protocol::acceptor> listen_again(boost::asio::io_context& io,
+Result<boost::asio::local::stream_protocol::acceptor> adopt_listener(boost::asio::io_context& io,
                                                                    UniqueFd kept,
                                                                    const std::string& path);
 

@@ -30,7 +30,7 @@ class SocketPeer final : public Peer {
   void call(const std::string& method, Payload params, ReplyHandler on_reply,
             Duration timeout) override;
   void notify(const std::string& method, Payload params) override;
-  void take_descriptors(std::size_t at_most) override;
+  void set_max_fds(std::size_t at_most) override;
   const Credentials& credentials() const override { return credentials_; }
   void close() override;
 

@@ -173,7 +173,7 @@ Result<stream_protocol::acceptor> listen_on(boost::asio::io_context& io, const s
   return adopt<stream_protocol::acceptor>(io, std::move(fd));
 }
 
-Result<stream_protocol::acceptor> listen_again(boost::asio::io_context& io, UniqueFd kept,
+Result<stream_protocol::acceptor> adopt_listener(boost::asio::io_context& io, UniqueFd kept,
                                                const std::string& path) {
   sockaddr_un address{};
   socklen_t address_size = sizeof(address);

@@ -82,12 +82,12 @@ Result<std::string> Context::name() const {
   return std::string(text.data());
 }
 
-Result<CardMemory> Context::memory() const {
+Result<DeviceMemoryInfo> Context::memory() const {
   TRY(make_current());
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
   TRY(check(*driver_, driver_->cuMemGetInfo(&free_bytes, &total_bytes), "asking for free memory"));
-  return CardMemory{.free_bytes = free_bytes, .total_bytes = total_bytes};
+  return DeviceMemoryInfo{.free_bytes = free_bytes, .total_bytes = total_bytes};
 }
 
 }  // namespace leasehold::cuda

@@ -14,7 +14,7 @@
 namespace leasehold::cuda {
 
 /// What the driver counts on a card, everybody's memory together.
-struct CardMemory {
+struct DeviceMemoryInfo {
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
 };
@@ -50,7 +50,7 @@ class Context {
   /// For people: "NVIDIA H100 80GB HBM3".
   Result<std::string> name() const;
 
-  Result<CardMemory> memory() const;
+  Result<DeviceMemoryInfo> memory() const;
 
  private:
   Context(const Driver& driver, CUdevice device, CUcontext handle, int ordinal)

@@ -4,7 +4,7 @@
 
 namespace leasehold {
 
-bool GateSet::first_refusal(const std::vector<LeaseDependency>& leases, Refusal& refusal) const {
+bool GateSet::first_refusal(const std::vector<LeaseDependency>& leases, GateRefusal& refusal) const {
   for (const LeaseDependency& lease : leases) {
     // seq_cst: the counter was read before, so a flip counted there is visible here.
     const LeaseWord seen{lease.word->load(std::memory_order_seq_cst)};
@@ -17,7 +17,7 @@ bool GateSet::first_refusal(const std::vector<LeaseDependency>& leases, Refusal&
   return false;
 }
 
-bool GateSet::sequence_refused(std::uint32_t index, Refusal& refusal) const {
+bool GateSet::sequence_refused(std::uint32_t index, GateRefusal& refusal) const {
   refusal.sequence = index;
   if (first_refusal(sequences_[index].leases, refusal)) return true;
   refusal.local = stops_->read(sequences_[index].stop_slot);
@@ -31,12 +31,12 @@ SequenceMask GateSet::recheck(SequenceMask live, LaunchSite site, std::uint16_t 
   for (SequenceMask todo = live; todo != 0; todo &= todo - 1) {
     const auto index = static_cast<std::uint32_t>(std::countr_zero(todo));
     const SequenceMask bit = SequenceMask{1} << index;
-    Refusal refusal{.site = site, .layer = layer};
+    GateRefusal refusal{.site = site, .layer = layer};
     if (!sequence_refused(index, refusal)) continue;
     remaining &= ~bit;
     if ((reported_.fetch_or(bit) & bit) == 0) listener_->refused(refusal);
   }
-  Refusal engine{.site = site, .layer = layer};
+  GateRefusal engine{.site = site, .layer = layer};
   if (!first_refusal(engine_, engine)) return remaining;
   if (!engine_reported_.exchange(true)) listener_->refused(engine);
   return 0;

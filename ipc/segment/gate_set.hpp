@@ -57,7 +57,7 @@ class StopFlags {
 };
 
 /// One "no", as seen by the thread that saw it.
-struct Refusal {
+struct GateRefusal {
   static constexpr std::uint32_t kEngine = ~0u;
 
   std::uint32_t sequence = kEngine;  ///< Index in the step, or kEngine for the whole step.
@@ -75,7 +75,7 @@ struct Refusal {
 class RefusalListener {
  public:
   virtual ~RefusalListener() = default;
-  virtual void refused(const Refusal& refusal) noexcept = 0;
+  virtual void refused(const GateRefusal& refusal) noexcept = 0;
   /// The unit that refused something is over and announced as such: wake whoever waits for quiet.
   virtual void quiet_progress() noexcept = 0;
 };
@@ -125,8 +125,8 @@ class GateSet {
     std::uint32_t stop_slot;
   };
 
-  bool first_refusal(const std::vector<LeaseDependency>& leases, Refusal& refusal) const;
-  bool sequence_refused(std::uint32_t index, Refusal& refusal) const;
+  bool first_refusal(const std::vector<LeaseDependency>& leases, GateRefusal& refusal) const;
+  bool sequence_refused(std::uint32_t index, GateRefusal& refusal) const;
 
   std::uint64_t step_;
   const StopFlags* stops_;

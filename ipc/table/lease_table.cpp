@@ -60,15 +60,15 @@ Result<LeaseTable> LeaseTable::adopt(UniqueFd fd) {
   const std::uint32_t slots = TRY(check_header(view.header(), object.size_bytes()));
   TRY(mapping.prefault(MapAccess::ReadWrite));
   LeaseTable table(std::move(object), std::move(mapping), slots);
-  table.book_what_stands();
+  table.copy_to_shadow();
   // The broker before may have died between a word and the counter that tells of it: its worker
   // would go on by that word, and quiet of its units would prove nothing.
-  for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) table.move_counter(worker);
+  for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) table.increment_counter(worker);
   return table;
 }
 
 /// From here on this broker's own copy is the truth.
-void LeaseTable::book_what_stands() {
+void LeaseTable::copy_to_shadow() {
   std::memcpy(book_.data(), mapping_.data(), object_.size_bytes());
   for (std::uint32_t slot = 0; slot < slot_count_; ++slot) {
     if (booked(slot).bits != 0) used_slots_ = slot + 1;
@@ -86,7 +86,7 @@ void LeaseTable::initialise() {
   }
   // Last: a reader that sees the version sees everything above. Pairs with TableReader::attach.
   header.abi_version.store(kSegmentAbiVersion, std::memory_order_release);
-  book_what_stands();
+  copy_to_shadow();
 }
 
 void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
@@ -94,7 +94,7 @@ void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
           "a grant names a slot of the table, and generations only grow");
   expects(may_become(booked(lease.slot).state(), LeaseState::Live),
           "a slot is granted again only after its fence");
-  if (!slot_is_as_booked(lease.slot)) met_.push_back({TablePart::FreeSlot, lease.slot});
+  if (!slot_matches_shadow(lease.slot)) met_.push_back({TablePart::FreeSlot, lease.slot});
   used_slots_ = std::max(used_slots_, lease.slot + 1);
   for (const TableView<std::byte> lines : {book(), view()}) {
     LeaseSlot& slot = lines.slot(lease.slot);
@@ -110,7 +110,7 @@ LeaseWord LeaseTable::begin_flip(const Flip& flip, TimePoint now) {
   const LeaseWord before = booked(flip.lease.slot);
   expects(before.generation() == flip.lease.generation && before.state() < flip.to,
           "a word only moves forward within its generation");
-  look_at_slot(flip.lease.slot);
+  check_slot(flip.lease.slot);
   const LeaseWord after = LeaseWord::make(flip.lease.generation, flip.to, flip.reason);
   book().slot(flip.lease.slot).word.store(after.bits, std::memory_order_relaxed);
   for (const TableView<std::byte> lines : {book(), view()}) {
@@ -133,7 +133,7 @@ void LeaseTable::restore(LeaseId lease, LeaseState state, RevokeReason reason) {
 }
 
 void LeaseTable::set_deadline(LeaseId lease, TimePoint deadline) {
-  look_at_slot(lease.slot);
+  check_slot(lease.slot);
   for (const TableView<std::byte> lines : {book(), view()}) {
     lines.slot(lease.slot)
         .deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
@@ -141,7 +141,7 @@ void LeaseTable::set_deadline(LeaseId lease, TimePoint deadline) {
 }
 
 void LeaseTable::set_drain_deadline(LeaseId lease, TimePoint deadline) {
-  look_at_slot(lease.slot);
+  check_slot(lease.slot);
   for (const TableView<std::byte> lines : {book(), view()}) {
     lines.slot(lease.slot)
         .drain_deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
@@ -171,26 +171,26 @@ void copy(const LeaseSlot& from, LeaseSlot& to) {
 
 }  // namespace
 
-bool LeaseTable::slot_is_as_booked(std::uint32_t slot) {
+bool LeaseTable::slot_matches_shadow(std::uint32_t slot) {
   return contents(view().slot(slot)) == contents(book().slot(slot));
 }
 
-bool LeaseTable::counter_is_as_booked(std::uint32_t worker) {
+bool LeaseTable::counter_matches_shadow(std::uint32_t worker) {
   return view().counter(worker).revocations.load(std::memory_order_seq_cst) ==
          book().counter(worker).revocations.load(std::memory_order_relaxed);
 }
 
 /// A store is about to cover the traces.
-void LeaseTable::look_at_slot(std::uint32_t slot) {
-  if (!slot_is_as_booked(slot)) met_.push_back({TablePart::Slot, slot});
+void LeaseTable::check_slot(std::uint32_t slot) {
+  if (!slot_matches_shadow(slot)) met_.push_back({TablePart::Slot, slot});
 }
 
-void LeaseTable::look_at_counter(std::uint32_t worker) {
-  if (!counter_is_as_booked(worker)) met_.push_back({TablePart::Counter, worker});
+void LeaseTable::check_counter(std::uint32_t worker) {
+  if (!counter_matches_shadow(worker)) met_.push_back({TablePart::Counter, worker});
 }
 
 /// By the book, whatever stands in the table. One writer, so a store is as good as an addition.
-void LeaseTable::move_counter(std::uint32_t worker) {
+void LeaseTable::increment_counter(std::uint32_t worker) {
   std::atomic<std::uint64_t>& count = book().counter(worker).revocations;
   const std::uint64_t next = count.load(std::memory_order_relaxed) + 1;
   count.store(next, std::memory_order_relaxed);
@@ -207,15 +207,15 @@ std::vector<TableEntry> LeaseTable::repair() {
   std::vector<TableEntry> changed = std::exchange(met_, {});
   repair_header(changed);
   for (std::uint32_t slot = 0; slot < used_slots_; ++slot) {
-    if (slot_is_as_booked(slot)) continue;
+    if (slot_matches_shadow(slot)) continue;
     copy(book().slot(slot), view().slot(slot));
     changed.push_back({TablePart::Slot, slot});
   }
   for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) {
-    if (!counter_is_as_booked(worker)) changed.push_back({TablePart::Counter, worker});
+    if (!counter_matches_shadow(worker)) changed.push_back({TablePart::Counter, worker});
   }
   if (changed.empty()) return changed;
-  for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) move_counter(worker);
+  for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) increment_counter(worker);
   return changed;
 }
 

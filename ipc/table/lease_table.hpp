@@ -48,7 +48,7 @@ class LeaseTable {
   template <class Memory = StdMemory>
   void store_words(WorkerId worker, std::span<const Flip> flips, TimePoint now) {
     const auto index = static_cast<std::uint32_t>(worker.value);
-    look_at_counter(index);
+    check_counter(index);
     RevokeCore<Memory>::store_words(
         flips,
         [&](const Flip& flip) -> typename RevokeCore<Memory>::WordStore {
@@ -86,7 +86,7 @@ class LeaseTable {
   Result<UniqueFd> reader_fd() const { return object_.open_read_only(); }
 
   /// The writable descriptor, for whoever keeps it while no broker runs. Never for a worker.
-  const UniqueFd& kept_fd() const { return object_.fd(); }
+  const UniqueFd& writable_fd() const { return object_.fd(); }
 
  private:
   friend class TableReader;  // for TableReader::in_process
@@ -95,17 +95,17 @@ class LeaseTable {
     std::byte bytes[kCacheLineBytes];
   };
   void initialise();
-  void book_what_stands();
+  void copy_to_shadow();
   TableView<std::byte> view() const { return {mapping_.data()}; }
   TableView<std::byte> book() { return {book_.front().bytes}; }
   LeaseWord booked(std::uint32_t slot) { return {book().slot(slot).word.load()}; }
   /// Books the flip; what is to be stored.
   LeaseWord begin_flip(const Flip& flip, TimePoint now);
-  void look_at_slot(std::uint32_t slot);
-  void look_at_counter(std::uint32_t worker);
-  bool slot_is_as_booked(std::uint32_t slot);
-  bool counter_is_as_booked(std::uint32_t worker);
-  void move_counter(std::uint32_t worker);
+  void check_slot(std::uint32_t slot);
+  void check_counter(std::uint32_t worker);
+  bool slot_matches_shadow(std::uint32_t slot);
+  bool counter_matches_shadow(std::uint32_t worker);
+  void increment_counter(std::uint32_t worker);
   void repair_header(std::vector<TableEntry>& changed);
 
   MemoryObject object_;

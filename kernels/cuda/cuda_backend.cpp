@@ -182,7 +182,7 @@ LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
     return LaunchStatus{gates.all()};
   }
   options_.graphs = GraphUse::None;
-  if (options_.on_no_graphs) options_.on_no_graphs(graph.error());
+  if (options_.on_graphs_unavailable) options_.on_graphs_unavailable(graph.error());
   LaunchStatus status{gates.all()};
   for (const GraphSegment& segment : recorder_.segments()) {
     for (KernelLaunch launch : segment.launches) {

@@ -41,7 +41,7 @@ struct CudaOptions {
   Launcher::Config launcher = {};
   /// Told once, with what the driver said, when steps are launched one by one because no graph can
   /// be made. On the engine's thread.
-  std::function<void(const Error&)> on_no_graphs = {};
+  std::function<void(const Error&)> on_graphs_unavailable = {};
 };
 
 class CudaBackend final : public Backend {

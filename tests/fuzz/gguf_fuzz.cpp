@@ -12,8 +12,8 @@ namespace {
 
 Result<void> read_tensors(const GgufFile& file) {
   const ModelConfig config = TRY(read_config(file));
-  const WeightsLayout layout = TRY(plan_weights(file, config));
-  for (const WeightSlot& slot : layout.slots) {
+  const WeightsLayout layout = TRY(make_weights_layout(file, config));
+  for (const WeightTensor& slot : layout.weights) {
     std::vector<std::byte> bytes(slot.size_bytes);
     TRY(file.read(*file.find(slot.name), 0, bytes));
   }

@@ -20,7 +20,7 @@ namespace {
 constexpr Limits kLimits{.max_line_bytes = 4096, .max_depth = 16, .max_fds = 3};
 
 /// What the other end would be told is a line of its own, and can be read.
-void check_answer(const std::string& line) {
+void check_reply(const std::string& line) {
   fuzz::check(line.ends_with('\n') && line.find('\n') == line.size() - 1);
   const Envelope answer = parse_line(std::string_view(line).substr(0, line.size() - 1),
                                      {.max_line_bytes = 1 << 20, .max_depth = 64});
@@ -30,7 +30,7 @@ void check_answer(const std::string& line) {
 /// A message that was understood says the same when it is sent on.
 void read_message(const testing::MessageSample& sample, const Json& params) {
   const Result<Json> once = sample.again(params);
-  if (!once) return check_answer(error_line(1, once.error()));
+  if (!once) return check_reply(error_line(1, once.error()));
   const Result<Json> twice = sample.again(*once);
   fuzz::check(twice && *twice == *once);
 }
@@ -39,10 +39,10 @@ void read_line(const Line& line, const testing::MessageSample& sample) {
   fuzz::check(line.text.find('\n') == std::string::npos);
   Envelope envelope = parse_line(line.text, kLimits);
   if (const auto* refusal = std::get_if<Refusal>(&envelope.content)) {
-    check_answer(rejection_line(*refusal));
+    check_reply(rejection_line(*refusal));
   } else if (auto* call = std::get_if<IncomingCall>(&envelope.content)) {
     read_message(sample, call->params);
-    check_answer(result_line(call->id, {std::move(call->params), {}}));
+    check_reply(result_line(call->id, {std::move(call->params), {}}));
   } else if (auto* reply = std::get_if<IncomingReply>(&envelope.content)) {
     if (reply->result) read_message(sample, *reply->result);
   } else {

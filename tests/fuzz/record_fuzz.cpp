@@ -35,7 +35,7 @@ void sign(std::vector<std::byte>& bytes) {
   }
 }
 
-void check_promises(const SequenceRecord& record) {
+void check_invariants(const SequenceRecord& record) {
   fuzz::check(record.tokens.size() <= kContext && record.prompt_tokens <= record.tokens.size());
   fuzz::check(record.committed <= record.tokens.size());
   fuzz::check(record.committed <= record.blocks.size() * KvLayout::kBlockTokens);
@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> bytes(given.begin(), given.end());
   if (with_checksums && bytes.size() >= record_size_bytes(kContext)) sign(bytes);
   const Result<SequenceRecord> record = read_record(bytes, kContext);
-  if (record) check_promises(*record);
+  if (record) check_invariants(*record);
   fuzz::check(record || record.error().code == Errc::FileCorrupt);
   return 0;
 }

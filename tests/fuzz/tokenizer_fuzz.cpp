@@ -15,15 +15,15 @@ namespace {
 
 struct Kind {
   Tokenizer tokenizer;
-  bool gives_bytes_back;  ///< SentencePiece makes spaces of U+2581.
+  bool round_trips_bytes;  ///< SentencePiece makes spaces of U+2581.
 };
 
-Kind kind_of(const GgufBuilder& builder, bool gives_bytes_back) {
+Kind kind_of(const GgufBuilder& builder, bool round_trips_bytes) {
   const std::string bytes = builder.bytes();
   const UniqueFd fd =
       fuzz::memory_file({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, 0);
   return {Tokenizer::from_metadata(GgufFile::open(fuzz::path_of(fd)).value()).value(),
-          gives_bytes_back};
+          round_trips_bytes};
 }
 
 const std::vector<Kind>& kinds() {
@@ -62,7 +62,7 @@ void check_text(const Kind& kind, const std::vector<TokenId>& tokens, std::strin
     pieces += kind.tokenizer.piece(token);
   }
   const std::string seen = streamed(kind.tokenizer, tokens);
-  if (!kind.gives_bytes_back) return;
+  if (!kind.round_trips_bytes) return;
   fuzz::check(pieces == text);
   fuzz::check(!is_utf8(text) || seen == text);
 }

@@ -76,7 +76,7 @@ inline constexpr ExpectedBits kExpectedFamilyBits[] = {
 };
 
 /// Of 300 tokens of our own model, more than one partition of attention, with keys in F16.
-inline constexpr std::string_view kExpectedLongText =
+inline constexpr std::string_view kExpectedLongTextDigest =
     "50a13eea3ebdd80a251a9262c3c2664a86ab9f383ffb11c72a3a94bde202d364";
 
 }  // namespace leasehold::testing

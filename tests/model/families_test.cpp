@@ -24,22 +24,22 @@ std::vector<TokenId> text(std::uint64_t seed) {
 }
 
 /// A rig and how many rows a step of it has at most.
-struct Way {
+struct Variant {
   bool reference = false;
   std::uint32_t threads = 1;
   std::uint32_t token_budget = 256;
-  std::uint32_t companions = 0;
+  std::uint32_t background = 0;
 };
 
 /// The logits after the text, computed that way.
-std::vector<float> logits(const std::string& path, const Way& way) {
+std::vector<float> logits(const std::string& path, const Variant& way) {
   EngineRig rig({.model_path = path,
                  .reference = way.reference,
                  .threads = way.threads,
                  .kv_type = KvType::F32,
                  .limits = {.token_budget = way.token_budget}});
   const LeaseId lease = rig.grant("tenant", 2);
-  for (std::uint32_t i = 0; i < way.companions; ++i)
+  for (std::uint32_t i = 0; i < way.background; ++i)
     REQUIRE(rig.submit(rig.request("tenant", lease, fmt::format("c{}", i), text(100 + i), 8)));
   REQUIRE(rig.submit(rig.request("tenant", lease, "ours", text(7), 1)));
   while (rig.outcome("ours").tokens.empty()) {
@@ -84,8 +84,8 @@ TEST_CASE(
   const std::vector<float> alone = logits(model.path(), {});
   CHECK(same_bits(logits(model.path(), {.reference = true}), alone));
   CHECK(same_bits(logits(model.path(), {.threads = 2, .token_budget = 7}), alone));
-  CHECK(same_bits(logits(model.path(), {.threads = 2, .companions = 5}), alone));
-  CHECK(same_bits(logits(model.path(), {.token_budget = 23, .companions = 3}), alone));
+  CHECK(same_bits(logits(model.path(), {.threads = 2, .background = 5}), alone));
+  CHECK(same_bits(logits(model.path(), {.token_budget = 23, .background = 3}), alone));
 }
 
 }  // namespace leasehold::testing

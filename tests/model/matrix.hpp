@@ -31,17 +31,17 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
 /// Our own model's bits, serial, once per kv type.
 inline const std::vector<float>& serial_bits(KvType kv_type) {
   static const std::vector<float> kBits[2] = {
-      logits_by(own_model_path(), matrix_text(kMatrixTokens),
+      compute_logits(own_model_path(), matrix_text(kMatrixTokens),
                 {.kv_type = KvType::F32, .chunking = Chunking::OneByOne}),
-      logits_by(own_model_path(), matrix_text(kMatrixTokens),
+      compute_logits(own_model_path(), matrix_text(kMatrixTokens),
                 {.kv_type = KvType::F16, .chunking = Chunking::OneByOne})};
   return kBits[kv_type == KvType::F32 ? 0 : 1];
 }
 
-inline void check_way(const Way& way) {
-  INFO(describe(way));
-  const auto bits = logits_by(own_model_path(), matrix_text(kMatrixTokens), way);
-  CHECK(same_bits(bits, serial_bits(way.kv_type)));
+inline void check_variant(const Variant& variant) {
+  INFO(describe(variant));
+  const auto bits = compute_logits(own_model_path(), matrix_text(kMatrixTokens), variant);
+  CHECK(same_bits(bits, serial_bits(variant.kv_type)));
 }
 
 }  // namespace leasehold::testing

@@ -25,13 +25,13 @@ std::string bytes_of(const std::string& path) {
 
 /// Ours of one model against oracle and plain computation of another.
 Agreement judge(const std::string& name, const std::string& model_path,
-                std::function<void(ModelConfig&)> alter = {}) {
+                std::function<void(ModelConfig&)> modify_config = {}) {
   PlainModel reference(path_of(name));
   Agreement agreement;
   for (const OracleCase& one : read_oracle(path_of(name))) {
-    const std::vector<Logits> ours = forced_logits(model_path, one, alter);
+    const std::vector<Logits> ours = teacher_forced_logits(model_path, one, modify_config);
     agreement.compare(one, ours, tolerance_of(name));
-    agreement.compare_exactly(forced_logits(reference, one), ours);
+    agreement.compare_exactly(teacher_forced_logits(reference, one), ours);
   }
   return agreement;
 }
@@ -49,12 +49,12 @@ std::string damaged(const std::string& name, std::size_t offset, Change&& change
 }
 
 /// By file: where the first block of kTensor has the upper byte of its scale, and a byte of quants.
-struct Places {
+struct FlipOffsets {
   std::string name;
   std::size_t scale_sign;
   std::size_t quants;
 };
-const std::vector<Places> kPlaces{{"stories260K-q4_0", 1, 4}, {"kq-llama-q4_1", 1, 6},
+const std::vector<FlipOffsets> kFlipOffsets{{"stories260K-q4_0", 1, 4}, {"kq-llama-q4_1", 1, 6},
                                   {"kq-llama-q5_0", 1, 8},    {"kq-llama-q5_1", 1, 10},
                                   {"kq-llama-q4_k_m", 1, 18}, {"kq-llama-q5_k_m", 1, 50},
                                   {"kq-llama-q6_k", 209, 2}};
@@ -62,7 +62,7 @@ const std::vector<Places> kPlaces{{"stories260K-q4_0", 1, 4}, {"kq-llama-q4_1", 
 }  // namespace
 
 TEST_CASE("model: one flipped scale fails the pin") {
-  const Places at = GENERATE(from_range(kPlaces));
+  const FlipOffsets at = GENERATE(from_range(kFlipOffsets));
   const TemporaryFile file(damaged(at.name, at.scale_sign, [](unsigned b) { return b ^ 0x80u; }));
   const Agreement agreement = judge(at.name, file.path());
   CAPTURE(at.name, agreement.worst_top, agreement.worst_exact, agreement.wrong);
@@ -70,7 +70,7 @@ TEST_CASE("model: one flipped scale fails the pin") {
 }
 
 TEST_CASE("model: one swapped nibble fails the pin") {
-  const Places at = GENERATE(from_range(kPlaces));
+  const FlipOffsets at = GENERATE(from_range(kFlipOffsets));
   const TemporaryFile file(damaged(at.name, at.quants, [](unsigned b) { return b << 4 | b >> 4; }));
   const Agreement agreement = judge(at.name, file.path());
   CAPTURE(at.name, agreement.worst_top, agreement.worst_exact, agreement.wrong);

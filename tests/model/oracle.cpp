@@ -23,7 +23,7 @@ void must(const Result<void>& result) {
 
 }  // namespace
 
-std::vector<TokenId> OracleCase::forced_tokens() const {
+std::vector<TokenId> OracleCase::teacher_forced_tokens() const {
   std::vector<TokenId> tokens = prompt;
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) tokens.push_back(steps[i].token);
   return tokens;
@@ -42,17 +42,17 @@ std::vector<OracleCase> read_oracle(const std::string& model_path) {
   return cases;
 }
 
-std::vector<Logits> forced_logits(const std::string& model_path, const OracleCase& one,
-                                  std::function<void(ModelConfig&)> alter) {
+std::vector<Logits> teacher_forced_logits(const std::string& model_path, const OracleCase& one,
+                                  std::function<void(ModelConfig&)> modify_config) {
   std::vector<LocalRow> rows;
-  for (const TokenId token : one.forced_tokens())
+  for (const TokenId token : one.teacher_forced_tokens())
     rows.push_back({.token = token, .wants_logits = rows.size() + 1 >= one.prompt.size()});
   const auto n_rows = static_cast<std::uint32_t>(rows.size());
   auto model = LocalModel::load({.model_path = model_path,
                                  .kv_type = KvType::F32,
                                  .max_rows = n_rows,
                                  .positions = n_rows,
-                                 .alter = std::move(alter)});
+                                 .modify_config = std::move(modify_config)});
   if (!model) throw std::runtime_error(model.error().detail);
   must((*model)->forward(rows));
   std::vector<Logits> all;
@@ -63,10 +63,10 @@ std::vector<Logits> forced_logits(const std::string& model_path, const OracleCas
   return all;
 }
 
-std::vector<Logits> forced_logits(PlainModel& model, const OracleCase& one) {
+std::vector<Logits> teacher_forced_logits(PlainModel& model, const OracleCase& one) {
   model.forget();
   std::vector<Logits> all;
-  for (const TokenId token : one.forced_tokens()) all.push_back(model.next(token));
+  for (const TokenId token : one.teacher_forced_tokens()) all.push_back(model.next(token));
   all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(one.steps.size()));
   return all;
 }

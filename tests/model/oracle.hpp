@@ -24,7 +24,7 @@ struct OracleCase {
   std::vector<OracleStep> steps;
 
   /// Everything that is read before the last step's answer.
-  std::vector<TokenId> forced_tokens() const;
+  std::vector<TokenId> teacher_forced_tokens() const;
 };
 
 /// NAME.json beside NAME.gguf.
@@ -33,9 +33,9 @@ std::vector<OracleCase> read_oracle(const std::string& model_path);
 using Logits = std::vector<double>;  // [n_vocab]
 
 /// Ours, in one forward pass, with keys and values in F32: one entry per step of the case.
-std::vector<Logits> forced_logits(const std::string& model_path, const OracleCase& one,
-                                  std::function<void(ModelConfig&)> alter = {});
-std::vector<Logits> forced_logits(PlainModel& model, const OracleCase& one);
+std::vector<Logits> teacher_forced_logits(const std::string& model_path, const OracleCase& one,
+                                  std::function<void(ModelConfig&)> modify_config = {});
+std::vector<Logits> teacher_forced_logits(PlainModel& model, const OracleCase& one);
 
 /// Over all of an oracle's steps.
 struct Agreement {

@@ -20,8 +20,8 @@ Measured measure(const std::string& model_path, double tolerance) {
   PlainModel reference(model_path);
   Measured measured;
   for (const OracleCase& one : read_oracle(model_path)) {
-    const std::vector<Logits> ours = forced_logits(model_path, one);
-    const std::vector<Logits> plain = forced_logits(reference, one);
+    const std::vector<Logits> ours = teacher_forced_logits(model_path, one);
+    const std::vector<Logits> plain = teacher_forced_logits(reference, one);
     measured.ours.compare(one, ours, tolerance);
     measured.ours.compare_exactly(plain, ours);
     measured.oracle.compare(one, plain, tolerance);
@@ -30,7 +30,7 @@ Measured measure(const std::string& model_path, double tolerance) {
 }
 
 /// Free-running greedy text.
-std::vector<TokenId> run_freely(const std::string& model, const OracleCase& one) {
+std::vector<TokenId> generate_greedy(const std::string& model, const OracleCase& one) {
   EngineRig rig({.model_path = model, .kv_type = KvType::F32});
   const LeaseId lease = rig.grant("oracle", 4);
   REQUIRE(rig.submit(
@@ -69,7 +69,7 @@ TEST_CASE("model: every format agrees with its oracle and with the plain computa
 TEST_CASE("model: stories260K in f32 writes the oracle's whole text") {
   const std::string model = test_data_path("models/stories260K-f32.gguf");
   for (const OracleCase& one : read_oracle(model))
-    CHECK(run_freely(model, one) == greedy_tokens(one));
+    CHECK(generate_greedy(model, one) == greedy_tokens(one));
 }
 
 TEST_CASE("model: our own model agrees with an independent fp32 computation at every step") {

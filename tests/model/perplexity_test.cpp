@@ -32,7 +32,7 @@ std::vector<TokenId> tokens_of(const std::string& model_path) {
   return tokens;
 }
 
-std::vector<double> plain_odds(const std::vector<double>& logits) {
+std::vector<double> plain_log_probabilities(const std::vector<double>& logits) {
   return log_probabilities(std::vector<float>(logits.begin(), logits.end()));
 }
 
@@ -49,20 +49,20 @@ Quality against_reference(const std::string& model_path, KvType kv_type) {
   REQUIRE(model.has_value());
   PlainModel reference(model_path);
   TextScore score;
-  double reference_surprise = 0;
+  double reference_nll = 0;
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
     const LocalRow row{.token = tokens[i]};
     REQUIRE((*model)->forward({&row, 1}));
     const auto ours = log_probabilities((*model)->logits(0));
-    const auto exact = plain_odds(reference.next(tokens[i]));
+    const auto exact = plain_log_probabilities(reference.next(tokens[i]));
     const auto target = static_cast<std::size_t>(tokens[i + 1]);
     score.divergence_sum += divergence(exact, ours);
     score.surprise_nats -= ours[target];
-    reference_surprise -= exact[target];
+    reference_nll -= exact[target];
     ++score.scored;
   }
   return {score.mean_divergence(), score.perplexity(),
-          std::exp(reference_surprise / static_cast<double>(score.scored))};
+          std::exp(reference_nll / static_cast<double>(score.scored))};
 }
 
 PerplexityConfig config_for(const std::string& name) {
@@ -105,15 +105,15 @@ TEST_CASE("perplexity: windows are read from an empty cache, and all but their f
     const auto file = GgufFile::open(config.model_path);
     return Tokenizer::from_metadata(*file)->encode(config.text)->size();
   }();
-  std::uint64_t told = 0;
+  std::uint64_t reported = 0;
   config.window = 100;
   const auto cut = measure_perplexity(config, [&](std::uint64_t done, std::uint64_t total) {
     CHECK(total == n_tokens);
-    CHECK(done > told);
-    told = done;
+    CHECK(done > reported);
+    reported = done;
   });
   REQUIRE(cut.has_value());
-  CHECK(told == n_tokens);
+  CHECK(reported == n_tokens);
   CHECK(cut->scored == n_tokens - (n_tokens + 99) / 100);
   config.window = 0;
   CHECK(measure_perplexity(config, {})->perplexity() < cut->perplexity());

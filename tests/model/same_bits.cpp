@@ -13,7 +13,7 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::uint32_t kLongestCompanionChunk = 3;
+constexpr std::uint32_t kMaxBackgroundChunk = 3;
 
 template <class T>
 T must(Result<T> result) {
@@ -36,14 +36,14 @@ std::uint32_t chunk_of(Chunking chunking, std::uint32_t left, SeededRandom& rand
 }
 
 /// Others in the batch: rows of their own as long as they have room, then none.
-class Companions {
+class BackgroundSequences {
  public:
-  Companions(std::uint32_t n_sequences, std::uint32_t room, std::uint32_t n_vocab,
+  BackgroundSequences(std::uint32_t n_sequences, std::uint32_t room, std::uint32_t n_vocab,
              SeededRandom& random)
       : left_(n_sequences, room), n_vocab_(n_vocab), random_(random) {}
 
   void add_rows(std::uint32_t sequence, std::vector<LocalRow>& rows) {
-    const auto wanted = static_cast<std::uint32_t>(1 + random_.below(kLongestCompanionChunk));
+    const auto wanted = static_cast<std::uint32_t>(1 + random_.below(kMaxBackgroundChunk));
     const std::uint32_t n = std::min(wanted, left_[sequence]);
     left_[sequence] -= n;
     for (std::uint32_t i = 0; i < n; ++i)
@@ -60,38 +60,38 @@ class Companions {
 
 }  // namespace
 
-std::string describe(const Way& way) {
+std::string describe(const Variant& variant) {
   constexpr std::string_view kChunkings[] = {"one by one", "whole", "sixteens", "random"};
-  return fmt::format("{} threads={} kv={} batch={} place={} chunks={} blocks={} seed={}",
-                     way.reference ? "reference" : name(way.simd), way.threads,
-                     way.kv_type == KvType::F16 ? "f16" : "f32", way.batch, way.place,
-                     kChunkings[static_cast<std::size_t>(way.chunking)],
-                     way.scattered ? "scattered" : "in order", way.seed);
+  return fmt::format("{} threads={} kv={} batch={} batch_index={} chunks={} blocks={} seed={}",
+                     variant.reference ? "reference" : name(variant.simd), variant.threads,
+                     variant.kv_type == KvType::F16 ? "f16" : "f32", variant.batch, variant.batch_index,
+                     kChunkings[static_cast<std::size_t>(variant.chunking)],
+                     variant.scattered ? "scattered" : "in order", variant.seed);
 }
 
-std::vector<float> logits_by(const std::string& model_path, const std::vector<TokenId>& tokens,
-                             const Way& way) {
-  SeededRandom random(way.seed);
+std::vector<float> compute_logits(const std::string& model_path, const std::vector<TokenId>& tokens,
+                             const Variant& variant) {
+  SeededRandom random(variant.seed);
   const auto n_tokens = static_cast<std::uint32_t>(tokens.size());
   const auto model =
       must(LocalModel::load({.model_path = model_path,
-                             .reference = way.reference,
-                             .simd = way.simd,
-                             .threads = way.threads,
-                             .kv_type = way.kv_type,
-                             .max_rows = n_tokens + (way.batch - 1) * kLongestCompanionChunk,
-                             .sequences = way.batch,
+                             .reference = variant.reference,
+                             .simd = variant.simd,
+                             .threads = variant.threads,
+                             .kv_type = variant.kv_type,
+                             .max_rows = n_tokens + (variant.batch - 1) * kMaxBackgroundChunk,
+                             .sequences = variant.batch,
                              .positions = n_tokens,
-                             .scatter_seed = way.scattered ? way.seed : 0}));
-  Companions companions(way.batch, n_tokens, model->config().n_vocab, random);
+                             .scatter_seed = variant.scattered ? variant.seed : 0}));
+  BackgroundSequences background(variant.batch, n_tokens, model->config().n_vocab, random);
   std::vector<float> all;
   for (std::uint32_t done = 0; done < n_tokens;) {
-    const std::uint32_t chunk = chunk_of(way.chunking, n_tokens - done, random);
+    const std::uint32_t chunk = chunk_of(variant.chunking, n_tokens - done, random);
     std::vector<LocalRow> rows;
     std::uint32_t first_logits = 0;
-    for (std::uint32_t s = 0; s < way.batch; ++s) {
-      if (s != way.place) {
-        companions.add_rows(s, rows);
+    for (std::uint32_t s = 0; s < variant.batch; ++s) {
+      if (s != variant.batch_index) {
+        background.add_rows(s, rows);
         continue;
       }
       first_logits =

@@ -1,4 +1,4 @@
-/// One sequence's logits, computed in whatever company and by whatever path: a *way*. All ways give
+/// One sequence's logits, computed in whatever company and by whatever path: a *variant*. All variants give
 /// the same bits, and those bits are committed (expected_bits.hpp).
 #pragma once
 
@@ -13,24 +13,24 @@ namespace leasehold::testing {
 /// How a prompt is cut into steps.
 enum class Chunking : std::uint8_t { OneByOne, Whole, Sixteens, Random };
 
-struct Way {
+struct Variant {
   bool reference = false;  ///< The reference backend; else the CPU backend with the next two.
   SimdPath simd = best_simd_path();
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   std::uint32_t batch = 1;  ///< Sequences in every step.
-  std::uint32_t place = 0;  ///< Of ours among them.
+  std::uint32_t batch_index = 0;  ///< Of ours among them.
   Chunking chunking = Chunking::Whole;
   bool scattered = false;  ///< Blocks of all sequences anywhere, instead of one after the other.
   std::uint64_t seed = 1;  ///< Of everything that is left to chance.
 };
 
-std::string describe(const Way& way);
+std::string describe(const Variant& variant);
 
-/// The logits after every token, [tokens, n_vocab]. The companions read other texts, at other
+/// The logits after every token, [tokens, n_vocab]. The background read other texts, at other
 /// positions, with chunks of their own.
-std::vector<float> logits_by(const std::string& model_path, const std::vector<TokenId>& tokens,
-                             const Way& way);
+std::vector<float> compute_logits(const std::string& model_path, const std::vector<TokenId>& tokens,
+                             const Variant& variant);
 
 /// SHA-256 of the numbers' bits, little-endian, in hex.
 std::string bits_digest(const std::vector<float>& numbers);

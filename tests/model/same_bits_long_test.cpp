@@ -1,4 +1,4 @@
-/// The same-bits matrix: every batch from 1 to 64 with its first, middle and last place, every way
+/// The same-bits matrix: every batch from 1 to 64 with its first, middle and last batch_index, every variant
 /// to cut the prompt, threads, path, block placement and kv type. About half an hour of one
 /// core; label long.
 #include <set>
@@ -12,19 +12,19 @@ constexpr Chunking kChunkings[] = {Chunking::OneByOne, Chunking::Whole, Chunking
                                    Chunking::Random};
 
 /// Everything that can vary at one batch size but path and threads.
-std::vector<Way> ways_of(std::uint32_t batch) {
-  std::vector<Way> ways;
-  for (const std::uint32_t place : std::set{0u, batch / 2, batch - 1})
+std::vector<Variant> variants_of(std::uint32_t batch) {
+  std::vector<Variant> variants;
+  for (const std::uint32_t batch_index : std::set{0u, batch / 2, batch - 1})
     for (const Chunking chunking : kChunkings)
       for (const bool scattered : {false, true})
         for (const KvType kv_type : {KvType::F16, KvType::F32})
-          ways.push_back({.kv_type = kv_type,
+          variants.push_back({.kv_type = kv_type,
                           .batch = batch,
-                          .place = place,
+                          .batch_index = batch_index,
                           .chunking = chunking,
                           .scattered = scattered,
                           .seed = 1 + batch});
-  return ways;
+  return variants;
 }
 
 /// On a CPU without the path there is nothing to check.
@@ -34,20 +34,20 @@ void check_every_batch(SimdPath path, std::uint32_t threads) {
     return;
   }
   for (std::uint32_t batch = 1; batch <= kMaxStepSequences; ++batch)
-    for (Way way : ways_of(batch)) {
-      way.simd = path;
-      way.threads = threads;
-      check_way(way);
+    for (Variant variant : variants_of(batch)) {
+      variant.simd = path;
+      variant.threads = threads;
+      check_variant(variant);
     }
 }
 
 /// Plain loops take a hundred times as long, so not every batch.
 void check_some_batches(bool reference) {
   for (const std::uint32_t batch : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 33u, 64u})
-    for (Way way : ways_of(batch)) {
-      way.reference = reference;
-      way.simd = SimdPath::Scalar;
-      check_way(way);
+    for (Variant variant : variants_of(batch)) {
+      variant.reference = reference;
+      variant.simd = SimdPath::Scalar;
+      check_variant(variant);
     }
 }
 

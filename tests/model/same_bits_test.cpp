@@ -15,27 +15,27 @@ std::uint64_t test_seed() {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
 }
 
-Way random_way(std::uint64_t seed) {
+Variant random_variant(std::uint64_t seed) {
   SeededRandom random(seed);
-  Way way{.reference = random.below(6) == 0, .seed = seed};
-  do way.simd = kSimdPaths[random.below(std::size(kSimdPaths))];
-  while (!cpu_has(way.simd));
-  way.threads = static_cast<std::uint32_t>(1 + random.below(3));
-  way.kv_type = random.below(2) == 0 ? KvType::F16 : KvType::F32;
+  Variant variant{.reference = random.below(6) == 0, .seed = seed};
+  do variant.simd = kSimdPaths[random.below(std::size(kSimdPaths))];
+  while (!cpu_has(variant.simd));
+  variant.threads = static_cast<std::uint32_t>(1 + random.below(3));
+  variant.kv_type = random.below(2) == 0 ? KvType::F16 : KvType::F32;
   // Plain loops are slow; what they do for a row does not depend on how many there are.
-  const bool is_slow = way.reference || way.simd == SimdPath::Scalar;
-  way.batch = static_cast<std::uint32_t>(1 + random.below(is_slow ? 6 : 64));
-  way.place = static_cast<std::uint32_t>(random.below(way.batch));
-  way.chunking = static_cast<Chunking>(random.below(4));
-  way.scattered = random.below(2) == 0;
-  return way;
+  const bool is_slow = variant.reference || variant.simd == SimdPath::Scalar;
+  variant.batch = static_cast<std::uint32_t>(1 + random.below(is_slow ? 6 : 64));
+  variant.batch_index = static_cast<std::uint32_t>(random.below(variant.batch));
+  variant.chunking = static_cast<Chunking>(random.below(4));
+  variant.scattered = random.below(2) == 0;
+  return variant;
 }
 
 /// By both backends.
 void check_expected(const ExpectedBits& row, const std::string& model_path) {
   for (const bool reference : {false, true}) {
     const auto digest = [&](KvType kv_type) {
-      return bits_digest(logits_by(model_path, matrix_text(kMatrixTokens),
+      return bits_digest(compute_logits(model_path, matrix_text(kMatrixTokens),
                                    {.reference = reference, .kv_type = kv_type}));
     };
     CAPTURE(row.model, reference);
@@ -46,9 +46,9 @@ void check_expected(const ExpectedBits& row, const std::string& model_path) {
 
 }  // namespace
 
-TEST_CASE("same bits: a sample of batch, place, chunks, threads, path, blocks and kv type") {
+TEST_CASE("same bits: a sample of batch, batch_index, chunks, threads, path, blocks and kv type") {
   INFO("SEED=" << test_seed());
-  for (std::uint64_t i = 0; i < kSample; ++i) check_way(random_way(test_seed() * 1000 + i));
+  for (std::uint64_t i = 0; i < kSample; ++i) check_variant(random_variant(test_seed() * 1000 + i));
 }
 
 TEST_CASE("same bits: every model and both kv types give the committed bits") {
@@ -67,15 +67,15 @@ TEST_CASE("same bits: every family, with experts or without, gives the committed
 
 TEST_CASE("same bits: a text longer than a partition of attention, in chunks and in company") {
   const auto text = matrix_text(300);
-  for (const Way& way : {Way{.chunking = Chunking::Whole},
-                         Way{.threads = 3, .chunking = Chunking::Random, .scattered = true},
-                         Way{.threads = 2,
+  for (const Variant& variant : {Variant{.chunking = Chunking::Whole},
+                         Variant{.threads = 3, .chunking = Chunking::Random, .scattered = true},
+                         Variant{.threads = 2,
                              .batch = 3,
-                             .place = 1,
+                             .batch_index = 1,
                              .chunking = Chunking::Sixteens,
                              .scattered = true}}) {
-    INFO(describe(way));
-    CHECK(bits_digest(logits_by(own_model_path(), text, way)) == kExpectedLongText);
+    INFO(describe(variant));
+    CHECK(bits_digest(compute_logits(own_model_path(), text, variant)) == kExpectedLongTextDigest);
   }
 }
 

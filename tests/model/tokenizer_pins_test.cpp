@@ -136,7 +136,7 @@ void check_round_trips(const Tokenizer& tokenizer, int n_texts) {
 }
 
 /// Bytes of any kind: the pieces of their tokens are they, behind the space that may be in front.
-void check_bytes_come_back(const Tokenizer& tokenizer, int n_texts) {
+void check_byte_round_trips(const Tokenizer& tokenizer, int n_texts) {
   SeededRandom random(seed() + 1);
   for (int i = 0; i < n_texts; ++i) {
     std::string text, back;
@@ -154,7 +154,7 @@ void check_texts(const std::string& path) {
   if (path.empty()) return;
   const Tokenizer tokenizer = tokenizer_at(path);
   check_round_trips(tokenizer, 500);
-  check_bytes_come_back(tokenizer, 200);
+  check_byte_round_trips(tokenizer, 200);
 }
 
 }  // namespace

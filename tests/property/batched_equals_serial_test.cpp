@@ -126,7 +126,7 @@ class BarePass {
   std::vector<Logits> forward(const std::array<std::vector<TokenId>, 2>& tokens,
                               std::uint32_t n_rows,
                               const std::array<std::vector<Leased<std::byte>>, 2>& tables) {
-    GateSet gates(++step_, rig_.board().stops(), nobody_);
+    GateSet gates(++step_, rig_.board().stops(), null_listener_);
     const LeaseDependency lease = *rig_.table().dependency(lease_);
     std::vector<RowRef> rows;
     std::vector<TokenId> row_tokens;
@@ -156,14 +156,14 @@ class BarePass {
   std::vector<TokenId> encode(const std::string& words) const { return rig_.encode(words); }
 
  private:
-  class Nobody final : public RefusalListener {
+  class NullListener final : public RefusalListener {
    public:
-    void refused(const Refusal&) noexcept override {}
+    void refused(const GateRefusal&) noexcept override {}
     void quiet_progress() noexcept override {}
   };
 
   EngineRig rig_;
-  Nobody nobody_;
+  NullListener null_listener_;
   MemoryObject memory_;
   LeasedMapping mapping_;
   Transformer model_;

@@ -32,7 +32,7 @@ SamplingParams of_schema(std::string schema) {
 }
 
 /// What a user may ask for, each in a way that matters within few tokens.
-const std::vector<SamplingParams>& all_asked() {
+const std::vector<SamplingParams>& all_sampling_params() {
   static const std::vector<SamplingParams> kAsked{
       {.temperature = 1.0f,
        .seed = 11,
@@ -81,7 +81,7 @@ Answer alone(const SamplingParams& sampling) {
 
 std::string text_of(const EngineRig& rig, const Answer& answer,
                     std::vector<std::string> stops = {}) {
-  AnswerText text(rig.tokenizer(), std::move(stops));
+  GeneratedText text(rig.tokenizer(), std::move(stops));
   std::string all;
   for (const TokenId token : answer.tokens) all += text.push(token);
   return all + text.finish();
@@ -90,8 +90,8 @@ std::string text_of(const EngineRig& rig, const Answer& answer,
 }  // namespace
 
 TEST_CASE("rebound after any token, a request goes on choosing as if nothing had happened") {
-  for (std::size_t which = 0; which < all_asked().size(); ++which) {
-    const SamplingParams& sampling = all_asked()[which];
+  for (std::size_t which = 0; which < all_sampling_params().size(); ++which) {
+    const SamplingParams& sampling = all_sampling_params()[which];
     const Answer undisturbed = alone(sampling);
     EngineRig rig;
     for (std::size_t cut = 0; cut < undisturbed.tokens.size(); ++cut) {
@@ -120,20 +120,20 @@ TEST_CASE("rebound after any token, a request goes on choosing as if nothing had
 TEST_CASE("in one batch everybody's tokens are chosen as they are alone") {
   EngineRig rig({.threads = 2});
   const LeaseId lease = rig.grant("t");
-  for (std::size_t i = 0; i < all_asked().size(); ++i) {
-    REQUIRE(rig.submit(make_request(rig, all_asked()[i], lease, "r" + std::to_string(i))));
+  for (std::size_t i = 0; i < all_sampling_params().size(); ++i) {
+    REQUIRE(rig.submit(make_request(rig, all_sampling_params()[i], lease, "r" + std::to_string(i))));
     REQUIRE(rig.step());
   }
   rig.run();
-  for (std::size_t i = 0; i < all_asked().size(); ++i) {
+  for (std::size_t i = 0; i < all_sampling_params().size(); ++i) {
     CAPTURE(i);
-    REQUIRE(answer_of(rig, "r" + std::to_string(i)) == alone(all_asked()[i]));
+    REQUIRE(answer_of(rig, "r" + std::to_string(i)) == alone(all_sampling_params()[i]));
   }
 }
 
 TEST_CASE("a text under a schema is valid JSON when it ends") {
   EngineRig rig;
-  SamplingParams sampling = all_asked()[4];
+  SamplingParams sampling = all_sampling_params()[4];
   for (sampling.seed = 0; sampling.seed < 12; ++sampling.seed) {
     const std::string id = "r" + std::to_string(sampling.seed);
     REQUIRE(rig.submit(make_request(rig, sampling, rig.grant("t"), id)));
@@ -151,7 +151,7 @@ TEST_CASE("a text under a schema is valid JSON when it ends") {
 
 TEST_CASE("a stop string ends a text before it, and the text is else the same") {
   EngineRig rig;
-  SamplingParams sampling = all_asked()[2];
+  SamplingParams sampling = all_sampling_params()[2];
   const Answer stopped = alone(sampling);
   REQUIRE(stopped.reason == CompletionReason::StopSequence);
   const std::string text = text_of(rig, stopped, sampling.stop);
@@ -166,10 +166,10 @@ TEST_CASE("a stop string ends a text before it, and the text is else the same") 
 TEST_CASE("a request that comes back with its whole text ends at once, for the same reason") {
   EngineRig rig;
   for (const std::size_t which : {0u, 2u, 4u}) {
-    const Answer whole = alone(all_asked()[which]);
+    const Answer whole = alone(all_sampling_params()[which]);
     REQUIRE((whole.tokens.size() < kTokens) == (which != 0));
     const std::string id = "r" + std::to_string(which);
-    PromptRequest again = make_request(rig, all_asked()[which], rig.grant("t"), id);
+    PromptRequest again = make_request(rig, all_sampling_params()[which], rig.grant("t"), id);
     again.emitted = whole.tokens;
     REQUIRE(rig.submit(again));
     rig.run();
@@ -179,7 +179,7 @@ TEST_CASE("a request that comes back with its whole text ends at once, for the s
 
 TEST_CASE("a request that comes back when the context was full ends at once, too") {
   EngineRig rig;
-  PromptRequest whole = make_request(rig, all_asked()[0], rig.grant("t"), "r");
+  PromptRequest whole = make_request(rig, all_sampling_params()[0], rig.grant("t"), "r");
   const std::size_t room = rig.config().n_context - whole.prompt.size();
   whole.emitted.assign(room, whole.prompt.back());
   whole.max_emitted_tokens = rig.config().n_context;
@@ -189,7 +189,7 @@ TEST_CASE("a request that comes back when the context was full ends at once, too
 }
 
 TEST_CASE("the record in the tenant's own memory says how tokens are chosen, to the last list") {
-  for (const SamplingParams& sampling : all_asked()) {
+  for (const SamplingParams& sampling : all_sampling_params()) {
     EngineRig rig;
     const LeaseId lease = rig.grant("t");
     PromptRequest request = make_request(rig, sampling, lease, "r");
@@ -208,8 +208,8 @@ TEST_CASE("the record in the tenant's own memory says how tokens are chosen, to 
 TEST_CASE("log probabilities come with every token that asked for them, and with no other") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
-  REQUIRE(rig.submit(make_request(rig, all_asked()[0], lease, "with")));
-  REQUIRE(rig.submit(make_request(rig, all_asked()[1], lease, "without")));
+  REQUIRE(rig.submit(make_request(rig, all_sampling_params()[0], lease, "with")));
+  REQUIRE(rig.submit(make_request(rig, all_sampling_params()[1], lease, "without")));
   int told = 0;
   while (rig.engine().scheduler().has_work()) {
     const auto report = rig.step();
@@ -224,7 +224,7 @@ TEST_CASE("log probabilities come with every token that asked for them, and with
       REQUIRE(token->logprobs->chosen <= 0.0f);
     }
   }
-  REQUIRE(told == static_cast<int>(kTokens));
+  REQUIRE(delivered == static_cast<int>(kTokens));
 }
 
 }  // namespace leasehold::testing

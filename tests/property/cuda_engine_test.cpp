@@ -59,16 +59,16 @@ cuda::CudaBackend& card_of(EngineRig& rig) {
   return dynamic_cast<cuda::CudaBackend&>(rig.backend());
 }
 
-struct Way {
+struct GraphMode {
   GraphUse graphs;
   std::uint32_t budget;  ///< Small: prompts come in chunks.
 };
-const std::vector<Way> kEveryWay{{GraphUse::None, 3},  {GraphUse::None, 256},
+const std::vector<GraphMode> kAllGraphModes{{GraphUse::None, 3},  {GraphUse::None, 256},
                                  {GraphUse::Plain, 3}, {GraphUse::Plain, 256},
                                  {GraphUse::Gated, 3}, {GraphUse::Gated, 256}};
 
 /// However the steps are cut and launched, each request's logits are those of its run alone.
-void check_bits(const std::string& path, const std::vector<Way>& ways = {{GraphUse::Gated, 3}}) {
+void check_bits(const std::string& path, const std::vector<GraphMode>& ways = {{GraphUse::Gated, 3}}) {
   std::vector<Run> alone(3);
   for (std::uint32_t i = 0; i < 3; ++i) {
     EngineRig rig(model_on_card(path, {.graphs = GraphUse::None}));
@@ -90,7 +90,7 @@ void check_bits(const std::string& path, const std::vector<Way>& ways = {{GraphU
 }  // namespace
 
 TEST_CASE("engine on a card: chunks, batches and graphs change no bit of a request's logits") {
-  check_bits(own_model_path(), kEveryWay);
+  check_bits(own_model_path(), kAllGraphModes);
 }
 
 TEST_CASE("engine on a card: nor do they with super-block weights") {

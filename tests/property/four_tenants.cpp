@@ -43,7 +43,7 @@ const std::vector<std::uint32_t>& cuda_backends() {
   return all;
 }
 
-std::vector<std::uint32_t> and_cuda(std::vector<std::uint32_t> others) {
+std::vector<std::uint32_t> with_cuda(std::vector<std::uint32_t> others) {
   others.insert(others.end(), cuda_backends().begin(), cuda_backends().end());
   return others;
 }

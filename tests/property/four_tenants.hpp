@@ -26,7 +26,7 @@ std::ostream& operator<<(std::ostream& to, const BackendUnderTest& backend);
 
 /// The CUDA backends; none where there is no card, nor a driver that plays one.
 const std::vector<std::uint32_t>& cuda_backends();
-std::vector<std::uint32_t> and_cuda(std::vector<std::uint32_t> others);
+std::vector<std::uint32_t> with_cuda(std::vector<std::uint32_t> others);
 
 /// Texts of different lengths in the model's own words.
 const std::vector<std::string>& prompts();

@@ -45,7 +45,7 @@ void check_gapless(const Outcome& outcome) {
 }  // namespace
 
 TEST_CASE("the scheduler recovers one tenant under revocation") {
-  const BackendUnderTest backend{GENERATE(from_range(and_cuda({2})))};
+  const BackendUnderTest backend{GENERATE(from_range(with_cuda({2})))};
   std::vector<std::vector<TokenId>> undisturbed;
   for (std::uint32_t t = 0; t < kTenants; ++t) {
     EngineRig alone(backend.options());

@@ -65,7 +65,7 @@ void check_victim(FourTenants& scenario, std::uint32_t victim, bool discarded) {
   REQUIRE_FALSE(end.verdict->engine_scope);
   REQUIRE(end.verdict->reason == RevokeReason::Operator);
   REQUIRE(end.emitted_tokens == outcome.tokens.size());
-  const std::vector<EarlyEnd> early = scenario.rig.early_ends();
+  const std::vector<EarlyCompletion> early = scenario.rig.early_completions();
   REQUIRE(early.size() == (discarded ? 1 : 0));
   if (discarded) REQUIRE(early[0].in_step);
 }
@@ -93,16 +93,16 @@ void flip_tenant(FourTenants& scenario, const Undisturbed& calm, std::uint32_t v
 }
 
 /// All that a failed step must leave alone.
-struct Standing {
+struct SequenceSnapshot {
   std::uint32_t committed;
   std::vector<TokenId> tokens;
   std::vector<BlockId> blocks;
   std::vector<std::byte> record;
-  bool operator==(const Standing&) const = default;
+  bool operator==(const SequenceSnapshot&) const = default;
 };
 
-std::map<std::string, Standing> standings(FourTenants& scenario) {
-  std::map<std::string, Standing> all;
+std::map<std::string, SequenceSnapshot> snapshots(FourTenants& scenario) {
+  std::map<std::string, SequenceSnapshot> all;
   for (std::uint32_t t = 0; t < FourTenants::kTenants; ++t) {
     const Sequence* sequence = scenario.rig.sequence(scenario.request_id(t));
     if (sequence == nullptr || sequence->blocks.committed() == 0) continue;
@@ -119,7 +119,7 @@ std::map<std::string, Standing> standings(FourTenants& scenario) {
 
 void flip_engine(FourTenants& scenario, const Undisturbed& calm, std::size_t k) {
   scenario.begin();
-  const auto before = standings(scenario);
+  const auto before = snapshots(scenario);
   REQUIRE(before.size() == 3);
   scenario.watch.start(k, [&] { scenario.rig.revoke(scenario.rig.engine_lease()); });
   const std::uint64_t units_before = scenario.rig.units_run();
@@ -131,11 +131,11 @@ void flip_engine(FourTenants& scenario, const Undisturbed& calm, std::size_t k) 
   REQUIRE(report.has_value() != failed);
   if (failed) {
     REQUIRE(report.error().code == Errc::EngineDecodeFailed);
-    REQUIRE(standings(scenario) == before);
+    REQUIRE(snapshots(scenario) == before);
     REQUIRE(scenario.rig.units_run() - units_before == scenario.watch.units().size());
   }
   REQUIRE(scenario.rig.step().error().code == Errc::MissingWeight);
-  REQUIRE(scenario.rig.early_ends().empty());
+  REQUIRE(scenario.rig.early_completions().empty());
   scenario.rig.restore_weights();
   scenario.rig.run();
   REQUIRE(scenario.tokens() == calm.at_end);
@@ -178,7 +178,7 @@ TEST_CASE("revocation: a tenant told in a step that then fails is told once") {
   });
   REQUIRE(scenario.rig.step().error().code == Errc::EngineDecodeFailed);
   scenario.watch.stop();
-  REQUIRE(scenario.rig.early_ends().size() == 1);
+  REQUIRE(scenario.rig.early_completions().size() == 1);
   REQUIRE(scenario.rig.sequence("r1") == nullptr);
   scenario.rig.restore_weights();
   scenario.rig.run();

@@ -71,7 +71,7 @@ void check_stop(FourTenants& scenario, const Stop& stop, std::size_t k) {
   REQUIRE(outcome.completions[0].emitted_tokens == before.size());
   REQUIRE(outcome.completions[0].verdict.has_value() == stop.verdict.has_value());
   if (stop.verdict) REQUIRE(outcome.completions[0].verdict->reason == *stop.verdict);
-  REQUIRE(scenario.rig.early_ends().size() == 1);
+  REQUIRE(scenario.rig.early_completions().size() == 1);
   scenario.rig.run();
   REQUIRE(outcome.completions.size() == 1);
   scenario.end();
@@ -129,7 +129,7 @@ TEST_CASE("commit decides: a flip in the last unit before it discards the token,
     scenario.watch.stop();
     REQUIRE(scenario.watch.units()[units - 2].site == LaunchSite::LmHead);
     REQUIRE(scenario.outcome(kVictim).tokens.size() == (in_commit ? 3 : 2));
-    REQUIRE(scenario.rig.early_ends().size() == (in_commit ? 0 : 1));
+    REQUIRE(scenario.rig.early_completions().size() == (in_commit ? 0 : 1));
     scenario.rig.run();
     REQUIRE(scenario.outcome(kVictim).completions.size() == 1);
     REQUIRE(scenario.outcome(kVictim).completions[0].emitted_tokens == (in_commit ? 3 : 2));
@@ -217,7 +217,7 @@ TEST_CASE("a lease that runs out between two steps while the broker is away is t
   const PromptRequest request = rig.request("t", lease, "r", rig.encode(prompts()[0]), 9);
   REQUIRE(rig.submit(request));
   rig.set_deadline(lease, rig.clock().now() + std::chrono::seconds(1));
-  rig.set_broker_away(true);
+  rig.set_broker_disconnected(true);
   REQUIRE(rig.step());
   rig.clock().advance(std::chrono::seconds(1));
   REQUIRE(rig.submit(request).error().code == Errc::BrokerLost);

@@ -21,13 +21,13 @@ RigOptions scoped(WeightsScope scope, std::uint32_t threads) {
   return {.threads = threads, .weights_scope = scope};
 }
 
-struct Calm {
+struct Undisturbed {
   std::size_t units = 0;  ///< Of the mixed step.
   Tokens at_end;
 };
 
-Calm run_undisturbed(FourTenants& scenario) {
-  Calm calm;
+Undisturbed run_undisturbed(FourTenants& scenario) {
+  Undisturbed calm;
   scenario.begin();
   scenario.watch.start();
   REQUIRE(scenario.rig.step());
@@ -48,7 +48,7 @@ std::vector<LeaseId> part_leases(const EngineRig& rig) {
 }
 
 /// Takes `part` back at unit `k` of the mixed step.
-void take_part_back(FourTenants& scenario, const Calm& calm, std::size_t part, std::size_t k) {
+void revoke_part(FourTenants& scenario, const Undisturbed& calm, std::size_t part, std::size_t k) {
   const std::string part_name = scenario.rig.weights_plan().parts[part].name;
   scenario.begin();
   const Tokens before = scenario.tokens();
@@ -78,7 +78,7 @@ void take_part_back(FourTenants& scenario, const Calm& calm, std::size_t part, s
   leases[part] = scenario.rig.engine_lease(part);
   REQUIRE(part_leases(scenario.rig) == leases);
   scenario.rig.run();
-  REQUIRE(scenario.rig.early_ends().empty());
+  REQUIRE(scenario.rig.early_completions().empty());
   REQUIRE(scenario.tokens() == calm.at_end);
   scenario.end();
 }
@@ -87,7 +87,7 @@ void take_parts_back(WeightsScope scope, std::uint32_t threads) {
   const std::uint64_t seed = test_seed();
   SeededRandom random(seed);
   FourTenants scenario(scoped(scope, threads));
-  const Calm calm = run_undisturbed(scenario);
+  const Undisturbed calm = run_undisturbed(scenario);
   const std::size_t parts = scenario.rig.weights_plan().parts.size();
   const std::uint32_t layers = scenario.rig.config().n_layers;
   REQUIRE(parts >= (scope == WeightsScope::Layer ? layers + 2 : 9 * layers + 2));
@@ -97,7 +97,7 @@ void take_parts_back(WeightsScope scope, std::uint32_t threads) {
                           : round == 1 ? calm.units - 1
                                        : static_cast<std::size_t>(random.below(calm.units));
     INFO("SEED=" << seed << " threads " << threads << " part " << round << " unit " << k);
-    take_part_back(scenario, calm, round, k);
+    revoke_part(scenario, calm, round, k);
   }
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("weights in parts: a part taken back mid-forward comes back alone; eve
 
 TEST_CASE("weights in parts: many taken back at once come back, the others stay where they are") {
   FourTenants scenario(scoped(WeightsScope::Tensor, 2));
-  const Calm calm = run_undisturbed(scenario);
+  const Undisturbed calm = run_undisturbed(scenario);
   scenario.begin();
   std::vector<LeaseId> leases = part_leases(scenario.rig);
   scenario.watch.start(calm.units / 2, [&] {

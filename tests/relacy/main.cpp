@@ -51,19 +51,19 @@ bool run_all(rl::iteration_t executions) {
   const Search bound{rl::sched_bound, executions, "at most 3 preemptions"};
   const Search full{rl::sched_full, executions, "full search"};
   bool good = true;
-  good &= run<House<AsWritten, 1, 3>>("as written, 1 gate", Expect::Holds, random);
-  good &= run<House<AsWritten, 1, 3>>("as written, 1 gate", Expect::Holds, bound);
-  good &= run<House<AsWritten, 1, 2>>("as written, 1 gate", Expect::Holds, full);
-  good &= run<House<AsWritten, 2, 2>>("as written, 2 gates", Expect::Holds, random);
-  good &= run<House<AsWritten, 2, 2>>("as written, 2 gates", Expect::Holds, bound);
-  good &= run<House<RelaxedAnnounce, 1, 3>>("relaxed announce", Expect::Broken, random);
-  good &= run<House<RelaxedAnnounce, 1, 2>>("relaxed announce", Expect::Broken, full);
-  good &= run<House<CounterBeforeWord, 1, 3>>("counter before word", Expect::Broken, random);
-  good &= run<House<CounterBeforeWord, 1, 3>>("counter before word", Expect::Broken, bound);
-  good &= run<House<BaselineAfterCompare, 1, 3>>("baseline after compare", Expect::Broken, random);
-  good &= run<House<BaselineAfterCompare, 1, 3>>("baseline after compare", Expect::Broken, bound);
-  good &= run<House<SnapshotBeforeFlip, 1, 3>>("snapshot before flip", Expect::Broken, random);
-  good &= run<House<SnapshotBeforeFlip, 1, 3>>("snapshot before flip", Expect::Broken, bound);
+  good &= run<ProtocolSuite<AsWritten, 1, 3>>("as written, 1 gate", Expect::Holds, random);
+  good &= run<ProtocolSuite<AsWritten, 1, 3>>("as written, 1 gate", Expect::Holds, bound);
+  good &= run<ProtocolSuite<AsWritten, 1, 2>>("as written, 1 gate", Expect::Holds, full);
+  good &= run<ProtocolSuite<AsWritten, 2, 2>>("as written, 2 gates", Expect::Holds, random);
+  good &= run<ProtocolSuite<AsWritten, 2, 2>>("as written, 2 gates", Expect::Holds, bound);
+  good &= run<ProtocolSuite<RelaxedAnnounce, 1, 3>>("relaxed announce", Expect::Broken, random);
+  good &= run<ProtocolSuite<RelaxedAnnounce, 1, 2>>("relaxed announce", Expect::Broken, full);
+  good &= run<ProtocolSuite<CounterBeforeWord, 1, 3>>("counter before word", Expect::Broken, random);
+  good &= run<ProtocolSuite<CounterBeforeWord, 1, 3>>("counter before word", Expect::Broken, bound);
+  good &= run<ProtocolSuite<BaselineAfterCompare, 1, 3>>("baseline after compare", Expect::Broken, random);
+  good &= run<ProtocolSuite<BaselineAfterCompare, 1, 3>>("baseline after compare", Expect::Broken, bound);
+  good &= run<ProtocolSuite<SnapshotBeforeFlip, 1, 3>>("snapshot before flip", Expect::Broken, random);
+  good &= run<ProtocolSuite<SnapshotBeforeFlip, 1, 3>>("snapshot before flip", Expect::Broken, bound);
   return good;
 }
 

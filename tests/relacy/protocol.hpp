@@ -93,7 +93,7 @@ concept SnapshotFirst = requires { Variant::kSnapshotFirst; };
 /// Thread 0 is the broker; the others are gates of one worker, each with its own gate_state and its own
 /// part of the memory.
 template <class Variant, int gates, int units>
-class House : public rl::test_suite<House<Variant, gates, units>, 1 + gates> {
+class ProtocolSuite : public rl::test_suite<ProtocolSuite<Variant, gates, units>, 1 + gates> {
  public:
   void before() {
     word_.store(kLive, rl::mo_seq_cst);

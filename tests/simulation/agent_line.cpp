@@ -108,7 +108,7 @@ void AgentLine::start_another() {
     handlers_.on_back();
   });
   expect_answers();
-  send(number, wire::AgentCard::kMethod, wire::Empty{}.to_json());
+  send(number, wire::AgentDevice::kMethod, wire::Empty{}.to_json());
 }
 
 void AgentLine::look_around() {

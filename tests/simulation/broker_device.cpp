@@ -17,7 +17,7 @@ void Broker::take_up_device() {
                                 static_cast<AgentMemory&>(*device_).forget_all();
                                 receive(DeviceLost{"killed"});
                               },
-                          .on_back = [this] { receive(DeviceBack{}); }});
+                          .on_back = [this] { receive(DeviceRecovered{}); }});
   device_ = std::make_unique<AgentMemory>(*agent_line_);
 }
 
@@ -53,7 +53,7 @@ void Broker::send_lent(const effect::SendGrant& effect, Result<std::vector<Uniqu
 void Broker::clear(const std::vector<ExtentId>& extents) {
   device_->clear(extents, [this](ExtentsCleared cleared) {
     for (const auto& entry : cleared.entries) {
-      if (entry.never_left) around_.coverage.happened(CardEvent::GivenUpWhileMade);
+      if (entry.never_sent) around_.coverage.happened(CardEvent::GivenUpWhileMade);
     }
     receive(std::move(cleared));
   });

@@ -347,10 +347,10 @@ void Broker::perform(const effect::Reply& effect) {
       [waiting, answer = with_descriptor(effect.answer)] { waiting.on_reply(answer); });
 }
 
-void Broker::perform(const effect::ReplyWhenWritten& effect) {
+void Broker::perform(const effect::ReplyWhenJournaled& effect) {
   std::optional<Error> refused;
   if (around_.machine.one_in(16)) refused = Error{Errc::DiskFull, "no room"};
-  receive(WrittenDown{effect.call, effect.answer, refused});
+  receive(JournalWritten{effect.call, effect.answer, refused});
 }
 
 void Broker::perform(const effect::AppendEvent& effect) {

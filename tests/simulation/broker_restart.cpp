@@ -14,7 +14,7 @@ constexpr Duration kGrace = std::chrono::seconds(3);
 
 std::set<ProcessIdentity> exited_holders(const Machine& machine, const journal::Image& image) {
   std::set<ProcessIdentity> exited;
-  for (const ProcessIdentity& holder : holders_to_look_for(image)) {
+  for (const ProcessIdentity& holder : holder_processes(image)) {
     if (machine.process(holder.pid).is_dead()) exited.insert(holder);
   }
   return exited;
@@ -45,7 +45,7 @@ Broker::Beginning Broker::begin_again(Surroundings around, Broker& before) {
               .exited_holders = exited_holders(around.machine, image),
               .reattach_grace = kGrace};
   LeaseTable table = around.estate.store
-                         ? LeaseTable::adopt(UniqueFd(::dup(before.table.kept_fd().get()))).value()
+                         ? LeaseTable::adopt(UniqueFd(::dup(before.table.writable_fd().get()))).value()
                          : LeaseTable::create(before.state.config.slot_count).value();
   if (around.estate.store) {
     if (around.plants.journal_over_table) believe_journal(image, table);
@@ -55,7 +55,7 @@ Broker::Beginning Broker::begin_again(Surroundings around, Broker& before) {
       if (link.kept && link.line != nullptr) facts.kept_workers.insert(id);
     }
   }
-  for (const auto& [id, process] : workers_to_look_for(image)) {
+  for (const auto& [id, process] : worker_processes(image)) {
     if (!around.machine.process(process.pid).is_dead()) continue;
     facts.exited_workers.push_back(exit_of(id));
   }

@@ -118,7 +118,7 @@ class Broker : public Process {
   bool hears_bell() const { return wakeup_pending_; }
   void wake() { wakeup_pending_ = true; }
   /// It goes on after a stop: as its loop would, it sees that first.
-  void stood(Duration gap) { queue_.push_front(BrokerStood{gap}); }
+  void stood(Duration gap) { queue_.push_front(BrokerStalled{gap}); }
   /// Something is owed that only time or another process can bring.
   bool owes() const { return !debts().empty(); }
   std::string debts() const;
@@ -150,7 +150,7 @@ class Broker : public Process {
   void perform(const effect::CloseRegion& effect);
   void perform(const effect::KillWorker& effect);
   void perform(const effect::Reply& effect);
-  void perform(const effect::ReplyWhenWritten& effect);
+  void perform(const effect::ReplyWhenJournaled& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn&) {}
 

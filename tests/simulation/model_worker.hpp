@@ -126,7 +126,7 @@ class Worker final : public Process, private RefusalListener {
   SequenceMask run_unit(Thread& thread, UnitLabel label);
   void touch_memory(Thread& thread, SequenceMask live);
   void commit();
-  void refused(const Refusal& refusal) noexcept override;
+  void refused(const GateRefusal& refusal) noexcept override;
   void quiet_progress() noexcept override;
 
   Surroundings around_;

@@ -140,8 +140,8 @@ void Worker::commit() {
 }
 
 /// At most once per sequence and step; inside the unit that saw it, so it must not stand still.
-void Worker::refused(const Refusal& refusal) noexcept {
-  if (refusal.sequence == Refusal::kEngine) return;  // the step fails whole; requests wait
+void Worker::refused(const GateRefusal& refusal) noexcept {
+  if (refusal.sequence == GateRefusal::kEngine) return;  // the step fails whole; requests wait
   const auto held = held_.find(in_step_[refusal.sequence].lease);
   if (held != held_.end() && held->second.running) end(held->second);
 }

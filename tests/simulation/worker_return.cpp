@@ -15,7 +15,7 @@ void Worker::lose_socket() {
 void Worker::broker_lost() {
   asking_ = false;
   if (!ready_) path_.give_up();  // it has not finished starting
-  path_.lost(around_.machine.clock.now());
+  path_.connection_lost(around_.machine.clock.now());
 }
 
 /// Once refused it serves until its leases are over, and exits.

@@ -247,7 +247,7 @@ bool World::drain_stores() {
 void World::go_on(Process& process) {
   process.life = Life::Running;
   const Duration gap = machine_.clock.now() - process.stopped_at;
-  if (&process == &broker() && gap > Pulse::kStood) broker().stood(gap);
+  if (&process == &broker() && gap > Pulse::kStallThreshold) broker().stood(gap);
   while (!process.unfinished.empty() && process.is_running()) {
     const Message rest = std::move(process.unfinished.front());
     process.unfinished.pop_front();

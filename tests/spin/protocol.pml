@@ -36,7 +36,7 @@ bool mapped[GRANTS];         /* by the worker */
 byte touching[THREADS];      /* generation + 1 of the memory a unit is at; 0: none */
 bool flipped[GRANTS];        /* word and counter are down */
 bool fenced[GRANTS];
-byte told = 0;               /* typed ends for the first lease's holder */
+byte completions = 0;               /* typed ends for the first lease's holder */
 bool reported = false;
 bool unmap_asked = false;
 
@@ -69,7 +69,7 @@ inline recheck() {
   if
   :: live && !same ->
      live = false;
-     atomic { if :: !reported -> reported = true; told++; assert(told <= 1) :: else fi }
+     atomic { if :: !reported -> reported = true; completions++; assert(completions <= 1) :: else fi }
   :: else
   fi
 }

@@ -23,7 +23,7 @@ T must(Result<T> result) {
 
 class Nobody final : public RefusalListener {
  public:
-  void refused(const Refusal&) noexcept override {}
+  void refused(const GateRefusal&) noexcept override {}
   void quiet_progress() noexcept override {}
 };
 
@@ -45,7 +45,7 @@ EngineRig::~EngineRig() = default;
 void EngineRig::load_model() {
   const GgufFile file = must(GgufFile::open(options_.model_path));
   config_ = must(read_config(file));
-  plan_ = cut_weights(must(plan_weights(file, config_)), options_.weights_scope);
+  plan_ = make_weights_plan(must(make_weights_layout(file, config_)), options_.weights_scope);
   tokenizer_ = std::make_unique<Tokenizer>(must(Tokenizer::from_metadata(file)));
   backend_ = make_backend();
   commit_gate_ =
@@ -67,7 +67,7 @@ void EngineRig::load_model() {
 GateDependencies EngineRig::gate_dependencies() {
   return {.worker = kWorker,
           .table = &reader_,
-          .worker_segment = &writer_,
+          .worker_segment = &segment_writer_,
           .stops = &board_.stops(),
           .probe = options_.probe};
 }
@@ -97,13 +97,13 @@ void EngineRig::load_part(const GgufFile& file, const WeightsPart& part) {
   const LeasedMapping region =
       must(LeasedMapping::map(weights_memory_.back().fd(), size_bytes, MapAccess::ReadWrite));
   const std::shared_ptr<void> reached = reach(region.base(), size_bytes);
-  const Result<void> filled = fill_weights(file, part.layout, region, gates, *backend_, {});
+  const Result<void> filled = copy_weights(file, part.layout, region, gates, *backend_, {});
   if (!filled) throw std::runtime_error(filled.error().detail);
 }
 
-Weights::Holding EngineRig::hold_part(std::size_t part) const {
+Weights::MappedPart EngineRig::hold_part(std::size_t part) const {
   const std::uint64_t size_bytes = plan_.parts[part].layout.size_bytes;
-  Weights::Holding holding{
+  Weights::MappedPart holding{
       .mapping = must(LeasedMapping::map(must(weights_memory_[part].open_read_only()), size_bytes,
                                          MapAccess::ReadOnly)),
       .lease = must(reader_.dependency(engine_leases_[part]))};
@@ -112,11 +112,11 @@ Weights::Holding EngineRig::hold_part(std::size_t part) const {
 }
 
 Weights EngineRig::map_weights() const {
-  std::vector<Weights::Holding> holdings;
+  std::vector<Weights::MappedPart> mapped_parts;
   for (std::size_t part = 0; part < plan_.parts.size(); ++part) {
-    holdings.push_back(hold_part(part));
+    mapped_parts.push_back(hold_part(part));
   }
-  return must(Weights::bind(plan_, config_, std::move(holdings)));
+  return must(Weights::bind(plan_, config_, std::move(mapped_parts)));
 }
 
 LeaseId EngineRig::next_lease() {
@@ -133,7 +133,7 @@ LeaseId EngineRig::next_lease() {
 std::size_t EngineRig::restore_weights() {
   Weights& weights = engine_->weights();
   std::size_t restored = 0;
-  while (const auto down = weights.first_part_down()) {
+  while (const auto down = weights.first_revoked_part()) {
     LeaseId& lease = engine_leases_[*down];
     if (table_.word(lease.slot).state() != LeaseState::Fenced) fence(lease);
     lease = next_lease();
@@ -218,7 +218,7 @@ std::uint64_t EngineRig::units_run() const {
 void EngineRig::forget_outcomes() {
   const std::scoped_lock lock(mutex_);
   outcomes_.clear();
-  early_ends_.clear();
+  early_completions_.clear();
 }
 
 PromptRequest EngineRig::request(const std::string& tenant, LeaseId lease, const std::string& id,
@@ -281,7 +281,7 @@ void EngineRig::file(const SchedulerEvent& event) {
 void EngineRig::completed_early(const Completed& completed, const events::ForwardRevoked& what,
                                 TimePoint) noexcept {
   const std::scoped_lock lock(mutex_);
-  early_ends_.push_back({completed, what, in_step_});
+  early_completions_.push_back({completed, what, in_step_});
   outcomes_[completed.request.value].completions.push_back(completed);
 }
 
@@ -289,9 +289,9 @@ void EngineRig::engine_refused(const events::ForwardRevoked&, TimePoint) noexcep
   engine_refusals_.fetch_add(1);
 }
 
-std::vector<EarlyEnd> EngineRig::early_ends() const {
+std::vector<EarlyCompletion> EngineRig::early_completions() const {
   const std::scoped_lock lock(mutex_);
-  return early_ends_;
+  return early_completions_;
 }
 
 }  // namespace leasehold::testing

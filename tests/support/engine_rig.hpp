@@ -53,7 +53,7 @@ struct RigOptions {
 };
 
 /// Refusals as the observer heard them.
-struct EarlyEnd {
+struct EarlyCompletion {
   Completed completed;
   events::ForwardRevoked what;
   bool in_step = false;  ///< Told before `step` returned.
@@ -114,7 +114,7 @@ class EngineRig : public RevocationObserver {
   Engine& engine() { return *engine_; }
   Backend& backend() { return *backend_; }
   ManualClock& clock() { return clock_; }
-  void set_broker_away(bool away) { broker_away_ = away; }
+  void set_broker_disconnected(bool away) { broker_away_ = away; }
   RunningRequests& board() { return board_; }
   LeaseTable& broker_table() { return table_; }
   const WorkerSegmentReader& worker_segment() const { return worker_segment_; }
@@ -125,16 +125,16 @@ class EngineRig : public RevocationObserver {
   const ModelConfig& config() const { return config_; }
   Outcome& outcome(const std::string& id) { return outcomes_[id]; }
   void forget_outcomes();
-  std::vector<EarlyEnd> early_ends() const;
+  std::vector<EarlyCompletion> early_completions() const;
   int engine_refusals() const { return engine_refusals_; }
-  int found_down() const { return found_down_; }
+  int found_revoked() const { return found_revoked_; }
   int quiet_rings() const { return quiet_rings_; }
 
   void completed_early(const Completed& completed, const events::ForwardRevoked& what,
                        TimePoint at) noexcept override;
   void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept override;
-  void lease_found_down(const events::ForwardRevoked&, TimePoint) noexcept override {
-    found_down_.fetch_add(1);
+  void lease_found_revoked(const events::ForwardRevoked&, TimePoint) noexcept override {
+    found_revoked_.fetch_add(1);
   }
   void quiet_progress() noexcept override { quiet_rings_.fetch_add(1); }
 
@@ -145,7 +145,7 @@ class EngineRig : public RevocationObserver {
   std::unique_ptr<Backend> make_backend();
   void load_part(const GgufFile& file, const WeightsPart& part);
   std::shared_ptr<void> reach(Leased<const std::byte> at, std::size_t size_bytes) const;
-  Weights::Holding hold_part(std::size_t part) const;
+  Weights::MappedPart hold_part(std::size_t part) const;
   void check_conservation() const;
   void file(const SchedulerEvent& event);
 
@@ -172,11 +172,11 @@ class EngineRig : public RevocationObserver {
   std::map<LeaseId, std::vector<KeptExtent>> extents_;
   std::map<std::string, Outcome> outcomes_;
   mutable std::mutex mutex_;
-  std::vector<EarlyEnd> early_ends_;
+  std::vector<EarlyCompletion> early_completions_;
   std::atomic<bool> in_step_{false};
   std::atomic<int> engine_refusals_{0};
   std::atomic<int> quiet_rings_{0};
-  std::atomic<int> found_down_{0};
+  std::atomic<int> found_revoked_{0};
 };
 
 }  // namespace leasehold::testing

@@ -20,13 +20,13 @@ namespace leasehold::testing {
 /// Keeps what it is told.
 class RecordingListener final : public RefusalListener {
  public:
-  void refused(const Refusal& refusal) noexcept override {
+  void refused(const GateRefusal& refusal) noexcept override {
     const std::scoped_lock lock(mutex_);
     refusals_.push_back(refusal);
   }
   void quiet_progress() noexcept override { progress_.fetch_add(1); }
 
-  std::vector<Refusal> refusals() const {
+  std::vector<GateRefusal> refusals() const {
     const std::scoped_lock lock(mutex_);
     return refusals_;
   }
@@ -34,7 +34,7 @@ class RecordingListener final : public RefusalListener {
 
  private:
   mutable std::mutex mutex_;
-  std::vector<Refusal> refusals_;
+  std::vector<GateRefusal> refusals_;
   std::atomic<int> progress_{0};
 };
 

@@ -68,7 +68,7 @@ GgufBuilder& GgufBuilder::set(std::string_view key, const std::vector<std::int32
   return set_raw(key, GgufType::Array, raw_array(GgufType::Int32, values));
 }
 
-GgufBuilder& GgufBuilder::add_again(std::string_view key, std::uint32_t value) {
+GgufBuilder& GgufBuilder::add_duplicate(std::string_view key, std::uint32_t value) {
   entries_.push_back({std::string(key), GgufType::Uint32, raw(value)});
   return *this;
 }
@@ -78,7 +78,7 @@ GgufBuilder& GgufBuilder::remove(std::string_view key) {
   return *this;
 }
 
-GgufBuilder& GgufBuilder::tensor_again(std::string_view name, TensorType type,
+GgufBuilder& GgufBuilder::add_duplicate_tensor(std::string_view name, TensorType type,
                                        std::vector<std::uint64_t> shape) {
   tensors_.push_back(
       {std::string(name), type, std::move(shape), std::to_underlying(type), kInSequence, {}});
@@ -88,7 +88,7 @@ GgufBuilder& GgufBuilder::tensor_again(std::string_view name, TensorType type,
 GgufBuilder& GgufBuilder::tensor(std::string_view name, TensorType type,
                                  std::vector<std::uint64_t> shape) {
   const auto found = std::ranges::find(tensors_, name, &Tensor::name);
-  if (found == tensors_.end()) return tensor_again(name, type, std::move(shape));
+  if (found == tensors_.end()) return add_duplicate_tensor(name, type, std::move(shape));
   *found = {std::string(name), type, std::move(shape), std::to_underlying(type), kInSequence, {}};
   return *this;
 }
@@ -109,12 +109,12 @@ GgufBuilder::Tensor& GgufBuilder::named(std::string_view name) {
   return *std::ranges::find(tensors_, name, &Tensor::name);
 }
 
-GgufBuilder& GgufBuilder::lie_about_type(std::string_view name, std::uint32_t number) {
+GgufBuilder& GgufBuilder::override_type(std::string_view name, std::uint32_t number) {
   named(name).written_type = number;
   return *this;
 }
 
-GgufBuilder& GgufBuilder::lie_about_offset(std::string_view name, std::uint64_t offset) {
+GgufBuilder& GgufBuilder::override_offset(std::string_view name, std::uint64_t offset) {
   named(name).written_offset = offset;
   return *this;
 }

@@ -39,19 +39,19 @@ class GgufBuilder {
   GgufBuilder& set(std::string_view key, const std::vector<std::int32_t>& values);
   GgufBuilder& set_raw(std::string_view key, GgufType type, std::string bytes);
   /// The same key once more, which no well-formed file has.
-  GgufBuilder& add_again(std::string_view key, std::uint32_t value);
+  GgufBuilder& add_duplicate(std::string_view key, std::uint32_t value);
   GgufBuilder& remove(std::string_view key);
 
   /// Adds a tensor, or replaces the one of that name; its bytes count up from its position.
   GgufBuilder& tensor(std::string_view name, TensorType type, std::vector<std::uint64_t> shape);
   /// An F32 vector of these numbers.
   GgufBuilder& vector(std::string_view name, const std::vector<float>& numbers);
-  GgufBuilder& tensor_again(std::string_view name, TensorType type,
+  GgufBuilder& add_duplicate_tensor(std::string_view name, TensorType type,
                             std::vector<std::uint64_t> shape);
   GgufBuilder& remove_tensor(std::string_view name);
   /// Writes this number where the tensor's type or offset belongs.
-  GgufBuilder& lie_about_type(std::string_view name, std::uint32_t number);
-  GgufBuilder& lie_about_offset(std::string_view name, std::uint64_t offset);
+  GgufBuilder& override_type(std::string_view name, std::uint32_t number);
+  GgufBuilder& override_offset(std::string_view name, std::uint64_t offset);
 
   std::string bytes() const;
 

@@ -51,7 +51,7 @@ Findings macros_other_than_try(const Sources& sources);
 /// one.
 Findings try_in_braces(const Sources& sources);
 
-/// fmt::print throws when a stream takes nothing, and the program aborts: common/tell.hpp.
+/// fmt::print throws when a stream takes nothing, and the program aborts: common/print_error.hpp.
 Findings prints_that_throw(const Sources& sources);
 
 /// A test that sleeps is slow on a fast machine and wrong on a slow one.

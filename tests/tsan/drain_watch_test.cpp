@@ -16,7 +16,7 @@ namespace leasehold::cuda {
 namespace {
 
 constexpr std::size_t kTenants = 3;
-constexpr std::uint64_t kTakenBack = 100;  ///< Times, of each tenant.
+constexpr std::uint64_t kRevocations = 100;  ///< Times, of each tenant.
 
 /// One tenant's memory and word, taken back by a thread of his own again and again.
 class Tenant {
@@ -29,7 +29,7 @@ class Tenant {
   }
 
   void revoke_and_regrant(DrainWatch& watch) {
-    for (std::uint64_t i = 0; i < kTakenBack; ++i) {
+    for (std::uint64_t i = 0; i < kRevocations; ++i) {
       wait_until_touched();
       live_.store(false, std::memory_order_seq_cst);
       watch.when_quiet([this] { quiet_.release(); });
@@ -60,7 +60,7 @@ using Tenants = std::array<Tenant, kTenants>;
 /// Whom a launch may touch.
 using Live = std::array<bool, kTenants>;
 
-Live look(const Tenants& tenants) {
+Live live_tenants(const Tenants& tenants) {
   Live live{};
   for (std::size_t i = 0; i < kTenants; ++i) live[i] = tenants[i].is_live();
   return live;
@@ -75,15 +75,15 @@ void touch(Tenants& tenants, const Live& live) {
 /// Calls `turn`, the launching thread's, until every tenant has been taken back so often.
 template <class Turn>
 void storm(DrainWatch& watch, Tenants& tenants, Turn&& turn) {
-  std::atomic<std::size_t> at_it{kTenants};
+  std::atomic<std::size_t> remaining{kTenants};
   std::vector<std::jthread> brokers;
   for (Tenant& tenant : tenants) {
     brokers.emplace_back([&] {
       tenant.revoke_and_regrant(watch);
-      at_it.fetch_sub(1);
+      remaining.fetch_sub(1);
     });
   }
-  while (at_it.load() > 0) turn();
+  while (remaining.load() > 0) turn();
 }
 
 std::uint64_t violations(const Tenants& tenants) {
@@ -102,7 +102,7 @@ TEST_CASE("drain watch: whoever is told has the memory of launches begun before 
   storm(watch, tenants, [&] {
     // Counted before the words are looked at: the launch announces itself.
     watch.issued();
-    in_flight.push_back(look(tenants));
+    in_flight.push_back(live_tenants(tenants));
     if (in_flight.size() < kInFlight) return;
     touch(tenants, in_flight.front());
     in_flight.pop_front();
@@ -121,7 +121,7 @@ TEST_CASE("drain watch: within a launch that never ends whoever is told is not t
   watch.issued();
   storm(watch, tenants, [&] {
     const std::uint64_t unstamped = watch.unstamped();
-    if (const Live live = look(tenants); live != shown) {
+    if (const Live live = live_tenants(tenants); live != shown) {
       shown = live;
       ++epoch;
     }

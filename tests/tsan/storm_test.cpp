@@ -50,7 +50,7 @@ class Grants {
 
 class Storm {
  public:
-  void rage(std::uint64_t seed) {
+  void run(std::uint64_t seed) {
     for (std::uint32_t tenant = 0; tenant < kTenants; ++tenant) grant({tenant, 1});
     const std::jthread broker([this, seed] { revoke_and_regrant(seed); });
     for (std::uint64_t step = 1; !over_.load(); ++step) decode(step);
@@ -154,7 +154,7 @@ class Storm {
 
 TEST_CASE("a storm of revocations: no unit is ordered against the scrub of what it touched") {
   Storm storm;
-  storm.rage(/*seed=*/5);
+  storm.run(/*seed=*/5);
   CHECK(storm.violations() == 0);
   CHECK(storm.units() > 0);
 }

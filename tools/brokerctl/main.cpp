@@ -47,17 +47,17 @@ Result<void> ask_broker(const brokerctl::Arguments& arguments) {
   return brokerctl::run(arguments, around);
 }
 
-using leasehold::tell;
+using leasehold::print_error;
 
-int tell(const Error& error, brokerctl::Output output) {
-  if (output != brokerctl::Output::Json) return tell(kProgram, error);
+int print_error(const Error& error, brokerctl::Output output) {
+  if (output != brokerctl::Output::Json) return print_error(kProgram, error);
   std::cerr << cli::explain_json(error) + '\n';
   return exit_code(error.code);
 }
 
-int tell(const brokerctl::UsageWithOutput& usage) {
+int print_error(const brokerctl::UsageWithOutput& usage) {
   if (usage.exit_code == kExitOk || usage.output != brokerctl::Output::Json)
-    return tell(kProgram, static_cast<const Usage&>(usage));
+    return print_error(kProgram, static_cast<const Usage&>(usage));
   std::cerr << cli::usage_json(usage.text) + '\n';
   return usage.exit_code;
 }
@@ -67,13 +67,13 @@ int tell(const brokerctl::UsageWithOutput& usage) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const auto arguments = brokerctl::parse_arguments(words);
-  if (!arguments) return tell(arguments.error());
+  if (!arguments) return print_error(arguments.error());
   stop_on_signal();
   if (const auto done = ask_broker(*arguments); !done) {
-    return tell(done.error(), arguments->output);
+    return print_error(done.error(), arguments->output);
   }
-  if (const auto flushed = flush_answer(); !flushed) {
-    return tell(flushed.error(), arguments->output);
+  if (const auto flushed = flush_stdout(); !flushed) {
+    return print_error(flushed.error(), arguments->output);
   }
   return kExitOk;
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "common/tell.hpp"
+#include "common/print_error.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -31,13 +31,13 @@ bool live(const LeaseView& lease) {
 
 /// How long before the flip its worker stopped it, at the deadline it knew.
 std::string told_early(const LeaseView& lease) {
-  const auto early = lease.times.revoked_boottime_ns - lease.times.told_boottime_ns;
+  const auto early = lease.times.revoked_boottime_ns - lease.times.worker_stopped_boottime_ns;
   return fmt::format("told {} before the flip: its worker stopped it at the deadline it knew",
                      cli::nanoseconds_text(std::max<std::int64_t>(0, early)));
 }
 
 bool was_told_early(const LeaseView& lease) {
-  return lease.times.told_boottime_ns != 0 && lease.times.revoked_boottime_ns != 0;
+  return lease.times.worker_stopped_boottime_ns != 0 && lease.times.revoked_boottime_ns != 0;
 }
 
 TimelineStep refused(const LeaseView& lease) {

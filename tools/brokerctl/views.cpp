@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/tell.hpp"
+#include "common/print_error.hpp"
 #include "tools/cli/answer.hpp"
 
 namespace leasehold::brokerctl {
@@ -29,7 +29,7 @@ std::string state_text(const wire::LeaseView& lease) {
 
 /// A clock of a holder that knew before the flip does not run from there.
 std::string clock_text(const wire::LeaseView& lease, std::int64_t clock_ns) {
-  const bool before_flip = clock_ns < 0 && lease.times.told_boottime_ns != 0;
+  const bool before_flip = clock_ns < 0 && lease.times.worker_stopped_boottime_ns != 0;
   return before_flip ? "before flip" : nanoseconds_text(clock_ns);
 }
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/command_line.hpp"
-#include "common/next_step.hpp"
+#include "common/error_hint.hpp"
 
 namespace leasehold::cli {
 
@@ -23,12 +23,12 @@ std::string error_line(std::string_view code, std::string_view detail, std::stri
 }  // namespace
 
 std::string explain_json(const Error& error) {
-  return error_line(name(error.code), error.detail, next_step(error.code), exit_code(error.code),
+  return error_line(name(error.code), error.detail, error_hint(error.code), exit_code(error.code),
                     is_retryable(error.code));
 }
 
 std::string usage_json(std::string_view text) {
-  return error_line(name(Errc::BadRequest), text, next_step(Errc::BadRequest), kExitUsage, false);
+  return error_line(name(Errc::BadRequest), text, error_hint(Errc::BadRequest), kExitUsage, false);
 }
 
 }  // namespace leasehold::cli

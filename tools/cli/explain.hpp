@@ -1,4 +1,4 @@
-/// Errors as lines of JSON, for programs that read ours; for people: common/tell.hpp.
+/// Errors as lines of JSON, for programs that read ours; for people: common/print_error.hpp.
 #pragma once
 
 #include <string>

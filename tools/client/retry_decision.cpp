@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "common/lease_over.hpp"
+#include "common/lease_ended.hpp"
 
 namespace leasehold::tenant {
 namespace {
@@ -33,7 +33,7 @@ bool lease_survives(Errc code) {
 
 /// A broker that was never there is a wrong address, not a passing trouble.
 bool may_pass(const Error& error, Stage stage, const Situation& situation) {
-  if (is_lease_over(error.code)) return true;  // at the broker's, too: its worker went meanwhile
+  if (is_lease_ended(error.code)) return true;  // at the broker's, too: its worker went meanwhile
   const bool nobody_there =
       error.code == Errc::ConnectionRefused || error.code == Errc::FileNotFound;
   if (!nobody_there) return is_retryable(error.code);
@@ -47,7 +47,7 @@ Decision again_or_give_up(const Error& error, bool fresh_lease, const Situation&
                                            situation.failures + 1)}};
   }
   // A lease that was taken back is replaced at once; only a second failure in a row has to wait.
-  const bool at_once = is_lease_over(error.code) && situation.failures == 0;
+  const bool at_once = is_lease_ended(error.code) && situation.failures == 0;
   return TryAgain{.delay = at_once ? Duration::zero() : backoff(policy, situation.failures),
                   .fresh_lease = fresh_lease};
 }
@@ -81,7 +81,7 @@ Decision after_completed(const wire::RequestCompleted& completed, const Situatio
   if (!error) return Finish{};
   // A deadline that has passed does not come back, whatever is_retryable says of a call.
   const bool resumable =
-      is_lease_over(error->code) || (is_retryable(error->code) && error->code != Errc::TimedOut);
+      is_lease_ended(error->code) || (is_retryable(error->code) && error->code != Errc::TimedOut);
   if (!situation.rebind || !resumable) return GiveUp{*error};
   return again_or_give_up(*error, true, situation, policy);
 }

@@ -108,7 +108,7 @@ Result<void> LocalModel::Parts::fill(const GgufFile& file, const LeasedMapping& 
   GateSet gates(~std::uint64_t{0}, stops, nobody);
   gates.add_engine_lease(TRY(reader.dependency(kEngineLease)));
   gates.add_sequence({});
-  return fill_weights(file, plan.parts.front().layout, region, gates, *backend, {});
+  return copy_weights(file, plan.parts.front().layout, region, gates, *backend, {});
 }
 
 /// In a memory object that is read-only once it is filled.
@@ -135,13 +135,13 @@ Result<LeasedMapping> LocalModel::Parts::place_weights_there(const GgufFile& fil
 }
 
 Result<void> LocalModel::Parts::load_weights(const GgufFile& file) {
-  plan = cut_weights(TRY(plan_weights(file, config)), WeightsScope::Model);
+  plan = make_weights_plan(TRY(make_weights_layout(file, config)), WeightsScope::Model);
   LeasedMapping mapping =
       TRY(options.place != nullptr ? place_weights_there(file) : place_weights_here(file));
   const LeaseDependency lease = TRY(reader.dependency(kEngineLease));
-  std::vector<Weights::Holding> holdings;
-  holdings.push_back({.mapping = std::move(mapping), .lease = lease});
-  weights.emplace(TRY(Weights::bind(plan, config, std::move(holdings))));
+  std::vector<Weights::MappedPart> mapped_parts;
+  mapped_parts.push_back({.mapping = std::move(mapping), .lease = lease});
+  weights.emplace(TRY(Weights::bind(plan, config, std::move(mapped_parts))));
   return {};
 }
 
@@ -178,7 +178,7 @@ LocalModel::~LocalModel() = default;
 Result<std::unique_ptr<LocalModel>> LocalModel::load(LocalOptions options) {
   const GgufFile file = TRY(GgufFile::open(options.model_path));
   ModelConfig config = TRY(read_config(file));
-  if (options.alter) options.alter(config);
+  if (options.modify_config) options.modify_config(config);
   LeaseTable table = TRY(LeaseTable::create(kSlots));
   table.grant(kEngineLease, {});
   UniqueFd table_fd = TRY(table.reader_fd());

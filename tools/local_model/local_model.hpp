@@ -24,7 +24,7 @@ namespace leasehold {
 /// For gate sets that nobody takes anything from.
 class Nobody final : public RefusalListener {
  public:
-  void refused(const Refusal&) noexcept override {}
+  void refused(const GateRefusal&) noexcept override {}
   void quiet_progress() noexcept override {}
 };
 
@@ -55,7 +55,7 @@ struct LocalOptions {
   /// Blocks of all sequences in an order of chance; 0: one after the other.
   std::uint64_t scatter_seed = 0;
   /// Changes the model's numbers after they were read, for tests that want a wrong model.
-  std::function<void(ModelConfig&)> alter;
+  std::function<void(ModelConfig&)> modify_config;
   RefusalListener* listener = nullptr;  ///< None: nobody is told. Outlives the model.
   GateProbe* probe = nullptr;
 };

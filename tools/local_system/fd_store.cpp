@@ -93,7 +93,7 @@ Result<Child> FdStore::start(ChildConfig config) {
   const std::scoped_lock lock(mutex_);
   ready_ = false;
   config.environment.push_back("NOTIFY_SOCKET=" + path_);
-  for (const Entry& entry : entries_) config.handed_over.push_back({entry.name, entry.fd.get()});
+  for (const Entry& entry : entries_) config.inherited_fds.push_back({entry.name, entry.fd.get()});
   return Child::start(config);
 }
 

@@ -109,11 +109,11 @@ Result<std::uint64_t> write(const Options& options) {
 int report(const Options& options, const Result<std::uint64_t>& written) {
   if (written) {
     std::cout << fmt::format("{} {} bytes\n", options.out, *written);
-    return end_with(kProgram, kExitOk);
+    return finish_program(kProgram, kExitOk);
   }
   const Error& error = written.error();
-  return error.code == Errc::BadRequest ? tell(kProgram, Usage{.text = error.detail})
-                                        : tell(kProgram, error);
+  return error.code == Errc::BadRequest ? print_error(kProgram, Usage{.text = error.detail})
+                                        : print_error(kProgram, error);
 }
 
 int run(int argc, char** argv) {

@@ -54,7 +54,7 @@ int run(tenant::Arguments arguments) {
   session->start();
   request_short_time_slice();
   io.run();
-  return end_with(kProgram, status);
+  return finish_program(kProgram, status);
 }
 
 }  // namespace
@@ -62,13 +62,13 @@ int run(tenant::Arguments arguments) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   auto arguments = tenant::parse_arguments(words);
-  if (!arguments) return tell(kProgram, arguments.error());
+  if (!arguments) return print_error(kProgram, arguments.error());
   if (const auto armed = arm_fault_points_from_environment(); !armed) {
-    return tell(kProgram, armed.error());
+    return print_error(kProgram, armed.error());
   }
   arguments->config.broker_path = cli::broker_address(arguments->socket, cli::read_environment());
   auto prompt = arguments->prompt_from_stdin ? read_prompt() : arguments->prompt;
-  if (!prompt) return tell(kProgram, prompt.error());
+  if (!prompt) return print_error(kProgram, prompt.error());
   tenant::set_prompt(*arguments, *std::move(prompt), std::time(nullptr));
   return run(*std::move(arguments));
 }

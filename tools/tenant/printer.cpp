@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "common/tell.hpp"
+#include "common/print_error.hpp"
 
 namespace leasehold::tenant {
 namespace {
@@ -109,7 +109,7 @@ struct AsText {
   void operator()(const Ended& event) const {
     out << event.text;
     if (event.delivered_tokens > 0) out << std::endl;
-    if (event.error) notes << explain(kProgram, *event.error) << std::endl;
+    if (event.error) notes << format_error(kProgram, *event.error) << std::endl;
     if (!event.note.empty()) remark(event.note);
     if (event.reason == "Cancelled") {
       remark(fmt::format("cancelled after {} tokens", event.delivered_tokens));

@@ -76,9 +76,9 @@ int run(int argc, char** argv) {
   declare(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const Result<std::string> text = answer(options);
-  if (!text) return tell(app.get_name(), text.error());
+  if (!text) return print_error(app.get_name(), text.error());
   std::cout << *text;
-  return end_with(app.get_name(), kExitOk);
+  return finish_program(app.get_name(), kExitOk);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ SchedulerLimits completed(SchedulerLimits limits, const ModelConfig& model,
 
 Completed revoked(LeaseId lease, LeaseWord word) {
   return {.reason = CompletionReason::Revoked,
-          .verdict = LeaseVerdict{.lease = lease, .reason = word.reason()}};
+          .verdict = RevocationInfo{.lease = lease, .reason = word.reason()}};
 }
 
 Error draining(LeaseId lease) {
@@ -52,7 +52,7 @@ BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLi
 
 Result<void> Engine::check_weights() const {
   if (!weights_) return fail(Errc::NoModelLoaded, "no weights are bound to this engine yet");
-  const auto down = weights_->first_part_down();
+  const auto down = weights_->first_revoked_part();
   if (!down) return {};
   const LeaseDependency& lease = weights_->leases()[*down];
   return fail(Errc::MissingWeight,
@@ -167,17 +167,17 @@ void Engine::end_revoked_leases() {
     const std::optional<Completed> end = end_of(lease);
     if (!end) continue;
     // The memory stays mapped until the broker asks for it back: nothing touches it meanwhile.
-    report_found_down(lease);
+    report_found_revoked(lease);
     scheduler_.end_lease(lease, *end);
     forget_scratch();
   }
 }
 
-void Engine::report_found_down(LeaseId lease) {
+void Engine::report_found_revoked(LeaseId lease) {
   const TimePoint flipped = parts_.table->flipped_at(lease);
   if (flipped.boottime_ns == 0) return;  // run out, not taken back
   const TimePoint now = parts_.clock->now();
-  parts_.observer->lease_found_down(
+  parts_.observer->lease_found_revoked(
       {.lease = lease, .kernel_site = LaunchSite::Commit, .since_flip_ns = (now - flipped).count()},
       now);
 }
@@ -268,13 +268,13 @@ Result<DrawnToken> Engine::draw(Sequence& sequence, std::uint32_t logit_row) {
 
 /// A row of logits need not leave the device where its largest decide.
 Result<SampledToken> Engine::sample_row(std::uint32_t logit_row, SampleInput input) {
-  const std::uint32_t deciding = input.allowed == nullptr ? deciding_logits(*input.params) : 0;
+  const std::uint32_t deciding = input.allowed == nullptr ? top_logits_needed(*input.params) : 0;
   const auto top = deciding > 0 ? transformer_.top_logits(logit_row) : std::nullopt;
   if (top && top->all_finite && top->tokens.size() >= deciding) {
-    std::vector<RatedToken> largest;
+    std::vector<CandidateToken> largest;
     for (const TokenLogit& each : top->tokens)
       largest.push_back({static_cast<TokenId>(each.token), each.logit});
-    return sample_among(largest, input, sampler_scratch_);
+    return sample_from_top(largest, input, sampler_scratch_);
   }
   input.logits = transformer_.logits(logit_row);
   return sample(input, sampler_scratch_);

@@ -71,7 +71,7 @@ class Engine {
   /// To restore parts that are down. Precondition: bound.
   Weights& weights() { return *weights_; }
   /// True once the lease of any part of the weights says no; asks the lease words, runs nothing.
-  bool is_fenced() const { return weights_ && weights_->first_part_down(); }
+  bool is_fenced() const { return weights_ && weights_->first_revoked_part(); }
 
   // ---- leases
 
@@ -122,7 +122,7 @@ class Engine {
  private:
   Result<void> check_weights() const;
   void end_revoked_leases();
-  void report_found_down(LeaseId lease);
+  void report_found_revoked(LeaseId lease);
   void end_stopped_sequences();
   bool is_draining(LeaseId lease) const;
   void reject_draining();

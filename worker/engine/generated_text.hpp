@@ -14,9 +14,9 @@
 
 namespace leasehold {
 
-class AnswerText {
+class GeneratedText {
  public:
-  AnswerText(const Tokenizer& tokenizer, std::vector<std::string> stops)
+  GeneratedText(const Tokenizer& tokenizer, std::vector<std::string> stops)
       : decoder_(tokenizer), finder_(std::move(stops)) {}
 
   /// The text that is certain now; often empty.

@@ -14,7 +14,7 @@ void RunningRequests::occupy(const Places& places) {
   if (changed && alarm_ != nullptr) alarm_->wake();
 }
 
-void RunningRequests::wake_on_change(BootAlarm* alarm) {
+void RunningRequests::wake_on_change(BoottimeTimer* alarm) {
   const std::scoped_lock lock(mutex_);
   alarm_ = alarm;
 }

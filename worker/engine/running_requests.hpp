@@ -11,7 +11,7 @@
 #include <mutex>
 #include <optional>
 
-#include "common/boot_alarm.hpp"
+#include "common/boottime_timer.hpp"
 #include "ipc/segment/gate_set.hpp"
 #include "worker/schedule/request.hpp"
 
@@ -46,11 +46,11 @@ class RunningRequests {
   void each(const std::function<void(const RunningRequest&)>& visit) const;
 
   /// Rings `alarm` whenever occupants change, from now on; null: nobody's.
-  void wake_on_change(BootAlarm* alarm);
+  void wake_on_change(BoottimeTimer* alarm);
 
  private:
   mutable std::mutex mutex_;
-  BootAlarm* alarm_ = nullptr;
+  BoottimeTimer* alarm_ = nullptr;
   Places places_;
   StopFlags stops_;
 };

@@ -9,7 +9,7 @@ Completed stopped_by(LocalStop local, LeaseId lease) {
       return {.reason = CompletionReason::DeadlineExceeded};
     case LocalStop::LeaseExpired:
       return {.reason = CompletionReason::Revoked,
-              .verdict = LeaseVerdict{lease, false, RevokeReason::TtlExpired}};
+              .verdict = RevocationInfo{lease, false, RevokeReason::TtlExpired}};
     case LocalStop::BrokerLost:
     case LocalStop::None:
       break;
@@ -31,7 +31,7 @@ Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop loca
     completed = {
         .reason = same_generation ? CompletionReason::Revoked : CompletionReason::LeaseFenced,
         .verdict =
-            LeaseVerdict{lease, false, same_generation ? seen.reason() : RevokeReason::None}};
+            RevocationInfo{lease, false, same_generation ? seen.reason() : RevokeReason::None}};
   }
   completed.request = sequence.request.request;
   completed.emitted_tokens = sequence.emitted();
@@ -46,13 +46,13 @@ StepRefusals::StepRefusals(const StepPlan& plan, const TableReader& table, const
       observer_(&observer),
       completions_(plan.parts.size()) {}
 
-void StepRefusals::refused(const Refusal& refusal) noexcept {
-  if (refusal.sequence != Refusal::kEngine) return sequence_refused(refusal);
+void StepRefusals::refused(const GateRefusal& refusal) noexcept {
+  if (refusal.sequence != GateRefusal::kEngine) return sequence_refused(refusal);
   const TimePoint now = clock_->now();
   observer_->engine_refused(describe(refusal, now), now);
 }
 
-void StepRefusals::sequence_refused(const Refusal& refusal) {
+void StepRefusals::sequence_refused(const GateRefusal& refusal) {
   const TimePoint now = clock_->now();
   const Sequence& sequence = *plan_->parts[refusal.sequence].sequence;
   const Completed& completion =
@@ -60,11 +60,11 @@ void StepRefusals::sequence_refused(const Refusal& refusal) {
   observer_->completed_early(completion, describe(refusal, now), now);
 }
 
-events::ForwardRevoked StepRefusals::describe(const Refusal& refusal, TimePoint now) const {
+events::ForwardRevoked StepRefusals::describe(const GateRefusal& refusal, TimePoint now) const {
   events::ForwardRevoked what{.lease = {refusal.slot, refusal.granted.generation()},
                               .kernel_site = refusal.site,
                               .layer = refusal.layer};
-  if (refusal.sequence != Refusal::kEngine) {
+  if (refusal.sequence != GateRefusal::kEngine) {
     const Sequence& sequence = *plan_->parts[refusal.sequence].sequence;
     what.kv_position = sequence.blocks.committed();
     what.lease = sequence.request.lease;

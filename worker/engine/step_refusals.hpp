@@ -24,7 +24,7 @@ class RevocationObserver {
   virtual void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
   /// A tenant's lease was found taken back between two steps; its requests end with the next
   /// report.
-  virtual void lease_found_down(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
+  virtual void lease_found_revoked(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
   /// A unit that refused something is over: the broker may look again.
   virtual void quiet_progress() noexcept = 0;
 };
@@ -38,7 +38,7 @@ class StepRefusals final : public RefusalListener {
   StepRefusals(const StepPlan& plan, const TableReader& table, const Clock& clock,
                RevocationObserver& observer);
 
-  void refused(const Refusal& refusal) noexcept override;
+  void refused(const GateRefusal& refusal) noexcept override;
   void quiet_progress() noexcept override { observer_->quiet_progress(); }
 
   /// How sequence `index` ended and was told; nothing when it was not refused.
@@ -47,8 +47,8 @@ class StepRefusals final : public RefusalListener {
   }
 
  private:
-  void sequence_refused(const Refusal& refusal);
-  events::ForwardRevoked describe(const Refusal& refusal, TimePoint now) const;
+  void sequence_refused(const GateRefusal& refusal);
+  events::ForwardRevoked describe(const GateRefusal& refusal, TimePoint now) const;
 
   const StepPlan* plan_;
   const TableReader* table_;

@@ -44,7 +44,7 @@ class TokenRules {
 
   const PromptRequest* request_;
   const Tokenizer* tokenizer_;
-  std::optional<AnswerText> text_;  ///< When there are stop strings.
+  std::optional<GeneratedText> text_;  ///< When there are stop strings.
   std::optional<GrammarMatcher> matcher_;
   GrammarMatcher::State state_ = GrammarMatcher::kDead;
   std::map<GrammarMatcher::State, TokenMask> masks_;

@@ -54,13 +54,13 @@ void GgufFile::Unmap::operator()(const std::byte* start) const {
 }
 
 Result<GgufFile> GgufFile::open(const std::string& path) {
-  GgufFile file = TRY(open_one(path));
+  GgufFile file = TRY(open_single(path));
   const auto n_parts = TRY(file.get_or<std::uint32_t>("split.count", 1));
   if (n_parts > 1) return open_split(std::move(file), n_parts);
   return file;
 }
 
-Result<GgufFile> GgufFile::open_one(const std::string& path) {
+Result<GgufFile> GgufFile::open_single(const std::string& path) {
   GgufFile file;
   file.path_ = path;
   file.fd_ = TRY(open_for_reading(path));

@@ -101,7 +101,7 @@ class GgufFile {
   };
 
   GgufFile() = default;
-  static Result<GgufFile> open_one(const std::string& path);
+  static Result<GgufFile> open_single(const std::string& path);
   static Result<GgufFile> open_split(GgufFile one, std::uint32_t n_parts);
   Result<void> add_part(GgufFile part);
   const GgufFile& part(std::uint32_t number) const {

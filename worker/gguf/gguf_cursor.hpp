@@ -48,7 +48,7 @@ class GgufCursor {
   }
 
   /// `count` elements of `element_size_bytes`, of which at least that many bytes must be left.
-  Result<void> expect_room(std::uint64_t count, std::uint64_t element_size_bytes,
+  Result<void> check_remaining(std::uint64_t count, std::uint64_t element_size_bytes,
                            std::string_view what) const {
     if (count > remaining() / element_size_bytes)
       return corrupt(position_, fmt::format("{} {} cannot fit in the {} bytes that are left", count,
@@ -57,7 +57,7 @@ class GgufCursor {
   }
 
   Result<void> skip(std::uint64_t count, std::uint64_t element_size_bytes, std::string_view what) {
-    TRY(expect_room(count, element_size_bytes, what));
+    TRY(check_remaining(count, element_size_bytes, what));
     position_ += count * element_size_bytes;
     return {};
   }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr std::uint32_t kDefaultAlignment = 32;
-constexpr std::uint32_t kLeastAlignment = 8;
+constexpr std::uint32_t kMinAlignment = 8;
 constexpr std::uint32_t kMaxDimensions = 4;
 constexpr std::size_t kMaxKeyBytes = 65535;
 constexpr std::size_t kMaxTensorNameBytes = 64;
@@ -23,8 +23,8 @@ constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 48;
 
 // The least a metadata entry (length, one letter, type, value) and a tensor entry (length, one
 // letter, dimension count, one dimension, type, offset) can take: counts above that are lies.
-constexpr std::uint64_t kLeastEntryBytes = 8 + 1 + 4 + 1;
-constexpr std::uint64_t kLeastTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
+constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;
+constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
 /// Zero for the types without a fixed size.
 constexpr std::uint64_t fixed_size_bytes(GgufType type) {
@@ -74,7 +74,7 @@ Result<GgufType> take_type(GgufCursor& in) {
 /// Steps over `count` values of one type.
 Result<void> skip_values(GgufCursor& in, GgufType type, std::uint64_t count, std::string_view key) {
   if (type != GgufType::String) return in.skip(count, fixed_size_bytes(type), key);
-  TRY(in.expect_room(count, sizeof(std::uint64_t), key));
+  TRY(in.check_remaining(count, sizeof(std::uint64_t), key));
   for (std::uint64_t i = 0; i < count; ++i) TRY(in.take_string(key));
   return {};
 }
@@ -125,7 +125,7 @@ Result<std::vector<std::uint64_t>> take_shape(GgufCursor& in, std::string_view t
 }
 
 /// "F32, F16 …", as the table has them.
-std::string computed_types() {
+std::string supported_types() {
   std::vector<std::string_view> names;
   for (const TensorTypeRow& row : kTensorTypeRows)
     if (row.block.size_bytes > 0) names.push_back(row.name);
@@ -144,7 +144,7 @@ Result<TensorType> take_tensor_type(GgufCursor& in, std::string_view tensor,
                   path, tensor,
                   known.empty() ? fmt::format("number {}, which GGUF does not know", number)
                                 : std::string(known),
-                  computed_types()));
+                  supported_types()));
 }
 
 /// The offset is still relative to the start of the tensor data, which nobody knows yet.
@@ -186,14 +186,14 @@ Result<std::uint32_t> alignment_of(std::span<const std::byte> file, std::string_
   if (entry->second.type != GgufType::Uint32)
     return in.corrupt(at, "general.alignment is not a uint32");
   const auto alignment = TRY(in.take<std::uint32_t>("general.alignment"));
-  if (!std::has_single_bit(alignment) || alignment < kLeastAlignment)
+  if (!std::has_single_bit(alignment) || alignment < kMinAlignment)
     return in.corrupt(at, fmt::format("general.alignment is {}; a power of two from {} is needed",
-                                      alignment, kLeastAlignment));
+                                      alignment, kMinAlignment));
   return alignment;
 }
 
 /// Makes offsets absolute and checks that each tensor's data is aligned and inside the file.
-Result<void> place_tensors(const GgufCursor& in, std::uint64_t file_size_bytes,
+Result<void> set_tensor_offsets(const GgufCursor& in, std::uint64_t file_size_bytes,
                            std::uint32_t alignment, GgufDirectory& directory) {
   const std::uint64_t mask = alignment - 1u;
   const std::uint64_t data_start = (in.position() + mask) & ~mask;
@@ -258,12 +258,12 @@ Result<GgufDirectory> read_gguf_directory(std::span<const std::byte> file, std::
   directory.version = TRY(take_version(in, path));
   const auto n_tensors = TRY(in.take<std::uint64_t>("tensor count"));
   const auto n_entries = TRY(in.take<std::uint64_t>("metadata count"));
-  TRY(in.expect_room(n_tensors, kLeastTensorBytes, "tensors"));
-  TRY(in.expect_room(n_entries, kLeastEntryBytes, "metadata entries"));
+  TRY(in.check_remaining(n_tensors, kMinTensorBytes, "tensors"));
+  TRY(in.check_remaining(n_entries, kMinEntryBytes, "metadata entries"));
   TRY(take_metadata(in, n_entries, path, directory));
   TRY(take_tensors(in, n_tensors, path, directory));
   const std::uint32_t alignment = TRY(alignment_of(file, path, directory));
-  TRY(place_tensors(in, file.size(), alignment, directory));
+  TRY(set_tensor_offsets(in, file.size(), alignment, directory));
   TRY(check_no_overlap(in, directory));
   return directory;
 }

@@ -36,7 +36,7 @@ std::uint64_t first_bytes(const unsigned char* hash) {
   return number >> 1;  // databases count in signed numbers
 }
 
-FileIdentity identity_of_all(std::span<const FileIdentity> parts) {
+FileIdentity combined_identity(std::span<const FileIdentity> parts) {
   std::vector<std::uint64_t> numbers;
   FileIdentity all{.device = parts.front().device, .inode = 0, .size_bytes = 0, .mtime_ns = 0};
   for (const FileIdentity& part : parts) {
@@ -82,7 +82,7 @@ Result<GgufFile> GgufFile::open_split(GgufFile one, std::uint32_t n_parts) {
   std::vector<GgufFile> parts;
   for (std::uint32_t i = 0; i < n_parts; ++i) {
     if (i == number) continue;
-    parts.push_back(TRY(explain(open_one(stem + part_suffix(i, n_parts)), i, n_parts)));
+    parts.push_back(TRY(explain(open_single(stem + part_suffix(i, n_parts)), i, n_parts)));
     TRY(check_belongs(parts.back(), i, n_parts));
   }
   parts.insert(parts.begin() + number, std::move(one));
@@ -118,7 +118,7 @@ Result<FileIdentity> GgufFile::identity_now() const {
   if (others_.empty()) return FileIdentity::of_path(path_);
   std::vector<FileIdentity> parts{TRY(FileIdentity::of_path(path_))};
   for (const GgufFile& other : others_) parts.push_back(TRY(FileIdentity::of_path(other.path_)));
-  return identity_of_all(parts);
+  return combined_identity(parts);
 }
 
 }  // namespace leasehold

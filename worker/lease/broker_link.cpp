@@ -67,7 +67,7 @@ void BrokerLink::send_report(std::string event) {
   peer_->notify(std::string(report.kMethod), {.body = report.to_json()});
 }
 
-void BrokerLink::send_held_reports() {
+void BrokerLink::flush_reports() {
   holding_ = false;
   while (!held_.empty()) {
     const wire::EventReport report{.events = held_.take()};

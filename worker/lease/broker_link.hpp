@@ -44,8 +44,8 @@ class BrokerLink {
   void report(const events::Event& event, TimePoint at);
 
   /// While the broker is away reports are kept, as many as a ReportQueue holds.
-  void hold_reports() { holding_ = true; }
-  void send_held_reports();
+  void buffer_reports() { holding_ = true; }
+  void flush_reports();
 
  private:
   BrokerLink(boost::asio::io_context& io, std::string path, Handlers handlers)

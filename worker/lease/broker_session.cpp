@@ -45,8 +45,8 @@ void BrokerSession::lost(const Error& why) {
   path_.lost(clock_->now());
   if (first) {
     away_ = true;
-    link_->hold_reports();
-    handlers_.on_away(true);
+    link_->buffer_reports();
+    handlers_.on_connection_changed(true);
   }
   go_on();
 }
@@ -123,9 +123,9 @@ void BrokerSession::say_ready() {
 void BrokerSession::settled() {
   path_.settled();
   away_ = false;
-  link_->send_held_reports();
+  link_->flush_reports();
   spdlog::info("the broker is back attachment={}", attachment_->id.value);
-  handlers_.on_away(false);
+  handlers_.on_connection_changed(false);
 }
 
 void BrokerSession::failed(const Error& why) {

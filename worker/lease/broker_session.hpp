@@ -25,7 +25,7 @@ class BrokerSession {
  public:
   struct Handlers {
     std::function<void(const std::string& method, control::Payload, control::Responder)> on_call;
-    std::function<void(bool away)> on_away;        ///< Gone, or back.
+    std::function<void(bool away)> on_connection_changed;        ///< Gone, or back.
     std::function<void(const Error&)> on_refused;  ///< There is no way back.
   };
   struct Config {

@@ -20,11 +20,11 @@ LocalStop deadline_stop(const RunningRequest& occupant, LeaseTime lease, TimePoi
 }
 
 Result<std::unique_ptr<DeadlineWatcher>> DeadlineWatcher::begin(const Parts& parts) {
-  BootAlarm alarm = TRY(BootAlarm::create());
+  BoottimeTimer alarm = TRY(BoottimeTimer::create());
   return std::unique_ptr<DeadlineWatcher>(new DeadlineWatcher(parts, std::move(alarm)));
 }
 
-DeadlineWatcher::DeadlineWatcher(const Parts& parts, BootAlarm alarm)
+DeadlineWatcher::DeadlineWatcher(const Parts& parts, BoottimeTimer alarm)
     : parts_(parts), alarm_(std::move(alarm)) {
   parts_.board->wake_on_change(&alarm_);
   thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });

@@ -12,7 +12,7 @@
 #include <memory>
 #include <thread>
 
-#include "common/boot_alarm.hpp"
+#include "common/boottime_timer.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "worker/engine/lease_time.hpp"
 #include "worker/engine/running_requests.hpp"
@@ -35,12 +35,12 @@ class DeadlineWatcher {
   ~DeadlineWatcher();
 
  private:
-  DeadlineWatcher(const Parts& parts, BootAlarm alarm);
+  DeadlineWatcher(const Parts& parts, BoottimeTimer alarm);
   void watch(const std::stop_token& stop);
   TimePoint earliest() const;
 
   Parts parts_;
-  BootAlarm alarm_;
+  BoottimeTimer alarm_;
   std::jthread thread_;
 };
 

@@ -14,10 +14,10 @@ constexpr auto kOpenPause = std::chrono::milliseconds(100);
 // Steps count from 1 up; loads from here, so a gate never takes one for the other.
 constexpr std::uint64_t kFirstLoad = std::uint64_t{1} << 63;
 
-/// Nobody is told of refusals during a load: fill_weights answers for them.
+/// Nobody is told of refusals during a load: copy_weights answers for them.
 class SilentListener final : public RefusalListener {
  public:
-  void refused(const Refusal&) noexcept override {}
+  void refused(const GateRefusal&) noexcept override {}
   void quiet_progress() noexcept override {}
 };
 
@@ -26,24 +26,24 @@ class SilentListener final : public RefusalListener {
 Result<Weights> WeightsSource::acquire() {
   done_bytes_ = 0;
   total_bytes_ = plan_->size_bytes();
-  std::vector<Weights::Holding> holdings;
+  std::vector<Weights::MappedPart> mapped_parts;
   for (const WeightsPart& part : plan_->parts) {
     control::Payload reply = TRY(wait_and_open(part));
-    holdings.push_back(TRY(hold(part, std::move(reply))));
+    mapped_parts.push_back(TRY(hold(part, std::move(reply))));
     done_bytes_ += part.layout.size_bytes;
   }
-  return Weights::bind(*plan_, *config_, std::move(holdings));
+  return Weights::bind(*plan_, *config_, std::move(mapped_parts));
 }
 
 Result<std::optional<WeightsSource::Restored>> WeightsSource::restore(Weights& weights) {
-  const auto down = weights.first_part_down();
+  const auto down = weights.first_revoked_part();
   if (!down) return std::nullopt;
   const WeightsPart& part = plan_->parts[*down];
   TRY(follow_file(part));
   done_bytes_ = 0;
   total_bytes_ = part.layout.size_bytes;
   control::Payload reply = TRY(open(part));
-  Weights::Holding fresh = TRY(hold(part, std::move(reply)));
+  Weights::MappedPart fresh = TRY(hold(part, std::move(reply)));
   TRY(weights.restore(*down, std::move(fresh)));
   return Restored{.part = part.name, .from_another_file = replacement_.has_value()};
 }
@@ -53,12 +53,12 @@ Result<void> WeightsSource::follow_file(const WeightsPart& part) {
   const auto now = file_->identity_now();
   if (!now || *now == file().identity()) return {};
   GgufFile another = TRY(GgufFile::open(file_->path()));
-  TRY(check_fits(another, part));
+  TRY(check_compatible(another, part));
   replacement_.emplace(std::move(another));
   return {};
 }
 
-Result<Weights::Holding> WeightsSource::hold(const WeightsPart& part, control::Payload reply) {
+Result<Weights::MappedPart> WeightsSource::hold(const WeightsPart& part, control::Payload reply) {
   const wire::WeightsOpened opened = TRY(wire::WeightsOpened::from_json(reply.body));
   if (reply.fds.size() != 1) {
     return fail(Errc::UntrustedSegment, "weights.open came without its one descriptor");
@@ -70,7 +70,7 @@ Result<Weights::Holding> WeightsSource::hold(const WeightsPart& part, control::P
   }
   LeasedMapping mapping =
       TRY(parts_.regions->map(std::move(readable), part.layout.size_bytes, MapAccess::ReadOnly));
-  return Weights::Holding{.mapping = std::move(mapping), .lease = lease};
+  return Weights::MappedPart{.mapping = std::move(mapping), .lease = lease};
 }
 
 Result<control::Payload> WeightsSource::open(const WeightsPart& part) {
@@ -117,7 +117,7 @@ Result<void> WeightsSource::fill(const WeightsPart& part, LeaseDependency lease,
   const auto progress = [this](std::uint64_t done_bytes, std::uint64_t) {
     if (parts_.progress) parts_.progress(done_bytes_ + done_bytes, total_bytes_);
   };
-  return fill_weights(file(), part.layout, region, gates, *parts_.backend, progress);
+  return copy_weights(file(), part.layout, region, gates, *parts_.backend, progress);
 }
 
 }  // namespace leasehold

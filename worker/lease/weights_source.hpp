@@ -52,7 +52,7 @@ class WeightsSource {
   Result<std::optional<Restored>> restore(Weights& weights);
 
  private:
-  Result<Weights::Holding> hold(const WeightsPart& part, control::Payload reply);
+  Result<Weights::MappedPart> hold(const WeightsPart& part, control::Payload reply);
   Result<control::Payload> open(const WeightsPart& part);
   Result<control::Payload> wait_and_open(const WeightsPart& part);
   Result<UniqueFd> fill_and_publish(const WeightsPart& part, RegionId region, LeaseDependency lease,

@@ -7,7 +7,7 @@ namespace leasehold {
 namespace {
 
 // The order is that of use in the forward pass, so that a layer is read front to back.
-constexpr TensorRule kLlamaAttention[] = {
+constexpr TensorSpec kLlamaAttention[] = {
     {"attn_norm.weight", Width::Embedding, Width::One},
     {"attn_q.weight", Width::Embedding, Width::Query},
     {"attn_q.bias", Width::Query, Width::One, Presence::Optional},
@@ -19,7 +19,7 @@ constexpr TensorRule kLlamaAttention[] = {
     {"attn_output.bias", Width::Embedding, Width::One, Presence::Optional},
 };
 
-constexpr TensorRule kQwen2Attention[] = {
+constexpr TensorSpec kQwen2Attention[] = {
     {"attn_norm.weight", Width::Embedding, Width::One},
     {"attn_q.weight", Width::Embedding, Width::Query},
     {"attn_q.bias", Width::Query, Width::One},
@@ -30,7 +30,7 @@ constexpr TensorRule kQwen2Attention[] = {
     {"attn_output.weight", Width::Query, Width::Embedding},
 };
 
-constexpr TensorRule kQwen3Attention[] = {
+constexpr TensorSpec kQwen3Attention[] = {
     {"attn_norm.weight", Width::Embedding, Width::One},
     {"attn_q.weight", Width::Embedding, Width::Query},
     {"attn_q_norm.weight", Width::Head, Width::One},
@@ -40,14 +40,14 @@ constexpr TensorRule kQwen3Attention[] = {
     {"attn_output.weight", Width::Query, Width::Embedding},
 };
 
-constexpr TensorRule kFeedForward[] = {
+constexpr TensorSpec kFeedForward[] = {
     {"ffn_norm.weight", Width::Embedding, Width::One},
     {"ffn_gate.weight", Width::Embedding, Width::FeedForward},
     {"ffn_up.weight", Width::Embedding, Width::FeedForward},
     {"ffn_down.weight", Width::FeedForward, Width::Embedding},
 };
 
-constexpr TensorRule kExperts[] = {
+constexpr TensorSpec kExperts[] = {
     {"ffn_norm.weight", Width::Embedding, Width::One},
     {"ffn_gate_inp.weight", Width::Embedding, Width::Experts},
     {"ffn_gate_exps.weight", Width::Embedding, Width::ExpertFeedForward, Presence::PerExpert},
@@ -55,7 +55,7 @@ constexpr TensorRule kExperts[] = {
     {"ffn_down_exps.weight", Width::ExpertFeedForward, Width::Embedding, Presence::PerExpert},
 };
 
-constexpr TensorRule kExpertsAndShared[] = {
+constexpr TensorSpec kExpertsAndShared[] = {
     {"ffn_norm.weight", Width::Embedding, Width::One},
     {"ffn_gate_inp.weight", Width::Embedding, Width::Experts},
     {"ffn_gate_exps.weight", Width::Embedding, Width::ExpertFeedForward, Presence::PerExpert},
@@ -75,7 +75,7 @@ constexpr Architecture kArchitectures[] = {
      .attention = kLlamaAttention,
      .feed_forward = kFeedForward,
      .experts = kExperts,
-     .weights_sum_to_1 = true},
+     .normalize_expert_weights = true},
     {.name = "qwen2",
      .rope_style = RopeStyle::Halves,
      .attention = kQwen2Attention,
@@ -97,7 +97,7 @@ constexpr Architecture kArchitectures[] = {
      .attention = kQwen3Attention,
      .feed_forward = {},
      .experts = kExperts,
-     .weights_sum_to_1 = true},
+     .normalize_expert_weights = true},
 };
 
 }  // namespace

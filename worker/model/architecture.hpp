@@ -32,7 +32,7 @@ enum class Presence : std::uint8_t {
 };
 
 /// A tensor of a model. Vectors (one row) are always F32.
-struct TensorRule {
+struct TensorSpec {
   std::string_view name;  ///< Of a block's tensor: what follows "blk.N.".
   Width columns;
   Width rows;
@@ -44,11 +44,11 @@ struct TensorRule {
 struct Architecture {
   std::string_view name;  ///< As general.architecture says it, and the prefix of its metadata keys.
   RopeStyle rope_style;
-  std::span<const TensorRule> attention;
-  std::span<const TensorRule> feed_forward;  ///< Empty: only with experts.
-  std::span<const TensorRule> experts;       ///< Empty: never with experts.
+  std::span<const TensorSpec> attention;
+  std::span<const TensorSpec> feed_forward;  ///< Empty: only with experts.
+  std::span<const TensorSpec> experts;       ///< Empty: never with experts.
   bool has_shared_expert = false;            ///< One that every row goes through, behind a gate.
-  bool weights_sum_to_1 = false;             ///< Of the experts a row was sent to.
+  bool normalize_expert_weights = false;             ///< Of the experts a row was sent to.
 };
 
 /// Null for an architecture this build does not compute.

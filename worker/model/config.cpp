@@ -58,8 +58,8 @@ Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
   if (!has_head_dim && config.n_embd % config.n_heads != 0)
     return keys.corrupt("a width of {} does not divide into {} heads", config.n_embd,
                         config.n_heads);
-  const std::uint32_t even_share = config.n_embd / config.n_heads;
-  config.head_dim = TRY(keys.count_or("attention.key_length", kMaxHeadDim, even_share));
+  const std::uint32_t default_head_dim = config.n_embd / config.n_heads;
+  config.head_dim = TRY(keys.count_or("attention.key_length", kMaxHeadDim, default_head_dim));
   if (config.head_dim > kMaxHeadDim)
     return keys.unsupported("heads are {} wide; this build is made for {} at most", config.head_dim,
                             kMaxHeadDim);
@@ -71,7 +71,7 @@ Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
 }
 
 /// Zero is how some converters write "none".
-Result<void> refuse_refinements(const ArchitectureKeys& keys) {
+Result<void> reject_unsupported_keys(const ArchitectureKeys& keys) {
   for (const Refinement& refinement : kRefinements) {
     const float value = TRY(keys.get_or<float>(refinement.suffix, 0.0f));
     if (value != 0.0f && value != refinement.neutral)
@@ -89,16 +89,16 @@ Result<void> refuse_refinements(const ArchitectureKeys& keys) {
 Result<void> read_context(const ArchitectureKeys& keys, ModelConfig& config) {
   const auto n_context = TRY(keys.count("context_length", kMaxContext));
   const auto window = TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
-  config.context_is_window = window != 0 && window < n_context;
-  config.n_context = config.context_is_window ? window : n_context;
+  config.has_sliding_window = window != 0 && window < n_context;
+  config.n_context = config.has_sliding_window ? window : n_context;
   return {};
 }
 
 Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architecture& architecture,
                                   std::uint32_t n_ff) {
   ExpertConfig experts{};
-  const bool may_be_dense = !architecture.feed_forward.empty();
-  if (may_be_dense && TRY(keys.get_or<std::uint32_t>("expert_count", 0)) == 0) return experts;
+  const bool supports_dense = !architecture.feed_forward.empty();
+  if (supports_dense && TRY(keys.get_or<std::uint32_t>("expert_count", 0)) == 0) return experts;
   if (architecture.experts.empty())
     return keys.unsupported("{} has experts; this build computes that architecture without",
                             keys.key("expert_count"));
@@ -108,11 +108,11 @@ Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architectu
     return keys.corrupt("{} is {} of {} experts", keys.key("expert_used_count"), experts.n_used,
                         experts.n_experts);
   experts.n_ff = TRY(keys.count_or("expert_feed_forward_length", kMaxWidth, n_ff));
-  experts.weights_sum_to_1 = architecture.weights_sum_to_1;
-  if (TRY(keys.get_or<bool>("expert_weights_norm", experts.weights_sum_to_1)) !=
-      experts.weights_sum_to_1)
+  experts.normalize_expert_weights = architecture.normalize_expert_weights;
+  if (TRY(keys.get_or<bool>("expert_weights_norm", experts.normalize_expert_weights)) !=
+      experts.normalize_expert_weights)
     return keys.unsupported("{} is {}; this build computes {} with the opposite",
-                            keys.key("expert_weights_norm"), !experts.weights_sum_to_1,
+                            keys.key("expert_weights_norm"), !experts.normalize_expert_weights,
                             architecture.name);
   for (const auto& [suffix, softmax] :
        {std::pair{"expert_gating_func", 1u}, std::pair{"expert_group_count", 1u}}) {
@@ -160,7 +160,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   if (architecture == nullptr)
     return fail(Errc::UnsupportedModel,
                 fmt::format("{}: the architecture is \"{}\"; this build computes {}", file.path(),
-                            shown(config.architecture), architecture_names()));
+                            printable_excerpt(config.architecture), architecture_names()));
   const ArchitectureKeys keys(file, architecture->name);
   config.name = TRY(read_name(file, architecture->name));
   config.n_layers = TRY(keys.count("block_count", kMaxLayers));
@@ -169,7 +169,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   config.experts = TRY(read_experts(keys, *architecture, n_ff));
   config.n_ff = TRY(read_common_width(keys, *architecture, config.experts, n_ff));
   TRY(read_context(keys, config));
-  TRY(refuse_refinements(keys));
+  TRY(reject_unsupported_keys(keys));
   TRY(read_attention(keys, config));
   config.rope = TRY(read_rope({.file = file,
                                .keys = keys,

@@ -14,7 +14,7 @@ constexpr std::uint32_t kMaxContext = 1u << 24;
 constexpr std::uint32_t kMaxDim = 1024;
 
 // The longest context's angles must stay within what sin_cos reduces: 2^24 · 64 = 2^30.
-constexpr float kLeastDivisor = 1.0f / 64;
+constexpr float kMinFreqFactor = 1.0f / 64;
 
 /// What a file may say about its way of scaling beyond what is computed here, and the value that
 /// says nothing.
@@ -30,13 +30,13 @@ constexpr Refinement kYarnRefinements[] = {
 
 /// A file without a type but with a factor means linear: that is how it was before there were
 /// types. `scale_linear` is the factor's older name.
-Result<void> read_scaling(const RopeReading& from, RopeConfig& config) {
+Result<void> read_scaling(const RopeMetadata& from, RopeConfig& config) {
   const ArchitectureKeys& keys = from.keys;
   const auto type = TRY(keys.get_or<std::string>("rope.scaling.type", "linear"));
   if (type == "none") return {};  // the factor means nothing then
   if (type != "linear" && type != "yarn")
     return keys.unsupported("{} is {}; this build scales positions by \"linear\" and \"yarn\"",
-                            keys.key("rope.scaling.type"), shown(type));
+                            keys.key("rope.scaling.type"), printable_excerpt(type));
   const auto suffix = keys.has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
   const float factor = TRY(keys.get_or<float>(suffix, 0.0f));
   if (factor == 0.0f || factor == 1.0f) return {};
@@ -56,25 +56,25 @@ Result<void> read_scaling(const RopeReading& from, RopeConfig& config) {
 
 /// Llama 3.x's way: a divisor for each frequency, as a tensor. It is no weight of the forward pass,
 /// so it is read here, once.
-Result<std::vector<float>> read_divisors(const RopeReading& from, const RopeConfig& config) {
-  const GgufTensor* tensor = from.file.find(kRopeDivisors);
+Result<std::vector<float>> read_freq_factors(const RopeMetadata& from, const RopeConfig& config) {
+  const GgufTensor* tensor = from.file.find(kRopeFreqFactors);
   if (tensor == nullptr) return std::vector<float>{};
   if (tensor->type != TensorType::F32)
-    return from.keys.unsupported("vector {} is {}; this build reads F32", kRopeDivisors,
+    return from.keys.unsupported("vector {} is {}; this build reads F32", kRopeFreqFactors,
                                  name(tensor->type));
   if (tensor->rows() != 1 || tensor->columns() != config.dim / 2)
     return from.keys.corrupt("tensor {} has {} rows of {}; the metadata makes it {} pairs",
-                             kRopeDivisors, tensor->rows(), tensor->columns(), config.dim / 2);
+                             kRopeFreqFactors, tensor->rows(), tensor->columns(), config.dim / 2);
   std::vector<float> divisors(config.dim / 2);
   TRY(from.file.read(*tensor, 0, std::as_writable_bytes(std::span(divisors))));
-  if (std::ranges::all_of(divisors, [](float d) { return d >= kLeastDivisor && d < 1e12f; }))
+  if (std::ranges::all_of(divisors, [](float d) { return d >= kMinFreqFactor && d < 1e12f; }))
     return divisors;
-  return from.keys.corrupt("tensor {} has a number that divides no frequency", kRopeDivisors);
+  return from.keys.corrupt("tensor {} has a number that divides no frequency", kRopeFreqFactors);
 }
 
 }  // namespace
 
-Result<RopeConfig> read_rope(const RopeReading& from) {
+Result<RopeConfig> read_rope(const RopeMetadata& from) {
   const ArchitectureKeys& keys = from.keys;
   RopeConfig config{.style = from.style};
   config.dim = TRY(keys.count_or("rope.dimension_count", kMaxDim, from.head_dim));
@@ -84,7 +84,7 @@ Result<RopeConfig> read_rope(const RopeReading& from) {
                         keys.key("rope.dimension_count"), config.dim, from.head_dim);
   config.base = TRY(keys.between("rope.freq_base", 1.0f, 1e12f, base));
   TRY(read_scaling(from, config));
-  config.divisors = TRY(read_divisors(from, config));
+  config.divisors = TRY(read_freq_factors(from, config));
   return config;
 }
 

@@ -14,7 +14,7 @@ class ArchitectureKeys;
 class GgufFile;
 
 /// The tensor whose numbers divide the frequencies.
-inline constexpr std::string_view kRopeDivisors = "rope_freqs.weight";
+inline constexpr std::string_view kRopeFreqFactors = "rope_freqs.weight";
 
 /// What stretches the positions a model was trained for.
 enum class RopeScaling : std::uint8_t {
@@ -35,7 +35,7 @@ struct RopeConfig {
   bool operator==(const RopeConfig&) const = default;
 };
 
-struct RopeReading {
+struct RopeMetadata {
   const GgufFile& file;
   const ArchitectureKeys& keys;
   std::uint32_t head_dim;
@@ -44,6 +44,6 @@ struct RopeReading {
 };
 
 /// Errors: FileCorrupt; UnsupportedModel naming the key.
-Result<RopeConfig> read_rope(const RopeReading& from);
+Result<RopeConfig> read_rope(const RopeMetadata& from);
 
 }  // namespace leasehold

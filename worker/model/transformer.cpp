@@ -229,7 +229,7 @@ class Transformer::Pass {
       return b.expert_choice(context_, {.scores = s().scores,
                                         .n_experts = experts.n_experts,
                                         .n_used = experts.n_used,
-                                        .weights_sum_to_1 = experts.weights_sum_to_1,
+                                        .normalize_expert_weights = experts.normalize_expert_weights,
                                         .chosen = s().chosen,
                                         .weights = s().expert_weights});
     });
@@ -257,13 +257,13 @@ class Transformer::Pass {
                    .x = s().expert_gate,
                    .items_per_x = 1,
                    .out = s().expert_out});
-    add_to_x(s().expert_weights, experts.n_used, false);
+    add_to_residual(s().expert_weights, experts.n_used, false);
   }
 
   void shared_expert(const LayerWeights& layer) {
     matmul({LaunchSite::ExpertRouter, layer.shared_gate, s().normed, s().shared_gate});
     feed_forward(layer, s().expert_out, false);
-    add_to_x(s().shared_gate, 1, true);
+    add_to_residual(s().shared_gate, 1, true);
   }
 
   std::uint32_t n_items() const {
@@ -275,7 +275,7 @@ class Transformer::Pass {
     launch([&](Backend& b) { return b.expert_matmul(context_, args); });
   }
 
-  void add_to_x(const float* weights, std::uint32_t n_terms, bool is_gate) {
+  void add_to_residual(const float* weights, std::uint32_t n_terms, bool is_gate) {
     launch([&](Backend& b) {
       return b.weighted_sum(context_, {.x = s().expert_out,
                                        .weights = weights,

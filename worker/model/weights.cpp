@@ -12,12 +12,12 @@ namespace {
 // Enough for a disk to be read at its speed; what a load needs beside the weights themselves.
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
 
-/// Finds slots by name and turns them into handles.
+/// Finds weights by name and turns them into handles.
 class Binder {
  public:
   Binder(const WeightsPlan& plan, std::span<const Leased<const std::byte>> bases) {
     for (std::size_t part = 0; part < plan.parts.size(); ++part) {
-      for (const WeightSlot& slot : plan.parts[part].layout.slots) {
+      for (const WeightTensor& slot : plan.parts[part].layout.weights) {
         const Leased<const std::byte> at =
             bases[part] + static_cast<std::ptrdiff_t>(slot.region_offset_bytes);
         matrices_.emplace(
@@ -27,16 +27,16 @@ class Binder {
     }
   }
 
-  WeightMatrix matrix_if_any(const std::string& name) const {
+  WeightMatrix find_matrix(const std::string& name) const {
     const auto found = matrices_.find(name);
     return found == matrices_.end() ? WeightMatrix{} : found->second;
   }
-  Leased<const float> vector_if_any(const std::string& name) const {
-    return matrix_if_any(name).data.as<const float>();
+  Leased<const float> find_vector(const std::string& name) const {
+    return find_matrix(name).data.as<const float>();
   }
 
   Result<WeightMatrix> matrix(const std::string& name) const {
-    const WeightMatrix found = matrix_if_any(name);
+    const WeightMatrix found = find_matrix(name);
     if (!found.data) return fail(Errc::MissingWeight, "no weight " + name);
     return found;
   }
@@ -58,8 +58,8 @@ LeaseId id_of(const LeaseDependency& lease) {
 Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                                 std::uint32_t layer) {
   const auto part = [layer](const char* what) { return fmt::format("blk.{}.{}", layer, what); };
-  const auto matrix = [&](const char* what) { return binder.matrix_if_any(part(what)); };
-  const auto vector = [&](const char* what) { return binder.vector_if_any(part(what)); };
+  const auto matrix = [&](const char* what) { return binder.find_matrix(part(what)); };
+  const auto vector = [&](const char* what) { return binder.find_vector(part(what)); };
   const bool is_dense = config.experts.n_experts == 0;
   LayerWeights found{.query_bias = vector("attn_q.bias"),
                      .key_bias = vector("attn_k.bias"),
@@ -87,19 +87,19 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
 }  // namespace
 
 Result<Weights> Weights::bind(const WeightsPlan& plan, const ModelConfig& config,
-                              std::vector<Holding> holdings) {
-  expects(holdings.size() == plan.parts.size(), "every part of the plan is held");
+                              std::vector<MappedPart> mapped_parts) {
+  expects(mapped_parts.size() == plan.parts.size(), "every part of the plan is held");
   Weights weights(plan, config);
-  weights.bases_.resize(holdings.size());
-  weights.leases_.resize(holdings.size());
-  for (std::size_t part = 0; part < holdings.size(); ++part) {
-    TRY(weights.hold(part, std::move(holdings[part])));
+  weights.bases_.resize(mapped_parts.size());
+  weights.leases_.resize(mapped_parts.size());
+  for (std::size_t part = 0; part < mapped_parts.size(); ++part) {
+    TRY(weights.hold(part, std::move(mapped_parts[part])));
   }
-  TRY(weights.make_handles());
+  TRY(weights.bind_matrices());
   return weights;
 }
 
-Result<void> Weights::hold(std::size_t part, Holding holding) {
+Result<void> Weights::hold(std::size_t part, MappedPart holding) {
   const WeightsPart& planned = plan_->parts[part];
   if (holding.mapping.size_bytes() < planned.layout.size_bytes) {
     return fail(Errc::UntrustedSegment,
@@ -113,11 +113,11 @@ Result<void> Weights::hold(std::size_t part, Holding holding) {
   return {};
 }
 
-Result<void> Weights::restore(std::size_t part, Holding fresh) {
+Result<void> Weights::restore(std::size_t part, MappedPart fresh) {
   const LeaseId before = id_of(leases_[part]);
   TRY(hold(part, std::move(fresh)));
   unmap(before);
-  return make_handles();
+  return bind_matrices();
 }
 
 bool Weights::unmap(LeaseId lease) {
@@ -127,7 +127,7 @@ bool Weights::unmap(LeaseId lease) {
   return !unmapped.empty();
 }
 
-std::optional<std::size_t> Weights::first_part_down() const {
+std::optional<std::size_t> Weights::first_revoked_part() const {
   for (std::size_t part = 0; part < leases_.size(); ++part) {
     const LeaseDependency& lease = leases_[part];
     if (LeaseWord{lease.word->load(std::memory_order_seq_cst)} != lease.granted) return part;
@@ -135,7 +135,7 @@ std::optional<std::size_t> Weights::first_part_down() const {
   return std::nullopt;
 }
 
-Result<void> Weights::make_handles() {
+Result<void> Weights::bind_matrices() {
   const Binder binder(*plan_, bases_);
   token_embedding_ = TRY(binder.matrix("token_embd.weight"));
   layers_.clear();
@@ -147,12 +147,12 @@ Result<void> Weights::make_handles() {
   return {};
 }
 
-Result<void> fill_weights(const GgufFile& file, const WeightsLayout& layout,
+Result<void> copy_weights(const GgufFile& file, const WeightsLayout& layout,
                           const LeasedMapping& region, const GateSet& gates, Backend& backend,
                           const LoadProgress& progress) {
   std::vector<std::byte> staging(std::min<std::uint64_t>(kStagingBytes, layout.size_bytes));
   std::uint64_t done_bytes = 0;
-  const auto load = [&](const WeightSlot& slot, std::uint64_t at) -> Result<void> {
+  const auto load = [&](const WeightTensor& slot, std::uint64_t at) -> Result<void> {
     const auto chunk = std::span(staging).first(std::min(staging.size(), slot.size_bytes - at));
     TRY(file.read(*file.find(slot.name), at, chunk));
     const LaunchStatus status = backend.copy_in(
@@ -167,7 +167,7 @@ Result<void> fill_weights(const GgufFile& file, const WeightsLayout& layout,
                                                      "loading {}; load again under a new one",
                                                      slot.name));
   };
-  for (const WeightSlot& slot : layout.slots) {
+  for (const WeightTensor& slot : layout.weights) {
     for (std::uint64_t at = 0; at < slot.size_bytes; at += staging.size()) {
       TRY(load(slot, at));
       done_bytes += std::min<std::uint64_t>(staging.size(), slot.size_bytes - at);

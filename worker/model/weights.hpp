@@ -50,25 +50,25 @@ struct LayerWeights {
 class Weights {
  public:
   /// Where one part lies, read-only, and the engine lease that covers it.
-  struct Holding {
+  struct MappedPart {
     LeasedMapping mapping;
     LeaseDependency lease;
   };
 
-  /// `holdings` go with the plan's parts, one each, filled by `fill_weights`. The plan outlives
+  /// `mapped_parts` go with the plan's parts, one each, filled by `copy_weights`. The plan outlives
   /// this. Errors: UntrustedSegment for a region that is too small; MissingWeight.
   static Result<Weights> bind(const WeightsPlan& plan, const ModelConfig& config,
-                              std::vector<Holding> holdings);
+                              std::vector<MappedPart> mapped_parts);
 
   const WeightsPlan& plan() const { return *plan_; }
   /// One for each part, in the plan's order.
   std::span<const LeaseDependency> leases() const { return leases_; }
   /// The first part whose lease says no, by its place in the plan; reads the words now.
-  std::optional<std::size_t> first_part_down() const;
+  std::optional<std::size_t> first_revoked_part() const;
 
   /// Puts a part under a fresh lease, elsewhere. Matrices had from here before are of no use then.
   /// Errors: UntrustedSegment; then nothing has changed.
-  Result<void> restore(std::size_t part, Holding fresh);
+  Result<void> restore(std::size_t part, MappedPart fresh);
 
   /// Unmaps what lies under this lease, which is fenced: no unit touches it any more. Any thread.
   /// False when nothing does.
@@ -87,8 +87,8 @@ class Weights {
 
   Weights(const WeightsPlan& plan, const ModelConfig& config)
       : plan_(&plan), config_(config), mapped_(std::make_unique<Mapped>()) {}
-  Result<void> hold(std::size_t part, Holding holding);
-  Result<void> make_handles();
+  Result<void> hold(std::size_t part, MappedPart holding);
+  Result<void> bind_matrices();
 
   const WeightsPlan* plan_;
   ModelConfig config_;
@@ -106,7 +106,7 @@ using LoadProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t 
 
 /// Copies every tensor of the layout from the file into `region` through the launch door.
 /// Errors: what reading the file gives; EngineLeaseFenced when the lease was taken away meanwhile.
-Result<void> fill_weights(const GgufFile& file, const WeightsLayout& layout,
+Result<void> copy_weights(const GgufFile& file, const WeightsLayout& layout,
                           const LeasedMapping& region, const GateSet& gates, Backend& backend,
                           const LoadProgress& progress);
 

@@ -13,9 +13,9 @@
 namespace leasehold {
 namespace {
 
-constexpr TensorRule kEmbedding = {"token_embd.weight", Width::Embedding, Width::Vocabulary};
-constexpr TensorRule kOutputNorm = {"output_norm.weight", Width::Embedding, Width::One};
-constexpr TensorRule kOutput = {"output.weight", Width::Embedding, Width::Vocabulary};
+constexpr TensorSpec kEmbedding = {"token_embd.weight", Width::Embedding, Width::Vocabulary};
+constexpr TensorSpec kOutputNorm = {"output_norm.weight", Width::Embedding, Width::One};
+constexpr TensorSpec kOutput = {"output.weight", Width::Embedding, Width::Vocabulary};
 
 std::uint32_t width_of(Width width, const ModelConfig& config) {
   switch (width) {
@@ -44,16 +44,16 @@ std::uint32_t width_of(Width width, const ModelConfig& config) {
 /// A tensor a model needs, under the name it has in the file.
 struct Need {
   std::string name;
-  TensorRule rule;
+  TensorSpec rule;
 };
 
 /// Adds those of a layer that the file must have or has.
-void add_layer(const GgufFile& file, std::uint32_t layer, std::span<const TensorRule> rules,
+void add_layer(const GgufFile& file, std::uint32_t layer, std::span<const TensorSpec> rules,
                std::vector<Need>& needs) {
-  for (const TensorRule& rule : rules) {
+  for (const TensorSpec& rule : rules) {
     std::string name = fmt::format("blk.{}.{}", layer, rule.name);
-    const bool is_left_out = rule.presence == Presence::Optional && file.find(name) == nullptr;
-    if (!is_left_out) needs.push_back({std::move(name), rule});
+    const bool is_omitted = rule.presence == Presence::Optional && file.find(name) == nullptr;
+    if (!is_omitted) needs.push_back({std::move(name), rule});
   }
 }
 
@@ -71,7 +71,7 @@ std::vector<Need> needs_of(const GgufFile& file, const ModelConfig& config) {
   return needs;
 }
 
-Result<WeightSlot> slot_for(const GgufFile& file, const ModelConfig& config, const Need& need) {
+Result<WeightTensor> slot_for(const GgufFile& file, const ModelConfig& config, const Need& need) {
   const GgufTensor* tensor = file.find(need.name);
   if (tensor == nullptr)
     return fail(Errc::MissingWeight, fmt::format("{}: has no tensor {}", file.path(), need.name));
@@ -87,7 +87,7 @@ Result<WeightSlot> slot_for(const GgufFile& file, const ModelConfig& config, con
   if (need.rule.rows == Width::One && tensor->type != TensorType::F32)
     return fail(Errc::UnsupportedModel, fmt::format("{}: vector {} is {}; this build reads F32",
                                                     file.path(), need.name, name(tensor->type)));
-  return WeightSlot{.name = need.name,
+  return WeightTensor{.name = need.name,
                     .type = tensor->type,
                     .rows = rows,
                     .columns = columns,
@@ -96,13 +96,13 @@ Result<WeightSlot> slot_for(const GgufFile& file, const ModelConfig& config, con
 }
 
 /// The divisors of rope's frequencies are part of the config (rope_config.hpp).
-bool is_read_with_config(const GgufTensor& tensor) {
-  return tensor.name == kRopeDivisors;
+bool belongs_to_config(const GgufTensor& tensor) {
+  return tensor.name == kRopeFreqFactors;
 }
 
-Result<void> refuse_unused(const GgufFile& file, const std::vector<Need>& needs) {
+Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<Need>& needs) {
   for (const GgufTensor& tensor : file.tensors()) {
-    if (is_read_with_config(tensor)) continue;
+    if (belongs_to_config(tensor)) continue;
     if (std::ranges::find(needs, tensor.name, &Need::name) == needs.end())
       return fail(Errc::UnsupportedModel,
                   fmt::format("{}: tensor {} has no part in what this build computes", file.path(),
@@ -143,10 +143,10 @@ class LayoutHash {
   crypto_hash_sha256_state state_;
 };
 
-LayoutDigest digest_of(const std::vector<WeightSlot>& slots) {
+LayoutDigest digest_of(const std::vector<WeightTensor>& weights) {
   LayoutHash hash;
   hash.add(kWeightsLayoutVersion);
-  for (const WeightSlot& slot : slots) {
+  for (const WeightTensor& slot : weights) {
     hash.add(slot.name);
     hash.add(static_cast<std::uint32_t>(slot.type));
     hash.add(slot.rows);
@@ -158,29 +158,29 @@ LayoutDigest digest_of(const std::vector<WeightSlot>& slots) {
 
 }  // namespace
 
-const WeightSlot* WeightsLayout::find(std::string_view name) const {
-  const auto slot = std::ranges::find(slots, name, &WeightSlot::name);
-  return slot == slots.end() ? nullptr : &*slot;
+const WeightTensor* WeightsLayout::find(std::string_view name) const {
+  const auto slot = std::ranges::find(weights, name, &WeightTensor::name);
+  return slot == weights.end() ? nullptr : &*slot;
 }
 
-WeightsLayout place_weights(std::vector<WeightSlot> slots) {
+WeightsLayout assign_weight_offsets(std::vector<WeightTensor> weights) {
   WeightsLayout layout{};
-  for (WeightSlot& slot : slots) {
+  for (WeightTensor& slot : weights) {
     slot.region_offset_bytes = layout.size_bytes;
     const std::uint64_t end = layout.size_bytes + slot.size_bytes;
     layout.size_bytes = (end + kWeightAlignmentBytes - 1) & ~(kWeightAlignmentBytes - 1);
   }
-  layout.slots = std::move(slots);
-  layout.digest = digest_of(layout.slots);
+  layout.weights = std::move(weights);
+  layout.digest = digest_of(layout.weights);
   return layout;
 }
 
-Result<WeightsLayout> plan_weights(const GgufFile& file, const ModelConfig& config) {
+Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfig& config) {
   const std::vector<Need> needs = needs_of(file, config);
-  std::vector<WeightSlot> slots;
-  for (const Need& need : needs) slots.push_back(TRY(slot_for(file, config, need)));
-  TRY(refuse_unused(file, needs));
-  return place_weights(std::move(slots));
+  std::vector<WeightTensor> weights;
+  for (const Need& need : needs) weights.push_back(TRY(slot_for(file, config, need)));
+  TRY(reject_unused_tensors(file, needs));
+  return assign_weight_offsets(std::move(weights));
 }
 
 }  // namespace leasehold

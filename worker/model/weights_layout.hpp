@@ -23,7 +23,7 @@ namespace leasehold {
 inline constexpr std::uint32_t kWeightsLayoutVersion = 1;
 inline constexpr std::uint64_t kWeightAlignmentBytes = 64;
 
-struct WeightSlot {
+struct WeightTensor {
   std::string name;  ///< As in the file: "blk.0.attn_q.weight".
   TensorType type;
   std::uint32_t rows;     ///< Outputs of a matrix; 1 for a vector.
@@ -31,14 +31,14 @@ struct WeightSlot {
   std::uint64_t region_offset_bytes;
   std::uint64_t size_bytes;
 
-  bool operator==(const WeightSlot&) const = default;
+  bool operator==(const WeightTensor&) const = default;
 };
 
 /// SHA-256.
 using LayoutDigest = std::array<std::uint8_t, 32>;
 
 struct WeightsLayout {
-  std::vector<WeightSlot> slots;  ///< token_embd, layer by layer, output_norm, output: ascending.
+  std::vector<WeightTensor> weights;  ///< token_embd, layer by layer, output_norm, output: ascending.
   std::uint64_t size_bytes;       ///< Of the region; a multiple of kWeightAlignmentBytes.
 
   /// Over the version and every slot's name, type, shape and offset. Two layouts with one digest
@@ -46,16 +46,16 @@ struct WeightsLayout {
   LayoutDigest digest;
 
   /// Null when the model has no such weight. A search: look up once, not per step.
-  const WeightSlot* find(std::string_view name) const;
+  const WeightTensor* find(std::string_view name) const;
 };
 
 /// Gives every slot its place, in this order; the offsets they came with do not matter.
-WeightsLayout place_weights(std::vector<WeightSlot> slots);
+WeightsLayout assign_weight_offsets(std::vector<WeightTensor> weights);
 
 /// `config` is what read_config gave for this file. All weights in one region.
 /// Errors: MissingWeight naming the tensor; FileCorrupt for one whose shape contradicts the config;
 /// UnsupportedModel for a vector that is not F32, and for a tensor this build would not use: a
 /// model with more parts than we compute would run and be wrong.
-Result<WeightsLayout> plan_weights(const GgufFile& file, const ModelConfig& config);
+Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfig& config);
 
 }  // namespace leasehold

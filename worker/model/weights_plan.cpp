@@ -19,7 +19,7 @@ std::string layer_of(std::string_view tensor) {
   return std::string(tensor.substr(0, tensor.find('.', 4)));
 }
 
-std::string part_of(const WeightSlot& slot, WeightsScope scope) {
+std::string part_of(const WeightTensor& slot, WeightsScope scope) {
   switch (scope) {
     case WeightsScope::Model:
       return "model";
@@ -49,23 +49,23 @@ std::uint64_t WeightsPlan::size_bytes() const {
   return sum;
 }
 
-WeightsPlan cut_weights(const WeightsLayout& whole, WeightsScope scope) {
-  std::vector<std::pair<std::string, std::vector<WeightSlot>>> cut;
-  for (const WeightSlot& slot : whole.slots) {
+WeightsPlan make_weights_plan(const WeightsLayout& whole, WeightsScope scope) {
+  std::vector<std::pair<std::string, std::vector<WeightTensor>>> cut;
+  for (const WeightTensor& slot : whole.weights) {
     std::string part = part_of(slot, scope);
     if (cut.empty() || cut.back().first != part)
-      cut.emplace_back(std::move(part), std::vector<WeightSlot>{});
+      cut.emplace_back(std::move(part), std::vector<WeightTensor>{});
     cut.back().second.push_back(slot);
   }
   WeightsPlan plan;
-  for (auto& [part, slots] : cut) {
-    plan.parts.push_back({.name = part, .layout = place_weights(std::move(slots))});
+  for (auto& [part, weights] : cut) {
+    plan.parts.push_back({.name = part, .layout = assign_weight_offsets(std::move(weights))});
   }
   return plan;
 }
 
-Result<void> check_fits(const GgufFile& file, const WeightsPart& part) {
-  for (const WeightSlot& slot : part.layout.slots) {
+Result<void> check_compatible(const GgufFile& file, const WeightsPart& part) {
+  for (const WeightTensor& slot : part.layout.weights) {
     const GgufTensor* tensor = file.find(slot.name);
     if (tensor == nullptr) {
       return fail(Errc::MissingWeight,

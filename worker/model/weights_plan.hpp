@@ -34,10 +34,10 @@ struct WeightsPlan {
 
 /// Two workers of one build that cut alike share every part; so do parts of different scopes that
 /// hold the same tensors, for the digest of a part covers its tensors and not the scope.
-WeightsPlan cut_weights(const WeightsLayout& whole, WeightsScope scope);
+WeightsPlan make_weights_plan(const WeightsLayout& whole, WeightsScope scope);
 
 /// The file can stand in for the one `part` was planned from: it has the part's tensors in the same
 /// types and shapes. Errors: MissingWeight naming the tensor, what it is there and what it must be.
-Result<void> check_fits(const GgufFile& file, const WeightsPart& part);
+Result<void> check_compatible(const GgufFile& file, const WeightsPart& part);
 
 }  // namespace leasehold

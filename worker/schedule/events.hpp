@@ -24,7 +24,7 @@ struct Token {
 };
 
 /// What a lease said when it ended a request.
-struct LeaseVerdict {
+struct RevocationInfo {
   LeaseId lease;
   bool engine_scope = false;
   RevokeReason reason = RevokeReason::None;
@@ -35,7 +35,7 @@ struct Completed {
   RequestId request;
   CompletionReason reason = CompletionReason::EngineError;
   std::uint32_t emitted_tokens = 0;
-  std::optional<LeaseVerdict> verdict;  ///< With Revoked and LeaseFenced.
+  std::optional<RevocationInfo> verdict;  ///< With Revoked and LeaseFenced.
   std::optional<Error> error;           ///< With EngineError.
 };
 

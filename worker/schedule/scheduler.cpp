@@ -89,10 +89,10 @@ bool Scheduler::is_full(const Sequence& sequence) const {
          sequence.tokens.size() >= limits_.max_context;
 }
 
-void Scheduler::end_sequence(Sequence& sequence, Completed how, bool told_already) {
+void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_delivered) {
   how.request = sequence.request.request;
   how.emitted_tokens = sequence.emitted();
-  if (!told_already) completed_.push_back(std::move(how));
+  if (!already_delivered) completed_.push_back(std::move(how));
   Tenancy& tenancy = tenancy_of(sequence);
   sequence.blocks.free(tenancy.pool);
   --tenancy.running;

@@ -103,9 +103,9 @@ class Scheduler {
   /// A sequence's rows are in the cache. With a token it grows by it and may end. Emits Token, then
   /// Completed when it was the last.
   void commit(const PlannedRows& part, std::optional<DrawnToken> drawn);
-  /// Ends one running sequence; its blocks are free again. `told_already`: the completion was
+  /// Ends one running sequence; its blocks are free again. `already_delivered`: the completion was
   /// delivered by whoever saw it first.
-  void end_sequence(Sequence& sequence, Completed how, bool told_already = false);
+  void end_sequence(Sequence& sequence, Completed how, bool already_delivered = false);
   /// It may emit no more tokens. One that was rebound may be so from the start: its last token was
   /// told, its end was not.
   bool is_full(const Sequence& sequence) const;

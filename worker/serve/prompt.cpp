@@ -11,7 +11,7 @@ std::size_t PromptEncoder::most_bytes() const {
 }
 
 std::string_view PromptEncoder::what_holds_a_text() const {
-  return context_is_window
+  return has_sliding_window
              ? "the model's sliding window, beyond which this worker does not compute,"
              : "the model's context";
 }

@@ -14,7 +14,7 @@ struct PromptEncoder {
   /// The model's, or why there is none: requests with messages are told.
   const Result<ChatTemplate>* chat = nullptr;
   std::uint32_t max_context = 0;   ///< In tokens.
-  bool context_is_window = false;  ///< See ModelConfig.
+  bool has_sliding_window = false;  ///< See ModelConfig.
 
   /// For messages: what it is that holds `max_context` tokens.
   std::string_view what_holds_a_text() const;

@@ -199,7 +199,7 @@ Result<TenantServer::Read> TenantServer::read(const Unread& unread,
                                               std::weak_ptr<control::Peer> peer) {
   PromptRequest request = TRY(reader_.read(unread.ask, unread.claim));
   request.deadline = unread.deadline;
-  AnswerText answer(*parts_.prompt.tokenizer, request.sampling.stop);
+  GeneratedText answer(*parts_.prompt.tokenizer, request.sampling.stop);
   TextStream text(std::move(peer), unread.ask.request_id, std::move(answer), request.emitted);
   return Read{.request = std::move(request), .text = std::move(text)};
 }

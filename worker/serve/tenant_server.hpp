@@ -58,7 +58,7 @@ class TenantServer {
   bool is_closed() const { return clients_.empty(); }
 
   /// While the broker is away every new request is refused with BrokerLost.
-  void set_broker_away(bool away) { broker_away_ = away; }
+  void set_broker_disconnected(bool away) { broker_away_ = away; }
 
   /// What a step brought forth.
   void deliver(std::vector<SchedulerEvent> events);

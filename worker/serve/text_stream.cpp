@@ -11,7 +11,7 @@ std::string_view reason_on_the_wire(const Completed& completed) {
 
 }  // namespace
 
-TextStream::TextStream(std::weak_ptr<control::Peer> peer, RequestId request, AnswerText text,
+TextStream::TextStream(std::weak_ptr<control::Peer> peer, RequestId request, GeneratedText text,
                        std::span<const TokenId> emitted)
     : peer_(std::move(peer)), request_(std::move(request)), text_(std::move(text)) {
   for (const TokenId token : emitted) (void)text_.push(token);

@@ -16,7 +16,7 @@ namespace leasehold {
 class TextStream {
  public:
   /// `text` is as new. `emitted` was delivered before (rebind): the text goes on after it.
-  TextStream(std::weak_ptr<control::Peer> peer, RequestId request, AnswerText text,
+  TextStream(std::weak_ptr<control::Peer> peer, RequestId request, GeneratedText text,
              std::span<const TokenId> emitted);
 
   void send_token(const Token& token);
@@ -31,7 +31,7 @@ class TextStream {
 
   std::weak_ptr<control::Peer> peer_;
   RequestId request_;
-  AnswerText text_;
+  GeneratedText text_;
 };
 
 }  // namespace leasehold

@@ -23,7 +23,7 @@ struct ExpertChoiceParams {
   float* weights;         ///< [n_rows, n_used]
   std::uint32_t n_experts;
   std::uint32_t n_used;
-  std::uint32_t weights_sum_to_1;
+  std::uint32_t normalize_expert_weights;
 };
 
 struct WeightedSumParams {

@@ -62,9 +62,9 @@ LEASEHOLD_KERNEL(lh_expert_choice, ExpertChoiceParams, 32) {
       chosen[k] = last;
       weights[k] = term;
     }
-    if (p.weights_sum_to_1 != 0 && k % kWarp == lane) own_sum += term;
+    if (p.normalize_expert_weights != 0 && k % kWarp == lane) own_sum += term;
   }
-  if (p.weights_sum_to_1 == 0)
+  if (p.normalize_expert_weights == 0)
     for (std::uint32_t e = lane; e < p.n_experts; e += kWarp)
       own_sum += exp_f32(scores[e] - highest);
   const float sum = fold_warp(own_sum);

@@ -138,7 +138,7 @@ KernelLaunch plan_expert_choice(const PlanContext& context, const ExpertChoiceAr
                                          .weights = args.weights,
                                          .n_experts = args.n_experts,
                                          .n_used = args.n_used,
-                                         .weights_sum_to_1 = args.weights_sum_to_1 ? 1u : 0u})};
+                                         .normalize_expert_weights = args.normalize_expert_weights ? 1u : 0u})};
 }
 
 KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args) {

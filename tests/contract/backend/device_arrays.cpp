@@ -56,7 +56,7 @@ std::byte* DeviceArrays::upload(const std::byte* host, std::size_t size_bytes) {
 }
 
 template <class T>
-T* DeviceArrays::on_card(T* host, std::size_t count) {
+T* DeviceArrays::on_device(T* host, std::size_t count) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(host);
   return reinterpret_cast<T*>(upload(bytes, count * sizeof(T)));
 }
@@ -81,7 +81,7 @@ LaunchStatus DeviceArrays::in_step(const LaunchContext& context, StepInput parts
   parts.rows = context.rows;
   const std::uint64_t before = backend_->units_run()[0];
   backend_->begin_step(parts);
-  units_of_begins_ += backend_->units_run()[0] - before;
+  begin_step_units_ += backend_->units_run()[0] - before;
   LaunchStatus status = std::forward<Launch>(launch)();
   status.live &= backend_->finish_step(*context.gates).live;
   download_all();
@@ -99,7 +99,7 @@ void DeviceArrays::reach(std::span<const BlockTableView> tables, const KvLayout&
 }
 
 std::vector<std::uint64_t> DeviceArrays::units_run() const {
-  return {backend_->units_run()[0] - units_of_begins_};
+  return {backend_->units_run()[0] - begin_step_units_};
 }
 
 // ----------------------------------------------------------------------------------------- scratch
@@ -119,7 +119,7 @@ std::span<const float> DeviceArrays::fetch(const float* at, std::size_t count) {
 LaunchStatus DeviceArrays::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
   EmbeddingArgs here = args;
   reach(args.table);
-  here.out = on_card(args.out, context.rows.size() * args.table.n_in);
+  here.out = on_device(args.out, context.rows.size() * args.table.n_in);
   return in_step(context, {.tokens = {args.tokens, context.rows.size()}},
                  [&] { return backend_->embedding(context, here); });
 }
@@ -128,8 +128,8 @@ LaunchStatus DeviceArrays::rms_norm(const LaunchContext& context, const RmsNormA
   RmsNormArgs here = args;
   const std::size_t count = context.rows.size() * args.n_vectors * args.width;
   reach_->add(args.weight.as<const std::byte>(), args.width * sizeof(float));
-  here.x = on_card(args.x, count);
-  here.out = on_card(args.out, count);
+  here.x = on_device(args.x, count);
+  here.out = on_device(args.out, count);
   return in_step(context, {}, [&] { return backend_->rms_norm(context, here); });
 }
 
@@ -138,15 +138,15 @@ LaunchStatus DeviceArrays::matmul(const LaunchContext& context, const MatmulArgs
   const std::size_t n_out = args.select.empty() ? context.rows.size() : args.select.size();
   reach(args.weight);
   reach_->add(args.bias.as<const std::byte>(), args.weight.n_out * sizeof(float));
-  here.x = on_card(args.x, context.rows.size() * args.weight.n_in);
-  here.out = on_card(args.out, n_out * args.weight.n_out);
+  here.x = on_device(args.x, context.rows.size() * args.weight.n_in);
+  here.out = on_device(args.out, n_out * args.weight.n_out);
   return in_step(context, {.logit_rows = args.select},
                  [&] { return backend_->matmul(context, here); });
 }
 
 LaunchStatus DeviceArrays::rope(const LaunchContext& context, const RopeArgs& args) {
   RopeArgs here = args;
-  here.x = on_card(args.x, context.rows.size() * args.n_heads * args.head_dim);
+  here.x = on_device(args.x, context.rows.size() * args.n_heads * args.head_dim);
   return in_step(context, {.cos_sin = {args.cos_sin, context.rows.size() * args.rope_dim}},
                  [&] { return backend_->rope(context, here); });
 }
@@ -155,8 +155,8 @@ LaunchStatus DeviceArrays::kv_append(const LaunchContext& context, const KvAppen
   KvAppendArgs here = args;
   const std::size_t count = context.rows.size() * args.layout.n_kv_heads * args.layout.head_dim;
   reach(args.block_tables, args.layout);
-  here.k = on_card(args.k, count);
-  here.v = on_card(args.v, count);
+  here.k = on_device(args.k, count);
+  here.v = on_device(args.v, count);
   return in_step(context, {.block_tables = args.block_tables},
                  [&] { return backend_->kv_append(context, here); });
 }
@@ -168,9 +168,9 @@ LaunchStatus DeviceArrays::prepare_heads(const LaunchContext& context, const Hea
   reach(args.block_tables, args.layout);
   for (const Leased<const float> norm : {args.query_norm, args.key_norm})
     reach_->add(norm.as<const std::byte>(), args.layout.head_dim * sizeof(float));
-  here.q = on_card(args.q, n_rows * args.n_heads * args.layout.head_dim);
-  here.k = on_card(args.k, n_kv);
-  here.v = on_card(args.v, n_kv);
+  here.q = on_device(args.q, n_rows * args.n_heads * args.layout.head_dim);
+  here.k = on_device(args.k, n_kv);
+  here.v = on_device(args.v, n_kv);
   return in_step(
       context,
       {.block_tables = args.block_tables, .cos_sin = {args.cos_sin, n_rows * args.rope_dim}},
@@ -181,16 +181,16 @@ LaunchStatus DeviceArrays::attention(const LaunchContext& context, const Attenti
   AttentionArgs here = args;
   const std::size_t count = context.rows.size() * args.n_heads * args.layout.head_dim;
   reach(args.block_tables, args.layout);
-  here.q = on_card(args.q, count);
-  here.out = on_card(args.out, count);
+  here.q = on_device(args.q, count);
+  here.out = on_device(args.out, count);
   return in_step(context, {.block_tables = args.block_tables},
                  [&] { return backend_->attention(context, here); });
 }
 
 LaunchStatus DeviceArrays::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
   SwiGluArgs here = args;
-  here.gate = on_card(args.gate, context.rows.size() * args.width);
-  here.up = on_card(args.up, context.rows.size() * args.width);
+  here.gate = on_device(args.gate, context.rows.size() * args.width);
+  here.up = on_device(args.up, context.rows.size() * args.width);
   return in_step(context, {}, [&] { return backend_->swiglu(context, here); });
 }
 
@@ -198,9 +198,9 @@ LaunchStatus DeviceArrays::expert_choice(const LaunchContext& context,
                                          const ExpertChoiceArgs& args) {
   ExpertChoiceArgs here = args;
   const std::size_t n_rows = context.rows.size();
-  here.scores = on_card(args.scores, n_rows * args.n_experts);
-  here.chosen = on_card(args.chosen, n_rows * args.n_used);
-  here.weights = on_card(args.weights, n_rows * args.n_used);
+  here.scores = on_device(args.scores, n_rows * args.n_experts);
+  here.chosen = on_device(args.chosen, n_rows * args.n_used);
+  here.weights = on_device(args.weights, n_rows * args.n_used);
   return in_step(context, {}, [&] { return backend_->expert_choice(context, here); });
 }
 
@@ -208,18 +208,18 @@ LaunchStatus DeviceArrays::expert_matmul(const LaunchContext& context,
                                          const ExpertMatmulArgs& args) {
   ExpertMatmulArgs here = args;
   reach(args.weight);
-  here.chosen = on_card(args.chosen, args.n_items);
-  here.x = on_card(args.x, std::size_t{args.n_items / args.items_per_x} * args.weight.n_in);
-  here.out = on_card(args.out, std::size_t{args.n_items} * args.n_out());
+  here.chosen = on_device(args.chosen, args.n_items);
+  here.x = on_device(args.x, std::size_t{args.n_items / args.items_per_x} * args.weight.n_in);
+  here.out = on_device(args.out, std::size_t{args.n_items} * args.n_out());
   return in_step(context, {}, [&] { return backend_->expert_matmul(context, here); });
 }
 
 LaunchStatus DeviceArrays::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
   WeightedSumArgs here = args;
   const std::size_t n_rows = context.rows.size();
-  here.x = on_card(args.x, n_rows * args.n_terms * args.width);
-  here.weights = on_card(args.weights, n_rows * args.n_terms);
-  here.out = on_card(args.out, n_rows * args.width);
+  here.x = on_device(args.x, n_rows * args.n_terms * args.width);
+  here.weights = on_device(args.weights, n_rows * args.n_terms);
+  here.out = on_device(args.out, n_rows * args.width);
   return in_step(context, {}, [&] { return backend_->weighted_sum(context, here); });
 }
 

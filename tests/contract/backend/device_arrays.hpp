@@ -54,7 +54,7 @@ class DeviceArrays final : public Backend {
 
   /// On the card, with what stands there on the host; the same array has one place.
   template <class T>
-  T* on_card(T* host, std::size_t count);
+  T* on_device(T* host, std::size_t count);
   std::byte* upload(const std::byte* host, std::size_t size_bytes);
   void download_all();
   void reset_arena();
@@ -71,7 +71,7 @@ class DeviceArrays final : public Backend {
   std::vector<Array> arrays_;
   std::unique_ptr<CardReach> reach_ = std::make_unique<CardReach>();
   cuda::Stream stream_;
-  std::uint64_t units_of_begins_ = 0;
+  std::uint64_t begin_step_units_ = 0;
 };
 
 }  // namespace leasehold::testing

@@ -36,7 +36,7 @@ struct ChoiceCase {
       : n_rows(between(random, 1, 40)),
         n_experts(between(random, 1, 16)),
         n_used(between(random, 1, n_experts)),
-        weights_sum_to_1(random.below(2) == 1),
+        normalize_expert_weights(random.below(2) == 1),
         scores(random_floats(random, std::size_t{n_rows} * n_experts, 6.0F)) {}
 
   Choice on(Rig& rig) const {
@@ -46,7 +46,7 @@ struct ChoiceCase {
       return backend.expert_choice(context, {.scores = scores.data(),
                                              .n_experts = n_experts,
                                              .n_used = n_used,
-                                             .weights_sum_to_1 = weights_sum_to_1,
+                                             .normalize_expert_weights = normalize_expert_weights,
                                              .chosen = choice.chosen.data(),
                                              .weights = choice.weights.data()});
     });
@@ -56,7 +56,7 @@ struct ChoiceCase {
   std::uint32_t n_rows;
   std::uint32_t n_experts;
   std::uint32_t n_used;
-  bool weights_sum_to_1;
+  bool normalize_expert_weights;
   std::vector<float> scores;
 };
 
@@ -67,7 +67,7 @@ double expected_weight(const ChoiceCase& c, const Choice& choice, std::uint32_t 
     return std::exp(double{c.scores[std::size_t{r} * c.n_experts + of]});
   };
   double sum = 0;
-  if (c.weights_sum_to_1)
+  if (c.normalize_expert_weights)
     for (std::uint32_t k = 0; k < c.n_used; ++k) sum += score(choice.chosen[r * c.n_used + k]);
   else
     for (std::uint32_t of = 0; of < c.n_experts; ++of) sum += score(of);
@@ -125,7 +125,7 @@ TEST_CASE("backend: the experts of a row are those of its highest scores, with t
     const ChoiceCase c(random);
     const Choice choice = c.on(rig);
     const Choice same = c.on(reference);
-    CAPTURE(shape, c.n_rows, c.n_experts, c.n_used, c.weights_sum_to_1);
+    CAPTURE(shape, c.n_rows, c.n_experts, c.n_used, c.normalize_expert_weights);
     REQUIRE(choice.chosen == same.chosen);
     REQUIRE(first_difference(choice.weights, same.weights) == -1);
     for (std::uint32_t r = 0; r < c.n_rows; ++r) {

@@ -98,7 +98,7 @@ class SmallStep {
       return b.expert_choice(context(g), {.scores = x_.data(),
                                           .n_experts = 4,
                                           .n_used = 1,
-                                          .weights_sum_to_1 = true,
+                                          .normalize_expert_weights = true,
                                           .chosen = chosen_.data(),
                                           .weights = expert_weights_.data()});
     };

@@ -40,11 +40,11 @@ Rig::Rig(std::uint32_t threads, GateProbe* probe) {
 #endif
   if (threads == 0)
     backend = std::make_unique<ReferenceBackend>(kLimits, table.gate(0, probe));
-  else if (threads < kForced)
+  else if (threads < kForcedSimd)
     backend = required(CpuBackend::create(kLimits, table.gates(threads, probe)));
   else
     backend = required(CpuBackend::create(kLimits, table.gates(gates_of(threads), probe),
-                                          static_cast<SimdPath>(threads - kForced)));
+                                          static_cast<SimdPath>(threads - kForcedSimd)));
 }
 
 std::uint64_t test_seed() {
@@ -114,9 +114,9 @@ Matrix::Matrix(SeededRandom& random, TensorType type_, std::uint32_t n_out_, std
     for (std::uint32_t i = 0; i < shape.size_bytes; ++i)
       at[i] = static_cast<std::byte>(random.below(256));
     // An F16 element, or each of a block's scales, wherever the format keeps them.
-    for (const std::uint32_t place : scale_places(type)) {
+    for (const std::uint32_t location : scale_places(type)) {
       const Half half = f16_from_f32(random_floats(random, 1, 0.02F)[0]);
-      std::memcpy(at + place, &half, sizeof half);
+      std::memcpy(at + location, &half, sizeof half);
     }
   }
   for (std::uint32_t row = 0; row < n_out; ++row)
@@ -139,12 +139,12 @@ KvFixture::KvFixture(SeededRandom& random, KvLayout layout_,
     for (std::size_t e = 0; e < n_extents; ++e)
       sequence.extents.emplace_back(kBlocksPerExtent * block_bytes);
     for (std::uint32_t i = 0; i < n_extents * kBlocksPerExtent; ++i)
-      sequence.places.push_back({i / kBlocksPerExtent, i % kBlocksPerExtent * block_bytes});
-    for (std::size_t i = sequence.places.size(); i > 1; --i)
-      std::swap(sequence.places[i - 1], sequence.places[random.below(i)]);
-    sequence.places.resize(n_blocks);
-    for (const Place place : sequence.places)
-      sequence.table.push_back(sequence.extents[place.extent].at(place.offset_bytes));
+      sequence.block_locations.push_back({i / kBlocksPerExtent, i % kBlocksPerExtent * block_bytes});
+    for (std::size_t i = sequence.block_locations.size(); i > 1; --i)
+      std::swap(sequence.block_locations[i - 1], sequence.block_locations[random.below(i)]);
+    sequence.block_locations.resize(n_blocks);
+    for (const BlockLocation location : sequence.block_locations)
+      sequence.table.push_back(sequence.extents[location.extent].at(location.offset_bytes));
     for (LeasedMemory& extent : sequence.extents) {
       const auto values =
           random_floats(random, kBlocksPerExtent * block_bytes / size_bytes(layout.type), 2.0F);
@@ -163,8 +163,8 @@ KvFixture::KvFixture(SeededRandom& random, KvLayout layout_,
 float KvFixture::at(std::uint32_t sequence, std::uint32_t layer, std::uint32_t plane,
                     std::uint32_t kv_head, std::uint32_t position, std::uint32_t d) const {
   const Sequence& owner = sequences_[sequence];
-  const Place place = owner.places[position / 16];
-  const std::byte* block = owner.extents[place.extent].bytes() + place.offset_bytes;
+  const BlockLocation location = owner.block_locations[position / 16];
+  const std::byte* block = owner.extents[location.extent].bytes() + location.offset_bytes;
   const std::size_t element =
       (((std::size_t{layer} * 2 + plane) * layout.n_kv_heads + kv_head) * 16 + position % 16) *
           layout.head_dim +

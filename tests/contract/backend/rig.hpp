@@ -23,15 +23,15 @@ inline constexpr BackendLimits kLimits{.max_rows = 48,
                                        .n_experts = 16,
                                        .attention_scratch_bytes = 16 * 1024};
 
-/// By threads: 0 is the reference backend, n > 0 the CPU backend with n threads. From kForced on:
+/// By threads: 0 is the reference backend, n > 0 the CPU backend with n threads. From kForcedSimd on:
 /// the CPU backend with two threads and that SIMD path, of those the CPU has. kCuda is the CUDA
 /// backend, for host arrays.
-inline constexpr std::uint32_t kForced = 100;
+inline constexpr std::uint32_t kForcedSimd = 100;
 inline constexpr std::uint32_t kCuda = 200;
 inline const std::vector<std::uint32_t> kEveryBackend = [] {
   std::vector<std::uint32_t> every{0, 1, 2, 3};
   for (const SimdPath path : kSimdPaths)
-    if (cpu_has(path)) every.push_back(kForced + static_cast<std::uint32_t>(path));
+    if (cpu_has(path)) every.push_back(kForcedSimd + static_cast<std::uint32_t>(path));
   return every;
 }();
 
@@ -48,7 +48,7 @@ inline const std::vector<std::uint32_t> kWithCuda = [] {
 /// How many gates such a backend has.
 constexpr std::uint32_t gates_of(std::uint32_t threads) {
   if (threads == kCuda) return 1;
-  return threads >= kForced ? 2 : std::max(threads, 1u);
+  return threads >= kForcedSimd ? 2 : std::max(threads, 1u);
 }
 
 /// Lifetime: neither copied nor moved; the backend's gates point into the table.
@@ -114,13 +114,13 @@ class KvFixture {
   const KvLayout layout;
 
  private:
-  struct Place {
+  struct BlockLocation {
     std::uint32_t extent;
     std::size_t offset_bytes;
   };
   struct Sequence {
     std::vector<LeasedMemory> extents;
-    std::vector<Place> places;  // of block i
+    std::vector<BlockLocation> block_locations;  // of block i
     std::vector<Leased<std::byte>> table;
   };
 

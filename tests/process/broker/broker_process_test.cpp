@@ -84,7 +84,7 @@ TEST_CASE("broker: memory touched after its fence is never lent again") {
   control::Client client = broker.connect();
   broker.admit(client, "a");
   const LeaseId lease = broker.acquire(client, "a").value().lease;
-  worker.touch_before_unmap();
+  worker.write_before_unmap();
 
   broker.revoke(client, lease).value();
 
@@ -201,7 +201,7 @@ TEST_CASE("broker: a worker that shuts its socket and keeps decoding is not proo
   const LeaseId lease = broker.acquire(client, "a").value().lease;
   worker.begin_unit();
 
-  worker.hang_up();
+  worker.disconnect();
 
   REQUIRE(eventually([&] { return broker.view(client, lease).state != LeaseState::Live; }));
   for (int asked = 0; asked < 20; ++asked) {

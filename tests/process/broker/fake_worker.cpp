@@ -39,7 +39,7 @@ FakeWorker::FakeWorker(const std::string& socket, const std::string& name) : nam
   const auto reply = wire::WorkerAttached::from_json(attached.body).value();
   token_key_ = token_key_from_hex(reply.token_key).value();
   attachment_ = reply.attachment;
-  say_ready().value();
+  send_ready().value();
 }
 
 void FakeWorker::connect(const std::string& socket) {
@@ -74,7 +74,7 @@ Result<void> FakeWorker::redeliver(LeaseId lease, std::vector<ExtentId> extents,
   return {};
 }
 
-Result<void> FakeWorker::say_ready() {
+Result<void> FakeWorker::send_ready() {
   const wire::WorkerReady ready{.address = "/nowhere",
                                 .model = "none",
                                 .kv_block_size_bytes = 256 * 1024,
@@ -113,7 +113,7 @@ void FakeWorker::answer(const std::string& method, control::Payload params,
     return settling_.push_back(std::move(respond));
   } else if (method == "lease.unmap") {
     const LeaseId lease = wire::LeaseUnmap::from_json(params.body).value().lease;
-    if (touches_late_) std::ranges::for_each(granted_.at(lease), write_one_byte);
+    if (writes_before_unmap_) std::ranges::for_each(granted_.at(lease), write_one_byte);
     granted_.erase(lease);
   }
   respond(control::Payload{});
@@ -187,7 +187,7 @@ Result<void> FakeWorker::publish_weights(RegionId region) {
   return {};
 }
 
-void FakeWorker::hang_up() {
+void FakeWorker::disconnect() {
   boost::asio::post(io_, [this] { peer_->close(); });
 }
 

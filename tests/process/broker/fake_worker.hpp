@@ -39,7 +39,7 @@ class FakeWorker {
   TokenKey token_key() const { return token_key_; }
 
   /// From now on writes into what it must unmap, once it was told to.
-  void touch_before_unmap() { touches_late_ = true; }
+  void write_before_unmap() { writes_before_unmap_ = true; }
 
   /// The weights of one file, always the same. Errors: the broker's.
   Result<wire::WeightsOpened> open_weights();
@@ -63,10 +63,10 @@ class FakeWorker {
   /// Attaches to a broker that was started again, as the one it was.
   Result<void> reconnect(const std::string& socket);
   Result<void> redeliver(LeaseId lease, std::vector<ExtentId> extents, std::vector<UniqueFd> fds);
-  Result<void> say_ready();
+  Result<void> send_ready();
 
   /// Closes the connection; the process and its line live on.
-  void hang_up();
+  void disconnect();
 
  private:
   void connect(const std::string& socket);
@@ -86,7 +86,7 @@ class FakeWorker {
   UniqueFd wakeup_fd_;
   TokenKey token_key_{};
   std::uint64_t seq_ = 0;
-  std::atomic<bool> touches_late_ = false;
+  std::atomic<bool> writes_before_unmap_ = false;
   std::atomic<bool> settles_by_hand_ = false;
   std::vector<control::Responder> settling_;
   std::jthread thread_;

@@ -38,14 +38,14 @@ class StateFolder {
 };
 
 /// The broker cannot write down which numbers it uses up, so its journal refuses the first grant.
-class NoNumbers {
+class HighWaterMarksUnwritable {
  public:
-  explicit NoNumbers(const StateFolder& state) : in_the_way_(state.path() + "/numbers.used.new") {
+  explicit HighWaterMarksUnwritable(const StateFolder& state) : in_the_way_(state.path() + "/high_water_marks.new") {
     std::filesystem::create_directories(in_the_way_ + "/full");
   }
-  ~NoNumbers() { std::filesystem::remove_all(in_the_way_); }
-  NoNumbers(const NoNumbers&) = delete;
-  NoNumbers& operator=(const NoNumbers&) = delete;
+  ~HighWaterMarksUnwritable() { std::filesystem::remove_all(in_the_way_); }
+  HighWaterMarksUnwritable(const HighWaterMarksUnwritable&) = delete;
+  HighWaterMarksUnwritable& operator=(const HighWaterMarksUnwritable&) = delete;
 
  private:
   std::string in_the_way_;
@@ -143,19 +143,19 @@ TEST_CASE("broker: with its journal moved away it lends no lease and signs no to
     broker.admit(client, "a");
     return broker.acquire(client, "a").value();
   };
-  const bool numbers_too = GENERATE(false, true);
+  const bool with_high_water_marks = GENERATE(false, true);
   const wire::LeaseAcquired before = granted();
 
   broker.kill_and_restart([&] {
     for (const char* name : {"journal.db", "journal.db-wal", "journal.db-shm"}) {
       std::filesystem::remove(state.path() + "/" + name);
     }
-    if (numbers_too) std::filesystem::remove(state.path() + "/numbers.used");
+    if (with_high_water_marks) std::filesystem::remove(state.path() + "/high_water_marks");
   });
 
   const wire::LeaseAcquired after = granted();
   CHECK(after.token != before.token);
-  if (!numbers_too) CHECK(after.lease.generation > before.lease.generation);
+  if (!with_high_water_marks) CHECK(after.lease.generation > before.lease.generation);
 }
 
 TEST_CASE("broker: a state directory has one broker at a time") {
@@ -181,11 +181,11 @@ TEST_CASE("broker: memory whose grant is not written down never leaves it") {
   control::Client client = broker.connect();
   broker.admit(client, "a");
   {
-    const NoNumbers unwritten(state);
+    const HighWaterMarksUnwritable unwritten(state);
     for (int tries = 0; tries < 2; ++tries) {
       const auto refused = broker.acquire(client, "a");
       REQUIRE_FALSE(refused.has_value());
-      CHECK(refused.error().detail.find("numbers.used") != std::string::npos);
+      CHECK(refused.error().detail.find("high_water_marks") != std::string::npos);
     }
     CHECK(worker.granted() == 0);
     CHECK(eventually([&] { return broker.status(client).free_bytes == 64u << 20; }));
@@ -199,10 +199,10 @@ TEST_CASE("broker: weights whose engine lease is not written down are not opened
   const BrokerProcess broker(state.arguments());
   FakeWorker worker(broker.socket(), "w0");
   {
-    const NoNumbers unwritten(state);
+    const HighWaterMarksUnwritable unwritten(state);
     const auto refused = worker.open_weights();
     REQUIRE_FALSE(refused.has_value());
-    CHECK(refused.error().detail.find("numbers.used") != std::string::npos);
+    CHECK(refused.error().detail.find("high_water_marks") != std::string::npos);
   }
   CHECK(worker.open_weights().has_value());
 }

@@ -77,7 +77,7 @@ TEST_CASE("broker: extents, and those nobody gets, are listed page after page") 
   CHECK(ids(second) == std::vector{all[2]});
   CHECK(second.at("more") == false);
 
-  worker.touch_before_unmap();
+  worker.write_before_unmap();
   broker.revoke(client, lease).value();
   REQUIRE(eventually([&] { return broker.status(client).quarantined_bytes == 6u << 20; }));
   CHECK(ids(page("quarantine.list", {{"limit", 2}})) == std::vector{all[0], all[1]});

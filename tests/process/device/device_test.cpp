@@ -207,7 +207,7 @@ TEST_CASE("device: memory still being made when its lease is over is free again,
   growing.join();
   CHECK_FALSE(grown);
   REQUIRE(eventually([&] { return worker.granted() == 0; }));
-  worker.say_ready().value();  // behind its answer: the broker knows that it let go
+  worker.send_ready().value();  // behind its answer: the broker knows that it let go
   REQUIRE(::kill(agent, SIGCONT) == 0);
 
   CHECK(eventually(

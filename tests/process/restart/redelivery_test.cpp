@@ -96,7 +96,7 @@ TEST_CASE("redelivery: the very memory that was lent is taken back into the book
 
   REQUIRE(
       bench.worker->redeliver(bench.lease, bench.extents, bench.worker->copies_of(bench.lease)));
-  REQUIRE(bench.worker->say_ready());
+  REQUIRE(bench.worker->send_ready());
 
   CHECK(bench.lease_state() == LeaseState::Live);
   CHECK(bench.status().free_bytes == 60u << 20);
@@ -129,7 +129,7 @@ TEST_CASE("redelivery: other memory under a lent extent's name is refused") {
         Errc::UnknownLease);
 
   // With nothing true delivered it has nothing: the lease ends, the bytes are free, none is lost.
-  REQUIRE(bench.worker->say_ready());
+  REQUIRE(bench.worker->send_ready());
   CHECK(eventually([&] { return bench.status().free_bytes == 64u << 20; }));
   CHECK(bench.lease_state() == LeaseState::Fenced);
 }

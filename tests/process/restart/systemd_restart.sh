@@ -17,20 +17,20 @@ skip() { echo "not checked: $1" >&2; exit 77; }
 command -v systemd-nspawn >/dev/null || skip "needs systemd-nspawn (package systemd-container)"
 [ -x "$boot" ] || skip "needs $boot"
 
-place=$(mktemp -d)
+container=$(mktemp -d)
 stop() {
   status=$?
-  [ $status = 0 ] || "$boot" exec "$place" journalctl -u leasehold-broker -u 'leasehold-worker@*' \
+  [ $status = 0 ] || "$boot" exec "$container" journalctl -u leasehold-broker -u 'leasehold-worker@*' \
     --no-pager -n 60 >&2 || true
-  "$boot" stop "$place" >/dev/null 2>&1 || true
-  rmdir "$place" 2>/dev/null || true
-  rm -f "$place".{calm,killed,told}
+  "$boot" stop "$container" >/dev/null 2>&1 || true
+  rmdir "$container" 2>/dev/null || true
+  rm -f "$container".{calm,killed,told}
 }
 trap stop EXIT
-"$boot" start "$place" || skip "systemd-nspawn cannot boot here"
-inside() { "$boot" exec "$place" "$@"; }
+"$boot" start "$container" || skip "systemd-nspawn cannot boot here"
+inside() { "$boot" exec "$container" "$@"; }
 
-root=$place/root
+root=$container/root
 for program in leasehold-broker leasehold-worker leasehold-tenant brokerctl; do
   install -m 0755 "$bin/$program" "$root/usr/bin/$program"
 done
@@ -53,20 +53,20 @@ inside systemctl daemon-reload
 inside systemctl start leasehold-broker leasehold-worker@w1
 wait_for ready || { echo "the worker is not ready" >&2; exit 1; }
 control admit ann --ttl-ms 60000 --max-blocks 2000 --max-concurrent 8 >/dev/null
-tell >"$place.calm"
+tell >"$container.calm"
 broker=$(main_pid leasehold-broker)
 worker=$(main_pid leasehold-worker@w1)
 
-tell >"$place.killed" 2>"$place.told" &
+tell >"$container.killed" 2>"$container.told" &
 tenant=$!
-wait_for grep -q . "$place.killed" || { echo "no token came" >&2; exit 1; }
+wait_for grep -q . "$container.killed" || { echo "no token came" >&2; exit 1; }
 kept=$(inside systemctl show -p NFileDescriptorStore --value leasehold-broker)
 inside systemctl kill -s KILL leasehold-broker
-wait "$tenant" || { echo "the tenant failed:"; cat "$place.told"; exit 1; }
+wait "$tenant" || { echo "the tenant failed:"; cat "$container.told"; exit 1; }
 
 wait_for ready || { echo "the worker did not come back" >&2; exit 1; }
-cmp "$place.calm" "$place.killed" || { echo "the text is another one" >&2; exit 1; }
+cmp "$container.calm" "$container.killed" || { echo "the text is another one" >&2; exit 1; }
 [ "$(main_pid leasehold-broker)" != "$broker" ] || { echo "the broker did not die" >&2; exit 1; }
 [ "$(main_pid leasehold-worker@w1)" = "$worker" ] || { echo "the worker died too" >&2; exit 1; }
 control status
-echo "the broker was killed and came back with $kept kept descriptors; $(wc -c <"$place.killed") bytes of text, all the same"
+echo "the broker was killed and came back with $kept kept descriptors; $(wc -c <"$container.killed") bytes of text, all the same"

@@ -37,7 +37,7 @@ struct TemporaryFiles {
 
 }  // namespace
 
-TEST_CASE("demo: with a model that is none it ends with what the worker said") {
+TEST_CASE("demo: with a model that is none it ends with what the worker printed") {
   TemporaryFiles files;
   ProgramRun run("leasehold-demo", {"--bin-dir", program_dir(), "--model", "/nowhere.gguf"});
   CHECK(run.finish([] {}, kTimeout) == exit_code(Errc::FileNotFound));

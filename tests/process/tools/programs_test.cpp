@@ -64,7 +64,7 @@ TEST_CASE("programs: an option with nothing in it is no option left out") {
   }
 }
 
-TEST_CASE("programs: a name that cannot be is wrong usage, said before anything is asked") {
+TEST_CASE("programs: a name that cannot be is wrong usage, printed before anything is asked") {
   ProgramRun worker("leasehold-worker", {"--broker", "/none", "--model", "/none", "--listen",
                                          "/none", "--name", "w 9"});
   CHECK(worker.finish(nothing) == 2);

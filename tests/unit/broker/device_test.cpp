@@ -162,7 +162,7 @@ TEST_CASE("device: memory still being made when its lease ended is free, the res
   world.call(kHolder, wire::LeaseGrow{.lease = world.lease, .extents = 3});
   const std::vector<ExtentId> extents = world.record(world.lease).extents;
   REQUIRE(extents.size() == 4);
-  world.unmade = {extents.begin() + 2, extents.end()};
+  world.still_allocating = {extents.begin() + 2, extents.end()};
   world.revoke(world.lease);
   world.answer_settle();
 
@@ -180,7 +180,7 @@ TEST_CASE("device: what could not be cleared keeps back nothing but itself") {
   OnDevice world;
   world.workers_answer = false;
   world.call(kHolder, wire::LeaseGrow{.lease = world.lease});
-  world.unmade = {world.record(world.lease).extents.at(1)};
+  world.still_allocating = {world.record(world.lease).extents.at(1)};
   world.clear_fails = true;
   world.revoke(world.lease);
   world.answer_settle();
@@ -228,7 +228,7 @@ TEST_CASE("device: an agent that ends takes the leases with it, not the broker")
   CHECK(world.refusal(world.call(kWorkerSocket, weights())) == Errc::PoolExhausted);
   CHECK(status_view(world.state, world.clock.now()).device_state == "lost");
 
-  world.post(DeviceBack{});
+  world.post(DeviceRecovered{});
 
   CHECK(world.record(world.acquired("a")).extents.at(0) != world.extent);
   world.post(WorkerExited{exit_of(world.worker)});

@@ -19,7 +19,7 @@ struct Holders : World {
                 wire::LeaseAcquire{.tenant = {"a"}, .blocks = 8, .request_id = {request}});
   }
   /// The worker is silent for longer than a caller waits.
-  void silence(const effect::SendGrant& sent) {
+  void time_out_grant(const effect::SendGrant& sent) {
     post(GrantAnswered{sent.grant.lease, sent.grant.extents, Error{Errc::TimedOut, "no answer"},
                        true});
   }
@@ -116,7 +116,7 @@ TEST_CASE("grow: extents nobody waits for any more are asked back when the worke
   world.workers_answer = false;
   const CallId grow = world.call(kHolder, wire::LeaseGrow{.lease = lease, .extents = 2});
   const effect::SendGrant sent = world.grants.front();
-  world.silence(sent);
+  world.time_out_grant(sent);
   CHECK(world.refusal(grow) == Errc::TimedOut);
   CHECK(world.record(lease).charged_blocks == 24);  // the worker may hold them
 
@@ -136,7 +136,7 @@ TEST_CASE("grow: a late refusal gives the charge back as well") {
   const LeaseId lease = world.acquired("a");
   world.workers_answer = false;
   world.call(kHolder, wire::LeaseGrow{.lease = lease, .extents = 2});
-  world.silence(world.grants.front());
+  world.time_out_grant(world.grants.front());
 
   world.answer_grant(false);
 

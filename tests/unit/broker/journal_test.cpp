@@ -13,28 +13,28 @@ struct Serving : World {
     admit_tenant("a");
     forget_effects();
   }
-  std::size_t place_of(auto matches) const {
+  std::size_t position_of(auto matches) const {
     const auto found = std::find_if(effects.begin(), effects.end(), matches);
     return static_cast<std::size_t>(found - effects.begin());
   }
   template <class Wanted>
   std::size_t first() const {
-    return place_of([](const Effect& each) { return std::holds_alternative<Wanted>(each); });
+    return position_of([](const Effect& each) { return std::holds_alternative<Wanted>(each); });
   }
   std::size_t first_flip(LeaseState to) const {
-    return place_of([to](const Effect& each) {
+    return position_of([to](const Effect& each) {
       const auto* taken = std::get_if<effect::StoreWords>(&each);
       return taken != nullptr && taken->flips.front().to == to;
     });
   }
   /// Of the journal effects, the one that says this of the lease.
   std::size_t written(LeaseId lease, LeaseState wanted) const {
-    return place_of([&](const Effect& each) {
+    return position_of([&](const Effect& each) {
       const auto* entry = std::get_if<effect::Journal>(&each);
       if (entry == nullptr) return false;
       return std::any_of(entry->batch.rows.begin(), entry->batch.rows.end(), [&](auto& row) {
-        const auto* said = std::get_if<journal::LeaseRow>(&row);
-        return said != nullptr && said->id == lease && said->state == wanted;
+        const auto* lease_row = std::get_if<journal::LeaseRow>(&row);
+        return lease_row != nullptr && lease_row->id == lease && lease_row->state == wanted;
       });
     });
   }

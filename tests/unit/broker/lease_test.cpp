@@ -80,17 +80,17 @@ TEST_CASE("quiet: a unit that stood at the flip must be over, one that cannot re
 namespace {
 
 /// Time goes on by looking at it; at the fifth look the unit is over.
-class UnitEndsAtFifthLook final : public Clock {
+class UnitEndsAtFifthPoll final : public Clock {
  public:
-  explicit UnitEndsAtFifthLook(const WorkerSegmentWriter& writer) : writer_(writer) {}
+  explicit UnitEndsAtFifthPoll(const WorkerSegmentWriter& writer) : writer_(writer) {}
   TimePoint now() const override {
-    if (++looks_ == 5) writer_.announce(0).store(announcement(1, Touches::Nothing));
-    return {looks_ * 1000};
+    if (++polls_ == 5) writer_.announce(0).store(announcement(1, Touches::Nothing));
+    return {polls_ * 1000};
   }
 
  private:
   const WorkerSegmentWriter& writer_;
-  mutable std::int64_t looks_ = 0;
+  mutable std::int64_t polls_ = 0;
 };
 
 }  // namespace
@@ -98,7 +98,7 @@ class UnitEndsAtFifthLook final : public Clock {
 TEST_CASE("quiet: whoever looks for a while sees the unit end, and gives up when it does not") {
   const WorkerSegmentReader segment = WorkerSegmentReader::create().value();
   const WorkerSegmentWriter writer = WorkerSegmentWriter::attach(segment.writer_fd().value()).value();
-  const UnitEndsAtFifthLook clock(writer);
+  const UnitEndsAtFifthPoll clock(writer);
   writer.announce(0).store(announcement(1, Touches::TenantMemory));
   QuietObserver observer;
   observer.watch(segment, {kWorker, Touches::TenantMemory, {kLease}});

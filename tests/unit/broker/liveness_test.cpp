@@ -46,7 +46,7 @@ TEST_CASE("signs of life: one that answers is asked again and again, and never k
 TEST_CASE("signs of life: a silent worker is warned of, then killed, and its lease is hung") {
   Watched world;
   const LeaseId lease = world.acquired("a");
-  world.workers_live = false;
+  world.workers_answer_pings = false;
 
   world.pass(2s + 4s);
   REQUIRE(world.overdue().size() == 1);
@@ -71,9 +71,9 @@ TEST_CASE("signs of life: one that goes on before the end has lost nothing") {
   Watched world;
   const LeaseId lease = world.acquired("a");
   for (int round = 0; round < 5; ++round) {
-    world.workers_live = false;
+    world.workers_answer_pings = false;
     world.pass(7s);
-    world.workers_live = true;
+    world.workers_answer_pings = true;
     world.post(PingAnswered{world.worker});  // the answer to the ping it had missed
     world.pass(2s);
   }
@@ -84,10 +84,10 @@ TEST_CASE("signs of life: one that goes on before the end has lost nothing") {
 TEST_CASE("signs of life: a broker that stood itself blames nobody") {
   Watched world;
   world.pass(2s);
-  world.workers_live = false;
+  world.workers_answer_pings = false;
   world.pass(2s);
   world.advance(3600s);  // all that time it looked once
-  world.workers_live = true;
+  world.workers_answer_pings = true;
   world.post(PingAnswered{world.worker});
   world.pass(10s);
   CHECK(world.kills() == 0);
@@ -95,7 +95,7 @@ TEST_CASE("signs of life: a broker that stood itself blames nobody") {
 
 TEST_CASE("signs of life: one that stands while it loads is no different") {
   World world(worker_timeout_config());
-  world.workers_live = false;
+  world.workers_answer_pings = false;
   world.call(kWorkerSocket, wire::WorkerAttach{.worker = "w0"});
   for (int second = 0; second < 10; ++second) world.advance(1s);
   CHECK(world.performed<effect::KillWorker>().size() == 1);

@@ -21,11 +21,11 @@ struct OneQuarantine : World {
     touched.insert(extent);
     revoke(lease);
   }
-  CallId clear(ExtentId which) {
+  CallId release(ExtentId which) {
     return call(kOperator, wire::QuarantineRelease{.extent = which, .reason = kReason}, 7);
   }
-  std::optional<events::OperatorActed> last_action() const {
-    const auto actions = recorded<events::OperatorActed>();
+  std::optional<events::OperatorAction> last_action() const {
+    const auto actions = recorded<events::OperatorAction>();
     if (actions.empty() || actions.back().action != "quarantine_release") return std::nullopt;
     return actions.back();
   }
@@ -53,7 +53,7 @@ TEST_CASE(
   world.touched.clear();
   world.forget_effects();
 
-  const CallId call = world.clear(world.extent);
+  const CallId call = world.release(world.extent);
 
   CHECK(world.answer<wire::QuarantineReleased>(call).size_bytes == 2 * kMiB);
   CHECK(world.performed<effect::PunchExtents>().size() == 1);
@@ -71,13 +71,13 @@ TEST_CASE(
     "quarantine: memory its worker still writes to stays quarantined, and that is recorded too") {
   OneQuarantine world;
 
-  const CallId call = world.clear(world.extent);
+  const CallId call = world.release(world.extent);
 
   CHECK(world.refusal(call) == Errc::StillWritable);
   CHECK(world.state.extents.find(world.extent)->state == ExtentState::Quarantined);
   REQUIRE(world.last_action());
   CHECK_FALSE(world.last_action()->done);
-  const CallId again = world.clear(world.extent);
+  const CallId again = world.release(world.extent);
   CHECK(world.refusal(again) == Errc::StillWritable);
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("quarantine: with its last worker exited an extent is free whatever it
   OneQuarantine world;
   world.post(WorkerExited{exit_of(world.worker)});
 
-  const CallId call = world.clear(world.extent);
+  const CallId call = world.release(world.extent);
 
   CHECK(world.answer<wire::QuarantineReleased>(call).size_bytes == 2 * kMiB);
   CHECK(world.objects.empty());
@@ -93,9 +93,9 @@ TEST_CASE("quarantine: with its last worker exited an extent is free whatever it
 
 TEST_CASE("quarantine: whose last worker exits during the look, that memory goes with its object") {
   OneQuarantine world;
-  world.meanwhile = WorkerExited{exit_of(world.worker)};
+  world.before_verify = WorkerExited{exit_of(world.worker)};
 
-  const CallId call = world.clear(world.extent);
+  const CallId call = world.release(world.extent);
 
   CHECK(world.answer<wire::QuarantineReleased>(call).size_bytes == 2 * kMiB);
   CHECK(world.objects.empty());
@@ -175,7 +175,7 @@ TEST_CASE("quarantine: what is not on disk is not answered with OK") {
   OneQuarantine world;
   world.touched.clear();
   world.disk_full = true;
-  CHECK(world.refusal(world.clear(world.extent)) == Errc::DiskFull);
+  CHECK(world.refusal(world.release(world.extent)) == Errc::DiskFull);
   CHECK(world.state.extents.find(world.extent) == nullptr);  // free all the same
 }
 
@@ -185,8 +185,8 @@ TEST_CASE("quarantine: what is not quarantined is refused with its state") {
   world.attach_worker("w1", ConnectionId{11});
   const LeaseId live = world.acquired("a");
 
-  CHECK(world.refusal(world.clear(world.record(live).extents.at(0))) == Errc::IllegalTransition);
-  CHECK(world.refusal(world.clear(ExtentId{999})) == Errc::UnknownLease);
+  CHECK(world.refusal(world.release(world.record(live).extents.at(0))) == Errc::IllegalTransition);
+  CHECK(world.refusal(world.release(ExtentId{999})) == Errc::UnknownLease);
   const CallId region =
       world.call(kOperator, wire::QuarantineRelease{.region = RegionId{9}, .reason = kReason});
   CHECK(world.refusal(region) == Errc::UnknownLease);
@@ -252,7 +252,7 @@ TEST_CASE("audit: what an operator did is written down, durably and with the use
   OneQuarantine world;
   world.touched.clear();
   world.forget_effects();
-  world.clear(world.extent);
+  world.release(world.extent);
 
   const auto written = world.performed<effect::Journal>();
   REQUIRE_FALSE(written.empty());

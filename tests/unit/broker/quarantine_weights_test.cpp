@@ -18,7 +18,7 @@ struct QuarantinedWeights : World {
     region_bytes = 4096;
     revoke(opened.lease);
   }
-  CallId clear() {
+  CallId release() {
     return call(kOperator, wire::QuarantineRelease{.region = opened.region, .reason = kReason}, 7);
   }
   std::string object() const { return "region:" + std::to_string(opened.region.value); }
@@ -62,19 +62,19 @@ TEST_CASE("quarantine: weights their loader still writes to stay quarantined unt
   QuarantinedWeights world;
 
   for (int tries = 0; tries < 2; ++tries) {
-    REQUIRE(world.refusal(world.clear()) == Errc::StillWritable);
+    REQUIRE(world.refusal(world.release()) == Errc::StillWritable);
     CHECK(world.state.weights.find(world.opened.region)->state == RegionState::Quarantined);
-    const auto action = world.recorded<events::OperatorActed>().back();
+    const auto action = world.recorded<events::OperatorAction>().back();
     CHECK(action.object == world.object());
     CHECK_FALSE(action.done);
   }
   world.post(WorkerExited{exit_of(world.loader)});
   CHECK(world.state.weights.find(world.opened.region)->state == RegionState::Quarantined);
 
-  CHECK(world.answer<wire::QuarantineReleased>(world.clear()).size_bytes == kMiB);
+  CHECK(world.answer<wire::QuarantineReleased>(world.release()).size_bytes == kMiB);
   CHECK(world.performed<effect::CloseRegion>().size() == 1);
   CHECK(world.state.weights.free_bytes() == 64 * kMiB);
-  const auto action = world.recorded<events::OperatorActed>().back();
+  const auto action = world.recorded<events::OperatorAction>().back();
   CHECK(action.object == world.object());
   CHECK(action.reason == kReason);
   CHECK(action.done);
@@ -84,7 +84,7 @@ TEST_CASE("quarantine: weights that are empty after one more look are free, thei
   QuarantinedWeights world;
   world.region_bytes = 0;
 
-  CHECK(world.answer<wire::QuarantineReleased>(world.clear()).size_bytes == kMiB);
+  CHECK(world.answer<wire::QuarantineReleased>(world.release()).size_bytes == kMiB);
   CHECK(world.state.weights.regions().empty());
   CHECK_FALSE(world.journal.regions.contains(world.opened.region));
 }

@@ -14,7 +14,7 @@ constexpr RateConfig kConfig{.lines = {.per_second = 10, .burst = 5},
                              .connection_weight = 2,
                              .longest_debt = 1s};
 
-struct House {
+struct Fixture {
   uid_t operator_uid = ::geteuid();
   uid_t worker = operator_uid + 1;
   uid_t tenant = operator_uid + 2;
@@ -27,47 +27,47 @@ struct House {
 }  // namespace
 
 TEST_CASE("rate limits: a user's connections share one budget, and each later line waits longer") {
-  House house;
-  for (int i = 0; i < 5; ++i) CHECK(house.line(house.tenant) == 0s);
-  CHECK(house.line(house.tenant) == 100ms);
-  CHECK(house.line(house.tenant) == 200ms);
-  CHECK(house.limits.admit_line(house.tenant, 10, house.now) == 1200ms);
-  house.now = house.now + 1200ms;
-  CHECK(house.line(house.tenant) == 100ms);
+  Fixture fixture;
+  for (int i = 0; i < 5; ++i) CHECK(fixture.line(fixture.tenant) == 0s);
+  CHECK(fixture.line(fixture.tenant) == 100ms);
+  CHECK(fixture.line(fixture.tenant) == 200ms);
+  CHECK(fixture.limits.admit_line(fixture.tenant, 10, fixture.now) == 1200ms);
+  fixture.now = fixture.now + 1200ms;
+  CHECK(fixture.line(fixture.tenant) == 100ms);
 }
 
 TEST_CASE("rate limits: what one user asks costs no other, no worker and no operator anything") {
-  House house;
-  for (int i = 0; i < 1'000; ++i) house.line(house.tenant);
+  Fixture fixture;
+  for (int i = 0; i < 1'000; ++i) fixture.line(fixture.tenant);
 
-  CHECK(house.line(house.other_tenant) == 0s);
-  for (int i = 0; i < 50; ++i) CHECK(house.line(house.worker) == 0s);
-  CHECK(house.line(house.worker) == 10ms);
-  for (int i = 0; i < 1'000; ++i) CHECK(house.line(house.operator_uid) == 0s);
-  CHECK(house.line(0) == 0s);
+  CHECK(fixture.line(fixture.other_tenant) == 0s);
+  for (int i = 0; i < 50; ++i) CHECK(fixture.line(fixture.worker) == 0s);
+  CHECK(fixture.line(fixture.worker) == 10ms);
+  for (int i = 0; i < 1'000; ++i) CHECK(fixture.line(fixture.operator_uid) == 0s);
+  CHECK(fixture.line(0) == 0s);
 }
 
 TEST_CASE("rate limits: connections are charged, and none is taken from a user far behind") {
-  House house;
-  CHECK(house.limits.admit_connection(house.tenant, house.now));
-  CHECK(house.limits.admit_connection(house.tenant, house.now));
-  CHECK(house.line(house.tenant) == 0s);
-  CHECK(house.line(house.tenant) == 100ms);
-  house.limits.admit_line(house.tenant, 10, house.now);
+  Fixture fixture;
+  CHECK(fixture.limits.admit_connection(fixture.tenant, fixture.now));
+  CHECK(fixture.limits.admit_connection(fixture.tenant, fixture.now));
+  CHECK(fixture.line(fixture.tenant) == 0s);
+  CHECK(fixture.line(fixture.tenant) == 100ms);
+  fixture.limits.admit_line(fixture.tenant, 10, fixture.now);
 
-  CHECK_FALSE(house.limits.admit_connection(house.tenant, house.now));
-  CHECK(house.limits.admit_connection(house.other_tenant, house.now));
+  CHECK_FALSE(fixture.limits.admit_connection(fixture.tenant, fixture.now));
+  CHECK(fixture.limits.admit_connection(fixture.other_tenant, fixture.now));
   for (int i = 0; i < 100; ++i) {
-    CHECK(house.limits.admit_connection(house.operator_uid, house.now));
+    CHECK(fixture.limits.admit_connection(fixture.operator_uid, fixture.now));
   }
-  house.now = house.now + 100ms;
-  CHECK(house.limits.admit_connection(house.tenant, house.now));
+  fixture.now = fixture.now + 100ms;
+  CHECK(fixture.limits.admit_connection(fixture.tenant, fixture.now));
 }
 
 TEST_CASE("rate limits: a worker's events beyond the rate are dropped and counted") {
-  House house;
-  CHECK(house.limits.admit_events(ConnectionId{1}, 50'000, house.now) == 40'000);
-  CHECK(house.limits.admit_events(ConnectionId{2}, 7, house.now) == 7);
-  CHECK(house.limits.take_dropped() == 10'000);
-  CHECK(house.limits.take_dropped() == 0);
+  Fixture fixture;
+  CHECK(fixture.limits.admit_events(ConnectionId{1}, 50'000, fixture.now) == 40'000);
+  CHECK(fixture.limits.admit_events(ConnectionId{2}, 7, fixture.now) == 7);
+  CHECK(fixture.limits.take_dropped() == 10'000);
+  CHECK(fixture.limits.take_dropped() == 0);
 }

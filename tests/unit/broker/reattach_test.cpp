@@ -254,14 +254,14 @@ TEST_CASE("reattach: an earlier holder's exit ends what it has not claimed, and 
   const ProcessIdentity earlier = world.record(world.lease.lease).holder_process;
 
   SECTION("not claimed") {
-    world.post(EarlierHolderExited{{earlier.pid, earlier.start_ticks + 1}});
+    world.post(PreviousHolderExited{{earlier.pid, earlier.start_ticks + 1}});
     CHECK(world.is_live());  // another process that has its pid
-    world.post(EarlierHolderExited{earlier});
+    world.post(PreviousHolderExited{earlier});
     CHECK(reason_of(world.record(world.lease.lease).lease) == RevokeReason::HolderGone);
   }
   SECTION("claimed") {
     world.hold(world.lease.token);
-    world.post(EarlierHolderExited{earlier});
+    world.post(PreviousHolderExited{earlier});
     CHECK(world.is_live());
   }
 }

@@ -218,7 +218,7 @@ TEST_CASE("recovery: generations, attachments and extents never come back") {
   BeforeRestart before;
   std::set<LeaseId> seen{before.lease};
   std::uint64_t newest_extent = before.state.extents.highest_id();
-  auto world = std::make_unique<World>(before, World::Outlives{.table = false});
+  auto world = std::make_unique<World>(before, World::Survivors{.table = false});
   for (std::uint64_t start = 0; start < 4; ++start) {
     world->attach_worker("w" + std::to_string(start), ConnectionId{30 + start});
     CHECK(world->state.workers.highest_id() > 1024 * start);
@@ -229,7 +229,7 @@ TEST_CASE("recovery: generations, attachments and extents never come back") {
       world->revoke(lease);
     }
     newest_extent = world->state.extents.highest_id();
-    world = std::make_unique<World>(*world, World::Outlives{.table = false});
+    world = std::make_unique<World>(*world, World::Survivors{.table = false});
   }
 }
 

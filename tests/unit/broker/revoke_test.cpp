@@ -192,11 +192,11 @@ TEST_CASE("drain: who asks sees it, and until when") {
 
   const auto until = (world.clock.now() + std::chrono::seconds(5)).boottime_ns;
   CHECK(lease_page(world.state, lease.slot, 1).items.at(0).drain_deadline_boottime_ns == until);
-  const auto told = world.recorded<events::LeaseDraining>();
-  const auto actions = world.recorded<events::OperatorActed>();
-  REQUIRE(told.size() == 1);
-  CHECK(told[0].lease == lease);
-  CHECK(told[0].deadline_boottime_ns == until);
+  const auto draining = world.recorded<events::LeaseDraining>();
+  const auto actions = world.recorded<events::OperatorAction>();
+  REQUIRE(draining.size() == 1);
+  CHECK(draining[0].lease == lease);
+  CHECK(draining[0].deadline_boottime_ns == until);
   REQUIRE(actions.size() == 2);
   CHECK(actions[0].action == "admit");
   CHECK(actions[1].action == "drain");

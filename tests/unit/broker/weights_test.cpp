@@ -213,7 +213,7 @@ TEST_CASE("weights: a part is taken back by its name, a layer with all that lies
 
   const CallId one = revoke("blk.1.ffn_up.weight", "w0");
   CHECK(world.answer<wire::LeasesTouched>(one).leases == std::vector{up});
-  const auto last_object = [&] { return world.recorded<events::OperatorActed>().back().object; };
+  const auto last_object = [&] { return world.recorded<events::OperatorAction>().back().object; };
   CHECK(last_object() == "part:blk.1.ffn_up.weight@w0");
   const CallId layer = revoke("blk.1");
   CHECK(world.answer<wire::LeasesTouched>(layer).leases == std::vector{down, elsewhere});

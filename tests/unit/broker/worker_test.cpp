@@ -131,7 +131,7 @@ TEST_CASE(
   world.report(ended, stopped + 1ms);  // another request; the first one counts
 
   const auto view = lease_page(world.state, world.lease.slot, 1).items.at(0);
-  CHECK(view.times.told_boottime_ns == stopped.boottime_ns);
+  CHECK(view.times.worker_stopped_boottime_ns == stopped.boottime_ns);
   CHECK(view.clocks.refuse_ns == -1);
   CHECK(view.clocks.error_ns == -1);
 }

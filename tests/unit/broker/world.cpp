@@ -61,27 +61,27 @@ World::World(const BrokerConfig& config)
 
 namespace {
 
-Recovered recovered(const World& before, const World::Outlives& outlives,
+Recovered recovered(const World& before, const World::Survivors& survivors,
                     const BrokerConfig& config) {
   journal::Image image = before.journal;
   image.boot_id = "boot-1";
   Facts facts{.now = before.clock.now(),
-              .boot_id = outlives.same_boot ? "boot-1" : "boot-2",
-              .kept_regions = outlives.regions,
-              .exited_workers = outlives.exited_workers,
-              .exited_holders = outlives.exited_holders,
+              .boot_id = survivors.same_boot ? "boot-1" : "boot-2",
+              .kept_regions = survivors.regions,
+              .exited_workers = survivors.exited_workers,
+              .exited_holders = survivors.exited_holders,
               .reattach_grace = std::chrono::seconds(5)};
-  if (outlives.table) facts.table = kept_slots(before.table);
+  if (survivors.table) facts.table = kept_slots(before.table);
   for (const auto& [id, row] : image.workers) {
-    if (outlives.table) facts.kept_workers.insert(id);
+    if (survivors.table) facts.kept_workers.insert(id);
   }
   return recover(image, facts, config).value();
 }
 
 }  // namespace
 
-World::World(World& before, const Outlives& outlives, const BrokerConfig& config)
-    : World(recovered(before, outlives, config), before, outlives.table) {}
+World::World(World& before, const Survivors& survivors, const BrokerConfig& config)
+    : World(recovered(before, survivors, config), before, survivors.table) {}
 
 World::World(Recovered recovered, World& before, bool table_kept)
     : state(std::move(recovered.state)),
@@ -117,9 +117,9 @@ void World::advance(Duration by) {
   post(Tick{});
 }
 
-void World::stand(Duration gap) {
+void World::stall(Duration gap) {
   clock.advance(gap);
-  post(BrokerStood{gap});
+  post(BrokerStalled{gap});
   post(Tick{});
 }
 
@@ -247,7 +247,7 @@ void World::restart(Duration grace) {
     record.grants_in_flight = 0;
     record.reached_worker = true;
   });
-  for (const auto& [id, record] : state.extents.records()) state.extents.send_away(id);
+  for (const auto& [id, record] : state.extents.records()) state.extents.mark_unavailable(id);
   grants.clear();
   unmaps.clear();
 }
@@ -286,9 +286,9 @@ void World::perform(const effect::ClearExtents& effect) {
   if (clear_fails) refused = Error{Errc::ConnectionLost, "no agent"};
   ExtentsCleared cleared;
   for (const ExtentId extent : effect.extents) {
-    const bool never_left = unmade.contains(extent);
-    cleared.entries.push_back({extent, never_left ? std::nullopt : refused, never_left});
-    if (never_left) objects.erase(extent);
+    const bool never_sent = still_allocating.contains(extent);
+    cleared.entries.push_back({extent, never_sent ? std::nullopt : refused, never_sent});
+    if (never_sent) objects.erase(extent);
   }
   queue_.push_back(std::move(cleared));
 }
@@ -301,7 +301,7 @@ void World::perform(const effect::SendUnmap& effect) {
 
 void World::perform(const effect::SendPing& effect) {
   effects.push_back(effect);
-  if (workers_live) queue_.push_back(PingAnswered{effect.worker});
+  if (workers_answer_pings) queue_.push_back(PingAnswered{effect.worker});
 }
 
 void World::perform(const effect::SendReclaim& effect) {
@@ -327,7 +327,7 @@ void World::perform(const effect::VerifyExtents& effect) {
     verified.entries.push_back({extent, dirty ? 4096u : 0u, closed});
     if (closed) objects.erase(extent);
   }
-  if (meanwhile) queue_.push_back(*std::exchange(meanwhile, std::nullopt));
+  if (before_verify) queue_.push_back(*std::exchange(before_verify, std::nullopt));
   queue_.push_back(std::move(verified));
 }
 
@@ -372,11 +372,11 @@ void World::perform(const effect::Reply& effect) {
   if (!first) throw std::logic_error("a call was answered twice");
 }
 
-void World::perform(const effect::ReplyWhenWritten& effect) {
+void World::perform(const effect::ReplyWhenJournaled& effect) {
   effects.push_back(effect);
   std::optional<Error> refused;
   if (unwritten_) refused = Error{Errc::DiskFull, "no room"};
-  queue_.push_back(WrittenDown{effect.call, effect.answer, refused});
+  queue_.push_back(JournalWritten{effect.call, effect.answer, refused});
 }
 
 void World::perform(const effect::AppendEvent& effect) {

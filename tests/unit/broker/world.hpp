@@ -41,8 +41,8 @@ class World {
  public:
   explicit World(const BrokerConfig& config = small_config());
 
-  /// What outlives the broker of `before` besides its journal.
-  struct Outlives {
+  /// What survivors the broker of `before` besides its journal.
+  struct Survivors {
     bool table = true;  ///< Kept by a service manager, and with it the worker lines.
     bool same_boot = true;
     std::vector<ProcessExit> exited_workers;
@@ -50,7 +50,7 @@ class World {
     std::set<RegionId> regions;
   };
   /// A broker that is started again after the one of `before`, which is over from then on.
-  World(World& before, const Outlives& outlives, const BrokerConfig& config = small_config());
+  World(World& before, const Survivors& survivors, const BrokerConfig& config = small_config());
 
   State state;
   ManualClock clock;
@@ -59,15 +59,15 @@ class World {
   EventLog log;
 
   bool workers_answer = true;      ///< Grants are mapped, fenced leases unmapped, at once.
-  bool workers_live = true;        ///< Pings are answered, at once.
+  bool workers_answer_pings = true;        ///< Pings are answered, at once.
   std::int64_t caller_pid = 1000;  ///< Of whoever calls.
   bool memory_fails = false;       ///< No memory object can be made.
   bool seal_fails = false;
   bool clear_fails = false;        ///< Memory of a device cannot be cleared.
-  std::set<ExtentId> unmade;       ///< Of a device, still being made: they cannot be cleared.
+  std::set<ExtentId> still_allocating;       ///< Of a device, still being made: they cannot be cleared.
   bool disk_full = false;          ///< The journal takes no grant, and no word of an operator.
   std::set<ExtentId> touched;      ///< Extents that somebody wrote to after their punch.
-  std::optional<Event> meanwhile;  ///< Comes before what the next look at extents found.
+  std::optional<Event> before_verify;  ///< Comes before what the next look at extents found.
   std::uint64_t region_bytes = 0;  ///< What is allocated in a region after it was scrubbed.
 
   std::vector<Effect> effects;           ///< Performed since the last `forget_effects`.
@@ -84,7 +84,7 @@ class World {
   void post(Event event);
   void advance(Duration by);
   /// The broker itself stands for so long, then goes on.
-  void stand(Duration gap);
+  void stall(Duration gap);
   void forget_effects() { effects.clear(); }
 
   template <class Message>
@@ -150,7 +150,7 @@ class World {
   void perform(const effect::CloseRegion& effect);
   void perform(const effect::KillWorker& effect);
   void perform(const effect::Reply& effect);
-  void perform(const effect::ReplyWhenWritten& effect);
+  void perform(const effect::ReplyWhenJournaled& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
 

@@ -85,7 +85,7 @@ TEST_CASE("child: what it began ends with it, and in our group with us") {
   auto ours = Child::start({.argv = {"/bin/sh", "-c", "cut -d' ' -f5 /proc/self/stat"},
                             .log_path = log.path,
                             .read_output = true,
-                            .in_our_group = true});
+                            .share_process_group = true});
   REQUIRE(ours);
   CHECK(std::stoi(first_line(*ours)) == ::getpgrp());
 }

@@ -68,7 +68,7 @@ TEST_CASE("command line: what is wrong is one line without an end") {
   const auto usage = Program().parse({word});
   REQUIRE(usage);
   CHECK(usage->exit_code == kExitUsage);
-  const std::string line = explain("nothing", *usage);
+  const std::string line = format_error("nothing", *usage);
   CHECK(line.starts_with("nothing: "));
   CHECK(line.find(printable(word)) != std::string::npos);
   CHECK(line.find('\n') == std::string::npos);

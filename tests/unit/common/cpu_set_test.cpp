@@ -34,15 +34,15 @@ TEST_CASE("cpu set: what is no list of cores is refused with its part") {
 TEST_CASE("cpu set: a thread is confined for as long as asked, and free again") {
   const CpuSet before = CpuSet::of_this_thread();
   const CpuSet none_here = cpus("1023");
-  CHECK(none_here.confine_this_thread().error().code == Errc::SystemError);
+  CHECK(none_here.pin_this_thread().error().code == Errc::SystemError);
   int first = 0;
   while (!before.contains(cpus(std::to_string(first)))) ++first;
   {
-    const OnCpus here(cpus(std::to_string(first)));
+    const ScopedCpuAffinity here(cpus(std::to_string(first)));
     CHECK(cpus(std::to_string(first)).contains(CpuSet::of_this_thread()));
   }
   CHECK(CpuSet::of_this_thread().contains(before));
-  const OnCpus anywhere{CpuSet()};
+  const ScopedCpuAffinity anywhere{CpuSet()};
   CHECK(CpuSet::of_this_thread().contains(before));
 }
 

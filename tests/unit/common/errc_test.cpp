@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "common/next_step.hpp"
+#include "common/error_hint.hpp"
 #include "common/result.hpp"
 
 using namespace leasehold;
@@ -78,7 +78,7 @@ TEST_CASE("result: a failed system call says which and why") {
 TEST_CASE("errc: every error names a next step") {
   for (int i = 0; i < kErrcCount; ++i) {
     INFO(name(static_cast<Errc>(i)));
-    CHECK(next_step(static_cast<Errc>(i)).size() > 5);
+    CHECK(error_hint(static_cast<Errc>(i)).size() > 5);
   }
 }
 

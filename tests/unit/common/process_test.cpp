@@ -90,13 +90,13 @@ TEST_CASE("process: a number that is no signal, or no pid, is a system error") {
   CHECK(open_pidfd(-1).error().code == Errc::SystemError);
 }
 
-TEST_CASE("process: forbid_dumping keeps same-user processes out") {
+TEST_CASE("process: set_not_dumpable keeps same-user processes out") {
 #if defined(__SANITIZE_ADDRESS__)
   WARN("not checked under AddressSanitizer: its leak checker traces its own process");
   return;
 #endif
   const auto end = testing::run_in_child([] {
-    forbid_dumping();
+    set_not_dumpable();
     return ::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
   });
   CHECK(end.exit_code == 0);
@@ -137,7 +137,7 @@ TEST_CASE("process: a thread that steps back is of the ordinary class, and behin
   const auto own_nice = [] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
   const int before = own_nice();
   std::thread([&] {
-    step_back();
+    use_batch_scheduling();
     CHECK(::sched_getscheduler(0) == SCHED_BATCH);
     CHECK(own_nice() == std::min(before + 5, 19));
   }).join();

@@ -40,6 +40,6 @@ TEST_CASE("utf8: overlong forms, surrogates, stray and too high bytes are invali
 }
 
 TEST_CASE("utf8: what a message shows of a file's text is short and visible") {
-  CHECK(shown("yarn\n\xe2\x96") == "yarn???");
-  CHECK(shown(std::string(100, 'x')).size() == 64);
+  CHECK(printable_excerpt("yarn\n\xe2\x96") == "yarn???");
+  CHECK(printable_excerpt(std::string(100, 'x')).size() == 64);
 }

@@ -162,5 +162,5 @@ int main(int argc, char** argv) {
                            : batch_command ? batch(options)
                            : step_command  ? step(options)
                                            : gate(options);
-  return done ? end_with(app.get_name(), *done) : tell(app.get_name(), done.error());
+  return done ? finish_program(app.get_name(), *done) : print_error(app.get_name(), done.error());
 }

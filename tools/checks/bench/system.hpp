@@ -69,7 +69,7 @@ class System {
   SystemConfig config_;
   std::filesystem::path directory_;
   std::string compute_cpus_;  ///< Empty: anywhere.
-  std::optional<OnCpus> elsewhere_;
+  std::optional<ScopedCpuAffinity> elsewhere_;
   std::optional<FdStore> store_;
   std::optional<Child> broker_;
   std::optional<Child> worker_;  ///< Ends before the broker.

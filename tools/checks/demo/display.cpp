@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "common/tell.hpp"
+#include "common/print_error.hpp"
 #include "tools/cli/table.hpp"
 
 namespace leasehold::demo {

@@ -93,12 +93,12 @@ int main(int argc, char** argv) {
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   settings.slow_motion_us = slow_motion_us.value_or(slow_motion_for(settings.model_path));
   const auto patience = Patience::create();
-  if (!patience) return tell(app.get_name(), patience.error());
+  if (!patience) return print_error(app.get_name(), patience.error());
   const auto all_kept = perform(settings, *patience);
   if (patience->interrupted()) {
     std::cerr << "leasehold-demo: interrupted; everything it started has ended\n";
     return kInterrupted;
   }
-  if (!all_kept) return tell(app.get_name(), all_kept.error());
-  return end_with(app.get_name(), *all_kept ? kExitOk : kNotAllOk);
+  if (!all_kept) return print_error(app.get_name(), all_kept.error());
+  return finish_program(app.get_name(), *all_kept ? kExitOk : kNotAllOk);
 }

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "common/next_step.hpp"
+#include "common/error_hint.hpp"
 #include "common/process.hpp"
 
 namespace leasehold::demo {

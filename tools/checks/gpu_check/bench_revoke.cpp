@@ -36,7 +36,7 @@ void note(Moment& moment) {
 
 /// What the two threads share. Threads: `victim_refused` and `quiet` are stored by the engine's.
 struct Flips final : RefusalListener {
-  void refused(const Refusal& refusal) noexcept override {
+  void refused(const GateRefusal& refusal) noexcept override {
     if (refusal.sequence == 0) note(victim_refused);
   }
   void quiet_progress() noexcept override {}

@@ -59,7 +59,7 @@ Result<std::optional<LeasedMapping>> CardPlace::make_weights(const WeightsLayout
   cuda::DeviceMapping mapping = TRY(map_new(card_->context(), layout.size_bytes));
   constexpr std::uint64_t kWord = sizeof(std::uint64_t);
   std::uint64_t seed = 0;
-  for (const WeightSlot& slot : layout.slots) {
+  for (const WeightTensor& slot : layout.weights) {
     const std::uint64_t whole_words = (slot.size_bytes + kWord - 1) / kWord * kWord;
     TRY(card_->fill(mapping.address() + slot.region_offset_bytes, whole_words,
                     filling_for(slot.type, ++seed << 40)));

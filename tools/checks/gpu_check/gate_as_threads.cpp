@@ -19,7 +19,7 @@ constexpr std::uint32_t kVictim = 1;
 using Texts = std::vector<std::vector<TokenId>>;  // [kSequences]
 
 struct Told final : RefusalListener {
-  void refused(const Refusal&) noexcept override { ++count; }
+  void refused(const GateRefusal&) noexcept override { ++count; }
   void quiet_progress() noexcept override {}
   std::atomic<int> count{0};
 };

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "common/tell.hpp"
+#include "common/print_error.hpp"
 #include "ipc/cuda/device_memory.hpp"
 #include "kernels/cuda/device/bench_params.hpp"
 #include "tools/checks/gpu_check/card.hpp"
@@ -56,7 +56,7 @@ int run_importer(ImporterDoes what, int ordinal, std::size_t size_bytes) {
   const Result<void> done = run(what, ordinal, size_bytes);
   if (done) return 0;
   say(ImporterSays::CannotImport);
-  return tell("leasehold-gpu-check --import", done.error());
+  return print_error("leasehold-gpu-check --import", done.error());
 }
 
 }  // namespace leasehold::gpu_check

@@ -14,8 +14,8 @@
 #include <sstream>
 
 #include "common/child_process.hpp"
-#include "common/next_step.hpp"
-#include "common/tell.hpp"
+#include "common/error_hint.hpp"
+#include "common/print_error.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {
@@ -213,7 +213,7 @@ int run_stage(const Settings& settings, const std::string& stage) {
   const auto has_name = [&](const StageRow& row) { return row.name == stage; };
   const auto found = std::ranges::find_if(kStages, has_name);
   if (found == kStages.end() && stage != kShort.name)
-    return tell(kProgram, {Errc::BadRequest, fmt::format("there is no stage {}", stage)});
+    return print_error(kProgram, {Errc::BadRequest, fmt::format("there is no stage {}", stage)});
   const StageRow& row = found == kStages.end() ? kShort : *found;
   StageReport report(row.name, part_path(settings, row.name));
   const Result<void> done = row.run(settings, report);
@@ -225,8 +225,8 @@ int run_stage(const Settings& settings, const std::string& stage) {
     }
   }
   const Result<void> written = report.finish();
-  if (!written) tell(kProgram, written.error());
-  if (!done) return tell(fmt::format("{}: {}", kProgram, row.name), done.error());
+  if (!written) print_error(kProgram, written.error());
+  if (!done) return print_error(fmt::format("{}: {}", kProgram, row.name), done.error());
   return report.all_right() && written ? 0 : kNotAllRight;
 }
 

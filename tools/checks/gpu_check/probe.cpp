@@ -27,7 +27,7 @@ Result<void> describe_card(StageReport& report, Card& card) {
   const cuda::Driver& driver = card.context().driver();
   TRY(cuda::check(driver, driver.cuDriverGetVersion(&version), "asking the driver's version"));
   const std::string name = TRY(card.context().name());
-  const cuda::CardMemory memory = TRY(card.context().memory());
+  const cuda::DeviceMemoryInfo memory = TRY(card.context().memory());
   const int major = TRY(card.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
   const int minor = TRY(card.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   const int sms = TRY(card.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));

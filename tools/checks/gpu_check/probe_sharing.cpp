@@ -46,7 +46,7 @@ Result<Importer> start_importer(const Settings& settings, ImporterDoes what, con
       {.argv = {own_path(), what == ImporterDoes::Share ? "--import" : "--import-read-only",
                 std::to_string(size_bytes), "--ordinal", std::to_string(settings.ordinal)},
        .log_path = settings.out_dir + "/importer.log",
-       .handed_over = {{"socket", theirs.get()}, {"memory", memory.get()}}}));
+       .inherited_fds = {{"socket", theirs.get()}, {"memory", memory.get()}}}));
   return Importer{.child = std::move(child), .socket = std::move(ours), .said = std::nullopt};
 }
 

@@ -64,11 +64,11 @@ int main(int argc, char** argv) {
   declare(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const Result<TextScore> score = measure(options);
-  if (!score) return tell(app.get_name(), score.error());
+  if (!score) return print_error(app.get_name(), score.error());
   std::cout << fmt::format("tokens      {}\nperplexity  {:.4f}\n", score->scored,
                            score->perplexity());
   if (!options.measure.reference_path.empty())
     std::cout << fmt::format("mean KL     {:.3e} nats\nworst KL    {:.3e} nats\n",
                              score->mean_divergence(), score->worst_divergence);
-  return end_with(app.get_name(), kExitOk);
+  return finish_program(app.get_name(), kExitOk);
 }

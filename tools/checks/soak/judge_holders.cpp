@@ -5,7 +5,7 @@
 #include <set>
 #include <span>
 
-#include "common/lease_over.hpp"
+#include "common/lease_ended.hpp"
 #include "tools/checks/soak/judge_checks.hpp"
 
 namespace leasehold::soak {
@@ -46,7 +46,7 @@ bool was_taken(const LeaseStory& story) {
 
 bool says_over(std::string_view code) {
   const auto known = errc_from_name(code);
-  return known && is_lease_over(*known);
+  return known && is_lease_ended(*known);
 }
 
 /// The lease that these words name, if they name one.

@@ -114,9 +114,9 @@ int main(int argc, char** argv) {
   describe(app, settings);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const auto patience = demo::Patience::create();
-  if (!patience) return tell(app.get_name(), patience.error());
+  if (!patience) return print_error(app.get_name(), patience.error());
   const auto all_kept = run(settings, *patience);
   if (patience->interrupted()) return kInterrupted;
-  if (!all_kept) return tell(app.get_name(), all_kept.error());
-  return end_with(app.get_name(), *all_kept ? kExitOk : kNotAllKept);
+  if (!all_kept) return print_error(app.get_name(), all_kept.error());
+  return finish_program(app.get_name(), *all_kept ? kExitOk : kNotAllKept);
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "worker/text/grammar/code_point.hpp"
-#include "worker/text/grammar/gbnf_text.hpp"
+#include "worker/text/grammar/gbnf_scanner.hpp"
 
 namespace leasehold {
 namespace {
@@ -19,7 +19,7 @@ class GbnfParser {
 
   Result<std::map<std::string, RuleId>> read() {
     for (text_.skip(true); !text_.at_end(); text_.skip(true)) TRY(read_rule());
-    for (const auto& [name, at] : first_mention_) {
+    for (const auto& [name, at] : first_reference_) {
       if (!builder_.is_defined(rules_.at(name)))
         return text_.error_at(at, fmt::format("rule '{}' is not defined", name));
     }
@@ -30,7 +30,7 @@ class GbnfParser {
   RuleId rule_named(const std::string& name, std::size_t at) {
     const auto known = rules_.find(name);
     if (known != rules_.end()) return known->second;
-    first_mention_.emplace(name, at);
+    first_reference_.emplace(name, at);
     return rules_.emplace(name, builder_.declare(name)).first->second;
   }
 
@@ -152,22 +152,22 @@ class GbnfParser {
     }
   }
 
-  GbnfText text_;
+  GbnfScanner text_;
   GrammarBuilder& builder_;
   std::map<std::string, RuleId> rules_;
-  std::map<std::string, std::size_t> first_mention_;
+  std::map<std::string, std::size_t> first_reference_;
 };
 
 }  // namespace
 
-Result<std::map<std::string, RuleId>> add_gbnf(std::string_view text, GrammarBuilder& builder) {
+Result<std::map<std::string, RuleId>> add_gbnf_rules(std::string_view text, GrammarBuilder& builder) {
   TRY(check_utf8(text));
   return GbnfParser(text, builder).read();
 }
 
 Result<Grammar> parse_gbnf(std::string_view text) {
   GrammarBuilder builder;
-  const std::map<std::string, RuleId> rules = TRY(add_gbnf(text, builder));
+  const std::map<std::string, RuleId> rules = TRY(add_gbnf_rules(text, builder));
   const auto root = rules.find("root");
   if (root == rules.end())
     return fail(Errc::BadRequest, "the grammar has no rule named 'root'; the text begins there");

@@ -92,7 +92,7 @@ Symbols GrammarBuilder::character(CharacterClass characters) {
   ByteSet ascii;
   std::vector<Symbols> alternatives;
   for (const CodePoints& range : characters) {
-    for (const ByteRanges& spelling : utf8_ranges(range.low, range.high)) {
+    for (const Utf8Sequence& spelling : utf8_ranges(range.low, range.high)) {
       Symbols symbols;
       for (const ByteRange& part : spelling) {
         ByteSet set;

@@ -43,7 +43,7 @@ uuid      ::= hex{8} "-" hex{4} "-" hex{4} "-" hex{4} "-" hex{12}
 }  // namespace
 
 JsonRules::JsonRules(GrammarBuilder& builder) {
-  auto rules = add_gbnf(kJson, builder);
+  auto rules = add_gbnf_rules(kJson, builder);
   ensures(rules.has_value(), "our own grammar is one");
   rules_ = *std::move(rules);
 }

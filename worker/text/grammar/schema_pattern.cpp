@@ -11,7 +11,7 @@ namespace leasehold {
 namespace {
 
 constexpr int kMaxNesting = 64;
-constexpr std::uint32_t kMostRepetitions = 1u << 16;
+constexpr std::uint32_t kMaxRepetitions = 1u << 16;
 constexpr std::uint32_t kNoCharacter = UINT32_MAX;
 
 const CharacterClass kDigits{{'0', '9'}};
@@ -214,8 +214,8 @@ class PatternParser {
   Result<std::uint32_t> read_number() {
     std::uint32_t value = 0;
     const auto [end, failed] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    if (failed != std::errc{} || value > kMostRepetitions)
-      return error(fmt::format("expected a number from 0 to {}", kMostRepetitions));
+    if (failed != std::errc{} || value > kMaxRepetitions)
+      return error(fmt::format("expected a number from 0 to {}", kMaxRepetitions));
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
     return value;
   }

@@ -29,7 +29,7 @@ std::vector<std::uint8_t> encoded(std::uint32_t c) {
 }
 
 /// Cuts the span until all but the bytes in front are free to be anything.
-void spell(Span span, std::vector<ByteRanges>& spellings) {
+void spell(Span span, std::vector<Utf8Sequence>& spellings) {
   for (const std::uint32_t free_bits : {6u, 12u, 18u}) {
     const std::uint32_t free = (1u << free_bits) - 1;
     if ((span.low & ~free) == (span.high & ~free)) break;  // they differ in the free bits alone
@@ -44,15 +44,15 @@ void spell(Span span, std::vector<ByteRanges>& spellings) {
   }
   const std::vector<std::uint8_t> low = encoded(span.low);
   const std::vector<std::uint8_t> high = encoded(span.high);
-  ByteRanges ranges;
+  Utf8Sequence ranges;
   for (std::size_t i = 0; i < low.size(); ++i) ranges.push_back({low[i], high[i]});
   spellings.push_back(std::move(ranges));
 }
 
 }  // namespace
 
-std::vector<ByteRanges> utf8_ranges(std::uint32_t low, std::uint32_t high) {
-  std::vector<ByteRanges> spellings;
+std::vector<Utf8Sequence> utf8_ranges(std::uint32_t low, std::uint32_t high) {
+  std::vector<Utf8Sequence> spellings;
   for (const Span& length : kLengths) {
     const Span part{std::max(low, length.low), std::min(high, length.high)};
     if (part.low > part.high) continue;

@@ -82,7 +82,7 @@ void penalise(const SampleInput& input, SamplerScratch& scratch) {
                  });
 }
 
-void take_out_the_rest(const TokenMask& allowed, std::vector<float>& logits) {
+void apply_mask(const TokenMask& allowed, std::vector<float>& logits) {
   for (std::size_t from = 0; from < logits.size(); from += 64) {
     const std::uint64_t word = allowed.word(from / 64);
     if (word == ~std::uint64_t{0}) continue;
@@ -101,7 +101,7 @@ Result<std::span<const float>> adjusted(const SampleInput& input, SamplerScratch
     scratch.logits[static_cast<std::size_t>(bias.token)] += bias.bias;
   if (penalises(params)) penalise(input, scratch);
   TRY(check_logits(scratch.logits, "bias or penalties"));
-  if (input.allowed) take_out_the_rest(*input.allowed, scratch.logits);
+  if (input.allowed) apply_mask(*input.allowed, scratch.logits);
   return std::span<const float>(scratch.logits);
 }
 
@@ -115,7 +115,7 @@ std::uint64_t drawn_below(std::uint64_t bound, const SampleInput& input) {
 }
 
 /// Walks up the ids until the weights passed exceed what was drawn.
-TokenId drawn_from_all(std::span<const std::uint32_t> weights, const SampleInput& input) {
+TokenId draw_from_all(std::span<const std::uint32_t> weights, const SampleInput& input) {
   std::uint64_t total = 0;
   for (const std::uint32_t weight : weights) total += weight;
   std::uint64_t left = drawn_below(total, input);
@@ -124,7 +124,7 @@ TokenId drawn_from_all(std::span<const std::uint32_t> weights, const SampleInput
   return static_cast<TokenId>(token);
 }
 
-TokenId drawn_from_kept(std::uint64_t total, const SampleInput& input,
+TokenId draw_from_kept(std::uint64_t total, const SampleInput& input,
                         const SamplerScratch& scratch) {
   std::uint64_t left = drawn_below(total, input);
   TokenId drawn = 0;
@@ -142,13 +142,13 @@ TokenId draw(std::span<const float> logits, float highest, const SampleInput& in
              SamplerScratch& scratch) {
   const SamplingParams& params = *input.params;
   scratch.weights.resize(logits.size());
-  weigh_tokens(logits, highest, params.temperature, scratch.weights);
-  if (!truncates(params)) return drawn_from_all(scratch.weights, input);
+  compute_token_weights(logits, highest, params.temperature, scratch.weights);
+  if (!truncates(params)) return draw_from_all(scratch.weights, input);
   if (scratch.kept.size() != logits.size()) scratch.kept = TokenMask(logits.size());
   scratch.kept.clear();
   const std::uint64_t total =
       truncate_tokens({logits, scratch.weights, highest}, params, scratch.ranked, scratch.kept);
-  return drawn_from_kept(total, input, scratch);
+  return draw_from_kept(total, input, scratch);
 }
 
 // ------------------------------------------------------------------------------ log probabilities
@@ -168,7 +168,7 @@ std::vector<TokenLogprob> most_likely(std::span<const float> logits, std::size_t
 
 Logprobs logprobs_of(TokenId chosen, const SampleInput& input) {
   const float highest = highest_of(input.logits);
-  const double log_sum = log_f64(sum_of_exps(input.logits, highest));
+  const double log_sum = log_f64(sum_exp(input.logits, highest));
   const auto logprob = [&](float logit) {
     return static_cast<float>(static_cast<double>(logit) - static_cast<double>(highest) - log_sum);
   };
@@ -180,20 +180,20 @@ Logprobs logprobs_of(TokenId chosen, const SampleInput& input) {
 
 }  // namespace
 
-std::uint32_t deciding_logits(const SamplingParams& params) {
+std::uint32_t top_logits_needed(const SamplingParams& params) {
   if (!params.logit_bias.empty() || penalises(params) || params.top_logprobs) return 0;
   return params.temperature == 0.0f ? 1 : params.top_k;
 }
 
 /// Every filter looks at weights and ids in their order, and what is not among the first top_k
 /// weighs nothing: so the few, in order of their ids, are a vocabulary with the same outcome.
-Result<SampledToken> sample_among(std::span<const RatedToken> largest, const SampleInput& input,
+Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest, const SampleInput& input,
                                   SamplerScratch& scratch) {
   scratch.rated.assign(largest.begin(), largest.end());
-  std::ranges::sort(scratch.rated, {}, &RatedToken::token);
+  std::ranges::sort(scratch.rated, {}, &CandidateToken::token);
   std::vector<float> logits = std::move(scratch.few_logits);
   logits.clear();
-  for (const RatedToken& rated : scratch.rated) logits.push_back(rated.logit);
+  for (const CandidateToken& rated : scratch.rated) logits.push_back(rated.logit);
   Result<SampledToken> sampled =
       sample({.logits = logits, .params = input.params, .position = input.position}, scratch);
   if (sampled) sampled->token = scratch.rated[static_cast<std::size_t>(sampled->token)].token;

@@ -56,7 +56,7 @@ struct SampleInput {
 };
 
 /// A token and its logit, as the model gave it.
-struct RatedToken {
+struct CandidateToken {
   TokenId token = 0;
   float logit = 0.0f;
 };
@@ -68,18 +68,18 @@ struct SamplerScratch {
   std::vector<std::uint32_t> counts;  // zeros between draws
   std::vector<RankedToken> ranked;
   TokenMask kept;
-  std::vector<RatedToken> rated;
+  std::vector<CandidateToken> rated;
   std::vector<float> few_logits;
 };
 
 /// How many of the largest logits decide the draw, when all tokens are allowed; 0: all of them, or
 /// something else than logits, too.
-std::uint32_t deciding_logits(const SamplingParams& params);
+std::uint32_t top_logits_needed(const SamplingParams& params);
 
 /// What `sample` draws from the whole row, drawn from the largest logits alone: at least
-/// `deciding_logits` of them, largest first, of equal ones the lower token. All of the row are
+/// `top_logits_needed` of them, largest first, of equal ones the lower token. All of the row are
 /// finite. Errors: none that `sample` has besides.
-Result<SampledToken> sample_among(std::span<const RatedToken> largest, const SampleInput& input,
+Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest, const SampleInput& input,
                                   SamplerScratch& scratch);
 
 /// Errors: NumericFault when a logit is not finite; BadRequest when the mask allows nothing.

@@ -68,17 +68,17 @@ void weigh(ExpBlock exp_of, std::span<const float> logits, Scale scale,
 
 }  // namespace
 
-void weigh_tokens(std::span<const float> logits, float highest, float temperature,
+void compute_token_weights(std::span<const float> logits, float highest, float temperature,
                   std::span<std::uint32_t> weights) {
   weigh(kFastest, logits, {highest, temperature}, weights);
 }
 
-void weigh_tokens_portably(std::span<const float> logits, float highest, float temperature,
+void compute_token_weights_scalar(std::span<const float> logits, float highest, float temperature,
                            std::span<std::uint32_t> weights) {
   weigh(exp_block, logits, {highest, temperature}, weights);
 }
 
-double sum_of_exps(std::span<const float> logits, float highest) {
+double sum_exp(std::span<const float> logits, float highest) {
   std::array<float, kBlock> exps;
   double sum = 0.0;
   for (std::size_t from = 0; from < logits.size(); from += kBlock) {

@@ -31,7 +31,7 @@ struct RankedToken {
 
 struct TokenScores {
   std::span<const float> logits;
-  std::span<const std::uint32_t> weights;  ///< Of weigh_tokens; at least one is not 0.
+  std::span<const std::uint32_t> weights;  ///< Of compute_token_weights; at least one is not 0.
   float highest = 0.0f;                    ///< Of the logits.
 };
 

@@ -21,7 +21,7 @@ constexpr std::uint64_t pair_of(TokenId left, TokenId right) {
 
 /// A token that is not written in the alphabet stands for its own text, as other readers have it.
 std::string piece_of(std::string_view text, TokenKind kind) {
-  const auto bytes = kind == TokenKind::Normal ? bytes_spelled(text) : std::nullopt;
+  const auto bytes = kind == TokenKind::Normal ? decode_byte_alphabet(text) : std::nullopt;
   return bytes.value_or(std::string(text));
 }
 
@@ -32,7 +32,7 @@ Result<const PreTokenizerRow*> BpeEncoder::pre_tokenizer_of(const GgufFile& file
   const PreTokenizerRow* row = find_pre_tokenizer(name);
   if (row == nullptr)
     return fail(Errc::UnsupportedModel,
-                fmt::format("{}: {} is \"{}\"; this build knows {}", file.path(), kPre, shown(name),
+                fmt::format("{}: {} is \"{}\"; this build knows {}", file.path(), kPre, printable_excerpt(name),
                             known_pre_tokenizers()));
   return row;
 }
@@ -95,7 +95,7 @@ Result<void> BpeEncoder::read_merges(const GgufFile& file) {
     if (!left || !right || !whole)
       return corrupt_vocabulary(file, fmt::format("merge {} is \"{}\", which joins no two tokens "
                                                   "to a third",
-                                                  rank, shown(line)));
+                                                  rank, printable_excerpt(line)));
     merges_.emplace(pair_of(*left, *right), Union{-static_cast<float>(rank), *whole});
   }
   return {};

@@ -25,7 +25,7 @@ constexpr std::array<std::int16_t, kLetters> kByteOf = [] {
 
 }  // namespace
 
-std::optional<std::string> bytes_spelled(std::string_view text) {
+std::optional<std::string> decode_byte_alphabet(std::string_view text) {
   std::string bytes;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const auto lead = static_cast<std::uint8_t>(text[at]);

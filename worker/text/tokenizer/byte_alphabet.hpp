@@ -11,6 +11,6 @@
 namespace leasehold {
 
 /// The bytes that `text` spells; nothing where it holds anything but characters of the alphabet.
-std::optional<std::string> bytes_spelled(std::string_view text);
+std::optional<std::string> decode_byte_alphabet(std::string_view text);
 
 }  // namespace leasehold

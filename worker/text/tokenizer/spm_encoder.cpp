@@ -35,7 +35,7 @@ std::string without_extra_spaces(std::string_view text) {
 }
 
 /// Where the space marks at the beginning of `text` end.
-std::size_t end_of_marks(std::string_view text) {
+std::size_t skip_space_marks(std::string_view text) {
   std::size_t end = 0;
   while (text.substr(end).starts_with(kSpaceMark)) end += kSpaceMark.size();
   return end;
@@ -80,8 +80,8 @@ Result<void> SpmEncoder::index_tokens(const GgufFile& file) {
     const TokenKind kind = vocabulary_->kinds[token];
     if (kind == TokenKind::Normal) {
       by_text_[texts[token]] = id;  // of two alike the later counts
-      const std::size_t later_mark = texts[token].find(kSpaceMark, end_of_marks(texts[token]));
-      words_are_apart_ = words_are_apart_ && later_mark == std::string::npos;
+      const std::size_t later_mark = texts[token].find(kSpaceMark, skip_space_marks(texts[token]));
+      merges_respect_words_ = merges_respect_words_ && later_mark == std::string::npos;
     }
     if (kind == TokenKind::Byte)
       by_byte_[static_cast<std::uint8_t>(vocabulary_->pieces[token][0])] = id;
@@ -104,8 +104,8 @@ TokenId SpmEncoder::token_of(std::string_view text) const {
 /// Where no merge can cross the border of a word, a word is merged by itself: the result is the
 /// same, and the heap of pairs stays small.
 std::string_view SpmEncoder::next_word(std::string_view text) const {
-  if (!words_are_apart_) return text;
-  return text.substr(0, text.find(kSpaceMark, end_of_marks(text)));
+  if (!merges_respect_words_) return text;
+  return text.substr(0, text.find(kSpaceMark, skip_space_marks(text)));
 }
 
 Result<void> SpmEncoder::append(std::string_view text, std::vector<TokenId>& tokens) const {

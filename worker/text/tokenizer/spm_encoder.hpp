@@ -44,7 +44,7 @@ class SpmEncoder : public TextEncoder {
       by_text_;  ///< Normal tokens, texts of vocabulary_.
   std::array<std::optional<TokenId>, 256> by_byte_;
   bool removes_extra_spaces_ = false;
-  bool words_are_apart_ = true;  ///< No token has a space behind anything but spaces.
+  bool merges_respect_words_ = true;  ///< No token has a space behind anything but spaces.
 };
 
 }  // namespace leasehold

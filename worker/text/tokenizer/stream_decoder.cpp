@@ -17,7 +17,7 @@ std::string StreamDecoder::push(TokenId token) {
   if (piece.empty()) return {};
   if (std::exchange(after_bos_, false) && piece.front() == ' ') piece.remove_prefix(1);
   held_ += piece;
-  return take_whole_characters();
+  return take_complete_characters();
 }
 
 std::string StreamDecoder::finish() {
@@ -25,7 +25,7 @@ std::string StreamDecoder::finish() {
   return std::exchange(held_, {}).empty() ? std::string() : std::string(kReplacement);
 }
 
-std::string StreamDecoder::take_whole_characters() {
+std::string StreamDecoder::take_complete_characters() {
   std::string whole;
   std::string_view rest = held_;
   while (!rest.empty()) {

@@ -25,7 +25,7 @@ class StreamDecoder {
   std::string finish();
 
  private:
-  std::string take_whole_characters();
+  std::string take_complete_characters();
 
   const Tokenizer* tokenizer_;
   std::string held_;  ///< The beginning of a character, once push returns.

@@ -28,7 +28,7 @@ Result<Tokenizer> Tokenizer::from_metadata(const GgufFile& file) {
   return fail(Errc::UnsupportedModel,
               fmt::format("{}: the tokenizer is \"{}\"{}; this build reads \"llama\" "
                           "(SentencePiece BPE) and \"gpt2\" (byte-level BPE)",
-                          file.path(), shown(model), described(model)));
+                          file.path(), printable_excerpt(model), described(model)));
 }
 
 Result<Tokenizer> Tokenizer::sentencepiece(const GgufFile& file) {
@@ -49,7 +49,7 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, SpecialTok
     return fail(Errc::PromptTooLong, fmt::format("the text has {} bytes; {} can be encoded",
                                                  text.size(), kMaxTextBytes));
   const bool as_tokens = special == SpecialTokens::AsTokens;
-  const SpecialFinder& finder = as_tokens ? vocabulary_->special : vocabulary_->user_defined;
+  const SpecialTokenFinder& finder = as_tokens ? vocabulary_->special : vocabulary_->user_defined;
   std::vector<TokenId> tokens;
   if (vocabulary_->adds_bos) tokens.push_back(*vocabulary_->bos);
   while (!text.empty()) {

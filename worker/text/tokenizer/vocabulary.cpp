@@ -16,7 +16,7 @@ constexpr std::size_t kMaxTokens = std::size_t{1} << 22;
 
 /// Many files name one end and use another: a base model's EOS, and at the end of each turn one of
 /// these. Whoever runs such a file elsewhere sees it stop there.
-constexpr std::string_view kEndTexts[] = {
+constexpr std::string_view kEndTokenTexts[] = {
     "<|eot_id|>",    "<|eom_id|>",    "<|end_of_text|>", "<|im_end|>", "<|end|>",
     "<|endoftext|>", "<end_of_turn>", "<|EOT|>",         "<EOT>",      "<｜end▁of▁sentence｜>"};
 
@@ -50,7 +50,7 @@ Result<Vocabulary> Vocabulary::read(const GgufFile& file, const VocabularyTraits
   Vocabulary vocabulary;
   TRY(vocabulary.read_tokens(file, traits.needs_types));
   TRY(vocabulary.read_special_ids(file, traits));
-  vocabulary.find_ends_by_text();
+  vocabulary.find_end_tokens_by_text();
   TRY(vocabulary.read_pieces(file, traits));
   return vocabulary;
 }
@@ -95,11 +95,11 @@ Result<void> Vocabulary::read_special_ids(const GgufFile& file, const Vocabulary
   return {};
 }
 
-void Vocabulary::find_ends_by_text() {
+void Vocabulary::find_end_tokens_by_text() {
   for (TokenId token = 0; token < static_cast<TokenId>(size()); ++token) {
     const bool is_special =
         kinds[token] == TokenKind::Control || kinds[token] == TokenKind::UserDefined;
-    if (!is_special || std::ranges::find(kEndTexts, texts[token]) == std::end(kEndTexts)) continue;
+    if (!is_special || std::ranges::find(kEndTokenTexts, texts[token]) == std::end(kEndTokenTexts)) continue;
     kinds[token] = TokenKind::Control;  // as a user-defined one it would arise from a user's text
     if (std::ranges::find(ends, token) == ends.end()) ends.push_back(token);
   }
@@ -113,7 +113,7 @@ Result<void> Vocabulary::read_pieces(const GgufFile& file, const VocabularyTrait
       const auto byte = parse_byte_token(text);
       if (!byte)
         return corrupt_vocabulary(file,
-                                  fmt::format("byte token {} is named \"{}\"", token, shown(text)));
+                                  fmt::format("byte token {} is named \"{}\"", token, printable_excerpt(text)));
       pieces[token] = static_cast<char>(*byte);
     } else if (kinds[token] != TokenKind::Control && kinds[token] != TokenKind::Unknown) {
       pieces[token] = traits.piece_of(text, kinds[token]);

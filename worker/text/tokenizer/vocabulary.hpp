@@ -11,7 +11,7 @@
 
 #include "common/result.hpp"
 #include "worker/gguf/gguf.hpp"
-#include "worker/text/tokenizer/special_finder.hpp"
+#include "worker/text/tokenizer/special_token_finder.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 
 namespace leasehold {
@@ -49,13 +49,13 @@ struct Vocabulary {
   bool adds_bos = false;
   bool adds_space_prefix = false;
 
-  SpecialFinder user_defined;  ///< These are cut out of every text,
-  SpecialFinder special;       ///< these, which include them, only out of text that may hold them.
+  SpecialTokenFinder user_defined;  ///< These are cut out of every text,
+  SpecialTokenFinder special;       ///< these, which include them, only out of text that may hold them.
 
  private:
   Result<void> read_tokens(const GgufFile& file, bool needs_types);
   Result<void> read_special_ids(const GgufFile& file, const VocabularyTraits& traits);
-  void find_ends_by_text();
+  void find_end_tokens_by_text();
   Result<void> read_pieces(const GgufFile& file, const VocabularyTraits& traits);
   void index_special(TokenId token);
 };

@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
     if (verb == "keep") keep(*keeper, argv[++i]);
     if (verb == "let-go") keeper->let_go(argv[++i]);
     if (verb == "let-all-go") keeper->let_go_all();
-    if (verb == "ready") tell_service_manager("READY=1");
+    if (verb == "ready") notify_service_manager("READY=1");
   }
   return 0;
 }

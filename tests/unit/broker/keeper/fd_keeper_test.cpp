@@ -13,7 +13,7 @@ namespace {
 
 struct Run {
   int status = -1;
-  std::string said;
+  std::string output;
 };
 
 Run run(FdStore& store, std::vector<std::string> words, std::vector<std::string> environment = {}) {
@@ -32,7 +32,7 @@ Run run(FdStore& store, std::vector<std::string> words, std::vector<std::string>
   });
   char bytes[512];
   const ssize_t size = ::read(child.output().get(), bytes, sizeof(bytes));
-  if (size > 0) run.said.assign(bytes, static_cast<std::size_t>(size));
+  if (size > 0) run.output.assign(bytes, static_cast<std::size_t>(size));
   return run;
 }
 
@@ -46,13 +46,13 @@ UniqueFd file_holding(const char* text) {
 
 TEST_CASE("fd keeper: what is kept comes back by name at the next start, and the one after") {
   FdStore store;
-  CHECK(run(store, {"keep", "table", "keep", "segment-7"}).said == "taken\n");
+  CHECK(run(store, {"keep", "table", "keep", "segment-7"}).output == "taken\n");
 
   const Run second = run(store, {});
   const Run third = run(store, {});
 
-  CHECK(second.said == "segment-7=segment-7;table=table;taken\n");
-  CHECK(third.said == second.said);
+  CHECK(second.output == "segment-7=segment-7;table=table;taken\n");
+  CHECK(third.output == second.output);
 }
 
 TEST_CASE("fd keeper: what was let go does not come back") {
@@ -61,7 +61,7 @@ TEST_CASE("fd keeper: what was let go does not come back") {
 
   run(store, {"let-go", "segment-7"});
 
-  CHECK(run(store, {}).said == "table=table;taken\n");
+  CHECK(run(store, {}).output == "table=table;taken\n");
 }
 
 TEST_CASE("fd keeper: who stops for good lets go of everything, kept now or before") {
@@ -70,7 +70,7 @@ TEST_CASE("fd keeper: who stops for good lets go of everything, kept now or befo
 
   run(store, {"keep", "segment-7", "let-all-go"});
 
-  CHECK(run(store, {}).said == "taken\n");
+  CHECK(run(store, {}).output == "taken\n");
   CHECK(store.names().empty());
 }
 
@@ -80,12 +80,12 @@ TEST_CASE("fd keeper: a name that came twice names nothing") {
   store.put("table", file_holding("two"));
   store.put("socket", file_holding("s"));
 
-  CHECK(run(store, {}).said == "socket=s;taken\n");
+  CHECK(run(store, {}).output == "socket=s;taken\n");
 }
 
 TEST_CASE("fd keeper: descriptors meant for another process are not taken") {
   FdStore store;
-  CHECK(run(store, {}, {"LISTEN_PID=1", "LISTEN_FDS=1", "LISTEN_FDNAMES=table"}).said == "taken\n");
+  CHECK(run(store, {}, {"LISTEN_PID=1", "LISTEN_FDS=1", "LISTEN_FDNAMES=table"}).output == "taken\n");
 }
 
 TEST_CASE("fd keeper: damaged variables are an error, not a crash") {

@@ -1,12 +1,12 @@
 #include <catch2/catch.hpp>
 
-#include "peer_bench.hpp"
+#include "peer_fixture.hpp"
 
 using namespace leasehold;
 using control::Payload;
 using control::Responder;
-using leasehold::testing::PairBench;
-using leasehold::testing::PeerBench;
+using leasehold::testing::PeerPairFixture;
+using leasehold::testing::PeerFixture;
 using leasehold::testing::run_until;
 using nlohmann::json;
 
@@ -22,7 +22,7 @@ auto keep_in(std::vector<Responder>& kept) {
 }  // namespace
 
 TEST_CASE("peer: a result comes back to its own call, whatever the order of answers") {
-  PairBench bench;
+  PeerPairFixture bench;
   std::vector<Responder> kept;
   bench.right_seen.on_call = keep_in(kept);
   std::vector<json> answers(3);
@@ -35,7 +35,7 @@ TEST_CASE("peer: a result comes back to its own call, whatever the order of answ
 }
 
 TEST_CASE("peer: every error code arrives as it was given, with its sentence") {
-  PairBench bench;
+  PeerPairFixture bench;
   for (int i = 0; i < kErrcCount; ++i) {
     const Error error{static_cast<Errc>(i), "because of " + std::to_string(i)};
     bench.right_seen.on_call = [&](const std::string&, Payload, Responder respond) {
@@ -48,18 +48,18 @@ TEST_CASE("peer: every error code arrives as it was given, with its sentence") {
 }
 
 TEST_CASE("peer: an unknown method has JSON-RPC's number, the rest one of ours") {
-  PeerBench bench;
+  PeerFixture bench;
   bench.seen.on_call = [](const std::string& method, Payload, Responder respond) {
     respond(fail(method == "x" ? Errc::UnknownMethod : Errc::PoolExhausted, "no"));
   };
   bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"x"})"
                     "\n");
-  const json unknown = bench.other->must_read()["error"];
+  const json unknown = bench.other->read_required()["error"];
   CHECK(unknown["code"] == -32601);
   CHECK(unknown["data"] == json{{"code", "UnknownMethod"}, {"retryable", false}});
   bench.other->send(R"({"jsonrpc":"2.0","id":2,"method":"y"})"
                     "\n");
-  const json full = bench.other->must_read()["error"];
+  const json full = bench.other->read_required()["error"];
   CHECK(full["code"] == -32000);
   CHECK(full["data"] == json{{"code", "PoolExhausted"}, {"retryable", true}});
 }
@@ -73,10 +73,10 @@ TEST_CASE("peer: errors of strangers are read by number, or not believed") {
       {R"("bad")", Errc::MalformedMessage}};
   for (const auto& [error, code] : cases) {
     CAPTURE(error);
-    PeerBench bench;
+    PeerFixture bench;
     std::optional<Result<Payload>> reply;
     bench.peer->call("m", {}, [&](Result<Payload> result) { reply = std::move(result); });
-    const json call = bench.other->must_read();
+    const json call = bench.other->read_required();
     bench.other->send(R"({"jsonrpc":"2.0","id":)" + call["id"].dump() + R"(,"error":)" + error +
                       "}\n");
     run_until(bench.io, [&] { return reply.has_value(); });
@@ -86,7 +86,7 @@ TEST_CASE("peer: errors of strangers are read by number, or not believed") {
 }
 
 TEST_CASE("peer: both ends may call at once") {
-  PairBench bench;
+  PeerPairFixture bench;
   int answered = 0;
   for (int i = 0; i < 20; ++i) {
     for (auto* peer : {bench.left.get(), bench.right.get()})
@@ -99,7 +99,7 @@ TEST_CASE("peer: both ends may call at once") {
 }
 
 TEST_CASE("peer: notifications arrive in order and are not answered") {
-  PairBench bench;
+  PeerPairFixture bench;
   for (int i = 0; i < 5; ++i) bench.left->notify("n", {json{{"i", i}}, {}});
   bench.ask("m").value();
   REQUIRE(bench.right_seen.notifications.size() == 5);
@@ -108,7 +108,7 @@ TEST_CASE("peer: notifications arrive in order and are not answered") {
 }
 
 TEST_CASE("peer: a dropped responder answers for itself, a used one answers once") {
-  PairBench bench;
+  PeerPairFixture bench;
   bench.right_seen.on_call = [](const std::string&, Payload, Responder) {};
   CHECK(bench.ask("m").error().code == Errc::Draining);
   bench.right_seen.on_call = [](const std::string&, Payload, Responder respond) {
@@ -120,7 +120,7 @@ TEST_CASE("peer: a dropped responder answers for itself, a used one answers once
 }
 
 TEST_CASE("peer: a call without an answer times out, and a late answer is ignored") {
-  PairBench bench;
+  PeerPairFixture bench;
   std::vector<Responder> kept;
   bench.right_seen.on_call = keep_in(kept);
   std::vector<Errc> codes;
@@ -135,14 +135,14 @@ TEST_CASE("peer: a call without an answer times out, and a late answer is ignore
 }
 
 TEST_CASE("peer: when the connection ends, pending calls end first and nothing comes after") {
-  PeerBench bench;
+  PeerFixture bench;
   std::vector<std::string> order;
   bench.peer->call("m", {}, [&](Result<Payload> result) {
     CHECK(result.error().code == Errc::ConnectionLost);
     CHECK(bench.seen.closed.empty());
     order.push_back("call");
   });
-  bench.other->must_read();
+  bench.other->read_required();
   SECTION("because the other end hangs up") {
     bench.other->hang_up();
   }
@@ -156,7 +156,7 @@ TEST_CASE("peer: when the connection ends, pending calls end first and nothing c
 }
 
 TEST_CASE("peer: a call on a closed connection is answered, later, by the io_context") {
-  PeerBench bench;
+  PeerFixture bench;
   bench.peer->close();
   bench.run_until_closed();
   std::optional<Errc> code;
@@ -167,19 +167,19 @@ TEST_CASE("peer: a call on a closed connection is answered, later, by the io_con
 }
 
 TEST_CASE("peer: close sends what is queued before it") {
-  PeerBench bench;
+  PeerFixture bench;
   const std::string big(900'000, 'x');  // more than the kernel takes at once
   bench.peer->notify("big", {json{{"x", big}}, {}});
   bench.peer->notify("last", {});
   bench.peer->close();
-  CHECK(bench.other->must_read()["params"]["x"] == big);
-  CHECK(bench.other->must_read()["method"] == "last");
+  CHECK(bench.other->read_required()["params"]["x"] == big);
+  CHECK(bench.other->read_required()["method"] == "last");
   CHECK_FALSE(bench.other->read());
   bench.run_until_closed();
 }
 
 TEST_CASE("peer: lines after a close are not acted upon") {
-  PeerBench bench;
+  PeerFixture bench;
   bench.seen.on_call = [&](const std::string&, Payload, Responder respond) {
     respond({});
     bench.peer->close();
@@ -192,7 +192,7 @@ TEST_CASE("peer: lines after a close are not acted upon") {
 }
 
 TEST_CASE("peer: a handler may let go of the peer, and responders outlive it") {
-  PeerBench bench;
+  PeerFixture bench;
   std::vector<Responder> kept;
   bench.seen.on_call = [&](const std::string&, Payload, Responder respond) {
     kept.push_back(std::move(respond));
@@ -212,7 +212,7 @@ TEST_CASE("peer: an io_context may end with peers, calls and responders still al
   {
     boost::asio::io_context io;
     auto [one, two] = leasehold::testing::two_sockets(io);
-    leasehold::testing::Seen seen;
+    leasehold::testing::RecordedCalls seen;
     seen.on_call = keep_in(kept);
     const auto left = control::Peer::create(std::move(one), {});
     const auto right = control::Peer::create(std::move(two), seen.handlers());
@@ -225,7 +225,7 @@ TEST_CASE("peer: an io_context may end with peers, calls and responders still al
 }
 
 TEST_CASE("peer: who does not read is dropped, with what waited for it") {
-  PeerBench bench({.max_queued_bytes = 1 << 20});
+  PeerFixture bench({.max_queued_bytes = 1 << 20});
   const std::size_t fds_before = leasehold::testing::open_fd_count();
   int sent = 0;
   while (bench.seen.closed.empty() && sent < 1000) {
@@ -241,7 +241,7 @@ TEST_CASE("peer: who does not read is dropped, with what waited for it") {
 }
 
 TEST_CASE("peer: what would break the other end's limits is not sent") {
-  PairBench bench({.max_line_bytes = 10'000});
+  PeerPairFixture bench({.max_line_bytes = 10'000});
   const json big = {{"x", std::string(20'000, 'x')}};
   CHECK(bench.ask("m", {big, {}}).error().code == Errc::MessageTooLarge);
   bench.right_seen.on_call = [&](const std::string&, Payload, Responder respond) {
@@ -255,7 +255,7 @@ TEST_CASE("peer: what would break the other end's limits is not sent") {
 }
 
 TEST_CASE("peer: the other end's answer is read although it takes nothing any more") {
-  PeerBench bench;
+  PeerFixture bench;
   bench.other->send(R"({"jsonrpc":"2.0","method":"farewell"})"
                     "\n");
   bench.other->hang_up();
@@ -266,13 +266,13 @@ TEST_CASE("peer: the other end's answer is read although it takes nothing any mo
 }
 
 TEST_CASE("peer: it knows who is at the other end") {
-  PeerBench bench;
+  PeerFixture bench;
   CHECK(bench.peer->credentials().pid == ::getpid());
   CHECK(bench.peer->credentials().uid == ::getuid());
 }
 
 TEST_CASE("peer: text that is no UTF-8 goes out repaired instead of not at all") {
-  PeerBench bench;
+  PeerFixture bench;
   bench.peer->notify("n", {json{{"x", "a\xff"}}, {}});
-  CHECK(bench.other->must_read()["params"]["x"] == "a\xEF\xBF\xBD");
+  CHECK(bench.other->read_required()["params"]["x"] == "a\xEF\xBF\xBD");
 }

@@ -5,13 +5,13 @@
 #include <thread>
 #include <vector>
 
-#include "peer_bench.hpp"
+#include "peer_fixture.hpp"
 
 using namespace leasehold;
 using control::Client;
 using control::Payload;
 using control::Responder;
-using leasehold::testing::Seen;
+using leasehold::testing::RecordedCalls;
 using nlohmann::json;
 
 namespace {
@@ -19,7 +19,7 @@ namespace {
 /// A server for one connection, on a thread of its own. What its handlers use must outlive it.
 class Server {
  public:
-  explicit Server(Seen& seen) {
+  explicit Server(RecordedCalls& seen) {
     auto acceptor = control::listen_on(io_, path(), 0600);
     if (!acceptor) FAIL(acceptor.error().detail);
     acceptor->async_accept([this, &seen](boost::system::error_code, control::Socket socket) {
@@ -54,7 +54,7 @@ class Server {
 }  // namespace
 
 TEST_CASE("client: it asks, is answered, and hands out notifications in order") {
-  Seen seen;
+  RecordedCalls seen;
   Server server(seen);
   seen.on_call = [&](const std::string& method, Payload params, Responder respond) {
     if (method == "fail") return respond(fail(Errc::UnknownLease, "no lease 1.1"));
@@ -72,7 +72,7 @@ TEST_CASE("client: it asks, is answered, and hands out notifications in order") 
 }
 
 TEST_CASE("client: no answer is a timeout, and a lost connection is said") {
-  Seen seen;
+  RecordedCalls seen;
   Server server(seen);
   seen.on_call = [&](const std::string& method, Payload, Responder respond) {
     if (method == "hang up") server.peer().close();

@@ -11,14 +11,14 @@ using namespace leasehold;
 namespace {
 
 /// A file of its own for each case, gone afterwards.
-struct Place {
+struct TempFile {
   std::string path;
-  explicit Place(const std::string& name)
+  explicit TempFile(const std::string& name)
       : path(std::filesystem::temp_directory_path() /
              ("leasehold-" + name + std::to_string(::getpid()) + ".jsonl")) {
     std::filesystem::remove(path);
   }
-  ~Place() { std::filesystem::remove(path); }
+  ~TempFile() { std::filesystem::remove(path); }
 };
 
 void append(const std::string& path, const std::string& text) {
@@ -28,13 +28,13 @@ void append(const std::string& path, const std::string& text) {
 }  // namespace
 
 TEST_CASE("event file: what was appended is read back in order, over two openings") {
-  const Place place("two-openings");
+  const TempFile temp_file("two-openings");
   for (const std::uint64_t step : {1u, 2u}) {
-    auto file = events::EventFile::open(place.path).value();
+    auto file = events::EventFile::open(temp_file.path).value();
     REQUIRE(file.append(events::BatchedDecodeStep{.step = step, .per_seq_leases = {{5, 1}}},
                         TimePoint{static_cast<std::int64_t>(10 * step)}));
   }
-  const auto read = events::read_event_file(place.path);
+  const auto read = events::read_event_file(temp_file.path);
   REQUIRE(read);
   REQUIRE(read->size() == 2);
   CHECK(read->at(0).at == TimePoint{10});
@@ -44,13 +44,13 @@ TEST_CASE("event file: what was appended is read back in order, over two opening
 }
 
 TEST_CASE("event file: a line torn by a death is left out, but only at the end") {
-  const Place place("torn");
-  auto file = events::EventFile::open(place.path).value();
+  const TempFile temp_file("torn");
+  auto file = events::EventFile::open(temp_file.path).value();
   REQUIRE(file.append(events::LeaseStateChanged{.lease = {5, 1}}, TimePoint{1}));
-  append(place.path, R"({"event":"lease_st)");
-  CHECK(events::read_event_file(place.path).value().size() == 1);
-  append(place.path, "\n");
-  const auto torn_inside = events::read_event_file(place.path);
+  append(temp_file.path, R"({"event":"lease_st)");
+  CHECK(events::read_event_file(temp_file.path).value().size() == 1);
+  append(temp_file.path, "\n");
+  const auto torn_inside = events::read_event_file(temp_file.path);
   REQUIRE_FALSE(torn_inside);
   CHECK(torn_inside.error().code == Errc::BadRequest);
   CHECK(torn_inside.error().detail.find(":2 ") != std::string::npos);

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "peer_bench.hpp"
+#include "peer_fixture.hpp"
 
 using namespace leasehold;
 using control::Payload;
@@ -10,8 +10,8 @@ using control::Responder;
 using leasehold::testing::contents;
 using leasehold::testing::memfd_with;
 using leasehold::testing::open_fd_count;
-using leasehold::testing::PairBench;
-using leasehold::testing::PeerBench;
+using leasehold::testing::PeerPairFixture;
+using leasehold::testing::PeerFixture;
 using leasehold::testing::run_until;
 using nlohmann::json;
 
@@ -30,14 +30,14 @@ std::string notification(const std::string& method, int fds) {
 }
 
 /// What is sent must end the connection as malformed, and leave no descriptor behind.
-void check_cut_off(const std::function<void(PeerBench&, int fd)>& send,
+void check_cut_off(const std::function<void(PeerFixture&, int fd)>& send,
                    control::Limits limits = {}) {
   const UniqueFd fd = memfd_with("x");
   const std::size_t before = open_fd_count();
   {
-    PeerBench bench(limits);
+    PeerFixture bench(limits);
     send(bench, fd.get());
-    CHECK(bench.other->must_read()["error"]["data"]["code"] == "MalformedMessage");
+    CHECK(bench.other->read_required()["error"]["data"]["code"] == "MalformedMessage");
     bench.run_until_closed();
     CHECK(bench.seen.closed[0].code == Errc::MalformedMessage);
     CHECK(bench.seen.notifications.empty());
@@ -50,7 +50,7 @@ void check_cut_off(const std::function<void(PeerBench&, int fd)>& send,
 TEST_CASE("descriptors: they travel with calls, results and notifications, in order") {
   const std::size_t before = open_fd_count();
   {
-    PairBench bench;
+    PeerPairFixture bench;
     bench.right_seen.on_call = [](const std::string&, Payload params, Responder respond) {
       REQUIRE(params.fds.size() == 2);
       CHECK(contents(params.fds[0]) == "one");
@@ -69,7 +69,7 @@ TEST_CASE("descriptors: they travel with calls, results and notifications, in or
 }
 
 TEST_CASE("descriptors: each message gets its own, among plain ones and whatever the sizes") {
-  PairBench bench;
+  PeerPairFixture bench;
   const std::string big(300'000, 'x');  // several recvmsg, several writes
   for (int i = 0; i < 30; ++i) {
     const bool carries = i % 3 != 0;
@@ -88,7 +88,7 @@ TEST_CASE("descriptors: each message gets its own, among plain ones and whatever
 }
 
 TEST_CASE("descriptors: as many as the limit allows travel, one more is refused by the sender") {
-  PairBench bench;
+  PeerPairFixture bench;
   bench.right_seen.on_call = [](const std::string&, Payload params, Responder respond) {
     respond(Payload{json{{"count", params.fds.size()}}, {}});
   };
@@ -101,21 +101,21 @@ TEST_CASE("descriptors: as many as the limit allows travel, one more is refused 
 }
 
 TEST_CASE("descriptors: a count that does not match ends the connection") {
-  check_cut_off([](PeerBench& bench, int) { bench.other->send(notification("n", 1)); });
+  check_cut_off([](PeerFixture& bench, int) { bench.other->send(notification("n", 1)); });
   check_cut_off(
-      [](PeerBench& bench, int fd) { bench.other->send(notification("n", 0), std::vector{fd}); });
-  check_cut_off([](PeerBench& bench, int fd) {
+      [](PeerFixture& bench, int fd) { bench.other->send(notification("n", 0), std::vector{fd}); });
+  check_cut_off([](PeerFixture& bench, int fd) {
     bench.other->send(notification("n", 1), std::vector{fd, fd});
   });
   check_cut_off(
-      [](PeerBench& bench, int fd) { bench.other->send(notification("n", 2), std::vector{fd}); });
-  check_cut_off([](PeerBench& bench, int fd) { bench.other->send("junk\n", std::vector{fd}); });
+      [](PeerFixture& bench, int fd) { bench.other->send(notification("n", 2), std::vector{fd}); });
+  check_cut_off([](PeerFixture& bench, int fd) { bench.other->send("junk\n", std::vector{fd}); });
 }
 
 TEST_CASE("descriptors: a count that is none, or above the limit, ends the connection") {
   for (const std::string count : {"-1", "1.0", "\"1\"", "65", "1e30"}) {
     CAPTURE(count);
-    check_cut_off([&](PeerBench& bench, int fd) {
+    check_cut_off([&](PeerFixture& bench, int fd) {
       bench.other->send(R"({"jsonrpc":"2.0","method":"n","fds":)" + count + "}\n", std::vector{fd});
     });
   }
@@ -123,13 +123,13 @@ TEST_CASE("descriptors: a count that is none, or above the limit, ends the conne
 
 TEST_CASE("descriptors: more than the limit at once are lost in the kernel, and that is noticed") {
   // Six sent, four delivered: the line that says four would otherwise be believed.
-  check_cut_off([](PeerBench& bench,
+  check_cut_off([](PeerFixture& bench,
                    int fd) { bench.other->send(notification("n", 4), std::vector<int>(6, fd)); },
                 {.max_fds = 4});
   // With an odd limit the padding of the control buffer has room for one more than allowed.
   for (const std::size_t count : {4u, 5u, 200u}) {
     check_cut_off(
-        [count](PeerBench& bench, int fd) {
+        [count](PeerFixture& bench, int fd) {
           bench.other->send(notification("n", static_cast<int>(count)),
                             std::vector<int>(count, fd));
         },
@@ -138,14 +138,14 @@ TEST_CASE("descriptors: more than the limit at once are lost in the kernel, and 
 }
 
 TEST_CASE("descriptors: who was allowed none may be allowed some later, and none again") {
-  PeerBench bench({.max_fds = 0});
+  PeerFixture bench({.max_fds = 0});
   const UniqueFd fd = memfd_with("x");
-  bench.peer->take_descriptors(2);
+  bench.peer->set_max_fds(2);
   bench.other->send(notification("n", 2), std::vector{fd.get(), fd.get()});
   run_until(bench.io, [&] { return bench.seen.notifications.size() == 1; });
   CHECK(contents(bench.seen.notifications[0].second.fds.at(1)) == "x");
 
-  bench.peer->take_descriptors(0);
+  bench.peer->set_max_fds(0);
   bench.other->send(notification("n", 1), std::vector{fd.get()});
   bench.run_until_closed();
   CHECK(bench.seen.closed[0].code == Errc::MalformedMessage);
@@ -153,7 +153,7 @@ TEST_CASE("descriptors: who was allowed none may be allowed some later, and none
 
 TEST_CASE("descriptors: a line that never ends cannot collect them") {
   check_cut_off(
-      [](PeerBench& bench, int fd) {
+      [](PeerFixture& bench, int fd) {
         for (int i = 0; i < 2; ++i) bench.other->send(" ", std::vector<int>(3, fd));
       },
       {.max_fds = 4});
@@ -163,7 +163,7 @@ TEST_CASE("descriptors: what waits without a line is closed with the connection"
   const UniqueFd fd = memfd_with("x");
   const std::size_t before = open_fd_count();
   {
-    PeerBench bench;
+    PeerFixture bench;
     bench.other->send(R"({"jsonrpc")", std::vector{fd.get(), fd.get()});
     bench.io.poll();
     CHECK(open_fd_count() > before);
@@ -175,19 +175,19 @@ TEST_CASE("descriptors: what waits without a line is closed with the connection"
 
 TEST_CASE("descriptors: a reply nobody waits for closes its own") {
   const UniqueFd fd = memfd_with("x");
-  PeerBench bench;
+  PeerFixture bench;
   const std::size_t before = open_fd_count();
   bench.other->send(R"({"jsonrpc":"2.0","id":9,"result":{},"fds":1})"
                     "\n",
                     std::vector{fd.get()});
   bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"ping"})"
                     "\n");
-  CHECK(bench.other->must_read()["id"] == 1);
+  CHECK(bench.other->read_required()["id"] == 1);
   CHECK(open_fd_count() == before);
 }
 
 TEST_CASE("descriptors: those that wait to be sent count towards the limit") {
-  PeerBench bench({.max_queued_bytes = 1 << 20});
+  PeerFixture bench({.max_queued_bytes = 1 << 20});
   // Fills the socket, so that all that follows waits.
   bench.peer->notify("n", {json{{"x", std::string(800'000, 'x')}}, {}});
   int sent = 0;

@@ -1,11 +1,11 @@
 #include <catch2/catch.hpp>
 #include <regex>
 
-#include "peer_bench.hpp"
+#include "peer_fixture.hpp"
 
 using namespace leasehold;
 using control::Limits;
-using leasehold::testing::PeerBench;
+using leasehold::testing::PeerFixture;
 using nlohmann::json;
 
 namespace {
@@ -16,15 +16,15 @@ const std::string kPing = R"({"jsonrpc":"2.0","id":1,"method":"ping","params":{"
 /// The peer must answer the line with this error, without an id, and go on.
 void check_refused(const std::string& line, int number, const std::string& code) {
   CAPTURE(line.substr(0, 80));
-  PeerBench bench;
-  bench.other->pour(line + "\n");
-  const json answer = bench.other->must_read();
+  PeerFixture bench;
+  bench.other->send_all(line + "\n");
+  const json answer = bench.other->read_required();
   CHECK(answer["id"] == nullptr);
   CHECK(answer["error"]["code"] == number);
   CHECK(answer["error"]["data"]["code"] == code);
   CHECK(answer["error"]["data"]["retryable"] == false);
   bench.other->send(kPing);
-  CHECK(bench.other->must_read()["result"] == json{{"a", 1}});
+  CHECK(bench.other->read_required()["result"] == json{{"a", 1}});
   CHECK(bench.seen.calls == std::vector<std::string>{"ping"});
 }
 
@@ -50,13 +50,13 @@ TEST_CASE("framing: depth is refused before it costs anything, braces in text ar
   check_refused(nested(10'000), -32700, "MalformedMessage");
   check_refused(nested(33), -32700, "MalformedMessage");
   check_refused(std::string(500'000, '['), -32700, "MalformedMessage");
-  PeerBench bench;
+  PeerFixture bench;
   const std::string text = std::string(100, '{') + R"(\")" + std::string(100, '[');
   bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"m","params":{"t":")" + text + "\"}}\n");
-  CHECK(bench.other->must_read()["result"]["t"] ==
+  CHECK(bench.other->read_required()["result"]["t"] ==
         std::string(100, '{') + '"' + std::string(100, '['));
   bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"m","params":{"t":)" + nested(30) + "}}\n");
-  CHECK(bench.other->must_read().contains("result"));
+  CHECK(bench.other->read_required().contains("result"));
 }
 
 TEST_CASE("framing: what is JSON but no request is an invalid request") {
@@ -70,24 +70,24 @@ TEST_CASE("framing: what is JSON but no request is an invalid request") {
 }
 
 TEST_CASE("framing: an invalid request is answered under its id when it has one") {
-  PeerBench bench;
+  PeerFixture bench;
   bench.other->send(R"({"jsonrpc":"2.0","id":"x","method":7})"
                     "\n");
-  const json answer = bench.other->must_read();
+  const json answer = bench.other->read_required();
   CHECK(answer["id"] == "x");
   CHECK(answer["error"]["code"] == -32600);
 }
 
 TEST_CASE("framing: text and integers are ids, given back as they came") {
-  PeerBench bench;
+  PeerFixture bench;
   for (const json& id : {json("a-1"), json(0), json(-7), json(18446744073709551615ull)}) {
     bench.other->send(json{{"jsonrpc", "2.0"}, {"id", id}, {"method", "m"}}.dump() + "\n");
-    CHECK(bench.other->must_read()["id"] == id);
+    CHECK(bench.other->read_required()["id"] == id);
   }
 }
 
 TEST_CASE("framing: lines may come in pieces and many at once") {
-  PeerBench bench;
+  PeerFixture bench;
   std::string text;
   for (int i = 0; i < 50; ++i) text += kPing;
   const std::string half = kPing.substr(0, 20);
@@ -97,15 +97,15 @@ TEST_CASE("framing: lines may come in pieces and many at once") {
     bench.io.poll();
   }
   bench.other->send(kPing.substr(20) + text);
-  for (int i = 0; i < 51; ++i) CHECK(bench.other->must_read()["result"] == json{{"a", 1}});
+  for (int i = 0; i < 51; ++i) CHECK(bench.other->read_required()["result"] == json{{"a", 1}});
 }
 
 TEST_CASE("framing: an endless line is answered, cut off and never stored") {
-  PeerBench bench;
+  PeerFixture bench;
   const std::string flood(10 << 20, 'x');
-  const std::size_t taken = bench.other->pour(flood);
+  const std::size_t taken = bench.other->send_all(flood);
   CHECK(taken < 3u << 20);  // the limit, and what the kernel buffers
-  const json answer = bench.other->must_read();
+  const json answer = bench.other->read_required();
   CHECK(answer["error"]["data"]["code"] == "MessageTooLarge");
   CHECK_FALSE(bench.other->read());
   bench.run_until_closed();
@@ -113,16 +113,16 @@ TEST_CASE("framing: an endless line is answered, cut off and never stored") {
 }
 
 TEST_CASE("framing: the limit is a line's, whole or not") {
-  PeerBench bench({.max_line_bytes = kPing.size() - 1});
+  PeerFixture bench({.max_line_bytes = kPing.size() - 1});
   bench.other->send(kPing);
-  CHECK(bench.other->must_read().contains("result"));
+  CHECK(bench.other->read_required().contains("result"));
   bench.other->send(' ' + kPing);
-  CHECK(bench.other->must_read()["error"]["data"]["code"] == "MessageTooLarge");
+  CHECK(bench.other->read_required()["error"]["data"]["code"] == "MessageTooLarge");
   bench.run_until_closed();
 }
 
 TEST_CASE("framing: replies nobody waits for are ignored") {
-  PeerBench bench;
+  PeerFixture bench;
   bench.other->send(R"({"jsonrpc":"2.0","id":99,"result":{}})"
                     "\n");
   bench.other->send(R"({"jsonrpc":"2.0","id":"x","result":{}})"
@@ -130,18 +130,18 @@ TEST_CASE("framing: replies nobody waits for are ignored") {
   bench.other->send(R"({"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}})"
                     "\n" +
                     kPing);
-  CHECK(bench.other->must_read()["id"] == 1);
+  CHECK(bench.other->read_required()["id"] == 1);
   CHECK(bench.seen.closed.empty());
 }
 
 TEST_CASE("framing: a peer without calls answers that it knows no method") {
   boost::asio::io_context io;
-  auto [socket, bare] = leasehold::testing::socket_and_bare_end(io);
-  leasehold::testing::BareEnd other(io, std::move(bare));
+  auto [socket, bare] = leasehold::testing::socket_and_raw_fd(io);
+  leasehold::testing::RawSocket other(io, std::move(bare));
   const auto peer = control::Peer::create(std::move(socket), {});
   peer->start();
   other.send(kPing);
-  const json answer = other.must_read();
+  const json answer = other.read_required();
   CHECK(answer["id"] == 1);
   CHECK(answer["error"]["code"] == -32601);
   CHECK(answer["error"]["data"]["code"] == "UnknownMethod");
@@ -149,11 +149,11 @@ TEST_CASE("framing: a peer without calls answers that it knows no method") {
 
 TEST_CASE(
     "framing: the schema of a request arrives as text, with its members in the order written") {
-  PeerBench bench;
+  PeerFixture bench;
   const auto answered = [&bench](const std::string& format) {
     bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"m","params":{"sampling":{)" + format +
                       "}}}\n");
-    return bench.other->must_read()["result"]["sampling"];
+    return bench.other->read_required()["result"]["sampling"];
   };
   const std::string schema =
       R"({"type":"object","properties":{"z":{"enum":["\"",-1,2.50,true,null,[],{}]},"a":{},"é":[1,[2]]},"additionalProperties":false})";

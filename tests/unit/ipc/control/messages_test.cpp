@@ -38,7 +38,7 @@ bool same_kind(const json& a, const json& b) {
 TEST_CASE("messages: every message reads what it wrote") {
   for (const auto& sample : message_samples()) {
     CAPTURE(sample.name);
-    const auto again = sample.again(sample.json());
+    const auto again = sample.round_trip(sample.json());
     if (!again) FAIL(again.error().detail);
     CHECK(*again == sample.json());
   }
@@ -49,7 +49,7 @@ TEST_CASE("messages: fields nobody knows are ignored") {
     CAPTURE(sample.name);
     json extended = sample.json();
     extended["invented_later"] = 1;
-    CHECK(sample.again(extended) == sample.json());
+    CHECK(sample.round_trip(extended) == sample.json());
   }
 }
 
@@ -61,9 +61,9 @@ TEST_CASE("messages: a missing field is named, an optional one stays missing") {
       json less = whole;
       less.erase(field);
       if (sample.optionals.contains(field)) {
-        CHECK(sample.again(less) == less);
+        CHECK(sample.round_trip(less) == less);
       } else {
-        check_refused(sample.again(less), field);
+        check_refused(sample.round_trip(less), field);
       }
     }
   }
@@ -79,7 +79,7 @@ TEST_CASE("messages: a value of another type is refused by the name of its field
         CAPTURE(sample.name, field, stranger.dump());
         json wrong = whole;
         wrong[field] = stranger;
-        check_refused(sample.again(wrong), field);
+        check_refused(sample.round_trip(wrong), field);
       }
     }
   }
@@ -90,14 +90,14 @@ TEST_CASE("messages: a value out of range is refused by the name of its field") 
     CAPTURE(bad.name, bad.pointer, bad.value);
     json wrong = sample_named(bad.name).json();
     wrong.at(json::json_pointer(bad.pointer)) = json::parse(bad.value);
-    check_refused(sample_named(bad.name).again(wrong), bad.field + "'");
+    check_refused(sample_named(bad.name).round_trip(wrong), bad.field + "'");
   }
 }
 
 TEST_CASE("messages: an integer out of range is told its range and what came") {
   json wrong = sample_named("TenantAdmit").json();
   wrong["weight"] = 4'294'967'297;
-  CHECK(sample_named("TenantAdmit").again(wrong).error().detail ==
+  CHECK(sample_named("TenantAdmit").round_trip(wrong).error().detail ==
         "field 'weight': expected an integer from 1 to 1000, got 4294967297");
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("messages: parameters that are no object are refused") {
   for (const auto& sample : message_samples()) {
     CAPTURE(sample.name);
     for (const json& other : {json::array(), json("x"), json(nullptr), json(3)}) {
-      const auto again = sample.again(other);
+      const auto again = sample.round_trip(other);
       REQUIRE_FALSE(again);
       CHECK(again.error().code == Errc::BadRequest);
     }
@@ -119,29 +119,29 @@ TEST_CASE("messages: a revoke and a drain take one target, a generate one prompt
     json both = sample_named(name).json();
     both["lease"] = "17.4";
     both["tenant"] = "acme";
-    check_refused(sample_named(name).again(both), "lease");
+    check_refused(sample_named(name).round_trip(both), "lease");
     json neither = both;
     neither.erase("lease");
     neither.erase("tenant");
-    check_refused(sample_named(name).again(neither), "lease");
+    check_refused(sample_named(name).round_trip(neither), "lease");
   }
   json both_kinds = sample_named("LeaseRevoke of a part").json();
   both_kinds["tenant"] = "acme";
-  check_refused(sample_named("LeaseRevoke").again(both_kinds), "part");
+  check_refused(sample_named("LeaseRevoke").round_trip(both_kinds), "part");
   json narrowed = sample_named("LeaseRevoke").json();
   narrowed["worker"] = "w0";
-  check_refused(sample_named("LeaseRevoke").again(narrowed), "worker");
+  check_refused(sample_named("LeaseRevoke").round_trip(narrowed), "worker");
   json both = sample_named("Generate").json();
   both["prompt_tokens"] = {1, 2};
-  check_refused(sample_named("Generate").again(both), "prompt");
+  check_refused(sample_named("Generate").round_trip(both), "prompt");
   json tokens = both;
   tokens.erase("prompt");
-  CHECK(sample_named("Generate").again(tokens) == tokens);
+  CHECK(sample_named("Generate").round_trip(tokens) == tokens);
   tokens["messages"] = json::array();
-  check_refused(sample_named("Generate").again(tokens), "messages");
+  check_refused(sample_named("Generate").round_trip(tokens), "messages");
   tokens.erase("prompt_tokens");
   tokens.erase("messages");
-  check_refused(sample_named("Generate").again(tokens), "prompt");
+  check_refused(sample_named("Generate").round_trip(tokens), "prompt");
 }
 
 TEST_CASE("messages: a stop may be one text, and a schema an object") {
@@ -158,5 +158,5 @@ TEST_CASE("messages: a stop may be one text, and a schema an object") {
 TEST_CASE("messages: an error shows no more than a line of what came") {
   json wrong = sample_named("LeaseAcquire").json();
   wrong["tenant"] = std::string(1 << 20, 'x');
-  CHECK(sample_named("LeaseAcquire").again(wrong).error().detail.size() < 200);
+  CHECK(sample_named("LeaseAcquire").round_trip(wrong).error().detail.size() < 200);
 }

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "ipc/control/socket_file.hpp"
-#include "peer_bench.hpp"
+#include "peer_fixture.hpp"
 
 using namespace leasehold;
 using control::connect_to;
@@ -78,7 +78,7 @@ TEST_CASE("socket path: a kept listener goes on, and who connected meanwhile is 
   const auto waiting = connect_to(io, directory.file("s"));
   REQUIRE(waiting);
 
-  auto second = control::listen_again(io, std::move(kept), directory.file("s"));
+  auto second = control::adopt_listener(io, std::move(kept), directory.file("s"));
 
   REQUIRE(second);
   boost::system::error_code error;
@@ -95,12 +95,12 @@ TEST_CASE("socket path: what is kept as a listener must be one, on that path") {
   auto connected = connect_to(io, directory.file("t"));
   REQUIRE(connected);
 
-  CHECK(code_of(control::listen_again(io, std::move(kept), directory.file("s"))) ==
+  CHECK(code_of(control::adopt_listener(io, std::move(kept), directory.file("s"))) ==
         Errc::BadRequest);
   UniqueFd no_listener(::dup(connected->native_handle()));
-  CHECK(code_of(control::listen_again(io, std::move(no_listener), directory.file("t"))) ==
+  CHECK(code_of(control::adopt_listener(io, std::move(no_listener), directory.file("t"))) ==
         Errc::BadRequest);
-  CHECK(code_of(control::listen_again(io, UniqueFd(::dup(0)), directory.file("t"))) ==
+  CHECK(code_of(control::adopt_listener(io, UniqueFd(::dup(0)), directory.file("t"))) ==
         Errc::BadRequest);
 }
 

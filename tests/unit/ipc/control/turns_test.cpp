@@ -3,14 +3,14 @@
 
 #include <catch2/catch.hpp>
 
-#include "peer_bench.hpp"
+#include "peer_fixture.hpp"
 
 using namespace leasehold;
 using namespace std::chrono_literals;
 using control::kTurnWeight;
 using control::Peer;
-using leasehold::testing::BareEnd;
-using leasehold::testing::PeerBench;
+using leasehold::testing::RawSocket;
+using leasehold::testing::PeerFixture;
 using leasehold::testing::run_until;
 
 namespace {
@@ -24,27 +24,27 @@ std::string many(const std::string& line, int count) {
   return lines;
 }
 
-/// A peer whose lines wait as `pace` says.
-struct PacedBench {
-  std::function<Duration(std::size_t)> pace;
+/// A peer whose lines wait as `throttle` says.
+struct ThrottledFixture {
+  std::function<Duration(std::size_t)> throttle;
   boost::asio::io_context io;
-  leasehold::testing::Seen seen;
+  leasehold::testing::RecordedCalls seen;
   std::vector<std::size_t> asked;
   std::shared_ptr<Peer> peer;
-  std::optional<BareEnd> other;
+  std::optional<RawSocket> other;
 
-  explicit PacedBench(std::function<Duration(std::size_t)> how) : pace(std::move(how)) {
-    auto [socket, bare] = leasehold::testing::socket_and_bare_end(io);
+  explicit ThrottledFixture(std::function<Duration(std::size_t)> how) : throttle(std::move(how)) {
+    auto [socket, bare] = leasehold::testing::socket_and_raw_fd(io);
     Peer::Handlers handlers = seen.handlers();
-    handlers.pace = [this](std::size_t weight) {
+    handlers.throttle = [this](std::size_t weight) {
       asked.push_back(weight);
-      return pace(weight);
+      return throttle(weight);
     };
     peer = Peer::create(std::move(socket), std::move(handlers));
     peer->start();
     other.emplace(io, std::move(bare));
   }
-  ~PacedBench() {
+  ~ThrottledFixture() {
     peer->close();
     io.restart();
     io.poll();
@@ -55,14 +55,14 @@ struct PacedBench {
 
 TEST_CASE("turns: who sends much at once is heard a few lines at a time, the others in between") {
   boost::asio::io_context io;
-  leasehold::testing::Seen loud;
-  leasehold::testing::Seen quiet;
-  auto [loud_socket, loud_fd] = leasehold::testing::socket_and_bare_end(io);
-  auto [quiet_socket, quiet_fd] = leasehold::testing::socket_and_bare_end(io);
+  leasehold::testing::RecordedCalls loud;
+  leasehold::testing::RecordedCalls quiet;
+  auto [loud_socket, loud_fd] = leasehold::testing::socket_and_raw_fd(io);
+  auto [quiet_socket, quiet_fd] = leasehold::testing::socket_and_raw_fd(io);
   const auto loud_peer = Peer::create(std::move(loud_socket), loud.handlers());
   const auto quiet_peer = Peer::create(std::move(quiet_socket), quiet.handlers());
-  BareEnd(io, std::move(loud_fd)).send(many(kNote, 1'000));
-  BareEnd(io, std::move(quiet_fd)).send(many(kNote, 1));
+  RawSocket(io, std::move(loud_fd)).send(many(kNote, 1'000));
+  RawSocket(io, std::move(quiet_fd)).send(many(kNote, 1));
   loud_peer->start();
   quiet_peer->start();
 
@@ -75,7 +75,7 @@ TEST_CASE("turns: who sends much at once is heard a few lines at a time, the oth
 
 TEST_CASE("turns: a line that must wait keeps all behind it, and the sender's socket fills") {
   int left = 3;
-  PacedBench bench([&](std::size_t) { return left-- > 0 ? 0h : 1h; });
+  ThrottledFixture bench([&](std::size_t) { return left-- > 0 ? 0h : 1h; });
   bench.other->send(many(kNote, 10));
   run_until(bench.io, [&] { return bench.asked.size() == 4; });
   for (int i = 0; i < 100; ++i) bench.io.poll();
@@ -93,7 +93,7 @@ TEST_CASE("turns: a line that must wait keeps all behind it, and the sender's so
 
 TEST_CASE("turns: a line that waited is taken before those behind it, each asked for once") {
   int number = 0;
-  PacedBench bench([&](std::size_t) { return ++number % 5 == 0 ? 1ms : 0ms; });
+  ThrottledFixture bench([&](std::size_t) { return ++number % 5 == 0 ? 1ms : 0ms; });
   for (int i = 0; i < 40; ++i) {
     bench.other->send(R"({"jsonrpc":"2.0","method":"n)" + std::to_string(i) + "\"}\n");
   }
@@ -106,19 +106,19 @@ TEST_CASE("turns: a line that waited is taken before those behind it, each asked
 }
 
 TEST_CASE("turns: garbage weighs what a call weighs, and a long line as many short ones") {
-  PacedBench bench([](std::size_t) { return 0s; });
-  bench.other->pour("x\n" + std::string(100 * 1024, 'y') + "\n" + kNote);
+  ThrottledFixture bench([](std::size_t) { return 0s; });
+  bench.other->send_all("x\n" + std::string(100 * 1024, 'y') + "\n" + kNote);
   run_until(bench.io, [&] { return bench.asked.size() == 3; });
   CHECK(bench.asked == std::vector<std::size_t>{1, 101, 1});
 }
 
 TEST_CASE("turns: who sends nothing but garbage is told once more and hung up on") {
-  PeerBench bench({.max_malformed_lines = 8});
+  PeerFixture bench({.max_malformed_lines = 8});
   bench.other->send(many("x\n", 8) + kNote + many("x\n", 100));
   for (int i = 0; i < 8 + 9; ++i) {
-    CHECK(bench.other->must_read()["error"]["data"]["code"] == "MalformedMessage");
+    CHECK(bench.other->read_required()["error"]["data"]["code"] == "MalformedMessage");
   }
-  const auto last = bench.other->must_read();
+  const auto last = bench.other->read_required();
   CHECK(last["error"]["message"].get<std::string>().find("more than 8 lines in a row") !=
         std::string::npos);
   CHECK_FALSE(bench.other->read().has_value());
@@ -127,7 +127,7 @@ TEST_CASE("turns: who sends nothing but garbage is told once more and hung up on
 }
 
 TEST_CASE("turns: an end that reads no answers is heard no faster for it") {
-  PacedBench bench([](std::size_t) { return 1h; });
+  ThrottledFixture bench([](std::size_t) { return 1h; });
   ::shutdown(bench.other->fd(), SHUT_RD);
   bench.other->send(many(kNote, 100));
   run_until(bench.io, [&] { return bench.asked.size() == 1; });
@@ -138,7 +138,7 @@ TEST_CASE("turns: an end that reads no answers is heard no faster for it") {
 }
 
 TEST_CASE("turns: an end that reads no answers and sends without end is left all the same") {
-  PeerBench bench;
+  PeerFixture bench;
   ::shutdown(bench.other->fd(), SHUT_RD);
   bench.peer->notify("lost", {});
   for (int i = 0; i < 1'000 && bench.seen.closed.empty(); ++i) {

@@ -43,8 +43,8 @@ struct WitnessedMemory {
   static constexpr Order release = Order::Release;
 };
 
-struct Bench {
-  Bench() { log_of_accesses.clear(); }
+struct GateFixture {
+  GateFixture() { log_of_accesses.clear(); }
 
   WitnessedMemory::Atomic<std::uint64_t> announce{};
   WitnessedMemory::Atomic<std::uint64_t> revocations{1};
@@ -65,7 +65,7 @@ constexpr std::uint64_t busy(std::uint64_t seq) {
 }  // namespace
 
 TEST_CASE("gate core: the announcement is stored before either counter is read, all seq_cst") {
-  Bench bench;
+  GateFixture bench;
   bench.adopt_now();
   CHECK(bench.gate.begin_unit(Touches::TenantMemory));
   CHECK(log_of_accesses == std::vector<Access>{
@@ -76,7 +76,7 @@ TEST_CASE("gate core: the announcement is stored before either counter is read, 
 }
 
 TEST_CASE("gate core: the end of a unit is a release that keeps the number and says idle") {
-  Bench bench;
+  GateFixture bench;
   bench.gate.begin_unit(Touches::TenantMemory);
   log_of_accesses.clear();
   bench.gate.end_unit();
@@ -86,14 +86,14 @@ TEST_CASE("gate core: the end of a unit is a release that keeps the number and s
 
 TEST_CASE("gate core: the first unit rechecks, whatever the counters say") {
   for (const std::uint64_t counter : {1ull, 2ull, 77ull}) {
-    Bench bench;
+    GateFixture bench;
     bench.revocations.value = counter;
     CHECK_FALSE(bench.gate.begin_unit(Touches::WeightsAndScratch));
   }
 }
 
 TEST_CASE("gate core: either counter moving asks for a recheck, until it was made") {
-  Bench bench;
+  GateFixture bench;
   bench.adopt_now();
   bench.revocations.value = 2;
   CHECK_FALSE(bench.gate.begin_unit(Touches::TenantMemory));
@@ -105,20 +105,20 @@ TEST_CASE("gate core: either counter moving asks for a recheck, until it was mad
 }
 
 TEST_CASE("gate core: a counter that moves while the words are compared is seen by the next unit") {
-  Bench bench;
+  GateFixture bench;
   bench.gate.recheck([&] { return bench.revocations.value = 2; });
   CHECK_FALSE(bench.gate.begin_unit(Touches::TenantMemory));
 }
 
 TEST_CASE("gate core: a lost broker's zero is a change too") {
-  Bench bench;
+  GateFixture bench;
   bench.adopt_now();
   bench.revocations.value = 0;
   CHECK_FALSE(bench.gate.begin_unit(Touches::TenantMemory));
 }
 
 TEST_CASE("gate core: no two units of a thread announce alike") {
-  Bench bench;
+  GateFixture bench;
   std::vector<std::uint64_t> seen;
   for (int unit = 0; unit < 3; ++unit) {
     bench.gate.begin_unit(Touches::TenantMemory);
@@ -130,7 +130,7 @@ TEST_CASE("gate core: no two units of a thread announce alike") {
 }
 
 TEST_CASE("revoke core: every word is down before the counter moves, all seq_cst") {
-  Bench bench;
+  GateFixture bench;
   WitnessedMemory::Atomic<std::uint64_t> first{7};
   WitnessedMemory::Atomic<std::uint64_t> second{8};
   using Revoke = RevokeCore<WitnessedMemory>;
@@ -144,7 +144,7 @@ TEST_CASE("revoke core: every word is down before the counter moves, all seq_cst
 }
 
 TEST_CASE("revoke core: the snapshot is seq_cst, the wait for quiet acquires what the unit did") {
-  Bench bench;
+  GateFixture bench;
   using Revoke = RevokeCore<WitnessedMemory>;
   bench.announce.value = busy(3);
   const std::uint64_t seen = Revoke::snapshot(bench.announce);

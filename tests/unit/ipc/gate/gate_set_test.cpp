@@ -80,7 +80,7 @@ TEST_CASE("gate set: the engine's no is everybody's, reported once for all") {
   CHECK(set->engine_refused());
   const auto refusals = table.listener().refusals();
   REQUIRE(refusals.size() == 1);
-  CHECK(refusals[0].sequence == Refusal::kEngine);
+  CHECK(refusals[0].sequence == GateRefusal::kEngine);
   CHECK(refusals[0].seen.reason() == RevokeReason::ModelUnloaded);
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("gate set: a step on several engine leases needs every one, and says w
     table.revoke(down);
     CHECK(recheck(set) == 0);
     REQUIRE(table.listener().refusals().size() == 1);
-    CHECK(table.listener().refusals()[0].sequence == Refusal::kEngine);
+    CHECK(table.listener().refusals()[0].sequence == GateRefusal::kEngine);
     CHECK(table.listener().refusals()[0].slot == down);
   }
 }

@@ -19,10 +19,10 @@ constexpr auto kNothing = [](const LaunchPermit&) {};
 /// Runs what it was given when somebody is refused, or when the refusing unit is over.
 class HookedListener final : public RefusalListener {
  public:
-  std::function<void(const Refusal&)> on_refused = [](const Refusal&) {};
+  std::function<void(const GateRefusal&)> on_refused = [](const GateRefusal&) {};
   std::function<void()> on_progress = [] {};
 
-  void refused(const Refusal& refusal) noexcept override { on_refused(refusal); }
+  void refused(const GateRefusal& refusal) noexcept override { on_refused(refusal); }
   void quiet_progress() noexcept override { on_progress(); }
 };
 
@@ -130,7 +130,7 @@ TEST_CASE("thread gate: a flip during the comparison of the words is seen before
   auto gate = table.gate();
   table.revoke(2);
   // Sequence 0 has been compared when sequence 1 is refused: it goes down behind the gate's back.
-  listener.on_refused = [&](const Refusal& refusal) {
+  listener.on_refused = [&](const GateRefusal& refusal) {
     if (refusal.sequence == 1) table.revoke(1);
   };
   CHECK(gate.run(set, kAppend, kNothing) == 0);
@@ -145,7 +145,7 @@ TEST_CASE("thread gate: nobody waits for a thread that tells who died") {
   gate.run(set, kAppend, kNothing);
   table.revoke(1);
   std::uint64_t while_told = announcement(9, Touches::TenantMemory);
-  listener.on_refused = [&](const Refusal&) { while_told = table.announcement_of(0); };
+  listener.on_refused = [&](const GateRefusal&) { while_told = table.announcement_of(0); };
   CHECK(gate.run(set, kAppend, kNothing) == 0);
   CHECK(touches_of(while_told) == Touches::Nothing);
 }
@@ -158,7 +158,7 @@ TEST_CASE("thread gate: a local stop during the comparison is seen before the un
   set.add_sequence(std::array{table.grant(2)});
   auto gate = table.gate();
   table.revoke(2);
-  listener.on_refused = [&](const Refusal& refusal) {
+  listener.on_refused = [&](const GateRefusal& refusal) {
     if (refusal.sequence == 1) table.stops().stop(0, LocalStop::Cancelled);
   };
   CHECK(gate.run(set, kAppend, kNothing) == 0);

@@ -263,7 +263,7 @@ TEST_CASE("lease table: one that outlived its broker goes on where it stood") {
   revoke(first, {3, 6});
   const TableReader worker = required(TableReader::attach(required(first.reader_fd())));
 
-  LeaseTable second = required(LeaseTable::adopt(required(first.kept_fd().duplicate())));
+  LeaseTable second = required(LeaseTable::adopt(required(first.writable_fd().duplicate())));
 
   CHECK(second.slot_count() == 8);
   CHECK(second.word(2) == LeaseWord::make(5, LeaseState::Live));
@@ -279,7 +279,7 @@ TEST_CASE("lease table: a broker that goes on with a table makes every worker co
   const LeaseTable died_between_word_and_counter = new_table();
   const auto before = died_between_word_and_counter.revocations(kWorker);
   const LeaseTable next =
-      required(LeaseTable::adopt(required(died_between_word_and_counter.kept_fd().duplicate())));
+      required(LeaseTable::adopt(required(died_between_word_and_counter.writable_fd().duplicate())));
   for (std::uint64_t worker = 0; worker < kMaxWorkers; ++worker) {
     CHECK(next.revocations({worker}) > before);
   }

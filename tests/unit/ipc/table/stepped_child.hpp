@@ -33,7 +33,7 @@ class SteppedBroker {
     const UniqueFd read_end(ends[0]);
     const UniqueFd write_end(ends[1]);
     pid_ = ::fork();
-    if (pid_ == 0) ::_exit(be_the_child(write_end, prepare, act));
+    if (pid_ == 0) ::_exit(run_child(write_end, prepare, act));
     int table_fd = -1;
     if (::read(read_end.get(), &table_fd, sizeof(table_fd)) != sizeof(table_fd)) return;
     int status = 0;
@@ -52,21 +52,21 @@ class SteppedBroker {
   /// False where this machine forbids ptrace.
   bool can_step() const { return reader_.has_value(); }
 
-  /// Calls `look(reader)` after each instruction until the child exits; returns how many there
+  /// Calls `inspect(reader)` after each instruction until the child exits; returns how many there
   /// were.
-  template <class Look>
-  std::uint64_t step_through(Look look) {
+  template <class Inspect>
+  std::uint64_t step_through(Inspect inspect) {
     std::uint64_t steps = 0;
     while (step()) {
       ++steps;
-      look(*reader_);
+      inspect(*reader_);
     }
     return steps;
   }
 
  private:
   template <class Prepare, class Act>
-  static int be_the_child(const UniqueFd& report, Prepare prepare, Act act) {
+  static int run_child(const UniqueFd& report, Prepare prepare, Act act) {
     LeaseTable table = required(LeaseTable::create(16));
     prepare(table);
     const UniqueFd reader = required(table.reader_fd());

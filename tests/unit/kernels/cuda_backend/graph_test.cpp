@@ -114,7 +114,7 @@ TEST_CASE("cuda backend: where no graph can be made steps are the same, and it i
       Refusal{"cuGraphUpload", CUDA_ERROR_OUT_OF_MEMORY, Errc::OutOfMemory});
   CAPTURE(refusal.call);
   std::vector<Errc> told;
-  DecodeRig rig({.on_no_graphs = [&](const Error& why) { told.push_back(why.code); }});
+  DecodeRig rig({.on_graphs_unavailable = [&](const Error& why) { told.push_back(why.code); }});
   fake_cuda_fail_next(refusal.call, refusal.result);
   rig.step(1);
   CHECK(told == std::vector<Errc>{refusal.told});

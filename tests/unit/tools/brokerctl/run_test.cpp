@@ -184,7 +184,7 @@ TEST_CASE("brokerctl: leases say that they drain, and that a holder was told bef
   draining.drain_deadline_boottime_ns = 5;
   wire::LeaseView told = lease_view({2, 1}, LeaseState::Revoked);
   told.clocks = {};
-  told.times.told_boottime_ns = 7;
+  told.times.worker_stopped_boottime_ns = 7;
   broker.answers["lease.list"] = {items({draining, told})};
 
   REQUIRE(run_verb(broker, ListLeases{}));

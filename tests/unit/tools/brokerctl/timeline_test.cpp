@@ -122,7 +122,7 @@ TEST_CASE("timeline: a draining lease shows until when it may finish") {
 TEST_CASE("timeline: a holder that was told before the flip was told, and says how long before") {
   auto lease = whole();
   lease.clocks.refuse_ns = lease.clocks.error_ns = -1;
-  lease.times.told_boottime_ns = kFlipped - 2'800'000'000;
+  lease.times.worker_stopped_boottime_ns = kFlipped - 2'800'000'000;
   lease.times.granted_boottime_ns = kFlipped - 6'000'000'000;
   const auto steps = timeline_of(lease);
   CHECK(step(steps, "error").note.find("told 2.8 s before the flip") != std::string::npos);

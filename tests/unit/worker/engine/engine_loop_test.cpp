@@ -8,8 +8,8 @@ namespace leasehold::testing {
 namespace {
 
 /// A loop on the test's own thread that stops itself once `request` has ended.
-struct LoopBench {
-  explicit LoopBench(std::function<Result<void>(Engine&)> on_weights_lost)
+struct LoopFixture {
+  explicit LoopFixture(std::function<Result<void>(Engine&)> on_weights_lost)
       : loop(rig.engine(), {.on_report = [this](const StepReport& report) { note(report); },
                             .on_growth = [](const std::vector<GrowthRequest>&) {},
                             .on_weights_lost = std::move(on_weights_lost)}) {}
@@ -41,52 +41,52 @@ Result<void> never(Engine&) {
 }  // namespace
 
 TEST_CASE("engine loop: commands run between steps, in order") {
-  LoopBench bench(never);
+  LoopFixture fixture(never);
   std::vector<int> order;
-  bench.loop.post([&, request = bench.request(5)](Engine& engine) {
+  fixture.loop.post([&, request = fixture.request(5)](Engine& engine) {
     order.push_back(1);
     REQUIRE(engine.submit(request));
   });
-  bench.loop.post([&](Engine&) { order.push_back(2); });
-  bench.on_note = [&] {
-    if (bench.tokens != 2) return;
-    bench.loop.post([&](Engine& engine) {
+  fixture.loop.post([&](Engine&) { order.push_back(2); });
+  fixture.on_note = [&] {
+    if (fixture.tokens != 2) return;
+    fixture.loop.post([&](Engine& engine) {
       order.push_back(3);
       REQUIRE(engine.scheduler().running().front()->emitted() == 2);
     });
   };
-  bench.loop.run();
+  fixture.loop.run();
   REQUIRE(order == std::vector{1, 2, 3});
-  REQUIRE(bench.tokens == 5);
+  REQUIRE(fixture.tokens == 5);
 }
 
 TEST_CASE("engine loop: weights that are lost are bound again and the request goes on") {
   int asked = 0;
-  LoopBench* self = nullptr;
-  LoopBench bench([&](Engine&) -> Result<void> {
+  LoopFixture* self = nullptr;
+  LoopFixture fixture([&](Engine&) -> Result<void> {
     ++asked;
     self->rig.restore_weights();
     return {};
   });
-  self = &bench;
-  REQUIRE(bench.rig.submit(bench.request(5)));
-  bench.on_note = [&] {
-    if (bench.tokens == 2 && asked == 0 && !bench.rig.engine().is_fenced())
-      bench.rig.revoke(bench.rig.engine_lease());
+  self = &fixture;
+  REQUIRE(fixture.rig.submit(fixture.request(5)));
+  fixture.on_note = [&] {
+    if (fixture.tokens == 2 && asked == 0 && !fixture.rig.engine().is_fenced())
+      fixture.rig.revoke(fixture.rig.engine_lease());
   };
-  bench.loop.post([](Engine&) {});
-  bench.loop.run();
+  fixture.loop.post([](Engine&) {});
+  fixture.loop.run();
   REQUIRE(asked == 1);
-  REQUIRE(bench.tokens == 5);
-  REQUIRE(bench.ends[0].reason == CompletionReason::MaxTokensReached);
+  REQUIRE(fixture.tokens == 5);
+  REQUIRE(fixture.ends[0].reason == CompletionReason::MaxTokensReached);
 }
 
 TEST_CASE("engine loop: what will pass is waited for, and commands are heard meanwhile") {
   const Errc passing = GENERATE(Errc::WeightsLoading, Errc::EngineLeaseFenced, Errc::LeaseRevoked);
   int asked = 0;
   int heard = 0;
-  LoopBench* self = nullptr;
-  LoopBench bench([&](Engine&) -> Result<void> {
+  LoopFixture* self = nullptr;
+  LoopFixture fixture([&](Engine&) -> Result<void> {
     // Restored only once a command was heard between two tries.
     if (++asked == 1) {
       self->loop.post([&](Engine&) { ++heard; });
@@ -95,33 +95,33 @@ TEST_CASE("engine loop: what will pass is waited for, and commands are heard mea
     if (heard == 1) self->rig.restore_weights();
     return heard == 1 ? Result<void>() : fail(passing, "not yet");
   });
-  self = &bench;
-  REQUIRE(bench.rig.submit(bench.request(5)));
-  bench.on_note = [&] {
-    if (bench.tokens == 2 && asked == 0 && !bench.rig.engine().is_fenced())
-      bench.rig.revoke(bench.rig.engine_lease());
+  self = &fixture;
+  REQUIRE(fixture.rig.submit(fixture.request(5)));
+  fixture.on_note = [&] {
+    if (fixture.tokens == 2 && asked == 0 && !fixture.rig.engine().is_fenced())
+      fixture.rig.revoke(fixture.rig.engine_lease());
   };
-  bench.loop.post([](Engine&) {});
-  bench.loop.run();
+  fixture.loop.post([](Engine&) {});
+  fixture.loop.run();
   REQUIRE(asked == 2);
   REQUIRE(heard == 1);
-  REQUIRE(bench.tokens == 5);
-  REQUIRE(bench.ends[0].reason == CompletionReason::MaxTokensReached);
+  REQUIRE(fixture.tokens == 5);
+  REQUIRE(fixture.ends[0].reason == CompletionReason::MaxTokensReached);
 }
 
 TEST_CASE("engine loop: when no weights can be had every request ends with the reason") {
-  LoopBench bench(never);
-  REQUIRE(bench.rig.submit(bench.request(5)));
-  bench.on_note = [&] {
-    if (bench.tokens == 2 && bench.ends.empty() && !bench.rig.engine().is_fenced())
-      bench.rig.revoke(bench.rig.engine_lease());
+  LoopFixture fixture(never);
+  REQUIRE(fixture.rig.submit(fixture.request(5)));
+  fixture.on_note = [&] {
+    if (fixture.tokens == 2 && fixture.ends.empty() && !fixture.rig.engine().is_fenced())
+      fixture.rig.revoke(fixture.rig.engine_lease());
   };
-  bench.loop.post([](Engine&) {});
-  bench.loop.run();
-  REQUIRE(bench.ends.size() == 1);
-  REQUIRE(bench.ends[0].reason == CompletionReason::EngineError);
-  REQUIRE(bench.ends[0].error->code == Errc::BrokerLost);
-  REQUIRE(bench.ends[0].emitted_tokens == 2);
+  fixture.loop.post([](Engine&) {});
+  fixture.loop.run();
+  REQUIRE(fixture.ends.size() == 1);
+  REQUIRE(fixture.ends[0].reason == CompletionReason::EngineError);
+  REQUIRE(fixture.ends[0].error->code == Errc::BrokerLost);
+  REQUIRE(fixture.ends[0].emitted_tokens == 2);
 }
 
 }  // namespace leasehold::testing

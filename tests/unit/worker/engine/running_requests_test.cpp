@@ -41,7 +41,7 @@ TEST_CASE("running requests: a stop lasts as long as its occupant") {
 
 TEST_CASE("running requests: whoever waits for changes hears of each, and of nothing else") {
   RunningRequests board;
-  BootAlarm alarm = BootAlarm::create().value();
+  BoottimeTimer alarm = BoottimeTimer::create().value();
   const auto has_rung = [&] { return alarm.wait_until(TimePoint{}); };
   board.wake_on_change(&alarm);
   board.occupy(stop_slots_with(3, occupant()));

@@ -15,7 +15,7 @@ constexpr TokenId byte_token(char byte) {
   return 3 + static_cast<unsigned char>(byte);
 }
 
-struct Bench {
+struct Fixture {
   Tokenizer tokenizer = [] {
     const TemporaryFile file(tiny_llama().bytes());
     return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
@@ -45,53 +45,53 @@ SamplingParams with_grammar(std::string text) {
 }  // namespace
 
 TEST_CASE("token rules: an end token ends the text, unless it is ignored") {
-  const Bench bench;
-  const PromptRequest plain = bench.request({});
-  const TokenRules rules = bench.rules(plain);
+  const Fixture fixture;
+  const PromptRequest plain = fixture.request({});
+  const TokenRules rules = fixture.rules(plain);
   REQUIRE(rules.ends_before(kEnd) == CompletionReason::EndOfSequence);
   REQUIRE_FALSE(rules.ends_before(kAb));
-  const PromptRequest ignoring = bench.request({.ignore_eos = true});
-  REQUIRE_FALSE(bench.rules(ignoring).ends_before(kEnd));
+  const PromptRequest ignoring = fixture.request({.ignore_eos = true});
+  REQUIRE_FALSE(fixture.rules(ignoring).ends_before(kEnd));
 }
 
 TEST_CASE("token rules: a stop token ends the text before it") {
-  const Bench bench;
-  const PromptRequest request = bench.request({.ignore_eos = true, .stop_tokens = {kAb, kEnd}});
-  const TokenRules rules = bench.rules(request);
+  const Fixture fixture;
+  const PromptRequest request = fixture.request({.ignore_eos = true, .stop_tokens = {kAb, kEnd}});
+  const TokenRules rules = fixture.rules(request);
   REQUIRE(rules.ends_before(kAb) == CompletionReason::StopSequence);
   REQUIRE(rules.ends_before(kEnd) == CompletionReason::StopSequence);
   REQUIRE_FALSE(rules.ends_before(kCc));
 }
 
 TEST_CASE("token rules: a stop string is found across tokens, and across a rebind") {
-  const Bench bench;
-  const PromptRequest request = bench.request({.stop = {"bcc"}});
-  TokenRules rules = bench.rules(request);
+  const Fixture fixture;
+  const PromptRequest request = fixture.request({.stop = {"bcc"}});
+  TokenRules rules = fixture.rules(request);
   rules.take(kAb);
   REQUIRE_FALSE(rules.over());
   rules.take(kCc);
   REQUIRE(rules.over() == CompletionReason::StopSequence);
 
-  const PromptRequest again = bench.request({.stop = {"bcc"}}, {kAb});
-  TokenRules rebound = bench.rules(again);
+  const PromptRequest again = fixture.request({.stop = {"bcc"}}, {kAb});
+  TokenRules rebound = fixture.rules(again);
   REQUIRE_FALSE(rebound.over());
   rebound.take(kCc);
   REQUIRE(rebound.over() == CompletionReason::StopSequence);
 
-  const PromptRequest complete = bench.request({.stop = {"bcc"}}, {kAb, kCc});
-  REQUIRE(bench.rules(complete).over() == CompletionReason::StopSequence);
+  const PromptRequest complete = fixture.request({.stop = {"bcc"}}, {kAb, kCc});
+  REQUIRE(fixture.rules(complete).over() == CompletionReason::StopSequence);
 }
 
 TEST_CASE("token rules: without a grammar everything is allowed") {
-  const Bench bench;
-  const PromptRequest request = bench.request({.stop = {"x"}});
-  REQUIRE(bench.rules(request).allowed() == nullptr);
+  const Fixture fixture;
+  const PromptRequest request = fixture.request({.stop = {"x"}});
+  REQUIRE(fixture.rules(request).allowed() == nullptr);
 }
 
 TEST_CASE("token rules: an end token is allowed where the grammar may end, and only there") {
-  const Bench bench;
-  const PromptRequest request = bench.request(with_grammar(R"(root ::= "ab" "cc"*)"));
-  TokenRules rules = bench.rules(request);
+  const Fixture fixture;
+  const PromptRequest request = fixture.request(with_grammar(R"(root ::= "ab" "cc"*)"));
+  TokenRules rules = fixture.rules(request);
   REQUIRE((*rules.allowed())->contains(kAb));
   REQUIRE((*rules.allowed())->contains(byte_token('a')));
   REQUIRE_FALSE((*rules.allowed())->contains(kCc));
@@ -104,9 +104,9 @@ TEST_CASE("token rules: an end token is allowed where the grammar may end, and o
 }
 
 TEST_CASE("token rules: where the grammar has nothing more to say the text is over") {
-  const Bench bench;
-  const PromptRequest request = bench.request(with_grammar(R"(root ::= "abc")"));
-  TokenRules rules = bench.rules(request);
+  const Fixture fixture;
+  const PromptRequest request = fixture.request(with_grammar(R"(root ::= "abc")"));
+  TokenRules rules = fixture.rules(request);
   rules.take(kAb);
   REQUIRE_FALSE(rules.over());
   rules.take(byte_token('c'));
@@ -114,23 +114,23 @@ TEST_CASE("token rules: where the grammar has nothing more to say the text is ov
 }
 
 TEST_CASE("token rules: what was emitted before must fit the grammar") {
-  const Bench bench;
-  const PromptRequest request = bench.request(with_grammar(R"(root ::= "ab"+)"), {kAb, kCc});
-  const auto rules = TokenRules::create(request, bench.tokenizer);
+  const Fixture fixture;
+  const PromptRequest request = fixture.request(with_grammar(R"(root ::= "ab"+)"), {kAb, kCc});
+  const auto rules = TokenRules::create(request, fixture.tokenizer);
   REQUIRE(rules.error().code == Errc::BadRequest);
   REQUIRE_THAT(rules.error().detail, Catch::Contains("token 1 "));
 }
 
 TEST_CASE("token rules: built anew from what was emitted they allow what they allowed before") {
-  const Bench bench;
+  const Fixture fixture;
   const SamplingParams json{.grammar = {GrammarKind::JsonObject, {}}};
   const std::string text = R"({"a": [1, {"é": "x\n"}, -2.5e3], "b": null)";
-  const PromptRequest whole = bench.request(json);
-  TokenRules going_on = bench.rules(whole);
+  const PromptRequest whole = fixture.request(json);
+  TokenRules going_on = fixture.rules(whole);
   std::vector<TokenId> emitted;
   for (const char byte : text) {
-    const PromptRequest cut = bench.request(json, emitted);
-    TokenRules rebuilt = bench.rules(cut);
+    const PromptRequest cut = fixture.request(json, emitted);
+    TokenRules rebuilt = fixture.rules(cut);
     REQUIRE(**rebuilt.allowed() == **going_on.allowed());
     emitted.push_back(byte_token(byte));
     REQUIRE((*going_on.allowed())->contains(emitted.back()));
@@ -139,13 +139,13 @@ TEST_CASE("token rules: built anew from what was emitted they allow what they al
 }
 
 TEST_CASE("token rules: a grammar with too many readings is BadRequest when it gets there") {
-  const Bench bench;
+  const Fixture fixture;
   std::string text = "root ::= r0";
   for (int i = 1; i < 600; ++i) text += " | r" + std::to_string(i);
   for (int i = 0; i < 600; ++i)
     text += "\nr" + std::to_string(i) + " ::= \"aab" + std::to_string(i) + "\"";
-  const PromptRequest request = bench.request(with_grammar(text));
-  REQUIRE(bench.rules(request).allowed().error().code == Errc::BadRequest);
+  const PromptRequest request = fixture.request(with_grammar(text));
+  REQUIRE(fixture.rules(request).allowed().error().code == Errc::BadRequest);
 }
 
 }  // namespace leasehold::testing

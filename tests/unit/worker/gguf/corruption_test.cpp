@@ -24,8 +24,8 @@ std::uint64_t seed() {
 Result<void> load(const std::string& path) {
   const GgufFile file = TRY(GgufFile::open(path));
   const ModelConfig config = TRY(read_config(file));
-  const WeightsLayout layout = TRY(plan_weights(file, config));
-  for (const WeightSlot& slot : layout.slots) {
+  const WeightsLayout layout = TRY(make_weights_layout(file, config));
+  for (const WeightTensor& slot : layout.weights) {
     std::vector<std::byte> bytes(slot.size_bytes);
     TRY(file.read(*file.find(slot.name), 0, bytes));
   }
@@ -43,7 +43,7 @@ bool is_typed(const Result<void>& loaded) {
 }
 
 /// The offset in "…: at byte 17: …".
-std::uint64_t broken_at(const Error& error) {
+std::uint64_t error_offset(const Error& error) {
   constexpr std::string_view kMark = "at byte ";
   const std::size_t at = error.detail.find(kMark);
   REQUIRE(at != std::string::npos);
@@ -83,7 +83,7 @@ TEST_CASE("damaged model: a file cut anywhere in its directory is corrupt, at a 
     INFO(size);
     REQUIRE_FALSE(directory.has_value());
     REQUIRE(directory.error().code == Errc::FileCorrupt);
-    REQUIRE(broken_at(directory.error()) <= size);
+    REQUIRE(error_offset(directory.error()) <= size);
   }
 }
 

@@ -31,15 +31,15 @@ GgufBuilder two_tensors() {
 }
 
 /// One way to break a file, and what the refusal must say.
-struct Breakage {
+struct CorruptCase {
   const char* what;
   std::string bytes;
   Errc code;
   const char* says;
 };
 
-void check_refused(const std::vector<Breakage>& breakages) {
-  for (const Breakage& broken : breakages) {
+void check_refused(const std::vector<CorruptCase>& cases) {
+  for (const CorruptCase& broken : cases) {
     INFO(broken.what);
     const auto file = open_bytes(broken.bytes);
     REQUIRE_FALSE(file.has_value());
@@ -180,7 +180,7 @@ TEST_CASE("gguf: broken metadata is refused with the byte where it breaks") {
   const std::string huge = raw(~std::uint64_t{0});
   const std::string padding(64, '\0');
   GgufBuilder twice = two_tensors();
-  twice.set("k", 1u).add_again("k", 2u);
+  twice.set("k", 1u).add_duplicate("k", 2u);
   check_refused({
       {"count", with_metadata(1u << 30, padding), Errc::FileCorrupt, "cannot fit"},
       {"count overflow", with_metadata(~std::uint64_t{0}, padding), Errc::FileCorrupt,
@@ -225,26 +225,26 @@ TEST_CASE("gguf: broken tensor entries are refused, naming the tensor") {
       {"wraps to 0", with_tensor("t", 2, {1ull << 32, 1ull << 32}), Errc::FileCorrupt, "dimension"},
       {"too big", with_tensor("t", 1, {4096}), Errc::FileCorrupt, "cut short"},
       {"long name", with_tensor(std::string(65, 'x'), 1, {4}), Errc::FileCorrupt, "65 bytes"},
-      {"duplicate", two_tensors().tensor_again("one", TensorType::F32, {4}).bytes(),
+      {"duplicate", two_tensors().add_duplicate_tensor("one", TensorType::F32, {4}).bytes(),
        Errc::FileCorrupt, "tensor one occurs twice"},
-      {"IQ2_XXS", two_tensors().lie_about_type("two", 16).bytes(), Errc::UnsupportedModel,
+      {"IQ2_XXS", two_tensors().override_type("two", 16).bytes(), Errc::UnsupportedModel,
        "tensor two has type IQ2_XXS"},
-      {"Q8_1", two_tensors().lie_about_type("two", 9).bytes(), Errc::UnsupportedModel,
+      {"Q8_1", two_tensors().override_type("two", 9).bytes(), Errc::UnsupportedModel,
        "tensor two has type Q8_1"},
-      {"a type taken back", two_tensors().lie_about_type("two", 4).bytes(), Errc::UnsupportedModel,
+      {"a type taken back", two_tensors().override_type("two", 4).bytes(), Errc::UnsupportedModel,
        "tensor two has type number 4"},
-      {"a type of no format", two_tensors().lie_about_type("two", 4711).bytes(),
+      {"a type of no format", two_tensors().override_type("two", 4711).bytes(),
        Errc::UnsupportedModel, "tensor two has type number 4711"},
-      {"partial Q4_K block", two_tensors().lie_about_type("two", 12).bytes(), Errc::FileCorrupt,
+      {"partial Q4_K block", two_tensors().override_type("two", 12).bytes(), Errc::FileCorrupt,
        "tensor two has rows of 64 elements, not whole Q4_K blocks of 256"},
       {"partial block",
-       two_tensors().tensor("one", TensorType::F32, {33}).lie_about_type("one", 8).bytes(),
+       two_tensors().tensor("one", TensorType::F32, {33}).override_type("one", 8).bytes(),
        Errc::FileCorrupt, "not whole Q8_0 blocks"},
-      {"misaligned", two_tensors().lie_about_offset("two", 33).bytes(), Errc::FileCorrupt,
+      {"misaligned", two_tensors().override_offset("two", 33).bytes(), Errc::FileCorrupt,
        "not a multiple of 32"},
-      {"beyond", two_tensors().lie_about_offset("two", 1ull << 62).bytes(), Errc::FileCorrupt,
+      {"beyond", two_tensors().override_offset("two", 1ull << 62).bytes(), Errc::FileCorrupt,
        "tensor two takes"},
-      {"overlap", two_tensors().lie_about_offset("two", 0).bytes(), Errc::FileCorrupt, "overlap"},
+      {"overlap", two_tensors().override_offset("two", 0).bytes(), Errc::FileCorrupt, "overlap"},
   });
 }
 

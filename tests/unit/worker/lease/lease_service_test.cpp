@@ -11,12 +11,12 @@ namespace {
 
 using testing::EngineRig;
 
-class Desk {
+class Fixture {
  public:
-  enum class Settling { BetweenSteps, ByHand };
-  explicit Desk(Settling settling = Settling::BetweenSteps) : service_(parts(settling)) {}
+  enum class QuiesceMode { BetweenSteps, Manual };
+  explicit Fixture(QuiesceMode quiesce_mode = QuiesceMode::BetweenSteps) : service_(parts(quiesce_mode)) {}
 
-  void ask(const auto& message, std::vector<UniqueFd> fds = {}) {
+  void call(const auto& message, std::vector<UniqueFd> fds = {}) {
     answer.reset();
     service_.on_call(std::string(message.kMethod), {message.to_json(), std::move(fds)},
                      [this](Result<control::Payload> reply) {
@@ -26,7 +26,7 @@ class Desk {
     io_.poll();
   }
 
-  void let_mapper_run() {
+  void run_mapper() {
     mapper_.restart();
     mapper_.poll();
     io_.restart();
@@ -34,7 +34,7 @@ class Desk {
   }
 
   /// Between two steps: what was posted to the engine happens now.
-  void let_engine_run() {
+  void run_engine() {
     EngineLoop& loop = loop_;
     loop.post([&loop](Engine&) { loop.stop(); });
     loop.run();
@@ -52,14 +52,14 @@ class Desk {
     std::vector<UniqueFd> fds;
     auto object = MemoryObject::create({.name = "granted", .size_bytes = grant.extent_size_bytes});
     fds.push_back(object->fd().duplicate().value());
-    ask(grant, std::move(fds));
+    call(grant, std::move(fds));
     return grant;
   }
 
   std::vector<LeaseService::Delivery> deliveries() const { return service_.deliveries().value(); }
 
   void say_settled() {
-    std::exchange(settled_, nullptr)();
+    std::exchange(quiesced_, nullptr)();
     io_.restart();
     io_.poll();
   }
@@ -69,7 +69,7 @@ class Desk {
   LeaseId quiesce_requested_for;
 
  private:
-  LeaseService::Parts parts(Settling settling) {
+  LeaseService::Parts parts(QuiesceMode quiesce_mode) {
     LeaseService::Parts parts{.io = &io_,
                               .mapper = mapper_.get_executor(),
                               .unmapper = io_.get_executor(),
@@ -77,10 +77,10 @@ class Desk {
                               .engine = &rig.engine(),
                               .table = &rig.table(),
                               .clock = &rig.clock()};
-    if (settling == Settling::ByHand) {
+    if (quiesce_mode == QuiesceMode::Manual) {
       parts.settle = [this](LeaseId lease, std::move_only_function<void()> settled) {
         quiesce_requested_for = lease;
-        settled_ = std::move(settled);
+        quiesced_ = std::move(settled);
       };
     }
     return parts;
@@ -92,117 +92,117 @@ class Desk {
                    {.on_report = [](auto) {},
                     .on_growth = [](auto) {},
                     .on_weights_lost = [](Engine&) { return Result<void>{}; }}};
-  std::move_only_function<void()> settled_;
+  std::move_only_function<void()> quiesced_;
   LeaseService service_;
 };
 
 }  // namespace
 
 TEST_CASE("unmap: the memory of a lease that is revoked but not fenced stays mapped") {
-  Desk desk;
-  const LeaseId lease = desk.rig.grant("t");
-  desk.rig.revoke(lease);
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant("t");
+  fixture.rig.revoke(lease);
 
-  desk.ask(wire::LeaseUnmap{.lease = lease});
+  fixture.call(wire::LeaseUnmap{.lease = lease});
 
-  REQUIRE(desk.answer);
-  REQUIRE_FALSE(desk.answer->has_value());
-  CHECK(desk.answer->error().code == Errc::IllegalTransition);
-  CHECK(desk.rig.engine().unmap_fenced(lease));  // it was there to be let go
+  REQUIRE(fixture.answer);
+  REQUIRE_FALSE(fixture.answer->has_value());
+  CHECK(fixture.answer->error().code == Errc::IllegalTransition);
+  CHECK(fixture.rig.engine().unmap_fenced(lease));  // it was there to be let go
 }
 
 TEST_CASE("unmap: a fenced lease's memory is let go at once, whatever the engine does") {
-  Desk desk;
-  const LeaseId lease = desk.rig.grant("t");
-  desk.rig.fence(lease);
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant("t");
+  fixture.rig.fence(lease);
 
-  desk.ask(wire::LeaseUnmap{.lease = lease});
+  fixture.call(wire::LeaseUnmap{.lease = lease});
 
-  REQUIRE(desk.answer);
-  CHECK(desk.answer->has_value());
-  CHECK_FALSE(desk.rig.engine().unmap_fenced(lease));
+  REQUIRE(fixture.answer);
+  CHECK(fixture.answer->has_value());
+  CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
 }
 
 TEST_CASE("unmap: memory on its way to the engine is let go before the answer, not after") {
-  Desk desk;
-  const LeaseId lease = desk.rig.grant("t", /*extents=*/0);
-  desk.grant(lease);
-  desk.let_mapper_run();
-  REQUIRE_FALSE(desk.answer);  // mapped, but the engine has not heard of it
-  desk.rig.fence(lease);
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
+  fixture.grant(lease);
+  fixture.run_mapper();
+  REQUIRE_FALSE(fixture.answer);  // mapped, but the engine has not heard of it
+  fixture.rig.fence(lease);
 
-  desk.ask(wire::LeaseUnmap{.lease = lease});
+  fixture.call(wire::LeaseUnmap{.lease = lease});
 
-  desk.let_mapper_run();
-  REQUIRE_FALSE(desk.answer);
-  desk.let_engine_run();
-  REQUIRE(desk.answer);
-  CHECK(desk.answer->has_value());
-  CHECK_FALSE(desk.rig.engine().unmap_fenced(lease));
+  fixture.run_mapper();
+  REQUIRE_FALSE(fixture.answer);
+  fixture.run_engine();
+  REQUIRE(fixture.answer);
+  CHECK(fixture.answer->has_value());
+  CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
 }
 
 TEST_CASE("unmap: it does not overtake a grant that is being mapped") {
-  Desk desk;
-  const LeaseId lease = desk.rig.grant("t", /*extents=*/0);
-  desk.grant(lease);
-  desk.rig.fence(lease);
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
+  fixture.grant(lease);
+  fixture.rig.fence(lease);
 
-  desk.ask(wire::LeaseUnmap{.lease = lease});
-  desk.let_engine_run();
+  fixture.call(wire::LeaseUnmap{.lease = lease});
+  fixture.run_engine();
 
-  REQUIRE_FALSE(desk.answer);
-  desk.let_mapper_run();
-  desk.let_engine_run();
-  REQUIRE(desk.answer);
-  CHECK(desk.answer->has_value());
-  CHECK_FALSE(desk.rig.engine().unmap_fenced(lease));
+  REQUIRE_FALSE(fixture.answer);
+  fixture.run_mapper();
+  fixture.run_engine();
+  REQUIRE(fixture.answer);
+  CHECK(fixture.answer->has_value());
+  CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
 }
 
 TEST_CASE("settle: a lease whose word is still up is not called settled") {
-  Desk desk;
-  const LeaseId lease = desk.rig.grant("t");
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant("t");
 
-  desk.ask(wire::LeaseSettle{.lease = lease});
+  fixture.call(wire::LeaseSettle{.lease = lease});
 
-  REQUIRE(desk.answer);
-  REQUIRE_FALSE(desk.answer->has_value());
-  CHECK(desk.answer->error().code == Errc::IllegalTransition);
+  REQUIRE(fixture.answer);
+  REQUIRE_FALSE(fixture.answer->has_value());
+  CHECK(fixture.answer->error().code == Errc::IllegalTransition);
 }
 
 TEST_CASE("settle: it is answered between two steps, not in the middle of one") {
-  Desk desk;
-  const LeaseId lease = desk.rig.grant("t");
-  desk.rig.revoke(lease);
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant("t");
+  fixture.rig.revoke(lease);
 
-  desk.ask(wire::LeaseSettle{.lease = lease});
+  fixture.call(wire::LeaseSettle{.lease = lease});
 
-  REQUIRE_FALSE(desk.answer);
-  desk.let_engine_run();
-  REQUIRE(desk.answer);
-  CHECK(desk.answer->has_value());
+  REQUIRE_FALSE(fixture.answer);
+  fixture.run_engine();
+  REQUIRE(fixture.answer);
+  CHECK(fixture.answer->has_value());
 }
 
 TEST_CASE("settle: whoever knows the device's launches says when they are over") {
-  Desk desk(Desk::Settling::ByHand);
-  const LeaseId lease = desk.rig.grant("t");
-  desk.rig.revoke(lease);
+  Fixture fixture(Fixture::QuiesceMode::Manual);
+  const LeaseId lease = fixture.rig.grant("t");
+  fixture.rig.revoke(lease);
 
-  desk.ask(wire::LeaseSettle{.lease = lease});
-  desk.let_engine_run();
+  fixture.call(wire::LeaseSettle{.lease = lease});
+  fixture.run_engine();
 
-  REQUIRE(desk.quiesce_requested_for == lease);
-  REQUIRE_FALSE(desk.answer);
-  desk.say_settled();
-  REQUIRE(desk.answer);
-  CHECK(desk.answer->has_value());
+  REQUIRE(fixture.quiesce_requested_for == lease);
+  REQUIRE_FALSE(fixture.answer);
+  fixture.say_settled();
+  REQUIRE(fixture.answer);
+  CHECK(fixture.answer->has_value());
 }
 
 TEST_CASE("deliver: memory that is still being mapped is brought back too") {
-  Desk desk;
-  const LeaseId lease = desk.rig.grant("t", /*extents=*/0);
-  desk.grant(lease);
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
+  fixture.grant(lease);
 
-  const auto deliveries = desk.deliveries();
+  const auto deliveries = fixture.deliveries();
 
   REQUIRE(deliveries.size() == 1);
   CHECK(deliveries.front().message.lease == lease);

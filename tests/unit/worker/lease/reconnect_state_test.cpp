@@ -10,14 +10,14 @@ namespace {
 
 constexpr TimePoint kStart{1'000'000'000};
 
-ReconnectState away() {
+ReconnectState disconnected() {
   ReconnectState path(10s);
-  path.lost(kStart);
+  path.connection_lost(kStart);
   return path;
 }
 
-ReconnectState asking() {
-  ReconnectState path = away();
+ReconnectState resuming() {
+  ReconnectState path = disconnected();
   path.connected();
   return path;
 }
@@ -27,7 +27,7 @@ ReconnectState asking() {
 TEST_CASE("reconnect state: lost, connected, resumed, delivered, together again") {
   ReconnectState path(10s);
   CHECK(path.phase() == Phase::Together);
-  path.lost(kStart);
+  path.connection_lost(kStart);
   CHECK(path.phase() == Phase::Away);
   CHECK(path.next_try() > kStart);
   path.connected();
@@ -39,7 +39,7 @@ TEST_CASE("reconnect state: lost, connected, resumed, delivered, together again"
 }
 
 TEST_CASE("reconnect state: pauses grow to a bound and begin anew after a return") {
-  ReconnectState path = away();
+  ReconnectState path = disconnected();
   const Duration first = path.next_try() - kStart;
   Duration longest{};
   TimePoint now = kStart;
@@ -52,39 +52,39 @@ TEST_CASE("reconnect state: pauses grow to a bound and begin anew after a return
   path.connected();
   path.resumed();
   path.settled();
-  path.lost(now);
+  path.connection_lost(now);
   CHECK(path.next_try() - now == first);
 }
 
 TEST_CASE("reconnect state: the broker's no is final, its silence is not") {
   for (const Errc no : {Errc::BrokerLost, Errc::PermissionDenied, Errc::UntrustedSegment,
                         Errc::BadRequest, Errc::UnknownMethod}) {
-    ReconnectState path = asking();
+    ReconnectState path = resuming();
     path.answered_with(no, kStart);
     CHECK(path.phase() == Phase::Refused);
-    path.lost(kStart);
+    path.connection_lost(kStart);
     CHECK(path.phase() == Phase::Refused);
   }
   for (const Errc silence : {Errc::ConnectionLost, Errc::TimedOut, Errc::Draining}) {
-    ReconnectState path = asking();
+    ReconnectState path = resuming();
     path.answered_with(silence, kStart);
     CHECK(path.phase() == Phase::Away);
   }
 }
 
 TEST_CASE("reconnect state: a broker that dies again while it is told is waited for again") {
-  ReconnectState path = asking();
+  ReconnectState path = resuming();
   path.resumed();
   path.answered_with(Errc::ConnectionLost, kStart + 1s);
   CHECK(path.phase() == Phase::Away);
-  path.lost(kStart + 1s);  // the same death, told by the connection
+  path.connection_lost(kStart + 1s);  // the same death, told by the connection
   CHECK(path.phase() == Phase::Away);
 }
 
 TEST_CASE("reconnect state: patience counts from the first loss, however often the broker dies") {
-  ReconnectState path = away();
+  ReconnectState path = disconnected();
   path.connected();
-  path.lost(kStart + 9s);
+  path.connection_lost(kStart + 9s);
   CHECK(path.phase() == Phase::Away);
   CHECK(path.next_try() <= kStart + 10s);
   path.not_connected(kStart + 10s);

@@ -205,10 +205,10 @@ TEST_CASE("config: a text may be as long as a sliding window is wide, and no lon
     return *config_of(tiny_llama().set("llama.attention.sliding_window", width));
   };
   CHECK(with_window(16).n_context == 16);
-  CHECK(with_window(16).context_is_window);
+  CHECK(with_window(16).has_sliding_window);
   for (const std::uint32_t width : {0u, 64u, 4096u}) {
     CHECK(with_window(width).n_context == 64);
-    CHECK_FALSE(with_window(width).context_is_window);
+    CHECK_FALSE(with_window(width).has_sliding_window);
   }
 }
 
@@ -219,7 +219,7 @@ TEST_CASE("config: a llama with experts is a Mixtral, whose experts are as wide 
   const auto config = config_of(experts());
   REQUIRE(config.has_value());
   CHECK(config->experts ==
-        ExpertConfig{.n_experts = 8, .n_used = 2, .n_ff = 64, .weights_sum_to_1 = true});
+        ExpertConfig{.n_experts = 8, .n_used = 2, .n_ff = 64, .normalize_expert_weights = true});
   CHECK(config->n_ff == 0);
   CHECK(config_of(tiny_llama().set("llama.expert_count", 0u))->experts == ExpertConfig{});
   CHECK(config_of(experts().set("llama.expert_feed_forward_length", 96u))->experts.n_ff == 96);
@@ -245,7 +245,7 @@ TEST_CASE("config: each family has its own rotation, and experts only where it c
                                     .set("qwen2moe.expert_shared_feed_forward_length", 96u));
   REQUIRE(shared.has_value());
   CHECK(shared->experts ==
-        ExpertConfig{.n_experts = 4, .n_used = 2, .n_ff = 32, .weights_sum_to_1 = false});
+        ExpertConfig{.n_experts = 4, .n_used = 2, .n_ff = 32, .normalize_expert_weights = false});
   CHECK(shared->n_ff == 96);
   check_refused({
       {as("qwen2").set("qwen2.expert_count", 8u), Errc::UnsupportedModel, "qwen2.expert_count"},

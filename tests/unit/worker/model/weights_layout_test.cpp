@@ -16,15 +16,15 @@ Result<WeightsLayout> layout_of(const GgufBuilder& builder) {
   REQUIRE(gguf.has_value());
   const auto config = read_config(*gguf);
   REQUIRE(config.has_value());
-  return plan_weights(*gguf, *config);
+  return make_weights_layout(*gguf, *config);
 }
 
-void check_refused(const GgufBuilder& builder, Errc code, const std::string& says) {
-  INFO(says);
+void check_refused(const GgufBuilder& builder, Errc code, const std::string& expected_detail) {
+  INFO(expected_detail);
   const auto layout = layout_of(builder);
   REQUIRE_FALSE(layout.has_value());
   CHECK(name(layout.error().code) == name(code));
-  CHECK_THAT(layout.error().detail, Contains(says));
+  CHECK_THAT(layout.error().detail, Contains(expected_detail));
 }
 
 }  // namespace
@@ -32,13 +32,13 @@ void check_refused(const GgufBuilder& builder, Errc code, const std::string& say
 TEST_CASE("layout: every weight has its place, in order, on cache lines, none over another") {
   const auto layout = layout_of(tiny_llama());
   REQUIRE(layout.has_value());
-  REQUIRE(layout->slots.size() == 1 + 2 * 9 + 2);
-  CHECK(layout->slots.front().name == "token_embd.weight");
-  CHECK(layout->slots[1].name == "blk.0.attn_norm.weight");
-  CHECK(layout->slots.back().name == "output.weight");
+  REQUIRE(layout->weights.size() == 1 + 2 * 9 + 2);
+  CHECK(layout->weights.front().name == "token_embd.weight");
+  CHECK(layout->weights[1].name == "blk.0.attn_norm.weight");
+  CHECK(layout->weights.back().name == "output.weight");
 
   std::uint64_t end = 0;
-  for (const WeightSlot& slot : layout->slots) {
+  for (const WeightTensor& slot : layout->weights) {
     CHECK(slot.region_offset_bytes % 64 == 0);
     CHECK(slot.region_offset_bytes >= end);
     CHECK(slot.region_offset_bytes - end < 64);
@@ -52,7 +52,7 @@ TEST_CASE("layout: every weight has its place, in order, on cache lines, none ov
 TEST_CASE("layout: a matrix keeps the type and shape it has in the file") {
   const auto layout = layout_of(tiny_llama());
   REQUIRE(layout.has_value());
-  const WeightSlot* key = layout->find("blk.1.attn_k.weight");
+  const WeightTensor* key = layout->find("blk.1.attn_k.weight");
   REQUIRE(key != nullptr);
   CHECK(key->type == TensorType::Q8_0);
   CHECK(key->rows == 16);
@@ -63,7 +63,7 @@ TEST_CASE("layout: a matrix keeps the type and shape it has in the file") {
 TEST_CASE("layout: tied embeddings need no output matrix") {
   const auto layout = layout_of(tiny_llama().remove_tensor("output.weight"));
   REQUIRE(layout.has_value());
-  CHECK(layout->slots.back().name == "output_norm.weight");
+  CHECK(layout->weights.back().name == "output_norm.weight");
   CHECK(layout->find("output.weight") == nullptr);
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("layout: wide heads widen the query and output matrices only") {
 TEST_CASE("layout: any one weight missing is an error that names it") {
   const auto whole = layout_of(tiny_llama());
   REQUIRE(whole.has_value());
-  for (const WeightSlot& slot : whole->slots) {
+  for (const WeightTensor& slot : whole->weights) {
     if (slot.name == "output.weight" || slot.name == "token_embd.weight") continue;
     check_refused(tiny_llama().remove_tensor(slot.name), Errc::MissingWeight, slot.name);
   }
@@ -114,7 +114,7 @@ TEST_CASE("layout: a llama may have biases, a qwen2 must, and divisors of rope a
                                     .tensor("blk.0.attn_output.bias", TensorType::F32, {32})
                                     .vector("rope_freqs.weight", {1, 1, 2, 2}));
   REQUIRE(biased.has_value());
-  CHECK(biased->slots.size() == plain->slots.size() + 2);
+  CHECK(biased->weights.size() == plain->weights.size() + 2);
   CHECK(biased->find("blk.1.attn_v.bias") != nullptr);
   CHECK_FALSE(biased->digest == plain->digest);
   check_refused(tiny_llama().tensor("blk.0.attn_k.bias", TensorType::F32, {32}), Errc::FileCorrupt,
@@ -163,7 +163,7 @@ TEST_CASE("layout: the digest depends on types and shapes, not on the order in t
   const auto layout = layout_of(tiny_llama());
   REQUIRE(layout.has_value());
   CHECK(layout_of(reordered)->digest == layout->digest);
-  CHECK(layout_of(reordered)->slots == layout->slots);
+  CHECK(layout_of(reordered)->weights == layout->weights);
   CHECK_FALSE(layout_of(retyped)->digest == layout->digest);
 }
 
@@ -184,9 +184,9 @@ TEST_CASE("layout: the real small models have a layout of nearly their file's si
     INFO(path);
     const auto file = GgufFile::open(path);
     REQUIRE(file.has_value());
-    const auto layout = plan_weights(*file, *read_config(*file));
+    const auto layout = make_weights_layout(*file, *read_config(*file));
     REQUIRE(layout.has_value());
-    CHECK(layout->slots.size() == 48);
+    CHECK(layout->weights.size() == 48);
     CHECK(layout->size_bytes < file->identity().size_bytes);
     CHECK(layout->size_bytes > file->identity().size_bytes * 9 / 10);
   }

@@ -16,7 +16,7 @@ struct Planned {
   explicit Planned(const GgufBuilder& builder)
       : temporary(builder.bytes()),
         file(*GgufFile::open(temporary.path())),
-        whole(*plan_weights(file, *read_config(file))) {}
+        whole(*make_weights_layout(file, *read_config(file))) {}
 
   TemporaryFile temporary;
   GgufFile file;
@@ -40,22 +40,22 @@ const WeightsPart& part_named(const WeightsPlan& plan, std::string_view name) {
 
 TEST_CASE("plan: the model in one part is the whole layout, digest and all") {
   const Planned model(tiny_llama());
-  const WeightsPlan plan = cut_weights(model.whole, WeightsScope::Model);
+  const WeightsPlan plan = make_weights_plan(model.whole, WeightsScope::Model);
   REQUIRE(names(plan) == std::vector<std::string>{"model"});
-  CHECK(plan.parts[0].layout.slots == model.whole.slots);
+  CHECK(plan.parts[0].layout.weights == model.whole.weights);
   CHECK(plan.parts[0].layout.digest == model.whole.digest);
   CHECK(plan.size_bytes() == model.whole.size_bytes);
 }
 
 TEST_CASE("plan: a layer is a part; so is what stands before the layers, and what after") {
   const Planned model(tiny_llama());
-  CHECK(names(cut_weights(model.whole, WeightsScope::Layer)) ==
+  CHECK(names(make_weights_plan(model.whole, WeightsScope::Layer)) ==
         std::vector<std::string>{"token_embd", "blk.0", "blk.1", "output"});
 
   const Planned tied(tiny_llama().remove_tensor("output.weight"));
-  const WeightsPlan plan = cut_weights(tied.whole, WeightsScope::Layer);
-  REQUIRE(part_named(plan, "output").layout.slots.size() == 1);
-  CHECK(part_named(plan, "output").layout.slots[0].name == "output_norm.weight");
+  const WeightsPlan plan = make_weights_plan(tied.whole, WeightsScope::Layer);
+  REQUIRE(part_named(plan, "output").layout.weights.size() == 1);
+  CHECK(part_named(plan, "output").layout.weights[0].name == "output_norm.weight");
 }
 
 TEST_CASE("plan: every weight is in exactly one part, and parts start at their region's start") {
@@ -64,14 +64,14 @@ TEST_CASE("plan: every weight is in exactly one part, and parts start at their r
        {WeightsScope::Model, WeightsScope::Layer, WeightsScope::Tensor}) {
     INFO(name(scope));
     CHECK(weights_scope_from_name(name(scope)) == scope);
-    const WeightsPlan plan = cut_weights(model.whole, scope);
-    std::vector<std::string> slots;
+    const WeightsPlan plan = make_weights_plan(model.whole, scope);
+    std::vector<std::string> weights;
     std::set<LayoutDigest> digests;
     for (const WeightsPart& part : plan.parts) {
-      CHECK(part.layout.slots.front().region_offset_bytes == 0);
+      CHECK(part.layout.weights.front().region_offset_bytes == 0);
       std::uint64_t end = 0;
-      for (const WeightSlot& slot : part.layout.slots) {
-        slots.push_back(slot.name);
+      for (const WeightTensor& slot : part.layout.weights) {
+        weights.push_back(slot.name);
         CHECK(slot.region_offset_bytes >= end);
         end = slot.region_offset_bytes + slot.size_bytes;
       }
@@ -79,8 +79,8 @@ TEST_CASE("plan: every weight is in exactly one part, and parts start at their r
       CHECK(digests.insert(part.layout.digest).second);
     }
     std::vector<std::string> wanted;
-    for (const WeightSlot& slot : model.whole.slots) wanted.push_back(slot.name);
-    CHECK(slots == wanted);
+    for (const WeightTensor& slot : model.whole.weights) wanted.push_back(slot.name);
+    CHECK(weights == wanted);
     if (scope == WeightsScope::Tensor) CHECK(names(plan) == wanted);
   }
   CHECK_FALSE(weights_scope_from_name("block"));
@@ -88,30 +88,30 @@ TEST_CASE("plan: every weight is in exactly one part, and parts start at their r
 
 TEST_CASE("plan: the same tensors are the same region, whatever the scope that put them there") {
   const Planned model(tiny_llama());
-  const WeightsPlan layers = cut_weights(model.whole, WeightsScope::Layer);
-  const WeightsPlan tensors = cut_weights(model.whole, WeightsScope::Tensor);
+  const WeightsPlan layers = make_weights_plan(model.whole, WeightsScope::Layer);
+  const WeightsPlan tensors = make_weights_plan(model.whole, WeightsScope::Tensor);
   CHECK(part_named(layers, "token_embd").layout.digest ==
         part_named(tensors, "token_embd.weight").layout.digest);
 }
 
 TEST_CASE("plan: another file stands in for a part when types and shapes are the same") {
   const Planned model(tiny_llama());
-  const WeightsPlan plan = cut_weights(model.whole, WeightsScope::Tensor);
+  const WeightsPlan plan = make_weights_plan(model.whole, WeightsScope::Tensor);
   const WeightsPart& up = part_named(plan, "blk.0.ffn_up.weight");
-  CHECK(check_fits(model.file, up));
+  CHECK(check_compatible(model.file, up));
 
-  const auto refused = [&](const GgufBuilder& builder, const std::string& says) {
+  const auto refused = [&](const GgufBuilder& builder, const std::string& expected_detail) {
     const TemporaryFile other(builder.bytes());
     const auto file = GgufFile::open(other.path());
     REQUIRE(file);
-    const auto fits = check_fits(*file, up);
+    const auto fits = check_compatible(*file, up);
     REQUIRE_FALSE(fits);
     CHECK(fits.error().code == Errc::MissingWeight);
-    CHECK_THAT(fits.error().detail, Contains("blk.0.ffn_up.weight") && Contains(says));
-    CHECK(check_fits(*file, part_named(plan, "blk.1.ffn_up.weight")));
+    CHECK_THAT(fits.error().detail, Contains("blk.0.ffn_up.weight") && Contains(expected_detail));
+    CHECK(check_compatible(*file, part_named(plan, "blk.1.ffn_up.weight")));
   };
   refused(tiny_llama().tensor("blk.0.ffn_up.weight", TensorType::Q4_0, {32, 64}), "Q4_0");
-  refused(tiny_llama().tensor("blk.0.ffn_up.weight", up.layout.slots[0].type, {64, 32}),
+  refused(tiny_llama().tensor("blk.0.ffn_up.weight", up.layout.weights[0].type, {64, 32}),
           "32 rows of 64");
   refused(tiny_llama().remove_tensor("blk.0.ffn_up.weight"), "without");
 }

@@ -3,13 +3,13 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "tests/unit/worker/schedule/scheduler_bench.hpp"
+#include "tests/unit/worker/schedule/scheduler_fixture.hpp"
 
 namespace leasehold::testing {
 namespace {
 
-Errc refused(SchedulerBench& bench, const PromptRequest& request) {
-  const Result<void> submitted = bench.scheduler.submit(request);
+Errc refused(SchedulerFixture& fixture, const PromptRequest& request) {
+  const Result<void> submitted = fixture.scheduler.submit(request);
   REQUIRE_FALSE(submitted.has_value());
   REQUIRE_FALSE(submitted.error().detail.empty());
   return submitted.error().code;
@@ -25,79 +25,79 @@ std::vector<std::string> kinds(const std::vector<SchedulerEvent>& events) {
 }  // namespace
 
 TEST_CASE("scheduler: every refusal of a submit has its own code") {
-  SchedulerBench bench({.max_waiting_per_lease = 2, .max_waiting = 3});
-  const LeaseId lease = bench.lease(1, 8);
-  const LeaseId other = bench.lease(2, 8);
-  PromptRequest good = bench.request(lease, "r");
+  SchedulerFixture fixture({.max_waiting_per_lease = 2, .max_waiting = 3});
+  const LeaseId lease = fixture.lease(1, 8);
+  const LeaseId other = fixture.lease(2, 8);
+  PromptRequest good = fixture.request(lease, "r");
 
   PromptRequest bad = good;
   bad.lease = {9, 1};
-  REQUIRE(refused(bench, bad) == Errc::LeaseFenced);
+  REQUIRE(refused(fixture, bad) == Errc::LeaseFenced);
   bad = good;
   bad.tenant = TenantId{"t2"};
-  REQUIRE(refused(bench, bad) == Errc::UnknownTenant);
+  REQUIRE(refused(fixture, bad) == Errc::UnknownTenant);
   bad = good;
   bad.prompt.clear();
-  REQUIRE(refused(bench, bad) == Errc::BadRequest);
+  REQUIRE(refused(fixture, bad) == Errc::BadRequest);
   bad = good;
   bad.max_emitted_tokens = 0;
-  REQUIRE(refused(bench, bad) == Errc::BadRequest);
+  REQUIRE(refused(fixture, bad) == Errc::BadRequest);
   bad = good;
   bad.emitted = {1, 2, 3, 4};  // more than it asks for
-  REQUIRE(refused(bench, bad) == Errc::BadRequest);
+  REQUIRE(refused(fixture, bad) == Errc::BadRequest);
   for (const float temperature : {-1.0f, NAN, INFINITY}) {
     bad = good;
     bad.sampling.temperature = temperature;
-    REQUIRE(refused(bench, bad) == Errc::BadRequest);
+    REQUIRE(refused(fixture, bad) == Errc::BadRequest);
   }
-  REQUIRE(refused(bench, bench.request(lease, "r", 256)) == Errc::PromptTooLong);
-  bad = bench.request(lease, "r", 254);
+  REQUIRE(refused(fixture, fixture.request(lease, "r", 256)) == Errc::PromptTooLong);
+  bad = fixture.request(lease, "r", 254);
   bad.emitted = {1, 2, 3};
-  REQUIRE(refused(bench, bad) == Errc::PromptTooLong);
+  REQUIRE(refused(fixture, bad) == Errc::PromptTooLong);
 
-  REQUIRE(bench.scheduler.submit(good));
-  REQUIRE(refused(bench, good) == Errc::BadRequest);  // its id is in use
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "s")));
-  REQUIRE(refused(bench, bench.request(lease, "u")) == Errc::QuotaConcurrent);
-  REQUIRE(bench.scheduler.submit(bench.request(other, "v")));
-  REQUIRE(refused(bench, bench.request(other, "w")) == Errc::QueueFull);
+  REQUIRE(fixture.scheduler.submit(good));
+  REQUIRE(refused(fixture, good) == Errc::BadRequest);  // its id is in use
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "s")));
+  REQUIRE(refused(fixture, fixture.request(lease, "u")) == Errc::QuotaConcurrent);
+  REQUIRE(fixture.scheduler.submit(fixture.request(other, "v")));
+  REQUIRE(refused(fixture, fixture.request(other, "w")) == Errc::QueueFull);
 }
 
 TEST_CASE(
     "scheduler: a request larger than the tenant's quota is refused, one at its edge is not") {
-  SchedulerBench bench;
+  SchedulerFixture fixture;
   const LeaseId lease{1, 1};
-  bench.scheduler.add_lease(
+  fixture.scheduler.add_lease(
       {.lease = lease, .tenant = TenantId{"t1"}, .max_concurrent = 1, .max_blocks = 3});
-  REQUIRE(refused(bench, bench.request(lease, "r", 30, 3)) == Errc::QuotaBlocks);  // 3 and a record
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "r", 29, 3)));
+  REQUIRE(refused(fixture, fixture.request(lease, "r", 30, 3)) == Errc::QuotaBlocks);  // 3 and a record
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 29, 3)));
 }
 
 TEST_CASE("scheduler: decode rows come first, a prompt takes what the budget leaves") {
-  SchedulerBench bench({.token_budget = 8});
-  const LeaseId lease = bench.lease(1, 20);
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "long", 20, 3)));
-  bench.tick();
-  REQUIRE(bench.plan.row_count() == 8);
-  REQUIRE_FALSE(bench.plan.parts[0].wants_token);
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "short", 2, 9)));
-  bench.tick();
-  REQUIRE(bench.plan.parts.size() == 1);  // the first prompt uses the whole budget
-  bench.tick();
-  REQUIRE(bench.plan.parts[0].n_rows == 4);
-  REQUIRE(bench.plan.parts[0].wants_token);
-  REQUIRE(bench.plan.parts[1].n_rows == 2);
-  bench.tick();
-  REQUIRE(bench.plan.row_count() == 2);
+  SchedulerFixture fixture({.token_budget = 8});
+  const LeaseId lease = fixture.lease(1, 20);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "long", 20, 3)));
+  fixture.tick();
+  REQUIRE(fixture.plan.row_count() == 8);
+  REQUIRE_FALSE(fixture.plan.parts[0].wants_token);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "short", 2, 9)));
+  fixture.tick();
+  REQUIRE(fixture.plan.parts.size() == 1);  // the first prompt uses the whole budget
+  fixture.tick();
+  REQUIRE(fixture.plan.parts[0].n_rows == 4);
+  REQUIRE(fixture.plan.parts[0].wants_token);
+  REQUIRE(fixture.plan.parts[1].n_rows == 2);
+  fixture.tick();
+  REQUIRE(fixture.plan.row_count() == 2);
 }
 
 TEST_CASE("scheduler: a request's last token comes before its end, other tokens after all ends") {
-  SchedulerBench bench;
-  const LeaseId lease = bench.lease(1, 20);
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "longer", 4, 5)));
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "shorter", 4, 2)));
-  REQUIRE(kinds(bench.tick()) == std::vector<std::string>{"token", "token"});
-  const std::vector<SchedulerEvent> events = bench.tick();
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 20);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "longer", 4, 5)));
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "shorter", 4, 2)));
+  REQUIRE(kinds(fixture.tick()) == std::vector<std::string>{"token", "token"});
+  const std::vector<SchedulerEvent> events = fixture.tick();
   REQUIRE(kinds(events) == std::vector<std::string>{"token", "completed", "token"});
   REQUIRE(std::get<Token>(events[0]).request.value == "shorter");
   REQUIRE(std::get<Token>(events[0]).position == 1);
@@ -107,17 +107,17 @@ TEST_CASE("scheduler: a request's last token comes before its end, other tokens 
 }
 
 TEST_CASE("scheduler: a token that ends a text is a part of it or not, as the draw says") {
-  SchedulerBench bench;
-  const LeaseId lease = bench.lease(1, 20);
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "r")));
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "s")));
-  const StepPlan plan = bench.scheduler.plan(kNow);
-  bench.scheduler.commit(
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 20);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r")));
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "s")));
+  const StepPlan plan = fixture.scheduler.plan(kNow);
+  fixture.scheduler.commit(
       plan.parts[0],
       DrawnToken{.sampled = {2}, .is_text = false, .ends = CompletionReason::EndOfSequence});
-  bench.scheduler.commit(plan.parts[1],
+  fixture.scheduler.commit(plan.parts[1],
                          DrawnToken{.sampled = {2}, .ends = CompletionReason::StopSequence});
-  const auto events = bench.scheduler.take_events();
+  const auto events = fixture.scheduler.take_events();
   const auto ends = only<Completed>(events);
   REQUIRE(ends.size() == 2);
   REQUIRE(ends[0].reason == CompletionReason::EndOfSequence);
@@ -129,158 +129,158 @@ TEST_CASE("scheduler: a token that ends a text is a part of it or not, as the dr
 }
 
 TEST_CASE("scheduler: a text ends where the context does") {
-  SchedulerBench bench({.max_context = 16});
-  const LeaseId lease = bench.lease(1, 20);
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "r", 14, 50)));
-  bench.tick();
-  const auto ends = only<Completed>(bench.tick());
+  SchedulerFixture fixture({.max_context = 16});
+  const LeaseId lease = fixture.lease(1, 20);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 14, 50)));
+  fixture.tick();
+  const auto ends = only<Completed>(fixture.tick());
   REQUIRE(ends.size() == 1);
   REQUIRE(ends[0].reason == CompletionReason::MaxTokensReached);
   REQUIRE(ends[0].emitted_tokens == 2);
 }
 
 TEST_CASE("scheduler: leases with a free place are admitted in turn") {
-  SchedulerBench bench({.max_batch_size = 4});
-  const LeaseId first = bench.lease(1, 50);
-  const LeaseId second = bench.lease(2, 50);
+  SchedulerFixture fixture({.max_batch_size = 4});
+  const LeaseId first = fixture.lease(1, 50);
+  const LeaseId second = fixture.lease(2, 50);
   for (int i = 0; i < 4; ++i) {
-    REQUIRE(bench.scheduler.submit(bench.request(first, "a" + std::to_string(i), 4, 1)));
+    REQUIRE(fixture.scheduler.submit(fixture.request(first, "a" + std::to_string(i), 4, 1)));
   }
   for (int i = 0; i < 3; ++i) {
-    REQUIRE(bench.scheduler.submit(bench.request(second, "b" + std::to_string(i), 4, 1)));
+    REQUIRE(fixture.scheduler.submit(fixture.request(second, "b" + std::to_string(i), 4, 1)));
   }
   std::vector<std::string> order;
   for (int tick = 0; tick < 2; ++tick) {
-    for (const Token& token : only<Token>(bench.tick())) order.push_back(token.request.value);
+    for (const Token& token : only<Token>(fixture.tick())) order.push_back(token.request.value);
   }
   REQUIRE(order == std::vector<std::string>{"a0", "b0", "a1", "b1", "a2", "b2", "a3"});
 }
 
 TEST_CASE("scheduler: with one place in the batch no lease waits for another's whole queue") {
-  SchedulerBench bench({.max_batch_size = 1});
-  const LeaseId first = bench.lease(1, 50);
-  const LeaseId second = bench.lease(2, 50);
+  SchedulerFixture fixture({.max_batch_size = 1});
+  const LeaseId first = fixture.lease(1, 50);
+  const LeaseId second = fixture.lease(2, 50);
   for (const char* id : {"a0", "a1", "a2"}) {
-    REQUIRE(bench.scheduler.submit(bench.request(first, id, 4, 1)));
+    REQUIRE(fixture.scheduler.submit(fixture.request(first, id, 4, 1)));
   }
   for (const char* id : {"b0", "b1"}) {
-    REQUIRE(bench.scheduler.submit(bench.request(second, id, 4, 1)));
+    REQUIRE(fixture.scheduler.submit(fixture.request(second, id, 4, 1)));
   }
   std::vector<std::string> order;
   for (int tick = 0; tick < 5; ++tick) {
-    for (const Token& token : only<Token>(bench.tick())) order.push_back(token.request.value);
+    for (const Token& token : only<Token>(fixture.tick())) order.push_back(token.request.value);
   }
   REQUIRE(order == std::vector<std::string>{"a0", "b0", "a1", "b1", "a2"});
 }
 
 TEST_CASE("scheduler: a sequence without a block waits for the broker and then goes on") {
-  SchedulerBench bench;
-  const LeaseId lease = bench.lease(1, 2);  // a record and sixteen positions
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "r", 15, 10)));
-  bench.tick();
-  REQUIRE(bench.scheduler.take_growth_requests().size() == 1);  // ahead of need
-  bench.tick();
-  REQUIRE(bench.tick().empty());
-  REQUIRE(bench.plan.parts.empty());
-  const auto wishes = bench.scheduler.take_growth_requests();
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 2);  // a record and sixteen positions
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 15, 10)));
+  fixture.tick();
+  REQUIRE(fixture.scheduler.take_growth_requests().size() == 1);  // ahead of need
+  fixture.tick();
+  REQUIRE(fixture.tick().empty());
+  REQUIRE(fixture.plan.parts.empty());
+  const auto wishes = fixture.scheduler.take_growth_requests();
   REQUIRE(wishes.size() == 1);
   REQUIRE(wishes[0].lease == lease);
   REQUIRE(wishes[0].blocks >= 1);
-  bench.grow(lease, 4);
-  REQUIRE(only<Token>(bench.tick()).size() == 1);
+  fixture.grow(lease, 4);
+  REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
 
 TEST_CASE("scheduler: when the broker lends no more, the one with the least to lose ends, alone") {
-  SchedulerBench bench;
-  const LeaseId tight = bench.lease(1, 4);
-  const LeaseId roomy = bench.lease(2, 20);
-  REQUIRE(bench.scheduler.submit(bench.request(tight, "older", 14, 20)));
-  REQUIRE(bench.scheduler.submit(bench.request(roomy, "bystander", 14, 20)));
-  bench.tick();
-  REQUIRE(bench.scheduler.submit(bench.request(tight, "younger", 15, 20)));
-  bench.tick();
-  bench.tick();                                    // the first sixteen positions of both are full
-  REQUIRE(only<Token>(bench.tick()).size() == 1);  // the bystander's
-  bench.scheduler.deny_growth(tight);
-  const auto events = bench.tick();
+  SchedulerFixture fixture;
+  const LeaseId tight = fixture.lease(1, 4);
+  const LeaseId roomy = fixture.lease(2, 20);
+  REQUIRE(fixture.scheduler.submit(fixture.request(tight, "older", 14, 20)));
+  REQUIRE(fixture.scheduler.submit(fixture.request(roomy, "bystander", 14, 20)));
+  fixture.tick();
+  REQUIRE(fixture.scheduler.submit(fixture.request(tight, "younger", 15, 20)));
+  fixture.tick();
+  fixture.tick();                                    // the first sixteen positions of both are full
+  REQUIRE(only<Token>(fixture.tick()).size() == 1);  // the bystander's
+  fixture.scheduler.deny_growth(tight);
+  const auto events = fixture.tick();
   const auto ends = only<Completed>(events);
   REQUIRE(ends.size() == 1);
   REQUIRE(ends[0].request.value == "younger");
   REQUIRE(ends[0].reason == CompletionReason::EngineError);
   REQUIRE(ends[0].error->code == Errc::OutOfBlocks);
   REQUIRE(only<Token>(events).size() == 1);
-  REQUIRE(only<Token>(bench.tick()).size() == 2);  // the older one has the room now
+  REQUIRE(only<Token>(fixture.tick()).size() == 2);  // the older one has the room now
 }
 
 TEST_CASE("scheduler: a prompt that will never fit is rejected once the broker said no") {
-  SchedulerBench bench;
-  const LeaseId lease = bench.lease(1, 2);
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "big", 60, 3)));
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "small", 4, 3)));
-  REQUIRE(bench.tick().empty());
-  REQUIRE(bench.scheduler.take_growth_requests()[0].blocks == 3);
-  bench.scheduler.deny_growth(lease);
-  const auto rejected = only<AdmissionRejected>(bench.tick());
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 2);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "big", 60, 3)));
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "small", 4, 3)));
+  REQUIRE(fixture.tick().empty());
+  REQUIRE(fixture.scheduler.take_growth_requests()[0].blocks == 3);
+  fixture.scheduler.deny_growth(lease);
+  const auto rejected = only<AdmissionRejected>(fixture.tick());
   REQUIRE(rejected.size() == 1);
   REQUIRE(rejected[0].request.value == "big");
   REQUIRE(rejected[0].reason.code == Errc::PoolExhausted);
-  REQUIRE(only<Token>(bench.tick()).size() == 1);
+  REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
 
 TEST_CASE("scheduler: cancel ends a waiting and a running request, and knows no other") {
-  SchedulerBench bench({.max_batch_size = 1});
-  const LeaseId lease = bench.lease(1, 20);
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "running")));
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "waiting")));
-  bench.tick();
+  SchedulerFixture fixture({.max_batch_size = 1});
+  const LeaseId lease = fixture.lease(1, 20);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "running")));
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "waiting")));
+  fixture.tick();
   for (const char* id : {"waiting", "running"}) {
-    REQUIRE(bench.scheduler.cancel(RequestId{id}));
-    const auto ends = only<Completed>(bench.scheduler.take_events());
+    REQUIRE(fixture.scheduler.cancel(RequestId{id}));
+    const auto ends = only<Completed>(fixture.scheduler.take_events());
     REQUIRE(ends.size() == 1);
     REQUIRE(ends[0].request.value == id);
     REQUIRE(ends[0].reason == CompletionReason::Cancelled);
   }
-  REQUIRE(bench.scheduler.cancel(RequestId{"running"}).error().code == Errc::UnknownRequest);
-  REQUIRE_FALSE(bench.scheduler.has_work());
-  REQUIRE(bench.scheduler.tenancies().at(lease).pool.held_blocks() == 0);
+  REQUIRE(fixture.scheduler.cancel(RequestId{"running"}).error().code == Errc::UnknownRequest);
+  REQUIRE_FALSE(fixture.scheduler.has_work());
+  REQUIRE(fixture.scheduler.tenancies().at(lease).pool.held_blocks() == 0);
 }
 
 TEST_CASE("scheduler: a waiting request ends at its deadline, not before") {
-  SchedulerBench bench({.max_batch_size = 1});
-  const LeaseId lease = bench.lease(1, 20);
-  REQUIRE(bench.scheduler.submit(bench.request(lease, "running", 4, 50)));
-  PromptRequest late = bench.request(lease, "late");
+  SchedulerFixture fixture({.max_batch_size = 1});
+  const LeaseId lease = fixture.lease(1, 20);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "running", 4, 50)));
+  PromptRequest late = fixture.request(lease, "late");
   late.deadline = kNow + Duration(5);
   late.emitted = {1};
-  REQUIRE(bench.scheduler.submit(late));
-  REQUIRE(only<Completed>(bench.tick(kNow + Duration(4))).empty());
-  const auto ends = only<Completed>(bench.tick(kNow + Duration(5)));
+  REQUIRE(fixture.scheduler.submit(late));
+  REQUIRE(only<Completed>(fixture.tick(kNow + Duration(4))).empty());
+  const auto ends = only<Completed>(fixture.tick(kNow + Duration(5)));
   REQUIRE(ends.size() == 1);
   REQUIRE(ends[0].reason == CompletionReason::DeadlineExceeded);
   REQUIRE(ends[0].emitted_tokens == 1);  // partial output is kept
 }
 
 TEST_CASE("scheduler: a lease that ends takes its own requests with it, running and waiting") {
-  SchedulerBench bench({.max_batch_size = 2});
-  const LeaseId dead = bench.lease(1, 20, 1);
-  const LeaseId other = bench.lease(2, 20);
+  SchedulerFixture fixture({.max_batch_size = 2});
+  const LeaseId dead = fixture.lease(1, 20, 1);
+  const LeaseId other = fixture.lease(2, 20);
   for (const char* id : {"running", "waiting"}) {
-    REQUIRE(bench.scheduler.submit(bench.request(dead, id)));
+    REQUIRE(fixture.scheduler.submit(fixture.request(dead, id)));
   }
-  REQUIRE(bench.scheduler.submit(bench.request(other, "bystander")));
-  bench.tick();
-  bench.scheduler.end_lease(
+  REQUIRE(fixture.scheduler.submit(fixture.request(other, "bystander")));
+  fixture.tick();
+  fixture.scheduler.end_lease(
       dead, {.reason = CompletionReason::Revoked,
-             .verdict = LeaseVerdict{.lease = dead, .reason = RevokeReason::Released}});
-  const auto ends = only<Completed>(bench.scheduler.take_events());
+             .verdict = RevocationInfo{.lease = dead, .reason = RevokeReason::Released}});
+  const auto ends = only<Completed>(fixture.scheduler.take_events());
   REQUIRE(ends.size() == 2);
   for (const Completed& end : ends) {
     REQUIRE(end.reason == CompletionReason::Revoked);
     REQUIRE(end.verdict->lease == dead);
     REQUIRE(end.verdict->reason == RevokeReason::Released);
   }
-  REQUIRE_FALSE(bench.scheduler.knows(dead));
-  REQUIRE(only<Token>(bench.tick()).size() == 1);
+  REQUIRE_FALSE(fixture.scheduler.has_lease(dead));
+  REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
 
 }  // namespace leasehold::testing

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "common/random.hpp"
-#include "tests/unit/worker/schedule/scheduler_bench.hpp"
+#include "tests/unit/worker/schedule/scheduler_fixture.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -61,7 +61,7 @@ class Walk {
   void reopen() {
     const auto slot = static_cast<std::uint32_t>(1 + random_.below(4));
     fixture_.scheduler.end_lease(leases_[slot], {.reason = CompletionReason::Revoked,
-                                               .verdict = LeaseVerdict{.lease = leases_[slot]}});
+                                               .verdict = RevocationInfo{.lease = leases_[slot]}});
     note(fixture_.scheduler.take_events());
     open(slot);
   }
@@ -129,7 +129,7 @@ class Walk {
   }
 
   SeededRandom random_;
-  SchedulerBench fixture_;
+  SchedulerFixture fixture_;
   std::map<std::uint32_t, LeaseId> leases_;
   std::map<LeaseId, std::uint32_t> max_concurrent_;
   std::map<std::string, std::uint32_t> open_;  // tokens told so far

@@ -12,7 +12,7 @@ const RequestId kB{"req-b"};
 Completed revoked(const RequestId& request) {
   return {.request = request,
           .reason = CompletionReason::Revoked,
-          .verdict = LeaseVerdict{.lease = {.slot = 1, .generation = 1}}};
+          .verdict = RevocationInfo{.lease = {.slot = 1, .generation = 1}}};
 }
 
 /// "a0 b0 a!": tokens with their position, and ends.
@@ -34,12 +34,12 @@ TEST_CASE("deliveries: what a step brought forth is told in its order") {
   Deliveries deliveries;
   deliveries.add({Token{kA, 1, 0}, Token{kB, 2, 0}});
   deliveries.add({Token{kA, 3, 1}});
-  CHECK(told(deliveries) == "a0 b0 a1 ");
+  CHECK(drain_all(deliveries) == "a0 b0 a1 ");
 }
 
 TEST_CASE("deliveries: a completion in mid-step overtakes others' tokens, never its own") {
   Deliveries deliveries;
   deliveries.add({Token{kA, 1, 0}, Token{kB, 2, 0}, Token{kA, 3, 1}});
   deliveries.add_urgent(revoked(kB));
-  CHECK(told(deliveries) == "b0 b! a0 a1 ");
+  CHECK(drain_all(deliveries) == "b0 b! a0 a1 ");
 }

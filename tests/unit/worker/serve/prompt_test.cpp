@@ -13,8 +13,8 @@ namespace {
 
 constexpr TokenId kBos = 1, kEos = 2;
 
-struct Bench {
-  explicit Bench(std::string_view source)
+struct Fixture {
+  explicit Fixture(std::string_view source)
       : chat(ChatTemplate::parse(source, {.bos = "<s>", .eos = "</s>"})) {}
 
   static Tokenizer read_tokenizer() {
@@ -25,13 +25,13 @@ struct Bench {
     const PromptEncoder encoder{.tokenizer = &tokenizer,
                               .chat = &chat,
                               .max_context = 64,
-                              .context_is_window = context_is_window};
+                              .has_sliding_window = has_sliding_window};
     return encoder.encode(ask, 1732104000);
   }
 
   Tokenizer tokenizer = read_tokenizer();
   Result<ChatTemplate> chat;
-  bool context_is_window = false;
+  bool has_sliding_window = false;
 };
 
 wire::Generate chat_of(std::string content) {
@@ -47,8 +47,8 @@ std::size_t times(const std::vector<TokenId>& tokens, TokenId wanted) {
 }  // namespace
 
 TEST_CASE("prompt: what the template writes holds control tokens, and one at the beginning") {
-  const Bench bench("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
-  const auto tokens = bench.read(chat_of("ab"));
+  const Fixture fixture("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
+  const auto tokens = fixture.encode(chat_of("ab"));
   REQUIRE(tokens.has_value());
   CHECK(tokens->front() == kBos);
   CHECK(tokens->back() == kEos);
@@ -56,54 +56,54 @@ TEST_CASE("prompt: what the template writes holds control tokens, and one at the
 }
 
 TEST_CASE("prompt: in a plain prompt the name of a control token is text") {
-  const Bench bench("{{ bos_token }}");
+  const Fixture fixture("{{ bos_token }}");
   wire::Generate ask;
   ask.prompt = "<s>ab</s>";
-  const auto tokens = bench.read(ask);
+  const auto tokens = fixture.encode(ask);
   REQUIRE(tokens.has_value());
   CHECK(times(*tokens, kBos) == 1);
   CHECK(times(*tokens, kEos) == 0);
 }
 
 TEST_CASE("prompt: tokens are taken as they are") {
-  const Bench bench("{{ bos_token }}");
+  const Fixture fixture("{{ bos_token }}");
   wire::Generate ask;
   ask.prompt_tokens = std::vector<TokenId>{5, 6};
-  CHECK(bench.read(ask).value() == std::vector<TokenId>{5, 6});
+  CHECK(fixture.encode(ask).value() == std::vector<TokenId>{5, 6});
 }
 
 TEST_CASE("prompt: a template's date is the one the request says, or else the worker's") {
-  const Bench bench("{{ strftime_now('%Y') }}");
+  const Fixture fixture("{{ strftime_now('%Y') }}");
   wire::Generate ask = chat_of("");
-  const auto now = bench.read(ask);
+  const auto now = fixture.encode(ask);
   ask.asked_at_unix_s = 0;
-  const auto then = bench.read(ask);
+  const auto then = fixture.encode(ask);
   wire::Generate plain;
   plain.prompt = "2024";
-  CHECK(now.value() == bench.read(plain).value());
+  CHECK(now.value() == fixture.encode(plain).value());
   plain.prompt = "1970";
-  CHECK(then.value() == bench.read(plain).value());
+  CHECK(then.value() == fixture.encode(plain).value());
 }
 
 TEST_CASE("prompt: messages are refused for what they are, the template, or their length") {
   wire::Generate none = chat_of("");
   none.messages->clear();
-  CHECK(Bench("a").read(none).error().code == Errc::BadRequest);
-  CHECK_THAT(Bench("{{ raise_exception('users first') }}").read(chat_of("ab")).error().detail,
+  CHECK(Fixture("a").encode(none).error().code == Errc::BadRequest);
+  CHECK_THAT(Fixture("{{ raise_exception('users first') }}").encode(chat_of("ab")).error().detail,
              Contains("users first"));
-  const auto unknown = Bench("{% include 'x' %}").read(chat_of("ab"));
+  const auto unknown = Fixture("{% include 'x' %}").encode(chat_of("ab"));
   CHECK(unknown.error().code == Errc::UnsupportedModel);
   CHECK_THAT(unknown.error().detail, Contains("'include'"));
   const std::string long_text(100'000, 'a');
-  CHECK(Bench("{{ messages[0].content }}").read(chat_of(long_text)).error().code ==
+  CHECK(Fixture("{{ messages[0].content }}").encode(chat_of(long_text)).error().code ==
         Errc::PromptTooLong);
 }
 
 TEST_CASE("prompt: what is too long is told what would have held it, context or window") {
-  Bench bench("a");
+  Fixture fixture("a");
   wire::Generate ask;
   ask.prompt = std::string(100'000, 'a');
-  CHECK_THAT(bench.read(ask).error().detail, Contains("the model's context holds 64 tokens"));
-  bench.context_is_window = true;
-  CHECK_THAT(bench.read(ask).error().detail, Contains("sliding window"));
+  CHECK_THAT(fixture.encode(ask).error().detail, Contains("the model's context holds 64 tokens"));
+  fixture.has_sliding_window = true;
+  CHECK_THAT(fixture.encode(ask).error().detail, Contains("sliding window"));
 }

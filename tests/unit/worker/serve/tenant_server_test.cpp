@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "tests/support/engine_rig.hpp"
-#include "tests/unit/ipc/control/peer_bench.hpp"
+#include "tests/unit/ipc/control/peer_fixture.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -24,13 +24,13 @@ struct Tenant {
     return !seen.notifications.empty() && seen.notifications.back().first == "completed";
   }
 
-  Seen seen;
+  RecordedCalls seen;
   std::shared_ptr<control::Peer> peer;
   std::map<std::string, Result<Payload>> answers;  // by request
 };
 
-struct ServerBench {
-  ServerBench() {
+struct ServerFixture {
+  ServerFixture() {
     std::filesystem::create_directory(directory);
     broker_socket.emplace(*control::listen_on(io, directory / "broker", 0600));
     broker = *BrokerLink::connect(io, directory / "broker", {.on_call = {}, .on_lost = {}});
@@ -45,7 +45,7 @@ struct ServerBench {
                                        .clock = &rig.clock()});
     server->serve(*TenantServer::listen(io, directory / "worker"));
   }
-  ~ServerBench() {
+  ~ServerFixture() {
     loop.stop();
     if (engine.joinable()) engine.join();
     std::filesystem::remove_all(directory);
@@ -106,105 +106,105 @@ struct ServerBench {
 }  // namespace
 
 TEST_CASE("tenant server: while a request is read others are heard, and it can be cancelled") {
-  ServerBench bench;
-  const auto ann = bench.tenant();
-  bench.generate(*ann, "r");
-  bench.wait_until_seen(*ann);
+  ServerFixture fixture;
+  const auto ann = fixture.tenant();
+  fixture.generate(*ann, "r");
+  fixture.wait_until_seen(*ann);
   CHECK_FALSE(ann->answers.contains("r"));
-  bench.generate(*ann, "r");
-  run_until(bench.io, [&] { return ann->answers.contains("r"); });
+  fixture.generate(*ann, "r");
+  run_until(fixture.io, [&] { return ann->answers.contains("r"); });
   CHECK(ann->answers.at("r").error().code == Errc::BadRequest);  // the second: it is running
   ann->answers.clear();
-  bench.cancel(*ann, "r");
-  run_until(bench.io, [&] { return ann->answers.contains("cancel r"); });
+  fixture.cancel(*ann, "r");
+  run_until(fixture.io, [&] { return ann->answers.contains("cancel r"); });
   CHECK(ann->answers.at("cancel r").has_value());
 
-  CHECK(bench.read() == 1);
-  bench.start_engine();
+  CHECK(fixture.read() == 1);
+  fixture.start_engine();
 
-  run_until(bench.io, [&] { return ann->has_ended(); });
+  run_until(fixture.io, [&] { return ann->has_ended(); });
   CHECK(ann->seen.notifications.size() == 1);
   CHECK(ann->seen.notifications[0].second.body.at("reason") == "Cancelled");
 }
 
 TEST_CASE("tenant server: each connection has one request read at a time, so none waits for all") {
-  ServerBench bench;
-  bench.start_engine();
-  const auto ann = bench.tenant(), bob = bench.tenant();
-  for (const char* id : {"a1", "a2", "a3"}) bench.generate(*ann, id);
-  bench.wait_until_seen(*ann);
-  bench.generate(*bob, "b1");
-  bench.wait_until_seen(*bob);
-  CHECK(bench.read() == 2);
-  run_until(bench.io, [&] { return ann->answers.contains("a1") && bob->answers.contains("b1"); });
+  ServerFixture fixture;
+  fixture.start_engine();
+  const auto ann = fixture.tenant(), bob = fixture.tenant();
+  for (const char* id : {"a1", "a2", "a3"}) fixture.generate(*ann, id);
+  fixture.wait_until_seen(*ann);
+  fixture.generate(*bob, "b1");
+  fixture.wait_until_seen(*bob);
+  CHECK(fixture.read() == 2);
+  run_until(fixture.io, [&] { return ann->answers.contains("a1") && bob->answers.contains("b1"); });
   CHECK(ann->answers.size() == 1);
-  CHECK(bench.read() == 1);
-  CHECK(bench.read() == 1);
-  run_until(bench.io, [&] { return ann->answers.size() == 3; });
+  CHECK(fixture.read() == 1);
+  CHECK(fixture.read() == 1);
+  run_until(fixture.io, [&] { return ann->answers.size() == 3; });
   for (const auto& [id, answer] : ann->answers) CHECK(answer.has_value());
 }
 
 TEST_CASE("tenant server: a request whose connection is gone when it has been read is forgotten") {
-  ServerBench bench;
-  bench.start_engine();
-  auto ann = bench.tenant();
-  bench.generate(*ann, "r");
-  bench.generate(*ann, "s");
-  bench.wait_until_seen(*ann);
+  ServerFixture fixture;
+  fixture.start_engine();
+  auto ann = fixture.tenant();
+  fixture.generate(*ann, "r");
+  fixture.generate(*ann, "s");
+  fixture.wait_until_seen(*ann);
   ann->peer->close();
-  run_until(bench.io, [&] { return bench.server->is_closed(); });
-  CHECK(bench.read() == 1);
-  CHECK(bench.read() == 0);
-  const auto again = bench.tenant();
-  for (const char* id : {"r", "s"}) bench.generate(*again, id);
-  bench.wait_until_seen(*again);
-  CHECK(bench.read() == 1);
-  CHECK(bench.read() == 1);
-  run_until(bench.io, [&] { return again->answers.size() == 2; });
+  run_until(fixture.io, [&] { return fixture.server->is_closed(); });
+  CHECK(fixture.read() == 1);
+  CHECK(fixture.read() == 0);
+  const auto again = fixture.tenant();
+  for (const char* id : {"r", "s"}) fixture.generate(*again, id);
+  fixture.wait_until_seen(*again);
+  CHECK(fixture.read() == 1);
+  CHECK(fixture.read() == 1);
+  run_until(fixture.io, [&] { return again->answers.size() == 2; });
   for (const auto& [id, answer] : again->answers) CHECK(answer.has_value());
 }
 
 TEST_CASE("tenant server: what waits to be read is bounded in bytes, and refused for now") {
-  ServerBench bench;
-  const auto ann = bench.tenant();
+  ServerFixture fixture;
+  const auto ann = fixture.tenant();
   const std::string prompt(900'000, 'a');
-  for (const char* id : {"reading", "1", "2", "3", "more"}) bench.generate(*ann, id, prompt);
-  run_until(bench.io, [&] { return ann->answers.contains("more"); });
+  for (const char* id : {"reading", "1", "2", "3", "more"}) fixture.generate(*ann, id, prompt);
+  run_until(fixture.io, [&] { return ann->answers.contains("more"); });
   CHECK(ann->answers.size() == 1);
   CHECK(ann->answers.at("more").error().code == Errc::QueueFull);
-  CHECK(bench.read() == 1);
-  run_until(bench.io, [&] { return ann->answers.contains("reading"); });
+  CHECK(fixture.read() == 1);
+  run_until(fixture.io, [&] { return ann->answers.contains("reading"); });
   CHECK(ann->answers.at("reading").error().code == Errc::PromptTooLong);
 }
 
 TEST_CASE(
     "tenant server: a request that cannot be read is answered with why, and the next is read") {
-  ServerBench bench;
-  bench.start_engine();
-  const auto ann = bench.tenant();
-  bench.generate(*ann, "r", "");
-  bench.generate(*ann, "s");
-  bench.wait_until_seen(*ann);
-  CHECK(bench.read() == 1);
-  CHECK(bench.read() == 1);
-  run_until(bench.io, [&] { return ann->answers.size() == 2 && ann->has_ended(); });
+  ServerFixture fixture;
+  fixture.start_engine();
+  const auto ann = fixture.tenant();
+  fixture.generate(*ann, "r", "");
+  fixture.generate(*ann, "s");
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.read() == 1);
+  CHECK(fixture.read() == 1);
+  run_until(fixture.io, [&] { return ann->answers.size() == 2 && ann->has_ended(); });
   CHECK(ann->answers.at("r").error().code == Errc::BadRequest);
-  bench.generate(*ann, "r");
-  bench.wait_until_seen(*ann);
-  CHECK(bench.read() == 1);
-  run_until(bench.io,
+  fixture.generate(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.read() == 1);
+  run_until(fixture.io,
             [&] { return ann->seen.notifications.back().second.body.at("request") == "r"; });
 }
 
 TEST_CASE("tenant server: a worker that stops says so to whom it has not read yet") {
-  ServerBench bench;
-  const auto ann = bench.tenant();
-  for (const char* id : {"r", "s"}) bench.generate(*ann, id);
-  bench.wait_until_seen(*ann);
-  bench.server->close();
-  run_until(bench.io, [&] { return ann->answers.size() == 2; });
+  ServerFixture fixture;
+  const auto ann = fixture.tenant();
+  for (const char* id : {"r", "s"}) fixture.generate(*ann, id);
+  fixture.wait_until_seen(*ann);
+  fixture.server->close();
+  run_until(fixture.io, [&] { return ann->answers.size() == 2; });
   for (const auto& [id, answer] : ann->answers) CHECK(answer.error().code == Errc::Draining);
-  CHECK(bench.read() == 1);
+  CHECK(fixture.read() == 1);
 }
 
 }  // namespace leasehold::testing

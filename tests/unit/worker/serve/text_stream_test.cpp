@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/gguf_builder.hpp"
-#include "tests/unit/ipc/control/peer_bench.hpp"
+#include "tests/unit/ipc/control/peer_fixture.hpp"
 #include "worker/serve/request_ids.hpp"
 
 namespace leasehold::testing {
@@ -15,36 +15,36 @@ constexpr TokenId byte_token(char byte) {
   return 3 + static_cast<unsigned char>(byte);
 }
 
-struct StreamBench {
-  StreamBench() : tokenizer(read_tokenizer()) {}
+struct StreamFixture {
+  StreamFixture() : tokenizer(read_tokenizer()) {}
 
   static Tokenizer read_tokenizer() {
     const TemporaryFile file(tiny_llama().bytes());
     return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
   }
   TextStream stream(std::vector<TokenId> emitted = {}, std::vector<std::string> stops = {}) {
-    return TextStream(bench.peer, RequestId{"r"}, AnswerText(tokenizer, std::move(stops)), emitted);
+    return TextStream(fixture.peer, RequestId{"r"}, GeneratedText(tokenizer, std::move(stops)), emitted);
   }
   /// The parameters of the next message to the client.
   nlohmann::json received(const char* method) {
-    const nlohmann::json message = bench.other->must_read();
+    const nlohmann::json message = fixture.other->must_read();
     REQUIRE(message.at("method") == method);
     return message.at("params");
   }
   std::string text() { return received("token").at("text"); }
 
-  PeerBench bench;
+  PeerFixture fixture;
   Tokenizer tokenizer;
 };
 
 }  // namespace
 
 TEST_CASE("text stream: a character comes whole, with its last token") {
-  StreamBench bench;
-  TextStream stream = bench.stream();
+  StreamFixture fixture;
+  TextStream stream = fixture.stream();
   for (std::uint32_t i = 0; i < 4; ++i) {
     stream.send_token({RequestId{"t/r"}, byte_token(kLlama[i]), i});
-    const nlohmann::json message = bench.received("token");
+    const nlohmann::json message = fixture.received("token");
     REQUIRE(message.at("position") == i);
     REQUIRE(message.at("request") == "r");
     REQUIRE(message.at("text") == (i < 3 ? "" : kLlama));
@@ -52,71 +52,71 @@ TEST_CASE("text stream: a character comes whole, with its last token") {
 }
 
 TEST_CASE("text stream: after a rebind a character goes on where it was cut") {
-  StreamBench bench;
-  TextStream stream = bench.stream({byte_token(kLlama[0]), byte_token(kLlama[1])});
+  StreamFixture fixture;
+  TextStream stream = fixture.stream({byte_token(kLlama[0]), byte_token(kLlama[1])});
   stream.send_token({RequestId{"t/r"}, byte_token(kLlama[2]), 2});
-  REQUIRE(bench.text().empty());
+  REQUIRE(fixture.text().empty());
   stream.send_token({RequestId{"t/r"}, byte_token(kLlama[3]), 3});
-  REQUIRE(bench.text() == kLlama);
+  REQUIRE(fixture.text() == kLlama);
 }
 
 TEST_CASE("text stream: what can become no character any more goes out with the end") {
-  StreamBench bench;
-  TextStream stream = bench.stream();
+  StreamFixture fixture;
+  TextStream stream = fixture.stream();
   stream.send_token({RequestId{"t/r"}, byte_token(kLlama[0]), 0});
-  REQUIRE(bench.text().empty());
+  REQUIRE(fixture.text().empty());
   stream.send_completed({.reason = CompletionReason::EndOfSequence});
-  REQUIRE(bench.received("completed").at("text") == "\uFFFD");
+  REQUIRE(fixture.received("completed").at("text") == "\uFFFD");
 }
 
 TEST_CASE(
     "text stream: what may become a stop string waits, and comes with the end if it does not") {
-  StreamBench bench;
-  TextStream stream = bench.stream({byte_token('a'), byte_token('<')}, {"</s>"});
+  StreamFixture fixture;
+  TextStream stream = fixture.stream({byte_token('a'), byte_token('<')}, {"</s>"});
   stream.send_token({RequestId{"t/r"}, byte_token('b'), 2});
-  REQUIRE(bench.text() == "<b");  // held back before the rebind
+  REQUIRE(fixture.text() == "<b");  // held back before the rebind
   stream.send_token({RequestId{"t/r"}, byte_token('<'), 3});
-  REQUIRE(bench.text().empty());
+  REQUIRE(fixture.text().empty());
   TextStream revoked = stream;
   stream.send_completed({.reason = CompletionReason::MaxTokensReached});
-  REQUIRE(bench.received("completed").at("text") == "<");
+  REQUIRE(fixture.received("completed").at("text") == "<");
   // A lease that ends it ends no text: the rest comes where it goes on.
-  revoked.send_completed({.reason = CompletionReason::Revoked, .verdict = LeaseVerdict{{17, 4}}});
-  REQUIRE_FALSE(bench.received("completed").contains("text"));
+  revoked.send_completed({.reason = CompletionReason::Revoked, .verdict = RevocationInfo{{17, 4}}});
+  REQUIRE_FALSE(fixture.received("completed").contains("text"));
 }
 
 TEST_CASE("text stream: a stop string is no part of the text, nor is what follows it") {
-  StreamBench bench;
-  TextStream stream = bench.stream({}, {"ab"});
+  StreamFixture fixture;
+  TextStream stream = fixture.stream({}, {"ab"});
   std::string text;
   for (std::uint32_t i = 0; i < 4; ++i) {
     stream.send_token({RequestId{"t/r"}, byte_token("xabc"[i]), i});
-    text += bench.text();
+    text += fixture.text();
   }
   stream.send_completed({.reason = CompletionReason::StopSequence});
-  REQUIRE_FALSE(bench.received("completed").contains("text"));
+  REQUIRE_FALSE(fixture.received("completed").contains("text"));
   REQUIRE(text == "x");
 }
 
 TEST_CASE("text stream: log probabilities come with their token, when asked for") {
-  StreamBench bench;
-  TextStream stream = bench.stream();
+  StreamFixture fixture;
+  TextStream stream = fixture.stream();
   stream.send_token({RequestId{"t/r"}, byte_token('a'), 0, Logprobs{-0.5f, {{7, -0.25f}}}});
-  const nlohmann::json message = bench.received("token");
+  const nlohmann::json message = fixture.received("token");
   REQUIRE(message.at("logprob") == -0.5);
   REQUIRE(message.at("top_logprobs") == nlohmann::json::parse(R"([{"token":7,"logprob":-0.25}])"));
   stream.send_token({RequestId{"t/r"}, byte_token('a'), 1});
-  REQUIRE_FALSE(bench.received("token").contains("logprob"));
+  REQUIRE_FALSE(fixture.received("token").contains("logprob"));
 }
 
 TEST_CASE("text stream: an end says why, and which lease said so") {
-  StreamBench bench;
-  TextStream stream = bench.stream();
+  StreamFixture fixture;
+  TextStream stream = fixture.stream();
   stream.send_completed({.request = RequestId{"t/r"},
                          .reason = CompletionReason::Revoked,
                          .emitted_tokens = 7,
-                         .verdict = LeaseVerdict{{17, 4}, false, RevokeReason::Operator}});
-  const nlohmann::json end = bench.received("completed");
+                         .verdict = RevocationInfo{{17, 4}, false, RevokeReason::Operator}});
+  const nlohmann::json end = fixture.received("completed");
   REQUIRE(end.at("reason") == "Revoked");
   REQUIRE(end.at("emitted_tokens") == 7);
   REQUIRE(end.at("lease") == "17.4");
@@ -125,16 +125,16 @@ TEST_CASE("text stream: an end says why, and which lease said so") {
 }
 
 TEST_CASE("text stream: a good end carries what else there is to know") {
-  StreamBench bench;
-  TextStream stream = bench.stream();
+  StreamFixture fixture;
+  TextStream stream = fixture.stream();
   stream.send_completed({.reason = CompletionReason::MaxTokensReached}, "the context is full");
-  REQUIRE(bench.received("completed").at("detail") == "the context is full");
+  REQUIRE(fixture.received("completed").at("detail") == "the context is full");
 }
 
 TEST_CASE("text stream: a client that has gone is no concern of the stream") {
-  StreamBench bench;
-  TextStream stream = bench.stream();
-  bench.bench.peer.reset();
+  StreamFixture fixture;
+  TextStream stream = fixture.stream();
+  fixture.fixture.peer.reset();
   stream.send_token({RequestId{"t/r"}, byte_token('a'), 0});
 }
 

@@ -10,7 +10,7 @@ namespace leasehold::jinja {
 namespace {
 
 /// Exact also where a double cannot hold the whole number.
-std::partial_ordering order_of_numbers(const Value& left, const Value& right) {
+std::partial_ordering compare_numbers(const Value& left, const Value& right) {
   if (left.is_integer() && right.is_integer()) return left.integer() <=> right.integer();
   if (!left.is_integer() && !right.is_integer()) return left.number() <=> right.number();
   const auto mixed = static_cast<long double>(left.is_integer() ? left.integer() : 0) +
@@ -53,7 +53,7 @@ Result<bool> lists_less(Runtime& runtime, const List& left, const List& right) {
 
 Result<bool> are_equal(Runtime& runtime, const Value& left, const Value& right) {
   TRY(runtime.charge(1));
-  if (left.is_number() && right.is_number()) return order_of_numbers(left, right) == 0;
+  if (left.is_number() && right.is_number()) return compare_numbers(left, right) == 0;
   if (left.is_text() && right.is_text()) {
     const std::string &one = *left.as_text(), &other = *right.as_text();
     if (one.size() != other.size()) return false;
@@ -74,7 +74,7 @@ Result<bool> are_equal(Runtime& runtime, const Value& left, const Value& right) 
 
 Result<bool> is_less(Runtime& runtime, const Value& left, const Value& right) {
   TRY(runtime.charge(1));
-  if (left.is_number() && right.is_number()) return order_of_numbers(left, right) < 0;
+  if (left.is_number() && right.is_number()) return compare_numbers(left, right) < 0;
   if (left.is_text() && right.is_text()) {
     TRY(runtime.charge_bytes(std::min(left.as_text()->size(), right.as_text()->size())));
     return *left.as_text() < *right.as_text();

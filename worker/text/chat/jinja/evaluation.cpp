@@ -3,7 +3,7 @@
 #include "worker/text/chat/jinja/builtins.hpp"
 #include "worker/text/chat/jinja/interpreter.hpp"
 #include "worker/text/chat/jinja/operators.hpp"
-#include "worker/text/chat/jinja/writing.hpp"
+#include "worker/text/chat/jinja/formatting.hpp"
 
 namespace leasehold::jinja {
 
@@ -70,7 +70,7 @@ Result<Value> Interpreter::value_of(const Slice& slice_node) {
   return slice(runtime_, object, bounds);
 }
 
-Result<Arguments> Interpreter::arguments_of(const GivenArguments& given) {
+Result<Arguments> Interpreter::arguments_of(const ArgumentExpressions& given) {
   Arguments arguments;
   for (const ExpressionPtr& argument : given.positional)
     arguments.positional.push_back(TRY(evaluate(*argument)));

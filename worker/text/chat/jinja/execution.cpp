@@ -5,7 +5,7 @@
 #include "worker/text/chat/jinja/interpreter.hpp"
 #include "worker/text/chat/jinja/parser.hpp"
 #include "worker/text/chat/jinja/template.hpp"
-#include "worker/text/chat/jinja/writing.hpp"
+#include "worker/text/chat/jinja/formatting.hpp"
 
 namespace leasehold::jinja {
 

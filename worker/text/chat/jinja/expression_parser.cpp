@@ -21,7 +21,7 @@ std::uint32_t height_of(const ExpressionPtr& expression) {
   return expression ? expression->height : 0;
 }
 
-std::uint32_t height_of(const GivenArguments& arguments) {
+std::uint32_t height_of(const ArgumentExpressions& arguments) {
   std::uint32_t height = 0;
   for (const auto& argument : arguments.positional) height = std::max(height, height_of(argument));
   for (const auto& argument : arguments.named)
@@ -52,16 +52,16 @@ Result<ExpressionPtr> ExpressionParser::tuple(Inline allowed) {
   bool is_tuple = false;
   while (tokens_.skip_operator(",")) {
     is_tuple = true;
-    if (ends_a_tuple()) break;
+    if (at_tuple_end()) break;
     items.push_back(TRY(expression(allowed)));
   }
   if (!is_tuple) return std::move(items.front());
   return list_node(std::move(items), true, line);
 }
 
-Result<GivenArguments> ExpressionParser::arguments() {
+Result<ArgumentExpressions> ExpressionParser::arguments() {
   TRY(tokens_.expect_operator("("));
-  GivenArguments given;
+  ArgumentExpressions given;
   while (!tokens_.skip_operator(")")) {
     TRY(argument(given));
     if (!tokens_.at_operator(")")) TRY(tokens_.expect_operator(","));
@@ -83,7 +83,7 @@ Result<ExpressionPtr> ExpressionParser::list_node(std::vector<ExpressionPtr> ite
   return node(ListLiteral{std::move(items), is_tuple}, line, height);
 }
 
-bool ExpressionParser::ends_a_tuple() const {
+bool ExpressionParser::at_tuple_end() const {
   return tokens_.at(TokenKind::BlockEnd) || tokens_.at(TokenKind::PrintEnd) ||
          tokens_.at_operator(")") || tokens_.at_operator("=");
 }
@@ -124,7 +124,7 @@ Result<ExpressionPtr> ExpressionParser::negation() {
   return node(Unary{"not", std::move(operand)}, line, height);
 }
 
-std::string ExpressionParser::comparison_sign() {
+std::string ExpressionParser::comparison_operator() {
   const Token& token = tokens_.current();
   if (token.kind == TokenKind::Operator && std::ranges::count(kComparisons, token.text) > 0)
     return tokens_.take().text;
@@ -140,7 +140,7 @@ Result<ExpressionPtr> ExpressionParser::comparison() {
   const int line = tokens_.line();
   Comparison chain{.first = TRY(arithmetic(0)), .rest = {}};
   auto height = height_of(chain.first);
-  for (std::string sign = comparison_sign(); !sign.empty(); sign = comparison_sign()) {
+  for (std::string sign = comparison_operator(); !sign.empty(); sign = comparison_operator()) {
     ExpressionPtr right = TRY(arithmetic(0));
     height = std::max(height, height_of(right));
     chain.rest.emplace_back(std::move(sign), std::move(right));
@@ -191,7 +191,7 @@ Result<ExpressionPtr> parse_tuple(TokenStream& tokens, Inline allowed) {
   return ExpressionParser(tokens).tuple(allowed);
 }
 
-Result<GivenArguments> parse_arguments(TokenStream& tokens) {
+Result<ArgumentExpressions> parse_arguments(TokenStream& tokens) {
   return ExpressionParser(tokens).arguments();
 }
 

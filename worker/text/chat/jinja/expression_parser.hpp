@@ -17,7 +17,7 @@ class ExpressionParser {
 
   Result<ExpressionPtr> expression(Inline allowed);
   Result<ExpressionPtr> tuple(Inline allowed);
-  Result<GivenArguments> arguments();
+  Result<ArgumentExpressions> arguments();
   Result<FilterCall> filter_name_and_arguments();
 
  private:
@@ -29,14 +29,14 @@ class ExpressionParser {
   }
 
   Result<ExpressionPtr> list_node(std::vector<ExpressionPtr> items, bool is_tuple, int line);
-  bool ends_a_tuple() const;
+  bool at_tuple_end() const;
   Result<ExpressionPtr> disjunction();
   Result<ExpressionPtr> conjunction();
   Result<ExpressionPtr> logical(bool is_and, ExpressionPtr left, ExpressionPtr right, int line);
   Result<ExpressionPtr> negation();
 
   /// Empty when no comparison comes.
-  std::string comparison_sign();
+  std::string comparison_operator();
   Result<ExpressionPtr> comparison();
 
   /// Of the level's operations, the one that comes next; empty when none does.
@@ -50,13 +50,13 @@ class ExpressionParser {
   Result<ExpressionPtr> subscript(ExpressionPtr object);
   Result<ExpressionPtr> slice_bound();
   Result<ExpressionPtr> call(ExpressionPtr callee);
-  Result<void> argument(GivenArguments& given);
+  Result<void> argument(ArgumentExpressions& given);
   Result<std::string> dotted_name();
   Result<ExpressionPtr> filter(ExpressionPtr subject);
   Result<ExpressionPtr> test(ExpressionPtr subject);
 
   /// `x is divisibleby 3`: a test may have one argument without brackets.
-  bool begins_a_bare_argument() const;
+  bool at_bare_argument() const;
   Result<ExpressionPtr> primary();
   Result<ExpressionPtr> name();
   Result<ExpressionPtr> literal(Value value, int line);
@@ -83,6 +83,6 @@ class ExpressionParser {
 
 /// 0 for an expression that is left out.
 std::uint32_t height_of(const ExpressionPtr& expression);
-std::uint32_t height_of(const GivenArguments& arguments);
+std::uint32_t height_of(const ArgumentExpressions& arguments);
 
 }  // namespace leasehold::jinja

@@ -61,7 +61,7 @@ class Interpreter {
   Result<Value> value_of(const Logical& logical);
   Result<Value> value_of(const Conditional& conditional);
   Result<Value> optional_value(const ExpressionPtr& expression);
-  Result<Arguments> arguments_of(const GivenArguments& given);
+  Result<Arguments> arguments_of(const ArgumentExpressions& given);
   /// `caller`: what a call block hands to the macro; else null.
   Result<Value> call_with(const Call& call, const Value* caller);
 

@@ -267,7 +267,7 @@ class Lexer {
 
 }  // namespace
 
-Result<std::vector<Token>> cut_into_tokens(std::string_view source) {
+Result<std::vector<Token>> tokenize(std::string_view source) {
   if (source.size() > kMaxTemplateBytes) {
     return fail(Errc::UnsupportedModel,
                 fmt::format("the chat template has {} bytes, at most {} are read", source.size(),

@@ -39,7 +39,7 @@ struct Token {
 };
 
 /// Ends with a token of kind End. Errors: UnsupportedModel, with the line.
-Result<std::vector<Token>> cut_into_tokens(std::string_view source);
+Result<std::vector<Token>> tokenize(std::string_view source);
 
 /// An error of reading a template.
 inline std::unexpected<Error> syntax_error(int line, std::string_view detail) {

@@ -3,7 +3,7 @@
 
 #include "worker/text/chat/jinja/builtins.hpp"
 #include "worker/text/chat/jinja/operators.hpp"
-#include "worker/text/chat/jinja/text_work.hpp"
+#include "worker/text/chat/jinja/text_operations.hpp"
 #include "worker/text/chat/jinja/unicode.hpp"
 
 namespace leasehold::jinja {
@@ -164,7 +164,7 @@ Result<Value> length(Runtime& runtime, const Value& subject, const Arguments& gi
 }
 
 template <bool first>
-Result<Value> end_element(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> first_or_last(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("first or last", given).done(runtime));
   const std::vector<Value> elements = TRY(runtime.elements(subject));
   if (elements.empty()) return Value::undefined("there is no element, the sequence is empty");
@@ -186,7 +186,7 @@ Result<Value> reverse(Runtime& runtime, const Value& subject, const Arguments& g
 }
 
 /// What is left of the arguments behind the first `count`.
-Arguments arguments_behind(const Arguments& given, std::size_t count) {
+Arguments arguments_after(const Arguments& given, std::size_t count) {
   Arguments rest = given;
   const std::size_t taken = std::min(count, rest.positional.size());
   rest.positional.erase(rest.positional.begin(),
@@ -209,7 +209,7 @@ Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given
     return runtime.list(std::move(out));
   }
   const std::string filter = TRY(wanted_text(runtime, "map", given.positional.front()));
-  const Arguments rest = arguments_behind(given, 1);
+  const Arguments rest = arguments_after(given, 1);
   for (Value& element : out) element = TRY(apply_filter(runtime, filter, element, rest));
   return runtime.list(std::move(out));
 }
@@ -217,13 +217,13 @@ Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given
 /// select, reject, and the same by a part of the element. Without a test, truth decides.
 template <bool by_attribute, bool wanted>
 Result<Value> chosen(Runtime& runtime, const Value& subject, const Arguments& given) {
-  constexpr std::size_t kTestPlace = by_attribute ? 1 : 0;
-  if (given.positional.size() < kTestPlace) return runtime.mistake("an attribute is missing");
+  constexpr std::size_t kTestIndex = by_attribute ? 1 : 0;
+  if (given.positional.size() < kTestIndex) return runtime.mistake("an attribute is missing");
   std::string test;
-  if (given.positional.size() > kTestPlace) {
-    test = TRY(wanted_text(runtime, "the name of a test", given.positional[kTestPlace]));
+  if (given.positional.size() > kTestIndex) {
+    test = TRY(wanted_text(runtime, "the name of a test", given.positional[kTestIndex]));
   }
-  const Arguments rest = arguments_behind(given, kTestPlace + 1);
+  const Arguments rest = arguments_after(given, kTestIndex + 1);
   std::vector<Value> out;
   for (const Value& element : TRY(runtime.elements(subject))) {
     TRY(runtime.charge(1));
@@ -243,9 +243,9 @@ struct Row {
 constexpr Row kFilters[] = {
     {"count", length},
     {"dictsort", dictsort},
-    {"first", end_element<true>},
+    {"first", first_or_last<true>},
     {"items", items},
-    {"last", end_element<false>},
+    {"last", first_or_last<false>},
     {"length", length},
     {"list", list},
     {"map", map},

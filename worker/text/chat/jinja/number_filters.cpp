@@ -5,7 +5,7 @@
 
 #include "worker/text/chat/jinja/builtins.hpp"
 #include "worker/text/chat/jinja/operators.hpp"
-#include "worker/text/chat/jinja/text_work.hpp"
+#include "worker/text/chat/jinja/text_operations.hpp"
 #include "worker/text/chat/jinja/unicode.hpp"
 
 namespace leasehold::jinja {

@@ -8,7 +8,7 @@
 namespace leasehold::jinja {
 namespace {
 
-std::unexpected<Error> no_such_operation(Runtime& runtime, std::string_view operation,
+std::unexpected<Error> unsupported_operands(Runtime& runtime, std::string_view operation,
                                          const Value& left, const Value& right) {
   const auto detail_of = [](const Value& value) {
     const auto* undefined = value.get<Undefined>();
@@ -56,7 +56,7 @@ std::optional<std::int64_t> power(std::int64_t base, std::int64_t exponent) {
   return result;
 }
 
-Result<Value> on_integers(Runtime& runtime, std::string_view operation, std::int64_t left,
+Result<Value> integer_arithmetic(Runtime& runtime, std::string_view operation, std::int64_t left,
                           std::int64_t right) {
   std::int64_t result = 0;
   bool overflow = false;
@@ -81,7 +81,7 @@ Result<Value> on_integers(Runtime& runtime, std::string_view operation, std::int
   return Value(result);
 }
 
-Result<Value> on_floats(Runtime& runtime, std::string_view operation, double left, double right) {
+Result<Value> float_arithmetic(Runtime& runtime, std::string_view operation, double left, double right) {
   if (operation == "+") return number(runtime, left + right);
   if (operation == "-") return number(runtime, left - right);
   if (operation == "*") return number(runtime, left * right);
@@ -95,7 +95,7 @@ Result<Value> on_floats(Runtime& runtime, std::string_view operation, double lef
   return number(runtime, result);
 }
 
-Result<Value> on_numbers(Runtime& runtime, std::string_view operation, const Value& left,
+Result<Value> number_arithmetic(Runtime& runtime, std::string_view operation, const Value& left,
                          const Value& right) {
   const bool divides = operation == "/" || operation == "//" || operation == "%";
   const bool negative_power_of_zero = operation == "**" && left.number() == 0 && right.number() < 0;
@@ -104,9 +104,9 @@ Result<Value> on_numbers(Runtime& runtime, std::string_view operation, const Val
   }
   const bool to_float = operation == "/" || (operation == "**" && right.number() < 0);
   if (left.is_integer() && right.is_integer() && !to_float) {
-    return on_integers(runtime, operation, left.integer(), right.integer());
+    return integer_arithmetic(runtime, operation, left.integer(), right.integer());
   }
-  return on_floats(runtime, operation, left.number(), right.number());
+  return float_arithmetic(runtime, operation, left.number(), right.number());
 }
 
 Result<Value> repeated(Runtime& runtime, const Value& value, std::int64_t times) {
@@ -141,7 +141,7 @@ Result<Value> joined(Runtime& runtime, const Value& left, const Value& right) {
   const List* first = left.as_list();
   const List* second = right.as_list();
   const bool alike = first != nullptr && second != nullptr && first->is_tuple == second->is_tuple;
-  if (!alike) return no_such_operation(runtime, "+", left, right);
+  if (!alike) return unsupported_operands(runtime, "+", left, right);
   TRY(runtime.charge(first->items.size() + second->items.size()));
   std::vector<Value> items = first->items;
   items.insert(items.end(), second->items.begin(), second->items.end());
@@ -180,7 +180,7 @@ Result<std::vector<std::size_t>> chosen(Runtime& runtime, std::size_t length,
 
 Result<Value> arithmetic(Runtime& runtime, std::string_view operation, const Value& left,
                          const Value& right) {
-  if (left.is_number() && right.is_number()) return on_numbers(runtime, operation, left, right);
+  if (left.is_number() && right.is_number()) return number_arithmetic(runtime, operation, left, right);
   if (operation == "+") return joined(runtime, left, right);
   if (operation == "*" && is_sequence(left) && right.is_integer()) {
     return repeated(runtime, left, right.integer());
@@ -189,7 +189,7 @@ Result<Value> arithmetic(Runtime& runtime, std::string_view operation, const Val
     return repeated(runtime, right, left.integer());
   }
   if (operation == "%" && left.is_text()) return runtime.unsupported("formatting text with '%'");
-  return no_such_operation(runtime, operation, left, right);
+  return unsupported_operands(runtime, operation, left, right);
 }
 
 Result<Value> with_sign(Runtime& runtime, std::string_view sign, const Value& operand) {

@@ -25,7 +25,7 @@ Result<ExpressionPtr> parse_expression(TokenStream& tokens, Inline allowed = Inl
 Result<ExpressionPtr> parse_tuple(TokenStream& tokens, Inline allowed = Inline::Conditional);
 
 /// What stands between the brackets of a call, both included.
-Result<GivenArguments> parse_arguments(TokenStream& tokens);
+Result<ArgumentExpressions> parse_arguments(TokenStream& tokens);
 
 /// `name`, `name(arguments)`, and what follows after further bars.
 Result<std::vector<FilterCall>> parse_filters(TokenStream& tokens);

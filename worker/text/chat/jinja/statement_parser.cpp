@@ -216,7 +216,7 @@ class StatementParser {
 }  // namespace
 
 Result<Body> parse_template(std::string_view source) {
-  return StatementParser(TRY(cut_into_tokens(source))).whole();
+  return StatementParser(TRY(tokenize(source))).whole();
 }
 
 }  // namespace leasehold::jinja

@@ -15,7 +15,7 @@ struct Expression;
 /// Null where the template may leave something out.
 using ExpressionPtr = std::unique_ptr<const Expression>;
 
-struct GivenArguments {
+struct ArgumentExpressions {
   std::vector<ExpressionPtr> positional;
   std::vector<std::pair<std::string, ExpressionPtr>> named;
 };
@@ -46,17 +46,17 @@ struct Slice {
 };
 struct Call {
   ExpressionPtr callee;
-  GivenArguments arguments;
+  ArgumentExpressions arguments;
 };
 struct FilterCall {
   ExpressionPtr subject;  ///< Null for the filters of a block, whose subject is its text.
   std::string name;
-  GivenArguments arguments;
+  ArgumentExpressions arguments;
 };
 struct TestCall {
   ExpressionPtr subject;
   std::string name;
-  GivenArguments arguments;
+  ArgumentExpressions arguments;
   bool negated = false;
 };
 /// `not`, `-` or `+`.

@@ -14,7 +14,7 @@ namespace leasehold::jinja {
 
 class TokenStream {
  public:
-  /// `tokens` ends with End, as cut_into_tokens gives it.
+  /// `tokens` ends with End, as tokenize gives it.
   explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
   const Token& current() const { return tokens_[place_]; }

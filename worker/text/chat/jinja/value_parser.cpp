@@ -84,12 +84,12 @@ Result<ExpressionPtr> ExpressionParser::slice_bound() {
 
 Result<ExpressionPtr> ExpressionParser::call(ExpressionPtr callee) {
   const int line = tokens_.line();
-  GivenArguments given = TRY(arguments());
+  ArgumentExpressions given = TRY(arguments());
   const auto height = std::max(height_of(callee), height_of(given));
   return node(Call{std::move(callee), std::move(given)}, line, height);
 }
 
-Result<void> ExpressionParser::argument(GivenArguments& given) {
+Result<void> ExpressionParser::argument(ArgumentExpressions& given) {
   if (tokens_.at_operator("*") || tokens_.at_operator("**")) {
     return syntax_error(tokens_.line(), "arguments unpacked by '*' are not supported");
   }
@@ -127,7 +127,7 @@ Result<ExpressionPtr> ExpressionParser::test(ExpressionPtr subject) {
   call.name = TRY(dotted_name());
   if (tokens_.at_operator("(")) {
     call.arguments = TRY(arguments());
-  } else if (begins_a_bare_argument()) {
+  } else if (at_bare_argument()) {
     ExpressionPtr argument = TRY(primary());
     call.arguments.positional.push_back(TRY(with_suffixes(std::move(argument))));
   }
@@ -136,7 +136,7 @@ Result<ExpressionPtr> ExpressionParser::test(ExpressionPtr subject) {
   return node(std::move(call), line, height);
 }
 
-bool ExpressionParser::begins_a_bare_argument() const {
+bool ExpressionParser::at_bare_argument() const {
   switch (tokens_.current().kind) {
     case TokenKind::Name: {
       constexpr std::array<std::string_view, 6> kWords = {"else", "or", "and", "if", "is", "not"};

@@ -103,7 +103,7 @@ demo::Told refusal(const std::string& event, const std::string& words,
 }
 
 /// Puts lines in; by default after the one by which she heard that her lease is over.
-void tell(History& history, const std::vector<demo::Told>& lines, std::ptrdiff_t after = 3) {
+void add_events(History& history, const std::vector<demo::Told>& lines, std::ptrdiff_t after = 3) {
   auto& all = ann(history).told;
   all.insert(all.begin() + after, lines.begin(), lines.end());
 }
@@ -186,26 +186,26 @@ TEST_CASE("soak judge: a second telling is found in whatever words it comes") {
                              "StaleGeneration");
   CAPTURE(words, code);
   const demo::Told said = refusal("retry", words, code);
-  check_finds("heard exactly once", [&](History& history) { tell(history, {said, said}); });
-  check_finds("heard exactly once", [&](History& history) { tell(history, {said}, 2); });
+  check_finds("heard exactly once", [&](History& history) { add_events(history, {said, said}); });
+  check_finds("heard exactly once", [&](History& history) { add_events(history, {said}, 2); });
   check_finds("heard exactly once", [&](History& history) {
     remove_told(history, "revoked");
-    tell(history, {said, said}, 2);
+    add_events(history, {said, said}, 2);
   });
   check_finds("heard exactly once", [&](History& history) {
     ann(history).told.resize(3);
     ann(history).completed.reset();
-    tell(history, {said, refusal("failed", words, code)});
+    add_events(history, {said, refusal("failed", words, code)});
   });
 }
 
 TEST_CASE("soak judge: what a tenant does about the end of its stream is no second telling") {
   const std::string words = "lease 5.3 (tenant scope) was taken back (operator) after 3 tokens";
-  CHECK(broken([&](History& history) { tell(history, {refusal("retry", words)}); }).empty());
+  CHECK(broken([&](History& history) { add_events(history, {refusal("retry", words)}); }).empty());
   CHECK(broken([&](History& history) {
           ann(history).told.resize(3);
           ann(history).completed.reset();
-          tell(history, {refusal("failed", words)});
+          add_events(history, {refusal("failed", words)});
         }).empty());
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("soak judge: a refusal that names another lease, or has another cause,
   CHECK(broken([](History& history) {
           const demo::Told other = refusal("retry", "lease 5.30 was taken back (operator)");
           const demo::Told away = refusal("retry", "the broker is gone", "BrokerLost");
-          tell(history, {refusal("retry", "lease 5.3 was taken back"), other, away, other});
+          add_events(history, {refusal("retry", "lease 5.3 was taken back"), other, away, other});
         }).empty());
 }
 

@@ -13,7 +13,7 @@ const std::vector<std::string> kNone;
 
 TEST_CASE("jinja: methods of text") {
   CHECK(
-      differences(
+      mismatches(
           {{"[{{ space.strip() }}][{{ space.lstrip() }}][{{ space.rstrip() }}]",
             "[a b][a b \n][ a b]"},
            {"{{ 'xxaxx'.strip('x') }}{{ '#éa#é'.lstrip('é#') }}", "aa#é"},
@@ -35,7 +35,7 @@ TEST_CASE("jinja: methods of text") {
 }
 
 TEST_CASE("jinja: methods of dicts and lists") {
-  CHECK(differences({{"{{ dict.get('a') }}{{ dict.get('q') }}{{ dict.get('q', 5) }}", "xNone5"},
+  CHECK(mismatches({{"{{ dict.get('a') }}{{ dict.get('q') }}{{ dict.get('q', 5) }}", "xNone5"},
                      {"{{ dict.keys() | list }}{{ dict.values() | list }}", "['b', 'a'][1, 'x']"},
                      {"{{ {'items': 1}['items'] }}", "1"},
                      {"{{ list.index(1) }}{{ [1, 1].count(1) }}", "12"}}) == kNone);
@@ -43,7 +43,7 @@ TEST_CASE("jinja: methods of dicts and lists") {
 
 TEST_CASE("jinja: filters of text") {
   CHECK(
-      differences({{"[{{ space | trim }}]{{ 'xax' | trim('x') }}", "[a b]a"},
+      mismatches({{"[{{ space | trim }}]{{ 'xax' | trim('x') }}", "[a b]a"},
                    {"{{ word | upper }}{{ word | lower }}{{ 'aB' | capitalize }}", "LEASEleaseAb"},
                    {"{{ \"it's a-b (c\" | title }}", "It's A-B (C"},
                    {"{{ word | replace('e', 'x', 1) }}", "Lxase"},
@@ -57,7 +57,7 @@ TEST_CASE("jinja: filters of text") {
 }
 
 TEST_CASE("jinja: tojson writes what json.dumps writes") {
-  CHECK(differences({{"{{ messages[2] | tojson }}",
+  CHECK(mismatches({{"{{ messages[2] | tojson }}",
                       R"({"role": "assistant", "content": "'Yes'", "note": 3})"},
                      {"{{ {'a': [1, 2.0, none, true], 'b': {}, 'c': []} | tojson(indent=2) }}",
                       "{\n  \"a\": [\n    1,\n    2.0,\n    null,\n    true\n  ],\n  \"b\": {},\n  "
@@ -71,7 +71,7 @@ TEST_CASE("jinja: tojson writes what json.dumps writes") {
 
 TEST_CASE("jinja: filters of lists") {
   CHECK(
-      differences(
+      mismatches(
           {{"{{ list | length }}{{ accent | count }}{{ dict | length }}{{ missing | length }}",
             "3520"},
            {"{{ list | first }}{{ list | last }}{{ [] | first }}", "32"},
@@ -93,7 +93,7 @@ TEST_CASE("jinja: filters of lists") {
 }
 
 TEST_CASE("jinja: filters that apply filters and tests") {
-  CHECK(differences(
+  CHECK(mismatches(
             {{"{{ names | map('upper') | join }}{{ list | map('string') | list }}",
               "BACA['3', '1', '2']"},
              {"{{ messages | map(attribute='role') | join(' ') }}", "system user assistant"},
@@ -112,7 +112,7 @@ TEST_CASE("jinja: filters that apply filters and tests") {
 
 TEST_CASE("jinja: filters of numbers, and default") {
   CHECK(
-      differences({{"{{ '42' | int }}{{ '4.7' | int }}{{ 'x' | int }}{{ 'x' | int(5) }}", "42405"},
+      mismatches({{"{{ '42' | int }}{{ '4.7' | int }}{{ 'x' | int }}{{ 'x' | int(5) }}", "42405"},
                    {"{{ '0x1f' | int(0, 16) }}{{ -3.9 | int }}", "31-3"},
                    {"{{ '1.5' | float }}{{ 'x' | float }}{{ n | float }}", "1.50.07.0"},
                    {"{{ -3 | abs }}{{ 2.5 | round }}{{ 3.5 | round | int }}{{ 2.675 | round(2) }}",
@@ -124,7 +124,7 @@ TEST_CASE("jinja: filters of numbers, and default") {
 
 TEST_CASE("jinja: tests") {
   CHECK(
-      differences(
+      mismatches(
           {{"{{ n is defined }}{{ missing is undefined }}{{ nothing is none }}", "TrueTrueTrue"},
            {"{{ word is string }}{{ dict is mapping }}{{ list is iterable }}{{ 'a' is sequence }}",
             "TrueTrueTrueTrue"},
@@ -141,7 +141,7 @@ TEST_CASE("jinja: tests") {
 }
 
 TEST_CASE("jinja: functions") {
-  CHECK(differences({{"{{ range(3) | list }}{{ range(1, 4) | list }}{{ range(5, 0, -2) | list }}",
+  CHECK(mismatches({{"{{ range(3) | list }}{{ range(1, 4) | list }}{{ range(5, 0, -2) | list }}",
                       "[0, 1, 2][1, 2, 3][5, 3, 1]"},
                      {"{{ dict | length }}", "2"},
                      {"{% set d = namespace(f=1) %}{{ d.f }}", "1"},

@@ -12,7 +12,7 @@ const std::vector<std::string> kNone;
 }  // namespace
 
 TEST_CASE("jinja: the newline behind a block goes, the one behind a value stays") {
-  CHECK(differences({{"{% if yes %}\na\n{% endif %}\nb", "a\nb"},
+  CHECK(mismatches({{"{% if yes %}\na\n{% endif %}\nb", "a\nb"},
                      {"{{ n }}\nb", "7\nb"},
                      {"{# note #}\nb", "b"},
                      {"{% if yes +%}\na{% endif %}", "\na"},
@@ -22,7 +22,7 @@ TEST_CASE("jinja: the newline behind a block goes, the one behind a value stays"
 }
 
 TEST_CASE("jinja: spaces between the start of a line and a block go") {
-  CHECK(differences({{"a\n  {% if yes %}b{% endif %}", "a\nb"},
+  CHECK(mismatches({{"a\n  {% if yes %}b{% endif %}", "a\nb"},
                      {"  {% if yes %}b{% endif %}", "b"},
                      {"a  {% if yes %}b{% endif %}", "a  b"},
                      {"a\n  {%+ if yes %}b{% endif %}", "a\n  b"},
@@ -31,25 +31,25 @@ TEST_CASE("jinja: spaces between the start of a line and a block go") {
 }
 
 TEST_CASE("jinja: a minus takes all space on its side") {
-  CHECK(differences({{"a \n {{- n -}} \n b", "a7b"},
+  CHECK(mismatches({{"a \n {{- n -}} \n b", "a7b"},
                      {"a \n {%- if yes -%} \n b \n {%- endif -%} \n c", "abc"},
                      {"a \xc2\xa0{{- n }}", "a7"},
                      {"a \n {#- note -#} \n b", "ab"}}) == kNone);
 }
 
 TEST_CASE("jinja: raw text is left alone") {
-  CHECK(differences({{"{% raw %}{{ n }}{% if %}{% endraw %}", "{{ n }}{% if %}"},
+  CHECK(mismatches({{"{% raw %}{{ n }}{% if %}{% endraw %}", "{{ n }}{% if %}"},
                      {"a {%- raw -%} b {%- endraw -%} c", "abc"}}) == kNone);
 }
 
 TEST_CASE("jinja: brackets inside an expression do not end it") {
-  CHECK(differences({{"{{ {'a': {'b': 1}}['a']['b'] }}", "1"},
+  CHECK(mismatches({{"{{ {'a': {'b': 1}}['a']['b'] }}", "1"},
                      {"{{ '}}' }}", "}}"},
                      {"{{ '%}' ~ \"{{\" }}", "%}{{"}}) == kNone);
 }
 
 TEST_CASE("jinja: literals are Python's") {
-  CHECK(differences({{R"({{ 'a\n\t\x41\u00e9\\\'' }})", "a\n\tA\xc3\xa9\\'"},
+  CHECK(mismatches({{R"({{ 'a\n\t\x41\u00e9\\\'' }})", "a\n\tA\xc3\xa9\\'"},
                      {R"({{ 'a\qb' "c" }})", "a\\qbc"},
                      {"{{ 1_000 + 2 }}", "1002"},
                      {"{{ 1.5e3 }} {{ 2.0 }} {{ 1e16 }} {{ 0.00001 }}", "1500.0 2.0 1e+16 1e-05"},
@@ -60,7 +60,7 @@ TEST_CASE("jinja: literals are Python's") {
 }
 
 TEST_CASE("jinja: operators bind as in Jinja") {
-  CHECK(differences({{"{{ 1 + 2 * 3 }}", "7"},
+  CHECK(mismatches({{"{{ 1 + 2 * 3 }}", "7"},
                      {"{{ 2 ** 3 ** 2 }}", "64"},
                      {"{{ 1 ~ 2 * 3 }}", "16"},
                      {"{{ 'a' ~ 1 * 2 ~ none }}", "a2None"},
@@ -75,7 +75,7 @@ TEST_CASE("jinja: operators bind as in Jinja") {
 }
 
 TEST_CASE("jinja: values behave as Python's do") {
-  CHECK(differences(
+  CHECK(mismatches(
             {{"{{ 'ab' * 2 }} {{ [1] * 2 + [3] }}", "abab [1, 1, 3]"},
              {"{{ 1 == 1.0 == true }} {{ [1] == [1.0] }} {{ (1,) == [1] }}", "True True False"},
              {"{{ 'a' < 'b' }} {{ [1, 2] < [1, 3] }}", "True True"},
@@ -86,7 +86,7 @@ TEST_CASE("jinja: values behave as Python's do") {
 }
 
 TEST_CASE("jinja: elements, attributes and slices") {
-  CHECK(differences(
+  CHECK(mismatches(
             {{"{{ list[0] }}{{ list[-1] }}{{ list[9] }}", "32"},
              {"{{ dict.a }}{{ dict['b'] }}{{ dict.zzz }}", "x1"},
              {"{{ messages[-1]['content'] }}{{ messages.0.role }}", "'Yes'system"},
@@ -97,14 +97,14 @@ TEST_CASE("jinja: elements, attributes and slices") {
 }
 
 TEST_CASE("jinja: an if takes the first branch that is true") {
-  CHECK(differences({{"{% if 0 %}a{% elif n > 5 %}b{% elif yes %}c{% else %}d{% endif %}", "b"},
+  CHECK(mismatches({{"{% if 0 %}a{% elif n > 5 %}b{% elif yes %}c{% else %}d{% endif %}", "b"},
                      {"{% if missing %}a{% else %}d{% endif %}", "d"},
                      {"{% if yes %}{% set v = 1 %}{% endif %}{{ v }}", "1"}}) == kNone);
 }
 
 TEST_CASE("jinja: a loop knows where it is") {
   CHECK(
-      differences(
+      mismatches(
           {{"{% for i in list %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.length "
             "}}{{ loop.first }}{{ loop.last }} {% endfor %}",
             "1033TrueFalse 2123FalseFalse 3213FalseTrue "},
@@ -118,7 +118,7 @@ TEST_CASE("jinja: a loop knows where it is") {
 
 TEST_CASE("jinja: loops unpack, filter, stop early and have an else") {
   CHECK(
-      differences(
+      mismatches(
           {{"{% for k, v in dict.items() %}{{ k }}={{ v }};{% endfor %}", "b=1;a=x;"},
            {"{% for i in list if i > 1 %}{{ loop.length }}:{{ i }} {% endfor %}", "2:3 2:2 "},
            {"{% for i in [] %}a{% else %}none{% endfor %}", "none"},
@@ -129,7 +129,7 @@ TEST_CASE("jinja: loops unpack, filter, stop early and have an else") {
 }
 
 TEST_CASE("jinja: what a loop sets is gone in the next round, but for a namespace") {
-  CHECK(differences(
+  CHECK(mismatches(
             {{"{% set v = 0 %}{% for i in list %}{% set v = v + i %}{{ v }}{% endfor %}{{ v }}",
               "3120"},
              {"{% set ns = namespace(v=0) %}{% for i in list %}{% set ns.v = ns.v + i %}{% endfor "
@@ -141,7 +141,7 @@ TEST_CASE("jinja: what a loop sets is gone in the next round, but for a namespac
 }
 
 TEST_CASE("jinja: set takes a value, several, or a block") {
-  CHECK(differences({{"{% set a, b = 1, 2 %}{{ a }}{{ b }}", "12"},
+  CHECK(mismatches({{"{% set a, b = 1, 2 %}{{ a }}{{ b }}", "12"},
                      {"{% set v %}x{{ n }}{% endset %}{{ v }}{{ v | length }}", "x72"},
                      {"{% set v | upper | trim %} x {% endset %}{{ v }}", "X"},
                      {"{% set ns = namespace() %}{% set ns.v %}q{% endset %}{{ ns.v }}", "q"}}) ==
@@ -149,7 +149,7 @@ TEST_CASE("jinja: set takes a value, several, or a block") {
 }
 
 TEST_CASE("jinja: macros have defaults and see what is around their definition") {
-  CHECK(differences(
+  CHECK(mismatches(
             {{"{% macro m(a, b='B', c=a) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(1) }} {{ m(1, "
               "c=2) }}",
               "1B1 1B2"},
@@ -165,7 +165,7 @@ TEST_CASE("jinja: macros have defaults and see what is around their definition")
 }
 
 TEST_CASE("jinja: blocks with a scope of their own") {
-  CHECK(differences({{"{% filter upper %}a{{ word }}{% endfilter %}", "ALEASE"},
+  CHECK(mismatches({{"{% filter upper %}a{{ word }}{% endfilter %}", "ALEASE"},
                      {"{% generation %}a{{ n }}{% set v = 1 %}{% endgeneration %}{{ v }}", "a7"},
                      {"{% with v = 1, w = 2 %}{{ v }}{{ w }}{% endwith %}{{ v }}", "12"}}) ==
         kNone);

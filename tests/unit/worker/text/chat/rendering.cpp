@@ -9,7 +9,7 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::int64_t kNow_unix_s = 1732104000;
+constexpr std::int64_t kNowUnixS = 1732104000;
 
 constexpr const char* kVariables = R"({
   "word": "Lease", "space": " a b \n", "accent": "naïve", "n": 7, "half": 2.5, "list": [3, 1, 2],
@@ -28,7 +28,7 @@ Result<std::string> render(std::string_view source, const jinja::Limits& limits)
   const auto json = nlohmann::ordered_json::parse(kVariables);
   for (const auto& [name, value] : json.items())
     variables.emplace_back(name, value_from_json(value).value());
-  return parsed->render(variables, kNow_unix_s, limits);
+  return parsed->render(variables, kNowUnixS, limits);
 }
 
 std::string rendered(std::string_view source) {
@@ -36,7 +36,7 @@ std::string rendered(std::string_view source) {
   return text ? *text : fmt::format("{}: {}", name(text.error().code), text.error().detail);
 }
 
-std::vector<std::string> differences(const std::vector<Example>& examples) {
+std::vector<std::string> mismatches(const std::vector<Example>& examples) {
   std::vector<std::string> found;
   for (const auto& [source, expected] : examples) {
     const std::string text = rendered(source);

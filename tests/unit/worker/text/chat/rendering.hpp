@@ -22,6 +22,6 @@ struct Example {
   std::string_view expected;
 };
 /// The sources that print something else than expected, with both.
-std::vector<std::string> differences(const std::vector<Example>& examples);
+std::vector<std::string> mismatches(const std::vector<Example>& examples);
 
 }  // namespace leasehold::testing

@@ -53,13 +53,13 @@ const std::vector<Case>& cases() {
   return kCases;
 }
 
-struct Wrong {
+struct InvalidGrammar {
   const char* grammar;
   const char* what;
 };
 
-const std::vector<Wrong>& wrongs() {
-  static const std::vector<Wrong> kWrongs{
+const std::vector<InvalidGrammar>& invalid_grammars() {
+  static const std::vector<InvalidGrammar> kInvalidGrammars{
       {"", "no rule named 'root'"},
       {"rot ::= \"a\"", "no rule named 'root'"},
       {"root ::= a", "line 1 column 10: rule 'a' is not defined"},
@@ -91,7 +91,7 @@ const std::vector<Wrong>& wrongs() {
       {"root ::= .{60000}", "more than"},
       {"root ::= \"\xff\"", "not UTF-8 at byte 10"},
   };
-  return kWrongs;
+  return kInvalidGrammars;
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ TEST_CASE("gbnf: a grammar is the texts it says, no more and no fewer") {
 }
 
 TEST_CASE("gbnf: what is no grammar is BadRequest that says where and what") {
-  for (const Wrong& wrong : wrongs()) {
+  for (const InvalidGrammar& wrong : invalid_grammars()) {
     CAPTURE(wrong.grammar);
     const Result<Grammar> grammar = parse_gbnf(wrong.grammar);
     REQUIRE_FALSE(grammar);

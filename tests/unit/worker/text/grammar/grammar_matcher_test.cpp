@@ -7,11 +7,11 @@
 namespace leasehold {
 namespace {
 
-struct Followed {
+struct MatchedText {
   GrammarMatcher matcher;
   GrammarMatcher::State state = 0;
 
-  explicit Followed(std::string_view text)
+  explicit MatchedText(std::string_view text)
       : matcher(std::make_shared<const Grammar>(*parse_gbnf(text))), state(matcher.start()) {}
 
   bool take(std::string_view bytes) {
@@ -26,7 +26,7 @@ struct Followed {
 }  // namespace
 
 TEST_CASE("grammar matcher: where a text may end and where it must") {
-  Followed optional(R"(root ::= "a" "b"?)");
+  MatchedText optional(R"(root ::= "a" "b"?)");
   REQUIRE_FALSE(optional.matcher.may_end(optional.state));
   REQUIRE(optional.take("a"));
   REQUIRE(optional.matcher.may_end(optional.state));
@@ -38,11 +38,11 @@ TEST_CASE("grammar matcher: where a text may end and where it must") {
 }
 
 TEST_CASE("grammar matcher: a loop needs no depth, a nesting does, and too much is not allowed") {
-  Followed loop(R"(root ::= ("a" | "b" "c")*)");
+  MatchedText loop(R"(root ::= ("a" | "b" "c")*)");
   for (int i = 0; i < 5000; ++i) REQUIRE(loop.take("abc"));
   REQUIRE(loop.matcher.may_end(loop.state));
 
-  Followed nested(R"g(root ::= "(" root ")" | "x")g");
+  MatchedText nested(R"g(root ::= "(" root ")" | "x")g");
   int depth = 0;
   while (nested.take("(")) ++depth;
   REQUIRE(depth > 900);
@@ -52,7 +52,7 @@ TEST_CASE("grammar matcher: a loop needs no depth, a nesting does, and too much 
 
 TEST_CASE("grammar matcher: what was forgotten is found again") {
   // Counts to 3000: as many states, more than are kept.
-  Followed counted(R"(root ::= "a"{3000} "b")");
+  MatchedText counted(R"(root ::= "a"{3000} "b")");
   for (int i = 0; i < 3000; ++i) REQUIRE(counted.take("a"));
   REQUIRE_FALSE(counted.matcher.overflowed());
   REQUIRE(counted.take("b"));
@@ -64,7 +64,7 @@ TEST_CASE("grammar matcher: too many readings at a time are said, not dropped") 
   for (int i = 1; i < 600; ++i) text += " | r" + std::to_string(i);
   for (int i = 0; i < 600; ++i)
     text += "\nr" + std::to_string(i) + " ::= \"aa" + std::to_string(i) + "\"";
-  Followed ambiguous(text);
+  MatchedText ambiguous(text);
   ambiguous.take("a");
   REQUIRE(ambiguous.matcher.overflowed());
 }

@@ -159,7 +159,7 @@ TEST_CASE("json schema: bounds of integers are read as the standard has them") {
 }
 
 TEST_CASE("json schema: what cannot be kept is BadRequest naming keyword and place") {
-  const std::pair<const char*, const char*> kWrong[] = {
+  const std::pair<const char*, const char*> kInvalidSchemas[] = {
       {"{", "JSON schema"},
       {"3", "#: expected a schema"},
       {"false", "#: 'false' allows nothing"},
@@ -199,7 +199,7 @@ TEST_CASE("json schema: what cannot be kept is BadRequest naming keyword and pla
        "'a' was described before"},
       {R"({"type":"string","maxLength":65000})", "more than"},
   };
-  for (const auto& [schema, what] : kWrong) {
+  for (const auto& [schema, what] : kInvalidSchemas) {
     CAPTURE(schema);
     const Result<Grammar> grammar = parse_json_schema(schema);
     REQUIRE_FALSE(grammar);

@@ -14,9 +14,9 @@ namespace {
 using State = GrammarMatcher::State;
 
 /// Draws tokens until the text is complete. After `max_steps` of them it takes what closes things.
-class Walk {
+class RandomWalk {
  public:
-  Walk(const Vocabulary& vocabulary, const PieceTrie& trie, const Grammar& grammar)
+  RandomWalk(const Vocabulary& vocabulary, const PieceTrie& trie, const Grammar& grammar)
       : vocabulary_(vocabulary), trie_(trie), matcher_(std::make_shared<const Grammar>(grammar)) {}
 
   std::string run(SeededRandom& random, int max_steps) {
@@ -37,7 +37,7 @@ class Walk {
   }
 
  private:
-  const std::string& next_piece(State state, SeededRandom& random, bool in_a_hurry) {
+  const std::string& next_piece(State state, SeededRandom& random, bool finish_quickly) {
     TokenMask mask(trie_.n_vocab());
     trie_.walk(
         state, GrammarMatcher::kDead,
@@ -52,9 +52,9 @@ class Walk {
     // Within a string a bracket closes nothing; there anything may stand, a tilde for one.
     const std::string_view closers = mask.contains('~') ? "\"" : "}]\"";
     for (const char closing : closers)
-      if (in_a_hurry && mask.contains(static_cast<unsigned char>(closing)))
+      if (finish_quickly && mask.contains(static_cast<unsigned char>(closing)))
         return vocabulary_.pieces[static_cast<unsigned char>(closing)];
-    const std::uint64_t which = in_a_hurry ? 0 : random.below(allowed.size());
+    const std::uint64_t which = finish_quickly ? 0 : random.below(allowed.size());
     return vocabulary_.pieces[static_cast<std::size_t>(allowed[which])];
   }
 
@@ -69,7 +69,7 @@ void check_walks(const GrammarSource& source, const nlohmann::ordered_json& sche
   const auto grammar = compile_grammar(source);
   INFO(source.text);
   if (!grammar) FAIL(grammar.error().detail);
-  Walk walk(vocabulary, trie, **grammar);
+  RandomWalk walk(vocabulary, trie, **grammar);
   SeededRandom random(20261120);
   for (int i = 0; i < walks; ++i) {
     const std::string text = walk.run(random, 1 + static_cast<int>(random.below(40)));

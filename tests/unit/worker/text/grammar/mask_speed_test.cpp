@@ -50,13 +50,13 @@ void report(const PieceTrie& trie, const GrammarSource& source, const std::strin
   const std::clock_t first = std::clock();
   TokenMask mask = make();
   const std::int64_t first_us = microseconds_since(first);
-  constexpr int kAgain = 20;
+  constexpr int kRepeats = 20;
   const std::clock_t again = std::clock();
-  for (int i = 0; i < kAgain; ++i) mask = make();
+  for (int i = 0; i < kRepeats; ++i) mask = make();
   std::size_t allowed = 0;
   mask.for_each([&](TokenId) { return ++allowed > 0; });
   WARN(fmt::format("{:7} tokens, after {:22} {:7} allowed: {:5} us the first time, {:5} us again",
-                   trie.n_vocab(), text, allowed, first_us, microseconds_since(again) / kAgain));
+                   trie.n_vocab(), text, allowed, first_us, microseconds_since(again) / kRepeats));
 }
 
 }  // namespace

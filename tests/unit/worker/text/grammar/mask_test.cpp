@@ -12,7 +12,7 @@ namespace {
 
 using State = GrammarMatcher::State;
 
-TokenMask mask_by_walk(const PieceTrie& trie, GrammarMatcher& matcher, State state) {
+TokenMask trie_mask(const PieceTrie& trie, GrammarMatcher& matcher, State state) {
   TokenMask mask(trie.n_vocab());
   trie.walk(
       state, GrammarMatcher::kDead,
@@ -21,7 +21,7 @@ TokenMask mask_by_walk(const PieceTrie& trie, GrammarMatcher& matcher, State sta
   return mask;
 }
 
-TokenMask mask_by_trying(const Vocabulary& vocabulary, const Earley& earley) {
+TokenMask brute_force_mask(const Vocabulary& vocabulary, const Earley& earley) {
   TokenMask mask(vocabulary.pieces.size());
   for (std::size_t token = 0; token < vocabulary.pieces.size(); ++token) {
     const std::string& piece = vocabulary.pieces[token];
@@ -32,7 +32,7 @@ TokenMask mask_by_trying(const Vocabulary& vocabulary, const Earley& earley) {
 }
 
 /// Walks at random along what the mask allows, comparing at every step.
-void compare_along_a_walk(const GrammarSource& source, std::uint64_t seed, int steps) {
+void compare_along_walk(const GrammarSource& source, std::uint64_t seed, int steps) {
   const Vocabulary vocabulary = awkward_vocabulary(seed);
   const PieceTrie trie = vocabulary.trie();
   const auto grammar = compile_grammar(source);
@@ -44,8 +44,8 @@ void compare_along_a_walk(const GrammarSource& source, std::uint64_t seed, int s
   for (int step = 0; step < steps; ++step) {
     CAPTURE(source.text, seed, step);
     REQUIRE(matcher.may_end(state) == earley.may_end());
-    const TokenMask mask = mask_by_walk(trie, matcher, state);
-    REQUIRE(mask == mask_by_trying(vocabulary, earley));
+    const TokenMask mask = trie_mask(trie, matcher, state);
+    REQUIRE(mask == brute_force_mask(vocabulary, earley));
     std::vector<TokenId> allowed;
     mask.for_each([&](TokenId token) {
       allowed.push_back(token);
@@ -76,25 +76,25 @@ TEST_CASE("mask: it allows exactly the tokens that can go on, ambiguous grammars
   };
   for (const char* text : kGrammars)
     for (std::uint64_t seed = 0; seed < 4; ++seed)
-      compare_along_a_walk({GrammarKind::Gbnf, text}, seed, 12);
+      compare_along_walk({GrammarKind::Gbnf, text}, seed, 12);
 }
 
 TEST_CASE("mask: it allows exactly the tokens that can go on in JSON") {
   for (std::uint64_t seed = 0; seed < 6; ++seed)
-    compare_along_a_walk({GrammarKind::JsonObject, ""}, seed, 14);
+    compare_along_walk({GrammarKind::JsonObject, ""}, seed, 14);
   const std::string schema =
       R"({"type":"object","properties":{"name":{"type":"string","maxLength":3},
     "a":{"type":"integer","minimum":-12,"maximum":120},"d":{"type":"string","format":"date"}},
     "required":["a"],"additionalProperties":{"enum":[true,"ab",null]}})";
   for (std::uint64_t seed = 0; seed < 6; ++seed)
-    compare_along_a_walk({GrammarKind::JsonSchema, schema}, seed, 14);
+    compare_along_walk({GrammarKind::JsonSchema, schema}, seed, 14);
 }
 
 TEST_CASE("mask: tokens without bytes are never allowed, tokens of the same bytes alike") {
   Vocabulary vocabulary{{"a", "", "ab", "ab", "b", "abc", "c"}};
   const auto grammar = compile_grammar({GrammarKind::Gbnf, R"(root ::= "abd" | "a" "b" "b")"});
   GrammarMatcher matcher(*grammar);
-  const TokenMask mask = mask_by_walk(vocabulary.trie(), matcher, matcher.start());
+  const TokenMask mask = trie_mask(vocabulary.trie(), matcher, matcher.start());
   const std::vector<bool> expected{true, false, true, true, false, false, false};
   for (TokenId token = 0; token < 7; ++token)
     REQUIRE(mask.contains(token) == expected[static_cast<std::size_t>(token)]);

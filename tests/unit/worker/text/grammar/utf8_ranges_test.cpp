@@ -9,8 +9,8 @@
 namespace leasehold {
 namespace {
 
-bool spells(const std::vector<ByteRanges>& spellings, const std::string& bytes) {
-  return std::ranges::any_of(spellings, [&](const ByteRanges& ranges) {
+bool spells(const std::vector<Utf8Sequence>& spellings, const std::string& bytes) {
+  return std::ranges::any_of(spellings, [&](const Utf8Sequence& ranges) {
     if (ranges.size() != bytes.size()) return false;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const auto byte = static_cast<std::uint8_t>(bytes[i]);
@@ -20,9 +20,9 @@ bool spells(const std::vector<ByteRanges>& spellings, const std::string& bytes) 
   });
 }
 
-std::uint64_t spelled_count(const std::vector<ByteRanges>& spellings) {
+std::uint64_t spelled_count(const std::vector<Utf8Sequence>& spellings) {
   std::uint64_t count = 0;
-  for (const ByteRanges& ranges : spellings) {
+  for (const Utf8Sequence& ranges : spellings) {
     std::uint64_t here = 1;
     for (const ByteRange& range : ranges) here *= range.high - range.low + 1u;
     count += here;

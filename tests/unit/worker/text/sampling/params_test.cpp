@@ -7,13 +7,13 @@
 namespace leasehold {
 namespace {
 
-struct Spoiled {
+struct InvalidParams {
   const char* field;
-  std::function<void(SamplingParams&)> spoil;
+  std::function<void(SamplingParams&)> mutate;
 };
 
-const std::vector<Spoiled>& all_spoiled() {
-  static const std::vector<Spoiled> kAll{
+const std::vector<InvalidParams>& invalid_params() {
+  static const std::vector<InvalidParams> kAll{
       {"temperature", [](auto& p) { p.temperature = -0.1f; }},
       {"temperature", [](auto& p) { p.temperature = std::nanf(""); }},
       {"temperature", [](auto& p) { p.temperature = INFINITY; }},
@@ -45,14 +45,14 @@ const std::vector<Spoiled>& all_spoiled() {
 }  // namespace
 
 TEST_CASE("sampling params: what is out of range is BadRequest naming the field") {
-  for (const Spoiled& spoiled : all_spoiled()) {
+  for (const InvalidParams& invalid : invalid_params()) {
     SamplingParams params;
-    spoiled.spoil(params);
+    invalid.mutate(params);
     const Result<void> checked = check_sampling(params);
-    CAPTURE(spoiled.field);
+    CAPTURE(invalid.field);
     REQUIRE_FALSE(checked);
     REQUIRE(checked.error().code == Errc::BadRequest);
-    REQUIRE(checked.error().detail.find(spoiled.field) != std::string::npos);
+    REQUIRE(checked.error().detail.find(invalid.field) != std::string::npos);
   }
 }
 

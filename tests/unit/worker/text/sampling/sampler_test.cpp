@@ -180,8 +180,8 @@ TEST_CASE("sampler: weights are the same bits with and without AVX2") {
   std::vector<std::uint32_t> fast(logits.size());
   std::vector<std::uint32_t> portable(logits.size());
   for (const float temperature : {0.01f, 0.7f, 1.0f, 3.0f, 1e30f}) {
-    weigh_tokens(logits, 15.0f, temperature, fast);
-    weigh_tokens_portably(logits, 15.0f, temperature, portable);
+    compute_token_weights(logits, 15.0f, temperature, fast);
+    compute_token_weights_scalar(logits, 15.0f, temperature, portable);
     REQUIRE(fast == portable);
   }
 }
@@ -211,16 +211,16 @@ TEST_CASE("sampler: what decides among the largest logits decides the same among
     if (seed % 7 == 0) params.typical_p = 0.5f;
     if (seed % 11 == 0) params.min_p = 0.1f;
     CAPTURE(seed);
-    REQUIRE(deciding_logits(params) <= kLargest);
-    std::vector<RatedToken> largest;
+    REQUIRE(top_logits_needed(params) <= kLargest);
+    std::vector<CandidateToken> largest;
     for (std::size_t i = 0; i < logits.size(); ++i)
       largest.push_back({static_cast<TokenId>(i), logits[i]});
-    std::ranges::stable_sort(largest, std::greater<>(), &RatedToken::logit);
+    std::ranges::stable_sort(largest, std::greater<>(), &CandidateToken::logit);
     largest.resize(kLargest);
     for (std::uint32_t position = 0; position < 5; ++position) {
       const SampleInput input{.logits = logits, .params = &params, .position = position};
       const auto of_all = sample(input, scratch);
-      const auto of_few = sample_among(largest, input, scratch);
+      const auto of_few = sample_from_top(largest, input, scratch);
       REQUIRE(of_all);
       REQUIRE(of_few == of_all);
     }
@@ -228,12 +228,12 @@ TEST_CASE("sampler: what decides among the largest logits decides the same among
 }
 
 TEST_CASE("sampler: whoever asks for more than the largest logits needs the whole row") {
-  CHECK(deciding_logits({.temperature = 0.0f}) == 1);
-  CHECK(deciding_logits({.temperature = 1.0f, .top_k = 40}) == 40);
-  CHECK(deciding_logits({.temperature = 1.0f}) == 0);
-  CHECK(deciding_logits({.temperature = 0.0f, .repetition_penalty = 1.1f}) == 0);
-  CHECK(deciding_logits({.temperature = 0.0f, .logit_bias = {{1, 2.0f}}}) == 0);
-  CHECK(deciding_logits({.temperature = 0.0f, .top_logprobs = 0}) == 0);
+  CHECK(top_logits_needed({.temperature = 0.0f}) == 1);
+  CHECK(top_logits_needed({.temperature = 1.0f, .top_k = 40}) == 40);
+  CHECK(top_logits_needed({.temperature = 1.0f}) == 0);
+  CHECK(top_logits_needed({.temperature = 0.0f, .repetition_penalty = 1.1f}) == 0);
+  CHECK(top_logits_needed({.temperature = 0.0f, .logit_bias = {{1, 2.0f}}}) == 0);
+  CHECK(top_logits_needed({.temperature = 0.0f, .top_logprobs = 0}) == 0);
 }
 
 }  // namespace leasehold::testing

@@ -7,18 +7,18 @@
 namespace leasehold {
 namespace {
 
-struct Heard {
+struct StopResult {
   std::string text;
   bool stopped = false;
-  bool operator==(const Heard&) const = default;
+  bool operator==(const StopResult&) const = default;
 };
 
 /// What is handed on when `text` comes in pieces of at most `most` bytes.
-Heard heard(const std::vector<std::string>& stops, std::string_view text, std::uint64_t most,
+StopResult run_stop_finder(const std::vector<std::string>& stops, std::string_view text, std::uint64_t most,
             std::uint64_t seed) {
   StopFinder finder(stops);
   SeededRandom random(seed);
-  Heard result;
+  StopResult result;
   while (!text.empty() && !finder.found()) {
     const std::size_t n = std::min<std::size_t>(1 + random.below(most), text.size());
     result.text += finder.push(text.substr(0, n));
@@ -52,8 +52,8 @@ TEST_CASE("stop finder: what may become a stop string is held back until it cann
 }
 
 TEST_CASE("stop finder: the first to be complete counts, the longest of those") {
-  REQUIRE(heard({"abc", "b"}, "xabc", 4, 0) == Heard{"xa", true});
-  REQUIRE(heard({"c", "abc", "bc"}, "xabc", 4, 0) == Heard{"x", true});
+  REQUIRE(run_stop_finder({"abc", "b"}, "xabc", 4, 0) == StopResult{"xa", true});
+  REQUIRE(run_stop_finder({"c", "abc", "bc"}, "xabc", 4, 0) == StopResult{"x", true});
 }
 
 TEST_CASE("stop finder: how the text is cut into pieces does not matter") {
@@ -66,9 +66,9 @@ TEST_CASE("stop finder: how the text is cut into pieces does not matter") {
         stop += static_cast<char>('a' + random.below(2));
     std::string text;
     for (int i = 0; i < 12; ++i) text += static_cast<char>('a' + random.below(3));
-    const Heard bytewise = heard(stops, text, 1, round);
+    const StopResult bytewise = run_stop_finder(stops, text, 1, round);
     for (const std::uint64_t most : {2u, 5u, 12u})
-      REQUIRE(heard(stops, text, most, round) == bytewise);
+      REQUIRE(run_stop_finder(stops, text, most, round) == bytewise);
     if (!bytewise.stopped) REQUIRE(bytewise.text == text);
     stopped += bytewise.stopped ? 1 : 0;
   }

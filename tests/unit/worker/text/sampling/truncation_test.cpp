@@ -22,7 +22,7 @@ struct Truncated {
 Truncated truncated(const std::vector<float>& logits, const SamplingParams& params) {
   std::vector<std::uint32_t> weights(logits.size());
   const float highest = *std::ranges::max_element(logits);
-  weigh_tokens(logits, highest, params.temperature, weights);
+  compute_token_weights(logits, highest, params.temperature, weights);
   std::vector<RankedToken> ranked;
   TokenMask kept(logits.size());
   Truncated result;
@@ -58,7 +58,7 @@ void most_likely_first(Distribution& tokens) {
 }
 
 /// Stops at the first token with which the share is reached; false when that is too close to call.
-bool cut_at_share(Distribution& tokens, double share) {
+bool truncate_at_mass(Distribution& tokens, double share) {
   double sum = 0.0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     sum += tokens[i].p;
@@ -80,7 +80,7 @@ bool keep_typical(Distribution& tokens, double share) {
   });
   for (std::size_t i = 1; i < tokens.size(); ++i)
     if (surprise(tokens[i]) - surprise(tokens[i - 1]) < 1e-5) return false;
-  return cut_at_share(tokens, share);
+  return truncate_at_mass(tokens, share);
 }
 
 /// Nothing when rounding decides.
@@ -97,7 +97,7 @@ std::optional<Tokens> expected(const std::vector<float>& logits, const SamplingP
     return std::nullopt;
   normalise(tokens);
   most_likely_first(tokens);
-  if (params.top_p < 1.0f && !cut_at_share(tokens, static_cast<double>(params.top_p)))
+  if (params.top_p < 1.0f && !truncate_at_mass(tokens, static_cast<double>(params.top_p)))
     return std::nullopt;
   Tokens kept;
   for (const Ranked& token : tokens) {

@@ -5,7 +5,7 @@
 
 namespace leasehold::testing {
 
-std::string spelled(std::string_view bytes) {
+std::string encode_byte_alphabet(std::string_view bytes) {
   std::string result;
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);
@@ -29,15 +29,15 @@ GgufBuilder byte_vocabulary(const std::vector<std::pair<std::string, std::string
                             const std::vector<NamedToken>& more, std::string_view pre) {
   std::vector<std::string> tokens, lines;
   for (int byte = 0; byte < 256; ++byte)
-    tokens.push_back(spelled(std::string(1, static_cast<char>(byte))));
+    tokens.push_back(encode_byte_alphabet(std::string(1, static_cast<char>(byte))));
   for (const auto& [left, right] : merges) {
-    lines.push_back(spelled(left) + " " + spelled(right));
-    const std::string whole = spelled(left + right);
+    lines.push_back(encode_byte_alphabet(left) + " " + encode_byte_alphabet(right));
+    const std::string whole = encode_byte_alphabet(left + right);
     if (std::ranges::find(tokens, whole) == tokens.end()) tokens.push_back(whole);
   }
   std::vector<std::int32_t> types(tokens.size(), kNormal);
   for (const NamedToken& token : more) {
-    tokens.push_back(token.type == kNormal ? spelled(token.text) : token.text);
+    tokens.push_back(token.type == kNormal ? encode_byte_alphabet(token.text) : token.text);
     types.push_back(token.type);
   }
   return GgufBuilder()
@@ -68,12 +68,12 @@ std::string tokens_of(const GgufBuilder& builder, std::string_view text, Special
   return names;
 }
 
-void check_refused(const GgufBuilder& builder, Errc code, const char* says) {
-  INFO(says);
+void check_refused(const GgufBuilder& builder, Errc code, const char* expected_detail) {
+  INFO(expected_detail);
   const auto tokenizer = tokenizer_of(builder);
   REQUIRE_FALSE(tokenizer.has_value());
   CHECK(name(tokenizer.error().code) == name(code));
-  CHECK_THAT(tokenizer.error().detail, Catch::Matchers::Contains(says));
+  CHECK_THAT(tokenizer.error().detail, Catch::Matchers::Contains(expected_detail));
 }
 
 }  // namespace leasehold::testing

@@ -21,7 +21,7 @@ struct NamedToken {
 };
 
 /// Bytes as byte-level vocabularies write them.
-std::string spelled(std::string_view bytes);
+std::string encode_byte_alphabet(std::string_view bytes);
 
 /// Token b is byte b; from 256 on follow what the merges make, in their order, then `more`.
 GgufBuilder byte_vocabulary(const std::vector<std::pair<std::string, std::string>>& merges,
@@ -35,6 +35,6 @@ Result<Tokenizer> tokenizer_of(const GgufBuilder& builder);
 std::string tokens_of(const GgufBuilder& builder, std::string_view text,
                       SpecialTokens special = SpecialTokens::AsText);
 
-void check_refused(const GgufBuilder& builder, Errc code, const char* says);
+void check_refused(const GgufBuilder& builder, Errc code, const char* expected_detail);
 
 }  // namespace leasehold::testing

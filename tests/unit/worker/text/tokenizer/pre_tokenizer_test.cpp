@@ -19,9 +19,9 @@ PreTokenizer pre_tokenizer(std::string_view name) {
 }
 
 /// With "|" between them.
-std::string words(const PreTokenizer& cutter, std::string_view text) {
+std::string words(const PreTokenizer& splitter, std::string_view text) {
   std::string joined;
-  const auto done = cutter.for_each_word(text, [&](std::string_view word) {
+  const auto done = splitter.for_each_word(text, [&](std::string_view word) {
     if (!joined.empty()) joined += '|';
     joined += word;
   });
@@ -33,14 +33,14 @@ std::string words(std::string_view name, std::string_view text) {
   return words(pre_tokenizer(name), text);
 }
 
-std::string joined(const PreTokenizer& cutter, std::string_view text) {
+std::string joined(const PreTokenizer& splitter, std::string_view text) {
   std::string all;
-  const auto done = cutter.for_each_word(text, [&](std::string_view word) { all += word; });
+  const auto done = splitter.for_each_word(text, [&](std::string_view word) { all += word; });
   return done ? all : done.error().detail;
 }
 
 /// One name of each way there is.
-constexpr const char* kWays[] = {"default",     "gpt-2",  "llama-bpe",    "qwen2",
+constexpr const char* kPreTokenizerNames[] = {"default",     "gpt-2",  "llama-bpe",    "qwen2",
                                  "smollm",      "falcon", "deepseek-llm", "deepseek-coder",
                                  "deepseek-v3", "gpt-4o", "tekken"};
 
@@ -81,9 +81,9 @@ TEST_CASE("pre-tokenizer: a run of bytes that are not UTF-8 is a word by itself"
 
 TEST_CASE("pre-tokenizer: an expression that takes too long gives up with a typed error") {
   const char* const hostile[] = {"(a|aa)+[bc]"};
-  const auto cutter = PreTokenizer::create("hostile", hostile);
-  REQUIRE(cutter.has_value());
-  const auto cut = cutter->for_each_word(std::string(36, 'a'), [](std::string_view) {});
+  const auto splitter = PreTokenizer::create("hostile", hostile);
+  REQUIRE(splitter.has_value());
+  const auto cut = splitter->for_each_word(std::string(36, 'a'), [](std::string_view) {});
   REQUIRE_FALSE(cut.has_value());
   CHECK(cut.error().code == Errc::BadRequest);
   CHECK_THAT(cut.error().detail, Contains("hostile") && Contains("36 bytes"));
@@ -91,16 +91,16 @@ TEST_CASE("pre-tokenizer: an expression that takes too long gives up with a type
 
 TEST_CASE("pre-tokenizer: an expression that is none is refused where it breaks") {
   const char* const broken[] = {"a", "b("};
-  const auto cutter = PreTokenizer::create("broken", broken);
-  REQUIRE_FALSE(cutter.has_value());
-  CHECK(cutter.error().code == Errc::UnsupportedModel);
-  CHECK_THAT(cutter.error().detail, Contains("\"b(\" at 2"));
+  const auto splitter = PreTokenizer::create("broken", broken);
+  REQUIRE_FALSE(splitter.has_value());
+  CHECK(splitter.error().code == Errc::UnsupportedModel);
+  CHECK_THAT(splitter.error().detail, Contains("\"b(\" at 2"));
 }
 
 TEST_CASE("pre-tokenizer: words are the whole text, also of bytes nobody would write") {
   SeededRandom random(20261120);
-  for (const char* name : kWays) {
-    const PreTokenizer cutter = pre_tokenizer(name);
+  for (const char* name : kPreTokenizerNames) {
+    const PreTokenizer splitter = pre_tokenizer(name);
     for (int i = 0; i < 100; ++i) {
       std::string text;
       for (std::uint64_t n = random.below(60); n > 0; --n) {
@@ -109,23 +109,23 @@ TEST_CASE("pre-tokenizer: words are the whole text, also of bytes nobody would w
         text += kPieces[random.below(std::size(kPieces))];
       }
       INFO(name << ": " << text);
-      CHECK(joined(cutter, text) == text);
+      CHECK(joined(splitter, text) == text);
     }
   }
 }
 
 // Runs in which an expression that tries every beginning would not come to an end in any time.
 TEST_CASE("pre-tokenizer: a long run of anything is cut as well") {
-  for (const char* name : kWays) {
-    const PreTokenizer cutter = pre_tokenizer(name);
+  for (const char* name : kPreTokenizerNames) {
+    const PreTokenizer splitter = pre_tokenizer(name);
     const std::string spaces = std::string(1'000'000, ' ') + "1";
-    CHECK((joined(cutter, spaces) == spaces));
+    CHECK((joined(splitter, spaces) == spaces));
     for (const char* unit :
          {"a", "A", " ", "\n", "1", "!", "'", "\u0301", "中", "\xff", " \n", "Aa"}) {
       INFO(name << ": many of \"" << unit << "\"");
       std::string text;
       for (int i = 0; i < 100'000; ++i) text += unit;
-      for (const char* end : {"", "x", "?"}) CHECK((joined(cutter, text + end) == text + end));
+      for (const char* end : {"", "x", "?"}) CHECK((joined(splitter, text + end) == text + end));
     }
   }
 }

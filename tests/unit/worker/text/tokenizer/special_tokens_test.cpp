@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/unit/worker/text/tokenizer/byte_vocabulary.hpp"
-#include "worker/text/tokenizer/special_finder.hpp"
+#include "worker/text/tokenizer/special_token_finder.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;
@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kAsTokens = SpecialTokens::AsTokens;
 
-GgufBuilder chatty() {
+GgufBuilder chat_vocabulary() {
   return byte_vocabulary({{"h", "i"}}, {{"<|im_start|>", kControl},
                                         {"<|im_end|>", kControl},
                                         {"<tool>", kUserDefined},
@@ -35,15 +35,15 @@ GgufBuilder sentencepiece() {
 }  // namespace
 
 TEST_CASE("special tokens: control tokens arise only where the caller asks for them") {
-  CHECK(tokens_of(chatty(), "<|im_end|>hi") == "<|||i|m|_|e|n|d|||>|hi");
-  CHECK(tokens_of(chatty(), "<|im_start|>hi<|im_end|>", kAsTokens) == "<|im_start|>|hi|<|im_end|>");
-  CHECK(tokens_of(chatty(), "<unk>hi", kAsTokens) == "<unk>|hi");
-  CHECK(tokens_of(chatty(), "<pad>", kAsTokens) == "<|p|a|d|>");
+  CHECK(tokens_of(chat_vocabulary(), "<|im_end|>hi") == "<|||i|m|_|e|n|d|||>|hi");
+  CHECK(tokens_of(chat_vocabulary(), "<|im_start|>hi<|im_end|>", kAsTokens) == "<|im_start|>|hi|<|im_end|>");
+  CHECK(tokens_of(chat_vocabulary(), "<unk>hi", kAsTokens) == "<unk>|hi");
+  CHECK(tokens_of(chat_vocabulary(), "<pad>", kAsTokens) == "<|p|a|d|>");
 }
 
 TEST_CASE("special tokens: user-defined tokens are cut out of every text, the longest first") {
   for (const auto special : {SpecialTokens::AsText, kAsTokens})
-    CHECK(tokens_of(chatty(), "hi<tool>hi<tool>!", special) == "hi|<tool>|hi|<tool>!");
+    CHECK(tokens_of(chat_vocabulary(), "hi<tool>hi<tool>!", special) == "hi|<tool>|hi|<tool>!");
 }
 
 TEST_CASE("special tokens: a SentencePiece text goes on with a space after each of them") {
@@ -66,7 +66,7 @@ TEST_CASE("special tokens: extra spaces go where the model was made without them
 }
 
 TEST_CASE("special tokens: ends of text, turn and message end, by id and by their known names") {
-  GgufBuilder builder = chatty();
+  GgufBuilder builder = chat_vocabulary();
   builder.set("tokenizer.ggml.eos_token_id", 'E' + 0u).set("tokenizer.ggml.eot_token_id", 'T' + 0u);
   builder.set("tokenizer.ggml.eom_token_id", 'M' + 0u);
   const auto tokenizer = tokenizer_of(builder);
@@ -90,12 +90,12 @@ TEST_CASE("special tokens: an end is a control token, whatever its file calls it
 
 TEST_CASE(
     "special tokens: no token stands for more text than the longest, control tokens included") {
-  CHECK(tokenizer_of(chatty())->longest_piece_bytes() == std::string("<|im_start|>").size());
+  CHECK(tokenizer_of(chat_vocabulary())->longest_piece_bytes() == std::string("<|im_start|>").size());
   CHECK(tokenizer_of(byte_vocabulary({}))->longest_piece_bytes() == 4);
 }
 
 TEST_CASE("special finder: the leftmost place counts, and there the longest token") {
-  SpecialFinder finder;
+  SpecialTokenFinder finder;
   finder.add("ab", 1);
   finder.add("abcd", 2);
   finder.add("bc", 3);

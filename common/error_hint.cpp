@@ -1,8 +1,8 @@
-#include "common/next_step.hpp"
+#include "common/error_hint.hpp"
 
 namespace leasehold {
 
-std::string_view next_step(Errc code) {
+std::string_view error_hint(Errc code) {
   switch (code) {
     case Errc::BadRequest:
       return "correct the value named above, see --help";

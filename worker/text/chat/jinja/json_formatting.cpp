@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "worker/text/chat/jinja/unicode.hpp"
-#include "worker/text/chat/jinja/writing.hpp"
+#include "worker/text/chat/jinja/formatting.hpp"
 
 namespace leasehold::jinja {
 namespace {

@@ -1,4 +1,4 @@
-#include "broker/server/beginning.hpp"
+#include "broker/server/startup_state.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -73,10 +73,10 @@ bool has_ended(const ProcessIdentity& process) {
 }
 
 void look_at_processes(const journal::Image& image, Facts& facts) {
-  for (const auto& [id, process] : workers_to_look_for(image)) {
+  for (const auto& [id, process] : worker_processes(image)) {
     if (const auto exit = ExitObserver::observe(id, process)) facts.exited_workers.push_back(*exit);
   }
-  for (const ProcessIdentity& holder : holders_to_look_for(image)) {
+  for (const ProcessIdentity& holder : holder_processes(image)) {
     if (has_ended(holder)) facts.exited_holders.insert(holder);
   }
 }

@@ -17,15 +17,15 @@ namespace leasehold {
 std::string printable(std::string_view text);
 
 /// "brokerctl: no tenant B (UnknownTenant); next: admit it first, see `brokerctl tenants`".
-std::string explain(std::string_view program, const Error& error);
+std::string format_error(std::string_view program, const Error& error);
 
 /// Explains it on stderr. The exit code to end with.
-int tell(std::string_view program, const Error& error);
+int print_error(std::string_view program, const Error& error);
 
 /// To be asked once, when all is said: DiskFull when stdout did not take all of it.
-Result<void> flush_answer();
+Result<void> flush_stdout();
 
 /// For the end of main: `exit_code`, or that of an answer that got lost, which is told.
-int end_with(std::string_view program, int exit_code);
+int finish_program(std::string_view program, int exit_code);
 
 }  // namespace leasehold

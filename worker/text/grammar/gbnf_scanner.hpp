@@ -19,9 +19,9 @@ struct Repetition {
 Result<void> check_utf8(std::string_view text);
 
 /// Over whole UTF-8. Lifetime: the text outlives it.
-class GbnfText {
+class GbnfScanner {
  public:
-  explicit GbnfText(std::string_view text) : text_(text) {}
+  explicit GbnfScanner(std::string_view text) : text_(text) {}
 
   std::size_t position() const { return at_; }
   bool at_end() const { return at_ == text_.size(); }

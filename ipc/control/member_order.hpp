@@ -14,7 +14,7 @@ namespace leasehold::control {
 /// The object under these keys, one within the other, as JSON. Nothing when there is none. Of a key
 /// that is there twice the last counts, as in Json. `line` is JSON; whoever parsed it has bounded
 /// its depth.
-std::optional<std::string> object_as_written(std::string_view line,
+std::optional<std::string> object_in_source_order(std::string_view line,
                                              std::span<const std::string_view> keys);
 
 }  // namespace leasehold::control

@@ -9,7 +9,7 @@
 namespace leasehold {
 
 /// A sentence without its full stop, the same in every program.
-std::string_view next_step(Errc code);
+std::string_view error_hint(Errc code);
 
 /// The error a program of ours ended with; nothing for an exit code that is no error of the list.
 std::optional<Errc> errc_from_exit_code(int exit_code);

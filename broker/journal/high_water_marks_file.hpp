@@ -16,10 +16,10 @@ namespace leasehold::journal {
 /// The higher of each.
 Reserved higher(const Reserved& a, const Reserved& b);
 
-class NumbersFile {
+class HighWaterMarksFile {
  public:
   /// All marks are zero where there is no file. Errors: FileCorrupt; those of state_file_error.
-  static Result<NumbersFile> open(const std::string& path);
+  static Result<HighWaterMarksFile> open(const std::string& path);
 
   const Reserved& marks() const { return marks_; }
 
@@ -27,7 +27,7 @@ class NumbersFile {
   Result<void> raise(const Reserved& marks);
 
  private:
-  NumbersFile(std::string path, const Reserved& marks) : path_(std::move(path)), marks_(marks) {}
+  HighWaterMarksFile(std::string path, const Reserved& marks) : path_(std::move(path)), marks_(marks) {}
 
   std::string path_;
   Reserved marks_;

@@ -1,4 +1,4 @@
-#include "common/boot_alarm.hpp"
+#include "common/boottime_timer.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -26,12 +26,12 @@ constexpr TimePoint kNever{INT64_MAX};
 TEST_CASE(
     "boot alarm: it runs on the clock of the deadlines, which no sleep of the machine stops") {
   const int before = timers_on_boot_time();
-  const BootAlarm alarm = BootAlarm::create().value();
+  const BoottimeTimer alarm = BoottimeTimer::create().value();
   CHECK(timers_on_boot_time() == before + 1);
 }
 
 TEST_CASE("boot alarm: a moment that has passed is not waited for, one that comes is") {
-  BootAlarm alarm = BootAlarm::create().value();
+  BoottimeTimer alarm = BoottimeTimer::create().value();
   CHECK_FALSE(alarm.wait_until(TimePoint{}));
   const TimePoint soon = SystemClock().now() + std::chrono::milliseconds(2);
   CHECK_FALSE(alarm.wait_until(soon));
@@ -39,7 +39,7 @@ TEST_CASE("boot alarm: a moment that has passed is not waited for, one that come
 }
 
 TEST_CASE("boot alarm: whoever rings is heard, before the sleep and during it, and once") {
-  BootAlarm alarm = BootAlarm::create().value();
+  BoottimeTimer alarm = BoottimeTimer::create().value();
   alarm.wake();
   alarm.wake();
   CHECK(alarm.wait_until(kNever));

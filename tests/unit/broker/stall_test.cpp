@@ -38,8 +38,8 @@ TEST_CASE("pulse: a loop that turns at its beat never stood, one that missed ten
   Pulse pulse(TimePoint{0});
   TimePoint now{0};
   for (int turn = 0; turn < 100; ++turn) CHECK_FALSE(pulse.beat(now = now + Pulse::kBeat));
-  CHECK_FALSE(pulse.beat(now = now + Pulse::kStood));
-  CHECK(pulse.beat(now + Pulse::kStood + 1ns) == Pulse::kStood + 1ns);
+  CHECK_FALSE(pulse.beat(now = now + Pulse::kStallThreshold));
+  CHECK(pulse.beat(now + Pulse::kStallThreshold + 1ns) == Pulse::kStallThreshold + 1ns);
 }
 
 TEST_CASE("broker stood: proof that was owed meanwhile is owed from now on") {
@@ -48,7 +48,7 @@ TEST_CASE("broker stood: proof that was owed meanwhile is owed from now on") {
   world.revoke(world.lease);
   world.advance(1s);
 
-  world.stand(40s);
+  world.stall(40s);
 
   CHECK(world.performed<effect::KillWorker>().empty());
   CHECK(world.is_killed_after(2s));
@@ -59,9 +59,9 @@ TEST_CASE("broker stood: an unmap is waited for as long again") {
   world.revoke(world.lease);  // quiet at once
   REQUIRE(world.record(world.lease).is(LeaseState::Fenced));
 
-  world.stand(40s);
+  world.stall(40s);
   CHECK(world.performed<effect::KillWorker>().empty());
-  world.workers_live = true;
+  world.workers_answer_pings = true;
   for (int second = 0; second < 9; ++second) world.advance(1s);
   CHECK(world.is_killed_after(1s));
 }
@@ -70,13 +70,13 @@ TEST_CASE("broker stood: so is an answer, and who had been silent is looked for 
   WorkerTimeoutWorld world;
   SECTION("answer") {
     world.call(kHolder, wire::LeaseGrow{.lease = world.lease, .extents = 1});
-    world.stand(40s);
+    world.stall(40s);
   }
   SECTION("sign of life") {
-    world.workers_live = false;
+    world.workers_answer_pings = false;
     for (int second = 0; second < 9; ++second) world.advance(1s);
     REQUIRE(world.performed<effect::KillWorker>().empty());
-    world.stand(1s);  // over the last look
+    world.stall(1s);  // over the last look
     for (int look = 0; look < 3; ++look) world.advance(2s);
   }
   CHECK(world.performed<effect::KillWorker>().empty());
@@ -88,26 +88,26 @@ TEST_CASE("broker stood: workers of before its restart have their whole grace to
   world.restart(5s);
   world.advance(4s);
 
-  world.stand(40s);
+  world.stall(40s);
 
   CHECK(world.record(world.lease).is(LeaseState::Live));
   world.advance(999ms);
   world.answer<wire::WorkerAttached>(
       world.call(kReturnSocket, wire::WorkerAttach{.worker = "w0", .resume = world.worker}));
-  world.stand(9s);  // and one that delivers has not stopped delivering
+  world.stall(9s);  // and one that delivers has not stopped delivering
   CHECK(world.performed<effect::KillWorker>().empty());
 }
 
 TEST_CASE("broker stood: a lease that ran out meanwhile has run out") {
   WorkerTimeoutWorld world;
-  world.stand(60s);
+  world.stall(60s);
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::TtlExpired);
 }
 
 TEST_CASE("broker stood: an orphan still has the deadlines it obeys") {
   WorkerTimeoutWorld before;
   World after(before, {.table = false}, WorkerTimeoutWorld::config());
-  after.stand(1s);
+  after.stall(1s);
   after.advance(60s);  // its last deadline is a second ago
   CHECK(after.performed<effect::KillWorker>().empty());
   after.advance(1s);

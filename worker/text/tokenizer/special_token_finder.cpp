@@ -1,4 +1,4 @@
-#include "worker/text/tokenizer/special_finder.hpp"
+#include "worker/text/tokenizer/special_token_finder.hpp"
 
 namespace leasehold {
 namespace {
@@ -9,11 +9,11 @@ constexpr std::uint64_t edge(std::uint32_t node, char byte) {
 
 }  // namespace
 
-void SpecialFinder::add(std::string_view text, TokenId token) {
-  Node node = kNowhere;
+void SpecialTokenFinder::add(std::string_view text, TokenId token) {
+  Node node = kNoNode;
   for (std::size_t i = 0; i < text.size(); ++i) {
     Node& child = i == 0 ? first_[static_cast<std::uint8_t>(text[0])] : edges_[edge(node, text[i])];
-    if (child == kNowhere) {
+    if (child == kNoNode) {
       child = static_cast<Node>(tokens_.size());
       tokens_.push_back(kNoToken);
     }
@@ -22,16 +22,16 @@ void SpecialFinder::add(std::string_view text, TokenId token) {
   if (tokens_[node] == kNoToken) tokens_[node] = token;
 }
 
-SpecialFinder::Node SpecialFinder::step(Node from, char byte) const {
+SpecialTokenFinder::Node SpecialTokenFinder::step(Node from, char byte) const {
   const auto found = edges_.find(edge(from, byte));
-  return found == edges_.end() ? kNowhere : found->second;
+  return found == edges_.end() ? kNoNode : found->second;
 }
 
-std::optional<SpecialFinder::Found> SpecialFinder::longest_at(std::string_view text,
+std::optional<SpecialTokenFinder::Found> SpecialTokenFinder::longest_at(std::string_view text,
                                                               std::size_t start) const {
   std::optional<Found> longest;
   Node node = first_[static_cast<std::uint8_t>(text[start])];
-  for (std::size_t end = start + 1; node != kNowhere; ++end) {
+  for (std::size_t end = start + 1; node != kNoNode; ++end) {
     if (tokens_[node] != kNoToken) longest = Found{start, end - start, tokens_[node]};
     if (end == text.size()) break;
     node = step(node, text[end]);
@@ -39,7 +39,7 @@ std::optional<SpecialFinder::Found> SpecialFinder::longest_at(std::string_view t
   return longest;
 }
 
-std::optional<SpecialFinder::Found> SpecialFinder::next(std::string_view text) const {
+std::optional<SpecialTokenFinder::Found> SpecialTokenFinder::next(std::string_view text) const {
   for (std::size_t start = 0; start < text.size(); ++start)
     if (const auto found = longest_at(text, start)) return found;
   return std::nullopt;

@@ -15,7 +15,7 @@
 
 namespace leasehold {
 
-class SpecialFinder {
+class SpecialTokenFinder {
  public:
   struct Found {
     std::size_t start;
@@ -31,7 +31,7 @@ class SpecialFinder {
 
  private:
   using Node = std::uint32_t;
-  static constexpr Node kNowhere = 0;
+  static constexpr Node kNoNode = 0;
   static constexpr TokenId kNoToken = -1;
 
   std::optional<Found> longest_at(std::string_view text, std::size_t start) const;

@@ -13,16 +13,16 @@
 
 namespace leasehold::testing {
 
-std::pair<control::Socket, UniqueFd> socket_and_bare_end(boost::asio::io_context& io);
+std::pair<control::Socket, UniqueFd> socket_and_raw_fd(boost::asio::io_context& io);
 std::pair<control::Socket, control::Socket> two_sockets(boost::asio::io_context& io);
 
 /// Runs handlers until `done`; fails the test when nothing happens for ten seconds.
 void run_until(boost::asio::io_context& io, const std::function<bool()>& done);
 
 /// The other end of a peer, in the hands of the test: says whatever the test wants, byte by byte.
-class BareEnd {
+class RawSocket {
  public:
-  BareEnd(boost::asio::io_context& io, UniqueFd fd) : io_(io), fd_(std::move(fd)) {}
+  RawSocket(boost::asio::io_context& io, UniqueFd fd) : io_(io), fd_(std::move(fd)) {}
 
   /// One sendmsg; the bytes must fit into the socket.
   void send(std::string_view bytes, std::span<const int> fds = {});
@@ -31,11 +31,11 @@ class BareEnd {
   bool try_send(std::string_view bytes);
 
   /// Sends until all is taken or the peer hangs up; how many bytes were taken.
-  std::size_t pour(std::string_view bytes);
+  std::size_t send_all(std::string_view bytes);
 
   /// The next line as JSON; nothing when the peer hung up.
   std::optional<nlohmann::json> read();
-  nlohmann::json must_read();
+  nlohmann::json read_required();
 
   void hang_up() { fd_.reset(); }
   int fd() const { return fd_.get(); }
@@ -47,7 +47,7 @@ class BareEnd {
 };
 
 /// What a peer's handlers saw. Calls are answered by `on_call`, by default with their parameters.
-struct Seen {
+struct RecordedCalls {
   std::vector<std::string> calls;
   std::vector<std::pair<std::string, control::Payload>> notifications;
   std::vector<Error> closed;
@@ -59,24 +59,24 @@ struct Seen {
 };
 
 /// A peer with a bare end.
-struct PeerBench {
-  explicit PeerBench(control::Limits limits = {});
+struct PeerFixture {
+  explicit PeerFixture(control::Limits limits = {});
   void run_until_closed();
 
   boost::asio::io_context io;
-  Seen seen;
+  RecordedCalls seen;
   std::shared_ptr<control::Peer> peer;
-  std::optional<BareEnd> other;
+  std::optional<RawSocket> other;
 };
 
 /// Two peers that talk to each other.
-struct PairBench {
-  explicit PairBench(control::Limits limits = {});
-  ~PairBench();
+struct PeerPairFixture {
+  explicit PeerPairFixture(control::Limits limits = {});
+  ~PeerPairFixture();
 
   boost::asio::io_context io;
-  Seen left_seen;
-  Seen right_seen;
+  RecordedCalls left_seen;
+  RecordedCalls right_seen;
   std::shared_ptr<control::Peer> left;
   std::shared_ptr<control::Peer> right;
 

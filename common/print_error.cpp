@@ -1,11 +1,11 @@
-#include "common/tell.hpp"
+#include "common/print_error.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <iostream>
 
-#include "common/next_step.hpp"
+#include "common/error_hint.hpp"
 
 namespace leasehold {
 namespace {
@@ -34,26 +34,26 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-std::string explain(std::string_view program, const Error& error) {
+std::string format_error(std::string_view program, const Error& error) {
   return fmt::format("{}: {} ({}); next: {}", program, printable(error.detail), name(error.code),
-                     next_step(error.code));
+                     error_hint(error.code));
 }
 
-int tell(std::string_view program, const Error& error) {
-  std::cerr << explain(program, error) + '\n';
+int print_error(std::string_view program, const Error& error) {
+  std::cerr << format_error(program, error) + '\n';
   return exit_code(error.code);
 }
 
-Result<void> flush_answer() {
+Result<void> flush_stdout() {
   std::cout.flush();
   // Both, for the stream may have no error where the file below it has one.
   if (std::cout && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
   return fail(Errc::DiskFull, "the answer could not be written to stdout");
 }
 
-int end_with(std::string_view program, int exit_code) {
-  const Result<void> flushed = flush_answer();
-  return flushed ? exit_code : tell(program, flushed.error());
+int finish_program(std::string_view program, int exit_code) {
+  const Result<void> flushed = flush_stdout();
+  return flushed ? exit_code : print_error(program, flushed.error());
 }
 
 }  // namespace leasehold

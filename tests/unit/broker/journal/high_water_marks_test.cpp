@@ -45,13 +45,13 @@ TEST_CASE("journal: an older copy put back takes no number back") {
 
 TEST_CASE("journal: of a broker that did not write numbers twice they count as it wrote them") {
   const UsedJournal world;
-  std::filesystem::remove(world.dir.file("numbers.used"));
+  std::filesystem::remove(world.dir.file("high_water_marks"));
   CHECK(world.read_again() == kUsed);
 
   auto journal = SqliteJournal::open(world.dir.path()).value();
   REQUIRE(journal->load().has_value());
   journal->write({.rows = {worker_row(1)}}).value();
-  CHECK(NumbersFile::open(world.dir.file("numbers.used")).value().marks() == kUsed);
+  CHECK(HighWaterMarksFile::open(world.dir.file("high_water_marks")).value().marks() == kUsed);
 }
 
 TEST_CASE("journal: half a line of numbers, or another's file, is refused by name") {
@@ -59,7 +59,7 @@ TEST_CASE("journal: half a line of numbers, or another's file, is refused by nam
   const char* text = GENERATE("", "2048 1024 655", "1 2 3 4 5\n", "0x10 0 0 0\n", "-1 0 0 0\n",
                               "999999999999999 0 0 0\n");
   CAPTURE(text);
-  std::ofstream(world.dir.file("numbers.used"), std::ios::trunc) << text;
+  std::ofstream(world.dir.file("high_water_marks"), std::ios::trunc) << text;
   CHECK(refused(world.dir) == Errc::FileCorrupt);
 }
 

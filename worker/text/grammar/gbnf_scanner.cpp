@@ -1,4 +1,4 @@
-#include "worker/text/grammar/gbnf_text.hpp"
+#include "worker/text/grammar/gbnf_scanner.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 namespace leasehold {
 namespace {
 
-constexpr std::uint32_t kMostRepetitions = 1u << 16;
+constexpr std::uint32_t kMaxRepetitions = 1u << 16;
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -31,19 +31,19 @@ Result<void> check_utf8(std::string_view text) {
   return {};
 }
 
-bool GbnfText::take(std::string_view what) {
+bool GbnfScanner::take(std::string_view what) {
   if (!looks_at(what)) return false;
   at_ += what.size();
   return true;
 }
 
-std::string_view GbnfText::take_name() {
+std::string_view GbnfScanner::take_name() {
   const std::size_t begin = at_;
   while (!at_end() && is_name_character(text_[at_])) ++at_;
   return text_.substr(begin, at_ - begin);
 }
 
-Result<std::uint32_t> GbnfText::take_character() {
+Result<std::uint32_t> GbnfScanner::take_character() {
   if (take("\\")) return take_escape();
   std::string_view text = rest();
   const std::uint32_t c = take_code_point(text);
@@ -51,7 +51,7 @@ Result<std::uint32_t> GbnfText::take_character() {
   return c;
 }
 
-Result<std::uint32_t> GbnfText::take_escape() {
+Result<std::uint32_t> GbnfScanner::take_escape() {
   struct Escape {
     char letter;
     std::uint32_t value;
@@ -78,17 +78,17 @@ Result<std::uint32_t> GbnfText::take_escape() {
   return value;
 }
 
-Result<std::uint32_t> GbnfText::take_number() {
+Result<std::uint32_t> GbnfScanner::take_number() {
   std::uint32_t value = 0;
   const char* begin = text_.data() + at_;
   const auto [end, failed] = std::from_chars(begin, text_.data() + text_.size(), value);
-  if (failed != std::errc{} || value > kMostRepetitions)
-    return error(fmt::format("expected a number from 0 to {}", kMostRepetitions));
+  if (failed != std::errc{} || value > kMaxRepetitions)
+    return error(fmt::format("expected a number from 0 to {}", kMaxRepetitions));
   at_ += static_cast<std::size_t>(end - begin);
   return value;
 }
 
-Result<Repetition> GbnfText::take_repetition() {
+Result<Repetition> GbnfScanner::take_repetition() {
   const std::size_t begin = at_ - 1;
   skip_blanks();
   Repetition times{.least = TRY(take_number()), .most = std::nullopt};
@@ -104,11 +104,11 @@ Result<Repetition> GbnfText::take_repetition() {
   return times;
 }
 
-void GbnfText::skip_blanks() {
+void GbnfScanner::skip_blanks() {
   while (looks_at(' ') || looks_at('\t')) ++at_;
 }
 
-void GbnfText::skip(bool newlines) {
+void GbnfScanner::skip(bool newlines) {
   while (true) {
     skip_blanks();
     if (looks_at('#')) {
@@ -121,7 +121,7 @@ void GbnfText::skip(bool newlines) {
   }
 }
 
-std::unexpected<Error> GbnfText::error_at(std::size_t position, const std::string& what) const {
+std::unexpected<Error> GbnfScanner::error_at(std::size_t position, const std::string& what) const {
   const std::string_view before = text_.substr(0, position);
   const auto line = std::ranges::count(before, '\n') + 1;
   const std::string_view in_line = before.substr(before.rfind('\n') + 1);

@@ -15,12 +15,12 @@
 namespace leasehold {
 
 /// Lets a timerfd of that clock wake at `until`, at once when it has passed; without one, never.
-void set_boot_timer(int timer, std::optional<TimePoint> until);
+void arm_boottime_timerfd(int timer, std::optional<TimePoint> until);
 
-class BootAlarm {
+class BoottimeTimer {
  public:
   /// Errors: SystemError.
-  static Result<BootAlarm> create();
+  static Result<BoottimeTimer> create();
 
   /// Returns at `until`, or when somebody has rung since the last return, at times sooner. True
   /// when somebody has rung.
@@ -28,7 +28,7 @@ class BootAlarm {
   void wake();
 
  private:
-  BootAlarm(UniqueFd timer, UniqueFd wakeup_fd) : timer_(std::move(timer)), wakeup_fd_(std::move(wakeup_fd)) {}
+  BoottimeTimer(UniqueFd timer, UniqueFd wakeup_fd) : timer_(std::move(timer)), wakeup_fd_(std::move(wakeup_fd)) {}
 
   UniqueFd timer_;
   UniqueFd wakeup_fd_;

@@ -5,7 +5,7 @@
 
 namespace leasehold {
 
-constexpr bool is_lease_over(Errc code) {
+constexpr bool is_lease_ended(Errc code) {
   return code == Errc::LeaseRevoked || code == Errc::LeaseFenced ||
          code == Errc::EngineLeaseFenced || code == Errc::StaleGeneration;
 }

@@ -1,4 +1,4 @@
-#include "worker/text/chat/jinja/writing.hpp"
+#include "worker/text/chat/jinja/formatting.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "ipc/control/written_order.hpp"
+#include "ipc/control/member_order.hpp"
 
 #include <utility>
 
@@ -8,9 +8,9 @@ namespace leasehold::control {
 namespace {
 
 /// Follows the keys down, and writes down again what comes in the object it finds there.
-class Copyist final : public nlohmann::json_sax<Json> {
+class OrderedCopier final : public nlohmann::json_sax<Json> {
  public:
-  explicit Copyist(std::span<const std::string_view> keys) : keys_(keys) {}
+  explicit OrderedCopier(std::span<const std::string_view> keys) : keys_(keys) {}
   std::optional<std::string> take() { return std::move(found_); }
 
   bool null() override { return value("null"); }
@@ -89,9 +89,9 @@ class Copyist final : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-std::optional<std::string> object_as_written(std::string_view line,
+std::optional<std::string> object_in_source_order(std::string_view line,
                                              std::span<const std::string_view> keys) {
-  Copyist copyist(keys);
+  OrderedCopier copyist(keys);
   if (!Json::sax_parse(line, &copyist)) return std::nullopt;
   return copyist.take();
 }

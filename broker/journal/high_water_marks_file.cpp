@@ -1,4 +1,4 @@
-#include "broker/journal/numbers_file.hpp"
+#include "broker/journal/high_water_marks_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -45,17 +45,17 @@ Reserved higher(const Reserved& a, const Reserved& b) {
           .regions = std::max(a.regions, b.regions)};
 }
 
-Result<NumbersFile> NumbersFile::open(const std::string& path) {
+Result<HighWaterMarksFile> HighWaterMarksFile::open(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd && errno == ENOENT) return NumbersFile(path, {});
+  if (!fd && errno == ENOENT) return HighWaterMarksFile(path, {});
   if (!fd) return state_file_error(path, errno);
   std::array<char, kLongestLine + 1> text{};
   const ssize_t got = ::read(fd.get(), text.data(), text.size());
   if (got < 0) return fail_errno(Errc::SystemError, path, errno);
-  return NumbersFile(path, TRY(parse({text.data(), static_cast<std::size_t>(got)}, path)));
+  return HighWaterMarksFile(path, TRY(parse({text.data(), static_cast<std::size_t>(got)}, path)));
 }
 
-Result<void> NumbersFile::raise(const Reserved& marks) {
+Result<void> HighWaterMarksFile::raise(const Reserved& marks) {
   TRY(write_state_file(path_, line_of(marks)));
   marks_ = marks;
   return {};

@@ -1,4 +1,4 @@
-#include "common/boot_alarm.hpp"
+#include "common/boottime_timer.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -10,7 +10,7 @@
 
 namespace leasehold {
 
-void set_boot_timer(int timer, std::optional<TimePoint> until) {
+void arm_boottime_timerfd(int timer, std::optional<TimePoint> until) {
   constexpr std::int64_t kSecond = 1'000'000'000;
   itimerspec when{};
   if (until) {
@@ -20,16 +20,16 @@ void set_boot_timer(int timer, std::optional<TimePoint> until) {
   ::timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
-Result<BootAlarm> BootAlarm::create() {
+Result<BoottimeTimer> BoottimeTimer::create() {
   UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer) return fail_errno(Errc::SystemError, "timerfd_create", errno);
   UniqueFd wakeup_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wakeup_fd) return fail_errno(Errc::SystemError, "eventfd", errno);
-  return BootAlarm(std::move(timer), std::move(wakeup_fd));
+  return BoottimeTimer(std::move(timer), std::move(wakeup_fd));
 }
 
-bool BootAlarm::wait_until(TimePoint until) {
-  set_boot_timer(timer_.get(), until);
+bool BoottimeTimer::wait_until(TimePoint until) {
+  arm_boottime_timerfd(timer_.get(), until);
   pollfd sources[] = {{.fd = timer_.get(), .events = POLLIN, .revents = 0},
                       {.fd = wakeup_fd_.get(), .events = POLLIN, .revents = 0}};
   ::poll(sources, std::size(sources), -1);
@@ -37,7 +37,7 @@ bool BootAlarm::wait_until(TimePoint until) {
   return ::read(wakeup_fd_.get(), &rings, sizeof rings) > 0;  // how often does not matter
 }
 
-void BootAlarm::wake() {
+void BoottimeTimer::wake() {
   const std::uint64_t once = 1;
   (void)!::write(wakeup_fd_.get(), &once, sizeof once);
 }

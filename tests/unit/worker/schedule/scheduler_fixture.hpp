@@ -7,9 +7,9 @@ namespace leasehold::testing {
 
 inline constexpr TimePoint kNow{1'000};
 
-class SchedulerBench {
+class SchedulerFixture {
  public:
-  explicit SchedulerBench(SchedulerLimits limits = {}) : scheduler(filled_in(limits)) {}
+  explicit SchedulerFixture(SchedulerLimits limits = {}) : scheduler(filled_in(limits)) {}
 
   LeaseId lease(std::uint32_t slot, std::uint32_t blocks, std::uint32_t max_concurrent = 8) {
     const LeaseId id{slot, 1};

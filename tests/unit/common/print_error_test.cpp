@@ -1,4 +1,4 @@
-#include "common/tell.hpp"
+#include "common/print_error.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -21,52 +21,52 @@ void fill_up(int fd) {
 
 }  // namespace
 
-TEST_CASE("tell: a refused connection asks whether the broker runs") {
-  const auto line = explain("brokerctl", {Errc::ConnectionRefused, "nobody at /x"});
+TEST_CASE("print_error: a refused connection asks whether the broker runs") {
+  const auto line = format_error("brokerctl", {Errc::ConnectionRefused, "nobody at /x"});
 
   CHECK(line.starts_with("brokerctl: nobody at /x (ConnectionRefused); next: "));
   CHECK(line.find("is leasehold-broker running?") != std::string::npos);
 }
 
-TEST_CASE("tell: a missing file is a path to check") {
-  const auto line = explain("leasehold-tokenize", {Errc::FileNotFound, "no /x.gguf"});
+TEST_CASE("print_error: a missing file is a path to check") {
+  const auto line = format_error("leasehold-tokenize", {Errc::FileNotFound, "no /x.gguf"});
 
   CHECK(line.find("next: check the path,") != std::string::npos);
 }
 
-TEST_CASE("tell: another process cannot drive the terminal through an error") {
-  const auto line = explain("brokerctl", {Errc::BadRequest, "a\x1b[2Jb\nc"});
+TEST_CASE("print_error: another process cannot drive the terminal through an error") {
+  const auto line = format_error("brokerctl", {Errc::BadRequest, "a\x1b[2Jb\nc"});
 
   CHECK(line.find('\x1b') == std::string::npos);
   CHECK(line.find('\n') == std::string::npos);
 }
 
-TEST_CASE("tell: control characters become blanks, the wide ones too, and words stay") {
+TEST_CASE("print_error: control characters become blanks, the wide ones too, and words stay") {
   CHECK(printable("a\x1b[2J\x7f\r\nb") == "a [2J   b");
   CHECK(printable("Zo\xc3\xab \xc2\x9b"
                   "2J \xc2\xb5s \xc2") == "Zo\xc3\xab  2J \xc2\xb5s \xc2");
 }
 
-TEST_CASE("tell: an error is a line on stderr and an exit code") {
-  const auto end = testing::run_in_child([] { return tell("nothing", {Errc::BadToken, "no"}); });
+TEST_CASE("print_error: an error is a line on stderr and an exit code") {
+  const auto end = testing::run_in_child([] { return print_error("nothing", {Errc::BadToken, "no"}); });
   CHECK(end.exit_code == exit_code(Errc::BadToken));
-  CHECK(end.error_output == explain("nothing", {Errc::BadToken, "no"}) + "\n");
+  CHECK(end.error_output == format_error("nothing", {Errc::BadToken, "no"}) + "\n");
 }
 
-TEST_CASE("tell: a stderr that takes nothing leaves the exit code") {
+TEST_CASE("print_error: a stderr that takes nothing leaves the exit code") {
   const auto end = testing::run_in_child([] {
     fill_up(STDERR_FILENO);
-    return tell("nothing", {Errc::BadToken, std::string(100'000, 'x')});
+    return print_error("nothing", {Errc::BadToken, std::string(100'000, 'x')});
   });
   CHECK(end.exit_code == exit_code(Errc::BadToken));
 }
 
-TEST_CASE("tell: an answer that arrived ends as it would, one that did not is DiskFull") {
+TEST_CASE("print_error: an answer that arrived ends as it would, one that did not is DiskFull") {
   const auto answer = [](bool is_lost, std::size_t size) {
     return testing::run_in_child([=] {
       if (is_lost) fill_up(STDOUT_FILENO);
       std::cout << std::string(size, ' ') << std::flush;
-      return end_with("nothing", 7);
+      return finish_program("nothing", 7);
     });
   };
   CHECK(answer(false, 1).exit_code == 7);
@@ -77,12 +77,12 @@ TEST_CASE("tell: an answer that arrived ends as it would, one that did not is Di
   }
 }
 
-TEST_CASE("tell: what went to stdout past the stream counts too") {
+TEST_CASE("print_error: what went to stdout past the stream counts too") {
   const auto lost = testing::run_in_child([] {
     fill_up(STDOUT_FILENO);
     std::fputs("x", stdout);
     std::fflush(stdout);
-    return end_with("nothing", 0);
+    return finish_program("nothing", 0);
   });
   CHECK(lost.exit_code == exit_code(Errc::DiskFull));
 }

@@ -1,4 +1,4 @@
-#include "broker/decide/write_down.hpp"
+#include "broker/decide/journal_decision.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -189,7 +189,7 @@ bool lends(const Effect& effect) {
 
 bool must_follow(const Effect& effect, bool revokes) {
   if (lends(effect) || lowers_to(effect, LeaseState::Fenced)) return true;
-  if (std::holds_alternative<effect::ReplyWhenWritten>(effect)) return true;
+  if (std::holds_alternative<effect::ReplyWhenJournaled>(effect)) return true;
   return !revokes && std::holds_alternative<effect::Reply>(effect);
 }
 

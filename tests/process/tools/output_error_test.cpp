@@ -31,7 +31,7 @@ int tenant(const std::string& rest) {
 
 }  // namespace
 
-TEST_CASE("unheard: an answer that stdout does not take is DiskFull, not done") {
+TEST_CASE("output_error: an answer that stdout does not take is DiskFull, not done") {
   const int lost = exit_code(Errc::DiskFull);
   CHECK(tokenize("hi >/dev/full 2>/dev/null") == lost);
   CHECK(tokenize("hi >/dev/full 2>/dev/full") == lost);
@@ -40,7 +40,7 @@ TEST_CASE("unheard: an answer that stdout does not take is DiskFull, not done") 
   CHECK(tokenize("hi >/dev/null 2>/dev/full") == kExitOk);
 }
 
-TEST_CASE("unheard: help and version are answers too") {
+TEST_CASE("output_error: help and version are answers too") {
   for (const char* program :
        {"brokerctl", "leasehold-tenant", "leasehold-demo", "leasehold-broker", "leasehold-worker",
         "leasehold-tokenize", "leasehold-perplexity", "leasehold-bench"}) {
@@ -51,7 +51,7 @@ TEST_CASE("unheard: help and version are answers too") {
   CHECK(shell("leasehold-worker", "--version >/dev/full 2>&1") == exit_code(Errc::DiskFull));
 }
 
-TEST_CASE("unheard: an error that stderr does not take ends with its code all the same") {
+TEST_CASE("output_error: an error that stderr does not take ends with its code all the same") {
   const int not_found = exit_code(Errc::FileNotFound);
   CHECK(shell("leasehold-broker", "--socket /nowhere/b.sock 2>/dev/full") == not_found);
   CHECK(shell("leasehold-worker",
@@ -63,21 +63,21 @@ TEST_CASE("unheard: an error that stderr does not take ends with its code all th
   CHECK(shell("leasehold-worker", "--no-such-option 2>/dev/full") == kExitUsage);
 }
 
-TEST_CASE("unheard: a path with control characters does not reach the terminal as it is") {
+TEST_CASE("output_error: a path with control characters does not reach the terminal as it is") {
   const std::string path = "/nowhere/\x1b[2J\nmodel.gguf";
   for (const char* program : {"leasehold-worker", "leasehold-tokenize", "leasehold-perplexity"}) {
     CAPTURE(program);
     for (const char* option : {"--model", "--no-such-option"}) {
       ProgramRun run(program, {"--broker", "/nowhere/b.sock", option, path});
       CHECK(run.finish([] {}) != kExitOk);
-      const std::string said = run.errors();
-      CHECK(said.find('\x1b') == std::string::npos);
-      CHECK(said.find('\n') == said.size() - 1);
+      const std::string printed = run.errors();
+      CHECK(printed.find('\x1b') == std::string::npos);
+      CHECK(printed.find('\n') == printed.size() - 1);
     }
   }
 }
 
-TEST_CASE("unheard: a text without an end, or that cannot be read, is an error of its kind") {
+TEST_CASE("output_error: a text without an end, or that cannot be read, is an error of its kind") {
   CHECK(perplexity("--text / 2>/dev/null") == exit_code(Errc::BadRequest));
   CHECK(perplexity("--text /dev/zero 2>/dev/null") == exit_code(Errc::BadRequest));
   CHECK(tokenize("</ 2>/dev/null") == exit_code(Errc::SystemError));

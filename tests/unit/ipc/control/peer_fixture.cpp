@@ -1,4 +1,4 @@
-#include "peer_bench.hpp"
+#include "peer_fixture.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ std::pair<UniqueFd, UniqueFd> bare_pair() {
 
 }  // namespace
 
-std::pair<Socket, UniqueFd> socket_and_bare_end(boost::asio::io_context& io) {
+std::pair<Socket, UniqueFd> socket_and_raw_fd(boost::asio::io_context& io) {
   auto [ours, theirs] = bare_pair();
   return {Socket(io, stream_protocol(), ours.release()), std::move(theirs)};
 }
@@ -43,7 +43,7 @@ void run_until(boost::asio::io_context& io, const std::function<bool()>& done) {
     if (io.run_one_for(std::chrono::seconds(10)) == 0) FAIL("nothing happened");
 }
 
-void BareEnd::send(std::string_view bytes, std::span<const int> fds) {
+void RawSocket::send(std::string_view bytes, std::span<const int> fds) {
   iovec part{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
   msghdr message{};
   message.msg_iov = &part;
@@ -62,11 +62,11 @@ void BareEnd::send(std::string_view bytes, std::span<const int> fds) {
   REQUIRE(sent == static_cast<ssize_t>(bytes.size()));
 }
 
-bool BareEnd::try_send(std::string_view bytes) {
+bool RawSocket::try_send(std::string_view bytes) {
   return ::send(fd_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
 
-std::size_t BareEnd::pour(std::string_view bytes) {
+std::size_t RawSocket::send_all(std::string_view bytes) {
   std::size_t taken = 0;
   while (taken < bytes.size()) {
     const auto rest = bytes.substr(taken);
@@ -79,7 +79,7 @@ std::size_t BareEnd::pour(std::string_view bytes) {
   return taken;
 }
 
-std::optional<nlohmann::json> BareEnd::read() {
+std::optional<nlohmann::json> RawSocket::read() {
   for (;;) {
     const auto newline = arrived_.find('\n');
     if (newline != std::string::npos) {
@@ -97,13 +97,13 @@ std::optional<nlohmann::json> BareEnd::read() {
   }
 }
 
-nlohmann::json BareEnd::must_read() {
+nlohmann::json RawSocket::read_required() {
   auto json = read();
   REQUIRE(json);
   return *json;
 }
 
-Peer::Handlers Seen::handlers() {
+Peer::Handlers RecordedCalls::handlers() {
   return {
       .on_call =
           [this](const std::string& method, control::Payload params, control::Responder respond) {
@@ -117,20 +117,20 @@ Peer::Handlers Seen::handlers() {
       .on_closed = [this](const Error& why) { closed.push_back(why); }};
 }
 
-PeerBench::PeerBench(control::Limits limits) {
-  auto [socket, bare] = socket_and_bare_end(io);
+PeerFixture::PeerFixture(control::Limits limits) {
+  auto [socket, bare] = socket_and_raw_fd(io);
   other.emplace(io, std::move(bare));
   peer = Peer::create(std::move(socket), seen.handlers(), limits);
   peer->start();
 }
 
-void PeerBench::run_until_closed() {
+void PeerFixture::run_until_closed() {
   run_until(io, [&] { return !seen.closed.empty(); });
   io.poll();
   REQUIRE(seen.closed.size() == 1);
 }
 
-PairBench::PairBench(control::Limits limits) {
+PeerPairFixture::PeerPairFixture(control::Limits limits) {
   auto [one, two] = two_sockets(io);
   left = Peer::create(std::move(one), left_seen.handlers(), limits);
   right = Peer::create(std::move(two), right_seen.handlers(), limits);
@@ -138,14 +138,14 @@ PairBench::PairBench(control::Limits limits) {
   right->start();
 }
 
-PairBench::~PairBench() {
+PeerPairFixture::~PeerPairFixture() {
   left->close();
   right->close();
   io.restart();
   io.poll();
 }
 
-Result<control::Payload> PairBench::ask(const std::string& method, control::Payload params) {
+Result<control::Payload> PeerPairFixture::ask(const std::string& method, control::Payload params) {
   std::optional<Result<control::Payload>> reply;
   left->call(method, std::move(params),
              [&](Result<control::Payload> result) { reply = std::move(result); });
