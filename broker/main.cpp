@@ -4,8 +4,8 @@
 #include "broker/server/server.hpp"
 #include "common/fault_point.hpp"
 #include "common/log.hpp"
-#include "common/process.hpp"
 #include "common/print_error.hpp"
+#include "common/process.hpp"
 
 namespace {
 
@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   if (const auto armed = arm_fault_points_from_environment(); !armed) {
     return print_error(kProgram, armed.error());
   }
-  if (const auto served = run_broker(options); !served) return print_error(kProgram, served.error());
+  if (const auto served = run_broker(options); !served)
+    return print_error(kProgram, served.error());
   return 0;
 }

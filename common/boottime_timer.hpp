@@ -28,7 +28,8 @@ class BoottimeTimer {
   void wake();
 
  private:
-  BoottimeTimer(UniqueFd timer, UniqueFd wakeup_fd) : timer_(std::move(timer)), wakeup_fd_(std::move(wakeup_fd)) {}
+  BoottimeTimer(UniqueFd timer, UniqueFd wakeup_fd)
+      : timer_(std::move(timer)), wakeup_fd_(std::move(wakeup_fd)) {}
 
   UniqueFd timer_;
   UniqueFd wakeup_fd_;

@@ -22,8 +22,8 @@ struct ChildConfig {
   std::vector<std::string> argv;  ///< argv[0] is the program's path.
   std::string log_path;           ///< Its stderr goes here, and its stdout unless `read_output`.
   bool read_output = false;
-  std::vector<std::string> environment;  ///< NAME=value, over what this process has.
-  std::vector<InheritedFd> inherited_fds;   ///< With LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES.
+  std::vector<std::string> environment;    ///< NAME=value, over what this process has.
+  std::vector<InheritedFd> inherited_fds;  ///< With LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES.
   /// What it begins ends with this process' own owner, for a program that is not ours.
   bool share_process_group = false;
 };

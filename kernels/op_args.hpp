@@ -176,10 +176,10 @@ struct SwiGluArgs {
 struct ExpertChoiceArgs {
   const float* scores;  ///< [n_rows, n_experts], of the router
   std::uint32_t n_experts;
-  std::uint32_t n_used;   ///< 1 … n_experts
+  std::uint32_t n_used;           ///< 1 … n_experts
   bool normalize_expert_weights;  ///< Of the chosen; else their shares among all experts.
-  std::uint32_t* chosen;  ///< [n_rows, n_used]: different experts, the heaviest first
-  float* weights;         ///< [n_rows, n_used]
+  std::uint32_t* chosen;          ///< [n_rows, n_used]: different experts, the heaviest first
+  float* weights;                 ///< [n_rows, n_used]
 };
 
 /// out[i, :] = W of item i's expert · x[i / items_per_x, :]. The *items* of a step are a row's k-th

@@ -6,8 +6,8 @@
 
 #include "common/fault_point.hpp"
 #include "common/log.hpp"
-#include "common/process.hpp"
 #include "common/print_error.hpp"
+#include "common/process.hpp"
 #include "worker/worker_program.hpp"
 
 namespace {

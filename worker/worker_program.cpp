@@ -154,10 +154,10 @@ Result<void> WorkerProgram::open_session() {
 
 Result<void> WorkerProgram::build_engine() {
   const GateDependencies wiring{.worker = broker_->attachment().worker,
-                          .table = &broker_->attachment().table,
-                          .segment = &broker_->attachment().segment,
-                          .stops = &board_.stops(),
-                          .probe = &probe_};
+                                .table = &broker_->attachment().table,
+                                .segment = &broker_->attachment().segment,
+                                .stops = &board_.stops(),
+                                .probe = &probe_};
   compute_ = TRY(make_compute(
       options_, {.name = broker_->attachment().device, .uuid = broker_->attachment().device_uuid},
       Engine::backend_limits(model_.config, SchedulerLimits{}), wiring));
@@ -215,7 +215,8 @@ Result<void> WorkerProgram::restore_weights(Engine& engine) {
 
 /// On the I/O thread, which alone looks at these from now on; the engine only posts to them.
 Result<void> WorkerProgram::open_doors() {
-  boost::asio::post(mapper_, [] { use_batch_scheduling(); });  // typed ends are waited for, grants less
+  boost::asio::post(mapper_,
+                    [] { use_batch_scheduling(); });  // typed ends are waited for, grants less
   leases_ =
       std::make_unique<LeaseService>(LeaseService::Parts{.io = &io_,
                                                          .mapper = mapper_.get_executor(),

@@ -124,7 +124,7 @@ struct ShapeRow {
 struct OperatorActionRow {
   std::int64_t at_boottime_ns = 0;
   std::uint32_t uid = 0;
-  std::string action;    ///< "admit", "revoke", "drain", "quarantine_release"
+  std::string action;  ///< "admit", "revoke", "drain", "quarantine_release"
   std::string object;  ///< "lease:17.4", "tenant:acme", "extent:5", "region:3"
   std::string reason;  ///< In the operator's words; empty where none are asked for.
   bool done = true;    ///< False: it was refused.

@@ -60,7 +60,7 @@ struct Worker {
   /// Lost to a restart of the broker: it may resume until then. Zero: it may not.
   TimePoint reattach_until;
   bool segment_lost = false;  ///< With a broker before this one: only its exit proves anything.
-  bool resuming = false;   ///< Came back; what it still maps is being delivered.
+  bool resuming = false;      ///< Came back; what it still maps is being delivered.
   /// Time before this is no fault of the worker's: nobody was there to take its proof.
   TimePoint patience_from;
   TimePoint next_look;                 ///< For a sign of life. Zero: nobody looks.

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/revoke.hpp"
 #include "broker/decide/quarantine.hpp"
+#include "broker/decide/revoke.hpp"
 
 namespace leasehold {
 namespace {

@@ -75,16 +75,17 @@ void note_answered(Decision& decision, LeaseRecord& record) {
   decision.state.leases.enter_in_index(record.id());
 }
 
-void kill_worker(Decision& decision, Worker& worker, std::string_view waiting_for, Duration patience) {
+void kill_worker(Decision& decision, Worker& worker, std::string_view waiting_for,
+                 Duration patience) {
   worker.killed = true;
   decision.add(effect::KillWorker{worker.id});
   move(worker, WorkerState::Lost);
   decision.touch(worker.id);
   take_back(decision, decision.state.leases.leases_on(worker.id), RevokeReason::WorkerHung);
   decision.record(events::WorkerUnresponsive{.worker = worker.name,
-                                        .waiting_for = std::string(waiting_for),
-                                        .timeout_ms = in_ms(patience),
-                                        .killed = true});
+                                             .waiting_for = std::string(waiting_for),
+                                             .timeout_ms = in_ms(patience),
+                                             .killed = true});
   decision.warn(
       fmt::format("worker did not do its part in time, killed worker={} pid={} waiting_for={} "
                   "timeout_ms={}",

@@ -19,7 +19,9 @@ void look_for_life(Decision& decision);
 void note_asked(Decision& decision, LeaseRecord& record);
 void note_answered(Decision& decision, LeaseRecord& record);
 
-/// The last rung: a process that exits holds nothing. `waiting_for` as in events::WorkerUnresponsive.
-void kill_worker(Decision& decision, Worker& worker, std::string_view waiting_for, Duration patience);
+/// The last rung: a process that exits holds nothing. `waiting_for` as in
+/// events::WorkerUnresponsive.
+void kill_worker(Decision& decision, Worker& worker, std::string_view waiting_for,
+                 Duration patience);
 
 }  // namespace leasehold

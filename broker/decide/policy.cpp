@@ -55,7 +55,8 @@ void start_drain(Decision& decision, LeaseRecord& record, TimePoint until) {
   decision.add(effect::SetDrainDeadline{record.id(), until});
 }
 
-void record_operator_action(Decision& decision, const Caller& caller, std::string action, std::string object) {
+void record_operator_action(Decision& decision, const Caller& caller, std::string action,
+                            std::string object) {
   decision.record(
       events::OperatorAction{.action = action, .object = object, .uid = caller.uid, .done = true});
   decision.audit({.uid = caller.uid, .action = std::move(action), .object = std::move(object)});

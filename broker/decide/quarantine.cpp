@@ -39,10 +39,10 @@ bool last_worker_is_gone(const State& state, const Quarantine& quarantine) {
 void record_deed(Decision& decision, const std::string& object, const Clearing& clearing,
                  bool done) {
   decision.record(events::OperatorAction{.action = "quarantine_release",
-                                        .object = object,
-                                        .uid = clearing.uid,
-                                        .reason = clearing.reason,
-                                        .done = done});
+                                         .object = object,
+                                         .uid = clearing.uid,
+                                         .reason = clearing.reason,
+                                         .done = done});
   decision.audit({.uid = clearing.uid,
                   .action = "quarantine_release",
                   .object = object,
@@ -82,8 +82,8 @@ void grant(Decision& decision, const std::string& object, const Clearing& cleari
            std::uint64_t size_bytes) {
   record_deed(decision, object, clearing, true);
   decision.touched.durable = true;
-  decision.add(effect::ReplyWhenJournaled{clearing.call,
-                                        Answer{wire::QuarantineReleased{.size_bytes = size_bytes}}});
+  decision.add(effect::ReplyWhenJournaled{
+      clearing.call, Answer{wire::QuarantineReleased{.size_bytes = size_bytes}}});
 }
 
 Error not_quarantined(const std::string& object, std::string_view state) {
@@ -102,7 +102,8 @@ Result<void> begin(std::optional<Quarantine>& quarantine, const Caller& caller,
   return {};
 }
 
-Outcome clear_extent(Decision& decision, const Caller& caller, const wire::QuarantineRelease& clear) {
+Outcome clear_extent(Decision& decision, const Caller& caller,
+                     const wire::QuarantineRelease& clear) {
   ExtentRecord* record = decision.state.extents.find(*clear.extent);
   const std::string object = name_of(*clear.extent);
   if (record == nullptr) return fail(Errc::UnknownLease, object + " is no memory in use");
@@ -120,7 +121,8 @@ Outcome clear_extent(Decision& decision, const Caller& caller, const wire::Quara
   return std::nullopt;
 }
 
-Outcome clear_region(Decision& decision, const Caller& caller, const wire::QuarantineRelease& clear) {
+Outcome clear_region(Decision& decision, const Caller& caller,
+                     const wire::QuarantineRelease& clear) {
   WeightsRegion* region = decision.state.weights.find(*clear.region);
   const std::string object = name_of(*clear.region);
   if (region == nullptr) return fail(Errc::UnknownLease, object + " is no memory in use");
@@ -199,7 +201,8 @@ void settle_clearing(Decision& decision, WeightsRegion& region, std::uint64_t al
   grant(decision, object, clearing, size_bytes);
 }
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::QuarantineRelease& clear) {
+Outcome decide_call(Decision& decision, const Caller& caller,
+                    const wire::QuarantineRelease& clear) {
   return clear.extent ? clear_extent(decision, caller, clear)
                       : clear_region(decision, caller, clear);
 }

@@ -32,8 +32,8 @@ class EarliestDebt {
   std::optional<Debt> found_;
 };
 
-/// The first of its debts to fall due; nothing while it waiting_for nothing, or while it may still come
-/// back. Who has exited waiting_for nothing: a debt nobody can pay would be due for ever.
+/// The first of its debts to fall due; nothing while it waiting_for nothing, or while it may still
+/// come back. Who has exited waiting_for nothing: a debt nobody can pay would be due for ever.
 std::optional<Debt> debt_of(const State& state, const Worker& worker) {
   if (worker.state == WorkerState::Gone || worker.killed) return std::nullopt;
   if (worker.reattach_until != TimePoint{}) return std::nullopt;

@@ -7,8 +7,8 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/device.hpp"
 #include "broker/decide/grant.hpp"
-#include "broker/decide/revoke.hpp"
 #include "broker/decide/quarantine.hpp"
+#include "broker/decide/revoke.hpp"
 
 namespace leasehold {
 namespace {

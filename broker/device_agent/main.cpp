@@ -89,6 +89,7 @@ int main(int argc, char** argv) {
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   set_not_dumpable();
-  if (const auto served = serve(ordinal); !served) return print_error(app.get_name(), served.error());
+  if (const auto served = serve(ordinal); !served)
+    return print_error(app.get_name(), served.error());
   return kExitOk;
 }

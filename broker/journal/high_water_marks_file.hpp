@@ -27,7 +27,8 @@ class HighWaterMarksFile {
   Result<void> raise(const Reserved& marks);
 
  private:
-  HighWaterMarksFile(std::string path, const Reserved& marks) : path_(std::move(path)), marks_(marks) {}
+  HighWaterMarksFile(std::string path, const Reserved& marks)
+      : path_(std::move(path)), marks_(marks) {}
 
   std::string path_;
   Reserved marks_;

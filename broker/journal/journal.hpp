@@ -24,7 +24,8 @@ class Journal {
 
   /// What operators did, newest first. Errors: BadRequest where nothing is kept; those of the
   /// file.
-  virtual Result<std::vector<wire::OperatorActionView>> newest_operator_actions(std::size_t at_most) = 0;
+  virtual Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
+      std::size_t at_most) = 0;
 };
 
 /// For a broker without a state directory: nothing is kept.

@@ -4,7 +4,8 @@
 
 namespace leasehold::journal {
 
-Result<std::vector<wire::OperatorActionView>> load_newest_deeds(Database& database, std::size_t at_most) {
+Result<std::vector<wire::OperatorActionView>> load_newest_deeds(Database& database,
+                                                                std::size_t at_most) {
   Statement rows = TRY(database.prepare(fmt::format(
       "SELECT at_unix_s, uid, action, object, reason, done FROM audit ORDER BY audit DESC LIMIT {}",
       at_most)));

@@ -13,10 +13,10 @@
 #include <unordered_set>
 
 #include "broker/journal/checkpointer.hpp"
-#include "broker/journal/journal.hpp"
-#include "broker/journal/load_operator_actions.hpp"
-#include "broker/journal/load_image.hpp"
 #include "broker/journal/high_water_marks_file.hpp"
+#include "broker/journal/journal.hpp"
+#include "broker/journal/load_image.hpp"
+#include "broker/journal/load_operator_actions.hpp"
 #include "broker/journal/reserve_file.hpp"
 #include "broker/journal/row_writer.hpp"
 
@@ -33,7 +33,8 @@ class SqliteJournal final : public Journal {
   Result<Image> load();
 
   Result<void> write(const Batch& batch) override;
-  Result<std::vector<wire::OperatorActionView>> newest_operator_actions(std::size_t at_most) override {
+  Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
+      std::size_t at_most) override {
     return load_newest_deeds(parts_.database, at_most);
   }
 

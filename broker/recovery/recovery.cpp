@@ -4,8 +4,8 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
-#include "broker/decide/revoke.hpp"
 #include "broker/decide/journal_decision.hpp"
+#include "broker/decide/revoke.hpp"
 #include "broker/recovery/recovery_observer.hpp"
 #include "broker/recovery/restore.hpp"
 

@@ -69,8 +69,7 @@ struct Recovered {
 Result<Recovered> recover(const journal::Image& image, const Facts& facts, BrokerConfig config);
 
 /// Processes whose end matters: those of workers, and those of holders of leases that are live.
-std::vector<std::pair<AttachmentId, ProcessIdentity>> worker_processes(
-    const journal::Image& image);
+std::vector<std::pair<AttachmentId, ProcessIdentity>> worker_processes(const journal::Image& image);
 std::set<ProcessIdentity> holder_processes(const journal::Image& image);
 
 }  // namespace leasehold

@@ -32,11 +32,11 @@ struct LogLine {
                   e.state, e.lease);
   }
   void operator()(const events::OperatorAction& e) const {
-    spdlog::warn("operator acted action={} object={} uid={} done={} reason=\"{}\"", e.action, e.object,
-                 e.uid, e.done, e.reason);
+    spdlog::warn("operator acted action={} object={} uid={} done={} reason=\"{}\"", e.action,
+                 e.object, e.uid, e.done, e.reason);
   }
-  void operator()(const events::WorkerUntrusted&) const {}  // a warning came with it
-  void operator()(const events::WorkerUnresponsive&) const {}    // as with this
+  void operator()(const events::WorkerUntrusted&) const {}     // a warning came with it
+  void operator()(const events::WorkerUnresponsive&) const {}  // as with this
   void operator()(const auto& e) const {
     spdlog::debug("worker reported event={}", events::name(events::Event(e)));
   }
@@ -216,7 +216,8 @@ void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
   const WorkerLink* link = parts_.links.find(effect.worker);
   if (link == nullptr) return;  // its exit is on the way
   parts_.quiet.watch(link->line, {effect.worker, effect.scope, effect.leases});
-  // Before anything is written down: what is quiet in time for this needs neither wakeup_fd nor timer.
+  // Before anything is written down: what is quiet in time for this needs neither wakeup_fd nor
+  // timer.
   std::vector<LaunchQuiet> proofs = parts_.quiet.observe_for(kQuietLook, clock_);
   if (!proofs.empty()) post_(QuietObserved{std::move(proofs), clock_.now()});
 }

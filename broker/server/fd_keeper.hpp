@@ -1,9 +1,9 @@
 /// Keeps descriptors alive while the broker is down: the service manager's store, where there is
 /// one, and what came back from it.
 ///
-/// Names: `table`, `socket`, `segment-<attachment>`, `wakeup_fd-<attachment>`, `pidfd-<attachment>`,
-/// `weights-<region>`. Live extents are not kept here; their workers hold and re-deliver them.
-/// Source: sd_notify(3) FDSTORE, FDNAME, FDPOLL, FDSTOREREMOVE; sd_listen_fds(3).
+/// Names: `table`, `socket`, `segment-<attachment>`, `wakeup_fd-<attachment>`,
+/// `pidfd-<attachment>`, `weights-<region>`. Live extents are not kept here; their workers hold and
+/// re-deliver them. Source: sd_notify(3) FDSTORE, FDNAME, FDPOLL, FDSTOREREMOVE; sd_listen_fds(3).
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,6 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/memory/agent_memory.hpp"
 #include "broker/memory/host_memory.hpp"
-#include "broker/server/startup_state.hpp"
 #include "broker/server/boot_timer.hpp"
 #include "broker/server/broker_loop.hpp"
 #include "broker/server/connections.hpp"
@@ -24,6 +23,7 @@
 #include "broker/server/lent_device.hpp"
 #include "broker/server/lists.hpp"
 #include "broker/server/rate_limits.hpp"
+#include "broker/server/startup_state.hpp"
 #include "broker/server/views.hpp"
 #include "broker/supervise/exit_observer.hpp"
 #include "ipc/control/socket_file.hpp"
@@ -212,8 +212,9 @@ Connections::Handlers Server::connection_handlers() {
           },
       .on_holder_exit = [this](ConnectionId id) { loop_.post(HolderExited{id}); },
       .admit_connection = [this](uid_t uid) { return rates_.admit_connection(uid, clock_.now()); },
-      .throttle = [this](uid_t uid,
-                     std::size_t weight) { return rates_.admit_line(uid, weight, clock_.now()); }};
+      .throttle = [this](
+                      uid_t uid,
+                      std::size_t weight) { return rates_.admit_line(uid, weight, clock_.now()); }};
 }
 
 WorkerLinks::Handlers Server::worker_handlers() {

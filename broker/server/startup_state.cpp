@@ -135,7 +135,8 @@ std::set<std::string> names_in_use(const Beginning& beginning) {
   if (!beginning.table_kept) return names;
   names.emplace(kept::kTable);
   for (const AttachmentId worker : beginning.kept_workers) {
-    names.insert({kept::line(worker.value), kept::wakeup_fd(worker.value), kept::pidfd(worker.value)});
+    names.insert(
+        {kept::line(worker.value), kept::wakeup_fd(worker.value), kept::pidfd(worker.value)});
   }
   for (const auto& [id, region] : beginning.recovered.state.weights.regions()) {
     if (beginning.memory.hold_region(id)) names.insert(kept::weights(id.value));

@@ -111,7 +111,8 @@ std::string why_of(const Quarantine& quarantine) {
   return fmt::format("{} bytes were written after it was taken back", quarantine.allocated_bytes);
 }
 
-wire::QuarantineView view_of(const std::optional<Quarantine>& quarantine, std::uint64_t size_bytes) {
+wire::QuarantineView view_of(const std::optional<Quarantine>& quarantine,
+                             std::uint64_t size_bytes) {
   if (!quarantine) return {.size_bytes = size_bytes, .why = "before this broker started"};
   return {.worker = quarantine->worker_name,
           .since_boottime_ns = quarantine->since.boottime_ns,

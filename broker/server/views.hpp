@@ -17,8 +17,8 @@ LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit)
 /// At most `limit` of those that follow `after`, in the order of their ids; without `inode`.
 std::vector<wire::ExtentView> extent_views(const State& state, std::optional<ExtentId> after,
                                            std::size_t limit);
-std::vector<wire::QuarantineView> quarantine_views(const State& state);    ///< Extents, then regions.
-std::vector<wire::WorkerView> worker_views(const State& state);  ///< Without `revocations`.
+std::vector<wire::QuarantineView> quarantine_views(const State& state);  ///< Extents, then regions.
+std::vector<wire::WorkerView> worker_views(const State& state);          ///< Without `revocations`.
 /// At most `limit` of those that follow `after`, in the order of their names.
 std::vector<wire::TenantView> tenant_views(const State& state, const std::optional<TenantId>& after,
                                            std::size_t limit);

@@ -60,7 +60,9 @@ Result<UniqueFd> open_peer_pidfd(const control::Credentials& credentials) {
 
 Result<std::unique_ptr<WorkerLink>> WorkerLinks::make_link(std::shared_ptr<control::Peer> peer,
                                                            Kept kept) {
-  WorkerSegmentReader segment = TRY(kept.segment ? WorkerSegmentReader::adopt(std::move(kept.segment)) : WorkerSegmentReader::create());
+  WorkerSegmentReader segment =
+      TRY(kept.segment ? WorkerSegmentReader::adopt(std::move(kept.segment))
+                       : WorkerSegmentReader::create());
   Watch exit_watch = TRY(watch_of(io_, kept.pidfd));
   Watch bell_watch = TRY(watch_of(io_, kept.wakeup_fd));
   return std::make_unique<WorkerLink>(WorkerLink{std::move(peer), std::move(kept.pidfd),
@@ -71,8 +73,9 @@ Result<std::unique_ptr<WorkerLink>> WorkerLinks::make_link(std::shared_ptr<contr
 Result<void> WorkerLinks::prepare(ConnectionId connection, std::shared_ptr<control::Peer> peer) {
   UniqueFd pidfd = TRY(open_peer_pidfd(peer->credentials()));
   UniqueFd wakeup_fd = TRY(make_bell());
-  prepared_[connection] = TRY(
-      make_link(std::move(peer), {.segment = {}, .wakeup_fd = std::move(wakeup_fd), .pidfd = std::move(pidfd)}));
+  prepared_[connection] =
+      TRY(make_link(std::move(peer),
+                    {.segment = {}, .wakeup_fd = std::move(wakeup_fd), .pidfd = std::move(pidfd)}));
   return {};
 }
 

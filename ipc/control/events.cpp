@@ -9,13 +9,14 @@ namespace {
 
 constexpr std::string_view kKinds[] = {"extent", "weights"};
 constexpr std::string_view kAwaited[] = {"ping_reply", "answer", "delivery", "fence_proof",
-                                       "unmap"};
+                                         "unmap"};
 
 // In the order of the variant's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {
-    "lease_state",    "region_state",      "forward_revoked", "batched_decode_step",
-    "rebind",         "request_completed", "operator_action",  "worker_untrusted",
-    "worker_unresponsive", "lease_draining"};
+    "lease_state",         "region_state",     "forward_revoked",
+    "batched_decode_step", "rebind",           "request_completed",
+    "operator_action",     "worker_untrusted", "worker_unresponsive",
+    "lease_draining"};
 
 void describe(auto& e, auto& fields, const LeaseStateChanged*) {
   fields.field("lease", e.lease);

@@ -83,7 +83,7 @@ struct LeaseDraining {
 
 /// `operator_action`: something was done by hand that only a person may decide.
 struct OperatorAction {
-  std::string action;    ///< "admit", "revoke", "drain", "quarantine_release"
+  std::string action;  ///< "admit", "revoke", "drain", "quarantine_release"
   std::string object;  ///< "tenant:acme", "lease:17.4", "extent:5", "region:3"
   std::uint32_t uid = 0;
   std::string reason;  ///< In the operator's words; empty where none are asked for.
@@ -101,8 +101,8 @@ struct WorkerUntrusted {
                        ///< did it: that leaves no trace.
 };
 
-/// `worker_unresponsive`: a worker waiting_for something for too long. Said once when half of the patience with
-/// a silent one is over, and when a worker is killed for it.
+/// `worker_unresponsive`: a worker waiting_for something for too long. Said once when half of the
+/// patience with a silent one is over, and when a worker is killed for it.
 struct WorkerUnresponsive {
   std::string worker;
   std::string waiting_for;  ///< "ping_reply", "answer", "delivery", "fence_proof", "unmap"
@@ -110,9 +110,9 @@ struct WorkerUnresponsive {
   bool killed = false;
 };
 
-using Event =
-    std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep, Rebind,
-                 RequestCompletedEvent, OperatorAction, WorkerUntrusted, WorkerUnresponsive, LeaseDraining>;
+using Event = std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep,
+                           Rebind, RequestCompletedEvent, OperatorAction, WorkerUntrusted,
+                           WorkerUnresponsive, LeaseDraining>;
 
 std::string_view name(const Event& event);
 

@@ -90,7 +90,7 @@ class OrderedCopier final : public nlohmann::json_sax<Json> {
 }  // namespace
 
 std::optional<std::string> object_in_source_order(std::string_view line,
-                                             std::span<const std::string_view> keys) {
+                                                  std::span<const std::string_view> keys) {
   OrderedCopier copyist(keys);
   if (!Json::sax_parse(line, &copyist)) return std::nullopt;
   return copyist.take();

@@ -15,6 +15,6 @@ namespace leasehold::control {
 /// that is there twice the last counts, as in Json. `line` is JSON; whoever parsed it has bounded
 /// its depth.
 std::optional<std::string> object_in_source_order(std::string_view line,
-                                             std::span<const std::string_view> keys);
+                                                  std::span<const std::string_view> keys);
 
 }  // namespace leasehold::control

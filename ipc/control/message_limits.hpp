@@ -13,7 +13,8 @@ inline constexpr Between<std::uint32_t> kExtents{1, 1024};
 inline constexpr Between<std::int64_t> kUpToOneDay_ms{0, 86'400'000};
 inline constexpr Between<std::int64_t> kBoottime_ns{0, std::numeric_limits<std::int64_t>::max()};
 inline constexpr Between<std::int64_t> kUnixTime_s{0, 253'402'300'799};  // the year 9999 ends
-inline constexpr Between<std::uint64_t> kPositiveBytes{1, std::numeric_limits<std::uint64_t>::max()};
+inline constexpr Between<std::uint64_t> kPositiveBytes{1,
+                                                       std::numeric_limits<std::uint64_t>::max()};
 inline constexpr Between<std::int32_t> kTokenIds{0, std::numeric_limits<std::int32_t>::max()};
 inline constexpr Between<std::uint32_t> kPageItems{0, 1000};
 inline constexpr AtMost kMaxStepItems{kMaxStepSequences};

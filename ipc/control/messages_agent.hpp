@@ -11,8 +11,8 @@
 
 namespace leasehold::wire {
 
-/// `agent.query_device`: which card it is. Reply: AgentDevice. Errors: NoDevice, DeviceUnsupported …: why
-/// this agent can serve none.
+/// `agent.query_device`: which card it is. Reply: AgentDevice. Errors: NoDevice, DeviceUnsupported
+/// …: why this agent can serve none.
 struct AgentDevice {
   static constexpr std::string_view kMethod = "agent.query_device";
   std::string uuid;  ///< "GPU-…"

@@ -67,10 +67,10 @@ struct ExtentOpen {
   static Result<ExtentOpen> from_json(const Json& json);
 };
 
-/// `quarantine.release`: gives quarantined memory back. Exactly one of the two. Granted only when the
-/// object is empty after one more punch, or its last worker has exited. Reply: QuarantineReleased.
-/// Errors: IllegalTransition (not quarantined, or somebody clears it right now), StillWritable (its
-/// worker still writes to it), UnknownLease (no such object).
+/// `quarantine.release`: gives quarantined memory back. Exactly one of the two. Granted only when
+/// the object is empty after one more punch, or its last worker has exited. Reply:
+/// QuarantineReleased. Errors: IllegalTransition (not quarantined, or somebody clears it right
+/// now), StillWritable (its worker still writes to it), UnknownLease (no such object).
 struct QuarantineRelease {
   static constexpr std::string_view kMethod = "quarantine.release";
   std::optional<ExtentId> extent;
@@ -94,12 +94,14 @@ struct LeasesTouched {
 };
 
 // Lists: `status` and `worker.list` take no parameters and answer one object and {"items":
-// [view, …]}. `operator_action.list` takes {"limit": <n ≤ 1000>}, answers the newest actions first, and
-// BadRequest from a broker without a state directory. The others come in pages, which end at the
-// limit or at what fits into a line, and hold one item at least: `lease.list` and `event.list` take
-// {"after": <slot or sequence>, "limit": <n ≤ 1000>}, `tenant.list`, `extent.list` and `quarantine.list`
-// the messages below. The answer is {"items": [view or event, …]}, with "more": others follow; that
-// of `event.list` has "oldest" and "newest" instead: the sequence numbers it still has.
+// [view, …]}. `operator_action.list` takes {"limit": <n ≤ 1000>}, answers the newest actions first,
+// and BadRequest from a broker without a state directory. The others come in pages, which end at
+// the limit or at what fits into a line, and hold one item at least: `lease.list` and `event.list`
+// take
+// {"after": <slot or sequence>, "limit": <n ≤ 1000>}, `tenant.list`, `extent.list` and
+// `quarantine.list` the messages below. The answer is {"items": [view or event, …]}, with "more":
+// others follow; that of `event.list` has "oldest" and "newest" instead: the sequence numbers it
+// still has.
 
 /// `tenant.list`: tenants in the order of their names.
 struct TenantList {
@@ -119,8 +121,8 @@ struct ExtentList {
   static Result<ExtentList> from_json(const Json& json);
 };
 
-/// `quarantine.list`: quarantined extents in the order of their ids, then regions. At most one of the
-/// two says what was seen last.
+/// `quarantine.list`: quarantined extents in the order of their ids, then regions. At most one of
+/// the two says what was seen last.
 struct QuarantineList {
   static constexpr std::string_view kMethod = "quarantine.list";
   std::optional<ExtentId> after_extent;

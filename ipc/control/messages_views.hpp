@@ -28,7 +28,8 @@ struct LeaseTimes {
   std::int64_t revoked_boottime_ns = 0;
   std::int64_t fenced_boottime_ns = 0;
   std::int64_t rebound_boottime_ns = 0;  ///< A request of it went on under another lease.
-  std::int64_t worker_stopped_boottime_ns = 0;     ///< Its worker stopped it by itself, before the flip.
+  std::int64_t worker_stopped_boottime_ns =
+      0;  ///< Its worker stopped it by itself, before the flip.
   Json to_json() const;
   static Result<LeaseTimes> from_json(const Json& json);
 };
@@ -103,7 +104,7 @@ struct TenantView {
 struct OperatorActionView {
   std::int64_t at_unix_s = 0;
   std::uint32_t uid = 0;
-  std::string action;    ///< "admit", "revoke", "drain", "quarantine_release"
+  std::string action;  ///< "admit", "revoke", "drain", "quarantine_release"
   std::string object;  ///< "lease:17.4", "tenant:acme", "extent:5", "region:3"
   std::string reason;  ///< In the operator's words; empty where none are asked for.
   bool done = true;    ///< False: it was refused.

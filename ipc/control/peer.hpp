@@ -39,7 +39,7 @@ struct Limits {
   std::size_t max_depth = 32;
   std::size_t max_fds = 64;  ///< In one message that arrives; 0: takes none, may still send some.
   std::size_t max_queued_bytes = 8 << 20;  ///< Unsent output; a peer that does not read is dropped.
-  std::size_t max_malformed_lines = 64;       ///< Lines in a row that are no message; then hung up on.
+  std::size_t max_malformed_lines = 64;    ///< Lines in a row that are no message; then hung up on.
 };
 
 /// A peer takes lines of this weight together, then lets all others of its io_context have a turn.
@@ -118,7 +118,7 @@ Result<boost::asio::local::stream_protocol::acceptor> listen_on(boost::asio::io_
 /// Goes on with a socket that listened on `path` before, kept open while nobody accepted.
 /// Errors: BadRequest when it is no such socket.
 Result<boost::asio::local::stream_protocol::acceptor> adopt_listener(boost::asio::io_context& io,
-                                                                   UniqueFd kept,
-                                                                   const std::string& path);
+                                                                     UniqueFd kept,
+                                                                     const std::string& path);
 
 }  // namespace leasehold::control

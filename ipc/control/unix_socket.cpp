@@ -174,7 +174,7 @@ Result<stream_protocol::acceptor> listen_on(boost::asio::io_context& io, const s
 }
 
 Result<stream_protocol::acceptor> adopt_listener(boost::asio::io_context& io, UniqueFd kept,
-                                               const std::string& path) {
+                                                 const std::string& path) {
   sockaddr_un address{};
   socklen_t address_size = sizeof(address);
   int listens = 0;

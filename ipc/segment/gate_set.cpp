@@ -4,7 +4,8 @@
 
 namespace leasehold {
 
-bool GateSet::first_refusal(const std::vector<LeaseDependency>& leases, GateRefusal& refusal) const {
+bool GateSet::first_refusal(const std::vector<LeaseDependency>& leases,
+                            GateRefusal& refusal) const {
   for (const LeaseDependency& lease : leases) {
     // seq_cst: the counter was read before, so a flip counted there is visible here.
     const LeaseWord seen{lease.word->load(std::memory_order_seq_cst)};

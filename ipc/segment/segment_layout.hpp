@@ -118,7 +118,9 @@ struct WorkerSegmentView {
 
   Byte* base;
 
-  Like<WorkerSegmentHeader>& header() const { return *reinterpret_cast<Like<WorkerSegmentHeader>*>(base); }
+  Like<WorkerSegmentHeader>& header() const {
+    return *reinterpret_cast<Like<WorkerSegmentHeader>*>(base);
+  }
   Like<AnnounceSlot>& thread(std::uint32_t index) const {
     return reinterpret_cast<Like<AnnounceSlot>*>(base + sizeof(WorkerSegmentHeader))[index];
   }

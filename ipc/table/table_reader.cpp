@@ -18,7 +18,7 @@ Result<void> check_read_only(const UniqueFd& fd) {
   return {};
 }
 
-Result<std::uint32_t> check_header(const TableHeader& header, std::size_t size_bytes) {
+Result<std::uint32_t> check_table_header(const TableHeader& header, std::size_t size_bytes) {
   // acquire: pairs with the release store that the broker makes last.
   const std::uint64_t version = header.abi_version.load(std::memory_order_acquire);
   if (version == 0) {
@@ -49,7 +49,7 @@ Result<TableReader> TableReader::attach(UniqueFd fd) {
   }
   Mapping mapping = TRY(Mapping::map(object.fd(), object.size_bytes(), MapAccess::ReadOnly));
   const TableView<const std::byte> view{mapping.data()};
-  const std::uint32_t slots = TRY(check_header(view.header(), object.size_bytes()));
+  const std::uint32_t slots = TRY(check_table_header(view.header(), object.size_bytes()));
   TRY(mapping.prefault(MapAccess::ReadOnly));
   (void)mapping.lock();  // best effort: without the limit a poll may fault once, never be wrong
   return TableReader(std::move(mapping), slots);

@@ -24,7 +24,7 @@ class TableReader {
 
   /// A reader over the writer's own mapping, for a worker in the broker's process: a sanitizer
   /// takes two mappings of the same memory for two memories. The table outlives it.
-  static TableReader beside(const LeaseTable& table);
+  static TableReader in_process(const LeaseTable& table);
 
   std::uint32_t slot_count() const { return slot_count_; }
 

@@ -10,8 +10,9 @@ namespace {
 /// Maps what says that it is a segment.
 Result<Mapping> map_checked(const MemoryObject& object) {
   if (object.size_bytes() != worker_segment_size_bytes()) {
-    return fail(Errc::UntrustedSegment, fmt::format("a worker segment has {} bytes, this one {}",
-                                                    worker_segment_size_bytes(), object.size_bytes()));
+    return fail(Errc::UntrustedSegment,
+                fmt::format("a worker segment has {} bytes, this one {}",
+                            worker_segment_size_bytes(), object.size_bytes()));
   }
   Mapping mapping = TRY(Mapping::map(object.fd(), object.size_bytes(), MapAccess::ReadWrite));
   const WorkerSegmentHeader& header = WorkerSegmentView<const std::byte>{mapping.data()}.header();

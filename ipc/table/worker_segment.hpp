@@ -47,7 +47,7 @@ class WorkerSegmentWriter {
 
   /// A writer over the reader's own mapping, for a worker in the broker's process (as
   /// TableReader::in_process). The reader outlives it.
-  static WorkerSegmentWriter beside(const WorkerSegmentReader& reader);
+  static WorkerSegmentWriter in_process(const WorkerSegmentReader& reader);
 
   /// Precondition: thread < kMaxGateThreads.
   std::atomic<std::uint64_t>& announce(std::uint32_t thread) const;

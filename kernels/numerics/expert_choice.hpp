@@ -50,7 +50,8 @@ inline void choose_experts(const ExpertChoiceArgs& args, std::size_t r) {
   const std::uint32_t n_terms = args.normalize_expert_weights ? args.n_used : args.n_experts;
   float lanes[kSumLanes] = {};
   for (std::uint32_t i = 0; i < n_terms; ++i)
-    lanes[i % kSumLanes] += exp_f32(scores[args.normalize_expert_weights ? chosen[i] : i] - highest);
+    lanes[i % kSumLanes] +=
+        exp_f32(scores[args.normalize_expert_weights ? chosen[i] : i] - highest);
   const float sum = fold_lanes(lanes);
   for (std::uint32_t k = 0; k < args.n_used; ++k)
     weights[k] = exp_f32(scores[chosen[k]] - highest) / sum;

@@ -32,9 +32,9 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
 inline const std::vector<float>& serial_bits(KvType kv_type) {
   static const std::vector<float> kBits[2] = {
       compute_logits(own_model_path(), matrix_text(kMatrixTokens),
-                {.kv_type = KvType::F32, .chunking = Chunking::OneByOne}),
+                     {.kv_type = KvType::F32, .chunking = Chunking::OneByOne}),
       compute_logits(own_model_path(), matrix_text(kMatrixTokens),
-                {.kv_type = KvType::F16, .chunking = Chunking::OneByOne})};
+                     {.kv_type = KvType::F16, .chunking = Chunking::OneByOne})};
   return kBits[kv_type == KvType::F32 ? 0 : 1];
 }
 

@@ -55,9 +55,9 @@ struct FlipOffsets {
   std::size_t quants;
 };
 const std::vector<FlipOffsets> kFlipOffsets{{"stories260K-q4_0", 1, 4}, {"kq-llama-q4_1", 1, 6},
-                                  {"kq-llama-q5_0", 1, 8},    {"kq-llama-q5_1", 1, 10},
-                                  {"kq-llama-q4_k_m", 1, 18}, {"kq-llama-q5_k_m", 1, 50},
-                                  {"kq-llama-q6_k", 209, 2}};
+                                            {"kq-llama-q5_0", 1, 8},    {"kq-llama-q5_1", 1, 10},
+                                            {"kq-llama-q4_k_m", 1, 18}, {"kq-llama-q5_k_m", 1, 50},
+                                            {"kq-llama-q6_k", 209, 2}};
 
 }  // namespace
 

@@ -43,7 +43,7 @@ std::vector<OracleCase> read_oracle(const std::string& model_path) {
 }
 
 std::vector<Logits> teacher_forced_logits(const std::string& model_path, const OracleCase& one,
-                                  std::function<void(ModelConfig&)> modify_config) {
+                                          std::function<void(ModelConfig&)> modify_config) {
   std::vector<LocalRow> rows;
   for (const TokenId token : one.teacher_forced_tokens())
     rows.push_back({.token = token, .wants_logits = rows.size() + 1 >= one.prompt.size()});

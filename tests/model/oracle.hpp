@@ -34,7 +34,7 @@ using Logits = std::vector<double>;  // [n_vocab]
 
 /// Ours, in one forward pass, with keys and values in F32: one entry per step of the case.
 std::vector<Logits> teacher_forced_logits(const std::string& model_path, const OracleCase& one,
-                                  std::function<void(ModelConfig&)> modify_config = {});
+                                          std::function<void(ModelConfig&)> modify_config = {});
 std::vector<Logits> teacher_forced_logits(PlainModel& model, const OracleCase& one);
 
 /// Over all of an oracle's steps.

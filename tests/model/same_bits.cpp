@@ -39,7 +39,7 @@ std::uint32_t chunk_of(Chunking chunking, std::uint32_t left, SeededRandom& rand
 class BackgroundSequences {
  public:
   BackgroundSequences(std::uint32_t n_sequences, std::uint32_t room, std::uint32_t n_vocab,
-             SeededRandom& random)
+                      SeededRandom& random)
       : left_(n_sequences, room), n_vocab_(n_vocab), random_(random) {}
 
   void add_rows(std::uint32_t sequence, std::vector<LocalRow>& rows) {
@@ -64,13 +64,13 @@ std::string describe(const Variant& variant) {
   constexpr std::string_view kChunkings[] = {"one by one", "whole", "sixteens", "random"};
   return fmt::format("{} threads={} kv={} batch={} batch_index={} chunks={} blocks={} seed={}",
                      variant.reference ? "reference" : name(variant.simd), variant.threads,
-                     variant.kv_type == KvType::F16 ? "f16" : "f32", variant.batch, variant.batch_index,
-                     kChunkings[static_cast<std::size_t>(variant.chunking)],
+                     variant.kv_type == KvType::F16 ? "f16" : "f32", variant.batch,
+                     variant.batch_index, kChunkings[static_cast<std::size_t>(variant.chunking)],
                      variant.scattered ? "scattered" : "in order", variant.seed);
 }
 
 std::vector<float> compute_logits(const std::string& model_path, const std::vector<TokenId>& tokens,
-                             const Variant& variant) {
+                                  const Variant& variant) {
   SeededRandom random(variant.seed);
   const auto n_tokens = static_cast<std::uint32_t>(tokens.size());
   const auto model =

@@ -1,5 +1,5 @@
-/// One sequence's logits, computed in whatever company and by whatever path: a *variant*. All variants give
-/// the same bits, and those bits are committed (expected_bits.hpp).
+/// One sequence's logits, computed in whatever company and by whatever path: a *variant*. All
+/// variants give the same bits, and those bits are committed (expected_bits.hpp).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Variant {
   SimdPath simd = best_simd_path();
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
-  std::uint32_t batch = 1;  ///< Sequences in every step.
+  std::uint32_t batch = 1;        ///< Sequences in every step.
   std::uint32_t batch_index = 0;  ///< Of ours among them.
   Chunking chunking = Chunking::Whole;
   bool scattered = false;  ///< Blocks of all sequences anywhere, instead of one after the other.
@@ -30,7 +30,7 @@ std::string describe(const Variant& variant);
 /// The logits after every token, [tokens, n_vocab]. The background read other texts, at other
 /// positions, with chunks of their own.
 std::vector<float> compute_logits(const std::string& model_path, const std::vector<TokenId>& tokens,
-                             const Variant& variant);
+                                  const Variant& variant);
 
 /// SHA-256 of the numbers' bits, little-endian, in hex.
 std::string bits_digest(const std::vector<float>& numbers);

@@ -1,6 +1,6 @@
-/// The same-bits matrix: every batch from 1 to 64 with its first, middle and last batch_index, every variant
-/// to cut the prompt, threads, path, block placement and kv type. About half an hour of one
-/// core; label long.
+/// The same-bits matrix: every batch from 1 to 64 with its first, middle and last batch_index,
+/// every variant to cut the prompt, threads, path, block placement and kv type. About half an hour
+/// of one core; label long.
 #include <set>
 
 #include "tests/model/matrix.hpp"
@@ -19,11 +19,11 @@ std::vector<Variant> variants_of(std::uint32_t batch) {
       for (const bool scattered : {false, true})
         for (const KvType kv_type : {KvType::F16, KvType::F32})
           variants.push_back({.kv_type = kv_type,
-                          .batch = batch,
-                          .batch_index = batch_index,
-                          .chunking = chunking,
-                          .scattered = scattered,
-                          .seed = 1 + batch});
+                              .batch = batch,
+                              .batch_index = batch_index,
+                              .chunking = chunking,
+                              .scattered = scattered,
+                              .seed = 1 + batch});
   return variants;
 }
 

@@ -36,7 +36,7 @@ void check_expected(const ExpectedBits& row, const std::string& model_path) {
   for (const bool reference : {false, true}) {
     const auto digest = [&](KvType kv_type) {
       return bits_digest(compute_logits(model_path, matrix_text(kMatrixTokens),
-                                   {.reference = reference, .kv_type = kv_type}));
+                                        {.reference = reference, .kv_type = kv_type}));
     };
     CAPTURE(row.model, reference);
     CHECK(digest(KvType::F16) == row.kv_f16);
@@ -67,13 +67,14 @@ TEST_CASE("same bits: every family, with experts or without, gives the committed
 
 TEST_CASE("same bits: a text longer than a partition of attention, in chunks and in company") {
   const auto text = matrix_text(300);
-  for (const Variant& variant : {Variant{.chunking = Chunking::Whole},
-                         Variant{.threads = 3, .chunking = Chunking::Random, .scattered = true},
-                         Variant{.threads = 2,
-                             .batch = 3,
-                             .batch_index = 1,
-                             .chunking = Chunking::Sixteens,
-                             .scattered = true}}) {
+  for (const Variant& variant :
+       {Variant{.chunking = Chunking::Whole},
+        Variant{.threads = 3, .chunking = Chunking::Random, .scattered = true},
+        Variant{.threads = 2,
+                .batch = 3,
+                .batch_index = 1,
+                .chunking = Chunking::Sixteens,
+                .scattered = true}}) {
     INFO(describe(variant));
     CHECK(bits_digest(compute_logits(own_model_path(), text, variant)) == kExpectedLongTextDigest);
   }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kTokens = 24;
 
 PromptRequest make_request(const EngineRig& rig, const SamplingParams& sampling, LeaseId lease,
-                  const std::string& id) {
+                           const std::string& id) {
   PromptRequest request = rig.request("t", lease, id, rig.encode(prompts()[3]), kTokens);
   request.sampling = sampling;
   const auto grammar = compile_grammar(sampling.grammar);
@@ -121,7 +121,8 @@ TEST_CASE("in one batch everybody's tokens are chosen as they are alone") {
   EngineRig rig({.threads = 2});
   const LeaseId lease = rig.grant("t");
   for (std::size_t i = 0; i < all_sampling_params().size(); ++i) {
-    REQUIRE(rig.submit(make_request(rig, all_sampling_params()[i], lease, "r" + std::to_string(i))));
+    REQUIRE(
+        rig.submit(make_request(rig, all_sampling_params()[i], lease, "r" + std::to_string(i))));
     REQUIRE(rig.step());
   }
   rig.run();

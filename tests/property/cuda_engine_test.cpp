@@ -64,11 +64,12 @@ struct GraphMode {
   std::uint32_t budget;  ///< Small: prompts come in chunks.
 };
 const std::vector<GraphMode> kAllGraphModes{{GraphUse::None, 3},  {GraphUse::None, 256},
-                                 {GraphUse::Plain, 3}, {GraphUse::Plain, 256},
-                                 {GraphUse::Gated, 3}, {GraphUse::Gated, 256}};
+                                            {GraphUse::Plain, 3}, {GraphUse::Plain, 256},
+                                            {GraphUse::Gated, 3}, {GraphUse::Gated, 256}};
 
 /// However the steps are cut and launched, each request's logits are those of its run alone.
-void check_bits(const std::string& path, const std::vector<GraphMode>& ways = {{GraphUse::Gated, 3}}) {
+void check_bits(const std::string& path,
+                const std::vector<GraphMode>& ways = {{GraphUse::Gated, 3}}) {
   std::vector<Run> alone(3);
   for (std::uint32_t i = 0; i < 3; ++i) {
     EngineRig rig(model_on_card(path, {.graphs = GraphUse::None}));

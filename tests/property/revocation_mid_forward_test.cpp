@@ -70,7 +70,8 @@ void check_victim(FourTenants& scenario, std::uint32_t victim, bool discarded) {
   if (discarded) REQUIRE(early[0].in_step);
 }
 
-void flip_tenant(FourTenants& scenario, const Undisturbed& calm, std::uint32_t victim, std::size_t k) {
+void flip_tenant(FourTenants& scenario, const Undisturbed& calm, std::uint32_t victim,
+                 std::size_t k) {
   scenario.begin();
   const Tokens before = scenario.tokens();
   scenario.watch.start(k, [&] { scenario.rig.revoke(scenario.lease(victim)); });

@@ -13,7 +13,8 @@ struct TestRequest {
   SamplingParams sampling{.ignore_eos = true};
 };
 
-PromptRequest make_request(const EngineRig& rig, const TestRequest& asked, LeaseId lease, const std::string& id) {
+PromptRequest make_request(const EngineRig& rig, const TestRequest& asked, LeaseId lease,
+                           const std::string& id) {
   PromptRequest request = rig.request("t", lease, id, rig.encode(asked.text), kTokens);
   request.sampling = asked.sampling;
   return request;
@@ -86,10 +87,10 @@ TEST_CASE("a request rebound after any token goes on as if nothing had happened"
 
 TEST_CASE("a request's place in the batch does not change its text") {
   const std::vector<TestRequest> all{{prompts()[0]},
-                               warm(prompts()[1], 1),
-                               {prompts()[3]},
-                               warm(prompts()[1], 2),
-                               warm(prompts()[6], 3)};
+                                     warm(prompts()[1], 1),
+                                     {prompts()[3]},
+                                     warm(prompts()[1], 2),
+                                     warm(prompts()[6], 3)};
   std::vector<std::vector<TokenId>> expected;
   for (const TestRequest& asked : all) expected.push_back(alone(asked));
   REQUIRE(expected[1] != expected[3]);  // the seed matters

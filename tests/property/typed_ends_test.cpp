@@ -29,32 +29,33 @@ void expire_deadlines(FourTenants& scenario) {
   scenario.rig.clock().advance(std::chrono::seconds(10));
   scenario.rig.board().stop_due([&](const RunningRequest& occupant) {
     return deadline_stop(occupant, {.deadline = scenario.rig.table().deadline(occupant.lease)},
-                    scenario.rig.clock().now());
+                         scenario.rig.clock().now());
   });
 }
 
 std::vector<Stop> every_stop() {
-  return {
-      {"cancel",
-       [](FourTenants& scenario) { scenario.rig.board().stop(RequestId{"r1"}, LocalStop::Cancelled); },
-       CompletionReason::Cancelled, std::nullopt},
-      {"the request's deadline",
-       [](FourTenants& scenario) {
-         scenario.rig.board().stop(RequestId{"r1"}, LocalStop::DeadlineExceeded);
-       },
-       CompletionReason::DeadlineExceeded, std::nullopt},
-      {"the lease's deadline in the table",
-       [](FourTenants& scenario) {
-         scenario.rig.set_deadline(scenario.lease(kVictim),
-                                scenario.rig.clock().now() + std::chrono::seconds(5));
-         expire_deadlines(scenario);
-       },
-       CompletionReason::Revoked, RevokeReason::TtlExpired},
-      {"the broker",
-       [](FourTenants& scenario) {
-         scenario.rig.revoke(scenario.lease(kVictim), RevokeReason::QuotaExceeded);
-       },
-       CompletionReason::Revoked, RevokeReason::QuotaExceeded}};
+  return {{"cancel",
+           [](FourTenants& scenario) {
+             scenario.rig.board().stop(RequestId{"r1"}, LocalStop::Cancelled);
+           },
+           CompletionReason::Cancelled, std::nullopt},
+          {"the request's deadline",
+           [](FourTenants& scenario) {
+             scenario.rig.board().stop(RequestId{"r1"}, LocalStop::DeadlineExceeded);
+           },
+           CompletionReason::DeadlineExceeded, std::nullopt},
+          {"the lease's deadline in the table",
+           [](FourTenants& scenario) {
+             scenario.rig.set_deadline(scenario.lease(kVictim),
+                                       scenario.rig.clock().now() + std::chrono::seconds(5));
+             expire_deadlines(scenario);
+           },
+           CompletionReason::Revoked, RevokeReason::TtlExpired},
+          {"the broker",
+           [](FourTenants& scenario) {
+             scenario.rig.revoke(scenario.lease(kVictim), RevokeReason::QuotaExceeded);
+           },
+           CompletionReason::Revoked, RevokeReason::QuotaExceeded}};
 }
 
 void check_stop(FourTenants& scenario, const Stop& stop, std::size_t k) {
@@ -124,7 +125,8 @@ TEST_CASE("commit decides: a flip in the last unit before it discards the token,
   for (const bool in_commit : {false, true}) {
     CAPTURE(in_commit);
     scenario.begin();
-    scenario.watch.start(units - (in_commit ? 1 : 2), [&] { scenario.rig.revoke(scenario.lease(kVictim)); });
+    scenario.watch.start(units - (in_commit ? 1 : 2),
+                         [&] { scenario.rig.revoke(scenario.lease(kVictim)); });
     REQUIRE(scenario.rig.step());
     scenario.watch.stop();
     REQUIRE(scenario.watch.units()[units - 2].site == LaunchSite::LmHead);

@@ -58,12 +58,17 @@ bool run_all(rl::iteration_t executions) {
   good &= run<ProtocolSuite<AsWritten, 2, 2>>("as written, 2 gates", Expect::Holds, bound);
   good &= run<ProtocolSuite<RelaxedAnnounce, 1, 3>>("relaxed announce", Expect::Broken, random);
   good &= run<ProtocolSuite<RelaxedAnnounce, 1, 2>>("relaxed announce", Expect::Broken, full);
-  good &= run<ProtocolSuite<CounterBeforeWord, 1, 3>>("counter before word", Expect::Broken, random);
+  good &=
+      run<ProtocolSuite<CounterBeforeWord, 1, 3>>("counter before word", Expect::Broken, random);
   good &= run<ProtocolSuite<CounterBeforeWord, 1, 3>>("counter before word", Expect::Broken, bound);
-  good &= run<ProtocolSuite<BaselineAfterCompare, 1, 3>>("baseline after compare", Expect::Broken, random);
-  good &= run<ProtocolSuite<BaselineAfterCompare, 1, 3>>("baseline after compare", Expect::Broken, bound);
-  good &= run<ProtocolSuite<SnapshotBeforeFlip, 1, 3>>("snapshot before flip", Expect::Broken, random);
-  good &= run<ProtocolSuite<SnapshotBeforeFlip, 1, 3>>("snapshot before flip", Expect::Broken, bound);
+  good &= run<ProtocolSuite<BaselineAfterCompare, 1, 3>>("baseline after compare", Expect::Broken,
+                                                         random);
+  good &= run<ProtocolSuite<BaselineAfterCompare, 1, 3>>("baseline after compare", Expect::Broken,
+                                                         bound);
+  good &=
+      run<ProtocolSuite<SnapshotBeforeFlip, 1, 3>>("snapshot before flip", Expect::Broken, random);
+  good &=
+      run<ProtocolSuite<SnapshotBeforeFlip, 1, 3>>("snapshot before flip", Expect::Broken, bound);
   return good;
 }
 

@@ -90,8 +90,8 @@ struct SnapshotBeforeFlip : AsWritten {
 template <class Variant>
 concept SnapshotFirst = requires { Variant::kSnapshotFirst; };
 
-/// Thread 0 is the broker; the others are gates of one worker, each with its own gate_state and its own
-/// part of the memory.
+/// Thread 0 is the broker; the others are gates of one worker, each with its own gate_state and its
+/// own part of the memory.
 template <class Variant, int gates, int units>
 class ProtocolSuite : public rl::test_suite<ProtocolSuite<Variant, gates, units>, 1 + gates> {
  public:

@@ -44,9 +44,10 @@ Broker::Beginning Broker::begin_again(Surroundings around, Broker& before) {
               .boot_id = image.boot_id,
               .exited_holders = exited_holders(around.machine, image),
               .reattach_grace = kGrace};
-  LeaseTable table = around.estate.store
-                         ? LeaseTable::adopt(UniqueFd(::dup(before.table.writable_fd().get()))).value()
-                         : LeaseTable::create(before.state.config.slot_count).value();
+  LeaseTable table =
+      around.estate.store
+          ? LeaseTable::adopt(UniqueFd(::dup(before.table.writable_fd().get()))).value()
+          : LeaseTable::create(before.state.config.slot_count).value();
   if (around.estate.store) {
     if (around.plants.journal_over_table) believe_journal(image, table);
     facts.table = kept_slots(table);

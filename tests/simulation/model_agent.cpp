@@ -14,8 +14,8 @@ control::Payload empty_payload() {
 Result<control::Payload> Agent::answer(std::string_view method, const control::Json& params) {
   if (method == wire::AgentDevice::kMethod) {
     return control::Payload{.body = wire::AgentDevice{.uuid = "GPU-1",
-                                                    .name = "card",
-                                                    .total_bytes = around_.card->total_bytes()}
+                                                      .name = "card",
+                                                      .total_bytes = around_.card->total_bytes()}
                                         .to_json(),
                             .fds = {}};
   }

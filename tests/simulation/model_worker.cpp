@@ -53,9 +53,9 @@ void Worker::attached(const Result<Answer>& answer) {
   for (std::uint32_t i = 0; i < kThreads; ++i) {
     threads_[i].gate = std::make_unique<BasicThreadGate<SimulatedMemory>>(
         BasicThreadGate<SimulatedMemory>::Dependencies{.thread = i,
-                                                 .announce = &line_->writer.announce(i),
-                                                 .revocations = &table_->revocations(index_),
-                                                 .stops = &stops_});
+                                                       .announce = &line_->writer.announce(i),
+                                                       .revocations = &table_->revocations(index_),
+                                                       .stops = &stops_});
   }
   take_up_card();
   threads_[0].fiber = std::make_unique<Fiber>([this] { engine(); });

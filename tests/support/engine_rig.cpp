@@ -35,8 +35,9 @@ EngineRig::EngineRig(RigOptions options)
       reader_(options_.one_mapping ? TableReader::in_process(table_)
                                    : must(TableReader::attach(must(table_.reader_fd())))),
       worker_segment_(must(WorkerSegmentReader::create())),
-      segment_writer_(options_.one_mapping ? WorkerSegmentWriter::in_process(worker_segment_)
-                                   : must(WorkerSegmentWriter::attach(must(worker_segment_.writer_fd())))) {
+      segment_writer_(options_.one_mapping
+                          ? WorkerSegmentWriter::in_process(worker_segment_)
+                          : must(WorkerSegmentWriter::attach(must(worker_segment_.writer_fd())))) {
   load_model();
 }
 
@@ -77,7 +78,8 @@ std::unique_ptr<Backend> EngineRig::make_backend() {
   if (options_.device.make)
     return options_.device.make(limits, make_gates(gate_dependencies(), 0, 1).front());
   if (options_.reference)
-    return std::make_unique<ReferenceBackend>(limits, make_gates(gate_dependencies(), 0, 1).front());
+    return std::make_unique<ReferenceBackend>(limits,
+                                              make_gates(gate_dependencies(), 0, 1).front());
   return must(CpuBackend::create(limits, make_gates(gate_dependencies(), 0, options_.threads)));
 }
 

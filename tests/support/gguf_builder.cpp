@@ -79,7 +79,7 @@ GgufBuilder& GgufBuilder::remove(std::string_view key) {
 }
 
 GgufBuilder& GgufBuilder::add_duplicate_tensor(std::string_view name, TensorType type,
-                                       std::vector<std::uint64_t> shape) {
+                                               std::vector<std::uint64_t> shape) {
   tensors_.push_back(
       {std::string(name), type, std::move(shape), std::to_underlying(type), kInSequence, {}});
   return *this;

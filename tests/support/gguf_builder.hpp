@@ -47,7 +47,7 @@ class GgufBuilder {
   /// An F32 vector of these numbers.
   GgufBuilder& vector(std::string_view name, const std::vector<float>& numbers);
   GgufBuilder& add_duplicate_tensor(std::string_view name, TensorType type,
-                            std::vector<std::uint64_t> shape);
+                                    std::vector<std::uint64_t> shape);
   GgufBuilder& remove_tensor(std::string_view name);
   /// Writes this number where the tensor's type or offset belongs.
   GgufBuilder& override_type(std::string_view name, std::uint32_t number);

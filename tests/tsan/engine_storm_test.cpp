@@ -42,7 +42,8 @@ class BrokerThread {
   std::optional<LeaseId> next() {
     const std::scoped_lock lock(mutex_);
     if (requested_.empty()) return std::nullopt;
-    const auto chosen = requested_.begin() + static_cast<std::ptrdiff_t>(random_.below(requested_.size()));
+    const auto chosen =
+        requested_.begin() + static_cast<std::ptrdiff_t>(random_.below(requested_.size()));
     const LeaseId lease = *chosen;
     requested_.erase(chosen);
     return lease;

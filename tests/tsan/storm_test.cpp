@@ -127,9 +127,9 @@ class Storm {
     std::vector<ThreadGate> gates;
     for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
       gates.emplace_back(ThreadGate::Dependencies{.thread = thread,
-                                            .announce = &segment_writer_.announce(thread),
-                                            .revocations = &reader_.revocations(kWorker),
-                                            .stops = &stops_});
+                                                  .announce = &segment_writer_.announce(thread),
+                                                  .revocations = &reader_.revocations(kWorker),
+                                                  .stops = &stops_});
     }
     return gates;
   }

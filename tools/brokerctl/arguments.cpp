@@ -119,7 +119,8 @@ void add_deeds(CommandLine& line) {
       ->check(CLI::Range(0, 86'400'000));
 
   auto* unfence = line.app.add_subcommand("unfence", "Give quarantined memory back");
-  unfence->add_option("memory", typed.memory, "extent:5 or region:3, see `brokerctl quarantine list`")
+  unfence
+      ->add_option("memory", typed.memory, "extent:5 or region:3, see `brokerctl quarantine list`")
       ->required();
   unfence->add_option("--reason", typed.reason, "Why, for the record; 1 to 200 bytes")->required();
 

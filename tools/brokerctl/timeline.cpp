@@ -108,8 +108,9 @@ TimelineStep reusable(const LeaseView& lease) {
         "quarantined; see `brokerctl quarantine list`",
         lease.quarantined_extents);
   } else {
-    step.note = fmt::format("its worker has not unmapped {} extents; see `brokerctl quarantine list` too",
-                            lease.extents);
+    step.note =
+        fmt::format("its worker has not unmapped {} extents; see `brokerctl quarantine list` too",
+                    lease.extents);
   }
   return step;
 }

@@ -169,9 +169,9 @@ cli::Table operator_actions_table(const std::vector<wire::OperatorActionView>& a
   cli::Table table{
       .columns = {{"UNIX TIME", true}, {"UID", true}, {"DEED"}, {"OBJECT"}, {"DONE"}, {"REASON"}}};
   for (const wire::OperatorActionView& view : actions) {
-    table.rows.push_back({fmt::format("{}", view.at_unix_s), number(view.uid), printable(view.action),
-                          printable(view.object), view.done ? "yes" : "refused",
-                          or_dash(printable(view.reason))});
+    table.rows.push_back({fmt::format("{}", view.at_unix_s), number(view.uid),
+                          printable(view.action), printable(view.object),
+                          view.done ? "yes" : "refused", or_dash(printable(view.reason))});
   }
   return table;
 }

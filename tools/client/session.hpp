@@ -4,9 +4,9 @@
 ///                    ▲                     │                     │                      │
 ///                    └──── Rebinding ◄─────┴─── lease over ──────┘                    Done
 ///
-/// What to do when something ends is decided in retry_decision.hpp; here it is only done. A rebind submits
-/// the prompt and the tokens already delivered under a fresh lease with the same request id, so the
-/// stream has no gap and no repetition; TokenLedger checks that.
+/// What to do when something ends is decided in retry_decision.hpp; here it is only done. A rebind
+/// submits the prompt and the tokens already delivered under a fresh lease with the same request
+/// id, so the stream has no gap and no repetition; TokenLedger checks that.
 ///
 /// Lifetime: shared; alive while an operation is pending; `io` and `timers` outlive it.
 /// Threads: the one that runs `io`. Errors: told once, as `Ended`.

@@ -169,7 +169,8 @@ std::expected<Arguments, Usage> parse_arguments(std::span<const std::string> arg
   CommandLine line;
   describe_lease(line);
   describe_request(line);
-  if (auto usage = parse_cli_arguments(line.app, arguments)) return std::unexpected(*std::move(usage));
+  if (auto usage = parse_cli_arguments(line.app, arguments))
+    return std::unexpected(*std::move(usage));
   auto understood = understand(line);
   if (understood) return *std::move(understood);
   return std::unexpected(Usage{.text = std::move(understood).error().detail});

@@ -10,11 +10,12 @@ std::vector<ThreadGate> make_gates(const GateDependencies& wiring, std::uint32_t
                                    std::uint32_t count) {
   std::vector<ThreadGate> gates;
   for (std::uint32_t thread = first; thread < first + count; ++thread) {
-    gates.emplace_back(ThreadGate::Dependencies{.thread = thread,
-                                          .announce = &wiring.segment->announce(thread),
-                                          .revocations = &wiring.table->revocations(wiring.worker),
-                                          .stops = wiring.stops,
-                                          .probe = wiring.probe});
+    gates.emplace_back(
+        ThreadGate::Dependencies{.thread = thread,
+                                 .announce = &wiring.segment->announce(thread),
+                                 .revocations = &wiring.table->revocations(wiring.worker),
+                                 .stops = wiring.stops,
+                                 .probe = wiring.probe});
   }
   return gates;
 }

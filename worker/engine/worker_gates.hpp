@@ -1,4 +1,5 @@
-/// The gates of one worker process, wired to its segment, its revocation counter and its stop board.
+/// The gates of one worker process, wired to its segment, its revocation counter and its stop
+/// board.
 #pragma once
 
 #include <memory>

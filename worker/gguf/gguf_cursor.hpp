@@ -49,7 +49,7 @@ class GgufCursor {
 
   /// `count` elements of `element_size_bytes`, of which at least that many bytes must be left.
   Result<void> check_remaining(std::uint64_t count, std::uint64_t element_size_bytes,
-                           std::string_view what) const {
+                               std::string_view what) const {
     if (count > remaining() / element_size_bytes)
       return corrupt(position_, fmt::format("{} {} cannot fit in the {} bytes that are left", count,
                                             what, remaining()));

@@ -194,7 +194,7 @@ Result<std::uint32_t> alignment_of(std::span<const std::byte> file, std::string_
 
 /// Makes offsets absolute and checks that each tensor's data is aligned and inside the file.
 Result<void> set_tensor_offsets(const GgufCursor& in, std::uint64_t file_size_bytes,
-                           std::uint32_t alignment, GgufDirectory& directory) {
+                                std::uint32_t alignment, GgufDirectory& directory) {
   const std::uint64_t mask = alignment - 1u;
   const std::uint64_t data_start = (in.position() + mask) & ~mask;
   const std::uint64_t data_size = file_size_bytes - std::min(data_start, file_size_bytes);

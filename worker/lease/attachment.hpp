@@ -21,7 +21,7 @@ struct Attachment {
   WorkerSegmentWriter segment;
   std::string device;       ///< Whose memory is lent (wire::WorkerAttached).
   std::string device_uuid;  ///< Of a card.
-  UniqueFd wakeup_fd;            ///< An eventfd: rung after a unit that refused something.
+  UniqueFd wakeup_fd;       ///< An eventfd: rung after a unit that refused something.
 };
 
 /// Attaches under `worker_name`. Blocking; not from the I/O thread.

@@ -25,8 +25,8 @@ class BrokerSession {
  public:
   struct Handlers {
     std::function<void(const std::string& method, control::Payload, control::Responder)> on_call;
-    std::function<void(bool away)> on_connection_changed;        ///< Gone, or back.
-    std::function<void(const Error&)> on_refused;  ///< There is no way back.
+    std::function<void(bool away)> on_connection_changed;  ///< Gone, or back.
+    std::function<void(const Error&)> on_refused;          ///< There is no way back.
   };
   struct Config {
     std::string broker_socket;

@@ -90,7 +90,7 @@ Result<control::Payload> WeightsSource::open(const WeightsPart& part) {
 
 Result<control::Payload> WeightsSource::wait_and_open(const WeightsPart& part) {
   return retry_while_loading([&] { return open(part); },
-                           [] { std::this_thread::sleep_for(kOpenPause); });
+                             [] { std::this_thread::sleep_for(kOpenPause); });
 }
 
 Result<UniqueFd> WeightsSource::fill_and_publish(const WeightsPart& part, RegionId region,

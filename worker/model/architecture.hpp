@@ -48,7 +48,7 @@ struct Architecture {
   std::span<const TensorSpec> feed_forward;  ///< Empty: only with experts.
   std::span<const TensorSpec> experts;       ///< Empty: never with experts.
   bool has_shared_expert = false;            ///< One that every row goes through, behind a gate.
-  bool normalize_expert_weights = false;             ///< Of the experts a row was sent to.
+  bool normalize_expert_weights = false;     ///< Of the experts a row was sent to.
 };
 
 /// Null for an architecture this build does not compute.

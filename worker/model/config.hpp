@@ -14,8 +14,8 @@ namespace leasehold {
 /// The experts of each layer. Without any, all of it is zero.
 struct ExpertConfig {
   std::uint32_t n_experts;
-  std::uint32_t n_used;   ///< By each row; at most n_experts.
-  std::uint32_t n_ff;     ///< Of one expert.
+  std::uint32_t n_used;           ///< By each row; at most n_experts.
+  std::uint32_t n_ff;             ///< Of one expert.
   bool normalize_expert_weights;  ///< See ExpertChoiceArgs.
 
   bool operator==(const ExpertConfig&) const = default;
@@ -35,7 +35,7 @@ struct ModelConfig {
   ExpertConfig experts;
   std::uint32_t n_vocab;    ///< Rows of the embedding, tokens of the tokenizer.
   std::uint32_t n_context;  ///< Positions the model was trained for and attends to.
-  bool has_sliding_window;   ///< It was trained for more, but attends only so far back.
+  bool has_sliding_window;  ///< It was trained for more, but attends only so far back.
   RopeConfig rope;
   float rms_epsilon;
   bool tied_embeddings;  ///< token_embd.weight serves as output.weight.

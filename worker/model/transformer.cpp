@@ -226,12 +226,13 @@ class Transformer::Pass {
     const ExpertConfig& experts = model_.config_.experts;
     matmul({LaunchSite::ExpertRouter, layer.expert_router, s().normed, s().scores});
     launch([&](Backend& b) {
-      return b.expert_choice(context_, {.scores = s().scores,
-                                        .n_experts = experts.n_experts,
-                                        .n_used = experts.n_used,
-                                        .normalize_expert_weights = experts.normalize_expert_weights,
-                                        .chosen = s().chosen,
-                                        .weights = s().expert_weights});
+      return b.expert_choice(context_,
+                             {.scores = s().scores,
+                              .n_experts = experts.n_experts,
+                              .n_used = experts.n_used,
+                              .normalize_expert_weights = experts.normalize_expert_weights,
+                              .chosen = s().chosen,
+                              .weights = s().expert_weights});
     });
     ExpertMatmulArgs args{.site = LaunchSite::ExpertGate,
                           .weight = layer.expert_gate,

@@ -88,11 +88,11 @@ Result<WeightTensor> slot_for(const GgufFile& file, const ModelConfig& config, c
     return fail(Errc::UnsupportedModel, fmt::format("{}: vector {} is {}; this build reads F32",
                                                     file.path(), need.name, name(tensor->type)));
   return WeightTensor{.name = need.name,
-                    .type = tensor->type,
-                    .rows = rows,
-                    .columns = columns,
-                    .region_offset_bytes = 0,
-                    .size_bytes = tensor->size_bytes};
+                      .type = tensor->type,
+                      .rows = rows,
+                      .columns = columns,
+                      .region_offset_bytes = 0,
+                      .size_bytes = tensor->size_bytes};
 }
 
 /// The divisors of rope's frequencies are part of the config (rope_config.hpp).

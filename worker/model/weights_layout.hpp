@@ -38,8 +38,9 @@ struct WeightTensor {
 using LayoutDigest = std::array<std::uint8_t, 32>;
 
 struct WeightsLayout {
-  std::vector<WeightTensor> weights;  ///< token_embd, layer by layer, output_norm, output: ascending.
-  std::uint64_t size_bytes;       ///< Of the region; a multiple of kWeightAlignmentBytes.
+  std::vector<WeightTensor>
+      weights;               ///< token_embd, layer by layer, output_norm, output: ascending.
+  std::uint64_t size_bytes;  ///< Of the region; a multiple of kWeightAlignmentBytes.
 
   /// Over the version and every slot's name, type, shape and offset. Two layouts with one digest
   /// place bytes alike; it says nothing about the bytes.

@@ -36,7 +36,7 @@ struct Completed {
   CompletionReason reason = CompletionReason::EngineError;
   std::uint32_t emitted_tokens = 0;
   std::optional<RevocationInfo> verdict;  ///< With Revoked and LeaseFenced.
-  std::optional<Error> error;           ///< With EngineError.
+  std::optional<Error> error;             ///< With EngineError.
 };
 
 /// A request that was queued and will not be admitted.

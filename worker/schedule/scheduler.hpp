@@ -74,8 +74,8 @@ class Scheduler {
   /// The tenant's quota as it is now; admits nothing until under it, ends nothing.
   void set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks);
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
-  /// The broker's answer to a GrowthRequest was no. At the next plan one running sequence that lacks a
-  /// block ends, or the first waiting request is rejected when nothing of the lease runs.
+  /// The broker's answer to a GrowthRequest was no. At the next plan one running sequence that
+  /// lacks a block ends, or the first waiting request is rejected when nothing of the lease runs.
   void deny_growth(LeaseId lease);
   std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count);
   /// Ends everything of the lease in this way and forgets it.

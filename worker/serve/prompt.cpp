@@ -17,7 +17,7 @@ std::string_view PromptEncoder::what_holds_a_text() const {
 }
 
 Result<std::vector<TokenId>> PromptEncoder::read(const wire::Generate& ask,
-                                                std::int64_t now_unix_s) const {
+                                                 std::int64_t now_unix_s) const {
   if (ask.prompt_tokens) return *ask.prompt_tokens;
   if (ask.messages) {
     const std::string text = TRY(framed(ask, now_unix_s));
@@ -30,7 +30,8 @@ Result<std::vector<TokenId>> PromptEncoder::read(const wire::Generate& ask,
 }
 
 /// The text the model's own template makes of the messages.
-Result<std::string> PromptEncoder::framed(const wire::Generate& ask, std::int64_t now_unix_s) const {
+Result<std::string> PromptEncoder::framed(const wire::Generate& ask,
+                                          std::int64_t now_unix_s) const {
   if (!*chat) return std::unexpected(chat->error());
   if (ask.messages->empty()) return fail(Errc::BadRequest, "there are no messages");
   std::vector<ChatMessage> messages;

@@ -13,7 +13,7 @@ struct PromptEncoder {
   const Tokenizer* tokenizer = nullptr;
   /// The model's, or why there is none: requests with messages are told.
   const Result<ChatTemplate>* chat = nullptr;
-  std::uint32_t max_context = 0;   ///< In tokens.
+  std::uint32_t max_context = 0;    ///< In tokens.
   bool has_sliding_window = false;  ///< See ModelConfig.
 
   /// For messages: what it is that holds `max_context` tokens.

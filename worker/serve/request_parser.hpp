@@ -8,8 +8,8 @@
 
 #include "ipc/control/lease_token.hpp"
 #include "worker/schedule/request.hpp"
-#include "worker/serve/prompt.hpp"
 #include "worker/serve/parse_sampling.hpp"
+#include "worker/serve/prompt.hpp"
 
 namespace leasehold {
 

@@ -333,10 +333,10 @@ void TenantServer::end_stream(const RequestId& request, std::string_view reason,
   const TimePoint now = parts_.clock->now();
   say_so(*stream->text);
   parts_.broker->report(events::RequestCompletedEvent{.request = to_client_request_id(request),
-                                             .tenant = tenant_of(request).value,
-                                             .lease = stream->lease,
-                                             .reason = std::string(reason),
-                                             .emitted_tokens = emitted_tokens},
+                                                      .tenant = tenant_of(request).value,
+                                                      .lease = stream->lease,
+                                                      .reason = std::string(reason),
+                                                      .emitted_tokens = emitted_tokens},
                         now);
   streams_.erase(request);
   for (const auto& client : clients_) client->requests.erase(request);

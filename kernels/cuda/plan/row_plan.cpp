@@ -131,14 +131,14 @@ KernelLaunch plan_expert_choice(const PlanContext& context, const ExpertChoiceAr
   return {.kernel = "lh_expert_choice",
           .grid = {context.n_rows},
           .block_threads = kWarpThreads,
-          .params = KernelParams(
-              device::ExpertChoiceParams{.gate = context.gate,
-                                         .scores = args.scores,
-                                         .chosen = args.chosen,
-                                         .weights = args.weights,
-                                         .n_experts = args.n_experts,
-                                         .n_used = args.n_used,
-                                         .normalize_expert_weights = args.normalize_expert_weights ? 1u : 0u})};
+          .params = KernelParams(device::ExpertChoiceParams{
+              .gate = context.gate,
+              .scores = args.scores,
+              .chosen = args.chosen,
+              .weights = args.weights,
+              .n_experts = args.n_experts,
+              .n_used = args.n_used,
+              .normalize_expert_weights = args.normalize_expert_weights ? 1u : 0u})};
 }
 
 KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args) {

@@ -139,7 +139,8 @@ KvFixture::KvFixture(SeededRandom& random, KvLayout layout_,
     for (std::size_t e = 0; e < n_extents; ++e)
       sequence.extents.emplace_back(kBlocksPerExtent * block_bytes);
     for (std::uint32_t i = 0; i < n_extents * kBlocksPerExtent; ++i)
-      sequence.block_locations.push_back({i / kBlocksPerExtent, i % kBlocksPerExtent * block_bytes});
+      sequence.block_locations.push_back(
+          {i / kBlocksPerExtent, i % kBlocksPerExtent * block_bytes});
     for (std::size_t i = sequence.block_locations.size(); i > 1; --i)
       std::swap(sequence.block_locations[i - 1], sequence.block_locations[random.below(i)]);
     sequence.block_locations.resize(n_blocks);

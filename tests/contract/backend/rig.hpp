@@ -23,8 +23,8 @@ inline constexpr BackendLimits kLimits{.max_rows = 48,
                                        .n_experts = 16,
                                        .attention_scratch_bytes = 16 * 1024};
 
-/// By threads: 0 is the reference backend, n > 0 the CPU backend with n threads. From kForcedSimd on:
-/// the CPU backend with two threads and that SIMD path, of those the CPU has. kCuda is the CUDA
+/// By threads: 0 is the reference backend, n > 0 the CPU backend with n threads. From kForcedSimd
+/// on: the CPU backend with two threads and that SIMD path, of those the CPU has. kCuda is the CUDA
 /// backend, for host arrays.
 inline constexpr std::uint32_t kForcedSimd = 100;
 inline constexpr std::uint32_t kCuda = 200;

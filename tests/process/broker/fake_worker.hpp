@@ -31,7 +31,9 @@ class FakeWorker {
   void end_unit();
   void signal_wakeup_fd();
   /// Any value at all, as a lying worker would store.
-  void announce(std::uint32_t thread, std::uint64_t value) { segment_->announce(thread).store(value); }
+  void announce(std::uint32_t thread, std::uint64_t value) {
+    segment_->announce(thread).store(value);
+  }
 
   /// A second descriptor of the lease's first extent, as a careless worker would keep.
   UniqueFd keep_extent(LeaseId lease);

@@ -40,7 +40,8 @@ class StateFolder {
 /// The broker cannot write down which numbers it uses up, so its journal refuses the first grant.
 class HighWaterMarksUnwritable {
  public:
-  explicit HighWaterMarksUnwritable(const StateFolder& state) : in_the_way_(state.path() + "/high_water_marks.new") {
+  explicit HighWaterMarksUnwritable(const StateFolder& state)
+      : in_the_way_(state.path() + "/high_water_marks.new") {
     std::filesystem::create_directories(in_the_way_ + "/full");
   }
   ~HighWaterMarksUnwritable() { std::filesystem::remove_all(in_the_way_); }

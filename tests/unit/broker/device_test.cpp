@@ -143,7 +143,8 @@ TEST_CASE("device: what the driver does not show as free again is quarantined") 
   CHECK(quarantine_views(world.state).at(0).why.find("did not come back") != std::string::npos);
   CHECK(world.recorded<events::WorkerUntrusted>().empty());
   const CallId cleared = world.call(
-      kOperator, wire::QuarantineRelease{.extent = world.extent, .reason = "looked with nvidia-smi"});
+      kOperator,
+      wire::QuarantineRelease{.extent = world.extent, .reason = "looked with nvidia-smi"});
   CHECK(world.answer<wire::QuarantineReleased>(cleared).size_bytes == 2 * kMiB);
   CHECK(world.state.extents.records().empty());
 }

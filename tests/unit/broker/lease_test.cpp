@@ -62,7 +62,8 @@ TEST_CASE("lease: quiet proves nothing about the next generation of a slot") {
 
 TEST_CASE("quiet: a unit that stood at the flip must be over, one that cannot reach may run on") {
   const WorkerSegmentReader segment = WorkerSegmentReader::create().value();
-  const WorkerSegmentWriter writer = WorkerSegmentWriter::attach(segment.writer_fd().value()).value();
+  const WorkerSegmentWriter writer =
+      WorkerSegmentWriter::attach(segment.writer_fd().value()).value();
   QuietObserver observer;
   const auto units_touch = GENERATE(Touches::WeightsAndScratch, Touches::TenantMemory);
   const auto scope = GENERATE(Touches::WeightsAndScratch, Touches::TenantMemory);
@@ -97,7 +98,8 @@ class UnitEndsAtFifthPoll final : public Clock {
 
 TEST_CASE("quiet: whoever looks for a while sees the unit end, and gives up when it does not") {
   const WorkerSegmentReader segment = WorkerSegmentReader::create().value();
-  const WorkerSegmentWriter writer = WorkerSegmentWriter::attach(segment.writer_fd().value()).value();
+  const WorkerSegmentWriter writer =
+      WorkerSegmentWriter::attach(segment.writer_fd().value()).value();
   const UnitEndsAtFifthPoll clock(writer);
   writer.announce(0).store(announcement(1, Touches::TenantMemory));
   QuietObserver observer;

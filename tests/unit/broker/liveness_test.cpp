@@ -162,7 +162,8 @@ TEST_CASE("signs of life: a worker that comes back and delivers nothing more is 
 }
 
 TEST_CASE(
-    "signs of life: a worker that exits on its way back waiting_for no delivery, and no timer runs") {
+    "signs of life: a worker that exits on its way back waiting_for no delivery, and no timer "
+    "runs") {
   Watched world;
   world.acquired("a", 16);
   world.restart();

@@ -48,7 +48,8 @@ TEST_CASE("quarantined: a quarantined extent is listed with lease, worker, time 
 }
 
 TEST_CASE(
-    "quarantine: an extent that is empty after one more punch is free, and the action is recorded") {
+    "quarantine: an extent that is empty after one more punch is free, and the action is "
+    "recorded") {
   OneQuarantine world;
   world.touched.clear();
   world.forget_effects();
@@ -118,7 +119,8 @@ TEST_CASE("quarantine: memory quarantined before a restart stays so until its wo
   CHECK(after.state.extents.find(before.extent) == nullptr);
 }
 
-TEST_CASE("quarantined: who wrote to memory that was taken from it is told on, and gets nothing more") {
+TEST_CASE(
+    "quarantined: who wrote to memory that was taken from it is told on, and gets nothing more") {
   World world;
   const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
   world.admit_tenant("a");
@@ -144,7 +146,8 @@ TEST_CASE("quarantined: who wrote to memory that was taken from it is told on, a
   CHECK(world.answer<wire::WorkerAttached>(fresh).attachment != worker);
 }
 
-TEST_CASE("quarantined: who wrote to memory that was taken from it is not trusted by the next broker") {
+TEST_CASE(
+    "quarantined: who wrote to memory that was taken from it is not trusted by the next broker") {
   OneQuarantine before;
   World after(before, {});
 

@@ -38,13 +38,15 @@ TEST_CASE("quarantine: weights that a dead loader had touched come back like ext
   CHECK(quarantine_views(world.state)[0].region == region);
   CHECK(quarantine_views(world.state)[0].worker == "w0");
 
-  const CallId call = world.call(kOperator, wire::QuarantineRelease{.region = region, .reason = kReason});
+  const CallId call =
+      world.call(kOperator, wire::QuarantineRelease{.region = region, .reason = kReason});
 
   CHECK(world.answer<wire::QuarantineReleased>(call).size_bytes == kMiB);
   CHECK(world.state.weights.free_bytes() == 64 * kMiB);
 }
 
-TEST_CASE("quarantined: a loader that writes to weights taken from it is told on, and gets nothing") {
+TEST_CASE(
+    "quarantined: a loader that writes to weights taken from it is told on, and gets nothing") {
   QuarantinedWeights world;
 
   REQUIRE(quarantine_views(world.state).size() == 1);
@@ -89,7 +91,8 @@ TEST_CASE("quarantine: weights that are empty after one more look are free, thei
   CHECK_FALSE(world.journal.regions.contains(world.opened.region));
 }
 
-TEST_CASE("quarantine: weights quarantined before a restart stay so until their loader has exited") {
+TEST_CASE(
+    "quarantine: weights quarantined before a restart stay so until their loader has exited") {
   QuarantinedWeights before;
   World after(before, {});
   const auto clear = [&] {

@@ -73,7 +73,8 @@ TEST_CASE("tampering: a worker cannot report what only the broker may say") {
   };
 
   report(events::WorkerUntrusted{.what = "slot"});
-  report(events::OperatorAction{.action = "quarantine_release", .object = "extent:1", .reason = "r"});
+  report(
+      events::OperatorAction{.action = "quarantine_release", .object = "extent:1", .reason = "r"});
 
   CHECK(recorded(world).empty());
   CHECK(world.warnings.size() == 2);

@@ -228,7 +228,8 @@ void World::perform(const effect::BindWorker& effect) {
   effects.push_back(effect);
   WorkerSegmentReader reader = WorkerSegmentReader::create().value();
   WorkerSegmentWriter writer = WorkerSegmentWriter::attach(reader.writer_fd().value()).value();
-  segments_[effect.worker] = std::make_unique<WorkerSegment>(WorkerSegment{std::move(reader), std::move(writer)});
+  segments_[effect.worker] =
+      std::make_unique<WorkerSegment>(WorkerSegment{std::move(reader), std::move(writer)});
 }
 
 void World::restart(Duration grace) {

@@ -26,7 +26,8 @@ inline constexpr ConnectionId kOperator{1};
 inline constexpr ConnectionId kHolder{2};
 inline constexpr ConnectionId kWorkerSocket{10};
 inline constexpr ConnectionId kReturnSocket{20};  ///< Of a worker that comes back.
-inline constexpr const char* kReason = "the worker was looked at";  ///< An operator's, to release_quarantine.
+inline constexpr const char* kReason =
+    "the worker was looked at";  ///< An operator's, to release_quarantine.
 
 BrokerConfig small_config();
 
@@ -58,17 +59,17 @@ class World {
   QuietObserver quiet;
   EventLog log;
 
-  bool workers_answer = true;      ///< Grants are mapped, fenced leases unmapped, at once.
-  bool workers_answer_pings = true;        ///< Pings are answered, at once.
-  std::int64_t caller_pid = 1000;  ///< Of whoever calls.
-  bool memory_fails = false;       ///< No memory object can be made.
+  bool workers_answer = true;        ///< Grants are mapped, fenced leases unmapped, at once.
+  bool workers_answer_pings = true;  ///< Pings are answered, at once.
+  std::int64_t caller_pid = 1000;    ///< Of whoever calls.
+  bool memory_fails = false;         ///< No memory object can be made.
   bool seal_fails = false;
-  bool clear_fails = false;        ///< Memory of a device cannot be cleared.
-  std::set<ExtentId> still_allocating;       ///< Of a device, still being made: they cannot be cleared.
-  bool disk_full = false;          ///< The journal takes no grant, and no word of an operator.
-  std::set<ExtentId> touched;      ///< Extents that somebody wrote to after their punch.
-  std::optional<Event> before_verify;  ///< Comes before what the next look at extents found.
-  std::uint64_t region_bytes = 0;  ///< What is allocated in a region after it was scrubbed.
+  bool clear_fails = false;             ///< Memory of a device cannot be cleared.
+  std::set<ExtentId> still_allocating;  ///< Of a device, still being made: they cannot be cleared.
+  bool disk_full = false;               ///< The journal takes no grant, and no word of an operator.
+  std::set<ExtentId> touched;           ///< Extents that somebody wrote to after their punch.
+  std::optional<Event> before_verify;   ///< Comes before what the next look at extents found.
+  std::uint64_t region_bytes = 0;       ///< What is allocated in a region after it was scrubbed.
 
   std::vector<Effect> effects;           ///< Performed since the last `forget_effects`.
   std::deque<effect::SendGrant> grants;  ///< Not answered yet, as the three below.

@@ -48,7 +48,8 @@ TEST_CASE("print_error: control characters become blanks, the wide ones too, and
 }
 
 TEST_CASE("print_error: an error is a line on stderr and an exit code") {
-  const auto end = testing::run_in_child([] { return print_error("nothing", {Errc::BadToken, "no"}); });
+  const auto end =
+      testing::run_in_child([] { return print_error("nothing", {Errc::BadToken, "no"}); });
   CHECK(end.exit_code == exit_code(Errc::BadToken));
   CHECK(end.error_output == format_error("nothing", {Errc::BadToken, "no"}) + "\n");
 }

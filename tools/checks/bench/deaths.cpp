@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "common/clock.hpp"
-#include "tools/checks/bench/tenant_pool.hpp"
 #include "tools/checks/bench/statistics.hpp"
 #include "tools/checks/bench/system.hpp"
+#include "tools/checks/bench/tenant_pool.hpp"
 
 namespace leasehold::bench {
 namespace {

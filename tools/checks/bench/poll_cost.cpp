@@ -45,9 +45,12 @@ Result<double> measure_gate_ns(std::uint64_t units) {
     set.add_sequence({&dependency, 1});
   }
   UnitProbe probe(std::chrono::microseconds(0));
-  auto gates = make_gates(
-      {.worker = WorkerId{0}, .table = &reader, .segment = &writer, .stops = &stops, .probe = &probe},
-      0, 1);
+  auto gates = make_gates({.worker = WorkerId{0},
+                           .table = &reader,
+                           .segment = &writer,
+                           .stops = &stops,
+                           .probe = &probe},
+                          0, 1);
   const UnitLabel label{LaunchSite::FfnUp, 0, Touches::WeightsAndScratch};
   const auto gated_unit = [&] { gates.front().run(set, label, [](const auto&) { empty_unit(); }); };
   std::vector<double> gated;

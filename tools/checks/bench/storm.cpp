@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "common/clock.hpp"
-#include "tools/checks/bench/tenant_pool.hpp"
 #include "tools/checks/bench/holders.hpp"
 #include "tools/checks/bench/system.hpp"
+#include "tools/checks/bench/tenant_pool.hpp"
 
 namespace leasehold::bench {
 namespace {

@@ -13,8 +13,8 @@
 #include "common/command_line.hpp"
 #include "common/device_name.hpp"
 #include "common/version.hpp"
-#include "tools/checks/demo/scenario.hpp"
 #include "tools/checks/demo/report.hpp"
+#include "tools/checks/demo/scenario.hpp"
 #include "tools/cli/report_file.hpp"
 
 namespace {

@@ -4,8 +4,8 @@
 
 #include <iosfwd>
 
-#include "tools/checks/demo/observation.hpp"
 #include "tools/checks/demo/display.hpp"
+#include "tools/checks/demo/observation.hpp"
 #include "tools/checks/demo/stage.hpp"
 
 namespace leasehold::demo {

@@ -52,7 +52,8 @@ int run(const Settings& settings, const Inner& inner) {
   std::error_code failed;
   std::filesystem::create_directories(settings.out_dir, failed);
   if (failed)
-    return print_error(kProgram, fail_file("making --out " + settings.out_dir, failed.value()).error());
+    return print_error(kProgram,
+                       fail_file("making --out " + settings.out_dir, failed.value()).error());
   if (!inner.stage.empty()) return run_stage(settings, inner.stage);
   const Result<int> code = orchestrate(settings, std::cout);
   return code ? finish_program(kProgram, *code) : print_error(kProgram, code.error());

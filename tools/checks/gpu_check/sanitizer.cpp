@@ -65,7 +65,8 @@ Result<void> watch(const Settings& settings, StageReport& report, const std::str
         std::string("--model-dir"), settings.model_dir, std::string("--out"), inner,
         std::string("--ordinal"), std::to_string(settings.ordinal)})
     argv.push_back(word);
-  Child child = TRY(Child::start({.argv = std::move(argv), .log_path = log, .share_process_group = true}));
+  Child child =
+      TRY(Child::start({.argv = std::move(argv), .log_path = log, .share_process_group = true}));
   pollfd gone{child.pidfd().get(), POLLIN, 0};
   ::poll(&gone, 1, -1);  // whoever started this stage ends it in time, and the short run with it
   const int status = child.status().value_or(-1);

@@ -7,8 +7,8 @@
 
 #include "common/clock.hpp"
 #include "tools/checks/demo/interruptible_poller.hpp"
-#include "tools/checks/soak/workload.hpp"
 #include "tools/checks/soak/process_slot.hpp"
+#include "tools/checks/soak/workload.hpp"
 #include "tools/local_system/fd_store.hpp"
 
 namespace leasehold::soak {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/checks/soak/settings.hpp"
 #include "tools/checks/soak/counters.hpp"
+#include "tools/checks/soak/settings.hpp"
 
 namespace leasehold::soak {
 

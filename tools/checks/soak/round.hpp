@@ -6,8 +6,8 @@
 
 #include "common/clock.hpp"
 #include "tools/checks/demo/interruptible_poller.hpp"
-#include "tools/checks/soak/workload.hpp"
 #include "tools/checks/soak/counters.hpp"
+#include "tools/checks/soak/workload.hpp"
 
 namespace leasehold::soak {
 

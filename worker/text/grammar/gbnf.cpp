@@ -160,7 +160,8 @@ class GbnfParser {
 
 }  // namespace
 
-Result<std::map<std::string, RuleId>> add_gbnf_rules(std::string_view text, GrammarBuilder& builder) {
+Result<std::map<std::string, RuleId>> add_gbnf_rules(std::string_view text,
+                                                     GrammarBuilder& builder) {
   TRY(check_utf8(text));
   return GbnfParser(text, builder).read();
 }

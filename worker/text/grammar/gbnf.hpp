@@ -21,7 +21,8 @@ namespace leasehold {
 
 /// Adds the rules of `text` to `builder` and returns them by name. Errors: BadRequest with line and
 /// column.
-Result<std::map<std::string, RuleId>> add_gbnf_rules(std::string_view text, GrammarBuilder& builder);
+Result<std::map<std::string, RuleId>> add_gbnf_rules(std::string_view text,
+                                                     GrammarBuilder& builder);
 
 /// Errors: those of add_gbnf_rules and GrammarBuilder::finish.
 Result<Grammar> parse_gbnf(std::string_view text);

@@ -132,7 +132,7 @@ Symbols SchemaCompiler::key_other_than(const std::vector<std::u32string>& names)
 /// From the last member to the first: what may follow when something stands before it (`after`),
 /// and when nothing does (`first`).
 Symbols SchemaCompiler::member_list(const std::vector<Member>& members,
-                                  const std::optional<Symbols>& extra) {
+                                    const std::optional<Symbols>& extra) {
   Symbols after;
   Symbols first;
   if (extra) {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "worker/text/grammar/integer_range.hpp"
-#include "worker/text/grammar/schema_pattern.hpp"
 #include "worker/text/grammar/schema_compiler.hpp"
+#include "worker/text/grammar/schema_pattern.hpp"
 
 namespace leasehold {
 namespace {
@@ -57,7 +57,7 @@ Result<Symbols> SchemaCompiler::literals(const Place& place) {
 }
 
 Result<SchemaCompiler::Bounds> SchemaCompiler::bounds(const Place& place, const char* least,
-                                                  const char* most) {
+                                                      const char* most) {
   Bounds result;
   for (const char* keyword : {least, most}) {
     const auto found = place.schema.find(keyword);

@@ -125,7 +125,7 @@ TokenId draw_from_all(std::span<const std::uint32_t> weights, const SampleInput&
 }
 
 TokenId draw_from_kept(std::uint64_t total, const SampleInput& input,
-                        const SamplerScratch& scratch) {
+                       const SamplerScratch& scratch) {
   std::uint64_t left = drawn_below(total, input);
   TokenId drawn = 0;
   scratch.kept.for_each([&](TokenId token) {
@@ -187,8 +187,8 @@ std::uint32_t top_logits_needed(const SamplingParams& params) {
 
 /// Every filter looks at weights and ids in their order, and what is not among the first top_k
 /// weighs nothing: so the few, in order of their ids, are a vocabulary with the same outcome.
-Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest, const SampleInput& input,
-                                  SamplerScratch& scratch) {
+Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest,
+                                     const SampleInput& input, SamplerScratch& scratch) {
   scratch.rated.assign(largest.begin(), largest.end());
   std::ranges::sort(scratch.rated, {}, &CandidateToken::token);
   std::vector<float> logits = std::move(scratch.few_logits);

@@ -79,8 +79,8 @@ std::uint32_t top_logits_needed(const SamplingParams& params);
 /// What `sample` draws from the whole row, drawn from the largest logits alone: at least
 /// `top_logits_needed` of them, largest first, of equal ones the lower token. All of the row are
 /// finite. Errors: none that `sample` has besides.
-Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest, const SampleInput& input,
-                                  SamplerScratch& scratch);
+Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest,
+                                     const SampleInput& input, SamplerScratch& scratch);
 
 /// Errors: NumericFault when a logit is not finite; BadRequest when the mask allows nothing.
 Result<SampledToken> sample(const SampleInput& input, SamplerScratch& scratch);

@@ -69,12 +69,12 @@ void weigh(ExpBlock exp_of, std::span<const float> logits, Scale scale,
 }  // namespace
 
 void compute_token_weights(std::span<const float> logits, float highest, float temperature,
-                  std::span<std::uint32_t> weights) {
+                           std::span<std::uint32_t> weights) {
   weigh(kFastest, logits, {highest, temperature}, weights);
 }
 
 void compute_token_weights_scalar(std::span<const float> logits, float highest, float temperature,
-                           std::span<std::uint32_t> weights) {
+                                  std::span<std::uint32_t> weights) {
   weigh(exp_block, logits, {highest, temperature}, weights);
 }
 

@@ -15,13 +15,13 @@ inline constexpr float kTopWeight = 0x1p30f;
 
 /// weights[i] for logits[i]. No logit is above `highest`, which is finite; -infinity weighs 0.
 void compute_token_weights(std::span<const float> logits, float highest, float temperature,
-                  std::span<std::uint32_t> weights);
+                           std::span<std::uint32_t> weights);
 
 /// Σ e^(logit - highest), for finite logits. Within 1e-6 of it, relatively; the same bits anywhere.
 double sum_exp(std::span<const float> logits, float highest);
 
 /// The same without AVX2, whatever the CPU has: for tests that compare both.
 void compute_token_weights_scalar(std::span<const float> logits, float highest, float temperature,
-                           std::span<std::uint32_t> weights);
+                                  std::span<std::uint32_t> weights);
 
 }  // namespace leasehold

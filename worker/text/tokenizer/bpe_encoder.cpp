@@ -32,8 +32,8 @@ Result<const PreTokenizerRow*> BpeEncoder::pre_tokenizer_of(const GgufFile& file
   const PreTokenizerRow* row = find_pre_tokenizer(name);
   if (row == nullptr)
     return fail(Errc::UnsupportedModel,
-                fmt::format("{}: {} is \"{}\"; this build knows {}", file.path(), kPre, printable_excerpt(name),
-                            known_pre_tokenizers()));
+                fmt::format("{}: {} is \"{}\"; this build knows {}", file.path(), kPre,
+                            printable_excerpt(name), known_pre_tokenizers()));
   return row;
 }
 

@@ -28,7 +28,7 @@ SpecialTokenFinder::Node SpecialTokenFinder::step(Node from, char byte) const {
 }
 
 std::optional<SpecialTokenFinder::Found> SpecialTokenFinder::longest_at(std::string_view text,
-                                                              std::size_t start) const {
+                                                                        std::size_t start) const {
   std::optional<Found> longest;
   Node node = first_[static_cast<std::uint8_t>(text[start])];
   for (std::size_t end = start + 1; node != kNoNode; ++end) {

@@ -99,7 +99,8 @@ void Vocabulary::find_end_tokens_by_text() {
   for (TokenId token = 0; token < static_cast<TokenId>(size()); ++token) {
     const bool is_special =
         kinds[token] == TokenKind::Control || kinds[token] == TokenKind::UserDefined;
-    if (!is_special || std::ranges::find(kEndTokenTexts, texts[token]) == std::end(kEndTokenTexts)) continue;
+    if (!is_special || std::ranges::find(kEndTokenTexts, texts[token]) == std::end(kEndTokenTexts))
+      continue;
     kinds[token] = TokenKind::Control;  // as a user-defined one it would arise from a user's text
     if (std::ranges::find(ends, token) == ends.end()) ends.push_back(token);
   }
@@ -112,8 +113,8 @@ Result<void> Vocabulary::read_pieces(const GgufFile& file, const VocabularyTrait
     if (kinds[token] == TokenKind::Byte) {
       const auto byte = parse_byte_token(text);
       if (!byte)
-        return corrupt_vocabulary(file,
-                                  fmt::format("byte token {} is named \"{}\"", token, printable_excerpt(text)));
+        return corrupt_vocabulary(
+            file, fmt::format("byte token {} is named \"{}\"", token, printable_excerpt(text)));
       pieces[token] = static_cast<char>(*byte);
     } else if (kinds[token] != TokenKind::Control && kinds[token] != TokenKind::Unknown) {
       pieces[token] = traits.piece_of(text, kinds[token]);

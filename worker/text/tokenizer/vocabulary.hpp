@@ -50,7 +50,7 @@ struct Vocabulary {
   bool adds_space_prefix = false;
 
   SpecialTokenFinder user_defined;  ///< These are cut out of every text,
-  SpecialTokenFinder special;       ///< these, which include them, only out of text that may hold them.
+  SpecialTokenFinder special;  ///< these, which include them, only out of text that may hold them.
 
  private:
   Result<void> read_tokens(const GgufFile& file, bool needs_types);

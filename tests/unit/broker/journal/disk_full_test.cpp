@@ -185,10 +185,12 @@ TEST_CASE("journal: numbers that cannot be written down twice are granted to nob
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();
   const Batch batch{.rows = {Reserved{1024, 1024, 0, 0}}, .grants = true, .durable = true};
-  std::filesystem::create_directories(dir.file("high_water_marks.new/full"));  // nothing moves there
+  std::filesystem::create_directories(
+      dir.file("high_water_marks.new/full"));  // nothing moves there
 
   CHECK_FALSE(journal->write(batch).has_value());
   std::filesystem::remove_all(dir.file("high_water_marks.new"));
   CHECK(journal->write({.rows = {lease_row(0)}, .grants = true}).has_value());
-  CHECK(HighWaterMarksFile::open(dir.file("high_water_marks")).value().marks() == Reserved{1024, 1024, 0, 0});
+  CHECK(HighWaterMarksFile::open(dir.file("high_water_marks")).value().marks() ==
+        Reserved{1024, 1024, 0, 0});
 }

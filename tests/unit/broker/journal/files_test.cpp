@@ -200,11 +200,11 @@ TEST_CASE("state directory: what is wrong with it is said with what to do about 
 TEST_CASE("journal: operators' actions stay, each in a row of its own, with the time of day") {
   const StateDir dir;
   const OperatorActionRow action{.at_boottime_ns = 5,
-                      .uid = 7,
-                      .action = "quarantine_release",
-                      .object = "extent:5",
-                      .reason = "the worker's gone",
-                      .done = false};
+                                 .uid = 7,
+                                 .action = "quarantine_release",
+                                 .object = "extent:5",
+                                 .reason = "the worker's gone",
+                                 .done = false};
   SqliteJournal::open(dir.path()).value()->write({.rows = {action}, .durable = true}).value();
   SqliteJournal::open(dir.path()).value()->write({.rows = {action}, .durable = true}).value();
 

@@ -19,11 +19,14 @@ TEST_CASE("journal: what operators did is read back, newest first and no more th
   const StateDir dir;
   const auto journal = SqliteJournal::open(dir.path()).value();
   for (const char* object : {"lease:1.1", "lease:2.1", "lease:3.1"}) {
-    journal->write({.rows = {OperatorActionRow{.uid = 7, .action = "revoke", .object = object}}}).value();
+    journal->write({.rows = {OperatorActionRow{.uid = 7, .action = "revoke", .object = object}}})
+        .value();
   }
   journal
-      ->write({.rows = {OperatorActionRow{
-                   .action = "quarantine_release", .object = "extent:5", .reason = "looked", .done = false}}})
+      ->write({.rows = {OperatorActionRow{.action = "quarantine_release",
+                                          .object = "extent:5",
+                                          .reason = "looked",
+                                          .done = false}}})
       .value();
 
   const auto actions = journal->newest_operator_actions(2).value();

@@ -85,7 +85,8 @@ TEST_CASE("fd keeper: a name that came twice names nothing") {
 
 TEST_CASE("fd keeper: descriptors meant for another process are not taken") {
   FdStore store;
-  CHECK(run(store, {}, {"LISTEN_PID=1", "LISTEN_FDS=1", "LISTEN_FDNAMES=table"}).output == "taken\n");
+  CHECK(run(store, {}, {"LISTEN_PID=1", "LISTEN_FDS=1", "LISTEN_FDNAMES=table"}).output ==
+        "taken\n");
 }
 
 TEST_CASE("fd keeper: damaged variables are an error, not a crash") {

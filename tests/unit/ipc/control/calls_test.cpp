@@ -5,8 +5,8 @@
 using namespace leasehold;
 using control::Payload;
 using control::Responder;
-using leasehold::testing::PeerPairFixture;
 using leasehold::testing::PeerFixture;
+using leasehold::testing::PeerPairFixture;
 using leasehold::testing::run_until;
 using nlohmann::json;
 

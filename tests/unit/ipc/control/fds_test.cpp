@@ -10,8 +10,8 @@ using control::Responder;
 using leasehold::testing::contents;
 using leasehold::testing::memfd_with;
 using leasehold::testing::open_fd_count;
-using leasehold::testing::PeerPairFixture;
 using leasehold::testing::PeerFixture;
+using leasehold::testing::PeerPairFixture;
 using leasehold::testing::run_until;
 using nlohmann::json;
 

@@ -1,4 +1,5 @@
-/// One example of every message, as it looks on the wire, and a way to read and write it round_trip.
+/// One example of every message, as it looks on the wire, and a way to read and write it
+/// round_trip.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,8 +13,8 @@ namespace leasehold::testing {
 
 struct MessageSample {
   std::string name;
-  std::string text;                                        ///< Every field present that may be.
-  std::set<std::string> optionals;                         ///< Fields that may be missing.
+  std::string text;                 ///< Every field present that may be.
+  std::set<std::string> optionals;  ///< Fields that may be missing.
   Result<nlohmann::json> (*round_trip)(const nlohmann::json&);  ///< from_json, then to_json.
 
   nlohmann::json json() const { return nlohmann::json::parse(text); }

@@ -9,8 +9,8 @@ using namespace leasehold;
 using namespace std::chrono_literals;
 using control::kTurnWeight;
 using control::Peer;
-using leasehold::testing::RawSocket;
 using leasehold::testing::PeerFixture;
+using leasehold::testing::RawSocket;
 using leasehold::testing::run_until;
 
 namespace {

@@ -32,8 +32,8 @@ static_assert(
     std::is_const_v<std::remove_reference_t<decltype(TableView<const std::byte>{}.slot(0))>>);
 static_assert(
     std::is_const_v<std::remove_reference_t<decltype(TableView<const std::byte>{}.counter(0))>>);
-static_assert(
-    std::is_const_v<std::remove_reference_t<decltype(WorkerSegmentView<const std::byte>{}.thread(0))>>);
+static_assert(std::is_const_v<
+              std::remove_reference_t<decltype(WorkerSegmentView<const std::byte>{}.thread(0))>>);
 
 namespace {
 

@@ -28,12 +28,12 @@ LeaseTable new_table(std::uint32_t slots = 8) {
 
 void revoke(LeaseTable& table, LeaseId lease, TimePoint now = kNow) {
   table.store_words(kWorker, std::array{Flip{lease, LeaseState::Revoked, RevokeReason::Operator}},
-                  now);
+                    now);
 }
 
 void fence(LeaseTable& table, LeaseId lease, TimePoint now = kNow) {
   table.store_words(kWorker, std::array{Flip{lease, LeaseState::Fenced, RevokeReason::Operator}},
-                  now);
+                    now);
 }
 
 /// What becomes of a process whose table is asked for `action`. The table is the child's own: a
@@ -278,8 +278,8 @@ TEST_CASE("lease table: one that outlived its broker goes on where it stood") {
 TEST_CASE("lease table: a broker that goes on with a table makes every worker compare again") {
   const LeaseTable died_between_word_and_counter = new_table();
   const auto before = died_between_word_and_counter.revocations(kWorker);
-  const LeaseTable next =
-      required(LeaseTable::adopt(required(died_between_word_and_counter.writable_fd().duplicate())));
+  const LeaseTable next = required(
+      LeaseTable::adopt(required(died_between_word_and_counter.writable_fd().duplicate())));
   for (std::uint64_t worker = 0; worker < kMaxWorkers; ++worker) {
     CHECK(next.revocations({worker}) > before);
   }

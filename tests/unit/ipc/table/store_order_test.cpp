@@ -75,7 +75,7 @@ TEST_CASE("lease table: whoever sees a grant finds its deadline and a clean slot
     table.grant({2, 5}, TimePoint{9'000});
     table.set_drain_deadline({2, 5}, TimePoint{8'000});
     table.store_words(kWorker, std::array{Flip{{2, 5}, LeaseState::Fenced, RevokeReason::Released}},
-                    TimePoint{7'000});
+                      TimePoint{7'000});
   };
   testing::SteppedBroker broker(fence_then_nothing,
                                 [](LeaseTable& table) { table.grant({2, 6}, TimePoint{20'000}); });

@@ -144,7 +144,7 @@ TEST_CASE(
   Pair pair;
   pair.table.grant({2, 5}, kDeadline);
   pair.table.store_words(kWorker,
-                       std::array{Flip{{2, 5}, LeaseState::Fenced, RevokeReason::Released}}, {});
+                         std::array{Flip{{2, 5}, LeaseState::Fenced, RevokeReason::Released}}, {});
   pair.table.grant({2, 6}, kDeadline);
   CHECK(pair.reader.word_of({2, 5}) == LeaseWord::make(5, LeaseState::Fenced));
   CHECK(pair.reader.word_of({2, 6}).state() == LeaseState::Live);

@@ -56,7 +56,8 @@ TEST_CASE("worker segment: threads that never ran are quiet for every scope") {
 TEST_CASE("worker segment: one that outlived its broker says what the worker announced") {
   Segment segment;
   segment.announce(5, 9, Touches::TenantMemory);
-  const WorkerSegmentReader again = required(WorkerSegmentReader::adopt(required(segment.reader.writer_fd())));
+  const WorkerSegmentReader again =
+      required(WorkerSegmentReader::adopt(required(segment.reader.writer_fd())));
 
   const auto seen = again.snapshot();
   CHECK_FALSE(again.is_quiet_since(seen, kTenantScope));
@@ -66,7 +67,7 @@ TEST_CASE("worker segment: one that outlived its broker says what the worker ann
 
 TEST_CASE("worker segment: a kept one is checked like any other") {
   for (const ForgedSegment& lie : {ForgedSegment{.size_bytes = 64}, ForgedSegment{.magic = 1},
-                                ForgedSegment{.abi_version = kSegmentAbiVersion + 1}}) {
+                                   ForgedSegment{.abi_version = kSegmentAbiVersion + 1}}) {
     const auto adopted = WorkerSegmentReader::adopt(forged_segment(lie));
     REQUIRE_FALSE(adopted);
     CHECK(adopted.error().code == Errc::UntrustedSegment);

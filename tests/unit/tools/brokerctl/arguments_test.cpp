@@ -143,7 +143,8 @@ TEST_CASE("brokerctl arguments: the version is an answer") {
 
 TEST_CASE("brokerctl arguments: unfence takes an extent or a region, and a reason") {
   const auto clear = [](const std::string& memory) {
-    return std::get<wire::QuarantineRelease>(parsed({"unfence", memory, "--reason", "looked at"}).verb);
+    return std::get<wire::QuarantineRelease>(
+        parsed({"unfence", memory, "--reason", "looked at"}).verb);
   };
 
   CHECK(clear("extent:5").extent == ExtentId{5});

@@ -142,11 +142,11 @@ TEST_CASE("brokerctl: admit sends what was typed") {
 TEST_CASE("brokerctl: fences are listed with why nobody gets them") {
   FakeBroker broker;
   const wire::QuarantineView fence{.extent = ExtentId{5},
-                              .lease = LeaseId{17, 4},
-                              .worker = "w0",
-                              .since_boottime_ns = 1'500'000'000,
-                              .size_bytes = 2u << 20,
-                              .why = "4096 bytes were written after it was taken back"};
+                                   .lease = LeaseId{17, 4},
+                                   .worker = "w0",
+                                   .since_boottime_ns = 1'500'000'000,
+                                   .size_bytes = 2u << 20,
+                                   .why = "4096 bytes were written after it was taken back"};
   broker.answers["quarantine.list"] = {wire::Json{{"items", wire::Json::array({fence.to_json()})}}};
 
   REQUIRE(run_verb(broker, ListFences{}));
@@ -158,10 +158,11 @@ TEST_CASE("brokerctl: fences are listed with why nobody gets them") {
 
 TEST_CASE("brokerctl: release_quarantine sends the reason and shows what is free again") {
   FakeBroker broker;
-  broker.answers["quarantine.release"] = {wire::QuarantineReleased{.size_bytes = 2u << 20}.to_json()};
+  broker.answers["quarantine.release"] = {
+      wire::QuarantineReleased{.size_bytes = 2u << 20}.to_json()};
 
-  REQUIRE(run_verb(
-      broker, wire::QuarantineRelease{.extent = ExtentId{5}, .reason = "looked at", .request_id = {"r"}}));
+  REQUIRE(run_verb(broker, wire::QuarantineRelease{
+                               .extent = ExtentId{5}, .reason = "looked at", .request_id = {"r"}}));
 
   CHECK(broker.asked.at(0).second.at("reason") == "looked at");
   CHECK(broker.out.str().find("2 MiB") != std::string::npos);
@@ -195,9 +196,11 @@ TEST_CASE("brokerctl: leases say that they drain, and that a holder was told bef
 
 TEST_CASE("brokerctl: the audit shows who did what, and what was refused") {
   FakeBroker broker;
-  wire::OperatorActionView done{.at_unix_s = 1'700'000'000, .uid = 7, .action = "drain", .object = "lease:1.1"};
+  wire::OperatorActionView done{
+      .at_unix_s = 1'700'000'000, .uid = 7, .action = "drain", .object = "lease:1.1"};
   done.done = true;
-  wire::OperatorActionView refused{.uid = 8, .action = "quarantine_release", .object = "extent:5", .reason = "looked at"};
+  wire::OperatorActionView refused{
+      .uid = 8, .action = "quarantine_release", .object = "extent:5", .reason = "looked at"};
   refused.done = false;
   broker.answers["operator_action.list"] = {
       wire::Json{{"items", wire::Json::array({done.to_json(), refused.to_json()})}}};

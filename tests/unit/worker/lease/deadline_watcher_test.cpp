@@ -48,7 +48,8 @@ TEST_CASE("deadline watcher: it stops whoever is due and leaves the others") {
   REQUIRE(watcher.has_value());
   RunningRequests::Places places;
   places[4] = until({});
-  places[5] = RunningRequest{.request = RequestId{"s"}, .lease = {3, 1}, .admission = 2, .deadline = {}};
+  places[5] =
+      RunningRequest{.request = RequestId{"s"}, .lease = {3, 1}, .admission = 2, .deadline = {}};
   board.occupy(places);
   await([&] { return board.stops().read(4) != LocalStop::None; });
   REQUIRE(board.stops().read(4) == LocalStop::LeaseExpired);

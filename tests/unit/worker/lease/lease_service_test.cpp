@@ -14,7 +14,8 @@ using testing::EngineRig;
 class Fixture {
  public:
   enum class QuiesceMode { BetweenSteps, Manual };
-  explicit Fixture(QuiesceMode quiesce_mode = QuiesceMode::BetweenSteps) : service_(parts(quiesce_mode)) {}
+  explicit Fixture(QuiesceMode quiesce_mode = QuiesceMode::BetweenSteps)
+      : service_(parts(quiesce_mode)) {}
 
   void call(const auto& message, std::vector<UniqueFd> fds = {}) {
     answer.reset();

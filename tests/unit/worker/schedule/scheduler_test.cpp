@@ -69,7 +69,8 @@ TEST_CASE(
   const LeaseId lease{1, 1};
   fixture.scheduler.add_lease(
       {.lease = lease, .tenant = TenantId{"t1"}, .max_concurrent = 1, .max_blocks = 3});
-  REQUIRE(refused(fixture, fixture.request(lease, "r", 30, 3)) == Errc::QuotaBlocks);  // 3 and a record
+  REQUIRE(refused(fixture, fixture.request(lease, "r", 30, 3)) ==
+          Errc::QuotaBlocks);  // 3 and a record
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 29, 3)));
 }
 
@@ -116,7 +117,7 @@ TEST_CASE("scheduler: a token that ends a text is a part of it or not, as the dr
       plan.parts[0],
       DrawnToken{.sampled = {2}, .is_text = false, .ends = CompletionReason::EndOfSequence});
   fixture.scheduler.commit(plan.parts[1],
-                         DrawnToken{.sampled = {2}, .ends = CompletionReason::StopSequence});
+                           DrawnToken{.sampled = {2}, .ends = CompletionReason::StopSequence});
   const auto events = fixture.scheduler.take_events();
   const auto ends = only<Completed>(events);
   REQUIRE(ends.size() == 2);

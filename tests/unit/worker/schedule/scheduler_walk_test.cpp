@@ -51,17 +51,18 @@ class Walk {
     const LeaseId lease{slot, ++generation_};
     max_concurrent_[lease] = 1 + static_cast<std::uint32_t>(random_.below(3));
     fixture_.scheduler.add_lease({.lease = lease,
-                                .tenant = TenantId{"t" + std::to_string(slot)},
-                                .max_concurrent = max_concurrent_[lease],
-                                .max_blocks = 12});
+                                  .tenant = TenantId{"t" + std::to_string(slot)},
+                                  .max_concurrent = max_concurrent_[lease],
+                                  .max_blocks = 12});
     fixture_.grow(lease, 4);
     leases_[slot] = lease;
   }
 
   void reopen() {
     const auto slot = static_cast<std::uint32_t>(1 + random_.below(4));
-    fixture_.scheduler.end_lease(leases_[slot], {.reason = CompletionReason::Revoked,
-                                               .verdict = RevocationInfo{.lease = leases_[slot]}});
+    fixture_.scheduler.end_lease(
+        leases_[slot],
+        {.reason = CompletionReason::Revoked, .verdict = RevocationInfo{.lease = leases_[slot]}});
     note(fixture_.scheduler.take_events());
     open(slot);
   }
@@ -71,7 +72,7 @@ class Walk {
     const std::string id = "r" + std::to_string(++ids_);
     PromptRequest request =
         fixture_.request(leases_[slot], id, static_cast<std::uint32_t>(1 + random_.below(60)),
-                       static_cast<std::uint32_t>(1 + random_.below(40)));
+                         static_cast<std::uint32_t>(1 + random_.below(40)));
     if (random_.below(4) == 0)
       request.deadline = kNow + Duration(static_cast<std::int64_t>(now_) + 3);
     if (fixture_.scheduler.submit(request)) open_[id] = 0;

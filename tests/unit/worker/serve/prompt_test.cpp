@@ -23,9 +23,9 @@ struct Fixture {
   }
   Result<std::vector<TokenId>> read(const wire::Generate& ask) const {
     const PromptEncoder encoder{.tokenizer = &tokenizer,
-                              .chat = &chat,
-                              .max_context = 64,
-                              .has_sliding_window = has_sliding_window};
+                                .chat = &chat,
+                                .max_context = 64,
+                                .has_sliding_window = has_sliding_window};
     return encoder.encode(ask, 1732104000);
   }
 

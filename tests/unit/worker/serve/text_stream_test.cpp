@@ -23,7 +23,8 @@ struct StreamFixture {
     return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
   }
   TextStream stream(std::vector<TokenId> emitted = {}, std::vector<std::string> stops = {}) {
-    return TextStream(fixture.peer, RequestId{"r"}, GeneratedText(tokenizer, std::move(stops)), emitted);
+    return TextStream(fixture.peer, RequestId{"r"}, GeneratedText(tokenizer, std::move(stops)),
+                      emitted);
   }
   /// The parameters of the next message to the client.
   nlohmann::json received(const char* method) {
@@ -143,7 +144,8 @@ TEST_CASE("request key: the engine's name keeps tenants apart and gives both hal
   REQUIRE(inner.value == "acme/r.1");
   REQUIRE(to_client_request_id(inner).value == "r.1");
   REQUIRE(tenant_of(inner).value == "acme");
-  REQUIRE(to_engine_request_id(TenantId{"a"}, RequestId{"b"}) != to_engine_request_id(TenantId{"b"}, RequestId{"a"}));
+  REQUIRE(to_engine_request_id(TenantId{"a"}, RequestId{"b"}) !=
+          to_engine_request_id(TenantId{"b"}, RequestId{"a"}));
 }
 
 }  // namespace leasehold::testing

@@ -1,9 +1,9 @@
 // Expressions.
 #include "common/utf8.hpp"
 #include "worker/text/chat/jinja/builtins.hpp"
+#include "worker/text/chat/jinja/formatting.hpp"
 #include "worker/text/chat/jinja/interpreter.hpp"
 #include "worker/text/chat/jinja/operators.hpp"
-#include "worker/text/chat/jinja/formatting.hpp"
 
 namespace leasehold::jinja {
 

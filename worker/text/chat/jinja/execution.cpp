@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "worker/text/chat/jinja/builtins.hpp"
+#include "worker/text/chat/jinja/formatting.hpp"
 #include "worker/text/chat/jinja/interpreter.hpp"
 #include "worker/text/chat/jinja/parser.hpp"
 #include "worker/text/chat/jinja/template.hpp"
-#include "worker/text/chat/jinja/formatting.hpp"
 
 namespace leasehold::jinja {
 

@@ -4,8 +4,8 @@
 
 #include "common/utf8.hpp"
 #include "worker/text/chat/jinja/builtins.hpp"
-#include "worker/text/chat/jinja/text_operations.hpp"
 #include "worker/text/chat/jinja/formatting.hpp"
+#include "worker/text/chat/jinja/text_operations.hpp"
 
 namespace leasehold::jinja {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "worker/text/chat/jinja/unicode.hpp"
 #include "worker/text/chat/jinja/formatting.hpp"
+#include "worker/text/chat/jinja/unicode.hpp"
 
 namespace leasehold::jinja {
 namespace {

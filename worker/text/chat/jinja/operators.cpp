@@ -9,7 +9,7 @@ namespace leasehold::jinja {
 namespace {
 
 std::unexpected<Error> unsupported_operands(Runtime& runtime, std::string_view operation,
-                                         const Value& left, const Value& right) {
+                                            const Value& left, const Value& right) {
   const auto detail_of = [](const Value& value) {
     const auto* undefined = value.get<Undefined>();
     return undefined != nullptr && undefined->what ? *undefined->what : std::string();
@@ -57,7 +57,7 @@ std::optional<std::int64_t> power(std::int64_t base, std::int64_t exponent) {
 }
 
 Result<Value> integer_arithmetic(Runtime& runtime, std::string_view operation, std::int64_t left,
-                          std::int64_t right) {
+                                 std::int64_t right) {
   std::int64_t result = 0;
   bool overflow = false;
   if (operation == "+") {
@@ -81,7 +81,8 @@ Result<Value> integer_arithmetic(Runtime& runtime, std::string_view operation, s
   return Value(result);
 }
 
-Result<Value> float_arithmetic(Runtime& runtime, std::string_view operation, double left, double right) {
+Result<Value> float_arithmetic(Runtime& runtime, std::string_view operation, double left,
+                               double right) {
   if (operation == "+") return number(runtime, left + right);
   if (operation == "-") return number(runtime, left - right);
   if (operation == "*") return number(runtime, left * right);
@@ -96,7 +97,7 @@ Result<Value> float_arithmetic(Runtime& runtime, std::string_view operation, dou
 }
 
 Result<Value> number_arithmetic(Runtime& runtime, std::string_view operation, const Value& left,
-                         const Value& right) {
+                                const Value& right) {
   const bool divides = operation == "/" || operation == "//" || operation == "%";
   const bool negative_power_of_zero = operation == "**" && left.number() == 0 && right.number() < 0;
   if ((divides && right.number() == 0) || negative_power_of_zero) {
@@ -180,7 +181,8 @@ Result<std::vector<std::size_t>> chosen(Runtime& runtime, std::size_t length,
 
 Result<Value> arithmetic(Runtime& runtime, std::string_view operation, const Value& left,
                          const Value& right) {
-  if (left.is_number() && right.is_number()) return number_arithmetic(runtime, operation, left, right);
+  if (left.is_number() && right.is_number())
+    return number_arithmetic(runtime, operation, left, right);
   if (operation == "+") return joined(runtime, left, right);
   if (operation == "*" && is_sequence(left) && right.is_integer()) {
     return repeated(runtime, left, right.integer());

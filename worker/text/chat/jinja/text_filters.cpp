@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "worker/text/chat/jinja/builtins.hpp"
+#include "worker/text/chat/jinja/formatting.hpp"
 #include "worker/text/chat/jinja/text_operations.hpp"
 #include "worker/text/chat/jinja/unicode.hpp"
-#include "worker/text/chat/jinja/formatting.hpp"
 
 namespace leasehold::jinja {
 namespace {

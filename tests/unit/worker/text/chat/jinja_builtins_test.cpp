@@ -36,37 +36,36 @@ TEST_CASE("jinja: methods of text") {
 
 TEST_CASE("jinja: methods of dicts and lists") {
   CHECK(mismatches({{"{{ dict.get('a') }}{{ dict.get('q') }}{{ dict.get('q', 5) }}", "xNone5"},
-                     {"{{ dict.keys() | list }}{{ dict.values() | list }}", "['b', 'a'][1, 'x']"},
-                     {"{{ {'items': 1}['items'] }}", "1"},
-                     {"{{ list.index(1) }}{{ [1, 1].count(1) }}", "12"}}) == kNone);
+                    {"{{ dict.keys() | list }}{{ dict.values() | list }}", "['b', 'a'][1, 'x']"},
+                    {"{{ {'items': 1}['items'] }}", "1"},
+                    {"{{ list.index(1) }}{{ [1, 1].count(1) }}", "12"}}) == kNone);
 }
 
 TEST_CASE("jinja: filters of text") {
-  CHECK(
-      mismatches({{"[{{ space | trim }}]{{ 'xax' | trim('x') }}", "[a b]a"},
-                   {"{{ word | upper }}{{ word | lower }}{{ 'aB' | capitalize }}", "LEASEleaseAb"},
-                   {"{{ \"it's a-b (c\" | title }}", "It's A-B (C"},
-                   {"{{ word | replace('e', 'x', 1) }}", "Lxase"},
-                   {"{{ 'a\nb\n\nc\n' | indent }}", "a\n    b\n\n    c\n"},
-                   {"{{ 'a\nb' | indent(2, true) }}", "  a\n  b"},
-                   {"{{ 'a\n\nb' | indent(width=1, blank=true) }}", "a\n \n b"},
-                   {"{{ '<a & \"b\">' | e }}{{ '<' | safe }}", "&lt;a &amp; &#34;b&#34;&gt;<"},
-                   {"{{ [1, none, 'a'] | join('-') }}{{ messages | join(',', attribute='role') }}",
-                    "1-None-asystem,user,assistant"},
-                   {"{{ 1.0 | string }}{{ nothing | string }}", "1.0None"}}) == kNone);
+  CHECK(mismatches({{"[{{ space | trim }}]{{ 'xax' | trim('x') }}", "[a b]a"},
+                    {"{{ word | upper }}{{ word | lower }}{{ 'aB' | capitalize }}", "LEASEleaseAb"},
+                    {"{{ \"it's a-b (c\" | title }}", "It's A-B (C"},
+                    {"{{ word | replace('e', 'x', 1) }}", "Lxase"},
+                    {"{{ 'a\nb\n\nc\n' | indent }}", "a\n    b\n\n    c\n"},
+                    {"{{ 'a\nb' | indent(2, true) }}", "  a\n  b"},
+                    {"{{ 'a\n\nb' | indent(width=1, blank=true) }}", "a\n \n b"},
+                    {"{{ '<a & \"b\">' | e }}{{ '<' | safe }}", "&lt;a &amp; &#34;b&#34;&gt;<"},
+                    {"{{ [1, none, 'a'] | join('-') }}{{ messages | join(',', attribute='role') }}",
+                     "1-None-asystem,user,assistant"},
+                    {"{{ 1.0 | string }}{{ nothing | string }}", "1.0None"}}) == kNone);
 }
 
 TEST_CASE("jinja: tojson writes what json.dumps writes") {
   CHECK(mismatches({{"{{ messages[2] | tojson }}",
-                      R"({"role": "assistant", "content": "'Yes'", "note": 3})"},
-                     {"{{ {'a': [1, 2.0, none, true], 'b': {}, 'c': []} | tojson(indent=2) }}",
-                      "{\n  \"a\": [\n    1,\n    2.0,\n    null,\n    true\n  ],\n  \"b\": {},\n  "
-                      "\"c\": []\n}"},
-                     {"{{ 'é<\\n\"\\x01/' | tojson }}", "\"é<\\n\\\"\\u0001/\""},
-                     {"{{ 'é😀' | tojson(ensure_ascii=true) }}", "\"\\u00e9\\ud83d\\ude00\""},
-                     {"{{ dict | tojson(separators=(',', ':')) }}", R"({"b":1,"a":"x"})"},
-                     {"{{ dict | tojson(sort_keys=true) }}", R"({"a": "x", "b": 1})"},
-                     {"{{ {1: 2, none: 3} | tojson }}", R"({"1": 2, "null": 3})"}}) == kNone);
+                     R"({"role": "assistant", "content": "'Yes'", "note": 3})"},
+                    {"{{ {'a': [1, 2.0, none, true], 'b': {}, 'c': []} | tojson(indent=2) }}",
+                     "{\n  \"a\": [\n    1,\n    2.0,\n    null,\n    true\n  ],\n  \"b\": {},\n  "
+                     "\"c\": []\n}"},
+                    {"{{ 'é<\\n\"\\x01/' | tojson }}", "\"é<\\n\\\"\\u0001/\""},
+                    {"{{ 'é😀' | tojson(ensure_ascii=true) }}", "\"\\u00e9\\ud83d\\ude00\""},
+                    {"{{ dict | tojson(separators=(',', ':')) }}", R"({"b":1,"a":"x"})"},
+                    {"{{ dict | tojson(sort_keys=true) }}", R"({"a": "x", "b": 1})"},
+                    {"{{ {1: 2, none: 3} | tojson }}", R"({"1": 2, "null": 3})"}}) == kNone);
 }
 
 TEST_CASE("jinja: filters of lists") {
@@ -111,15 +110,14 @@ TEST_CASE("jinja: filters that apply filters and tests") {
 }
 
 TEST_CASE("jinja: filters of numbers, and default") {
-  CHECK(
-      mismatches({{"{{ '42' | int }}{{ '4.7' | int }}{{ 'x' | int }}{{ 'x' | int(5) }}", "42405"},
-                   {"{{ '0x1f' | int(0, 16) }}{{ -3.9 | int }}", "31-3"},
-                   {"{{ '1.5' | float }}{{ 'x' | float }}{{ n | float }}", "1.50.07.0"},
-                   {"{{ -3 | abs }}{{ 2.5 | round }}{{ 3.5 | round | int }}{{ 2.675 | round(2) }}",
-                    "32.042.67"},
-                   {"{{ 42.55 | round(1, 'floor') }}{{ 42.1 | round(0, 'ceil') }}", "42.543.0"},
-                   {"{{ missing | default('d') }}{{ '' | default('d') }}{{ '' | d('e', true) }}",
-                    "de"}}) == kNone);
+  CHECK(mismatches({{"{{ '42' | int }}{{ '4.7' | int }}{{ 'x' | int }}{{ 'x' | int(5) }}", "42405"},
+                    {"{{ '0x1f' | int(0, 16) }}{{ -3.9 | int }}", "31-3"},
+                    {"{{ '1.5' | float }}{{ 'x' | float }}{{ n | float }}", "1.50.07.0"},
+                    {"{{ -3 | abs }}{{ 2.5 | round }}{{ 3.5 | round | int }}{{ 2.675 | round(2) }}",
+                     "32.042.67"},
+                    {"{{ 42.55 | round(1, 'floor') }}{{ 42.1 | round(0, 'ceil') }}", "42.543.0"},
+                    {"{{ missing | default('d') }}{{ '' | default('d') }}{{ '' | d('e', true) }}",
+                     "de"}}) == kNone);
 }
 
 TEST_CASE("jinja: tests") {
@@ -142,9 +140,9 @@ TEST_CASE("jinja: tests") {
 
 TEST_CASE("jinja: functions") {
   CHECK(mismatches({{"{{ range(3) | list }}{{ range(1, 4) | list }}{{ range(5, 0, -2) | list }}",
-                      "[0, 1, 2][1, 2, 3][5, 3, 1]"},
-                     {"{{ dict | length }}", "2"},
-                     {"{% set d = namespace(f=1) %}{{ d.f }}", "1"},
-                     {"{{ strftime_now('%d %b %Y') }}[{{ strftime_now('') }}]",
-                      "20 Nov 2024[]"}}) == kNone);
+                     "[0, 1, 2][1, 2, 3][5, 3, 1]"},
+                    {"{{ dict | length }}", "2"},
+                    {"{% set d = namespace(f=1) %}{{ d.f }}", "1"},
+                    {"{{ strftime_now('%d %b %Y') }}[{{ strftime_now('') }}]", "20 Nov 2024[]"}}) ==
+        kNone);
 }

@@ -13,65 +13,65 @@ const std::vector<std::string> kNone;
 
 TEST_CASE("jinja: the newline behind a block goes, the one behind a value stays") {
   CHECK(mismatches({{"{% if yes %}\na\n{% endif %}\nb", "a\nb"},
-                     {"{{ n }}\nb", "7\nb"},
-                     {"{# note #}\nb", "b"},
-                     {"{% if yes +%}\na{% endif %}", "\na"},
-                     {"a\n", "a"},
-                     {"a\n\n", "a\n"},
-                     {"a\r\nb\rc", "a\nb\nc"}}) == kNone);
+                    {"{{ n }}\nb", "7\nb"},
+                    {"{# note #}\nb", "b"},
+                    {"{% if yes +%}\na{% endif %}", "\na"},
+                    {"a\n", "a"},
+                    {"a\n\n", "a\n"},
+                    {"a\r\nb\rc", "a\nb\nc"}}) == kNone);
 }
 
 TEST_CASE("jinja: spaces between the start of a line and a block go") {
   CHECK(mismatches({{"a\n  {% if yes %}b{% endif %}", "a\nb"},
-                     {"  {% if yes %}b{% endif %}", "b"},
-                     {"a  {% if yes %}b{% endif %}", "a  b"},
-                     {"a\n  {%+ if yes %}b{% endif %}", "a\n  b"},
-                     {"a\n  {{ n }}", "a\n  7"},
-                     {"a\n  {# note #}b", "a\nb"}}) == kNone);
+                    {"  {% if yes %}b{% endif %}", "b"},
+                    {"a  {% if yes %}b{% endif %}", "a  b"},
+                    {"a\n  {%+ if yes %}b{% endif %}", "a\n  b"},
+                    {"a\n  {{ n }}", "a\n  7"},
+                    {"a\n  {# note #}b", "a\nb"}}) == kNone);
 }
 
 TEST_CASE("jinja: a minus takes all space on its side") {
   CHECK(mismatches({{"a \n {{- n -}} \n b", "a7b"},
-                     {"a \n {%- if yes -%} \n b \n {%- endif -%} \n c", "abc"},
-                     {"a \xc2\xa0{{- n }}", "a7"},
-                     {"a \n {#- note -#} \n b", "ab"}}) == kNone);
+                    {"a \n {%- if yes -%} \n b \n {%- endif -%} \n c", "abc"},
+                    {"a \xc2\xa0{{- n }}", "a7"},
+                    {"a \n {#- note -#} \n b", "ab"}}) == kNone);
 }
 
 TEST_CASE("jinja: raw text is left alone") {
   CHECK(mismatches({{"{% raw %}{{ n }}{% if %}{% endraw %}", "{{ n }}{% if %}"},
-                     {"a {%- raw -%} b {%- endraw -%} c", "abc"}}) == kNone);
+                    {"a {%- raw -%} b {%- endraw -%} c", "abc"}}) == kNone);
 }
 
 TEST_CASE("jinja: brackets inside an expression do not end it") {
   CHECK(mismatches({{"{{ {'a': {'b': 1}}['a']['b'] }}", "1"},
-                     {"{{ '}}' }}", "}}"},
-                     {"{{ '%}' ~ \"{{\" }}", "%}{{"}}) == kNone);
+                    {"{{ '}}' }}", "}}"},
+                    {"{{ '%}' ~ \"{{\" }}", "%}{{"}}) == kNone);
 }
 
 TEST_CASE("jinja: literals are Python's") {
   CHECK(mismatches({{R"({{ 'a\n\t\x41\u00e9\\\'' }})", "a\n\tA\xc3\xa9\\'"},
-                     {R"({{ 'a\qb' "c" }})", "a\\qbc"},
-                     {"{{ 1_000 + 2 }}", "1002"},
-                     {"{{ 1.5e3 }} {{ 2.0 }} {{ 1e16 }} {{ 0.00001 }}", "1500.0 2.0 1e+16 1e-05"},
-                     {"{{ [1, 'a', none, true] }}", "[1, 'a', None, True]"},
-                     {"{{ (1,) }} {{ () }} {{ (1) }}", "(1,) () 1"},
-                     {"{{ {'a': 1, 2: [\"it's\"], 'a': 3} }}", "{'a': 3, 2: [\"it's\"]}"}}) ==
+                    {R"({{ 'a\qb' "c" }})", "a\\qbc"},
+                    {"{{ 1_000 + 2 }}", "1002"},
+                    {"{{ 1.5e3 }} {{ 2.0 }} {{ 1e16 }} {{ 0.00001 }}", "1500.0 2.0 1e+16 1e-05"},
+                    {"{{ [1, 'a', none, true] }}", "[1, 'a', None, True]"},
+                    {"{{ (1,) }} {{ () }} {{ (1) }}", "(1,) () 1"},
+                    {"{{ {'a': 1, 2: [\"it's\"], 'a': 3} }}", "{'a': 3, 2: [\"it's\"]}"}}) ==
         kNone);
 }
 
 TEST_CASE("jinja: operators bind as in Jinja") {
   CHECK(mismatches({{"{{ 1 + 2 * 3 }}", "7"},
-                     {"{{ 2 ** 3 ** 2 }}", "64"},
-                     {"{{ 1 ~ 2 * 3 }}", "16"},
-                     {"{{ 'a' ~ 1 * 2 ~ none }}", "a2None"},
-                     {"{{ -7 // 2 }} {{ -7 % 3 }} {{ 7 % -3 }} {{ 7 / 2 }}", "-4 2 -2 3.5"},
-                     {"{{ -7.5 // 2 }} {{ -7.5 % 2 }}", "-4.0 0.5"},
-                     {"{{ not yes or n == 7 and half > 2 }}", "True"},
-                     {"{{ 1 < n <= 7 }} {{ 1 < n < 7 }}", "True False"},
-                     {"{{ -n | abs }} {{ 'a' if not yes else 'b' }}", "7 b"},
-                     {"{{ n if yes }}|{{ n if not yes }}", "7|"},
-                     {"{{ 'x' in word or 'ea' in word }} {{ 9 not in list }}", "True True"},
-                     {"{{ 'b' in dict }} {{ 'q' in missing }}", "True False"}}) == kNone);
+                    {"{{ 2 ** 3 ** 2 }}", "64"},
+                    {"{{ 1 ~ 2 * 3 }}", "16"},
+                    {"{{ 'a' ~ 1 * 2 ~ none }}", "a2None"},
+                    {"{{ -7 // 2 }} {{ -7 % 3 }} {{ 7 % -3 }} {{ 7 / 2 }}", "-4 2 -2 3.5"},
+                    {"{{ -7.5 // 2 }} {{ -7.5 % 2 }}", "-4.0 0.5"},
+                    {"{{ not yes or n == 7 and half > 2 }}", "True"},
+                    {"{{ 1 < n <= 7 }} {{ 1 < n < 7 }}", "True False"},
+                    {"{{ -n | abs }} {{ 'a' if not yes else 'b' }}", "7 b"},
+                    {"{{ n if yes }}|{{ n if not yes }}", "7|"},
+                    {"{{ 'x' in word or 'ea' in word }} {{ 9 not in list }}", "True True"},
+                    {"{{ 'b' in dict }} {{ 'q' in missing }}", "True False"}}) == kNone);
 }
 
 TEST_CASE("jinja: values behave as Python's do") {
@@ -98,8 +98,8 @@ TEST_CASE("jinja: elements, attributes and slices") {
 
 TEST_CASE("jinja: an if takes the first branch that is true") {
   CHECK(mismatches({{"{% if 0 %}a{% elif n > 5 %}b{% elif yes %}c{% else %}d{% endif %}", "b"},
-                     {"{% if missing %}a{% else %}d{% endif %}", "d"},
-                     {"{% if yes %}{% set v = 1 %}{% endif %}{{ v }}", "1"}}) == kNone);
+                    {"{% if missing %}a{% else %}d{% endif %}", "d"},
+                    {"{% if yes %}{% set v = 1 %}{% endif %}{{ v }}", "1"}}) == kNone);
 }
 
 TEST_CASE("jinja: a loop knows where it is") {
@@ -142,9 +142,9 @@ TEST_CASE("jinja: what a loop sets is gone in the next round, but for a namespac
 
 TEST_CASE("jinja: set takes a value, several, or a block") {
   CHECK(mismatches({{"{% set a, b = 1, 2 %}{{ a }}{{ b }}", "12"},
-                     {"{% set v %}x{{ n }}{% endset %}{{ v }}{{ v | length }}", "x72"},
-                     {"{% set v | upper | trim %} x {% endset %}{{ v }}", "X"},
-                     {"{% set ns = namespace() %}{% set ns.v %}q{% endset %}{{ ns.v }}", "q"}}) ==
+                    {"{% set v %}x{{ n }}{% endset %}{{ v }}{{ v | length }}", "x72"},
+                    {"{% set v | upper | trim %} x {% endset %}{{ v }}", "X"},
+                    {"{% set ns = namespace() %}{% set ns.v %}q{% endset %}{{ ns.v }}", "q"}}) ==
         kNone);
 }
 
@@ -166,7 +166,6 @@ TEST_CASE("jinja: macros have defaults and see what is around their definition")
 
 TEST_CASE("jinja: blocks with a scope of their own") {
   CHECK(mismatches({{"{% filter upper %}a{{ word }}{% endfilter %}", "ALEASE"},
-                     {"{% generation %}a{{ n }}{% set v = 1 %}{% endgeneration %}{{ v }}", "a7"},
-                     {"{% with v = 1, w = 2 %}{{ v }}{{ w }}{% endwith %}{{ v }}", "12"}}) ==
-        kNone);
+                    {"{% generation %}a{{ n }}{% set v = 1 %}{% endgeneration %}{{ v }}", "a7"},
+                    {"{% with v = 1, w = 2 %}{{ v }}{{ w }}{% endwith %}{{ v }}", "12"}}) == kNone);
 }

@@ -37,8 +37,8 @@ std::optional<std::string> optional_string(const Json& json, const char* key) {
 }
 
 Result<std::string> rendered(const std::string& source, const Json& test) {
-  const auto chat =
-      ChatTemplate::parse(source, {.bos = optional_string(test, "bos"), .eos = optional_string(test, "eos")});
+  const auto chat = ChatTemplate::parse(
+      source, {.bos = optional_string(test, "bos"), .eos = optional_string(test, "eos")});
   if (!chat) return std::unexpected(chat.error());
   ChatRequest request{.messages = value_from_json(test["messages"]).value(),
                       .add_generation_prompt = test.value("add_generation_prompt", true),

@@ -14,8 +14,8 @@ struct StopResult {
 };
 
 /// What is handed on when `text` comes in pieces of at most `most` bytes.
-StopResult run_stop_finder(const std::vector<std::string>& stops, std::string_view text, std::uint64_t most,
-            std::uint64_t seed) {
+StopResult run_stop_finder(const std::vector<std::string>& stops, std::string_view text,
+                           std::uint64_t most, std::uint64_t seed) {
   StopFinder finder(stops);
   SeededRandom random(seed);
   StopResult result;

@@ -40,9 +40,9 @@ std::string joined(const PreTokenizer& splitter, std::string_view text) {
 }
 
 /// One name of each way there is.
-constexpr const char* kPreTokenizerNames[] = {"default",     "gpt-2",  "llama-bpe",    "qwen2",
-                                 "smollm",      "falcon", "deepseek-llm", "deepseek-coder",
-                                 "deepseek-v3", "gpt-4o", "tekken"};
+constexpr const char* kPreTokenizerNames[] = {
+    "default",      "gpt-2",          "llama-bpe",   "qwen2",  "smollm", "falcon",
+    "deepseek-llm", "deepseek-coder", "deepseek-v3", "gpt-4o", "tekken"};
 
 }  // namespace
 

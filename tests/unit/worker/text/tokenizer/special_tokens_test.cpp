@@ -36,7 +36,8 @@ GgufBuilder sentencepiece() {
 
 TEST_CASE("special tokens: control tokens arise only where the caller asks for them") {
   CHECK(tokens_of(chat_vocabulary(), "<|im_end|>hi") == "<|||i|m|_|e|n|d|||>|hi");
-  CHECK(tokens_of(chat_vocabulary(), "<|im_start|>hi<|im_end|>", kAsTokens) == "<|im_start|>|hi|<|im_end|>");
+  CHECK(tokens_of(chat_vocabulary(), "<|im_start|>hi<|im_end|>", kAsTokens) ==
+        "<|im_start|>|hi|<|im_end|>");
   CHECK(tokens_of(chat_vocabulary(), "<unk>hi", kAsTokens) == "<unk>|hi");
   CHECK(tokens_of(chat_vocabulary(), "<pad>", kAsTokens) == "<|p|a|d|>");
 }
@@ -90,7 +91,8 @@ TEST_CASE("special tokens: an end is a control token, whatever its file calls it
 
 TEST_CASE(
     "special tokens: no token stands for more text than the longest, control tokens included") {
-  CHECK(tokenizer_of(chat_vocabulary())->longest_piece_bytes() == std::string("<|im_start|>").size());
+  CHECK(tokenizer_of(chat_vocabulary())->longest_piece_bytes() ==
+        std::string("<|im_start|>").size());
   CHECK(tokenizer_of(byte_vocabulary({}))->longest_piece_bytes() == 4);
 }
 
