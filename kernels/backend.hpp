@@ -6,9 +6,9 @@
 ///
 /// A step is `begin_step`, launches, `finish_step`. Between the two a backend may run behind its
 /// caller: what launches computed is there once the step is finished. The plain pointers of
-/// operators point into scratch (`take_scratch`), which may be a device's memory: only launches and
-/// the functions below look there. What StepInput names is passed as it stands there, in the host's
-/// memory.
+/// operators point into scratch (`allocate_scratch`), which may be a device's memory: only launches
+/// and the functions below look there. What StepInput names is passed as it stands there, in the
+/// host's memory.
 ///
 /// Numerics: results of a row are bit for bit the same whatever else is in the step, however many
 /// threads there are. The CPU backends have the same bits as each other on every SIMD path, and
@@ -16,7 +16,7 @@
 ///
 /// Lifetime: arguments live until the call returns, StepInput until the step is finished.
 /// Threads: one launch at a time, from one engine thread; a backend may use threads of its own.
-/// `when_quiet` from any. Errors: what can fail on the host is in create(); `fault` says what
+/// `when_drained` from any. Errors: what can fail on the host is in create(); `fault` says what
 /// became of a device.
 #pragma once
 
@@ -49,7 +49,7 @@ struct BackendLimits {
   std::uint32_t max_logit_rows = 64;
   std::uint32_t rope_dim = 0;
   std::uint32_t n_vocab = 0;
-  std::size_t scratch_bytes = 0;  ///< All that will be taken by `take_scratch`.
+  std::size_t scratch_bytes = 0;  ///< All that will be taken by `allocate_scratch`.
 };
 
 struct TokenLogit {
@@ -73,7 +73,7 @@ class Backend {
 
   /// The next piece of scratch, zeroed and aligned to 256 bytes, for as long as the backend lives.
   /// Precondition: BackendLimits::scratch_bytes has room for it.
-  virtual std::byte* take_scratch(std::size_t size_bytes) = 0;
+  virtual std::byte* allocate_scratch(std::size_t size_bytes) = 0;
   /// Makes zeros of it. Between steps.
   virtual void clear_scratch(std::byte* at, std::size_t size_bytes) = 0;
   /// What stands there, in the host's memory, until the next call or step. Between steps.
@@ -88,7 +88,7 @@ class Backend {
   virtual std::optional<TopLogits> top_logits(std::uint32_t) const { return std::nullopt; }
   /// Calls `told` once every launch begun before this call is over, from whatever thread; at once
   /// when there is none. Any thread.
-  virtual void when_quiet(std::move_only_function<void()> told) { told(); }
+  virtual void when_drained(std::move_only_function<void()> told) { told(); }
   /// Why this backend computes nothing any more. Final: the process has to be started anew.
   virtual std::optional<Error> fault() const { return std::nullopt; }
 
@@ -99,8 +99,8 @@ class Backend {
   virtual LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) = 0;
   virtual LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) = 0;
   virtual LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) = 0;
-  virtual LaunchStatus expert_choice(const LaunchContext& context,
-                                     const ExpertChoiceArgs& args) = 0;
+  virtual LaunchStatus expert_routing(const LaunchContext& context,
+                                      const ExpertRoutingArgs& args) = 0;
   virtual LaunchStatus expert_matmul(const LaunchContext& context,
                                      const ExpertMatmulArgs& args) = 0;
   virtual LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) = 0;
@@ -115,7 +115,7 @@ class Backend {
 
   /// Forgets what launches left in memory of the backend's own beside scratch, for when a tenant
   /// died in the step.
-  virtual void forget() = 0;
+  virtual void clear_workspace() = 0;
 
   /// Units run since creation, per gate thread; for tests that count what happened after a flip.
   virtual std::vector<std::uint64_t> units_run() const = 0;

@@ -17,7 +17,7 @@ std::byte* aligned(unsigned char* at) {
 
 }  // namespace
 
-std::byte* HostBackend::take_scratch(std::size_t size_bytes) {
+std::byte* HostBackend::allocate_scratch(std::size_t size_bytes) {
   scratch_.emplace_back(size_bytes + kAlignment);
   return aligned(scratch_.back().data());
 }

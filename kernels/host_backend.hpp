@@ -13,7 +13,7 @@ void write_on_host(const LaunchPermit& permit, std::span<const LeasedPiece> piec
 
 class HostBackend : public Backend {
  public:
-  std::byte* take_scratch(std::size_t size_bytes) override;
+  std::byte* allocate_scratch(std::size_t size_bytes) override;
   void clear_scratch(std::byte* at, std::size_t size_bytes) override;
   std::span<const float> fetch(const float* at, std::size_t count) override { return {at, count}; }
   void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override {

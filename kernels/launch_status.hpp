@@ -9,7 +9,7 @@ namespace leasehold {
 /// nothing left to launch for: either the engine's lease was refused or every tenant's.
 struct LaunchStatus {
   SequenceMask live = 0;
-  bool nothing_left() const { return live == 0; }
+  bool none_live() const { return live == 0; }
 };
 
 }  // namespace leasehold

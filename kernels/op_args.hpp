@@ -172,8 +172,8 @@ struct SwiGluArgs {
   std::uint32_t width;
 };
 
-/// Which experts each row goes through, and with what weight (numerics/expert_choice.hpp).
-struct ExpertChoiceArgs {
+/// Which experts each row goes through, and with what weight (numerics/expert_routing.hpp).
+struct ExpertRoutingArgs {
   const float* scores;  ///< [n_rows, n_experts], of the router
   std::uint32_t n_experts;
   std::uint32_t n_used;           ///< 1 … n_experts

@@ -249,7 +249,7 @@ Result<void> WorkerProgram::open_doors() {
 /// one and long past what a revoked lease had there.
 std::function<void(LeaseId, std::move_only_function<void()>)> WorkerProgram::settle() {
   return [this](LeaseId, std::move_only_function<void()> told) {
-    compute_->backend().when_quiet(std::move(told));
+    compute_->backend().when_drained(std::move(told));
   };
 }
 

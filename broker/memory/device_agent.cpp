@@ -19,7 +19,7 @@ namespace {
 constexpr Duration kStartPatience = std::chrono::seconds(30);
 /// Of a driver that hangs nothing more is to be had: another process may fare better. It works on
 /// one call at a time and many wait, so this is from answer to answer.
-constexpr Duration kCallPatience = std::chrono::seconds(10);
+constexpr Duration kCallTimeout = std::chrono::seconds(10);
 constexpr int kMostFailures = 5;
 constexpr Duration kFirstPause = std::chrono::milliseconds(100);
 /// An agent that served for so long had a good start.
@@ -170,7 +170,7 @@ void DeviceAgent::watch_for_answers() {
     patience_.cancel();
     return;
   }
-  patience_.expires_after(kCallPatience);
+  patience_.expires_after(kCallTimeout);
   patience_.async_wait([this](const boost::system::error_code& error) {
     if (!error) give_up_calls();
   });

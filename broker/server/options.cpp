@@ -50,7 +50,7 @@ void add_memory_options(CLI::App& app, BrokerOptions& options) {
 std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   BrokerOptions options{.socket = default_socket()};
   std::int64_t timeout_ms = options.fence_timeout.count();
-  std::int64_t worker_patience_ms = options.worker_timeout.count();
+  std::int64_t worker_timeout_ms = options.worker_timeout.count();
   std::int64_t grace_ms = options.reattach_grace.count();
   std::vector<uid_t> worker_uids;
   CLI::App app{"Leasehold broker: owns the memory and the truth about every lease",
@@ -70,7 +70,7 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   app.add_option("--fence-timeout-ms", timeout_ms,
                  "How long a worker may owe proof before it is killed")
       ->check(CLI::Range(1, 3'600'000));
-  app.add_option("--worker-timeout-ms", worker_patience_ms,
+  app.add_option("--worker-timeout-ms", worker_timeout_ms,
                  "How long a worker may give no sign of life before it is killed; 0: for ever")
       ->check(CLI::Range(0, 3'600'000));
   app.add_option("--state-dir", options.state_dir,
@@ -89,7 +89,7 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
       ->check(not_empty);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   options.fence_timeout = std::chrono::milliseconds(timeout_ms);
-  options.worker_timeout = std::chrono::milliseconds(worker_patience_ms);
+  options.worker_timeout = std::chrono::milliseconds(worker_timeout_ms);
   options.reattach_grace = std::chrono::milliseconds(grace_ms);
   options.worker_uids = {worker_uids.begin(), worker_uids.end()};
   if (options.worker_uids.empty()) options.worker_uids.insert(::geteuid());

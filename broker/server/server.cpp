@@ -40,7 +40,7 @@ constexpr auto kGuardInterval = Pulse::kBeat;
 /// How long a stopping broker waits for its fences.
 constexpr auto kStopPatience = std::chrono::milliseconds(1500);
 /// A worker's answer may take as many times the patience for a fence.
-constexpr int kCallPatience = 5;
+constexpr int kCallTimeout = 5;
 
 /// What a server works with and did not make.
 struct Surroundings {
@@ -111,7 +111,7 @@ Server::Server(asio::io_context& io, Beginning beginning, Surroundings around,
       links_(io, worker_handlers()),
       replies_(table_, *lent_, links_),
       effects_({io_, table_, *lent_, links_, quiet_, replies_, log_, *beginning_.journal, keeper_,
-                kCallPatience * options.fence_timeout},
+                kCallTimeout * options.fence_timeout},
                [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
       connections_(io, std::move(around.acceptor), connection_handlers(), options.worker_uids),

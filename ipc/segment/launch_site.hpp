@@ -24,7 +24,7 @@ enum class LaunchSite : std::uint8_t {
   AttentionOutput,
   FfnNorm,
   ExpertRouter,
-  ExpertChoice,
+  ExpertRouting,
   ExpertGate,
   ExpertUp,
   ExpertDown,
@@ -46,7 +46,7 @@ constexpr std::string_view name(LaunchSite site) {
       "key_projection",  "value_projection", "query_norm",     "key_norm",
       "query_rope",      "key_rope",         "kv_append",      "attention_scores",
       "attention_merge", "attention_output", "ffn_norm",       "expert_router",
-      "expert_choice",   "expert_gate",      "expert_up",      "expert_down",
+      "expert_routing",  "expert_gate",      "expert_up",      "expert_down",
       "expert_sum",      "ffn_gate",         "ffn_up",         "swiglu",
       "ffn_down",        "output_norm",      "lm_head",        "commit"};
   return kNames[static_cast<unsigned>(site)];

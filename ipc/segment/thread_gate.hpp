@@ -94,7 +94,7 @@ class BasicThreadGate {
 
   /// Polls, for whoever waits for units that run elsewhere, on a device: what a unit begun now
   /// would find live. Announces nothing.
-  SequenceMask look(const GateSet& set, UnitLabel label) {
+  SequenceMask poll(const GateSet& set, UnitLabel label) {
     const bool changed = !core_.begin_unit(Touches::Nothing) || step_ != set.step();
     core_.end_unit();
     if (changed && recheck(set, label)) set.listener().quiet_progress();

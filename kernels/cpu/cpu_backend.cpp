@@ -168,7 +168,7 @@ LaunchStatus CpuBackend::copy_in(const LaunchContext& context, const CopyInArgs&
                        });
 }
 
-void CpuBackend::forget() {
+void CpuBackend::clear_workspace() {
   const std::size_t used = std::exchange(used_partials_, 0);
   std::fill_n(partials_.begin(), used * partial_floats(limits_.head_dim), 0.0F);
 }

@@ -3,21 +3,22 @@
 
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/cpu/dot_batch.hpp"
-#include "kernels/numerics/expert_choice.hpp"
+#include "kernels/numerics/expert_routing.hpp"
 
 namespace leasehold {
 
-LaunchStatus CpuBackend::expert_choice(const LaunchContext& context, const ExpertChoiceArgs& args) {
+LaunchStatus CpuBackend::expert_routing(const LaunchContext& context,
+                                        const ExpertRoutingArgs& args) {
   expect_within(limits_, context);
   const auto n_rows = static_cast<std::uint32_t>(context.rows.size());
   const std::uint32_t per_tile =
       items_per_tile(std::uint64_t{args.n_experts} * (kMacsPerExp + args.n_used * kMacsPerElement));
-  return launcher_.run(context, label(context, LaunchSite::ExpertChoice),
+  return launcher_.run(context, label(context, LaunchSite::ExpertRouting),
                        tiles_for(n_rows, per_tile),
                        [&](const LaunchPermit&, std::uint32_t, std::uint32_t tile) {
                          const Span32 span = tile_span(tile, per_tile, n_rows);
                          for (std::uint32_t r = span.begin; r < span.end; ++r)
-                           choose_experts(args, r);
+                           select_experts(args, r);
                        });
 }
 

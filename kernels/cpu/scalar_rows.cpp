@@ -76,7 +76,7 @@ void add_scaled(float weight, const float* x, float* out, std::size_t n) {
 
 void rope_head(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style) {
   for (std::uint32_t i = 0; i < rope_dim / 2; ++i) {
-    const PairPlace place = pair_place(style, i, rope_dim);
+    const PairOffsets place = pair_offsets(style, i, rope_dim);
     float& first = head[place.first];
     float& second = head[place.first + place.apart];
     const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);

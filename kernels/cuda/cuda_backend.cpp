@@ -18,11 +18,11 @@ constexpr UnitLabel kWholeStep{
 
 /// What a model's file may ask for and our kernels are not made for.
 Result<void> check_limits(const BackendLimits& limits) {
-  if (limits.head_dim <= device::kMostHeadDim) return {};
+  if (limits.head_dim <= device::kMaxHeadDim) return {};
   return fail(Errc::DeviceUnsupported,
               fmt::format("heads of {} elements; the CUDA kernels take up to {}: ask for --device "
                           "cpu",
-                          limits.head_dim, device::kMostHeadDim));
+                          limits.head_dim, device::kMaxHeadDim));
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ Result<void> CudaBackend::allocate() {
   work.scratch = TRY(DeviceBuffer::allocate(context, aligned(limits_.scratch_bytes)));
   work.halves = TRY(DeviceBuffer::allocate(context, halves_bytes));
   work.scales = TRY(DeviceBuffer::allocate(context, aligned(tile_rows * sizeof(float))));
-  work.partials = TRY(DeviceBuffer::allocate(context, most_split_bytes(card_)));
+  work.partials = TRY(DeviceBuffer::allocate(context, max_split_bytes(card_)));
   work.counters =
       TRY(DeviceBuffer::allocate(context, aligned(counter_count(card_) * sizeof(std::uint32_t))));
   work.attention = TRY(DeviceBuffer::allocate(
@@ -89,7 +89,7 @@ Result<void> CudaBackend::allocate() {
 
 // ----------------------------------------------------------------------------------------- scratch
 
-std::byte* CudaBackend::take_scratch(std::size_t size_bytes) {
+std::byte* CudaBackend::allocate_scratch(std::size_t size_bytes) {
   expects(scratch_used_ + aligned(size_bytes) <= workspace_->scratch.size_bytes(),
           "the limits say how much scratch is taken");
   std::byte* const at = workspace_->scratch.data() + scratch_used_;
@@ -107,13 +107,13 @@ std::span<const float> CudaBackend::fetch(const float* at, std::size_t count) {
           "a row of logits is fetched at a time");
   auto* const to = reinterpret_cast<float*>(workspace_->fetched.data());
   launcher_->beside("fetching logits",
-                    [&] { return launcher_->copy_home(to, at, count * sizeof(float)); });
+                    [&] { return launcher_->copy_to_host(to, at, count * sizeof(float)); });
   launcher_->wait_all();
   return {to, count};
 }
 
 /// What the dead computed may stand anywhere; counters are zero between launches by themselves.
-void CudaBackend::forget() {
+void CudaBackend::clear_workspace() {
   const Workspace& work = *workspace_;
   for (const DeviceBuffer* buffer :
        {&work.halves, &work.scales, &work.partials, &work.attention, &work.top, &work.staging})
@@ -135,16 +135,17 @@ void CudaBackend::begin_step(const StepInput& input) {
   launcher_->begin(*input.gates);
   step_memory_.upload(input, *launcher_);
   mode_ = mode_of(input);
-  is_recorded_whole_ = true;
+  is_fully_recorded_ = true;
   if (mode_ == Mode::Record) recorder_.begin();
 }
 
 CudaBackend::Mode CudaBackend::mode_of(const StepInput& input) {
   const auto n_rows = static_cast<std::uint32_t>(input.rows.size());
   // Each sequence one row, each row its logits: what a decoding step looks like, again and again.
-  const bool is_decode = !step_memory_.has_runs() && input.logit_rows.size() == input.rows.size();
+  const bool is_decode =
+      !step_memory_.has_multi_row() && input.logit_rows.size() == input.rows.size();
   if (options_.graphs == GraphUse::None || !is_decode || n_rows == 0) return Mode::Launch;
-  shape_ = GraphShape::around(n_rows, step_memory_.longest());
+  shape_ = GraphShape::bucket_for(n_rows, step_memory_.longest());
   shape_.n_rows = std::min(shape_.n_rows, limits_.max_rows);
   shape_.longest = std::min(shape_.longest, limits_.max_context);
   const auto found = graphs_.find(shape_);
@@ -155,12 +156,12 @@ CudaBackend::Mode CudaBackend::mode_of(const StepInput& input) {
 }
 
 LaunchStatus CudaBackend::finish_step(const GateSet& gates) {
-  if (mode_ == Mode::Record && is_recorded_whole_) launch_recorded(gates);
+  if (mode_ == Mode::Record && is_fully_recorded_) launch_recorded(gates);
   if (mode_ == Mode::Replay) begin_graph(gates, graphs_.at(shape_));
   if (has_top_ || mode_ == Mode::Replay) {
     launcher_->beside("bringing the largest logits home", [&] {
-      return launcher_->copy_home(workspace_->host_top.data(), workspace_->top.data(),
-                                  workspace_->top.size_bytes());
+      return launcher_->copy_to_host(workspace_->host_top.data(), workspace_->top.data(),
+                                     workspace_->top.size_bytes());
     });
     has_top_ = true;
   }
@@ -186,7 +187,7 @@ LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
   LaunchStatus status{gates.all()};
   for (const GraphSegment& segment : recorder_.segments()) {
     for (KernelLaunch launch : segment.launches) {
-      if (status.nothing_left()) return status;
+      if (status.none_live()) return status;
       status.live &= launcher_
                          ->unit(gates, kWholeStep, launch.kernel,
                                 [&](const LaunchPermit&) { return launcher_->enqueue(launch); })

@@ -8,7 +8,7 @@
 /// whose tiles it has and prepares them only when it has not.
 ///
 /// Lifetime: context, gate's line, table and stop board outlive it. Threads: the engine's, but for
-/// `when_quiet`. Errors: create() says what cannot be had; a failure of the card later is the
+/// `when_drained`. Errors: create() says what cannot be had; a failure of the card later is the
 /// fault.
 #pragma once
 
@@ -53,15 +53,15 @@ class CudaBackend final : public Backend {
   ~CudaBackend() override;
 
   std::string_view name() const override { return name_; }
-  std::byte* take_scratch(std::size_t size_bytes) override;
+  std::byte* allocate_scratch(std::size_t size_bytes) override;
   void clear_scratch(std::byte* at, std::size_t size_bytes) override;
   std::span<const float> fetch(const float* at, std::size_t count) override;
 
   void begin_step(const StepInput& input) override;
   LaunchStatus finish_step(const GateSet& gates) override;
   std::optional<TopLogits> top_logits(std::uint32_t row) const override;
-  void when_quiet(std::move_only_function<void()> told) override {
-    launcher_->when_quiet(std::move(told));
+  void when_drained(std::move_only_function<void()> told) override {
+    launcher_->when_drained(std::move(told));
   }
   std::optional<Error> fault() const override { return launcher_->fault(); }
 
@@ -72,13 +72,13 @@ class CudaBackend final : public Backend {
   LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
-  LaunchStatus expert_choice(const LaunchContext& context, const ExpertChoiceArgs& args) override;
+  LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
   void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override;
-  void forget() override;
+  void clear_workspace() override;
   std::vector<std::uint64_t> units_run() const override { return {launcher_->units_run()}; }
 
   /// Graphs there are now; for tests and benches.
@@ -134,7 +134,7 @@ class CudaBackend final : public Backend {
   Mode mode_ = Mode::Launch;
   GraphShape shape_;
   StepRecorder recorder_;
-  bool is_recorded_whole_ = false;  // no launch was left out because nobody was left
+  bool is_fully_recorded_ = false;  // no launch was left out because nobody was left
   std::map<GraphShape, StepGraph> graphs_;
   std::uint32_t n_logit_rows_ = 0;  // of the step under way or just finished
   bool has_top_ = false;

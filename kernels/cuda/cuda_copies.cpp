@@ -13,19 +13,20 @@ LaunchStatus CudaBackend::copy_in(const LaunchContext& context, const CopyInArgs
   const std::size_t half_bytes = workspace_->copies.size_bytes() / 2;
   launcher_->begin(*context.gates);
   LaunchStatus status{context.gates->all()};
-  for (std::size_t at = 0; at < args.size_bytes && !status.nothing_left(); at += half_bytes) {
+  for (std::size_t at = 0; at < args.size_bytes && !status.none_live(); at += half_bytes) {
     const std::size_t n = std::min(half_bytes, args.size_bytes - at);
     std::byte* const half = workspace_->copies.data() + at / half_bytes % 2 * half_bytes;
     if (at >= 2 * half_bytes)
       status.live &= launcher_->wait_for_older(1, *context.gates, where).live;
-    status.live &= launcher_
-                       ->unit(*context.gates, where, "copying to the card",
-                              [&](const LaunchPermit& permit) {
-                                if (!may_copy(context, args, permit)) return CUDA_SUCCESS;
-                                std::memcpy(half, args.from + at, n);
-                                return launcher_->copy_to_card(permit.open(args.to) + at, half, n);
-                              })
-                       .live;
+    status.live &=
+        launcher_
+            ->unit(*context.gates, where, "copying to the card",
+                   [&](const LaunchPermit& permit) {
+                     if (!may_copy(context, args, permit)) return CUDA_SUCCESS;
+                     std::memcpy(half, args.from + at, n);
+                     return launcher_->copy_to_device(permit.open(args.to) + at, half, n);
+                   })
+            .live;
   }
   status.live &= launcher_->wait_all(*context.gates, where).live;
   return status;
@@ -80,7 +81,7 @@ void CudaBackend::scatter(std::span<const LeasedPiece> pieces, const LaunchPermi
                 .n_pieces = static_cast<std::uint32_t>(pieces.size()),
                 .largest_bytes = largest_bytes});
   launcher_->beside("writing records", [&] {
-    const CUresult copied = launcher_->copy_to_card(workspace_->staging.data(), host, all_bytes);
+    const CUresult copied = launcher_->copy_to_device(workspace_->staging.data(), host, all_bytes);
     return copied != CUDA_SUCCESS ? copied : launcher_->enqueue(launch);
   });
   launcher_->wait_all();

@@ -109,8 +109,8 @@ LaunchStatus CudaBackend::attention(const LaunchContext& context, const Attentio
       .scratch = reinterpret_cast<float*>(workspace_->attention.data()),
       .scratch_bytes = workspace_->attention.size_bytes(),
       .longest = mode_ == Mode::Record ? shape_.longest : step_memory_.longest(),
-      .has_runs = step_memory_.has_runs(),
-      .tiles = width <= limits_.max_width && args.n_heads <= device::kMostMergedHeads
+      .has_multi_row = step_memory_.has_multi_row(),
+      .tiles = width <= limits_.max_width && args.n_heads <= device::kMaxMergedHeads
                    ? tiles_for(args.out, width)
                    : device::TileRows{}};
   return launch_all(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
@@ -179,7 +179,7 @@ LaunchStatus CudaBackend::matmul(const LaunchContext& context, const MatmulArgs&
   LaunchStatus status = run_matmul(context, args.site, operands, args.weight, args.bias);
   const bool are_logits =
       args.site == LaunchSite::LmHead && is_selected && args.weight.n_out == limits_.n_vocab;
-  if (are_logits && !status.nothing_left()) status.live &= find_top(context, args).live;
+  if (are_logits && !status.none_live()) status.live &= find_top(context, args).live;
   return status;
 }
 
@@ -197,11 +197,11 @@ LaunchStatus CudaBackend::find_top(const LaunchContext& context, const MatmulArg
 
 // ----------------------------------------------------------------------------------------- experts
 
-LaunchStatus CudaBackend::expert_choice(const LaunchContext& context,
-                                        const ExpertChoiceArgs& args) {
+LaunchStatus CudaBackend::expert_routing(const LaunchContext& context,
+                                         const ExpertRoutingArgs& args) {
   expect_within(limits_, context);
-  return launch_one(context, label(context, LaunchSite::ExpertChoice), [&](const LaunchPermit&) {
-    return plan_expert_choice(plan_context(context), args);
+  return launch_one(context, label(context, LaunchSite::ExpertRouting), [&](const LaunchPermit&) {
+    return plan_expert_routing(plan_context(context), args);
   });
 }
 

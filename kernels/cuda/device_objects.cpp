@@ -56,8 +56,8 @@ Result<Stream> Stream::create(const Context& context, Priority priority) {
   constexpr int kHighest = -5;
   CUstream handle = nullptr;
   TRY(check(context.driver(),
-            context.driver().cuStreamCreateWithPriority(
-                &handle, CU_STREAM_NON_BLOCKING, priority == Priority::Urgent ? kHighest : 0),
+            context.driver().cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING,
+                                                        priority == Priority::High ? kHighest : 0),
             "creating a stream"));
   return Stream(context, handle);
 }

@@ -5,7 +5,7 @@
 
 namespace leasehold::cuda {
 
-void DrainWatch::when_quiet(Told told) {
+void DrainWatch::when_drained(Told told) {
   if (lost_.load(std::memory_order_seq_cst)) return;
   std::unique_lock lock(mutex_);
   const std::uint64_t launches = issued_.load(std::memory_order_seq_cst);
@@ -47,7 +47,7 @@ void DrainWatch::stamp(std::uint64_t newest, std::uint32_t epoch) {
 
 template <class IsOver>
 void DrainWatch::tell(IsOver&& is_over) {
-  // Pairs with when_quiet, which says that it waits before it looks a second time.
+  // Pairs with when_drained, which says that it waits before it looks a second time.
   if (waiting_.load(std::memory_order_seq_cst) == 0) return;
   if (lost_.load(std::memory_order_seq_cst)) return;
   std::vector<Waiter> over;

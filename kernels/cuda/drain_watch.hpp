@@ -4,7 +4,7 @@
 /// one, however long it is; so whoever waits may also be told once a gate inside the graph has seen
 /// the mirror of that moment: all before it is over, all behind it reads the new mirror.
 ///
-/// Threads: `when_quiet` any; the rest the launching thread's. Lifetime: whoever still waits when
+/// Threads: `when_drained` any; the rest the launching thread's. Lifetime: whoever still waits when
 /// this goes is never told: his process ends.
 #pragma once
 
@@ -22,7 +22,7 @@ class DrainWatch {
   using Told = std::move_only_function<void()>;
 
   /// Calls `told` when everything begun before this call is over; at once when it is already.
-  void when_quiet(Told told);
+  void when_drained(Told told);
 
   void issued() { issued_.fetch_add(1, std::memory_order_seq_cst); }
   /// The first `count` launches are over.

@@ -11,7 +11,7 @@
 #include "kernels/launch_status.hpp"
 #include "kernels/numerics/attention_order.hpp"
 #include "kernels/numerics/exp.hpp"
-#include "kernels/numerics/expert_choice.hpp"
+#include "kernels/numerics/expert_routing.hpp"
 #include "kernels/numerics/f16.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
 #include "kernels/numerics/rope.hpp"

@@ -24,10 +24,10 @@ struct GridSize {
 /// A kernel's one parameter block, by value.
 class KernelParams {
  public:
-  static constexpr std::size_t kMostBytes = 256;
+  static constexpr std::size_t kMaxBytes = 256;
 
   template <class Params>
-    requires(std::is_trivially_copyable_v<Params> && sizeof(Params) <= kMostBytes)
+    requires(std::is_trivially_copyable_v<Params> && sizeof(Params) <= kMaxBytes)
   explicit KernelParams(const Params& params) {
     std::memcpy(bytes_.data(), &params, sizeof params);
   }
@@ -36,7 +36,7 @@ class KernelParams {
   const void* data() const { return bytes_.data(); }
 
  private:
-  alignas(16) std::array<std::byte, kMostBytes> bytes_{};
+  alignas(16) std::array<std::byte, kMaxBytes> bytes_{};
 };
 
 struct KernelLaunch {

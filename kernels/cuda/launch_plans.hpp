@@ -15,7 +15,7 @@ LaunchStatus CudaBackend::launch_all(const LaunchContext& context, UnitLabel fir
   LaunchStatus status{context.gates->all()};
   if (mode_ == Mode::Replay || context.rows.empty()) return status;
   std::size_t count = 1;
-  for (std::size_t i = 0; i < count && !status.nothing_left(); ++i) {
+  for (std::size_t i = 0; i < count && !status.none_live(); ++i) {
     const UnitLabel label = i % 2 == 0 ? first : later;
     const auto run = [&](const LaunchPermit& permit) {
       std::vector<KernelLaunch> launches = plan(permit);
@@ -27,7 +27,7 @@ LaunchStatus CudaBackend::launch_all(const LaunchContext& context, UnitLabel fir
     };
     status.live &= launcher_->unit(*context.gates, label, leasehold::name(label.site), run).live;
   }
-  is_recorded_whole_ = is_recorded_whole_ && !status.nothing_left();
+  is_fully_recorded_ = is_fully_recorded_ && !status.none_live();
   return status;
 }
 

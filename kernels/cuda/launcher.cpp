@@ -30,8 +30,8 @@ Result<std::unique_ptr<Launcher>> Launcher::create(const Context& context, const
                                                    Config config) {
   TRY(context.make_current());
   KernelLibrary library = TRY(KernelLibrary::load(context));
-  Stream stream = TRY(Stream::create(context, Stream::Priority::Usual));
-  Stream side_stream = TRY(Stream::create(context, Stream::Priority::Urgent));
+  Stream stream = TRY(Stream::create(context, Stream::Priority::Normal));
+  Stream side_stream = TRY(Stream::create(context, Stream::Priority::High));
   DeviceBuffer mirror = TRY(DeviceBuffer::allocate(context, sizeof(device::GateMirror)));
   PinnedBuffer values = TRY(PinnedBuffer::allocate(context, kValues * sizeof(device::GateMirror)));
   PinnedBuffer seen = TRY(PinnedBuffer::allocate(context, sizeof(SeenWord)));
@@ -100,7 +100,7 @@ void Launcher::begin(const GateSet& set) {
     epoch_ = 0;
     std::atomic_ref(*seen_word()).store(0, std::memory_order_relaxed);
   }
-  live_ = gate_.look(set, {.site = LaunchSite::Embedding, .layer = 0, .touches = Touches::Nothing});
+  live_ = gate_.poll(set, {.site = LaunchSite::Embedding, .layer = 0, .touches = Touches::Nothing});
   show(live_);
 }
 
@@ -131,11 +131,11 @@ CUresult Launcher::enqueue(KernelLaunch& launch) {
                                            stream_.get(), params, nullptr);
 }
 
-CUresult Launcher::copy_to_card(const void* to, const void* from, std::size_t size_bytes) {
+CUresult Launcher::copy_to_device(const void* to, const void* from, std::size_t size_bytes) {
   return context_->driver().cuMemcpyHtoDAsync(device_address(to), from, size_bytes, stream_.get());
 }
 
-CUresult Launcher::copy_home(void* to, const void* from, std::size_t size_bytes) {
+CUresult Launcher::copy_to_host(void* to, const void* from, std::size_t size_bytes) {
   return context_->driver().cuMemcpyDtoHAsync(to, device_address(from), size_bytes, stream_.get());
 }
 
@@ -186,7 +186,7 @@ void Launcher::pause_between_looks() {
 /// What a thread that waits does meanwhile, so that a flip is refused while the card is busy.
 void Launcher::poll(const GateSet& set, UnitLabel label) {
   const std::uint64_t unstamped = watch_.unstamped();  // before the words are looked at
-  live_ = gate_.look(set, label);
+  live_ = gate_.poll(set, label);
   if (live_ != shown_live_) show(live_);
   if (unstamped != 0) watch_.stamp(unstamped, epoch_);
   const SeenWord seen =

@@ -8,7 +8,7 @@
 ///     stream's next launch waits for it;
 ///   - DrainWatch tells who asks when all that could touch a lease is over.
 ///
-/// Threads: one, the engine's, with the context current; `when_quiet` any. Errors: the first
+/// Threads: one, the engine's, with the context current; `when_drained` any. Errors: the first
 /// failure of the driver is kept as the fault; after it nothing is launched and nobody is live.
 #pragma once
 
@@ -72,8 +72,8 @@ class Launcher {
 
   // What units and `beside` put into the stream. The host's memory is pinned, or waited for.
   CUresult enqueue(KernelLaunch& launch);
-  CUresult copy_to_card(const void* to, const void* from, std::size_t size_bytes);
-  CUresult copy_home(void* to, const void* from, std::size_t size_bytes);
+  CUresult copy_to_device(const void* to, const void* from, std::size_t size_bytes);
+  CUresult copy_to_host(void* to, const void* from, std::size_t size_bytes);
   CUresult clear(const void* at, std::size_t size_bytes);
   CUresult upload(CUgraphExec graph);  ///< What a first replay would do otherwise.
   CUresult replay(CUgraphExec graph);
@@ -92,7 +92,7 @@ class Launcher {
     if (!fault_) keep(std::forward<Enqueue>(enqueue)(), doing);
   }
 
-  void when_quiet(DrainWatch::Told told) { watch_.when_quiet(std::move(told)); }
+  void when_drained(DrainWatch::Told told) { watch_.when_drained(std::move(told)); }
   const std::optional<Error>& fault() const { return fault_; }
   void fail_with(Error error);
   std::uint64_t units_run() const { return gate_.units_run(); }

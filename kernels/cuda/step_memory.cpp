@@ -61,10 +61,10 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
               input.block_tables.size() <= kMaxStepSequences,
           "a step is within the limits");
   longest_ = 0;
-  has_runs_ = false;
+  has_multi_row_ = false;
   for (std::size_t r = 0; r < input.rows.size(); ++r) {
     longest_ = std::max(longest_, input.rows[r].position + 1);
-    has_runs_ |= r > 0 && input.rows[r].sequence == input.rows[r - 1].sequence;
+    has_multi_row_ |= r > 0 && input.rows[r].sequence == input.rows[r - 1].sequence;
   }
   const device::DeviceStep step{.n_rows = static_cast<std::uint32_t>(input.rows.size()),
                                 .n_sequences = input.gates->sequence_count(),
@@ -81,10 +81,10 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
   launcher.unit(
       *input.gates, label, "bringing a step to the card", [&](const LaunchPermit& permit) {
         const std::size_t count = put_tables(input.block_tables, permit);
-        const CUresult head = launcher.copy_to_card(head_.data(), host_head_.data(), head_bytes);
+        const CUresult head = launcher.copy_to_device(head_.data(), host_head_.data(), head_bytes);
         if (head != CUDA_SUCCESS || count == 0) return head;
-        return launcher.copy_to_card(tables_.data(), host_tables_.data(),
-                                     count * sizeof(std::uint64_t));
+        return launcher.copy_to_device(tables_.data(), host_tables_.data(),
+                                       count * sizeof(std::uint64_t));
       });
 }
 

@@ -10,7 +10,7 @@
 
 #include "kernels/backend.hpp"
 #include "kernels/cuda/device/gate.hpp"
-#include "kernels/cuda/device/kv_places.hpp"
+#include "kernels/cuda/device/kv_addressing.hpp"
 #include "kernels/cuda/launcher.hpp"
 
 namespace leasehold::cuda {
@@ -31,7 +31,7 @@ class StepMemory {
 
   /// Of the step on the card.
   std::uint32_t longest() const { return longest_; }
-  bool has_runs() const { return has_runs_; }  ///< Some sequence has several rows.
+  bool has_multi_row() const { return has_multi_row_; }  ///< Some sequence has several rows.
 
  private:
   /// Offsets in bytes.
@@ -62,7 +62,7 @@ class StepMemory {
   PinnedBuffer host_head_;
   PinnedBuffer host_tables_;
   std::uint32_t longest_ = 0;
-  bool has_runs_ = false;
+  bool has_multi_row_ = false;
 };
 
 }  // namespace leasehold::cuda

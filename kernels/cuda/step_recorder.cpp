@@ -11,7 +11,7 @@ constexpr std::uint32_t kShortest = 256;
 
 }  // namespace
 
-GraphShape GraphShape::around(std::uint32_t n_rows, std::uint32_t longest) {
+GraphShape GraphShape::bucket_for(std::uint32_t n_rows, std::uint32_t longest) {
   return {.n_rows = std::bit_ceil(n_rows), .longest = std::bit_ceil(std::max(longest, kShortest))};
 }
 

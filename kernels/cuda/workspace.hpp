@@ -8,18 +8,18 @@ namespace leasehold::cuda {
 
 /// Room for the largest logits of so many rows, and where which of it lies.
 constexpr std::size_t top_logits_bytes(std::uint32_t n_rows) {
-  return n_rows * (device::kMostCandidates * sizeof(device::Candidate) + sizeof(std::uint32_t));
+  return n_rows * (device::kMaxCandidates * sizeof(device::Candidate) + sizeof(std::uint32_t));
 }
 inline CandidateRows candidate_rows(std::byte* at, std::uint32_t n_rows) {
   auto* const candidates = reinterpret_cast<device::Candidate*>(at);
-  constexpr std::uint32_t kEach = device::kMostCandidates;
+  constexpr std::uint32_t kEach = device::kMaxCandidates;
   return {.out = candidates,
           .has_fault = reinterpret_cast<std::uint32_t*>(candidates + std::size_t{n_rows} * kEach),
           .k = kEach};
 }
 
 struct CudaBackend::Workspace {
-  DeviceBuffer scratch;  ///< What take_scratch gives out.
+  DeviceBuffer scratch;  ///< What allocate_scratch gives out.
   DeviceBuffer halves;
   DeviceBuffer scales;
   DeviceBuffer partials;

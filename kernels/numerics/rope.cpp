@@ -101,7 +101,7 @@ std::vector<double> rope_frequencies(std::uint32_t rope_dim, double base) {
   return frequencies;
 }
 
-RopeAngles yarn_angles(const YarnStretch& stretch) {
+RopeAngles yarn_angles(const YarnScaling& stretch) {
   expects(stretch.factor > 1.0 && stretch.original_context > 0, "a context is stretched");
   // The pair, counted with fractions, that turns this often over the original context.
   const auto pair_turning = [&](double turns) {
@@ -109,10 +109,10 @@ RopeAngles yarn_angles(const YarnStretch& stretch) {
     return stretch.rope_dim * natural_log(turn_length) / (2.0 * natural_log(stretch.base));
   };
   constexpr double kManyTurns = 32.0;
-  constexpr double kLeastSpan = 0.001;
+  constexpr double kMinSpan = 0.001;
   const double kept_until = std::max(0.0, std::floor(pair_turning(kManyTurns)));
   const double divided_from = std::min(stretch.rope_dim - 1.0, std::ceil(pair_turning(1.0)));
-  const double span = std::max(kLeastSpan, divided_from - kept_until);
+  const double span = std::max(kMinSpan, divided_from - kept_until);
   RopeAngles angles{.frequencies = rope_frequencies(stretch.rope_dim, stretch.base)};
   for (std::size_t i = 0; i < angles.frequencies.size(); ++i) {
     const double divided = std::clamp((static_cast<double>(i) - kept_until) / span, 0.0, 1.0);

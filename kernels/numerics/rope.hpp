@@ -43,13 +43,13 @@ struct RopeAngles {
 ///
 /// Source: Peng et al. 2023, YaRN (sections 3.2 to 3.4, α = 1, β = 32), with the pair numbers at
 /// which the mix begins and ends rounded outwards, as published implementations have it.
-struct YarnStretch {
+struct YarnScaling {
   double base;
   std::uint32_t rope_dim;
   double factor;  // above 1
   std::uint32_t original_context;
 };
-RopeAngles yarn_angles(const YarnStretch& stretch);
+RopeAngles yarn_angles(const YarnScaling& stretch);
 
 /// Fills RopeArgs::cos_sin for these rows.
 void fill_rope_cos_sin(std::span<const RowRef> rows, const RopeAngles& angles,
@@ -65,13 +65,13 @@ LEASEHOLD_HD inline RotatedPair rotate_pair(float first, float second, float cos
 }
 
 /// Where pair i of a head lies: element `first` and the one `apart` after it.
-struct PairPlace {
+struct PairOffsets {
   std::uint32_t first;
   std::uint32_t apart;
 };
-LEASEHOLD_HD constexpr PairPlace pair_place(RopeStyle style, std::uint32_t i,
-                                            std::uint32_t rope_dim) {
-  return style == RopeStyle::Interleaved ? PairPlace{2 * i, 1} : PairPlace{i, rope_dim / 2};
+LEASEHOLD_HD constexpr PairOffsets pair_offsets(RopeStyle style, std::uint32_t i,
+                                                std::uint32_t rope_dim) {
+  return style == RopeStyle::Interleaved ? PairOffsets{2 * i, 1} : PairOffsets{i, rope_dim / 2};
 }
 
 }  // namespace leasehold

@@ -88,11 +88,11 @@ LaunchStatus ReferenceBackend::matmul(const LaunchContext& context, const Matmul
 LaunchStatus ReferenceBackend::rope(const LaunchContext& context, const RopeArgs& args) {
   expect_within(limits_, context);
   const std::uint32_t pairs = args.rope_dim / 2;
-  const auto turn_head = [&](const LaunchPermit&, std::size_t unit) {
+  const auto rotate_head = [&](const LaunchPermit&, std::size_t unit) {
     const float* cos_sin = args.cos_sin + unit / args.n_heads * pairs * 2;
     float* head = args.x + unit * args.head_dim;
     for (std::uint32_t i = 0; i < pairs; ++i) {
-      const PairPlace place = pair_place(args.style, i, args.rope_dim);
+      const PairOffsets place = pair_offsets(args.style, i, args.rope_dim);
       float& first = head[place.first];
       float& second = head[place.first + place.apart];
       const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);
@@ -101,7 +101,7 @@ LaunchStatus ReferenceBackend::rope(const LaunchContext& context, const RopeArgs
     }
   };
   return each_unit(context, label(context, args.site), context.rows.size() * args.n_heads,
-                   turn_head);
+                   rotate_head);
 }
 
 LaunchStatus ReferenceBackend::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
@@ -210,7 +210,7 @@ LaunchStatus ReferenceBackend::copy_in(const LaunchContext& context, const CopyI
   return each_unit(context, label(context, args.site, touches_of(args)), units, copy);
 }
 
-void ReferenceBackend::forget() {
+void ReferenceBackend::clear_workspace() {
   std::ranges::fill(row_, 0.0F);
   std::ranges::fill(partials_, 0.0F);
 }

@@ -22,11 +22,11 @@ class ReferenceBackend final : public HostBackend {
   LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
-  LaunchStatus expert_choice(const LaunchContext& context, const ExpertChoiceArgs& args) override;
+  LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
-  void forget() override;
+  void clear_workspace() override;
   std::vector<std::uint64_t> units_run() const override { return {gate_.units_run()}; }
 
  private:

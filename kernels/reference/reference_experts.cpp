@@ -1,16 +1,16 @@
 /// Mixture of experts on the reference backend.
 #include "kernels/launch_rules.hpp"
-#include "kernels/numerics/expert_choice.hpp"
+#include "kernels/numerics/expert_routing.hpp"
 #include "kernels/quant/dequantize.hpp"
 #include "kernels/reference/reference_backend.hpp"
 
 namespace leasehold {
 
-LaunchStatus ReferenceBackend::expert_choice(const LaunchContext& context,
-                                             const ExpertChoiceArgs& args) {
+LaunchStatus ReferenceBackend::expert_routing(const LaunchContext& context,
+                                              const ExpertRoutingArgs& args) {
   expect_within(limits_, context);
-  return each_unit(context, label(context, LaunchSite::ExpertChoice), context.rows.size(),
-                   [&](const LaunchPermit&, std::size_t r) { choose_experts(args, r); });
+  return each_unit(context, label(context, LaunchSite::ExpertRouting), context.rows.size(),
+                   [&](const LaunchPermit&, std::size_t r) { select_experts(args, r); });
 }
 
 LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,

@@ -3,38 +3,38 @@
 #include <catch2/catch.hpp>
 
 #include "common/process.hpp"
-#include "tests/fault/story.hpp"
+#include "tests/fault/scenario.hpp"
 
 namespace leasehold::testing {
 namespace {
 
-constexpr std::size_t kDisturbAfter = 12;
+constexpr std::size_t kRevokeAfterTokens = 12;
 
 /// Without a broker nobody renews, so leases are over soon.
 constexpr const char* kTtl_ms = "2000";
-constexpr const char* kCalmTtl_ms = "60000";
+constexpr const char* kLongTtl_ms = "60000";
 
-class BrokerStory {
+class BrokerScenario {
  public:
-  explicit BrokerStory(const Fault& fault)
-      : story_({.worker_arguments = {"--slow-motion-us", "30"},
-                .broker_fault = text(fault),
-                .start_worker = false}),
-        victim_(system().broker(), fault.action),
+  explicit BrokerScenario(const Fault& fault)
+      : scenario_({.worker_arguments = {"--slow-motion-us", "30"},
+                   .broker_fault = text(fault),
+                   .start_worker = false}),
+        target_(system().broker(), fault.action),
         killed_(fault.action == Action::Kill) {}
 
-  void play() {
+  void run() {
     system().start_worker("w1");
-    REQUIRE(eventually([&] { return system().worker_says_ready() || victim_.is_down(); }));
-    if (!victim_.is_down()) disturb_streams();
-    REQUIRE(victim_.goes_down());
+    REQUIRE(eventually([&] { return system().worker_reports_ready() || target_.is_down(); }));
+    if (!target_.is_down()) disturb_streams();
+    REQUIRE(target_.wait_until_down());
     replace_broker();
-    story_.serves_again("w1");
-    for (const std::string& wrong : story_.judged()) FAIL_CHECK(wrong);
+    scenario_.check_serves_again("w1");
+    for (const std::string& wrong : scenario_.violations()) FAIL_CHECK(wrong);
   }
 
  private:
-  System& system() { return story_.system(); }
+  System& system() { return scenario_.system(); }
 
   void admit(const char* ttl_ms) {
     for (const char* tenant : {"ann", "cat"}) system().admit(tenant, {"--ttl-ms", ttl_ms});
@@ -43,19 +43,19 @@ class BrokerStory {
   /// Grants, then a revoke, a fence and a scrub; each asked for by somebody who may wait in vain.
   void disturb_streams() {
     admit(kTtl_ms);
-    story_.look();
-    Tenant& ann_streams = story_.start(ann());
+    scenario_.sample_status();
+    Tenant& ann_streams = scenario_.start(ann());
     read(ann_streams, 1);
-    Tenant& cat_streams = story_.start(cat());
-    read(cat_streams, kDisturbAfter);
-    if (victim_.is_down() || cat_streams.record().leases.empty()) return;
-    asked_.emplace(
+    Tenant& cat_streams = scenario_.start(cat());
+    read(cat_streams, kRevokeAfterTokens);
+    if (target_.is_down() || cat_streams.record().leases.empty()) return;
+    revoke_process_.emplace(
         system().start_brokerctl({"revoke", to_string(cat_streams.record().leases.back())}));
   }
 
   void read(Tenant& tenant, std::size_t tokens) {
     tenant.read_until([&](const demo::TenantRecord& record) {
-      return record.tokens.size() >= tokens || victim_.is_down();
+      return record.tokens.size() >= tokens || target_.is_down();
     });
   }
 
@@ -66,33 +66,33 @@ class BrokerStory {
       wait_for_streams();
       (void)system().broker().signal(SIGKILL);
     }
-    CHECK(victim_.ends_by_sigkill());
-    story_.note_new_broker();
+    CHECK(target_.ends_by_sigkill());
+    scenario_.on_new_broker();
     REQUIRE(system().start_broker());
     Child& worker = system().worker("w1");
     REQUIRE(eventually([&] { return has_exited(worker.pidfd()) || system().worker_is_ready(); }));
     if (has_exited(worker.pidfd())) system().start_worker("w1");
     REQUIRE(eventually([&] { return system().worker_is_ready(); }));
-    admit(kCalmTtl_ms);
+    admit(kLongTtl_ms);
   }
 
   void wait_for_streams() {
-    for (std::size_t i = 0; i < story_.tenants(); ++i) {
-      Tenant& tenant = story_.tenant(i);
+    for (std::size_t i = 0; i < scenario_.tenants(); ++i) {
+      Tenant& tenant = scenario_.tenant(i);
       if (!tenant.record().tokens.empty()) tenant.finish();
     }
   }
 
-  Story story_;
-  Victim victim_;
+  FaultScenario scenario_;
+  FaultTarget target_;
   bool killed_;
-  std::optional<Child> asked_;
+  std::optional<Child> revoke_process_;
 };
 
 }  // namespace
 
 void broker_fails(const Fault& fault) {
-  BrokerStory(fault).play();
+  BrokerScenario(fault).run();
 }
 
 }  // namespace leasehold::testing

@@ -30,7 +30,7 @@ const std::vector<FaultCase>& fault_cases() {
   return kCases;
 }
 
-const std::vector<FaultSite>& points_of_the_way_back() {
+const std::vector<FaultSite>& reconnect_fault_points() {
   static const std::vector<FaultSite> kPoints{FaultSite::WorkerResumed,
                                               FaultSite::WorkerRedelivered};
   return kPoints;

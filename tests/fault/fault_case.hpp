@@ -22,7 +22,7 @@ const std::vector<FaultCase>& fault_cases();
 
 /// Points a worker reaches only on its way back to a broker with a store: tests/process/restart
 /// kills it there.
-const std::vector<FaultSite>& points_of_the_way_back();
+const std::vector<FaultSite>& reconnect_fault_points();
 
 /// By the first word of the point's name.
 Program program_of(FaultSite site);

@@ -1,8 +1,8 @@
-// SIGKILL and SIGSTOP at every named point of broker, worker and tenant, judged from outside.
+// SIGKILL and SIGSTOP at every named point of broker, worker and tenant, violations from outside.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "tests/fault/story.hpp"
+#include "tests/fault/scenario.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;
@@ -23,7 +23,7 @@ TEST_CASE("faults: every fault point has a case") {
     const auto site = static_cast<FaultSite>(i);
     INFO(name(site));
     CHECK(std::ranges::count(fault_cases(), site, &FaultCase::site) +
-              std::ranges::count(points_of_the_way_back(), site) ==
+              std::ranges::count(reconnect_fault_points(), site) ==
           1);
   }
 }

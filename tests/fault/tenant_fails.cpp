@@ -1,22 +1,22 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "tests/fault/story.hpp"
+#include "tests/fault/scenario.hpp"
 
 namespace leasehold::testing {
 namespace {
 
-constexpr std::size_t kDisturbAfter = 12;
+constexpr std::size_t kRevokeAfterTokens = 12;
 constexpr const char* kTtl_ms = "5000";
 
 /// A second lease is asked for only by a tenant that goes on after its first was taken.
-bool wants_another_lease(const Fault& fault) {
+bool needs_second_lease(const Fault& fault) {
   return fault.arrival > 1 && fault.site != FaultSite::TenantTokenReceived;
 }
 
 TenantSpec armed_cat(const Fault& fault) {
   TenantSpec spec = cat();
-  spec.rebind = wants_another_lease(fault);
+  spec.rebind = needs_second_lease(fault);
   spec.fault = text(fault);
   return spec;
 }
@@ -28,52 +28,52 @@ wire::LeaseView last_lease_of_cat(System& system) {
   return *std::ranges::max_element(leases, {}, &wire::LeaseView::deadline_boottime_ns);
 }
 
-void disturb(Story& story, Tenant& cat, const Victim& victim) {
+void disturb(FaultScenario& scenario, Tenant& cat, const FaultTarget& target) {
   const auto enough = [&](const demo::TenantRecord& record) {
-    return record.tokens.size() >= kDisturbAfter || victim.is_down();
+    return record.tokens.size() >= kRevokeAfterTokens || target.is_down();
   };
   cat.read_until(enough);
-  if (victim.is_down()) return;
+  if (target.is_down()) return;
   REQUIRE_FALSE(cat.record().leases.empty());
   const LeaseId lease = cat.record().leases.back();
-  story.keep_memory(lease);
-  story.look();
-  if (cat.record().leases.size() == 1) story.system().brokerctl({"revoke", to_string(lease)});
+  scenario.keep_memory(lease);
+  scenario.sample_status();
+  if (cat.record().leases.size() == 1) scenario.system().brokerctl({"revoke", to_string(lease)});
 }
 
 }  // namespace
 
 void tenant_fails(const Fault& fault) {
-  Story story({.worker_arguments = {"--slow-motion-us", "30"}});
-  System& system = story.system();
+  FaultScenario scenario({.worker_arguments = {"--slow-motion-us", "30"}});
+  System& system = scenario.system();
   for (const char* tenant : {"ann", "bob"}) system.admit(tenant);
   system.admit("cat", {"--ttl-ms", kTtl_ms});
-  story.start(ann());
-  story.start(bob());
-  Tenant& cat = story.start(armed_cat(fault));
-  Victim victim(cat.child(), fault.action);
+  scenario.start(ann());
+  scenario.start(bob());
+  Tenant& cat = scenario.start(armed_cat(fault));
+  FaultTarget target(cat.child(), fault.action);
 
-  if (wants_another_lease(fault)) disturb(story, cat, victim);
-  REQUIRE(victim.goes_down());
+  if (needs_second_lease(fault)) disturb(scenario, cat, target);
+  REQUIRE(target.wait_until_down());
 
   // Dead: its connection says so at once. Standing: it stops renewing.
   const LeaseId lease = last_lease_of_cat(system).lease;
-  story.keep_memory(lease);
-  REQUIRE(system.becomes_fenced(lease));
+  scenario.keep_memory(lease);
+  REQUIRE(system.eventually_fenced(lease));
   const wire::LeaseView ended = system.lease(lease);
   const bool killed = fault.action == Action::Kill;
   CHECK(ended.reason == (killed ? RevokeReason::HolderGone : RevokeReason::TtlExpired));
   CHECK((ended.proof == "LaunchQuiet" || ended.proof == "NeverMapped"));
-  CHECK(story.kept_memory_is_zero_and_free());
-  story.look();
+  CHECK(scenario.kept_memory_is_zero_and_free());
+  scenario.sample_status();
   if (killed) {
-    CHECK(victim.ends_by_sigkill());
+    CHECK(target.ends_by_sigkill());
   } else {
-    victim.go_on();  // and hears what became of its lease, or gets another
+    target.resume();  // and hears what became of its lease, or gets another
   }
 
-  story.serves_again("w1");
-  for (const std::string& wrong : story.judged()) FAIL_CHECK(wrong);
+  scenario.check_serves_again("w1");
+  for (const std::string& wrong : scenario.violations()) FAIL_CHECK(wrong);
 }
 
 }  // namespace leasehold::testing

@@ -2,17 +2,17 @@
 #include <catch2/catch.hpp>
 
 #include "common/process.hpp"
-#include "tests/fault/story.hpp"
+#include "tests/fault/scenario.hpp"
 
 namespace leasehold::testing {
 namespace {
 
 /// Long enough for a loaded machine, short enough to wait for: unmaps get five times as much.
-constexpr const char* kPatience_ms = "1500";
-constexpr std::size_t kDisturbAfter = 12;
+constexpr const char* kFenceTimeout_ms = "1500";
+constexpr std::size_t kRevokeAfterTokens = 12;
 
 SystemSpec spec() {
-  return {.broker_arguments = {"--fence-timeout-ms", kPatience_ms},
+  return {.broker_arguments = {"--fence-timeout-ms", kFenceTimeout_ms},
           .worker_arguments = {"--slow-motion-us", "30", "--threads", "1"},
           .start_worker = false};
 }
@@ -22,24 +22,24 @@ TenantSpec on(TenantSpec spec, const std::string& worker) {
   return spec;
 }
 
-class WorkerStory {
+class WorkerScenario {
  public:
-  explicit WorkerStory(const Fault& fault) : fault_(fault), story_(spec()) {
+  explicit WorkerScenario(const Fault& fault) : fault_(fault), scenario_(spec()) {
     for (const char* tenant : {"ann", "bob", "cat"}) system().admit(tenant);
     system().start_worker("w1", text(fault));
-    victim_.emplace(system().worker("w1"), fault.action);
+    target_.emplace(system().worker("w1"), fault.action);
   }
 
-  void play() {
-    REQUIRE(eventually([&] { return system().worker_says_ready() || victim_->is_down(); }));
-    if (!victim_->is_down()) disturb_streams();
-    REQUIRE(victim_->goes_down());
+  void run() {
+    REQUIRE(eventually([&] { return system().worker_reports_ready() || target_->is_down(); }));
+    if (!target_->is_down()) disturb_streams();
+    REQUIRE(target_->wait_until_down());
     resolve();
     judge();
   }
 
  private:
-  System& system() { return story_.system(); }
+  System& system() { return scenario_.system(); }
 
   void start_other(const std::string& name) {
     system().start_worker(name);
@@ -48,48 +48,48 @@ class WorkerStory {
 
   void disturb_streams() {
     start_other("w2");
-    story_.start(on(ann(), "w2"));
-    Tenant& held = story_.start(on(cat(), "w1"));
-    story_.start(bob());
+    scenario_.start(on(ann(), "w2"));
+    Tenant& held = scenario_.start(on(cat(), "w1"));
+    scenario_.start(bob());
     const auto down_or = [&](std::size_t tokens) {
       return held.read_until([&](const demo::TenantRecord& record) {
-        return record.tokens.size() >= tokens || victim_->is_down();
+        return record.tokens.size() >= tokens || target_->is_down();
       });
     };
     if (!down_or(1) || held.record().leases.empty()) return;
-    story_.keep_memory(held.record().leases.back());
-    if (!down_or(kDisturbAfter) || victim_->is_down()) return;
-    story_.look();
+    scenario_.keep_memory(held.record().leases.back());
+    if (!down_or(kRevokeAfterTokens) || target_->is_down()) return;
+    scenario_.sample_status();
     system().brokerctl({"revoke", to_string(held.record().leases.back())});
-    story_.start(on(ann(), "w1"));  // whose lease is given back when she was answered
+    scenario_.start(on(ann(), "w1"));  // whose lease is given back when she was answered
   }
 
   /// Nobody waits for a dead worker. One that stands is killed by the ladder as soon as something
   /// is wanted back from it; one that holds nothing harms nobody and may go on.
   void resolve() {
     if (fault_.action == Action::Kill) {
-      CHECK(victim_->ends_by_sigkill());
-    } else if (owes_something()) {
-      CHECK(victim_->ends_by_sigkill());
+      CHECK(target_->ends_by_sigkill());
+    } else if (has_outstanding_leases()) {
+      CHECK(target_->ends_by_sigkill());
     } else {
-      victim_->go_on();
+      target_->resume();
       CHECK(eventually([&] { return system().worker_is_ready("w1"); }));
     }
   }
 
-  bool owes_something() {
-    const bool had_leases = story_.revoke_all_on("w1") > 0;
+  bool has_outstanding_leases() {
+    const bool had_leases = scenario_.revoke_all_on("w1") > 0;
     return had_leases || fault_.site != FaultSite::WorkerAttached;
   }
 
   void judge() {
     if (has_exited(system().worker("w1").pidfd())) {
       CHECK(eventually([&] { return is_forgotten() && no_lease_left_on_the_dead(); }));
-      CHECK(story_.kept_memory_is_zero_and_free());
+      CHECK(scenario_.kept_memory_is_zero_and_free());
       start_other("w1");
     }
-    story_.serves_again("w1");
-    for (const std::string& wrong : story_.judged()) FAIL_CHECK(wrong);
+    scenario_.check_serves_again("w1");
+    for (const std::string& wrong : scenario_.violations()) FAIL_CHECK(wrong);
   }
 
   /// Its name may be taken again.
@@ -109,14 +109,14 @@ class WorkerStory {
   }
 
   Fault fault_;
-  Story story_;
-  std::optional<Victim> victim_;
+  FaultScenario scenario_;
+  std::optional<FaultTarget> target_;
 };
 
 }  // namespace
 
 void worker_fails(const Fault& fault) {
-  WorkerStory(fault).play();
+  WorkerScenario(fault).run();
 }
 
 }  // namespace leasehold::testing

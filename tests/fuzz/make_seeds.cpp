@@ -8,7 +8,7 @@
 
 #include "ipc/segment/segment_layout.hpp"
 #include "tests/support/gguf_builder.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 #include "tests/unit/ipc/control/message_samples.hpp"
 #include "tests/unit/worker/text/tokenizer/byte_vocabulary.hpp"
 #include "worker/kv/record_layout.hpp"

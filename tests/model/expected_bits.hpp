@@ -48,7 +48,7 @@ inline constexpr ExpectedBits kExpectedBits[] = {
      "fa799f3942a006569683f32ceea048505a8d68a1d9ec463a76252b9376ac87b3"},
 };
 
-/// Of the models in tests/support/made_model.hpp, which are made with integers and correctly
+/// Of the models in tests/support/generated_model.hpp, which are made with integers and correctly
 /// rounded operations: the same file everywhere.
 inline constexpr ExpectedBits kExpectedFamilyBits[] = {
     {"llama", "d8ea3aa105fb10acf380d838ac181fd09a958f9b7c831b8e48a985acacefbb14",

@@ -8,7 +8,7 @@
 
 #include "common/random.hpp"
 #include "tests/support/engine_rig.hpp"
-#include "tests/support/made_model.hpp"
+#include "tests/support/generated_model.hpp"
 #include "tests/support/plain_model.hpp"
 
 namespace leasehold::testing {
@@ -58,7 +58,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 TEST_CASE("model: every family is what doubles say of it") {
   const Family family = GENERATE(from_range(std::begin(kFamilies), std::end(kFamilies)));
-  const MadeModel model(family);
+  const GeneratedModel model(family);
   PlainModel plain(model.path());
   PlainModel::Vector expected;
   for (const TokenId token : text(7)) expected = plain.next(token);
@@ -79,7 +79,7 @@ TEST_CASE(
     "model: every family has the same bits alone and in company, whole "
     "and in chunks") {
   const Family family = GENERATE(from_range(std::begin(kFamilies), std::end(kFamilies)));
-  const MadeModel model(family);
+  const GeneratedModel model(family);
   INFO(family.name);
   const std::vector<float> alone = logits(model.path(), {});
   CHECK(same_bits(logits(model.path(), {.reference = true}), alone));

@@ -7,12 +7,13 @@
 #include "common/random.hpp"
 #include "tests/model/expected_bits.hpp"
 #include "tests/model/same_bits.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {
 
 inline std::string matrix_model(std::string_view name) {
-  return name == "own" ? own_model_path() : test_data_path("models/" + std::string(name) + ".gguf");
+  return name == "own" ? bundled_model_path()
+                       : test_data_path("models/" + std::string(name) + ".gguf");
 }
 
 /// Any tokens will do: they are the same ones everywhere. All models here have 512.
@@ -31,16 +32,16 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
 /// Our own model's bits, serial, once per kv type.
 inline const std::vector<float>& serial_bits(KvType kv_type) {
   static const std::vector<float> kBits[2] = {
-      compute_logits(own_model_path(), matrix_text(kMatrixTokens),
+      compute_logits(bundled_model_path(), matrix_text(kMatrixTokens),
                      {.kv_type = KvType::F32, .chunking = Chunking::OneByOne}),
-      compute_logits(own_model_path(), matrix_text(kMatrixTokens),
+      compute_logits(bundled_model_path(), matrix_text(kMatrixTokens),
                      {.kv_type = KvType::F16, .chunking = Chunking::OneByOne})};
   return kBits[kv_type == KvType::F32 ? 0 : 1];
 }
 
 inline void check_variant(const Variant& variant) {
   INFO(describe(variant));
-  const auto bits = compute_logits(own_model_path(), matrix_text(kMatrixTokens), variant);
+  const auto bits = compute_logits(bundled_model_path(), matrix_text(kMatrixTokens), variant);
   CHECK(same_bits(bits, serial_bits(variant.kv_type)));
 }
 

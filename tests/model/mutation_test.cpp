@@ -7,7 +7,7 @@
 #include "tests/model/format_table.hpp"
 #include "tests/model/oracle.hpp"
 #include "tests/support/gguf_builder.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {
 namespace {

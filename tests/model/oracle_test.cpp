@@ -73,7 +73,7 @@ TEST_CASE("model: stories260K in f32 writes the oracle's whole text") {
 }
 
 TEST_CASE("model: our own model agrees with an independent fp32 computation at every step") {
-  const Measured measured = measure(own_model_path(), kExactTolerance);
+  const Measured measured = measure(bundled_model_path(), kExactTolerance);
   CAPTURE(measured.ours.worst_top, measured.ours.worst_exact, measured.ours.decided);
   CHECK(holds(measured.ours, kExactTolerance));
 }

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "tests/support/places.hpp"
 #include "tests/support/plain_model.hpp"
+#include "tests/support/test_paths.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::testing {
@@ -22,7 +22,7 @@ std::string story() {
 }
 
 std::string trained_model(const std::string& name) {
-  return name == "own" ? own_model_path() : test_data_path("models/" + name + ".gguf");
+  return name == "own" ? bundled_model_path() : test_data_path("models/" + name + ".gguf");
 }
 
 std::vector<TokenId> tokens_of(const std::string& model_path) {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "tests/model/matrix.hpp"
-#include "tests/support/made_model.hpp"
+#include "tests/support/generated_model.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -61,7 +61,7 @@ TEST_CASE("same bits: every family, with experts or without, gives the committed
   const auto* row = std::ranges::find(kExpectedFamilyBits, family.name, &ExpectedBits::model);
   INFO(family.name << " has no row in expected_bits.hpp");
   REQUIRE(row != std::end(kExpectedFamilyBits));
-  const MadeModel model(family);
+  const GeneratedModel model(family);
   check_expected(*row, model.path());
 }
 
@@ -76,7 +76,8 @@ TEST_CASE("same bits: a text longer than a partition of attention, in chunks and
                 .chunking = Chunking::Sixteens,
                 .scattered = true}}) {
     INFO(describe(variant));
-    CHECK(bits_digest(compute_logits(own_model_path(), text, variant)) == kExpectedLongTextDigest);
+    CHECK(bits_digest(compute_logits(bundled_model_path(), text, variant)) ==
+          kExpectedLongTextDigest);
   }
 }
 

@@ -65,7 +65,7 @@ struct Answer {
 };
 
 Answer answer_of(EngineRig& rig, const std::string& id) {
-  const Outcome& outcome = rig.outcome(id);
+  const RequestOutcome& outcome = rig.outcome(id);
   REQUIRE(outcome.completions.size() == 1);
   if (outcome.completions[0].error) INFO(outcome.completions[0].error->detail);
   REQUIRE_FALSE(outcome.completions[0].error);
@@ -96,7 +96,7 @@ TEST_CASE("rebound after any token, a request goes on choosing as if nothing had
     EngineRig rig;
     for (std::size_t cut = 0; cut < undisturbed.tokens.size(); ++cut) {
       CAPTURE(which, cut);
-      rig.forget_outcomes();
+      rig.clear_outcomes();
       const LeaseId first = rig.grant("t");
       REQUIRE(rig.submit(make_request(rig, sampling, first, "r")));
       for (std::size_t i = 0; i < cut; ++i) REQUIRE(rig.step());

@@ -6,7 +6,7 @@
 
 #include "tests/property/four_tenants.hpp"
 #include "tests/support/cuda_rig.hpp"
-#include "tests/support/made_model.hpp"
+#include "tests/support/generated_model.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -91,7 +91,7 @@ void check_bits(const std::string& path,
 }  // namespace
 
 TEST_CASE("engine on a card: chunks, batches and graphs change no bit of a request's logits") {
-  check_bits(own_model_path(), kAllGraphModes);
+  check_bits(bundled_model_path(), kAllGraphModes);
 }
 
 TEST_CASE("engine on a card: nor do they with super-block weights") {
@@ -100,7 +100,7 @@ TEST_CASE("engine on a card: nor do they with super-block weights") {
 }
 
 TEST_CASE("engine on a card: nor do they with experts, or with norms and biases of heads") {
-  const MadeModel model(family_named(
+  const GeneratedModel model(family_named(
       GENERATE(as<std::string>(), "mixtral, q8_0", "qwen2moe, q4_0", "qwen3", "qwen2")));
   check_bits(model.path());
 }
@@ -109,10 +109,10 @@ TEST_CASE(
     "engine on a card: a text carried to a new lease goes on with the logits it would have had") {
   const auto graphs = GENERATE(GraphUse::None, GraphUse::Gated);
   const auto whole = [&] {
-    EngineRig rig(model_on_card(own_model_path(), {.graphs = graphs}));
+    EngineRig rig(model_on_card(bundled_model_path(), {.graphs = graphs}));
     return run_all(rig, {1})[1];
   }();
-  EngineRig rig(model_on_card(own_model_path(), {.graphs = graphs}));
+  EngineRig rig(model_on_card(bundled_model_path(), {.graphs = graphs}));
   const LeaseId first = rig.grant("t");
   const auto prompt = rig.encode(kWords[1]);
   REQUIRE(rig.submit(rig.request("t", first, "r1", prompt, kTokens)));

@@ -70,7 +70,7 @@ PromptRequest FourTenants::request(std::uint32_t tenant) const {
 }
 
 void FourTenants::begin() {
-  rig.forget_outcomes();
+  rig.clear_outcomes();
   for (std::uint32_t t = 0; t < kTenants; ++t) leases_[t] = rig.grant("t" + std::to_string(t));
   const auto submit = [this](std::uint32_t t) {
     if (!rig.submit(request(t))) throw std::runtime_error("a request of the scenario was refused");

@@ -46,7 +46,7 @@ class FourTenants {
   static std::string request_id(std::uint32_t tenant) { return "r" + std::to_string(tenant); }
   LeaseId lease(std::uint32_t tenant) const { return leases_[tenant]; }
   PromptRequest request(std::uint32_t tenant) const;
-  Outcome& outcome(std::uint32_t tenant) { return rig.outcome(request_id(tenant)); }
+  RequestOutcome& outcome(std::uint32_t tenant) { return rig.outcome(request_id(tenant)); }
   std::array<std::vector<TokenId>, kTenants> tokens();
 
   UnitWatch watch;

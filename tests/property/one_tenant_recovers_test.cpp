@@ -38,7 +38,7 @@ std::uint32_t live_tenants(EngineRig& rig) {
   return rig.engine().scheduler().running_count();
 }
 
-void check_gapless(const Outcome& outcome) {
+void check_gapless(const RequestOutcome& outcome) {
   for (std::uint32_t i = 0; i < outcome.positions.size(); ++i) REQUIRE(outcome.positions[i] == i);
 }
 

@@ -56,7 +56,7 @@ void check_units(const UnitWatch& watch, SequenceMask mask) {
 }
 
 void check_victim(FourTenants& scenario, std::uint32_t victim, bool discarded) {
-  const Outcome& outcome = scenario.outcome(victim);
+  const RequestOutcome& outcome = scenario.outcome(victim);
   REQUIRE(outcome.completions.size() == 1);
   const Completed& end = outcome.completions[0];
   REQUIRE(end.reason == CompletionReason::Revoked);

@@ -64,7 +64,7 @@ TEST_CASE("a request rebound after any token goes on as if nothing had happened"
   EngineRig rig(backend.options());
   for (std::uint32_t cut = 0; cut < kTokens; ++cut) {
     CAPTURE(backend, cut, asked.text);
-    rig.forget_outcomes();
+    rig.clear_outcomes();
     const LeaseId first = rig.grant("t");
     REQUIRE(rig.submit(make_request(rig, asked, first, "r")));
     for (std::uint32_t i = 0; i < cut; ++i) REQUIRE(rig.step());

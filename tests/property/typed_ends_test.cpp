@@ -65,7 +65,7 @@ void check_stop(FourTenants& scenario, const Stop& stop, std::size_t k) {
   REQUIRE(scenario.rig.step());
   scenario.watch.stop();
   REQUIRE(scenario.watch.units_after_act(kVictimBit).empty());
-  const Outcome& outcome = scenario.outcome(kVictim);
+  const RequestOutcome& outcome = scenario.outcome(kVictim);
   REQUIRE(outcome.tokens == before);
   REQUIRE(outcome.completions.size() == 1);
   REQUIRE(outcome.completions[0].reason == stop.reason);
@@ -89,9 +89,9 @@ std::size_t units_of_mixed_step(FourTenants& scenario) {
 
 /// A copy of the tree's model whose embedding of `token` is no number.
 std::string model_with_nan_embedding(TokenId token) {
-  const GgufFile file = *GgufFile::open(own_model_path());
+  const GgufFile file = *GgufFile::open(bundled_model_path());
   const GgufTensor* table = file.find("token_embd.weight");
-  std::ifstream in(own_model_path(), std::ios::binary);
+  std::ifstream in(bundled_model_path(), std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
   const auto* start = reinterpret_cast<const char*>(file.data(*table).data());
   const std::size_t rows = read_config(file)->n_vocab;

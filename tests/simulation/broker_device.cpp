@@ -1,24 +1,24 @@
 // A broker that lends memory of a card: effects on the product's AgentMemory, as its server does
 // them.
 #include "broker/memory/agent_memory.hpp"
-#include "tests/simulation/agent_line.hpp"
+#include "tests/simulation/agent_client.hpp"
 #include "tests/simulation/model_broker.hpp"
 #include "tests/simulation/model_worker.hpp"
 
 namespace leasehold::simulation {
 
 /// An agent that ends takes its objects along before anybody decides what follows from it.
-void Broker::take_up_device() {
-  if (around_.card == nullptr) return;
-  agent_line_ = std::make_unique<AgentLine>(
-      around_, *this,
-      AgentLine::Handlers{.on_lost =
-                              [this] {
-                                static_cast<AgentMemory&>(*device_).forget_all();
-                                receive(DeviceLost{"killed"});
-                              },
-                          .on_back = [this] { receive(DeviceRecovered{}); }});
-  device_ = std::make_unique<AgentMemory>(*agent_line_);
+void Broker::open_device() {
+  if (deps_.card == nullptr) return;
+  agent_client_ = std::make_unique<AgentClient>(
+      deps_, *this,
+      AgentClient::Handlers{.on_lost =
+                                [this] {
+                                  static_cast<AgentMemory&>(*device_).forget_all();
+                                  receive(DeviceLost{"killed"});
+                                },
+                            .on_restarted = [this] { receive(DeviceRecovered{}); }});
+  device_ = std::make_unique<AgentMemory>(*agent_client_);
 }
 
 void Broker::lend(const effect::SendGrant& effect) {
@@ -32,20 +32,20 @@ void Broker::send_lent(const effect::SendGrant& effect, Result<std::vector<Uniqu
   const LeaseWord word = table.word(grant.lease.slot);
   const bool live = word.generation() == grant.lease.generation && word.state() == LeaseState::Live;
   if (fds && !live) {
-    around_.coverage.happened(CardEvent::TakenBackWhileMade);
+    deps_.coverage.happened(CardEvent::RevokedWhileAllocating);
     fds = fail(Errc::LeaseRevoked, "taken back before its memory was there");
   }
   if (!fds) {
     return receive(GrantAnswered{grant.lease, grant.extents, std::move(fds).error(), false});
   }
-  Connection* const way = way_to(effect.worker);
+  Connection* const way = connection_to(effect.worker);
   const Worker* worker =
       way == nullptr ? nullptr : dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
   for (std::size_t i = 0; worker != nullptr && i < fds->size(); ++i) {
-    around_.judge.lent({.extent = grant.extents[i],
-                        .lease = grant.lease,
-                        .worker = worker,
-                        .memory = Card::memory_behind((*fds)[i])});
+    deps_.judge.lent({.extent = grant.extents[i],
+                      .lease = grant.lease,
+                      .worker = worker,
+                      .memory = Card::memory_of((*fds)[i])});
   }
   send_grant(effect);
 }
@@ -53,7 +53,7 @@ void Broker::send_lent(const effect::SendGrant& effect, Result<std::vector<Uniqu
 void Broker::clear(const std::vector<ExtentId>& extents) {
   device_->clear(extents, [this](ExtentsCleared cleared) {
     for (const auto& entry : cleared.entries) {
-      if (entry.never_sent) around_.coverage.happened(CardEvent::GivenUpWhileMade);
+      if (entry.never_sent) deps_.coverage.happened(CardEvent::AbandonedWhileAllocating);
     }
     receive(std::move(cleared));
   });
@@ -80,10 +80,10 @@ Result<Answer> Broker::with_descriptor(const Result<Answer>& answer) const {
 }
 
 void Broker::saw_on_device(ExtentState from, ExtentState to) {
-  if (to == ExtentState::Quarantined) around_.coverage.happened(CardEvent::NotReturned);
+  if (to == ExtentState::Quarantined) deps_.coverage.happened(CardEvent::NotReturned);
   if (from != ExtentState::Held) return;
   const bool again = to == ExtentState::Owned;
-  around_.coverage.happened(again ? CardEvent::LentAgain : CardEvent::ReleasedAtExit);
+  deps_.coverage.happened(again ? CardEvent::LentAgain : CardEvent::ReleasedAtExit);
 }
 
 }  // namespace leasehold::simulation

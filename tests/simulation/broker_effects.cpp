@@ -10,10 +10,10 @@ namespace leasehold::simulation {
 // transitions
 
 void Broker::met(const Transition& transition) {
-  around_.coverage.happened(transition);
-  const auto& fault = around_.machine.fault;
-  if (fault && fault->struck != nullptr) {
-    around_.coverage.met(transition, {fault->site, fault->strike});
+  deps_.coverage.happened(transition);
+  const auto& fault = deps_.machine.fault;
+  if (fault && fault->triggered != nullptr) {
+    deps_.coverage.met(transition, {fault->site, fault->action});
   }
 }
 
@@ -34,7 +34,7 @@ void Broker::saw(const events::LeaseStateChanged& changed) {
     from = changed.lease.generation == 1 ? LeaseState::Closed : LeaseState::Fenced;
   }
   met({Kind::Lease, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(changed.state)});
-  if (changed.state == LeaseState::Fenced) around_.judge.fenced(changed.lease, changed.proof);
+  if (changed.state == LeaseState::Fenced) deps_.judge.fenced(changed.lease, changed.proof);
 }
 
 void Broker::saw(const events::RegionStateChanged& changed) {
@@ -48,13 +48,13 @@ void Broker::saw(const events::RegionStateChanged& changed) {
 void Broker::saw_extent(const events::RegionStateChanged& changed, ExtentState to) {
   ExtentState& seen = extents_[changed.region];
   if (!to_recover_.empty()) {  // what the one before told is not known here
-    if (to == ExtentState::Free) around_.judge.freed(ExtentId{changed.region});
+    if (to == ExtentState::Free) deps_.judge.freed(ExtentId{changed.region});
     return;
   }
   if (!may_become(seen, to)) violated("an extent moved against its table");
-  if (to == ExtentState::Free) around_.judge.freed(ExtentId{changed.region});
-  if (to == ExtentState::Quarantined) around_.judge.quarantined(ExtentId{changed.region});
-  if (seen == ExtentState::Quarantined) around_.judge.cleared_by_operator(ExtentId{changed.region});
+  if (to == ExtentState::Free) deps_.judge.freed(ExtentId{changed.region});
+  if (to == ExtentState::Quarantined) deps_.judge.quarantined(ExtentId{changed.region});
+  if (seen == ExtentState::Quarantined) deps_.judge.released_by_operator(ExtentId{changed.region});
   if (device_) saw_on_device(seen, to);
   met({Kind::Extent, static_cast<std::uint8_t>(seen), static_cast<std::uint8_t>(to)});
   seen = to;
@@ -81,40 +81,40 @@ void Broker::saw_region(const events::RegionStateChanged& changed) {
 /// A full disk refuses what grants, and nothing else.
 void Broker::perform(const effect::Journal& effect) {
   Fiber::pause();
-  disk_full_ = effect.batch.grants && around_.machine.one_in(32);
+  disk_full_ = effect.batch.grants && deps_.machine.one_in(32);
   unwritten_.insert(unwritten_.end(), effect.batch.rows.begin(), effect.batch.rows.end());
   if (!disk_full_) {
     for (const journal::Row& row : std::exchange(unwritten_, {})) {
-      journal::apply(around_.estate.journal, row);
+      journal::apply(deps_.persistent.journal, row);
     }
   }
-  if (around_.machine.reach(FaultSite::BrokerJournalWritten, *this)) Fiber::pause();
+  if (deps_.machine.reach(FaultSite::BrokerJournalWritten, *this)) Fiber::pause();
 }
 
 void Broker::perform(const effect::PublishGrant& effect) {
-  if (around_.machine.reach(FaultSite::BrokerGrantDecided, *this)) Fiber::pause();
+  if (deps_.machine.reach(FaultSite::BrokerGrantDecided, *this)) Fiber::pause();
   Fiber::pause();
   const auto found = state.leases.find(effect.lease);
   const bool engine = found && (*found)->scope == wire::LeaseScope::Engine;
-  around_.judge.granted(effect.lease, (*found)->worker(), engine);
+  deps_.judge.granted(effect.lease, (*found)->worker(), engine);
   table.grant(effect.lease, effect.deadline);
-  if (around_.machine.reach(FaultSite::BrokerGrantPublished, *this)) Fiber::pause();
+  if (deps_.machine.reach(FaultSite::BrokerGrantPublished, *this)) Fiber::pause();
 }
 
 void Broker::perform(const effect::StoreWords& effect) {
   std::vector<LeaseTable::Flip> flips;
   for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
   const bool fences = flips.front().to == LeaseState::Fenced;
-  if (fences && around_.machine.reach(FaultSite::BrokerFenceDecided, *this)) Fiber::pause();
+  if (fences && deps_.machine.reach(FaultSite::BrokerFenceDecided, *this)) Fiber::pause();
   Fiber::pause();
   if (fences) {
-    for (const auto& flip : flips) around_.judge.taken_away(flip.lease, flip.to);
+    for (const auto& flip : flips) deps_.judge.word_stored(flip.lease, flip.to);
   }
   table.store_words<SimulatedMemory>(effect.worker, flips, effect.at);
   if (fences) return;
-  for (const auto& flip : flips) around_.judge.taken_away(flip.lease, flip.to);
-  if (around_.machine.reach(FaultSite::BrokerRevokePublished, *this)) Fiber::pause();
-  WordsStored lowered{.leases = {}, .at = around_.machine.clock.now()};
+  for (const auto& flip : flips) deps_.judge.word_stored(flip.lease, flip.to);
+  if (deps_.machine.reach(FaultSite::BrokerRevokePublished, *this)) Fiber::pause();
+  WordsStored lowered{.leases = {}, .at = deps_.machine.clock.now()};
   for (const auto& flip : flips) lowered.leases.push_back(flip.lease);
   receive(std::move(lowered));
 }
@@ -131,7 +131,7 @@ void Broker::perform(const effect::BeginQuietWatch& effect) {
   Fiber::pause();
   const auto link = links_.find(effect.worker);
   if (link == links_.end()) return;
-  quiet_.watch(link->second.line->reader, {effect.worker, effect.scope, effect.leases});
+  quiet_.watch(link->second.segment->reader, {effect.worker, effect.scope, effect.leases});
 }
 
 // ------------------------------------------------------------------------------------------
@@ -139,11 +139,11 @@ void Broker::perform(const effect::BeginQuietWatch& effect) {
 
 void Broker::perform(const effect::BindWorker& effect) {
   Connection* connection = connections_.at(effect.connection);
-  lines_.push_back(take_spare_line());
-  links_[effect.worker] = {connection, lines_.back().get()};
+  segments_.push_back(take_spare_segment());
+  links_[effect.worker] = {connection, segments_.back().get()};
   auto* worker = dynamic_cast<Worker*>(connection->ends[Connection::kClient].process);
   watched_[effect.worker] = worker;
-  around_.judge.attached(effect.worker, *worker);
+  deps_.judge.attached(effect.worker, *worker);
 }
 
 void Broker::perform(const effect::ResumeWorker& effect) {
@@ -155,13 +155,13 @@ void Broker::perform(const effect::ForgetWorker& effect) {
   const auto link = links_.find(effect.worker);
   if (link == links_.end()) return;
   link->second.kept = false;
-  std::erase_if(outstanding_, [&](const auto& entry) {
+  std::erase_if(pending_calls_, [&](const auto& entry) {
     return entry.second.connection == link->second.connection;
   });
 }
 
 /// Who is away is asked nothing: its return, or its exit, settles everything.
-Connection* Broker::way_to(AttachmentId worker) {
+Connection* Broker::connection_to(AttachmentId worker) {
   const auto link = links_.find(worker);
   return link == links_.end() ? nullptr : link->second.connection;
 }
@@ -169,19 +169,19 @@ Connection* Broker::way_to(AttachmentId worker) {
 void Broker::perform(const effect::SendGrant& effect) {
   Fiber::pause();
   const wire::LeaseGrant& grant = effect.grant;
-  if (disk_full_ || around_.machine.one_in(48)) {
+  if (disk_full_ || deps_.machine.one_in(48)) {
     const Error none{Errc::OutOfMemory, "no memory"};
     return receive(GrantAnswered{grant.lease, grant.extents, none, false});
   }
   if (device_) return lend(effect);
-  for (const ExtentId extent : grant.extents) around_.judge.object_made(extent, grant.lease);
+  for (const ExtentId extent : grant.extents) deps_.judge.object_made(extent, grant.lease);
   send_grant(effect);
 }
 
 void Broker::send_grant(const effect::SendGrant& effect) {
   const wire::LeaseGrant& grant = effect.grant;
-  around_.judge.grant_sent(grant.lease);
-  Connection* const way = way_to(effect.worker);
+  deps_.judge.grant_sent(grant.lease);
+  Connection* const way = connection_to(effect.worker);
   if (way == nullptr) return;
   Connection& to = *way;
   const std::uint64_t number = expect_answer(to, [grant](Error error) -> Event {
@@ -189,23 +189,22 @@ void Broker::send_grant(const effect::SendGrant& effect) {
   });
   if (!to.is_open()) return;  // its closing settles the call
   auto* worker = dynamic_cast<Worker*>(to.ends[Connection::kClient].process);
-  around_.machine.send(to, Connection::kClient,
-                       [worker, grant, number] { worker->on_grant(grant, number); });
+  deps_.machine.send(to, Connection::kClient,
+                     [worker, grant, number] { worker->on_grant(grant, number); });
 }
 
 /// As with an unmap, its ladder ends a worker that does not answer.
 void Broker::perform(const effect::SendSettle& effect) {
   ensures(device_ != nullptr, "memory of the machine needs no word of its worker");
-  Connection* const way = way_to(effect.worker);
+  Connection* const way = connection_to(effect.worker);
   if (way == nullptr || !way->is_open()) return;
   const std::uint64_t number = expect_answer(*way, [lease = effect.lease](Error error) -> Event {
     return SettleAnswered{lease, std::nullopt, error};
   });
-  outstanding_[number].give_up = TimePoint{INT64_MAX};
+  pending_calls_[number].give_up = TimePoint{INT64_MAX};
   auto* worker = dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
-  around_.machine.send(*way, Connection::kClient, [worker, lease = effect.lease, number] {
-    worker->on_settle(lease, number);
-  });
+  deps_.machine.send(*way, Connection::kClient,
+                     [worker, lease = effect.lease, number] { worker->on_settle(lease, number); });
 }
 
 void Broker::perform(const effect::SendUnmap& effect) {
@@ -214,29 +213,29 @@ void Broker::perform(const effect::SendUnmap& effect) {
 }
 
 void Broker::send_unmap(const effect::SendUnmap& effect) {
-  Connection* const way = way_to(effect.worker);
+  Connection* const way = connection_to(effect.worker);
   if (way == nullptr || !way->is_open()) return;
   Connection& to = *way;
   const std::uint64_t number = expect_answer(
       to, [lease = effect.lease](Error error) -> Event { return UnmapAnswered{lease, error}; });
-  outstanding_[number].give_up = TimePoint{INT64_MAX};  // its ladder ends the worker
+  pending_calls_[number].give_up = TimePoint{INT64_MAX};  // its ladder ends the worker
   auto* worker = dynamic_cast<Worker*>(to.ends[Connection::kClient].process);
-  around_.machine.send(to, Connection::kClient,
-                       [worker, lease = effect.lease, number] { worker->on_unmap(lease, number); });
+  deps_.machine.send(to, Connection::kClient,
+                     [worker, lease = effect.lease, number] { worker->on_unmap(lease, number); });
 }
 
 /// No answer is waited for: what does not come is silence.
 void Broker::perform(const effect::SendPing& effect) {
-  Connection* const way = way_to(effect.worker);
+  Connection* const way = connection_to(effect.worker);
   if (way == nullptr) return;
   auto* worker = dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
-  around_.machine.send(*way, Connection::kClient,
-                       [worker, id = effect.worker] { worker->on_ping(id); });
+  deps_.machine.send(*way, Connection::kClient,
+                     [worker, id = effect.worker] { worker->on_ping(id); });
 }
 
 void Broker::perform(const effect::SendReclaim& effect) {
   Fiber::pause();
-  Connection* const way = way_to(effect.worker);
+  Connection* const way = connection_to(effect.worker);
   if (way == nullptr) return;
   Connection& to = *way;
   const std::uint64_t number =
@@ -244,12 +243,12 @@ void Broker::perform(const effect::SendReclaim& effect) {
         return ReclaimAnswered{lease, call, std::unexpected(error)};
       });
   auto* worker = dynamic_cast<Worker*>(to.ends[Connection::kClient].process);
-  around_.machine.send(to, Connection::kClient,
-                       [worker, asked = effect, number] { worker->on_reclaim(asked, number); });
+  deps_.machine.send(to, Connection::kClient,
+                     [worker, asked = effect, number] { worker->on_reclaim(asked, number); });
 }
 
 void Broker::perform(const effect::KillWorker& effect) {
-  around_.machine.send_kill(watched_.at(effect.worker)->pid);
+  deps_.machine.send_kill(watched_.at(effect.worker)->pid);
 }
 
 // -------------------------------------------------------------------------------------------
@@ -271,8 +270,8 @@ void Broker::perform(const effect::ClearExtents& effect) {
 void Broker::perform(const effect::PunchExtents& effect) {
   if (device_) return device_->punch(effect.extents);
   scrubs_.push_back([this, extents = effect.extents] {
-    for (const ExtentId extent : extents) around_.judge.punched(extent);
-    around_.machine.reach(FaultSite::BrokerScrubbed, *this);
+    for (const ExtentId extent : extents) deps_.judge.punched(extent);
+    deps_.machine.reach(FaultSite::BrokerScrubbed, *this);
   });
 }
 
@@ -282,7 +281,7 @@ void Broker::perform(const effect::VerifyExtents& effect) {
   scrubs_.push_back([this, effect] {
     ExtentsVerified verified;
     for (const ExtentId extent : effect.extents) {
-      const std::uint64_t bytes = around_.judge.verified(extent, effect.close_anyway);
+      const std::uint64_t bytes = deps_.judge.verified(extent, effect.close_anyway);
       verified.entries.push_back({extent, bytes, bytes == 0 || effect.close_anyway});
     }
     receive(std::move(verified));
@@ -291,7 +290,7 @@ void Broker::perform(const effect::VerifyExtents& effect) {
 
 void Broker::perform(const effect::CreateRegion& effect) {
   std::optional<Error> refused;
-  if (disk_full_ || around_.machine.one_in(32)) refused = Error{Errc::OutOfMemory, "no memory"};
+  if (disk_full_ || deps_.machine.one_in(32)) refused = Error{Errc::OutOfMemory, "no memory"};
   if (device_ && !refused) return create_on_device(effect);
   receive(RegionLent{effect.lease, refused});
 }
@@ -304,11 +303,11 @@ void Broker::perform(const effect::ShareRegion& effect) {
 
 void Broker::perform(const effect::SealRegion& effect) {
   std::optional<Error> refused;
-  if (!device_ && around_.machine.one_in(8)) refused = Error{Errc::StillWritable, "mapped"};
+  if (!device_ && deps_.machine.one_in(8)) refused = Error{Errc::StillWritable, "mapped"};
   if (device_) {
     if (const auto sealed = device_->seal_region(effect.region); !sealed) refused = sealed.error();
   }
-  if (!refused) around_.estate.regions.insert(effect.region);
+  if (!refused) deps_.persistent.regions.insert(effect.region);
   receive(RegionSealed{effect.region, refused});
 }
 
@@ -319,14 +318,14 @@ void Broker::perform(const effect::ScrubRegion& effect) {
     });
   }
   scrubs_.push_back([this, region = effect.region] {
-    const bool soiled = around_.machine.one_in(2);  // the loader wrote after it had let go
-    receive(RegionScrubbed{region, soiled ? 4096u : 0u});
+    const bool tainted = deps_.machine.one_in(2);  // the loader wrote after it had let go
+    receive(RegionScrubbed{region, tainted ? 4096u : 0u});
   });
 }
 
 void Broker::perform(const effect::CloseRegion& effect) {
   if (device_) device_->close_region(effect.region);
-  around_.estate.regions.erase(effect.region);
+  deps_.persistent.regions.erase(effect.region);
 }
 
 // ------------------------------------------------------------------------------------------
@@ -340,16 +339,16 @@ void Broker::perform(const effect::Reply& effect) {
   if (waiting.connection == nullptr) return;  // an operator's; nobody reads it
   if (effect.answer) {
     const auto* weights = std::get_if<wire::WeightsOpened>(&effect.answer->body);
-    if (weights != nullptr) around_.judge.grant_sent(weights->lease);
+    if (weights != nullptr) deps_.judge.grant_sent(weights->lease);
   }
-  around_.machine.send(
+  deps_.machine.send(
       *waiting.connection, Connection::kClient,
       [waiting, answer = with_descriptor(effect.answer)] { waiting.on_reply(answer); });
 }
 
 void Broker::perform(const effect::ReplyWhenJournaled& effect) {
   std::optional<Error> refused;
-  if (around_.machine.one_in(16)) refused = Error{Errc::DiskFull, "no room"};
+  if (deps_.machine.one_in(16)) refused = Error{Errc::DiskFull, "no room"};
   receive(JournalWritten{effect.call, effect.answer, refused});
 }
 

@@ -3,7 +3,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/supervise/kept_slots.hpp"
-#include "tests/simulation/agent_line.hpp"
+#include "tests/simulation/agent_client.hpp"
 #include "tests/simulation/model_broker.hpp"
 #include "tests/simulation/model_worker.hpp"
 
@@ -21,7 +21,7 @@ std::set<ProcessIdentity> exited_holders(const Machine& machine, const journal::
 }
 
 /// As if recovery took the journal's word for it where the table is further.
-void believe_journal(const journal::Image& image, LeaseTable& table) {
+void trust_journal(const journal::Image& image, LeaseTable& table) {
   for (const auto& [id, row] : image.leases) {
     const LeaseWord word = table.word(id.slot);
     const bool further = word.generation() == id.generation && word.state() > row.state;
@@ -34,65 +34,65 @@ void believe_journal(const journal::Image& image, LeaseTable& table) {
 void Broker::on_death() {
   fiber_.reset();
   scrubs_.clear();
-  if (agent_line_) agent_line_->end();
-  around_.judge.broker_died();
+  if (agent_client_) agent_client_->end();
+  deps_.judge.broker_died();
 }
 
-Broker::Beginning Broker::begin_again(Surroundings around, Broker& before) {
-  const journal::Image& image = around.estate.journal;
-  Facts facts{.now = around.machine.clock.now(),
+Broker::StartupState Broker::recover_state(Dependencies deps, Broker& before) {
+  const journal::Image& image = deps.persistent.journal;
+  Facts facts{.now = deps.machine.clock.now(),
               .boot_id = image.boot_id,
-              .exited_holders = exited_holders(around.machine, image),
+              .exited_holders = exited_holders(deps.machine, image),
               .reattach_grace = kGrace};
   LeaseTable table =
-      around.estate.store
+      deps.persistent.store
           ? LeaseTable::adopt(UniqueFd(::dup(before.table.writable_fd().get()))).value()
           : LeaseTable::create(before.state.config.slot_count).value();
-  if (around.estate.store) {
-    if (around.plants.journal_over_table) believe_journal(image, table);
+  if (deps.persistent.store) {
+    if (deps.planted_bugs.journal_over_table) trust_journal(image, table);
     facts.table = kept_slots(table);
-    facts.kept_regions = around.estate.regions;
+    facts.kept_regions = deps.persistent.regions;
     for (const auto& [id, link] : before.links_) {
-      if (link.kept && link.line != nullptr) facts.kept_workers.insert(id);
+      if (link.kept && link.segment != nullptr) facts.kept_workers.insert(id);
     }
   }
   for (const auto& [id, process] : worker_processes(image)) {
-    if (!around.machine.process(process.pid).is_dead()) continue;
+    if (!deps.machine.process(process.pid).is_dead()) continue;
     facts.exited_workers.push_back(exit_of(id));
   }
-  if (!around.estate.store) around.estate.regions.clear();
+  if (!deps.persistent.store) deps.persistent.regions.clear();
   return {.recovered = leasehold::recover(image, facts, before.state.config).value(),
           .table = std::move(table),
           .kept_workers = std::move(facts.kept_workers)};
 }
 
-Broker::Broker(Surroundings around, Broker& before)
-    : Broker(around, before, begin_again(around, before)) {}
+Broker::Broker(Dependencies deps, Broker& before)
+    : Broker(deps, before, recover_state(deps, before)) {}
 
 /// Lines first, then words, then what was decided; whoever connects is heard after all that.
-Broker::Broker(Surroundings around, Broker& before, Beginning beginning)
+Broker::Broker(Dependencies deps, Broker& before, StartupState startup)
     : Process(Role::Broker),
-      state(std::move(beginning.recovered.state)),
-      table(std::move(beginning.table)),
+      state(std::move(startup.recovered.state)),
+      table(std::move(startup.table)),
       reader(TableReader::attach(table.reader_fd().value()).value()),
-      around_(around),
+      deps_(deps),
       handling_(true),
-      to_recover_(std::move(beginning.recovered.effects)) {
-  take_up_workers(before, beginning.kept_workers);
-  take_up_device();
-  for (const Recovered::Word& word : beginning.recovered.words) {
+      to_recover_(std::move(startup.recovered.effects)) {
+  restore_workers(before, startup.kept_workers);
+  open_device();
+  for (const Recovered::Word& word : startup.recovered.words) {
     table.restore(word.lease, word.state, word.reason);
   }
-  around_.judge.broker_began({.state = state, .words = beginning.recovered.words, .table = table},
-                             around_.estate.store);
-  around_.coverage.broker_restarted(around_.estate.store);
+  deps_.judge.broker_started({.state = state, .words = startup.recovered.words, .table = table},
+                             deps_.persistent.store);
+  deps_.coverage.broker_restarted(deps_.persistent.store);
 }
 
-void Broker::take_up_workers(Broker& before, const std::set<AttachmentId>& kept) {
+void Broker::restore_workers(Broker& before, const std::set<AttachmentId>& kept) {
   for (const auto& [id, worker] : state.workers.all()) {
-    watched_[id] = &around_.machine.process(worker.pid);
+    watched_[id] = &deps_.machine.process(worker.pid);
     workers_[id] = WorkerState::Lost;
-    if (kept.contains(id)) links_[id].line = before.links_.at(id).line;
+    if (kept.contains(id)) links_[id].segment = before.links_.at(id).segment;
   }
 }
 
@@ -114,7 +114,7 @@ Result<void> Broker::take_memory(const Connection& from, const wire::LeaseRedeli
   for (const ExtentId extent : message.extents) {
     if (too_late_.contains(extent)) return fail(Errc::UntrustedSegment, "no longer expected");
   }
-  for (const ExtentId extent : message.extents) around_.judge.redelivered(extent);
+  for (const ExtentId extent : message.extents) deps_.judge.redelivered(extent);
   return {};
 }
 

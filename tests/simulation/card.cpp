@@ -10,7 +10,7 @@
 namespace leasehold::simulation {
 namespace {
 
-constexpr std::uint64_t kOthersTake = 1ull << 20;  // half an extent
+constexpr std::uint64_t kOtherProgramBytes = 1ull << 20;  // half an extent
 
 /// Descriptors outlive schedules: making one is slow.
 struct Descriptors {
@@ -54,15 +54,15 @@ UniqueFd Card::descriptor(std::size_t memory) const {
   return all.by_number[memory].duplicate().value();
 }
 
-std::size_t Card::memory_behind(const UniqueFd& descriptor) {
+std::size_t Card::memory_of(const UniqueFd& descriptor) {
   return descriptors().numbers.at(inode_of(descriptor));
 }
 
-void Card::leave(std::size_t number) {
+void Card::importer_exited(std::size_t number) {
   Memory& memory = memories_.at(number);
   --memory.imports;
   if (machine_->one_in(3)) return;  // done before anybody can look
-  ++memory.leaving;
+  ++memory.exiting;
   memory.kept = memory.kept || machine_->one_in(8);
 }
 
@@ -73,11 +73,11 @@ void Card::agent_died(const Process& agent) {
   }
 }
 
-bool Card::take_apart() {
+bool Card::finish_teardown() {
   for (Memory& memory : memories_) {
-    if (memory.leaving == 0 || memory.kept) continue;
-    --memory.leaving;
-    figure_hides_ = figure_hides_ || memory.given_up;
+    if (memory.exiting == 0 || memory.kept) continue;
+    --memory.exiting;
+    free_figure_unreliable_ = free_figure_unreliable_ || memory.abandoned;
     return true;
   }
   return false;
@@ -86,10 +86,10 @@ bool Card::take_apart() {
 bool Card::disturb() {
   if (!noisy_) return false;
   if (others_bytes_ > 0 && machine_->one_in(2)) {
-    others_bytes_ -= kOthersTake;
-    figure_hides_ = true;
-  } else if (others_bytes_ < 4 * kOthersTake) {
-    others_bytes_ += kOthersTake;
+    others_bytes_ -= kOtherProgramBytes;
+    free_figure_unreliable_ = true;
+  } else if (others_bytes_ < 4 * kOtherProgramBytes) {
+    others_bytes_ += kOtherProgramBytes;
   }
   return true;
 }

@@ -21,11 +21,11 @@ class Card {
     std::uint64_t size_bytes = 0;
     const Process* agent = nullptr;  ///< Has the handle.
     int imports = 0;                 ///< Of processes that live.
-    int leaving = 0;                 ///< Of processes that have exited.
+    int exiting = 0;                 ///< Of processes that have exited.
     bool kept = false;               ///< The driver never gets done with it.
-    bool given_up = false;           ///< Nobody waits for it to come back any more.
+    bool abandoned = false;          ///< Nobody waits for it to come back any more.
     bool zero = false;
-    bool exists() const { return agent != nullptr || imports > 0 || leaving > 0; }
+    bool exists() const { return agent != nullptr || imports > 0 || exiting > 0; }
   };
 
   Card(Machine& machine, std::uint64_t total_bytes)
@@ -38,26 +38,26 @@ class Card {
   std::uint64_t free_bytes() const;
   std::uint64_t total_bytes() const { return total_bytes_; }
   UniqueFd descriptor(std::size_t memory) const;
-  static std::size_t memory_behind(const UniqueFd& descriptor);
+  static std::size_t memory_of(const UniqueFd& descriptor);
 
   // What processes do with it.
   void import(std::size_t memory) { ++memories_.at(memory).imports; }
   void unmap(std::size_t memory) { --memories_.at(memory).imports; }
   void write(std::size_t memory) { memories_.at(memory).zero = false; }
   /// The importer has exited; the driver may need a while, or for ever.
-  void leave(std::size_t memory);
+  void importer_exited(std::size_t memory);
   void agent_died(const Process& agent);
-  void give_up(std::size_t memory) { memories_.at(memory).given_up = true; }
+  void give_up(std::size_t memory) { memories_.at(memory).abandoned = true; }
 
   const Memory& at(std::size_t memory) const { return memories_.at(memory); }
 
   /// The driver gets done with one import of a process that has exited. False when there is none.
-  bool take_apart();
+  bool finish_teardown();
   /// Another program takes memory, or gives some back.
   bool disturb();
   /// Whether more came back than what was released and is waited for: the free figure may hide what
   /// is kept.
-  bool figure_hides() const { return figure_hides_; }
+  bool free_figure_unreliable() const { return free_figure_unreliable_; }
   std::uint32_t agents_lost() const { return agents_lost_; }
 
  private:
@@ -65,7 +65,7 @@ class Card {
   std::uint64_t total_bytes_;
   std::uint64_t others_bytes_ = 0;
   bool noisy_;
-  bool figure_hides_ = false;
+  bool free_figure_unreliable_ = false;
   std::uint32_t agents_lost_ = 0;
   std::vector<Memory> memories_;
 };

@@ -6,24 +6,24 @@
 namespace leasehold::simulation {
 namespace {
 
-constexpr UnitLabel kLook{LaunchSite::Embedding, 0, Touches::Nothing};
+constexpr UnitLabel kPoll{LaunchSite::Embedding, 0, Touches::Nothing};
 
 }  // namespace
 
 /// The stream's next launch waits for it.
-void CardLauncher::show(SequenceMask live) {
-  shown_live_ = live;
+void CardLauncher::write_mirror(SequenceMask live) {
+  mirrored_live_ = live;
   stream_.write_mirror(++epoch_, live);
 }
 
 void CardLauncher::begin(const GateSet& set) {
-  show(gate_.look(set, kLook));
+  write_mirror(gate_.poll(set, kPoll));
 }
 
 bool CardLauncher::collect_finished() {
   const std::uint64_t finished = stream_.finished_count();
   if (finished == watch_.finished_count()) return false;
-  told_by_ = CardEvent::SettledByEnd;
+  settled_by_ = CardEvent::SettledByEnd;
   watch_.finished(finished);
   return true;
 }
@@ -31,10 +31,10 @@ bool CardLauncher::collect_finished() {
 /// In the product's order: who waits is asked for before the words are looked at.
 void CardLauncher::poll(const GateSet& set) {
   const std::uint64_t unstamped = watch_.unstamped();
-  const SequenceMask live = gate_.look(set, kLook);
-  if (live != shown_live_) show(live);
+  const SequenceMask live = gate_.poll(set, kPoll);
+  if (live != mirrored_live_) write_mirror(live);
   if (unstamped != 0) watch_.stamp(unstamped, epoch_);
-  told_by_ = CardEvent::SettledByGate;
+  settled_by_ = CardEvent::SettledByGate;
   watch_.seen(stream_.seen_epoch());
 }
 
@@ -44,21 +44,21 @@ void CardLauncher::unit(const GateSet& set, UnitLabel label, const Launch& launc
     poll(set);
     Fiber::pause();
   }
-  unit_.called_at = around_.machine.step;
+  unit_.called_at = deps_.machine.step;
   const SequenceMask live = gate_.run(set, label, [&](const LaunchPermit& permit) {
     worker_.open_unit(unit_, label.touches, permit.live());
-    if (permit.live() != shown_live_) show(permit.live());
-    if (around_.machine.reach(FaultSite::WorkerUnitPolled, worker_)) Fiber::pause();
+    if (permit.live() != mirrored_live_) write_mirror(permit.live());
+    if (deps_.machine.reach(FaultSite::WorkerUnitPolled, worker_)) Fiber::pause();
     Launch made = launch;
     made.called_at = unit_.called_at;
     made.live = permit.live();
-    made.waits_for = around_.plants.mirror_unawaited ? 0 : epoch_;
+    made.waits_for = deps_.planted_bugs.mirror_not_awaited ? 0 : epoch_;
     stream_.launch(std::move(made));
     Fiber::pause();
     watch_.issued();
     unit_.open = false;
   });
-  if (live != shown_live_) show(live);
+  if (live != mirrored_live_) write_mirror(live);
 }
 
 void CardLauncher::wait_all(const GateSet& set) {
@@ -80,11 +80,11 @@ void CardLauncher::write_records(const Launch& launch) {
   collect_finished();
 }
 
-void CardLauncher::when_quiet(std::move_only_function<void()> told) {
-  if (!stream_.is_idle()) around_.coverage.happened(CardEvent::SettleWaited);
-  told_by_ = CardEvent::SettledAtOnce;
-  watch_.when_quiet([this, told = std::move(told)]() mutable {
-    around_.coverage.happened(told_by_);
+void CardLauncher::when_drained(std::move_only_function<void()> told) {
+  if (!stream_.is_idle()) deps_.coverage.happened(CardEvent::SettleWaited);
+  settled_by_ = CardEvent::SettledImmediately;
+  watch_.when_drained([this, told = std::move(told)]() mutable {
+    deps_.coverage.happened(settled_by_);
     told();
   });
 }

@@ -2,7 +2,7 @@
 /// and with its DrainWatch; the gate is the real one and may stand still between any two accesses.
 ///
 /// Lifetime: the worker's; line, counters and stop board outlive it. Threads: the engine's fiber;
-/// `when_quiet` any.
+/// `when_drained` any.
 #pragma once
 
 #include "ipc/segment/thread_gate.hpp"
@@ -17,12 +17,12 @@ class CardLauncher {
  public:
   using Gate = BasicThreadGate<SimulatedMemory>;
 
-  CardLauncher(Surroundings around, Worker& worker, Gate& gate, UnitWatch& unit)
-      : around_(around),
+  CardLauncher(Dependencies deps, Worker& worker, Gate& gate, UnitState& unit)
+      : deps_(deps),
         worker_(worker),
         gate_(gate),
         unit_(unit),
-        stream_(around.machine, around.judge, around.coverage, worker) {}
+        stream_(deps.machine, deps.judge, deps.coverage, worker) {}
 
   /// Whom the gate finds live is written into the mirror.
   void begin(const GateSet& set);
@@ -34,23 +34,23 @@ class CardLauncher {
   void write_records(const Launch& launch);
 
   /// `lease.settle`: tells when all that was begun before is over.
-  void when_quiet(std::move_only_function<void()> told);
+  void when_drained(std::move_only_function<void()> told);
   CardStream& stream() { return stream_; }
 
  private:
-  void show(SequenceMask live);
+  void write_mirror(SequenceMask live);
   bool collect_finished();
   void poll(const GateSet& set);
 
-  Surroundings around_;
+  Dependencies deps_;
   Worker& worker_;
   Gate& gate_;
-  UnitWatch& unit_;
+  UnitState& unit_;
   CardStream stream_;
   cuda::DrainWatch watch_;
   std::uint32_t epoch_ = 0;
-  SequenceMask shown_live_ = 0;
-  CardEvent told_by_ = CardEvent::SettledAtOnce;  ///< If somebody is told now.
+  SequenceMask mirrored_live_ = 0;
+  CardEvent settled_by_ = CardEvent::SettledImmediately;  ///< If somebody is told now.
 };
 
 }  // namespace leasehold::simulation

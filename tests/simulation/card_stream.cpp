@@ -16,7 +16,7 @@ bool CardStream::run() {
 
 bool CardStream::run_launch() {
   if (launches_.empty()) return false;
-  if (!worker_.is_running()) coverage_.happened(CardEvent::WorkedOnAlone);
+  if (!worker_.is_running()) coverage_.happened(CardEvent::RanWhileWorkerStopped);
   Launch& launch = launches_.front();
   switch (stage_) {
     case Stage::Waits:

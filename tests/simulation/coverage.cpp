@@ -68,7 +68,8 @@ std::string name(const Transition& transition) {
 }
 
 std::string name(FaultColumn column) {
-  return fmt::format("{}:{}", name(column.site), column.strike == Strike::Kill ? "kill" : "stop");
+  return fmt::format("{}:{}", name(column.site),
+                     column.action == FaultAction::Kill ? "kill" : "stop");
 }
 
 std::string_view name(CardEvent event) {
@@ -112,7 +113,7 @@ void Coverage::add(const Coverage& other) {
     happened_[row] += other.happened_[row];
     for (std::size_t i = 0; i < kColumnCount; ++i) met_[row][i] += other.met_[row][i];
   }
-  for (std::size_t i = 0; i < kColumnCount; ++i) struck_[i] += other.struck_[i];
+  for (std::size_t i = 0; i < kColumnCount; ++i) triggered_[i] += other.triggered_[i];
   for (std::size_t i = 0; i < restarts_.size(); ++i) restarts_[i] += other.restarts_[i];
   for (std::size_t i = 0; i < kCardEventCount; ++i) on_card_[i] += other.on_card_[i];
 }
@@ -155,9 +156,9 @@ std::string Coverage::table() const {
   std::string text = fmt::format(
       "brokers started again: {} with the descriptors of before, {} with the journal alone\n",
       restarts_[1], restarts_[0]);
-  text += "faults struck\n";
+  text += "faults triggered\n";
   for (std::size_t i = 0; i < kColumnCount; ++i) {
-    text += fmt::format("  {:>9}  {}\n", struck_[i], name(column_at(i)));
+    text += fmt::format("  {:>9}  {}\n", triggered_[i], name(column_at(i)));
   }
   text += "memory of a card\n";
   for (std::size_t i = 0; i < kCardEventCount; ++i) {

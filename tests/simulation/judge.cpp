@@ -53,7 +53,7 @@ void Judge::granted(LeaseId lease, AttachmentId worker, bool engine) {
   if (tracing) trace(fmt::format("{} granted on attachment {}", to_string(lease), worker.value));
 }
 
-void Judge::taken_away(LeaseId lease, LeaseState to) {
+void Judge::word_stored(LeaseId lease, LeaseState to) {
   Lease& slot = at(lease);
   if (to == LeaseState::Revoked && !slot.orphaned) slot.flipped_at = machine_->step;
   if (to == LeaseState::Fenced) check_no_unit_in(slot);
@@ -68,7 +68,7 @@ void Judge::grant_sent(LeaseId lease) {
 void Judge::check_no_unit_in(const Lease& lease) const {
   const auto worker = workers_.find(lease.worker);
   if (worker == workers_.end() || worker->second->is_dead()) return;
-  for (const UnitWatch* unit : worker->second->units()) {
+  for (const UnitState* unit : worker->second->units()) {
     if (unit->open && std::ranges::find(unit->leases, lease.id) != unit->leases.end()) {
       violated(fmt::format("lease {} was fenced while a unit was at it", to_string(lease.id)));
     }
@@ -94,7 +94,7 @@ void Judge::attached(AttachmentId attachment, const Worker& worker) {
   workers_[attachment] = &worker;
 }
 
-void Judge::unit_opened(UnitWatch& unit, Touches touches, std::vector<LeaseId> leases) {
+void Judge::unit_opened(UnitState& unit, Touches touches, std::vector<LeaseId> leases) {
   unit.open = true;
   unit.touches = touches;
   unit.leases = std::move(leases);
@@ -119,7 +119,7 @@ void Judge::unit_opened(UnitWatch& unit, Touches touches, std::vector<LeaseId> l
   }
 }
 
-void Judge::touched(const Worker& worker, const UnitWatch& unit, LeaseId lease, ExtentId extent) {
+void Judge::touched(const Worker& worker, const UnitState& unit, LeaseId lease, ExtentId extent) {
   if (!unit.open || unit.touches != Touches::TenantMemory) violated("a touch outside a unit");
   if (at(lease).state == LeaseState::Fenced) {
     violated(
@@ -145,7 +145,7 @@ void Judge::mapped(const Worker& worker, ExtentId extent) {
 void Judge::unmapped(const Worker& worker, ExtentId extent) {
   if (tracing) trace(fmt::format("extent {} unmapped", extent.value));
   Object& object = objects_.at(extent);
-  if (card_ != nullptr) return let_go(worker, object);
+  if (card_ != nullptr) return release_import(worker, object);
   std::erase(object.mappers, &worker);
 }
 
@@ -154,7 +154,7 @@ void Judge::died(const Worker& worker) {
   for (auto& [id, object] : objects_) std::erase(object.mappers, &worker);
 }
 
-void Judge::told_expired(LeaseId lease) {
+void Judge::notified_expired(LeaseId lease) {
   Lease& slot = slots_[lease.slot];
   if (slot.id == lease && slot.expired_at == 0) slot.expired_at = machine_->step;
 }
@@ -170,19 +170,19 @@ void Judge::broker_died() {
   for (auto& [id, object] : objects_) object.open = false;
 }
 
-void Judge::broker_began(const Began& began, bool table_kept) {
-  for (auto& [number, slot] : slots_) check_word(slot, {number, table_kept}, began);
-  for (const Recovered::Word& word : began.words) enter(word, began.state);
+void Judge::broker_started(const BrokerStartup& started, bool table_kept) {
+  for (auto& [number, slot] : slots_) check_word(slot, {number, table_kept}, started);
+  for (const Recovered::Word& word : started.words) enter(word, started.state);
   for (const auto& [id, object] : objects_) {
-    if (!object.mappers.empty() && began.state.extents.find(id) == nullptr) {
+    if (!object.mappers.empty() && started.state.extents.find(id) == nullptr) {
       violated(fmt::format("extent {} is mapped, and the next broker lost count of it", id.value));
     }
   }
 }
 
 /// What stood in a slot when the last broker died, against what the next one made of it.
-void Judge::check_word(Lease& lease, Slot slot, const Began& began) {
-  const LeaseWord word = began.table.word(slot.number);
+void Judge::check_word(Lease& lease, Slot slot, const BrokerStartup& started) {
+  const LeaseWord word = started.table.word(slot.number);
   const bool table_kept = slot.table_kept;
   if (word.generation() < lease.id.generation) {
     if (table_kept) violated(fmt::format("the word of {} fell back", to_string(lease.id)));
@@ -200,17 +200,17 @@ void Judge::check_word(Lease& lease, Slot slot, const Began& began) {
   if (!table_kept) {
     lease.orphaned = true;  // nobody reads the new word; no lease stays Live there
     const bool fenced = word.state() == LeaseState::Fenced && lease.state != LeaseState::Fenced;
-    if (fenced) taken_away(lease.id, LeaseState::Fenced);
+    if (fenced) word_stored(lease.id, LeaseState::Fenced);
     return;
   }
   // A fence is heard of before its store, and a broker may die between: the books know better then.
-  const LeaseRecord* record = began.state.leases.find_open(lease.id);
+  const LeaseRecord* record = started.state.leases.find_open(lease.id);
   const bool known =
       lease.state == LeaseState::Fenced && (record == nullptr || !record->is(LeaseState::Live));
   if (word.state() == LeaseState::Live && lease.state != LeaseState::Live && !known) {
     violated(fmt::format("{} is Live again after a restart", to_string(lease.id)));
   }
-  if (word.state() > lease.state) taken_away(lease.id, word.state());
+  if (word.state() > lease.state) word_stored(lease.id, word.state());
 }
 
 /// A lease that was journaled and whose word was never stored in the table there is now.
@@ -232,14 +232,14 @@ void Judge::redelivered(ExtentId extent) {
   objects_.at(extent).open = true;
 }
 
-void Judge::soil(ExtentId extent) {
+void Judge::taint(ExtentId extent) {
   Object& object = objects_.at(extent);
   if (card_ != nullptr) {
-    object.kept_by_a_lie = true;
-    object.given_back = true;
-    return coverage_->happened(CardEvent::KeptByALie);
+    object.falsely_unmapped = true;
+    object.returned = true;
+    return coverage_->happened(CardEvent::FalseUnmapReport);
   }
-  object.soiled = true;
+  object.tainted = true;
   object.allocated = true;
 }
 
@@ -263,7 +263,7 @@ void Judge::check_capacity() const {
 void Judge::punched(ExtentId extent) {
   const auto found = objects_.find(extent);
   if (found == objects_.end() || !found->second.open) return;
-  found->second.allocated = found->second.soiled;
+  found->second.allocated = found->second.tainted;
 }
 
 std::uint64_t Judge::verified(ExtentId extent, bool close_anyway) {
@@ -280,7 +280,7 @@ void Judge::freed(ExtentId extent) {
     violated(fmt::format("extent {} is free while somebody maps it", extent.value));
   }
   if (card_ != nullptr) return freed_on_card(extent, found->second);
-  if (found->second.soiled && found->second.open)
+  if (found->second.tainted && found->second.open)
     violated("memory touched after its fence became free");
 }
 
@@ -295,10 +295,10 @@ Request& Judge::submitted(LeaseId lease, const Process& holder, const Process& w
   return requests_.back();
 }
 
-void Judge::token_out(const Request& request, std::uint64_t commit_begun) {
+void Judge::token_emitted(const Request& request, std::uint64_t commit_begun) {
   const Lease& lease = at(request.lease);
   if (lease.flipped_at != 0 && lease.flipped_at < commit_begun) {
-    violated(fmt::format("a token of {} left by a commit that began after its revocation",
+    violated(fmt::format("a token of {} left by a commit that started after its revocation",
                          to_string(request.lease)));
   }
   if (tracing) trace(fmt::format("token for {}", to_string(request.lease)));

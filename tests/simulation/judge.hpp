@@ -44,7 +44,7 @@ void trace(const std::string& line);
 [[noreturn]] void violated(const std::string& what);
 
 /// One unit in the making or at work, per gate thread.
-struct UnitWatch {
+struct UnitState {
   std::uint64_t called_at = 0;  ///< Step in which the thread came to the gate.
   bool open = false;            ///< The gate let it in and it has not ended.
   Touches touches{};
@@ -74,32 +74,32 @@ class Judge {
 
   // Words, as the broker stores them.
   void granted(LeaseId lease, AttachmentId worker, bool engine);
-  void taken_away(LeaseId lease, LeaseState to);
+  void word_stored(LeaseId lease, LeaseState to);
   void grant_sent(LeaseId lease);
   void fenced(LeaseId lease, std::string_view proof);
 
   // Workers.
   void attached(AttachmentId attachment, const Worker& worker);
-  void unit_opened(UnitWatch& unit, Touches touches, std::vector<LeaseId> leases);
-  void touched(const Worker& worker, const UnitWatch& unit, LeaseId lease, ExtentId extent);
+  void unit_opened(UnitState& unit, Touches touches, std::vector<LeaseId> leases);
+  void touched(const Worker& worker, const UnitState& unit, LeaseId lease, ExtentId extent);
   void mapped(const Worker& worker, ExtentId extent);
   void unmapped(const Worker& worker, ExtentId extent);
   void died(const Worker& worker);
   /// Its local stop was told that the lease is past its deadline; a new request begins anew.
-  void told_expired(LeaseId lease);
+  void notified_expired(LeaseId lease);
   void accepted(LeaseId lease);
   /// A worker that writes after its fence: its memory must never be free again.
-  void soil(ExtentId extent);
+  void taint(ExtentId extent);
 
   // A broker and the next one.
   void broker_died();
   /// It has put the words right that it found, or made a new table; nobody was heard yet.
-  struct Began {
+  struct BrokerStartup {
     const State& state;
     const std::vector<Recovered::Word>& words;
     const LeaseTable& table;
   };
-  void broker_began(const Began& began, bool table_kept);
+  void broker_started(const BrokerStartup& started, bool table_kept);
   /// Its descriptor came in a message: the object is open again, whoever maps it by now.
   void redelivered(ExtentId extent);
 
@@ -119,7 +119,7 @@ class Judge {
   };
   void lent(const Lent& lent);
   void quarantined(ExtentId extent);
-  void cleared_by_operator(ExtentId extent);
+  void released_by_operator(ExtentId extent);
   /// A kernel that was not stopped.
   void kernel_began(const Launch& launch) const;
   void kernel_touches(const Worker& worker, Launch& launch, const LaunchRow& row);
@@ -128,7 +128,7 @@ class Judge {
   Request& submitted(LeaseId lease, const Process& holder, const Process& worker,
                      const Connection& stream);
   /// `commit_begun`: the step in which the commit came to the gate, if it did.
-  void token_out(const Request& request, std::uint64_t commit_begun);
+  void token_emitted(const Request& request, std::uint64_t commit_begun);
   void ended(Request& request);
 
   /// Everything has come to rest: nobody who lives was left without an answer.
@@ -149,28 +149,28 @@ class Judge {
   struct Object {
     LeaseId lease;
     bool open = true;  ///< The broker still has it.
-    bool soiled = false;
+    bool tainted = false;
     bool allocated = false;
     std::vector<const Worker*> mappers;
     // Of a card.
     std::optional<std::size_t> memory;
-    bool given_back = false;     ///< By its worker, so that it may be lent again.
-    bool kept_by_a_lie = false;  ///< Its worker said that it had unmapped.
-    bool cleared_by_operator = false;
+    bool returned = false;          ///< By its worker, so that it may be lent again.
+    bool falsely_unmapped = false;  ///< Its worker said that it had unmapped.
+    bool released_by_operator = false;
   };
   Lease& at(LeaseId lease);
   struct Slot {
     std::uint32_t number;
     bool table_kept;
   };
-  void check_word(Lease& lease, Slot slot, const Began& began);
+  void check_word(Lease& lease, Slot slot, const BrokerStartup& started);
   void enter(const Recovered::Word& word, const State& state);
   void check_no_unit_in(const Lease& lease) const;
   void check_capacity() const;
   void check_card_capacity() const;
   void check_lent_before(const Object& object, const Lent& lent) const;
   void import(const Worker& worker, Object& object);
-  void let_go(const Worker& worker, Object& object);
+  void release_import(const Worker& worker, Object& object);
   void died_on_card(const Worker& worker);
   void freed_on_card(ExtentId extent, const Object& object);
   void count_after_flip(Launch& launch, Lease& lease) const;

@@ -35,7 +35,7 @@ void Judge::lent(const Lent& lent) {
   if (object.memory) check_lent_before(object, lent);
   object.lease = lent.lease;
   object.memory = lent.memory;
-  object.given_back = true;  // until its worker imports it
+  object.returned = true;  // until its worker imports it
   check_card_capacity();
 }
 
@@ -44,7 +44,7 @@ void Judge::check_lent_before(const Object& object, const Lent& lent) const {
   const auto slot = slots_.find(object.lease.slot);
   const bool over = slot == slots_.end() || slot->second.id != object.lease ||
                     slot->second.state == LeaseState::Fenced;
-  if (object.lease != lent.lease && !over && !object.given_back) {
+  if (object.lease != lent.lease && !over && !object.returned) {
     violated(fmt::format("extent {} was lent twice", lent.extent.value));
   }
 }
@@ -63,21 +63,21 @@ void Judge::check_card_capacity() const {
 
 void Judge::import(const Worker& worker, Object& object) {
   object.mappers.push_back(&worker);
-  object.given_back = false;
+  object.returned = false;
   card_->import(*object.memory);
 }
 
 /// Who keeps it in spite of his word has it until he ends.
-void Judge::let_go(const Worker& worker, Object& object) {
-  if (object.kept_by_a_lie) return;
-  object.given_back = true;
+void Judge::release_import(const Worker& worker, Object& object) {
+  if (object.falsely_unmapped) return;
+  object.returned = true;
   if (std::erase(object.mappers, &worker) != 0) card_->unmap(*object.memory);
 }
 
 void Judge::died_on_card(const Worker& worker) {
   for (auto& [id, object] : objects_) {
-    if (std::erase(object.mappers, &worker) != 0) card_->leave(*object.memory);
-    object.kept_by_a_lie = object.kept_by_a_lie && !object.mappers.empty();
+    if (std::erase(object.mappers, &worker) != 0) card_->importer_exited(*object.memory);
+    object.falsely_unmapped = object.falsely_unmapped && !object.mappers.empty();
   }
 }
 
@@ -85,24 +85,24 @@ void Judge::quarantined(ExtentId extent) {
   const auto found = objects_.find(extent);
   if (card_ == nullptr || found == objects_.end() || !found->second.memory) return;
   const std::size_t memory = *found->second.memory;
-  if (card_->at(memory).leaving == 0) ++quarantined_instead_;
+  if (card_->at(memory).exiting == 0) ++quarantined_instead_;
   card_->give_up(memory);
 }
 
-void Judge::cleared_by_operator(ExtentId extent) {
+void Judge::released_by_operator(ExtentId extent) {
   if (const auto found = objects_.find(extent); found != objects_.end()) {
-    found->second.cleared_by_operator = true;
+    found->second.released_by_operator = true;
   }
 }
 
 /// The driver's figure is the card's: who returned something meanwhile hides what was kept, and an
 /// agent that has ended cannot be asked.
 void Judge::freed_on_card(ExtentId extent, const Object& object) {
-  if (!object.memory || object.cleared_by_operator) return;
-  if (card_->at(*object.memory).leaving == 0) return;
+  if (!object.memory || object.released_by_operator) return;
+  if (card_->at(*object.memory).exiting == 0) return;
   card_->give_up(*object.memory);
-  const bool told = !card_->figure_hides() && card_->agents_lost() == 0;
-  if (++kept_and_free_ > quarantined_instead_ && told) {
+  const bool is_exact = !card_->free_figure_unreliable() && card_->agents_lost() == 0;
+  if (++kept_and_free_ > quarantined_instead_ && is_exact) {
     violated(fmt::format("extent {} is free, and the driver still has it", extent.value));
   }
 }

@@ -36,7 +36,7 @@ void Machine::close(Connection& connection, int side) {
 }
 
 /// What the dead had handed to the kernel still arrives; what was in its own buffers does not.
-void Machine::hang_up_dead(Connection& connection, int side) {
+void Machine::close_dead_end(Connection& connection, int side) {
   Connection::End& other = connection.ends[1 - side];
   if (connection.ends[side].open && other.open && !other.inbox.empty()) {
     other.inbox.resize(other.inbox.size() - pick(other.inbox.size() + 1));
@@ -48,8 +48,8 @@ bool Machine::deliver() {
   const auto count = static_cast<std::uint32_t>(connections_.size() * 2);
   const std::uint32_t first = pick(count + 1);
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t place = (first + i) % count;
-    Connection::End& end = connections_[place / 2]->ends[place % 2];
+    const std::uint32_t index = (first + i) % count;
+    Connection::End& end = connections_[index / 2]->ends[index % 2];
     if (!end.open || end.inbox.empty()) continue;
     if (!end.process->is_running() || !end.process->accepts()) continue;
     const Message message = std::move(end.inbox.front());
@@ -61,15 +61,15 @@ bool Machine::deliver() {
 }
 
 bool Machine::reach(FaultSite site, Process& process) {
-  if (!fault || fault->struck != nullptr || fault->site != site) return false;
+  if (!fault || fault->triggered != nullptr || fault->site != site) return false;
   if (--fault->arrivals_left > 0) return false;
-  fault->struck = &process;
+  fault->triggered = &process;
   if (tracing) {
-    trace(fmt::format("{} {}", name(site), fault->strike == Strike::Kill ? "kills" : "stops"));
+    trace(fmt::format("{} {}", name(site), fault->action == FaultAction::Kill ? "kills" : "stops"));
   }
   process.stopped_at = clock.now();
   process.life = Life::Stopped;  // the killed one, too, takes no further step
-  process.kill_pending = process.kill_pending || fault->strike == Strike::Kill;
+  process.kill_pending = process.kill_pending || fault->action == FaultAction::Kill;
   return true;
 }
 
@@ -87,7 +87,7 @@ void Machine::kill(Process& process) {
   process.on_death();
   for (const auto& connection : connections_) {
     for (const int side : {Connection::kClient, Connection::kServer}) {
-      if (connection->ends[side].process == &process) hang_up_dead(*connection, side);
+      if (connection->ends[side].process == &process) close_dead_end(*connection, side);
     }
   }
 }

@@ -66,13 +66,13 @@ struct Connection {
 };
 
 /// What an armed fault does to who comes by.
-enum class Strike : std::uint8_t { Kill, Stop };
+enum class FaultAction : std::uint8_t { Kill, Stop };
 
 struct Fault {
   FaultSite site{};
-  Strike strike{};
+  FaultAction action{};
   int arrivals_left = 1;
-  Process* struck = nullptr;
+  Process* triggered = nullptr;
 };
 
 class Machine {
@@ -110,8 +110,8 @@ class Machine {
   /// Delivers one message somewhere; false when nobody can take one.
   bool deliver();
 
-  /// A process that comes by a fault point. True: it was struck, and goes on only if it was stopped
-  /// and is continued.
+  /// A process that comes by a fault point. True: it was triggered, and goes on only if it was
+  /// stopped and is continued.
   bool reach(FaultSite site, Process& process);
   /// As `reach`, for code that is no thread of its own: the rest is done unless the process was
   /// killed there, after a stop when it goes on.
@@ -125,7 +125,7 @@ class Machine {
  private:
   static constexpr std::int64_t kFirstPid = 100;
 
-  void hang_up_dead(Connection& connection, int side);
+  void close_dead_end(Connection& connection, int side);
 
   SeededRandom random_;
   std::vector<std::unique_ptr<Process>> processes_;

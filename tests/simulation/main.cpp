@@ -25,7 +25,7 @@ namespace leasehold::simulation {
 namespace {
 
 /// A broken promise of the core's own ends in abort(); the seed must be known all the same.
-void name_the_seed(int) {
+void print_seed(int) {
   char line[128];
   const auto end =
       fmt::format_to_n(line, sizeof(line), "the core aborted\nrun again with SEED={}{}\n",
@@ -39,25 +39,25 @@ struct Options {
   unsigned threads = 1;
   std::uint64_t coverage = 0;
   std::string plant;
-  Plants plants;
-  Lends lends = Lends::Either;
+  PlantedBugs planted_bugs;
+  MemoryKind lends = MemoryKind::Either;
 };
 
 bool plant(Options& options) {
-  const std::map<std::string, bool Plants::*> all{
-      {"eof-is-proof", &Plants::eof_is_proof},
-      {"ack-before-drain", &Plants::ack_before_drain},
-      {"unmap-before-quiet", &Plants::unmap_before_quiet},
-      {"commit-unread", &Plants::commit_unread},
-      {"journal-over-table", &Plants::journal_over_table},
-      {"settle-at-once", &Plants::settle_at_once},
-      {"mirror-unawaited", &Plants::mirror_unawaited},
-      {"agent-does-not-clear", &Plants::agent_does_not_clear},
-      {"agent-invents-figure", &Plants::agent_invents_figure}};
+  const std::map<std::string, bool PlantedBugs::*> all{
+      {"eof-as-proof", &PlantedBugs::eof_as_proof},
+      {"ack-before-drain", &PlantedBugs::ack_before_drain},
+      {"unmap-before-quiet", &PlantedBugs::unmap_before_drain},
+      {"commit-without-reread", &PlantedBugs::commit_without_reread},
+      {"journal-over-table", &PlantedBugs::journal_over_table},
+      {"settle-immediately", &PlantedBugs::settle_immediately},
+      {"mirror-not-awaited", &PlantedBugs::mirror_not_awaited},
+      {"agent-does-not-clear", &PlantedBugs::agent_does_not_clear},
+      {"agent-fakes-free-bytes", &PlantedBugs::agent_fakes_free_bytes}};
   if (options.plant.empty()) return true;
   const auto found = all.find(options.plant);
   if (found == all.end()) return false;
-  options.plants.*found->second = true;
+  options.planted_bugs.*found->second = true;
   expect_violation = true;
   return true;
 }
@@ -69,7 +69,7 @@ Coverage run_all(const Options& options) {
   for (unsigned i = 0; i < options.threads; ++i) {
     threads.emplace_back([&, i] {
       for (std::uint64_t seed; (seed = next++) <= options.schedules;) {
-        World(seed, options.plants, seen[i], options.lends).run();
+        World(seed, options.planted_bugs, seen[i], options.lends).run();
       }
     });
   }
@@ -92,12 +92,12 @@ int report(const Options& options, const Coverage& coverage) {
 }
 
 int run(Options options) {
-  std::signal(SIGABRT, name_the_seed);
+  std::signal(SIGABRT, print_seed);
   spdlog::set_level(spdlog::level::off);  // what goes wrong in a schedule is meant to
   if (const char* seed = std::getenv("SEED")) {
     Coverage ignored;
     tracing = true;
-    World(std::strtoull(seed, nullptr, 10), options.plants, ignored, options.lends).run();
+    World(std::strtoull(seed, nullptr, 10), options.planted_bugs, ignored, options.lends).run();
     std::printf("seed %s: no promise broken\n", seed);
     return 0;
   }
@@ -121,11 +121,11 @@ int main(int argc, char** argv) {
   app.add_option("--coverage", options.coverage, "Meetings wanted of every pair that can meet");
   app.add_option("--plant", options.plant, "A violation to plant and to find");
   app.add_option("--lends", options.lends, "Whose memory: by default the seed says")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, leasehold::simulation::Lends>{
-          {"machine", leasehold::simulation::Lends::Machine},
-          {"card", leasehold::simulation::Lends::Card}}));
+      ->transform(CLI::CheckedTransformer(std::map<std::string, leasehold::simulation::MemoryKind>{
+          {"machine", leasehold::simulation::MemoryKind::Machine},
+          {"card", leasehold::simulation::MemoryKind::Card}}));
   CLI11_PARSE(app, argc, argv);
-  if (options.coverage != 0 && options.lends != leasehold::simulation::Lends::Either) {
+  if (options.coverage != 0 && options.lends != leasehold::simulation::MemoryKind::Either) {
     std::fprintf(stderr, "--coverage wants schedules of both kinds: leave --lends out\n");
     return 2;
   }

@@ -15,7 +15,7 @@ Result<control::Payload> Agent::answer(std::string_view method, const control::J
   if (method == wire::AgentDevice::kMethod) {
     return control::Payload{.body = wire::AgentDevice{.uuid = "GPU-1",
                                                       .name = "card",
-                                                      .total_bytes = around_.card->total_bytes()}
+                                                      .total_bytes = deps_.card->total_bytes()}
                                         .to_json(),
                             .fds = {}};
   }
@@ -25,7 +25,7 @@ Result<control::Payload> Agent::answer(std::string_view method, const control::J
   const auto found = objects_.find(ask.object);
   if (found == objects_.end()) violated("the agent was asked for an object it does not have");
   if (method == wire::AgentObject::kClear) return clear(found->second);
-  around_.card->release(found->second);
+  deps_.card->release(found->second);
   objects_.erase(found);
   return empty_payload();
 }
@@ -33,34 +33,33 @@ Result<control::Payload> Agent::answer(std::string_view method, const control::J
 Result<control::Payload> Agent::allocate(const control::Json& params) {
   const auto ask = TRY(wire::AgentAllocate::from_json(params));
   const auto memory =
-      around_.machine.one_in(24) ? std::nullopt : around_.card->allocate(ask.size_bytes, *this);
+      deps_.machine.one_in(24) ? std::nullopt : deps_.card->allocate(ask.size_bytes, *this);
   if (!memory) {
-    around_.coverage.happened(CardEvent::AllocationFailed);
+    deps_.coverage.happened(CardEvent::AllocationFailed);
     return fail(Errc::OutOfMemory, "the card is full");
   }
-  if (!around_.plants.agent_does_not_clear) around_.card->clear(*memory);
+  if (!deps_.planted_bugs.agent_does_not_clear) deps_.card->clear(*memory);
   objects_[next_object_] = *memory;
   const wire::AgentAllocated made{.object = next_object_++, .size_bytes = ask.size_bytes};
   control::Payload payload{.body = made.to_json(), .fds = {}};
-  payload.fds.push_back(around_.card->descriptor(*memory));
+  payload.fds.push_back(deps_.card->descriptor(*memory));
   return payload;
 }
 
 Result<control::Payload> Agent::clear(std::size_t memory) {
-  if (around_.machine.one_in(32)) {
-    around_.coverage.happened(CardEvent::ClearFailed);
+  if (deps_.machine.one_in(32)) {
+    deps_.coverage.happened(CardEvent::ClearFailed);
     return fail(Errc::DeviceFault, "the card does not clear");
   }
-  if (!around_.plants.agent_does_not_clear) around_.card->clear(memory);
+  if (!deps_.planted_bugs.agent_does_not_clear) deps_.card->clear(memory);
   return empty_payload();
 }
 
 control::Payload Agent::count() const {
-  wire::AgentMemory memory{.free_bytes = around_.card->free_bytes(),
-                           .total_bytes = around_.card->total_bytes()};
-  for (const auto& [id, each] : objects_)
-    memory.allocated_bytes += around_.card->at(each).size_bytes;
-  if (around_.plants.agent_invents_figure) {
+  wire::AgentMemory memory{.free_bytes = deps_.card->free_bytes(),
+                           .total_bytes = deps_.card->total_bytes()};
+  for (const auto& [id, each] : objects_) memory.allocated_bytes += deps_.card->at(each).size_bytes;
+  if (deps_.planted_bugs.agent_fakes_free_bytes) {
     memory.free_bytes = memory.total_bytes - memory.allocated_bytes;
   }
   return {.body = memory.to_json(), .fds = {}};

@@ -12,21 +12,21 @@ namespace leasehold::simulation {
 
 class Agent final : public Process {
  public:
-  explicit Agent(Surroundings around) : Process(Role::Agent), around_(around) {}
+  explicit Agent(Dependencies deps) : Process(Role::Agent), deps_(deps) {}
 
   Result<control::Payload> answer(std::string_view method, const control::Json& params);
 
   /// A driver that hangs answers nothing any more.
   void hang() { hangs_ = true; }
   bool accepts() const override { return !hangs_; }
-  void on_death() override { around_.card->agent_died(*this); }
+  void on_death() override { deps_.card->agent_died(*this); }
 
  private:
   Result<control::Payload> allocate(const control::Json& params);
   Result<control::Payload> clear(std::size_t memory);
   control::Payload count() const;
 
-  Surroundings around_;
+  Dependencies deps_;
   std::map<std::uint64_t, std::size_t> objects_;  ///< What it calls them, and which memory that is.
   std::uint64_t next_object_ = 1;
   bool hangs_ = false;

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/process.hpp"
-#include "tests/simulation/agent_line.hpp"
+#include "tests/simulation/agent_client.hpp"
 #include "tests/simulation/model_worker.hpp"
 
 namespace leasehold::simulation {
@@ -22,28 +22,28 @@ BrokerConfig config(bool on_card) {
           .device_uuid = on_card ? "GPU-1" : ""};
 }
 
-constexpr Duration kCallPatience = std::chrono::seconds(10);
+constexpr Duration kCallTimeout = std::chrono::seconds(10);
 constexpr std::string_view kBootId = "this boot";
 
-std::vector<std::unique_ptr<Line>>& spare_lines() {
-  thread_local std::vector<std::unique_ptr<Line>> spare;
+std::vector<std::unique_ptr<WorkerSegment>>& spare_segments() {
+  thread_local std::vector<std::unique_ptr<WorkerSegment>> spare;
   return spare;
 }
 
 }  // namespace
 
-std::unique_ptr<Line> take_spare_line() {
-  if (spare_lines().empty()) {
+std::unique_ptr<WorkerSegment> take_spare_segment() {
+  if (spare_segments().empty()) {
     WorkerSegmentReader reader = WorkerSegmentReader::create().value();
     WorkerSegmentWriter writer = WorkerSegmentWriter::attach(reader.writer_fd().value()).value();
-    return std::make_unique<Line>(Line{std::move(reader), std::move(writer)});
+    return std::make_unique<WorkerSegment>(WorkerSegment{std::move(reader), std::move(writer)});
   }
-  std::unique_ptr<Line> line = std::move(spare_lines().back());
-  spare_lines().pop_back();
+  std::unique_ptr<WorkerSegment> segment = std::move(spare_segments().back());
+  spare_segments().pop_back();
   for (std::uint32_t thread = 0; thread < Worker::kThreads; ++thread) {
-    line->writer.announce(thread).store(0);
+    segment->writer.announce(thread).store(0);
   }
-  return line;
+  return segment;
 }
 
 namespace {
@@ -67,24 +67,24 @@ ProcessExit exit_of(AttachmentId worker) {
   return ExitObserver::observe(worker, exited_process()).value();
 }
 
-Broker::Broker(Surroundings around)
+Broker::Broker(Dependencies deps)
     : Process(Role::Broker),
-      state(config(around.card != nullptr)),
+      state(config(deps.card != nullptr)),
       table(LeaseTable::create(state.config.slot_count).value()),
       reader(TableReader::attach(table.reader_fd().value()).value()),
-      around_(around) {
+      deps_(deps) {
   state.extents.choose_size(kBlockBytes);
-  around_.estate.journal.boot_id = kBootId;
-  around_.estate.journal.extent_size_bytes = state.extents.extent_size_bytes();
-  take_up_device();
+  deps_.persistent.journal.boot_id = kBootId;
+  deps_.persistent.journal.extent_size_bytes = state.extents.extent_size_bytes();
+  open_device();
 }
 
 Broker::~Broker() {
-  for (auto& line : lines_) spare_lines().push_back(std::move(line));
+  for (auto& segment : segments_) spare_segments().push_back(std::move(segment));
 }
 
 Connection& Broker::connect(Process& client, Message on_closed) {
-  Connection& connection = around_.machine.connect(client, *this);
+  Connection& connection = deps_.machine.connect(client, *this);
   connections_[connection.id] = &connection;
   connection.ends[Connection::kClient].on_closed = std::move(on_closed);
   connection.ends[Connection::kServer].on_closed = [this, &connection] {
@@ -95,16 +95,16 @@ Connection& Broker::connect(Process& client, Message on_closed) {
 
 void Broker::connection_closed(Connection& connection) {
   std::vector<Event> failures;
-  for (const auto& [number, call] : outstanding_) {
+  for (const auto& [number, call] : pending_calls_) {
     if (call.connection != &connection || call.timed_out) continue;
     failures.push_back(call.failed({Errc::ConnectionLost, "closed"}));
   }
-  std::erase_if(outstanding_,
+  std::erase_if(pending_calls_,
                 [&](const auto& entry) { return entry.second.connection == &connection; });
   for (Event& failure : failures) receive(std::move(failure));
   receive(ConnectionClosed{connection.id});
   const Worker* worker = dynamic_cast<Worker*>(connection.ends[Connection::kClient].process);
-  if (!around_.plants.eof_is_proof || worker == nullptr) return;
+  if (!deps_.planted_bugs.eof_as_proof || worker == nullptr) return;
   if (const Worker* known = worker; known->attachment != AttachmentId{}) {
     receive(WorkerExited{exit_of(known->attachment)});
   }
@@ -131,30 +131,30 @@ Caller Broker::caller_of(const Connection* from, std::string request, std::strin
 }
 
 void Broker::answered(std::uint64_t number, Event event) {
-  const auto found = outstanding_.find(number);
-  if (found == outstanding_.end()) return;
+  const auto found = pending_calls_.find(number);
+  if (found == pending_calls_.end()) return;
   const bool late = found->second.timed_out;
-  outstanding_.erase(found);
+  pending_calls_.erase(found);
   if (!late) receive(std::move(event));
 }
 
 std::uint64_t Broker::expect_answer(const Connection& connection,
                                     std::function<Event(Error)> failed) {
-  const std::uint64_t number = around_.estate.next_outstanding++;
-  outstanding_[number] = {.connection = &connection,
-                          .give_up = around_.machine.clock.now() + kCallPatience,
-                          .failed = std::move(failed)};
+  const std::uint64_t number = deps_.persistent.next_call_number++;
+  pending_calls_[number] = {.connection = &connection,
+                            .give_up = deps_.machine.clock.now() + kCallTimeout,
+                            .failed = std::move(failed)};
   return number;
 }
 
 bool Broker::is_busy() const {
-  const bool failing = agent_line_ && agent_line_->is_failing();
+  const bool failing = agent_client_ && agent_client_->is_failing();
   return handling_ || !queue_.empty() || failing;
 }
 
 void Broker::run() {
   if (handling_ || !queue_.empty()) return fiber_->resume();
-  agent_line_->fail_next();
+  agent_client_->fail_next();
 }
 
 void Broker::live() {
@@ -172,7 +172,7 @@ void Broker::live() {
 
 void Broker::handle(const Event& event) {
   if (tracing) trace(fmt::format("broker decides event {}", event.index()));
-  const std::vector<Effect> effects = decide(state, event, around_.machine.clock.now());
+  const std::vector<Effect> effects = decide(state, event, deps_.machine.clock.now());
   observe_workers();
   disk_full_ = false;
   perform_all(effects, *this);
@@ -191,17 +191,17 @@ void Broker::check_words() const {
 
 std::optional<TimePoint> Broker::next_due() const {
   const auto decided = next_deadline(state);
-  const auto device = agent_line_ ? agent_line_->next_due() : std::nullopt;
+  const auto device = agent_client_ ? agent_client_->next_due() : std::nullopt;
   if (!decided || !device) return decided ? decided : device;
   return std::min(*decided, *device);
 }
 
-void Broker::look_around() {
+void Broker::poll_timers() {
   wakeup_pending_ = false;
-  if (agent_line_) agent_line_->look_around();
+  if (agent_client_) agent_client_->poll_timers();
   if (auto proofs = quiet_.observe(); !proofs.empty()) receive(QuietObserved{std::move(proofs)});
-  const TimePoint now = around_.machine.clock.now();
-  for (auto& [number, call] : outstanding_) {
+  const TimePoint now = deps_.machine.clock.now();
+  for (auto& [number, call] : pending_calls_) {
     if (call.give_up > now || call.timed_out || !call.failed) continue;
     call.timed_out = true;
     receive(call.failed({Errc::TimedOut, "no answer"}));
@@ -209,11 +209,11 @@ void Broker::look_around() {
   if (const auto due = next_deadline(state); due && *due <= now) receive(Tick{});
 }
 
-std::string Broker::debts() const {
+std::string Broker::pending_work() const {
   std::string owed;
-  if (!outstanding_.empty()) owed += fmt::format(" {} calls to workers", outstanding_.size());
+  if (!pending_calls_.empty()) owed += fmt::format(" {} calls to workers", pending_calls_.size());
   if (quiet_.is_waiting()) owed += " quiet";
-  if (agent_line_ && agent_line_->owes()) owed += " its device agent";
+  if (agent_client_ && agent_client_->has_pending_work()) owed += " its device agent";
   if (!scrubs_.empty()) owed += fmt::format(" {} scrubs", scrubs_.size());
   for (const auto& [call, waiting] : waiting_) {
     const bool gone = waiting.connection != nullptr && !waiting.connection->is_open();

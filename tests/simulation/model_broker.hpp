@@ -33,42 +33,42 @@ inline constexpr std::uint64_t kBlockBytes = 256 * 1024;  // 8 in an extent
 inline constexpr std::uint64_t kExtents = 9;
 
 /// Planted violations, each of which the judge must find.
-struct Plants {
-  bool eof_is_proof = false;          ///< A closed socket is taken for an exit.
-  bool ack_before_drain = false;      ///< A worker gives extents back while its step uses them.
-  bool unmap_before_quiet = false;    ///< A worker unmaps as soon as a word is down.
-  bool commit_unread = false;         ///< A worker lets tokens out without asking the gate again.
+struct PlantedBugs {
+  bool eof_as_proof = false;           ///< A closed socket is taken for an exit.
+  bool ack_before_drain = false;       ///< A worker gives extents back while its step uses them.
+  bool unmap_before_drain = false;     ///< A worker unmaps as soon as a word is down.
+  bool commit_without_reread = false;  ///< A worker lets tokens out without asking the gate again.
   bool journal_over_table = false;    ///< Recovery believes the journal where the table is further.
-  bool settle_at_once = false;        ///< A worker does not wait for its card before it answers.
-  bool mirror_unawaited = false;      ///< A launch does not wait for the mirror to be written.
+  bool settle_immediately = false;    ///< A worker does not wait for its card before it answers.
+  bool mirror_not_awaited = false;    ///< A launch does not wait for the mirror to be written.
   bool agent_does_not_clear = false;  ///< The agent says so and leaves what is there.
-  bool agent_invents_figure = false;  ///< The agent tells a figure that is always good.
+  bool agent_fakes_free_bytes = false;  ///< The agent tells a figure that is always good.
 };
 
 class Broker;
-class AgentLine;
+class AgentClient;
 
 /// What outlives a broker. The table, the lines and the processes it watched are taken from the
 /// dead one itself.
-struct Estate {
+struct PersistentState {
   Broker* broker = nullptr;    ///< Who serves now, or was the last to.
   bool store = false;          ///< The service manager keeps descriptors.
   journal::Image journal;      ///< On disk.
   std::set<RegionId> regions;  ///< Sealed weights in the store.
-  std::uint64_t next_outstanding = 1;
+  std::uint64_t next_call_number = 1;
 };
 
-struct Surroundings {
+struct Dependencies {
   Machine& machine;
   Judge& judge;
   Coverage& coverage;
-  Plants plants;
-  Estate& estate;
+  PlantedBugs planted_bugs;
+  PersistentState& persistent;
   Card* card = nullptr;  ///< Whose memory is lent; null: the machine's.
 };
 
-/// A worker line that outlives schedules: making one is slow.
-struct Line {
+/// A worker segment that outlives schedules: making one is slow.
+struct WorkerSegment {
   WorkerSegmentReader reader;
   WorkerSegmentWriter writer;
 };
@@ -76,9 +76,9 @@ struct Line {
 class Broker : public Process {
  public:
   /// The first one of a schedule.
-  explicit Broker(Surroundings around);
+  explicit Broker(Dependencies deps);
   /// The service manager starts it after that one died.
-  Broker(Surroundings around, Broker& before);
+  Broker(Dependencies deps, Broker& before);
   ~Broker() override;
 
   using ReplyHandler = std::function<void(const Result<Answer>&)>;
@@ -110,20 +110,20 @@ class Broker : public Process {
   /// Its other thread gives back the next memory. False when there is none.
   bool scrub();
   /// Its end of the device agent; null where the machine's own memory is lent.
-  AgentLine* agent_line() const { return agent_line_.get(); }
+  AgentClient* agent_client() const { return agent_client_.get(); }
   /// When it has something to do that only time brings.
   std::optional<TimePoint> next_due() const;
   /// Looks at worker lines and clocks, as its wakeup_fd and its timers would make it do.
-  void look_around();
-  bool hears_bell() const { return wakeup_pending_; }
+  void poll_timers();
+  bool has_wakeup() const { return wakeup_pending_; }
   void wake() { wakeup_pending_ = true; }
   /// It goes on after a stop: as its loop would, it sees that first.
-  void stood(Duration gap) { queue_.push_front(BrokerStalled{gap}); }
+  void stalled(Duration gap) { queue_.push_front(BrokerStalled{gap}); }
   /// Something is owed that only time or another process can bring.
-  bool owes() const { return !debts().empty(); }
-  std::string debts() const;
+  bool has_pending_work() const { return !pending_work().empty(); }
+  std::string pending_work() const;
 
-  const Line& line_of(AttachmentId worker) const { return *links_.at(worker).line; }
+  const WorkerSegment& segment_of(AttachmentId worker) const { return *links_.at(worker).segment; }
   Connection& connect(Process& client, Message on_closed);
 
   void perform(const effect::Journal& effect);
@@ -157,31 +157,31 @@ class Broker : public Process {
  private:
   struct Link {
     Connection* connection = nullptr;
-    Line* line = nullptr;
-    bool kept = true;  ///< Line, wakeup_fd and pidfd, until the worker is forgotten.
+    WorkerSegment* segment = nullptr;
+    bool kept = true;  ///< WorkerSegment, wakeup_fd and pidfd, until the worker is forgotten.
   };
   struct Waiting {
     Connection* connection = nullptr;  ///< An operator's otherwise.
     ReplyHandler on_reply;
   };
-  struct Outstanding {
+  struct PendingCall {
     const Connection* connection = nullptr;
     TimePoint give_up;
     bool timed_out = false;
     std::function<Event(Error)> failed;
   };
 
-  struct Beginning {
+  struct StartupState {
     Recovered recovered;
     LeaseTable table;
     std::set<AttachmentId> kept_workers;
   };
-  static Beginning begin_again(Surroundings around, Broker& before);
-  Broker(Surroundings around, Broker& before, Beginning beginning);
-  void take_up_workers(Broker& before, const std::set<AttachmentId>& kept);
+  static StartupState recover_state(Dependencies deps, Broker& before);
+  Broker(Dependencies deps, Broker& before, StartupState startup);
+  void restore_workers(Broker& before, const std::set<AttachmentId>& kept);
 
   // broker_device.cpp: memory of a card
-  void take_up_device();
+  void open_device();
   void lend(const effect::SendGrant& effect);
   void send_lent(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds);
   void clear(const std::vector<ExtentId>& extents);
@@ -206,11 +206,11 @@ class Broker : public Process {
   void saw_extent(const events::RegionStateChanged& changed, ExtentState to);
   void saw_region(const events::RegionStateChanged& changed);
   /// Where it can be asked something; null while it is away.
-  Connection* way_to(AttachmentId worker);
+  Connection* connection_to(AttachmentId worker);
   Caller caller_of(const Connection* from, std::string request, std::string_view method);
   std::uint64_t expect_answer(const Connection& connection, std::function<Event(Error)> failed);
 
-  Surroundings around_;
+  Dependencies deps_;
   QuietObserver quiet_;
   std::deque<Event> queue_;
   std::deque<std::function<void()>> scrubs_;  ///< What its other thread has to do, in order.
@@ -221,33 +221,34 @@ class Broker : public Process {
   std::vector<journal::Row> unwritten_;  ///< Go along with what is written next.
   std::vector<Effect> to_recover_;       ///< What recovery decided, until it is done.
   std::map<AttachmentId, Link> links_;
-  std::vector<std::unique_ptr<Line>> lines_;  ///< It made; they stay until the schedule is over.
+  std::vector<std::unique_ptr<WorkerSegment>>
+      segments_;  ///< It made; they stay until the schedule is over.
   std::map<AttachmentId, const Process*> watched_;  ///< By pidfd.
   std::map<ConnectionId, Connection*> connections_;
   std::map<CallId, Waiting> waiting_;
-  std::map<std::uint64_t, Outstanding> outstanding_;
+  std::map<std::uint64_t, PendingCall> pending_calls_;
   std::map<std::uint64_t, ExtentState> extents_;  ///< As the events told.
   std::map<std::uint64_t, RegionState> regions_;
   std::map<AttachmentId, WorkerState> workers_;
-  std::unique_ptr<AgentLine> agent_line_;
-  std::unique_ptr<LentMemory> device_;  ///< The product's, on that line; null: the machine's.
+  std::unique_ptr<AgentClient> agent_client_;
+  std::unique_ptr<LentMemory> device_;  ///< The product's, on that segment; null: the machine's.
   std::uint64_t next_call_ = 1;
   std::optional<Fiber> fiber_{std::in_place, [this] { live(); }};
 };
 
 template <class Sent>
 void Broker::ask(Connection& from, Sent message, ReplyHandler on_reply) {
-  around_.machine.send(from, Connection::kServer,
-                       [this, &from, message = std::move(message), on_reply = std::move(on_reply)] {
-                         call(from, message, on_reply);
-                       });
+  deps_.machine.send(from, Connection::kServer,
+                     [this, &from, message = std::move(message), on_reply = std::move(on_reply)] {
+                       call(from, message, on_reply);
+                     });
 }
 
 template <class Sent>
 void Broker::call(Connection& from, Sent message, ReplyHandler on_reply) {
   if constexpr (std::is_same_v<Sent, wire::LeaseRedeliver>) {
     if (const auto taken = take_memory(from, message); !taken) {
-      return around_.machine.send(from, Connection::kClient, [on_reply, why = taken.error()] {
+      return deps_.machine.send(from, Connection::kClient, [on_reply, why = taken.error()] {
         on_reply(std::unexpected(why));
       });
     }
@@ -266,7 +267,7 @@ void Broker::call(Sent message) {
   receive(Call<Sent>{std::move(caller), std::move(message)});
 }
 
-std::unique_ptr<Line> take_spare_line();
+std::unique_ptr<WorkerSegment> take_spare_segment();
 /// The witness looks at a pidfd that is readable.
 ProcessExit exit_of(AttachmentId worker);
 

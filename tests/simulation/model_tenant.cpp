@@ -4,88 +4,88 @@
 
 namespace leasehold::simulation {
 
-Tenant::Tenant(Surroundings around, std::string name, FindWorker find_worker)
+Tenant::Tenant(Dependencies deps, std::string name, FindWorker find_worker)
     : Process(Role::Tenant),
-      around_(around),
+      deps_(deps),
       name_(std::move(name)),
       find_worker_(std::move(find_worker)) {
   connect();
 }
 
 void Tenant::connect() {
-  broker_ = around_.estate.broker;
-  link_ = &broker_->connect(*this, [this] { asking_ = false; });
+  broker_ = deps_.persistent.broker;
+  link_ = &broker_->connect(*this, [this] { call_pending_ = false; });
 }
 
 /// To the broker that was started again: repeats what was not answered, claims what it holds.
-void Tenant::find_back() {
-  if (around_.estate.broker->is_dead()) return;
+void Tenant::reconnect() {
+  if (deps_.persistent.broker->is_dead()) return;
   connect();
   const bool answered = asked_ && granted_.contains(asked_->request_id.value);
   if (asked_ && !answered) return send_acquire();
   asked_.reset();
-  if (lease_) hold_again();
+  if (lease_) resume_holding();
 }
 
-void Tenant::hold_again() {
+void Tenant::resume_holding() {
   broker_->ask(*link_, wire::LeaseHold{.lease = *lease_, .token = token_},
                [this, lease = *lease_](const Result<Answer>& answer) {
                  if (answer || lease_ != lease) return;
-                 lost_ = lease_;
+                 lost_lease_ = lease_;
                  lease_.reset();
                  request_ = nullptr;
                });
 }
 
 template <class Sent>
-void Tenant::tell_broker(Sent message) {
+void Tenant::notify_broker(Sent message) {
   broker_->ask(*link_, std::move(message), [](const Result<Answer>&) {});
 }
 
 void Tenant::act() {
-  if (!is_connected() && around_.machine.one_in(2)) return find_back();
-  if (!lease_ && !asking_ && is_connected()) return acquire();
-  if (asked_ && is_connected() && around_.machine.one_in(6))
+  if (!is_connected() && deps_.machine.one_in(2)) return reconnect();
+  if (!lease_ && !call_pending_ && is_connected()) return acquire();
+  if (asked_ && is_connected() && deps_.machine.one_in(6))
     return send_acquire();  // as if the answer were lost
   if (!lease_) return;
-  if (request_ == nullptr && around_.machine.pick(4) != 0) return submit();
+  if (request_ == nullptr && deps_.machine.pick(4) != 0) return submit();
   resize_or_leave();
 }
 
 void Tenant::resize_or_leave() {
-  switch (around_.machine.pick(8)) {
+  switch (deps_.machine.pick(8)) {
     case 0:
     case 1:
-      return tell_broker(wire::LeaseRenew{.lease = *lease_});
+      return notify_broker(wire::LeaseRenew{.lease = *lease_});
     case 2:
     case 3:
-      return tell_broker(wire::LeaseGrow{.lease = *lease_, .extents = 1 + around_.machine.pick(2)});
+      return notify_broker(wire::LeaseGrow{.lease = *lease_, .extents = 1 + deps_.machine.pick(2)});
     case 4:
     case 5:
-      return tell_broker(
-          wire::LeaseShrink{.lease = *lease_, .extents = 1 + around_.machine.pick(2)});
+      return notify_broker(
+          wire::LeaseShrink{.lease = *lease_, .extents = 1 + deps_.machine.pick(2)});
     case 6:
-      if (stream_ != nullptr) around_.machine.close(*stream_, Connection::kClient);
+      if (stream_ != nullptr) deps_.machine.close(*stream_, Connection::kClient);
       request_ = nullptr;
       return;
     default:
-      tell_broker(wire::LeaseRelease{.lease = *lease_});
+      notify_broker(wire::LeaseRelease{.lease = *lease_});
       lease_.reset();  // a request that runs is ended by the worker
   }
 }
 
 void Tenant::acquire() {
-  Machine& machine = around_.machine;
+  Machine& machine = deps_.machine;
   asked_ = wire::LeaseAcquire{.tenant = {name_},
                               .blocks = machine.pick(28),
                               .ttl_ms = machine.one_in(3) ? 400 + machine.pick(3000) : 0,
-                              .replaces = machine.one_in(2) ? lost_ : std::nullopt,
+                              .replaces = machine.one_in(2) ? lost_lease_ : std::nullopt,
                               .request_id = {fmt::format("{}-{}", link_->id.value, machine.step)}};
   send_acquire();
 }
 
 void Tenant::send_acquire() {
-  asking_ = true;
+  call_pending_ = true;
   broker_->ask(*link_, *asked_,
                [this, request = asked_->request_id.value](const Result<Answer>& answer) {
                  acquired(request, answer);
@@ -93,7 +93,7 @@ void Tenant::send_acquire() {
 }
 
 void Tenant::acquired(const std::string& request, const Result<Answer>& answer) {
-  asking_ = false;
+  call_pending_ = false;
   if (!answer) return;
   const auto& given = std::get<wire::LeaseAcquired>(answer->body);
   const auto [known, fresh] = granted_.try_emplace(request, given.lease);
@@ -103,37 +103,37 @@ void Tenant::acquired(const std::string& request, const Result<Answer>& answer) 
   worker_ = given.worker;
   token_ = given.token;
   request_ = nullptr;
-  around_.machine.reach_then(FaultSite::TenantLeaseAcquired, *this, [this] { submit(); });
+  deps_.machine.reach_then(FaultSite::TenantLeaseAcquired, *this, [this] { submit(); });
 }
 
 void Tenant::submit() {
   Worker* worker = lease_ ? find_worker_(worker_) : nullptr;
   if (worker == nullptr) return;
-  stream_ = &around_.machine.connect(*this, *worker);
-  Request& request = around_.judge.submitted(*lease_, *this, *worker, *stream_);
+  stream_ = &deps_.machine.connect(*this, *worker);
+  Request& request = deps_.judge.submitted(*lease_, *this, *worker, *stream_);
   request_ = &request;
-  stream_->ends[Connection::kClient].on_closed = [this, &request] { hear_end(request); };
+  stream_->ends[Connection::kClient].on_closed = [this, &request] { handle_end(request); };
   stream_->ends[Connection::kServer].on_closed = [worker, &request] { worker->cancel(request); };
-  around_.machine.send(*stream_, Connection::kServer, [this, worker, &request, stream = stream_] {
+  deps_.machine.send(*stream_, Connection::kServer, [this, worker, &request, stream = stream_] {
     worker->on_submit(
-        request, *stream, [this, &request] { hear_token(request); },
-        [this, &request] { hear_end(request); });
+        request, *stream, [this, &request] { handle_token(request); },
+        [this, &request] { handle_end(request); });
   });
-  around_.machine.reach_then(FaultSite::TenantRequestSubmitted, *this, [] {});
+  deps_.machine.reach_then(FaultSite::TenantRequestSubmitted, *this, [] {});
 }
 
-void Tenant::hear_token(const Request& request) {
+void Tenant::handle_token(const Request& request) {
   if (request_ != &request) return;
-  around_.machine.reach_then(FaultSite::TenantTokenReceived, *this, [] {});
+  deps_.machine.reach_then(FaultSite::TenantTokenReceived, *this, [] {});
 }
 
 /// The typed end, or the end of the stream: either says that this lease serves no more.
-void Tenant::hear_end(const Request& request) {
+void Tenant::handle_end(const Request& request) {
   if (request_ != &request) return;
   request_ = nullptr;
   if (lease_ != request.lease) return;
-  lost_ = lease_;
-  if (around_.machine.one_in(2)) tell_broker(wire::LeaseRelease{.lease = *lease_});
+  lost_lease_ = lease_;
+  if (deps_.machine.one_in(2)) notify_broker(wire::LeaseRelease{.lease = *lease_});
   lease_.reset();
 }
 

@@ -11,7 +11,7 @@ class Tenant final : public Process {
  public:
   using FindWorker = std::function<Worker*(const std::string& name)>;
 
-  Tenant(Surroundings around, std::string name, FindWorker find_worker);
+  Tenant(Dependencies deps, std::string name, FindWorker find_worker);
 
   /// One thing it may want to do now.
   void act();
@@ -22,30 +22,30 @@ class Tenant final : public Process {
 
  private:
   void connect();
-  void find_back();
-  void hold_again();
+  void reconnect();
+  void resume_holding();
   bool is_connected() const { return link_->ends[Connection::kClient].open; }
   void acquire();
   void send_acquire();
   void acquired(const std::string& request, const Result<Answer>& answer);
   void submit();
-  void hear_token(const Request& request);
-  void hear_end(const Request& request);
+  void handle_token(const Request& request);
+  void handle_end(const Request& request);
   void resize_or_leave();
   template <class Sent>
-  void tell_broker(Sent message);
+  void notify_broker(Sent message);
 
-  Surroundings around_;
+  Dependencies deps_;
   Broker* broker_;
   std::string name_;
   FindWorker find_worker_;
   Connection* link_ = nullptr;
   std::optional<LeaseId> lease_;
-  std::optional<LeaseId> lost_;  ///< The next one takes over from it.
+  std::optional<LeaseId> lost_lease_;  ///< The next one takes over from it.
   std::string worker_;
   std::string token_;
   std::optional<wire::LeaseAcquire> asked_;  ///< The newest acquire, which may be repeated.
-  bool asking_ = false;
+  bool call_pending_ = false;
   std::map<std::string, LeaseId> granted_;  ///< By request id: the same id, the same lease.
   const Request* request_ = nullptr;
   Connection* stream_ = nullptr;

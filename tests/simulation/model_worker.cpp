@@ -9,12 +9,12 @@
 namespace leasehold::simulation {
 namespace {
 
-constexpr Duration kBrokerPatience = std::chrono::seconds(5);
+constexpr Duration kBrokerTimeout = std::chrono::seconds(5);
 
 }  // namespace
 
-Worker::Worker(Surroundings around, std::string name)
-    : Process(Role::Worker), around_(around), name_(std::move(name)), path_(kBrokerPatience) {
+Worker::Worker(Dependencies deps, std::string name)
+    : Process(Role::Worker), deps_(deps), name_(std::move(name)), path_(kBrokerTimeout) {
   connect();
   attach();
 }
@@ -22,7 +22,7 @@ Worker::Worker(Surroundings around, std::string name)
 Worker::~Worker() = default;
 
 void Worker::connect() {
-  broker_ = around_.estate.broker;
+  broker_ = deps_.persistent.broker;
   link_ = &broker_->connect(*this, [this] { broker_lost(); });
 }
 
@@ -33,7 +33,7 @@ void Worker::on_death() {
     thread.unit.open = false;
   }
   launcher_.reset();  // what it had queued ends with its context
-  around_.judge.died(*this);
+  deps_.judge.died(*this);
 }
 
 // -----------------------------------------------------------------------------------------
@@ -48,72 +48,72 @@ void Worker::attached(const Result<Answer>& answer) {
   if (!answer) return;
   index_ = std::get<wire::WorkerAttached>(answer->body).worker;
   attachment = std::get<WorkerDescriptors>(answer->descriptors).worker;
-  line_ = &broker_->line_of(attachment);
+  segment_ = &broker_->segment_of(attachment);
   table_ = &broker_->reader;
   for (std::uint32_t i = 0; i < kThreads; ++i) {
     threads_[i].gate = std::make_unique<BasicThreadGate<SimulatedMemory>>(
         BasicThreadGate<SimulatedMemory>::Dependencies{.thread = i,
-                                                       .announce = &line_->writer.announce(i),
+                                                       .announce = &segment_->writer.announce(i),
                                                        .revocations = &table_->revocations(index_),
                                                        .stops = &stops_});
   }
-  take_up_card();
+  open_card();
   threads_[0].fiber = std::make_unique<Fiber>([this] { engine(); });
   threads_[1].fiber = std::make_unique<Fiber>([this] { helper(); });
-  around_.machine.reach_then(FaultSite::WorkerAttached, *this, [this] { open_weights(); });
+  deps_.machine.reach_then(FaultSite::WorkerAttached, *this, [this] { open_weights(); });
 }
 
 void Worker::open_weights() {
-  asking_ = true;
+  call_pending_ = true;
   broker_->ask(*link_,
                wire::WeightsOpen{
                    .model = "m",
                    .file_size_bytes = 1,
-                   .layout_digest = around_.machine.one_in(4) ? fmt::format("of {}", pid) : "same",
+                   .layout_digest = deps_.machine.one_in(4) ? fmt::format("of {}", pid) : "same",
                    .size_bytes = 4ull << 20},
                [this](const Result<Answer>& answer) { weights_opened(answer); });
 }
 
 void Worker::weights_opened(const Result<Answer>& answer) {
-  asking_ = false;
+  call_pending_ = false;
   if (!answer) return;  // asks again later
   const auto& opened = std::get<wire::WeightsOpened>(answer->body);
   region_ = opened.region;
   engine_lease_ = opened.lease;
-  if (opened.published) return say_ready();
-  if (around_.machine.one_in(8)) kill_pending = true;  // a loader is busy for long, and may die
-  around_.machine.reach_then(FaultSite::WorkerWeightsFilled, *this, [this] { publish_weights(); });
+  if (opened.published) return report_ready();
+  if (deps_.machine.one_in(8)) kill_pending = true;  // a loader is busy for long, and may die
+  deps_.machine.reach_then(FaultSite::WorkerWeightsFilled, *this, [this] { publish_weights(); });
 }
 
 void Worker::publish_weights() {
-  asking_ = true;
+  call_pending_ = true;
   broker_->ask(*link_, wire::WeightsPublish{.region = region_},
                [this](const Result<Answer>& answer) {
-                 asking_ = false;
-                 if (answer) return say_ready();
+                 call_pending_ = false;
+                 if (answer) return report_ready();
                  engine_lease_.reset();  // opens again
                });
 }
 
-void Worker::say_ready() {
+void Worker::report_ready() {
   weights_ready_ = true;
   if (ready_) return;
   broker_->ask(*link_, wire::WorkerReady{.address = name_, .kv_block_size_bytes = kBlockBytes},
                [this](const Result<Answer>& answer) { ready_ = answer.has_value(); });
 }
 
-void Worker::look_around() {
+void Worker::poll_timers() {
   for (auto& [lease, held] : held_) {
     if (held.running && is_expired(lease)) {
-      stops_.stop(held.running->place, LocalStop::LeaseExpired);
-      around_.judge.told_expired(lease);
+      stops_.stop(held.running->stop_slot, LocalStop::LeaseExpired);
+      deps_.judge.notified_expired(lease);
     }
     const bool down = state_of(lease) != LeaseState::Live;
-    if (around_.plants.unmap_before_quiet && down) unmap_all(lease);
+    if (deps_.planted_bugs.unmap_before_drain && down) unmap_all(lease);
   }
-  find_back();
-  const bool known = attachment != AttachmentId{} && link_->is_open() && !is_away();
-  if (known && !asking_ && !engine_lease_) open_weights();
+  reconnect();
+  const bool known = attachment != AttachmentId{} && link_->is_open() && !is_reconnecting();
+  if (known && !call_pending_ && !engine_lease_) open_weights();
 }
 
 // -------------------------------------------------------------------------------------------
@@ -125,18 +125,18 @@ LeaseState Worker::state_of(LeaseId lease) const {
 
 bool Worker::is_expired(LeaseId lease) const {
   const TimePoint deadline = table_->deadline(lease);
-  return deadline != TimePoint{} && deadline <= around_.machine.clock.now();
+  return deadline != TimePoint{} && deadline <= deps_.machine.clock.now();
 }
 
 void Worker::reply(std::uint64_t number, Event event) {
-  around_.machine.send(
+  deps_.machine.send(
       *link_, Connection::kServer,
       [broker = broker_, number, event = std::move(event)] { broker->answered(number, event); });
 }
 
 void Worker::on_ping(AttachmentId called) {
-  around_.machine.send(*link_, Connection::kServer,
-                       [broker = broker_, called] { broker->receive(PingAnswered{called}); });
+  deps_.machine.send(*link_, Connection::kServer,
+                     [broker = broker_, called] { broker->receive(PingAnswered{called}); });
 }
 
 void Worker::map(LeaseId lease, const std::vector<ExtentId>& extents) {
@@ -151,19 +151,19 @@ void Worker::map(LeaseId lease, const std::vector<ExtentId>& extents) {
 void Worker::on_grant(const wire::LeaseGrant& grant, std::uint64_t number) {
   if (tracing)
     trace(fmt::format("{} gets {} extents", to_string(grant.lease), grant.extents.size()));
-  if (around_.machine.one_in(10)) {
+  if (deps_.machine.one_in(10)) {
     return reply(number, GrantAnswered{grant.lease, grant.extents,
                                        Error{Errc::OutOfMemory, "cannot map"}, true});
   }
   for (const ExtentId extent : grant.extents) {
-    around_.judge.mapped(*this, extent);
+    deps_.judge.mapped(*this, extent);
     objects_[grant.lease].insert(extent);
   }
-  around_.machine.reach_then(FaultSite::WorkerExtentsMapped, *this, [this, grant, number] {
-    ++grants_on_the_way_[grant.lease];
+  deps_.machine.reach_then(FaultSite::WorkerExtentsMapped, *this, [this, grant, number] {
+    ++grants_in_flight_[grant.lease];
     posted_.push_back([this, grant, number] {
       map(grant.lease, grant.extents);
-      --grants_on_the_way_[grant.lease];
+      --grants_in_flight_[grant.lease];
       reply(number, GrantAnswered{grant.lease, grant.extents, std::nullopt, true});
     });
   });
@@ -173,8 +173,8 @@ void Worker::unmap_all(LeaseId lease) {
   const auto found = held_.find(lease);
   if (found == held_.end()) return;
   for (const ExtentId extent : found->second.extents) {
-    if (around_.machine.one_in(10)) around_.judge.soil(extent);  // writes after its fence
-    around_.judge.unmapped(*this, extent);
+    if (deps_.machine.one_in(10)) deps_.judge.taint(extent);  // writes after its fence
+    deps_.judge.unmapped(*this, extent);
   }
   found->second.extents.clear();
   objects_.erase(lease);
@@ -192,8 +192,8 @@ void Worker::drop(LeaseId lease) {
 void Worker::end(Held& held) {
   const Running running = std::move(*held.running);
   held.running.reset();
-  around_.judge.ended(*running.request);
-  around_.machine.send(*running.stream, Connection::kClient, running.on_end);
+  deps_.judge.ended(*running.request);
+  deps_.machine.send(*running.stream, Connection::kClient, running.on_end);
 }
 
 void Worker::on_unmap(LeaseId lease, std::uint64_t number) {
@@ -201,11 +201,11 @@ void Worker::on_unmap(LeaseId lease, std::uint64_t number) {
     return reply(number, UnmapAnswered{lease, Error{Errc::IllegalTransition, "not fenced"}});
   }
   const auto done = [this, lease, number] {
-    around_.machine.reach_then(FaultSite::WorkerExtentsUnmapped, *this, [this, lease, number] {
+    deps_.machine.reach_then(FaultSite::WorkerExtentsUnmapped, *this, [this, lease, number] {
       reply(number, UnmapAnswered{lease, std::nullopt});
     });
   };
-  if (engine_lease_ == lease || grants_on_the_way_[lease] > 0) {
+  if (engine_lease_ == lease || grants_in_flight_[lease] > 0) {
     posted_.push_back([this, lease, done] {
       if (engine_lease_ == lease) {
         engine_lease_.reset();
@@ -231,28 +231,28 @@ void Worker::on_reclaim(const effect::SendReclaim& asked, std::uint64_t number) 
       given.push_back(extents.back());
       extents.pop_back();
       objects_[asked.lease].erase(given.back());
-      around_.judge.unmapped(*this, given.back());
+      deps_.judge.unmapped(*this, given.back());
     }
     for (const auto& [lease, held] : held_) {  // a lie: another lease's, or nobody's
-      if (lease == asked.lease || !around_.machine.one_in(16)) continue;
+      if (lease == asked.lease || !deps_.machine.one_in(16)) continue;
       given.push_back(held.extents.empty() ? ExtentId{1000} : held.extents.front());
     }
     reply(number, ReclaimAnswered{asked.lease, asked.call, given});
   };
-  if (around_.plants.ack_before_drain) return give();
+  if (deps_.planted_bugs.ack_before_drain) return give();
   posted_.push_back(give);
 }
 
 // ------------------------------------------------------------------------------------------
 // requests
 
-std::optional<std::uint32_t> Worker::free_place() const {
+std::optional<std::uint32_t> Worker::free_stop_slot() const {
   std::uint32_t used = 0;
   for (const auto& [lease, held] : held_) {
-    if (held.running) used |= 1u << held.running->place;
+    if (held.running) used |= 1u << held.running->stop_slot;
   }
-  for (std::uint32_t place = 0; place < 4; ++place) {
-    if ((used >> place & 1) == 0) return place;
+  for (std::uint32_t stop_slot = 0; stop_slot < 4; ++stop_slot) {
+    if ((used >> stop_slot & 1) == 0) return stop_slot;
   }
   return std::nullopt;
 }
@@ -260,7 +260,7 @@ std::optional<std::uint32_t> Worker::free_place() const {
 void Worker::cancel(const Request& request) {
   for (auto& [lease, held] : held_) {
     if (held.running && held.running->request == &request) {
-      stops_.stop(held.running->place, LocalStop::Cancelled);
+      stops_.stop(held.running->stop_slot, LocalStop::Cancelled);
     }
   }
 }
@@ -269,16 +269,16 @@ void Worker::on_submit(Request& request, Connection& stream, Message on_token, M
   posted_.push_back(
       [this, &request, &stream, on_token = std::move(on_token), on_end = std::move(on_end)] {
         const auto found = held_.find(request.lease);
-        const auto place = free_place();
+        const auto stop_slot = free_stop_slot();
         const bool draining = table_->drain_deadline(request.lease) != TimePoint{};
-        if (found == held_.end() || found->second.running || !place || draining ||
+        if (found == held_.end() || found->second.running || !stop_slot || draining ||
             is_expired(request.lease) || state_of(request.lease) != LeaseState::Live) {
-          return around_.machine.send(stream, Connection::kClient, on_end);
+          return deps_.machine.send(stream, Connection::kClient, on_end);
         }
         request.accepted = true;
-        around_.judge.accepted(request.lease);
-        stops_.clear(*place);
-        found->second.running = Running{&request, &stream, on_token, on_end, *place};
+        deps_.judge.accepted(request.lease);
+        stops_.clear(*stop_slot);
+        found->second.running = Running{&request, &stream, on_token, on_end, *stop_slot};
       });
 }
 

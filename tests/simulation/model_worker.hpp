@@ -1,5 +1,5 @@
 /// A worker process of the simulated machine: its gates, stop board and gate sets are the real
-/// ones; the model around them stands still between any two accesses.
+/// ones; the model deps them stands still between any two accesses.
 ///
 /// Thread 0 is the engine (forms steps, runs units, commits), thread 1 runs units of its steps.
 /// What arrives on sockets is handled between their accesses, as by the I/O thread.
@@ -22,7 +22,7 @@ class Worker final : public Process, private RefusalListener {
  public:
   static constexpr std::uint32_t kThreads = 2;
 
-  Worker(Surroundings around, std::string name);
+  Worker(Dependencies deps, std::string name);
   ~Worker() override;
 
   AttachmentId attachment;
@@ -43,22 +43,22 @@ class Worker final : public Process, private RefusalListener {
   /// Its card does one thing, whether it runs or stands still; false when there is nothing to do.
   bool run_card();
   /// What a unit that was let in is about, for the judge.
-  void open_unit(UnitWatch& unit, Touches touches, SequenceMask live);
+  void open_unit(UnitState& unit, Touches touches, SequenceMask live);
   /// One store leaves the thread's store buffer; false when none waits.
   bool drain(std::uint32_t thread);
   /// Timers: deadlines of running requests, a retry of what was refused.
-  void look_around();
+  void poll_timers();
   /// Its socket to the broker breaks; the process goes on.
   void lose_socket();
 
   const std::string& worker_name() const { return name_; }
   Connection& link() const { return *link_; }
   /// On its way back to a broker, and not refused.
-  bool is_away() const {
+  bool is_reconnecting() const {
     return path_.phase() != ReconnectState::Phase::Together &&
            path_.phase() != ReconnectState::Phase::Refused;
   }
-  std::array<const UnitWatch*, kThreads> units() const {
+  std::array<const UnitState*, kThreads> units() const {
     return {&threads_[0].unit, &threads_[1].unit};
   }
   void on_death() override;
@@ -68,7 +68,7 @@ class Worker final : public Process, private RefusalListener {
     std::unique_ptr<BasicThreadGate<SimulatedMemory>> gate;
     std::unique_ptr<Fiber> fiber;
     StoreBuffer buffer;
-    UnitWatch unit;
+    UnitState unit;
     bool busy = false;
   };
   struct Running {
@@ -76,7 +76,7 @@ class Worker final : public Process, private RefusalListener {
     Connection* stream = nullptr;
     Message on_token;
     Message on_end;
-    std::uint32_t place = 0;
+    std::uint32_t stop_slot = 0;
   };
   struct Held {
     std::vector<ExtentId> extents;
@@ -85,7 +85,7 @@ class Worker final : public Process, private RefusalListener {
 
   // worker_return.cpp: the way back to a broker
   void broker_lost();
-  void find_back();
+  void reconnect();
   void try_to_return();
   void ask_to_resume();
   void deliver();
@@ -100,7 +100,7 @@ class Worker final : public Process, private RefusalListener {
   void open_weights();
   void weights_opened(const Result<Answer>& answer);
   void publish_weights();
-  void say_ready();
+  void report_ready();
   void reply(std::uint64_t number, Event event);
   void map(LeaseId lease, const std::vector<ExtentId>& extents);
   void unmap_all(LeaseId lease);
@@ -108,10 +108,10 @@ class Worker final : public Process, private RefusalListener {
   void end(Held& held);
   LeaseState state_of(LeaseId lease) const;
   bool is_expired(LeaseId lease) const;
-  std::optional<std::uint32_t> free_place() const;
+  std::optional<std::uint32_t> free_stop_slot() const;
 
   // worker_card.cpp: where a card computes
-  void take_up_card();
+  void open_card();
   Launch make_launch(Touches touches) const;
   void run_step_on_card();
   SequenceMask commit_on_card();
@@ -129,11 +129,11 @@ class Worker final : public Process, private RefusalListener {
   void refused(const GateRefusal& refusal) noexcept override;
   void quiet_progress() noexcept override;
 
-  Surroundings around_;
+  Dependencies deps_;
   Broker* broker_;
   std::string name_;
   Connection* link_ = nullptr;
-  const Line* line_ = nullptr;
+  const WorkerSegment* segment_ = nullptr;
   const TableReader* table_ = nullptr;  ///< Mapped once, whatever becomes of its broker.
   ReconnectState path_;
   std::size_t undelivered_ = 0;
@@ -143,13 +143,13 @@ class Worker final : public Process, private RefusalListener {
   std::unique_ptr<CardLauncher> launcher_;  ///< Null where it computes by itself.
   std::map<LeaseId, Held> held_;
   std::map<LeaseId, std::set<ExtentId>> objects_;  ///< It has their descriptors.
-  std::map<LeaseId, int> grants_on_the_way_;
+  std::map<LeaseId, int> grants_in_flight_;
   std::deque<Message> posted_;  ///< For the engine, between two steps.
 
   RegionId region_;
   std::optional<LeaseId> engine_lease_;
   bool weights_ready_ = false;
-  bool asking_ = false;  ///< A call about weights is under way.
+  bool call_pending_ = false;  ///< A call about weights is under way.
   bool ready_ = false;
 
   std::uint64_t step_ = 0;

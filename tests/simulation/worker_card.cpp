@@ -9,28 +9,28 @@
 namespace leasehold::simulation {
 namespace {
 
-constexpr std::uint32_t kMostUnits = 4;
+constexpr std::uint32_t kMaxUnits = 4;
 constexpr UnitLabel kAttention{LaunchSite::AttentionScores, 0, Touches::TenantMemory};
 constexpr UnitLabel kWeights{LaunchSite::FfnUp, 0, Touches::WeightsAndScratch};
 
 }  // namespace
 
-void Worker::take_up_card() {
-  if (around_.card == nullptr) return;
-  launcher_ = std::make_unique<CardLauncher>(around_, *this, *threads_[0].gate, threads_[0].unit);
+void Worker::open_card() {
+  if (deps_.card == nullptr) return;
+  launcher_ = std::make_unique<CardLauncher>(deps_, *this, *threads_[0].gate, threads_[0].unit);
 }
 
 bool Worker::run_card() {
   return launcher_ && !is_dead() && launcher_->stream().run();
 }
 
-void Worker::open_unit(UnitWatch& unit, Touches touches, SequenceMask live) {
+void Worker::open_unit(UnitState& unit, Touches touches, SequenceMask live) {
   std::vector<LeaseId> leases{step_engine_};
   for (SequenceMask todo = live; todo != 0; todo &= todo - 1) {
     if (touches != Touches::TenantMemory) break;
     leases.push_back(in_step_[static_cast<std::size_t>(std::countr_zero(todo))].lease);
   }
-  around_.judge.unit_opened(unit, touches, std::move(leases));
+  deps_.judge.unit_opened(unit, touches, std::move(leases));
 }
 
 Launch Worker::make_launch(Touches touches) const {
@@ -42,12 +42,12 @@ Launch Worker::make_launch(Touches touches) const {
 /// A step of single launches, or one that is a graph.
 void Worker::run_step_on_card() {
   launcher_->begin(*set_);
-  if (around_.machine.one_in(3)) {
+  if (deps_.machine.one_in(3)) {
     Launch graph = make_launch(Touches::TenantMemory);
-    graph.segments = 2 + around_.machine.pick(3);
+    graph.segments = 2 + deps_.machine.pick(3);
     launcher_->unit(*set_, kAttention, graph);
   } else {
-    const std::uint32_t units = 1 + around_.machine.pick(kMostUnits);
+    const std::uint32_t units = 1 + deps_.machine.pick(kMaxUnits);
     for (std::uint32_t i = 0; i < units; ++i) {
       const UnitLabel& label = i % 3 == 1 ? kWeights : kAttention;
       launcher_->unit(*set_, label, make_launch(label.touches));
@@ -61,7 +61,7 @@ void Worker::run_step_on_card() {
 SequenceMask Worker::commit_on_card() {
   constexpr UnitLabel kCommit{LaunchSite::Commit, 0, Touches::TenantMemory};
   Thread& thread = threads_[1];
-  thread.unit.called_at = around_.machine.step;
+  thread.unit.called_at = deps_.machine.step;
   return thread.gate->run(*set_, kCommit, [&](const LaunchPermit& permit) {
     open_unit(thread.unit, kCommit.touches, permit.live());
     Launch records = make_launch(kCommit.touches);
@@ -82,8 +82,8 @@ void Worker::on_settle(LeaseId lease, std::uint64_t number) {
     reply(number,
           SettleAnswered{lease, AckObserver::observe(lease, control::Payload{}), std::nullopt});
   };
-  if (around_.plants.settle_at_once) return settled();
-  launcher_->when_quiet(settled);
+  if (deps_.planted_bugs.settle_immediately) return settled();
+  launcher_->when_drained(settled);
 }
 
 }  // namespace leasehold::simulation

@@ -48,7 +48,7 @@ void Worker::engine() {
       const Message message = std::move(posted_.front());
       posted_.pop_front();
       message();
-      while (!is_running()) Fiber::pause();  // struck on the way
+      while (!is_running()) Fiber::pause();  // triggered on the way
     }
     form_step();
     if (!in_step_.empty()) {
@@ -86,7 +86,7 @@ void Worker::form_step() {
   for (const auto& [lease, held] : held_) {
     if (!held.running) continue;
     const LeaseDependency own[] = {table_->dependency(lease).value()};
-    set_->add_sequence(own, held.running->place);
+    set_->add_sequence(own, held.running->stop_slot);
     in_step_.push_back({lease, held.extents});
   }
 }
@@ -99,10 +99,10 @@ void Worker::run_units(Thread& thread, std::uint32_t count) {
 }
 
 SequenceMask Worker::run_unit(Thread& thread, UnitLabel label) {
-  thread.unit.called_at = around_.machine.step;
+  thread.unit.called_at = deps_.machine.step;
   return thread.gate->run(*set_, label, [&](const LaunchPermit& permit) {
     open_unit(thread.unit, label.touches, permit.live());
-    if (around_.machine.reach(FaultSite::WorkerUnitPolled, *this)) Fiber::pause();
+    if (deps_.machine.reach(FaultSite::WorkerUnitPolled, *this)) Fiber::pause();
     if (label.touches == Touches::TenantMemory) touch_memory(thread, permit.live());
     Fiber::pause();
     if (label.touches == Touches::TenantMemory) touch_memory(thread, permit.live());
@@ -114,27 +114,27 @@ void Worker::touch_memory(Thread& thread, SequenceMask live) {
   for (SequenceMask todo = live; todo != 0; todo &= todo - 1) {
     const Part& part = in_step_[static_cast<std::size_t>(std::countr_zero(todo))];
     for (const ExtentId extent : part.extents) {
-      around_.judge.touched(*this, thread.unit, part.lease, extent);
+      deps_.judge.touched(*this, thread.unit, part.lease, extent);
     }
   }
 }
 
 void Worker::commit() {
-  if (around_.machine.reach(FaultSite::WorkerCommitBeforeRecord, *this)) Fiber::pause();
-  const std::uint64_t begun = around_.machine.step;
+  if (deps_.machine.reach(FaultSite::WorkerCommitBeforeRecord, *this)) Fiber::pause();
+  const std::uint64_t begun = deps_.machine.step;
   SequenceMask decided = set_->all();
-  if (!around_.plants.commit_unread && launcher_) {
+  if (!deps_.planted_bugs.commit_without_reread && launcher_) {
     decided = commit_on_card();
-  } else if (!around_.plants.commit_unread) {
+  } else if (!deps_.planted_bugs.commit_without_reread) {
     decided = run_unit(threads_[0], {LaunchSite::Commit, 0, Touches::TenantMemory});
   }
-  if (around_.machine.reach(FaultSite::WorkerCommitAfterRecord, *this)) Fiber::pause();
+  if (deps_.machine.reach(FaultSite::WorkerCommitAfterRecord, *this)) Fiber::pause();
   for (std::size_t i = 0; i < in_step_.size(); ++i) {
     const auto held = held_.find(in_step_[i].lease);
     if ((decided >> i & 1) == 0 || held == held_.end() || !held->second.running) continue;
     const Running& running = *held->second.running;
-    around_.judge.token_out(*running.request, begun);
-    around_.machine.send(*running.stream, Connection::kClient, running.on_token);
+    deps_.judge.token_emitted(*running.request, begun);
+    deps_.machine.send(*running.stream, Connection::kClient, running.on_token);
   }
   if (set_->engine_refused()) weights_ready_ = false;
 }
@@ -147,7 +147,7 @@ void Worker::refused(const GateRefusal& refusal) noexcept {
 }
 
 void Worker::quiet_progress() noexcept {
-  around_.estate.broker->wake();
+  deps_.persistent.broker->wake();
 }
 
 }  // namespace leasehold::simulation

@@ -8,19 +8,19 @@ namespace leasehold::simulation {
 using Phase = ReconnectState::Phase;
 
 void Worker::lose_socket() {
-  around_.machine.close(*link_, Connection::kClient);
+  deps_.machine.close(*link_, Connection::kClient);
   broker_lost();
 }
 
 void Worker::broker_lost() {
-  asking_ = false;
+  call_pending_ = false;
   if (!ready_) path_.give_up();  // it has not finished starting
-  path_.connection_lost(around_.machine.clock.now());
+  path_.connection_lost(deps_.machine.clock.now());
 }
 
 /// Once refused it serves until its leases are over, and exits.
-void Worker::find_back() {
-  if (path_.phase() == Phase::Away && path_.next_try() <= around_.machine.clock.now()) {
+void Worker::reconnect() {
+  if (path_.phase() == Phase::Away && path_.next_try() <= deps_.machine.clock.now()) {
     try_to_return();
   }
   if (path_.phase() == Phase::Refused && leases_are_over()) kill_pending = true;
@@ -34,7 +34,7 @@ bool Worker::leases_are_over() const {
 }
 
 void Worker::try_to_return() {
-  if (around_.estate.broker->is_dead()) return path_.not_connected(around_.machine.clock.now());
+  if (deps_.persistent.broker->is_dead()) return path_.not_connected(deps_.machine.clock.now());
   connect();
   path_.connected();
   ask_to_resume();
@@ -45,7 +45,7 @@ void Worker::ask_to_resume() {
                [this](const Result<Answer>& answer) {
                  if (!answer) return failed(answer.error().code);
                  path_.resumed();
-                 around_.machine.reach_then(FaultSite::WorkerResumed, *this, [this] { deliver(); });
+                 deps_.machine.reach_then(FaultSite::WorkerResumed, *this, [this] { deliver(); });
                });
 }
 
@@ -64,20 +64,20 @@ void Worker::deliver() {
 }
 
 void Worker::settle() {
-  around_.machine.reach_then(FaultSite::WorkerRedelivered, *this, [this] {
+  deps_.machine.reach_then(FaultSite::WorkerRedelivered, *this, [this] {
     broker_->ask(*link_, wire::WorkerReady{.address = name_, .kv_block_size_bytes = kBlockBytes},
                  [this](const Result<Answer>& answer) {
                    if (!answer) return failed(answer.error().code);
                    path_.settled();
-                   asking_ = false;
+                   call_pending_ = false;
                  });
   });
 }
 
 void Worker::failed(Errc code) {
   if (path_.phase() != Phase::Asking && path_.phase() != Phase::Delivering) return;
-  around_.machine.close(*link_, Connection::kClient);
-  path_.answered_with(code, around_.machine.clock.now());
+  deps_.machine.close(*link_, Connection::kClient);
+  path_.answered_with(code, deps_.machine.clock.now());
 }
 
 }  // namespace leasehold::simulation

@@ -5,137 +5,137 @@
 #include <algorithm>
 
 #include "broker/server/pulse.hpp"
-#include "tests/simulation/agent_line.hpp"
+#include "tests/simulation/agent_client.hpp"
 
 namespace leasehold::simulation {
 namespace {
 
 constexpr int kSteps = 130;
-constexpr int kCalm = 150;             // a worker that serves never ends by itself
+constexpr int kIdleRounds = 150;       // a worker that serves never ends by itself
 constexpr int kSettleRounds = 40;      // workers are looked at while others unmap
 constexpr int kStepsAfterFault = 280;  // what it leads to takes its time
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
 constexpr std::string_view kTenantNames[] = {"a", "b", "c"};
 
 /// Labels that only a worker comes by whose broker was started again.
-bool is_on_the_way_back(FaultSite site) {
+bool is_on_reconnect_path(FaultSite site) {
   return site == FaultSite::WorkerResumed || site == FaultSite::WorkerRedelivered;
 }
 
 }  // namespace
 
-World::World(std::uint64_t seed, Plants plants, Coverage& coverage, Lends lends)
+World::World(std::uint64_t seed, PlantedBugs planted_bugs, Coverage& coverage, MemoryKind lends)
     : machine_(seed),
       judge_(machine_, kExtents),
-      around_{machine_, judge_, coverage, plants, estate_} {
-  estate_.store = !machine_.one_in(3);
-  if (lends == Lends::Card || (lends == Lends::Either && seed % 3 == 0)) {
+      deps_{machine_, judge_, coverage, planted_bugs, persistent_} {
+  persistent_.store = !machine_.one_in(3);
+  if (lends == MemoryKind::Card || (lends == MemoryKind::Either && seed % 3 == 0)) {
     begin_card();
   }
-  estate_.broker = &machine_.spawn<Broker>(around_);
+  persistent_.broker = &machine_.spawn<Broker>(deps_);
   running_schedule.seed = seed;
   running_schedule.machine = &machine_;
   ++running_schedule.schedule;
 }
 
-Worker& World::spawn_worker(std::size_t place) {
-  Worker& worker = machine_.spawn<Worker>(around_, std::string(kWorkerNames[place]));
-  workers_[place] = &worker;
+Worker& World::spawn_worker(std::size_t index) {
+  Worker& worker = machine_.spawn<Worker>(deps_, std::string(kWorkerNames[index]));
+  workers_[index] = &worker;
   return worker;
 }
 
-Tenant& World::spawn_tenant(std::size_t place) {
+Tenant& World::spawn_tenant(std::size_t index) {
   Tenant& tenant = machine_.spawn<Tenant>(
-      around_, std::string(kTenantNames[place]), [this](const std::string& name) {
+      deps_, std::string(kTenantNames[index]), [this](const std::string& name) {
         Worker* worker = workers_[name == kWorkerNames[0] ? 0 : 1];
         return worker->worker_name() == name ? worker : nullptr;
       });
-  tenants_[place] = &tenant;
+  tenants_[index] = &tenant;
   return tenant;
 }
 
 Fault World::choose_fault() {
   const FaultColumn column = column_at(machine_.pick(kColumnCount));
   return {.site = column.site,
-          .strike = column.strike,
+          .action = column.action,
           .arrivals_left = static_cast<int>(1 + machine_.pick(2))};
 }
 
 /// Some schedules begin with everybody starting up, most with a service at work.
 void World::begin() {
-  for (std::size_t place = 0; place < kTenants; ++place) {
-    broker().call(wire::TenantAdmit{.tenant = {std::string(kTenantNames[place])},
+  for (std::size_t index = 0; index < kTenants; ++index) {
+    broker().call(wire::TenantAdmit{.tenant = {std::string(kTenantNames[index])},
                                     .max_blocks = 16 + machine_.pick(32),
                                     .ttl_ms = 3000});
-    spawn_tenant(place);
+    spawn_tenant(index);
   }
   const Fault fault = choose_fault();
   const bool while_loading = fault.site == FaultSite::WorkerWeightsFilled;
   const bool at_work = machine_.pick(8) < 5 && !while_loading;
   if (!at_work) machine_.fault = fault;
-  for (std::size_t place = 0; place < kWorkers; ++place) spawn_worker(place);
+  for (std::size_t index = 0; index < kWorkers; ++index) spawn_worker(index);
   if (!at_work) return;
-  calm_down(kCalm);
-  for (Worker* worker : workers_) worker->look_around();
-  calm_down(kCalm);
+  run_until_idle(kIdleRounds);
+  for (Worker* worker : workers_) worker->poll_timers();
+  run_until_idle(kIdleRounds);
   machine_.fault = fault;
   for (Tenant* tenant : tenants_) {
     if (tenant->is_running()) tenant->act();
   }
-  calm_down(static_cast<int>(machine_.pick(90)));  // into the midst of decoding, for some
+  run_until_idle(static_cast<int>(machine_.pick(90)));  // into the midst of decoding, for some
   const bool at_unmap = machine_.fault->site == FaultSite::WorkerExtentsUnmapped;
   // A card's worker is asked for its word first.
-  for (int round = card_ ? 3 : 1; at_unmap && round > 0; --round) take_something_away();
-  if (machine_.one_in(6) || is_on_the_way_back(machine_.fault->site)) live_through_restart();
+  for (int round = card_ ? 3 : 1; at_unmap && round > 0; --round) revoke_some_leases();
+  if (machine_.one_in(6) || is_on_reconnect_path(machine_.fault->site)) restart_under_load();
 }
 
 /// A worker unmaps while it serves only what somebody takes away.
-void World::take_something_away() {
+void World::revoke_some_leases() {
   for (int i = 0; i < 2; ++i) broker().call(wire::LeaseRevoke{.lease = any_lease()});
-  calm_down(static_cast<int>(machine_.pick(40)));
+  run_until_idle(static_cast<int>(machine_.pick(40)));
   if (!broker().is_running() || broker().is_busy()) return;
-  broker().look_around();  // it is quiet by now
-  calm_down(static_cast<int>(machine_.pick(40)));
+  broker().poll_timers();  // it is quiet by now
+  run_until_idle(static_cast<int>(machine_.pick(40)));
 }
 
 /// Of the broker, with requests under way.
-void World::live_through_restart() {
-  const bool on_the_way_back = is_on_the_way_back(machine_.fault->site);
+void World::restart_under_load() {
+  const bool on_reconnect_path = is_on_reconnect_path(machine_.fault->site);
   if (broker().is_running()) machine_.kill(broker());
   if (broker().is_dead()) restart_broker();
-  for (int round = on_the_way_back ? 3 : 1; round > 0; --round) {
-    calm_down(static_cast<int>(machine_.pick(40)));
+  for (int round = on_reconnect_path ? 3 : 1; round > 0; --round) {
+    run_until_idle(static_cast<int>(machine_.pick(40)));
     machine_.clock.advance(std::chrono::milliseconds(200));  // they try again now and then
     for (Worker* worker : workers_) {
-      if (worker->is_running()) worker->look_around();
+      if (worker->is_running()) worker->poll_timers();
     }
   }
 }
 
 void World::run() {
   begin();
-  const bool struck_already = machine_.fault->struck != nullptr;
+  const bool already_triggered = machine_.fault->triggered != nullptr;
   const bool more =
-      struck_already && (card_ || machine_.one_in(2));  // many come back by themselves
+      already_triggered && (card_ || machine_.one_in(2));  // many come back by themselves
   for (int left = more ? kStepsAfterFault : kSteps; left > 0; --left) {
-    const bool struck = machine_.fault->struck != nullptr;
+    const bool triggered = machine_.fault->triggered != nullptr;
     take_step();
-    if (!struck && machine_.fault->struck != nullptr) left = kStepsAfterFault;
-    if (struck && left == kStepsAfterFault / 2) recover();
+    if (!triggered && machine_.fault->triggered != nullptr) left = kStepsAfterFault;
+    if (triggered && left == kStepsAfterFault / 2) recover();
   }
   settle();
-  leave_no_fence();
+  release_all_quarantined();
   judge_.at_rest();
   const Fault& fault = *machine_.fault;
-  if (fault.struck != nullptr) around_.coverage.struck({fault.site, fault.strike});
+  if (fault.triggered != nullptr) deps_.coverage.triggered({fault.site, fault.action});
 }
 
 void World::take_step() {
   ++machine_.step;
   if (card_ && machine_.one_in(2)) run_card();
-  // Calm until the fault has struck, so that labels late in a request's life are reached; a storm
-  // afterwards.
-  const std::uint32_t all = machine_.fault->struck == nullptr ? 96 : 100;
+  // Calm until the fault has triggered, so that labels late in a request's life are reached; a
+  // storm afterwards.
+  const std::uint32_t all = machine_.fault->triggered == nullptr ? 96 : 100;
   for (int tries = 0; tries < 4; ++tries) {
     const std::uint32_t what = machine_.pick(all);
     const bool done = what < 29   ? run_thread()
@@ -143,12 +143,12 @@ void World::take_step() {
                       : what < 67 ? run_broker()
                       : what < 77 ? run_tenant()
                       : what < 80 ? run_operator()
-                      : what < 83 ? pass_time()
+                      : what < 83 ? advance_clock()
                       : what < 86 ? drain_stores()
                       : what < 89 ? notice_exit()
-                      : what < 92 ? look_around()
-                      : what < 95 ? signal_somebody()
-                                  : disturb_somebody();
+                      : what < 92 ? poll_timers()
+                      : what < 95 ? deliver_signals()
+                                  : disturb_random_process();
     if (done) return;
   }
 }
@@ -162,7 +162,7 @@ bool World::run_thread() {
 
 bool World::run_broker() {
   if (!broker().is_running()) return false;
-  if (card_ && !broker().is_busy() && broker().agent_line()->run_posted()) return true;
+  if (card_ && !broker().is_busy() && broker().agent_client()->run_posted()) return true;
   if ((!broker().is_busy() || machine_.one_in(4)) && broker().scrub()) return true;
   if (!broker().is_busy()) return false;
   broker().run();
@@ -190,7 +190,7 @@ bool World::run_operator() {
       broker().call(wire::LeaseRevoke{.tenant = tenant});
       return true;
     case 4:
-      return clear_fences();
+      return release_quarantined();
     case 1:
       broker().call(wire::TenantAdmit{.tenant = tenant, .max_blocks = 8 + machine_.pick(40)});
       return true;
@@ -204,7 +204,7 @@ bool World::run_operator() {
   }
 }
 
-bool World::clear_fences() {
+bool World::release_quarantined() {
   bool any = false;
   for (const auto& [id, extent] : broker().state.extents.records()) {
     if (extent.state != ExtentState::Quarantined) continue;
@@ -220,15 +220,15 @@ bool World::clear_fences() {
 }
 
 /// Does what StillWritable advises: ends the workers, then clears again.
-void World::leave_no_fence() {
-  if (!clear_fences()) return;
+void World::release_all_quarantined() {
+  if (!release_quarantined()) return;
   settle();
   for (Worker* worker : workers_) worker->kill_pending = !worker->is_dead();
   settle();
-  if (clear_fences()) settle();
+  if (release_quarantined()) settle();
 }
 
-bool World::pass_time() {
+bool World::advance_clock() {
   const auto due = broker().is_dead() ? std::nullopt : broker().next_due();
   if (due && machine_.one_in(3)) {
     const Duration left = *due - machine_.clock.now();
@@ -244,10 +244,10 @@ bool World::drain_stores() {
   return worker.drain(0) || worker.drain(1);
 }
 
-void World::go_on(Process& process) {
+void World::resume(Process& process) {
   process.life = Life::Running;
   const Duration gap = machine_.clock.now() - process.stopped_at;
-  if (&process == &broker() && gap > Pulse::kStallThreshold) broker().stood(gap);
+  if (&process == &broker() && gap > Pulse::kStallThreshold) broker().stalled(gap);
   while (!process.unfinished.empty() && process.is_running()) {
     const Message rest = std::move(process.unfinished.front());
     process.unfinished.pop_front();
@@ -256,7 +256,7 @@ void World::go_on(Process& process) {
 }
 
 /// SIGKILL arrives, or SIGCONT.
-bool World::signal_somebody() {
+bool World::deliver_signals() {
   bool signalled = false;
   for (const auto& process : machine_.processes()) {
     if (process->kill_pending) {
@@ -266,7 +266,7 @@ bool World::signal_somebody() {
       if (machine_.one_in(2)) notice_exit();  // before its sockets are seen to be closed
       signalled = true;
     } else if (process->life == Life::Stopped && machine_.one_in(2)) {
-      go_on(*process);
+      resume(*process);
       signalled = true;
     }
   }
@@ -284,21 +284,21 @@ bool World::notice_exit() {
 /// What died is started again, whoever stands still may go on, and the service gets back to work.
 void World::recover() {
   if (broker().is_dead()) restart_broker();
-  for (std::size_t place = 0; place < kTenants; ++place) {
-    if (tenants_[place]->is_dead()) spawn_tenant(place);
+  for (std::size_t index = 0; index < kTenants; ++index) {
+    if (tenants_[index]->is_dead()) spawn_tenant(index);
   }
-  for (std::size_t place = 0; place < kWorkers; ++place) {
-    if (workers_[place]->is_dead()) spawn_worker(place);
+  for (std::size_t index = 0; index < kWorkers; ++index) {
+    if (workers_[index]->is_dead()) spawn_worker(index);
   }
-  signal_somebody();
+  deliver_signals();
   for (int round = 0; round < 4; ++round) {
     for (Worker* worker : workers_) {
-      if (worker->is_running()) worker->look_around();
+      if (worker->is_running()) worker->poll_timers();
     }
     for (Tenant* tenant : tenants_) {
       if (tenant->is_running()) tenant->act();
     }
-    calm_down(30);
+    run_until_idle(30);
   }
   if (card_) lend_again();
 }
@@ -306,31 +306,32 @@ void World::recover() {
 /// The service manager does, as soon as it sees.
 void World::restart_broker() {
   Broker& before = broker();
-  estate_.broker = &machine_.spawn<Broker>(around_, before);
+  persistent_.broker = &machine_.spawn<Broker>(deps_, before);
 }
 
-bool World::is_anybody_away() const {
-  return std::ranges::any_of(
-      workers_, [](const Worker* worker) { return worker->is_running() && worker->is_away(); });
+bool World::is_any_worker_reconnecting() const {
+  return std::ranges::any_of(workers_, [](const Worker* worker) {
+    return worker->is_running() && worker->is_reconnecting();
+  });
 }
 
 /// The service manager starts what has died; now and then a worker's socket breaks, or somebody is
 /// killed where no label is.
-bool World::disturb_somebody() {
+bool World::disturb_random_process() {
   if (broker().is_dead()) {
     restart_broker();
     return true;
   }
-  const std::size_t place = machine_.pick(kWorkers);
+  const std::size_t index = machine_.pick(kWorkers);
   const std::size_t tenant = machine_.pick(kTenants);
-  if (workers_[place]->is_dead()) return spawn_worker(place).is_running();
+  if (workers_[index]->is_dead()) return spawn_worker(index).is_running();
   if (tenants_[tenant]->is_dead()) return spawn_tenant(tenant).is_running();
   switch (machine_.pick(7)) {
     case 0:
-      workers_[place]->lose_socket();
+      workers_[index]->lose_socket();
       return true;
     case 1:
-      workers_[place]->kill_pending = true;
+      workers_[index]->kill_pending = true;
       return true;
     case 2:
       tenants_[tenant]->kill_pending = true;
@@ -343,18 +344,18 @@ bool World::disturb_somebody() {
   }
 }
 
-bool World::look_around() {
+bool World::poll_timers() {
   if (broker().is_running() && !broker().is_busy() && machine_.one_in(2)) {
-    broker().look_around();
+    broker().poll_timers();
     return true;
   }
   Worker& worker = *workers_[machine_.pick(kWorkers)];
   if (!worker.is_running()) return false;
-  worker.look_around();
+  worker.poll_timers();
   return true;
 }
 
-void World::calm_down(int most) {
+void World::run_until_idle(int most) {
   for (int i = 0, idle = 0; i < most && idle < 2; ++i) {
     ++machine_.step;
     bool moved = machine_.deliver();
@@ -367,32 +368,33 @@ void World::calm_down(int most) {
         while (worker->drain(thread)) moved = true;
       }
     }
-    if (card_) moved = calm_card() || moved;
+    if (card_) moved = run_card_until_idle() || moved;
     idle = moved ? 0 : idle + 1;
   }
 }
 
 /// Nobody starts anything new; whoever stands still goes on, or the ladder ends him.
 void World::settle() {
-  if (machine_.fault->struck == nullptr) machine_.fault->arrivals_left = INT32_MAX;
+  if (machine_.fault->triggered == nullptr) machine_.fault->arrivals_left = INT32_MAX;
   const int rounds = card_ ? 4 * kSettleRounds : kSettleRounds;  // a driver is asked many times
   for (int round = 0; round < rounds; ++round) {
     if (broker().is_dead()) restart_broker();
-    calm_down(kCalm);
-    broker().look_around();
+    run_until_idle(kIdleRounds);
+    broker().poll_timers();
     for (Worker* worker : workers_) {
-      if (worker->is_running()) worker->look_around();
+      if (worker->is_running()) worker->poll_timers();
     }
-    signal_somebody();
+    deliver_signals();
     if (broker().is_dead()) continue;
-    if (broker().life == Life::Stopped) go_on(broker());
-    calm_down(kCalm);
-    if (!broker().owes() && broker().is_running() && !is_anybody_away()) return;
+    if (broker().life == Life::Stopped) resume(broker());
+    run_until_idle(kIdleRounds);
+    if (!broker().has_pending_work() && broker().is_running() && !is_any_worker_reconnecting())
+      return;
     const auto due = broker().next_due();
     const Duration left = due ? *due - machine_.clock.now() : std::chrono::seconds(10);
     machine_.clock.advance(std::max(left, Duration{1}));
   }
-  violated("the machine did not come to rest, the broker waits for" + broker().debts());
+  violated("the machine did not come to rest, the broker waits for" + broker().pending_work());
 }
 
 }  // namespace leasehold::simulation

@@ -1,4 +1,4 @@
-/// One schedule: everything around one broker, and who takes the next step, all from one seed.
+/// One schedule: everything deps one broker, and who takes the next step, all from one seed.
 #pragma once
 
 #include <array>
@@ -8,13 +8,13 @@
 namespace leasehold::simulation {
 
 /// Whose memory the broker lends; the seed says, unless it is to be one of the two.
-enum class Lends : std::uint8_t { Either, Machine, Card };
+enum class MemoryKind : std::uint8_t { Either, Machine, Card };
 
 class World {
  public:
-  World(std::uint64_t seed, Plants plants, Coverage& coverage, Lends lends);
+  World(std::uint64_t seed, PlantedBugs planted_bugs, Coverage& coverage, MemoryKind lends);
 
-  /// A random walk from a random beginning, then rest; the judge looks on throughout.
+  /// A random walk from a random startup, then rest; the judge looks on throughout.
   void run();
 
  private:
@@ -25,24 +25,24 @@ class World {
   void begin();
   void take_step();
   void recover();
-  void take_something_away();
-  void live_through_restart();
+  void revoke_some_leases();
+  void restart_under_load();
   void restart_broker();
-  bool is_anybody_away() const;
-  Broker& broker() const { return *estate_.broker; }
+  bool is_any_worker_reconnecting() const;
+  Broker& broker() const { return *persistent_.broker; }
   void settle();
   /// An operator looks at all quarantined memory; false when there is none.
-  bool clear_fences();
-  void leave_no_fence();
+  bool release_quarantined();
+  void release_all_quarantined();
   /// Whatever can happen without time passing happens, for so many rounds at most.
-  void calm_down(int most);
+  void run_until_idle(int most);
 
   // world_card.cpp
   /// A card works, a driver takes apart, an agent or somebody else's program does its worst.
   bool run_card();
   bool disturb_card();
   bool stop_worker();
-  bool calm_card();
+  bool run_card_until_idle();
   void begin_card();
   void lend_again();
 
@@ -50,24 +50,24 @@ class World {
   bool run_broker();
   bool run_tenant();
   bool run_operator();
-  bool pass_time();
-  bool signal_somebody();
+  bool advance_clock();
+  bool deliver_signals();
   bool notice_exit();
-  bool disturb_somebody();
-  bool look_around();
+  bool disturb_random_process();
+  bool poll_timers();
   bool drain_stores();
-  void go_on(Process& process);
+  void resume(Process& process);
   LeaseId any_lease();
 
-  Worker& spawn_worker(std::size_t place);
-  Tenant& spawn_tenant(std::size_t place);
+  Worker& spawn_worker(std::size_t index);
+  Tenant& spawn_tenant(std::size_t index);
 
   Machine machine_;
   std::optional<Card> card_;
   std::uint32_t card_pace_ = 1;  ///< A slow card works once in so many chances.
   Judge judge_;
-  Estate estate_;
-  Surroundings around_;
+  PersistentState persistent_;
+  Dependencies deps_;
   std::array<Worker*, kWorkers> workers_{};
   std::array<Tenant*, kTenants> tenants_{};
   std::deque<const Process*> exits_;  ///< Whose pidfd the broker has not looked at.

@@ -1,22 +1,22 @@
 // What happens by itself where memory of a card is lent.
-#include "tests/simulation/agent_line.hpp"
+#include "tests/simulation/agent_client.hpp"
 #include "tests/simulation/world.hpp"
 
 namespace leasehold::simulation {
 namespace {
 
 constexpr std::uint64_t kCardBytes = (kExtents + 12) * kExtentBytes;
-constexpr std::uint32_t kSlowest = 16;
-constexpr int kRest = 40;
+constexpr std::uint32_t kMaxCardPace = 16;
+constexpr int kCardIdleRounds = 40;
 
 }  // namespace
 
 void World::begin_card() {
   card_.emplace(machine_, kCardBytes);
-  judge_.watch(*card_, around_.coverage);
-  around_.card = &*card_;
-  estate_.store = false;  // what lends a card keeps no descriptors
-  if (machine_.one_in(2)) card_pace_ = 1 + machine_.pick(kSlowest);
+  judge_.watch(*card_, deps_.coverage);
+  deps_.card = &*card_;
+  persistent_.store = false;  // what lends a card keeps no descriptors
+  if (machine_.one_in(2)) card_pace_ = 1 + machine_.pick(kMaxCardPace);
 }
 
 bool World::run_card() {
@@ -24,7 +24,7 @@ bool World::run_card() {
   if (what < 80) {
     return machine_.one_in(card_pace_) && workers_[machine_.pick(kWorkers)]->run_card();
   }
-  if (what < 89) return card_->take_apart();
+  if (what < 89) return card_->finish_teardown();
   if (what < 92) return card_->disturb();
   if (what < 94) return stop_worker();
   return disturb_card();
@@ -34,19 +34,20 @@ bool World::run_card() {
 /// worker has ended.
 void World::lend_again() {
   if (!broker().is_running()) return;
-  take_something_away();
-  calm_down(kRest);
+  revoke_some_leases();
+  run_until_idle(kCardIdleRounds);
   for (Tenant* tenant : tenants_) {
     if (tenant->is_running()) tenant->act();
   }
-  calm_down(kRest);
+  run_until_idle(kCardIdleRounds);
   if (machine_.one_in(3)) workers_[machine_.pick(kWorkers)]->kill_pending = true;
 }
 
 /// A process stands still wherever it is, its card does not.
 bool World::stop_worker() {
   Worker& worker = *workers_[machine_.pick(kWorkers)];
-  if (machine_.fault->struck == nullptr || !worker.is_running() || machine_.one_in(2)) return false;
+  if (machine_.fault->triggered == nullptr || !worker.is_running() || machine_.one_in(2))
+    return false;
   worker.stopped_at = machine_.clock.now();
   worker.life = Life::Stopped;
   return true;
@@ -56,7 +57,7 @@ bool World::stop_worker() {
 /// way or without; some hang first.
 bool World::disturb_card() {
   if (!broker().is_running() || !machine_.one_in(12)) return false;
-  Agent& agent = broker().agent_line()->agent();
+  Agent& agent = broker().agent_client()->agent();
   if (agent.is_dead()) return false;
   if (machine_.one_in(3)) {
     agent.hang();
@@ -67,13 +68,13 @@ bool World::disturb_card() {
 }
 
 /// Slower than its worker launches, so that something is queued when words fall.
-bool World::calm_card() {
+bool World::run_card_until_idle() {
   bool moved = false;
   for (Worker* worker : workers_) {
     if (machine_.one_in(1 + card_pace_ / 2)) moved = worker->run_card() || moved;
     if (machine_.one_in(1 + card_pace_)) moved = worker->run_card() || moved;
   }
-  while (card_->take_apart()) moved = true;
+  while (card_->finish_teardown()) moved = true;
   return moved;
 }
 

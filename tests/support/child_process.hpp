@@ -15,7 +15,7 @@
 namespace leasehold::testing {
 
 /// How a child ended. Exactly one of `exit_code`, `killed_by`, `stopped_by` says something.
-struct ChildEnd {
+struct ChildExit {
   int exit_code = -1;
   int killed_by = 0;
   int stopped_by = 0;        ///< It stopped itself; it was ended and reaped afterwards.
@@ -32,7 +32,7 @@ inline std::string read_all(const UniqueFd& fd) {
 
 /// Runs `work` in a child, whose exit code is what it returns (an int).
 template <class Work>
-ChildEnd run_in_child(Work&& work) {
+ChildExit run_in_child(Work&& work) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) return {};
   const UniqueFd read_end(ends[0]);
@@ -45,7 +45,7 @@ ChildEnd run_in_child(Work&& work) {
     ::_exit(work());
   }
   write_end.reset();
-  ChildEnd end;
+  ChildExit end;
   int status = 0;
   ::waitpid(pid, &status, WUNTRACED);
   if (WIFSTOPPED(status)) {

@@ -18,7 +18,7 @@ inline RigOptions on_card(RigOptions options, cuda::CudaOptions cuda = {}) {
     return std::unique_ptr<Backend>(*std::move(made));
   };
   options.device.reach = [](Leased<const std::byte> at, std::size_t size_bytes) {
-    auto reach = std::make_shared<CardReach>();
+    auto reach = std::make_shared<DeviceRegistration>();
     reach->add(at, size_bytes);
     reach->open();
     return std::shared_ptr<void>(std::move(reach));

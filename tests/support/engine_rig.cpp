@@ -109,7 +109,7 @@ Weights::MappedPart EngineRig::hold_part(std::size_t part) const {
       .mapping = must(LeasedMapping::map(must(weights_memory_[part].open_read_only()), size_bytes,
                                          MapAccess::ReadOnly)),
       .lease = must(reader_.dependency(engine_leases_[part]))};
-  weights_reach_.push_back(reach(holding.mapping.base(), size_bytes));
+  weights_registration_.push_back(reach(holding.mapping.base(), size_bytes));
   return holding;
 }
 
@@ -163,7 +163,7 @@ void EngineRig::grow(LeaseId lease, std::uint32_t extents) {
     const ExtentId id{next_extent_++};
     LeasedMapping mapping =
         must(LeasedMapping::map(object.fd(), options_.extent_bytes, MapAccess::ReadWrite));
-    extents_reach_[lease].push_back(reach(mapping.base(), options_.extent_bytes));
+    extents_registration_[lease].push_back(reach(mapping.base(), options_.extent_bytes));
     engine_->add_extent(lease, id, std::move(mapping));
     extents_[lease].push_back({id, std::move(object)});
   }
@@ -181,7 +181,7 @@ void EngineRig::fence(LeaseId lease) {
 
 void EngineRig::drop(LeaseId lease) {
   if (table_.word(lease.slot).state() != LeaseState::Fenced) fence(lease);
-  extents_reach_.erase(lease);
+  extents_registration_.erase(lease);
   engine_->drop_lease(lease);
   extents_.erase(lease);
 }
@@ -217,7 +217,7 @@ std::uint64_t EngineRig::units_run() const {
   return units;
 }
 
-void EngineRig::forget_outcomes() {
+void EngineRig::clear_outcomes() {
   const std::scoped_lock lock(mutex_);
   outcomes_.clear();
   early_completions_.clear();

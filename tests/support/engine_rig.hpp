@@ -16,7 +16,7 @@
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/worker_segment.hpp"
 #include "kernels/backend.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 #include "worker/engine/engine.hpp"
 #include "worker/engine/worker_gates.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
@@ -24,7 +24,7 @@
 namespace leasehold::testing {
 
 /// What one request came to.
-struct Outcome {
+struct RequestOutcome {
   std::vector<TokenId> tokens;
   std::vector<std::uint32_t> positions;
   std::vector<Completed> completions;  ///< Exactly one, if all is well.
@@ -40,7 +40,7 @@ struct DeviceBackend {
 };
 
 struct RigOptions {
-  std::string model_path = own_model_path();
+  std::string model_path = bundled_model_path();
   bool reference = false;  ///< Else the CPU backend with `threads`.
   DeviceBackend device;    ///< Instead of both, when it is there.
   std::uint32_t threads = 1;
@@ -123,12 +123,12 @@ class EngineRig : public RevocationObserver {
   std::uint64_t units_run() const;
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const ModelConfig& config() const { return config_; }
-  Outcome& outcome(const std::string& id) { return outcomes_[id]; }
-  void forget_outcomes();
+  RequestOutcome& outcome(const std::string& id) { return outcomes_[id]; }
+  void clear_outcomes();
   std::vector<EarlyCompletion> early_completions() const;
   int engine_refusals() const { return engine_refusals_; }
   int found_revoked() const { return found_revoked_; }
-  int quiet_rings() const { return quiet_rings_; }
+  int wakeups() const { return wakeups_; }
 
   void completed_early(const Completed& completed, const events::ForwardRevoked& what,
                        TimePoint at) noexcept override;
@@ -136,7 +136,7 @@ class EngineRig : public RevocationObserver {
   void lease_found_revoked(const events::ForwardRevoked&, TimePoint) noexcept override {
     found_revoked_.fetch_add(1);
   }
-  void quiet_progress() noexcept override { quiet_rings_.fetch_add(1); }
+  void quiet_progress() noexcept override { wakeups_.fetch_add(1); }
 
  private:
   LeaseId next_lease();
@@ -161,8 +161,8 @@ class EngineRig : public RevocationObserver {
   WeightsPlan plan_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<MemoryObject> weights_memory_;  // [parts]
-  mutable std::vector<std::shared_ptr<void>> weights_reach_;
-  std::map<LeaseId, std::vector<std::shared_ptr<void>>> extents_reach_;
+  mutable std::vector<std::shared_ptr<void>> weights_registration_;
+  std::map<LeaseId, std::vector<std::shared_ptr<void>>> extents_registration_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<ThreadGate> commit_gate_;
   std::unique_ptr<Engine> engine_;
@@ -170,12 +170,12 @@ class EngineRig : public RevocationObserver {
   std::uint32_t next_slot_ = 0;
   std::uint64_t next_extent_ = 1;
   std::map<LeaseId, std::vector<KeptExtent>> extents_;
-  std::map<std::string, Outcome> outcomes_;
+  std::map<std::string, RequestOutcome> outcomes_;
   mutable std::mutex mutex_;
   std::vector<EarlyCompletion> early_completions_;
   std::atomic<bool> in_step_{false};
   std::atomic<int> engine_refusals_{0};
-  std::atomic<int> quiet_rings_{0};
+  std::atomic<int> wakeups_{0};
   std::atomic<int> found_revoked_{0};
 };
 

@@ -71,13 +71,13 @@ void Fiber::prepare() {
 boost::context::fiber Fiber::live(boost::context::fiber&& from) {
   struct Leaving {
     Fiber& fiber;
-    ~Leaving() { fiber.leave_for_good(); }
+    ~Leaving() { fiber.switch_for_last_time(); }
   };
   const Leaving leaving{*this};
   arrive();
   entered_by_->context_ = std::move(from);
   body_();
-  entered_by_->left_by_ = this;
+  entered_by_->switched_from_ = this;
   return std::move(entered_by_->context_);
 }
 
@@ -87,9 +87,9 @@ Fiber::~Fiber() {
   Fiber here;
   Fiber* const before = std::exchange(resumed, nullptr);  // destructors on it do not pause
   entered_by_ = &here;
-  left_by_ = &here;
-  here.left_by_ = this;
-  here.leave_for(*this);
+  switched_from_ = &here;
+  here.switched_from_ = this;
+  here.switch_to(*this);
   context_ = {};
   here.arrive();
   resumed = before;

@@ -28,11 +28,11 @@ class Fiber {
   void enter(Fiber& to) {
     if (!to.context_) to.prepare();
     to.entered_by_ = this;
-    to.left_by_ = this;
-    leave_for(to);
+    to.switched_from_ = this;
+    switch_to(to);
     const Arrival arrival(*this);
     boost::context::fiber from = std::move(to.context_).resume();
-    left_by_->context_ = std::move(from);  // none when that one has ended
+    switched_from_->context_ = std::move(from);  // none when that one has ended
   }
 
   /// Enters this one from whoever runs, and comes back at its next pause or its end.
@@ -57,27 +57,28 @@ class Fiber {
   boost::context::fiber live(boost::context::fiber&& from);
 
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-  void leave_for(const Fiber& to) {
+  void switch_to(const Fiber& to) {
     __sanitizer_start_switch_fiber(&frames_, to.bottom_, to.size_bytes_);
   }
   /// Also how the bounds of a stack that was there already become known.
   void arrive() {
-    __sanitizer_finish_switch_fiber(frames_, &left_by_->bottom_, &left_by_->size_bytes_);
+    __sanitizer_finish_switch_fiber(frames_, &switched_from_->bottom_,
+                                    &switched_from_->size_bytes_);
   }
   /// What comes last on the stack is Boost's and has frames, too: they are not taken away.
-  void leave_for_good() {
+  void switch_for_last_time() {
     __sanitizer_start_switch_fiber(&frames_, entered_by_->bottom_, entered_by_->size_bytes_);
   }
 #else
-  void leave_for(const Fiber&) {}
+  void switch_to(const Fiber&) {}
   void arrive() {}
-  void leave_for_good() {}
+  void switch_for_last_time() {}
 #endif
 
   std::function<void()> body_;
-  boost::context::fiber context_;  ///< Where it stands; none while it runs.
-  Fiber* entered_by_ = nullptr;    ///< Who goes on at its end.
-  Fiber* left_by_ = nullptr;       ///< Who ran last before it: entered it, or ended.
+  boost::context::fiber context_;   ///< Where it stands; none while it runs.
+  Fiber* entered_by_ = nullptr;     ///< Who goes on at its end.
+  Fiber* switched_from_ = nullptr;  ///< Who ran last before it: entered it, or ended.
   const void* bottom_ = nullptr;
   std::size_t size_bytes_ = 0;
   void* frames_ = nullptr;  ///< What AddressSanitizer keeps of a stack that stands still.

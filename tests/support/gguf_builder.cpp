@@ -1,5 +1,5 @@
 #include "tests/support/gguf_builder.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 
 #include <unistd.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/quant/tensor_type.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 #include "worker/gguf/gguf_directory.hpp"
 
 namespace leasehold::testing {

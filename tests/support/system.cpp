@@ -95,8 +95,8 @@ bool System::start_broker(const std::string& fault) {
   arguments.insert(arguments.end(), history.begin(), history.end());
   const auto& more = spec_.broker_arguments;
   arguments.insert(arguments.end(), more.begin(), more.end());
-  const bool patient = std::ranges::find(more, "--fence-timeout-ms") == more.end();
-  if (patient) arguments.insert(arguments.end(), {"--fence-timeout-ms", "600000"});
+  const bool use_default_timeout = std::ranges::find(more, "--fence-timeout-ms") == more.end();
+  if (use_default_timeout) arguments.insert(arguments.end(), {"--fence-timeout-ms", "600000"});
   broker_.emplace(start("leasehold-broker", arguments, fault, false));
   return eventually([this] {
     auto connected = demo::BrokerView::connect(broker_socket());
@@ -133,8 +133,8 @@ std::vector<std::string> System::event_log_arguments(const std::string& name) {
 
 void System::start_worker(const std::string& name, const std::string& fault) {
   const std::string model =
-      spec_.model_name.empty() ? own_model_path() : (directory_ / spec_.model_name).string();
-  if (!std::filesystem::exists(model)) std::filesystem::copy_file(own_model_path(), model);
+      spec_.model_name.empty() ? bundled_model_path() : (directory_ / spec_.model_name).string();
+  if (!std::filesystem::exists(model)) std::filesystem::copy_file(bundled_model_path(), model);
   std::vector<std::string> arguments{"--broker", broker_socket(), "--name",   name,
                                      "--model",  model,           "--listen", worker_socket(name)};
   arguments.insert(arguments.end(), spec_.worker_arguments.begin(), spec_.worker_arguments.end());
@@ -145,7 +145,7 @@ void System::start_worker(const std::string& name, const std::string& fault) {
   worker_logs_[name] = last_log_;
 }
 
-bool System::worker_says_ready(const std::string& name) const {
+bool System::worker_reports_ready(const std::string& name) const {
   return worker_log(name).find("ready name=" + name) != std::string::npos;
 }
 
@@ -191,16 +191,16 @@ std::vector<std::int32_t> System::undisturbed(const TenantSpec& spec) {
   return tenant->record().tokens;
 }
 
-void System::while_worker_stands(const std::function<void()>& deed) {
+void System::while_worker_stopped(const std::function<void()>& action) {
   const pid_t pid = worker().pid();
   if (!worker().signal(SIGSTOP) || !eventually([pid] { return is_stopped(pid); }))
     throw std::runtime_error("the worker does not stop");
-  deed();
+  action();
   if (!worker().signal(SIGCONT)) throw std::runtime_error("the worker does not go on");
 }
 
-void System::revoke_in_the_middle(const std::string& tenant) {
-  while_worker_stands([&] {
+void System::revoke_mid_request(const std::string& tenant) {
+  while_worker_stopped([&] {
     // Nothing to revoke is no error of brokerctl's.
     const auto is_live = [](const auto& lease) { return lease.state == LeaseState::Live; };
     if (std::ranges::none_of(leases_of(tenant), is_live))
@@ -210,8 +210,8 @@ void System::revoke_in_the_middle(const std::string& tenant) {
   });
 }
 
-void System::revoke_in_the_middle(LeaseId lease) {
-  while_worker_stands([&] {
+void System::revoke_mid_request(LeaseId lease) {
+  while_worker_stopped([&] {
     if (brokerctl({"revoke", to_string(lease)}) != 0)
       throw std::runtime_error("lease " + to_string(lease) + " was not revoked");
   });
@@ -253,11 +253,11 @@ std::vector<wire::LeaseView> System::engine_leases() {
   return leases;
 }
 
-bool System::becomes_fenced(LeaseId id) {
+bool System::eventually_fenced(LeaseId id) {
   return eventually([&] { return lease(id).state == LeaseState::Fenced; });
 }
 
-bool System::pool_is_whole() {
+bool System::pool_is_fully_free() {
   return eventually([this] {
     const wire::StatusView now = status();
     return now.free_bytes == now.capacity_bytes;

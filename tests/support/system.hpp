@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/child_process.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 #include "tools/checks/demo/memory_check.hpp"
 #include "tools/checks/demo/tenant_record.hpp"
 #include "tools/client/broker_view.hpp"
@@ -88,7 +88,7 @@ class System {
   void start_worker(const std::string& name, const std::string& fault = {});
   bool worker_is_ready(const std::string& name = "w1");
   /// As it says itself: for when the broker cannot be asked.
-  bool worker_says_ready(const std::string& name = "w1") const;
+  bool worker_reports_ready(const std::string& name = "w1") const;
   /// What it wrote to stderr until now.
   std::string worker_log(const std::string& name = "w1") const;
   /// Kills it and forgets it.
@@ -100,10 +100,10 @@ class System {
   std::vector<std::int32_t> undisturbed(const TenantSpec& spec);
   /// Does it while w1 stands still, so that everybody is in the middle of whatever he was seen to
   /// do.
-  void while_worker_stands(const std::function<void()>& deed);
+  void while_worker_stopped(const std::function<void()>& action);
   /// Takes the tenant's live lease back in that way.
-  void revoke_in_the_middle(const std::string& tenant);
-  void revoke_in_the_middle(LeaseId lease);
+  void revoke_mid_request(const std::string& tenant);
+  void revoke_mid_request(LeaseId lease);
   /// Exit code of brokerctl with these arguments.
   int brokerctl(std::vector<std::string> arguments);
   Child start_brokerctl(std::vector<std::string> arguments);
@@ -115,9 +115,9 @@ class System {
   wire::LeaseView lease(LeaseId lease);
   std::vector<wire::LeaseView> leases_of(const std::string& tenant);
   std::vector<wire::LeaseView> engine_leases();
-  bool becomes_fenced(LeaseId lease);
+  bool eventually_fenced(LeaseId lease);
   /// All KV memory is free again, and no byte is missing.
-  bool pool_is_whole();
+  bool pool_is_fully_free();
 
  private:
   Child start(const std::string& program, std::vector<std::string> arguments,

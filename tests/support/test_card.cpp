@@ -30,7 +30,7 @@ std::byte* address_behind(Leased<const std::byte> handle) {
   return const_cast<std::byte*>(address);
 }
 
-void CardReach::add(Leased<const std::byte> at, std::size_t size_bytes) {
+void DeviceRegistration::add(Leased<const std::byte> at, std::size_t size_bytes) {
   if (!at || size_bytes == 0) return;
   const auto first = reinterpret_cast<std::uintptr_t>(address_behind(at));
   std::uintptr_t begin = first / kPage * kPage;
@@ -45,7 +45,7 @@ void CardReach::add(Leased<const std::byte> at, std::size_t size_bytes) {
   pages_[begin] = end;
 }
 
-void CardReach::open() {
+void DeviceRegistration::open() {
   const cuda::Driver& driver = test_card().driver();
   for (const auto& [begin, end] : pages_) {
     auto* const at = reinterpret_cast<void*>(begin);
@@ -55,7 +55,7 @@ void CardReach::open() {
   pages_.clear();
 }
 
-CardReach::~CardReach() {
+DeviceRegistration::~DeviceRegistration() {
   for (void* at : registered_) (void)test_card().driver().cuMemHostUnregister(at);
 }
 

@@ -23,12 +23,12 @@ std::byte* address_behind(Leased<const std::byte> handle);
 
 /// Host memory that kernels and copies may use, as long as this lives. In the fake driver's process
 /// kernels reach any memory; a card reaches what is registered.
-class CardReach {
+class DeviceRegistration {
  public:
-  CardReach() = default;
-  CardReach(const CardReach&) = delete;
-  CardReach& operator=(const CardReach&) = delete;
-  ~CardReach();
+  DeviceRegistration() = default;
+  DeviceRegistration(const DeviceRegistration&) = delete;
+  DeviceRegistration& operator=(const DeviceRegistration&) = delete;
+  ~DeviceRegistration();
 
   void add(Leased<const std::byte> at, std::size_t size_bytes);
   /// Registers all that was added, pages that several share once. What cannot be registered, such

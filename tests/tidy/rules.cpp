@@ -22,18 +22,18 @@ bool is_word_character(char c) {
 }
 
 /// A piece of text to look for. It begins where a word begins; it ends there too if `whole`.
-struct Needle {
+struct Pattern {
   std::string_view text;
   bool whole = false;
 };
 
-bool contains(std::string_view line, const Needle& needle) {
-  for (auto at = line.find(needle.text); at != std::string_view::npos;
-       at = line.find(needle.text, at + 1)) {
-    const std::size_t end = at + needle.text.size();
+bool contains(std::string_view line, const Pattern& pattern) {
+  for (auto at = line.find(pattern.text); at != std::string_view::npos;
+       at = line.find(pattern.text, at + 1)) {
+    const std::size_t end = at + pattern.text.size();
     const bool begins =
-        !is_word_character(needle.text.front()) || at == 0 || !is_word_character(line[at - 1]);
-    const bool ends = !needle.whole || end == line.size() || !is_word_character(line[end]);
+        !is_word_character(pattern.text.front()) || at == 0 || !is_word_character(line[at - 1]);
+    const bool ends = !pattern.whole || end == line.size() || !is_word_character(line[end]);
     if (begins && ends) return true;
   }
   return false;
@@ -48,29 +48,29 @@ bool is_test(std::string_view path) {
 }
 
 /// The rules and their planted violations name what they forbid.
-bool is_this_room(std::string_view path) {
+bool is_tidy(std::string_view path) {
   return path.starts_with("tests/tidy/");
 }
 
-/// Lines that hold a needle, in the files that are looked at.
-Findings lines_with(const Sources& sources, std::span<const Needle> needles,
-                    std::vector<std::string> SourceFile::* text, const PathTest& look_at) {
+/// Lines that hold a pattern, in the files that are looked at.
+Findings lines_matching(const Sources& sources, std::span<const Pattern> patterns,
+                        std::vector<std::string> SourceFile::* text, const PathTest& look_at) {
   Findings findings;
   for (const SourceFile& file : sources) {
     if (!look_at(file.path)) continue;
     const auto& lines = file.*text;
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const bool found =
-          std::ranges::any_of(needles, [&](const Needle& n) { return contains(lines[i], n); });
+          std::ranges::any_of(patterns, [&](const Pattern& n) { return contains(lines[i], n); });
       if (found) findings.push_back({file.path, i + 1, file.lines[i]});
     }
   }
   return findings;
 }
 
-Findings code_with(const Sources& sources, std::span<const Needle> needles,
-                   const PathTest& look_at) {
-  return lines_with(sources, needles, &SourceFile::code, look_at);
+Findings code_matching(const Sources& sources, std::span<const Pattern> patterns,
+                       const PathTest& look_at) {
+  return lines_matching(sources, patterns, &SourceFile::code, look_at);
 }
 
 /// The text between the quotes of `#include "…"`, or nothing.
@@ -83,7 +83,7 @@ std::string_view included_path(std::string_view line) {
 
 /// ipc/ is four rooms: what kernels may see, what maps memory, what talks, what calls a card's
 /// driver. Of the broker one process may do that, and it is no broker; of the kernels one folder.
-std::string room_of(std::string_view path) {
+std::string component_of(std::string_view path) {
   if (path.starts_with("ipc/cuda/")) return "ipc_cuda";
   if (path.starts_with("kernels/cuda/")) return "kernels_cuda";
   if (path.starts_with("broker/device_agent/")) return "device_agent";
@@ -93,7 +93,7 @@ std::string room_of(std::string_view path) {
   return std::string(path.substr(0, path.find('/')));
 }
 
-const std::map<std::string, std::set<std::string>>& rooms_below() {
+const std::map<std::string, std::set<std::string>>& allowed_dependencies() {
   static const std::map<std::string, std::set<std::string>> kBelow{
       {"common", {}},
       {"ipc_segment", {"common"}},
@@ -114,10 +114,10 @@ const std::map<std::string, std::set<std::string>>& rooms_below() {
   return kBelow;
 }
 
-bool may_include(const std::string& room, const std::string& included) {
-  if (room == "tests" || room == included) return true;
-  const auto below = rooms_below().find(room);
-  return below != rooms_below().end() && below->second.contains(included);
+bool may_include(const std::string& component, const std::string& included) {
+  if (component == "tests" || component == included) return true;
+  const auto below = allowed_dependencies().find(component);
+  return below != allowed_dependencies().end() && below->second.contains(included);
 }
 
 struct Enumerator {
@@ -157,7 +157,7 @@ Findings enumerators_without(const Sources& sources, std::string_view header,
     if (file.path != header) continue;
     for (const Enumerator& enumerator : enumerators(file, enum_name)) {
       const std::string text = use(enumerator.name);
-      if (code_with(sources, std::array{Needle{text, true}}, look_at).empty())
+      if (code_matching(sources, std::array{Pattern{text, true}}, look_at).empty())
         findings.push_back({file.path, enumerator.line, "nowhere: " + text});
     }
   }
@@ -166,16 +166,16 @@ Findings enumerators_without(const Sources& sources, std::string_view header,
 
 }  // namespace
 
-Findings device_calls_outside_the_door(const Sources& sources) {
-  constexpr std::array<Needle, 9> kCalls{{{"cudaLaunch"},
-                                          {"cudaMemcpy"},
-                                          {"cudaMemset"},
-                                          {"cuLaunch"},
-                                          {"cuMemcpy"},
-                                          {"cuMemset"},
-                                          {"cudaGraphLaunch"},
-                                          {"cuGraphLaunch"},
-                                          {"<<<"}}};
+Findings device_calls_outside_launcher(const Sources& sources) {
+  constexpr std::array<Pattern, 9> kCalls{{{"cudaLaunch"},
+                                           {"cudaMemcpy"},
+                                           {"cudaMemset"},
+                                           {"cuLaunch"},
+                                           {"cuMemcpy"},
+                                           {"cuMemset"},
+                                           {"cudaGraphLaunch"},
+                                           {"cuGraphLaunch"},
+                                           {"<<<"}}};
   // The table of entry points names them, the fake driver is them; memory is cleared by its owner
   // before it is lent; tests bring their own data, and so does what checks a card.
   constexpr std::array<std::string_view, 8> kAllowed{"kernels/cuda/launcher",
@@ -186,17 +186,17 @@ Findings device_calls_outside_the_door(const Sources& sources) {
                                                      "tests/unit/",
                                                      "tests/contract/",
                                                      "tests/process/device/"};
-  return code_with(sources, kCalls, [&](std::string_view path) {
-    return !starts_with_any(path, kAllowed) && !is_this_room(path);
+  return code_matching(sources, kCalls, [&](std::string_view path) {
+    return !starts_with_any(path, kAllowed) && !is_tidy(path);
   });
 }
 
-Findings handles_opened_outside_the_gate(const Sources& sources) {
+Findings handles_opened_outside_gate(const Sources& sources) {
   constexpr std::array<std::string_view, 3> kAllowed{
       "ipc/segment/leased.hpp", "ipc/segment/thread_gate.hpp", "ipc/region/mapping.hpp"};
-  constexpr std::array<Needle, 2> kOpenings{{{".address_", true}, {"->address_", true}}};
-  return code_with(sources, kOpenings, [&](std::string_view path) {
-    return !starts_with_any(path, kAllowed) && !is_this_room(path) &&
+  constexpr std::array<Pattern, 2> kOpenings{{{".address_", true}, {"->address_", true}}};
+  return code_matching(sources, kOpenings, [&](std::string_view path) {
+    return !starts_with_any(path, kAllowed) && !is_tidy(path) &&
            path != "tests/unit/ipc/segment/leased_test.cpp";  // asks whether it compiles: no
   });
 }
@@ -204,26 +204,26 @@ Findings handles_opened_outside_the_gate(const Sources& sources) {
 Findings permits_outside_units(const Sources& sources) {
   constexpr std::array<std::string_view, 4> kAllowed{"kernels/", "ipc/", "tests/",
                                                      "worker/engine/engine.cpp"};
-  constexpr std::array<Needle, 2> kHolding{{{"permit.open("}, {"LaunchPermit", true}}};
-  return code_with(sources, kHolding,
-                   [&](std::string_view path) { return !starts_with_any(path, kAllowed); });
+  constexpr std::array<Pattern, 2> kHolding{{{"permit.open("}, {"LaunchPermit", true}}};
+  return code_matching(sources, kHolding,
+                       [&](std::string_view path) { return !starts_with_any(path, kAllowed); });
 }
 
 Findings plain_mappings_outside_ipc(const Sources& sources) {
-  constexpr std::array<Needle, 2> kMapping{{{"Mapping::map("}, {"mmap("}}};
-  return code_with(sources, kMapping, [](std::string_view path) {
+  constexpr std::array<Pattern, 2> kMapping{{{"Mapping::map("}, {"mmap("}}};
+  return code_matching(sources, kMapping, [](std::string_view path) {
     return (path.starts_with("worker/") || path.starts_with("broker/")) &&
            !path.starts_with("worker/model/");  // maps files of weights, not leased memory
   });
 }
 
-Findings includes_against_the_layers(const Sources& sources) {
+Findings layering_violations(const Sources& sources) {
   Findings findings;
   for (const SourceFile& file : sources) {
-    const std::string room = room_of(file.path);
+    const std::string component = component_of(file.path);
     for (std::size_t i = 0; i < file.code.size(); ++i) {
       const std::string_view included = included_path(file.code[i]);
-      if (!included.empty() && !may_include(room, room_of(included)))
+      if (!included.empty() && !may_include(component, component_of(included)))
         findings.push_back({file.path, i + 1, file.lines[i]});
     }
   }
@@ -239,21 +239,21 @@ Findings files_too_long(const Sources& sources) {
   return findings;
 }
 
-Findings unfinished_marks(const Sources& sources) {
-  constexpr std::array<Needle, 4> kMarks{
+Findings todo_markers(const Sources& sources) {
+  constexpr std::array<Pattern, 4> kMarks{
       {{"TODO", true}, {"FIXME", true}, {"XXX", true}, {"HACK", true}}};
-  return lines_with(sources, kMarks, &SourceFile::lines,
-                    [](std::string_view path) { return !is_this_room(path); });
+  return lines_matching(sources, kMarks, &SourceFile::lines,
+                        [](std::string_view path) { return !is_tidy(path); });
 }
 
-Findings fault_sites_never_reached(const Sources& sources) {
+Findings unreached_fault_sites(const Sources& sources) {
   return enumerators_without(
       sources, "common/fault_point.hpp", "FaultSite",
       [](const std::string& site) { return "fault_point(FaultSite::" + site; },
       [](std::string_view path) { return !is_test(path); });
 }
 
-Findings launch_sites_never_used(const Sources& sources) {
+Findings unused_launch_sites(const Sources& sources) {
   return enumerators_without(
       sources, "ipc/segment/launch_site.hpp", "LaunchSite",
       [](const std::string& site) { return "LaunchSite::" + site; },
@@ -284,7 +284,7 @@ Findings try_in_braces(const Sources& sources) {
   static const std::regex kLaterMember(R"((^|,)\s*\.\w+ = TRY\()");
   Findings findings;
   for (const SourceFile& file : sources) {
-    if (is_this_room(file.path)) continue;
+    if (is_tidy(file.path)) continue;
     for (std::size_t i = 0; i < file.code.size(); ++i) {
       if (std::regex_search(file.code[i], kLaterMember))
         findings.push_back({file.path, i + 1, file.lines[i]});
@@ -293,20 +293,20 @@ Findings try_in_braces(const Sources& sources) {
   return findings;
 }
 
-Findings prints_that_throw(const Sources& sources) {
-  constexpr std::array<Needle, 3> kPrints{{{"fmt::print("}, {"std::print("}, {"std::println("}}};
-  return code_with(sources, kPrints, [](std::string_view path) { return !is_test(path); });
+Findings throwing_prints(const Sources& sources) {
+  constexpr std::array<Pattern, 3> kPrints{{{"fmt::print("}, {"std::print("}, {"std::println("}}};
+  return code_matching(sources, kPrints, [](std::string_view path) { return !is_test(path); });
 }
 
 Findings sleeps_in_tests(const Sources& sources) {
-  constexpr std::array<Needle, 6> kSleeps{{{"sleep_for("},
-                                           {"sleep_until("},
-                                           {"usleep("},
-                                           {"nanosleep("},
-                                           {"sleep("},
-                                           {"clock_nanosleep("}}};
-  return code_with(sources, kSleeps,
-                   [](std::string_view path) { return is_test(path) && !is_this_room(path); });
+  constexpr std::array<Pattern, 6> kSleeps{{{"sleep_for("},
+                                            {"sleep_until("},
+                                            {"usleep("},
+                                            {"nanosleep("},
+                                            {"sleep("},
+                                            {"clock_nanosleep("}}};
+  return code_matching(sources, kSleeps,
+                       [](std::string_view path) { return is_test(path) && !is_tidy(path); });
 }
 
 }  // namespace leasehold::tidy

@@ -1,4 +1,4 @@
-/// What the tree promises about itself. Each rule returns where it is broken; planted_test.cpp
+/// What the tree promises about itself. Each rule returns where it is broken; rules_test.cpp
 /// shows each one a violation it must find.
 #pragma once
 
@@ -18,10 +18,10 @@ struct Finding {
 using Findings = std::vector<Finding>;
 
 /// The launch door: no kernel, copy or clear outside kernels/cuda/launcher*.
-Findings device_calls_outside_the_door(const Sources& sources);
+Findings device_calls_outside_launcher(const Sources& sources);
 
 /// The address inside a `Leased` is taken by the permit and by the class itself, nowhere else.
-Findings handles_opened_outside_the_gate(const Sources& sources);
+Findings handles_opened_outside_gate(const Sources& sources);
 
 /// Permits are held where units run: kernels/, the sequence record, the engine, ipc/ and tests.
 Findings permits_outside_units(const Sources& sources);
@@ -30,19 +30,19 @@ Findings permits_outside_units(const Sources& sources);
 Findings plain_mappings_outside_ipc(const Sources& sources);
 
 /// common <- ipc <- kernels <- worker, broker; tools use all, tests use all, nobody uses tests.
-Findings includes_against_the_layers(const Sources& sources);
+Findings layering_violations(const Sources& sources);
 
 /// 400 lines is where a file has become two.
 Findings files_too_long(const Sources& sources);
 
 /// Work left for later is done or dropped, not marked.
-Findings unfinished_marks(const Sources& sources);
+Findings todo_markers(const Sources& sources);
 
 /// A fault point nobody reaches is a test that cannot fail.
-Findings fault_sites_never_reached(const Sources& sources);
+Findings unreached_fault_sites(const Sources& sources);
 
 /// A launch site no backend or engine names would never show up in an error or an event.
-Findings launch_sites_never_used(const Sources& sources);
+Findings unused_launch_sites(const Sources& sources);
 
 /// TRY is the one macro.
 Findings macros_other_than_try(const Sources& sources);
@@ -52,7 +52,7 @@ Findings macros_other_than_try(const Sources& sources);
 Findings try_in_braces(const Sources& sources);
 
 /// fmt::print throws when a stream takes nothing, and the program aborts: common/print_error.hpp.
-Findings prints_that_throw(const Sources& sources);
+Findings throwing_prints(const Sources& sources);
 
 /// A test that sleeps is slow on a fast machine and wrong on a slow one.
 Findings sleeps_in_tests(const Sources& sources);

@@ -11,8 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 7> kRooms{"broker", "common", "ipc",   "kernels",
-                                                 "tests",  "tools",  "worker"};
+constexpr std::array<std::string_view, 7> kComponents{"broker", "common", "ipc",   "kernels",
+                                                      "tests",  "tools",  "worker"};
 constexpr std::array<std::string_view, 6> kExtensions{".hpp", ".cpp", ".cu", ".cuh", ".h", ".inc"};
 
 std::vector<std::string> split_lines(std::string_view text) {
@@ -70,9 +70,9 @@ std::string content_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-void read_room(const fs::path& root, std::string_view room, Sources& sources) {
-  if (!fs::exists(root / room)) return;
-  for (const auto& entry : fs::recursive_directory_iterator(root / room)) {
+void read_component(const fs::path& root, std::string_view component, Sources& sources) {
+  if (!fs::exists(root / component)) return;
+  for (const auto& entry : fs::recursive_directory_iterator(root / component)) {
     const bool is_source =
         std::ranges::find(kExtensions, entry.path().extension().string()) != kExtensions.end();
     if (!entry.is_regular_file() || !is_source) continue;
@@ -92,7 +92,7 @@ SourceFile make_source(std::string path, std::string_view text) {
 
 Sources read_sources(const std::filesystem::path& root) {
   Sources sources;
-  for (const std::string_view room : kRooms) read_room(root, room, sources);
+  for (const std::string_view component : kComponents) read_component(root, component, sources);
   std::ranges::sort(sources, {}, &SourceFile::path);
   return sources;
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 #include "tests/tidy/rules.hpp"
 
 using namespace leasehold::tidy;
@@ -35,11 +35,11 @@ TEST_CASE("tidy: the tree was read") {
 }
 
 TEST_CASE("tidy: no kernel and no copy outside the door") {
-  check_none(device_calls_outside_the_door(tree()));
+  check_none(device_calls_outside_launcher(tree()));
 }
 
 TEST_CASE("tidy: only a permit opens a handle to leased memory") {
-  check_none(handles_opened_outside_the_gate(tree()));
+  check_none(handles_opened_outside_gate(tree()));
 }
 
 TEST_CASE("tidy: permits are held only where units run") {
@@ -51,7 +51,7 @@ TEST_CASE("tidy: broker and worker map nothing that could show leased bytes") {
 }
 
 TEST_CASE("tidy: includes follow the layers, from the root") {
-  check_none(includes_against_the_layers(tree()));
+  check_none(layering_violations(tree()));
 }
 
 TEST_CASE("tidy: no file is longer than 400 lines") {
@@ -59,15 +59,15 @@ TEST_CASE("tidy: no file is longer than 400 lines") {
 }
 
 TEST_CASE("tidy: nothing is marked as unfinished") {
-  check_none(unfinished_marks(tree()));
+  check_none(todo_markers(tree()));
 }
 
 TEST_CASE("tidy: every fault point is reached by some program") {
-  check_none(fault_sites_never_reached(tree()));
+  check_none(unreached_fault_sites(tree()));
 }
 
 TEST_CASE("tidy: every launch site is used by a backend or the engine") {
-  check_none(launch_sites_never_used(tree()));
+  check_none(unused_launch_sites(tree()));
 }
 
 TEST_CASE("tidy: TRY is the one macro") {
@@ -79,7 +79,7 @@ TEST_CASE("tidy: no TRY leaves members of a braced initialiser behind") {
 }
 
 TEST_CASE("tidy: no program aborts because it cannot be heard") {
-  check_none(prints_that_throw(tree()));
+  check_none(throwing_prints(tree()));
 }
 
 TEST_CASE("tidy: no test sleeps") {

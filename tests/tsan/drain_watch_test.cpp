@@ -32,7 +32,7 @@ class Tenant {
     for (std::uint64_t i = 0; i < kRevocations; ++i) {
       wait_until_touched();
       live_.store(false, std::memory_order_seq_cst);
-      watch.when_quiet([this] { quiet_.release(); });
+      watch.when_drained([this] { quiet_.release(); });
       quiet_.acquire();
       *memory_ = 0;
       std::this_thread::yield();  // here a launch that is not over would write
@@ -146,7 +146,7 @@ TEST_CASE(
     waiters.emplace_back([&] {
       for (std::uint64_t round = 0; round < kRounds; ++round) {
         meet.arrive_and_wait();
-        watch.when_quiet([&] { mine.fetch_add(1); });
+        watch.when_drained([&] { mine.fetch_add(1); });
         meet.arrive_and_wait();
       }
     });

@@ -266,10 +266,10 @@ void LocalModel::take_back(std::uint32_t sequence) {
   parts_->table.store_words(WorkerId{0}, {&flip, 1}, SystemClock().now());
 }
 
-void LocalModel::when_quiet(std::move_only_function<void()> told) {
+void LocalModel::when_drained(std::move_only_function<void()> told) {
   const WorkerSegmentReader::Snapshot seen = parts_->segment.snapshot();
   while (!parts_->segment.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
-  parts_->backend->when_quiet(std::move(told));
+  parts_->backend->when_drained(std::move(told));
 }
 
 void LocalModel::lend_again(std::uint32_t sequence) {

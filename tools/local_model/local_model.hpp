@@ -97,7 +97,7 @@ class LocalModel {
   void take_back(std::uint32_t sequence);
   /// Tells once nothing runs any more that was begun before this call: waits for the unit at the
   /// gate, then leaves the rest to the backend. From another thread than the one that computes.
-  void when_quiet(std::move_only_function<void()> told);
+  void when_drained(std::move_only_function<void()> told);
   /// Grants it a new one. Between steps.
   void lend_again(std::uint32_t sequence);
 

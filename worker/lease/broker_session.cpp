@@ -106,15 +106,15 @@ void BrokerSession::deliver() {
   auto deliveries = leases_.load()->deliveries();
   if (!deliveries) return failed(deliveries.error());
   unanswered_ = deliveries->size();
-  if (unanswered_ == 0) return say_ready();
+  if (unanswered_ == 0) return report_ready();
   for (LeaseService::Delivery& delivery : *deliveries) {
     ask(delivery.message, std::move(delivery.fds), [this](const control::Json&) {
-      if (--unanswered_ == 0) say_ready();
+      if (--unanswered_ == 0) report_ready();
     });
   }
 }
 
-void BrokerSession::say_ready() {
+void BrokerSession::report_ready() {
   fault_point(FaultSite::WorkerRedelivered);
   ready_.request_id = {mint_request_id()};
   ask(ready_, {}, [this](const control::Json&) { settled(); });

@@ -61,7 +61,7 @@ class BrokerSession {
   void try_to_return();
   void ask_to_resume();
   void deliver();
-  void say_ready();
+  void report_ready();
   void settled();
   void failed(const Error& why);
   template <class Message>

@@ -56,7 +56,7 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
 Result<void> LeaseService::grant(Payload params, Responder& respond) {
   wire::LeaseGrant grant = TRY(wire::LeaseGrant::from_json(params.body));
   TRY(keep_objects(grant, params.fds));
-  ++grants_on_the_way_[grant.lease];
+  ++grants_in_flight_[grant.lease];
   boost::asio::post(parts_.mapper, [this, grant = std::move(grant), fds = std::move(params.fds),
                                     respond = std::move(respond)]() mutable {
     auto mapped = map_all(*parts_.regions, grant, std::move(fds));
@@ -109,8 +109,8 @@ void LeaseService::granted(Granted granted) {
 }
 
 void LeaseService::grant_arrived(LeaseId lease) {
-  const auto found = grants_on_the_way_.find(lease);
-  if (--found->second == 0) grants_on_the_way_.erase(found);
+  const auto found = grants_in_flight_.find(lease);
+  if (--found->second == 0) grants_in_flight_.erase(found);
 }
 
 /// The answer is evidence, so it waits for the last launch and not for the order to stop.
@@ -139,7 +139,7 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
                                                      to_string(ask.lease)));
   }
   forget_growth(ask.lease);
-  if (!grants_on_the_way_.contains(ask.lease)) {
+  if (!grants_in_flight_.contains(ask.lease)) {
     unmap_fenced(ask.lease, std::move(respond));
     return {};
   }
@@ -155,7 +155,7 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
 
 /// At once, whatever step is running: the fence says that no unit touches this memory.
 void LeaseService::unmap_fenced(LeaseId lease, Responder respond) {
-  if (grants_on_the_way_.contains(lease)) return unmap_between_steps(lease, std::move(respond));
+  if (grants_in_flight_.contains(lease)) return unmap_between_steps(lease, std::move(respond));
   boost::asio::post(parts_.unmapper, [this, lease, respond = std::move(respond)]() mutable {
     const bool unmapped = parts_.engine->unmap_fenced(lease);
     if (unmapped) fault_point(FaultSite::WorkerExtentsUnmapped);

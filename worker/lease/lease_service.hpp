@@ -83,7 +83,7 @@ class LeaseService {
   Parts parts_;
   BrokerLink* broker_ = nullptr;
   std::map<LeaseId, std::map<ExtentId, UniqueFd>> objects_;  // what was granted; I/O thread
-  std::map<LeaseId, int> grants_on_the_way_;                 // not with the engine yet; I/O thread
+  std::map<LeaseId, int> grants_in_flight_;                  // not with the engine yet; I/O thread
   std::mutex mutex_;
   std::map<LeaseId, TimePoint> not_before_;  // leases with a call under way, or lately refused
 };

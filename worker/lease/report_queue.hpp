@@ -14,13 +14,13 @@ namespace leasehold {
 
 class ReportQueue {
  public:
-  static constexpr std::size_t kMostKept = 4096;
+  static constexpr std::size_t kMaxKept = 4096;
   static constexpr std::size_t kMostAtOnce = 256;  ///< A line of them stays far below its limit.
 
   /// The oldest makes room.
   void push(std::string report) {
     waiting_.push_back(std::move(report));
-    if (waiting_.size() <= kMostKept) return;
+    if (waiting_.size() <= kMaxKept) return;
     waiting_.pop_front();
     ++dropped_;
   }

@@ -16,7 +16,7 @@ struct ExpertConfig {
   std::uint32_t n_experts;
   std::uint32_t n_used;           ///< By each row; at most n_experts.
   std::uint32_t n_ff;             ///< Of one expert.
-  bool normalize_expert_weights;  ///< See ExpertChoiceArgs.
+  bool normalize_expert_weights;  ///< See ExpertRoutingArgs.
 
   bool operator==(const ExpertConfig&) const = default;
 };

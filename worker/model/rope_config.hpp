@@ -20,7 +20,7 @@ inline constexpr std::string_view kRopeFreqFactors = "rope_freqs.weight";
 enum class RopeScaling : std::uint8_t {
   None,
   Linear,  ///< Positions are divided by `factor`.
-  Yarn,    ///< See YarnStretch (kernels/numerics/rope.hpp).
+  Yarn,    ///< See YarnScaling (kernels/numerics/rope.hpp).
 };
 
 struct RopeConfig {

@@ -91,7 +91,7 @@ Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limit
       cos_sin_(std::size_t{limits.max_rows} * config.rope.dim) {
   scratch_.each(config, [&]<class T>(T*& pointer, std::size_t width) {
     const std::size_t row_bytes = width * sizeof(T);
-    std::byte* const at = backend.take_scratch(rows_of(scratch_, limits, &pointer) * row_bytes);
+    std::byte* const at = backend.allocate_scratch(rows_of(scratch_, limits, &pointer) * row_bytes);
     pointer = reinterpret_cast<T*>(at);
     buffers_.push_back({.at = at, .row_bytes = row_bytes});
   });
@@ -226,13 +226,13 @@ class Transformer::Pass {
     const ExpertConfig& experts = model_.config_.experts;
     matmul({LaunchSite::ExpertRouter, layer.expert_router, s().normed, s().scores});
     launch([&](Backend& b) {
-      return b.expert_choice(context_,
-                             {.scores = s().scores,
-                              .n_experts = experts.n_experts,
-                              .n_used = experts.n_used,
-                              .normalize_expert_weights = experts.normalize_expert_weights,
-                              .chosen = s().chosen,
-                              .weights = s().expert_weights});
+      return b.expert_routing(context_,
+                              {.scores = s().scores,
+                               .n_experts = experts.n_experts,
+                               .n_used = experts.n_used,
+                               .normalize_expert_weights = experts.normalize_expert_weights,
+                               .chosen = s().chosen,
+                               .weights = s().expert_weights});
     });
     ExpertMatmulArgs args{.site = LaunchSite::ExpertGate,
                           .weight = layer.expert_gate,
@@ -335,7 +335,7 @@ void Transformer::scrub() {
     backend_->clear_scratch(buffer.at,
                             (buffer.at == logits ? logit_rows : rows) * buffer.row_bytes);
   }
-  backend_->forget();
+  backend_->clear_workspace();
 }
 
 }  // namespace leasehold

@@ -162,7 +162,7 @@ Result<void> copy_weights(const GgufFile& file, const WeightsLayout& layout,
          .from = chunk.data(),
          .size_bytes = chunk.size()});
     if (const auto fault = backend.fault()) return std::unexpected(*fault);
-    if (!status.nothing_left()) return {};
+    if (!status.none_live()) return {};
     return fail(Errc::EngineLeaseFenced, fmt::format("the engine lease was taken away while "
                                                      "loading {}; load again under a new one",
                                                      slot.name));

@@ -30,7 +30,7 @@ template <class Kv>
 }
 
 /// `highest` over whole lanes. Which zero of two it returns does not matter: exp(±0) is 1.
-[[gnu::target("avx2,fma,f16c")]] float highest_of_padded(const float* scores, std::uint32_t n) {
+[[gnu::target("avx2,fma,f16c")]] float padded_max(const float* scores, std::uint32_t n) {
   __m256 max = load8(scores);
   max = _mm256_max_ps(max, _mm256_set1_ps(-std::numeric_limits<float>::infinity()));  // no NaN
   for (std::uint32_t i = kWidth; i < n; i += kWidth) max = _mm256_max_ps(load8(scores + i), max);
@@ -94,7 +94,7 @@ template <class Kv>
 [[gnu::target("avx2,fma,f16c")]] void attend_as(const Partition& partition, float* partial) {
   float scores[kPartitionPositions];
   score<Kv>(partition, scores);
-  const float max = highest_of_padded(scores, partition.n_positions);
+  const float max = padded_max(scores, partition.n_positions);
   partial[kPartialMax] = max;
   partial[kPartialSum] = exponentiate(scores, partition.n_positions, max);
   accumulate<Kv>(partition, scores, partial + kPartialAcc);

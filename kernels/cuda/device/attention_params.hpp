@@ -5,16 +5,16 @@
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
-#include "kernels/cuda/device/kv_places.hpp"
+#include "kernels/cuda/device/kv_addressing.hpp"
 #include "kernels/cuda/device/tiles.hpp"
 
 namespace leasehold::device {
 
 /// Threads that share one query's work: each has a key, or two elements of the values.
 inline constexpr std::uint32_t kThreadsPerQuery = 64;
-inline constexpr std::uint32_t kMostTileQueries = 8;
-inline constexpr std::uint32_t kMostMergeThreads = 1024;
-inline constexpr std::uint32_t kMostMergedHeads = 128;  ///< By one block.
+inline constexpr std::uint32_t kMaxTileQueries = 8;
+inline constexpr std::uint32_t kMaxMergeThreads = 1024;
+inline constexpr std::uint32_t kMaxMergedHeads = 128;  ///< By one block.
 
 /// In shared memory a head's row is padded with zeros to whole octets.
 LEASEHOLD_HD constexpr std::uint32_t octets(std::uint32_t head_dim) {

@@ -111,7 +111,7 @@ __device__ __forceinline__ void score_keys(const AttentionParams& p, const Atten
 }
 
 /// A NaN is passed over, as by `highest`.
-__device__ __forceinline__ float highest_of_warp(float own) {
+__device__ __forceinline__ float warp_max(float own) {
   for (std::uint32_t distance = kWarp / 2; distance > 0; distance /= 2) {
     const float other = __shfl_xor_sync(kAllLanes, own, distance);
     own = other > own ? other : own;
@@ -130,7 +130,7 @@ __device__ __forceinline__ void weigh(const AttentionParams& p, const AttentionT
     float max = __uint_as_float(0xff800000);
     for (std::uint32_t i = lane_of_warp(); i < n; i += kWarp)
       max = scores[i] > max ? scores[i] : max;
-    max = highest_of_warp(max);
+    max = warp_max(max);
     float own = 0.0F;
     for (std::uint32_t i = lane_of_warp(); i < n; i += kWarp) {
       const float weight = exp_f32(scores[i] - max);

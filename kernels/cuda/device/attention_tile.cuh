@@ -6,7 +6,7 @@
 #pragma once
 
 #include "kernels/cuda/device/attention_params.hpp"
-#include "kernels/cuda/device/together.cuh"
+#include "kernels/cuda/device/warp_collectives.cuh"
 #include "kernels/numerics/attention_order.hpp"
 
 namespace leasehold::device {

@@ -23,10 +23,10 @@ struct PokeParams {
 };
 
 /// Looks at the gate so many times, each waited for.
-struct GateLooksParams {
+struct GatePollsParams {
   KernelGate gate;
-  std::uint32_t* n_seen_open;
-  std::uint32_t n_looks;
+  std::uint32_t* n_polled_open;
+  std::uint32_t n_polls;
 };
 
 /// A block of this kernel multiplies [64 × 16] by [16 × 128] so many times.

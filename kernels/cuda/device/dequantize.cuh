@@ -17,8 +17,8 @@
 /// header once. Source: the layouts in kernels/quant/dequantize.hpp and super_blocks.hpp.
 #pragma once
 
+#include "kernels/cuda/device/packed_words.cuh"
 #include "kernels/cuda/device/weight_chunks.hpp"
-#include "kernels/cuda/device/words.cuh"
 #include "kernels/quant/tensor_type.hpp"
 
 namespace leasehold::device {
@@ -44,8 +44,9 @@ __device__ __forceinline__ void scaled(std::uint32_t (&halves)[4], const EightBy
 
 /// scale · q + minimum, q the bits kMask at `shift` of each byte.
 template <std::uint32_t kMask>
-__device__ __forceinline__ void scaled_and_moved(std::uint32_t (&halves)[4], const EightBytes& q,
-                                                 std::uint32_t shift, float scale, float minimum) {
+__device__ __forceinline__ void scaled_with_offset(std::uint32_t (&halves)[4], const EightBytes& q,
+                                                   std::uint32_t shift, float scale,
+                                                   float minimum) {
   for (std::uint32_t w = 0; w < 4; ++w) {
     const std::uint32_t word = w < 2 ? q.low : q.high;
     const std::uint32_t i = w % 2 * 2;
@@ -99,8 +100,8 @@ struct Format<TensorType::Q4_1> {
                               std::uint32_t t) {
     std::uint32_t scales[1];
     load_words<4>(scales, block);
-    scaled_and_moved<15>(halves, small_nibbles<4>(block + 4, t), 0, low_half(scales[0]),
-                         high_half(scales[0]));
+    scaled_with_offset<15>(halves, small_nibbles<4>(block + 4, t), 0, low_half(scales[0]),
+                           high_half(scales[0]));
   }
 };
 
@@ -122,7 +123,7 @@ struct Format<TensorType::Q5_1> {
     std::uint32_t head[2];
     load_words<8>(head, block);
     const EightBytes q = joined(small_nibbles<8>(block + 8, t), fifth_bits(head[1], t), 4);
-    scaled_and_moved<31>(halves, q, 0, low_half(head[0]), high_half(head[0]));
+    scaled_with_offset<31>(halves, q, 0, low_half(head[0]), high_half(head[0]));
   }
 };
 
@@ -192,9 +193,9 @@ struct Format<TensorType::Q2_K> {
     std::uint32_t both[1];
     load_words<4>(both, block + 80);
     const std::uint32_t of_sub = load_byte(block + 2 * j + t / 2);
-    scaled_and_moved<3>(halves, two_bits<4>(block + 16, j, t), 0,
-                        times_field<15>(low_half(both[0]), of_sub, 0),
-                        times_field<15>(-high_half(both[0]), of_sub >> 4, 0));
+    scaled_with_offset<3>(halves, two_bits<4>(block + 16, j, t), 0,
+                          times_field<15>(low_half(both[0]), of_sub, 0),
+                          times_field<15>(-high_half(both[0]), of_sub >> 4, 0));
   }
 };
 
@@ -215,7 +216,8 @@ struct Format<TensorType::Q4_K> {
   __device__ static void load(std::uint32_t (&halves)[4], const std::byte* block, std::uint32_t j,
                               std::uint32_t t) {
     const ScaleAndMinimum sub = six_bit_scales(block, j);
-    scaled_and_moved<15>(halves, paired_bytes(block + 16, j, t), j % 2 * 4, sub.scale, sub.minimum);
+    scaled_with_offset<15>(halves, paired_bytes(block + 16, j, t), j % 2 * 4, sub.scale,
+                           sub.minimum);
   }
 };
 
@@ -228,7 +230,7 @@ struct Format<TensorType::Q5_K> {
     const std::uint32_t words[2] = {nibbles.low, nibbles.high};
     const EightBytes q =
         joined(bits_of_each<0x0f0f0f0f>(words, j % 2 * 4), one_bit<8>(block + 16, j, t), 4);
-    scaled_and_moved<31>(halves, q, 0, sub.scale, sub.minimum);
+    scaled_with_offset<31>(halves, q, 0, sub.scale, sub.minimum);
   }
 };
 

@@ -16,7 +16,7 @@ struct SwiGluParams {
   std::uint32_t rows_per_row;  ///< Rows of these arrays to a row of the step: n_used of experts.
 };
 
-struct ExpertChoiceParams {
+struct ExpertRoutingParams {
   KernelGate gate;
   const float* scores;    ///< [n_rows, n_experts]
   std::uint32_t* chosen;  ///< [n_rows, n_used]

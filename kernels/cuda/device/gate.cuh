@@ -10,7 +10,7 @@
 namespace leasehold::device {
 
 __device__ __forceinline__ bool engine_is_stopped(const KernelGate& gate) {
-  return load_fresh(&gate.mirror->engine_stopped) != 0;
+  return load_acquire(&gate.mirror->engine_stopped) != 0;
 }
 
 __device__ __forceinline__ std::uint32_t row_count(const KernelGate& gate) {
@@ -18,7 +18,7 @@ __device__ __forceinline__ std::uint32_t row_count(const KernelGate& gate) {
 }
 
 __device__ __forceinline__ bool row_is_live(const KernelGate& gate, std::uint32_t row) {
-  return (load_fresh(&gate.mirror->live) >> gate.rows[row].sequence & 1) != 0;
+  return (load_acquire(&gate.mirror->live) >> gate.rows[row].sequence & 1) != 0;
 }
 
 }  // namespace leasehold::device

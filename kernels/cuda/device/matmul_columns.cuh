@@ -1,10 +1,10 @@
 /// Which results a block works for, and how a sum becomes one.
 ///
-/// Threads: the whole block calls each of these, and `take_columns` ends with a barrier.
+/// Threads: the whole block calls each of these, and `gather_columns` ends with a barrier.
 #pragma once
 
 #include "kernels/cuda/device/matmul_params.hpp"
-#include "kernels/cuda/device/together.cuh"
+#include "kernels/cuda/device/warp_collectives.cuh"
 #include "kernels/cuda/device/weight_chunks.hpp"
 
 namespace leasehold::device {
@@ -16,16 +16,16 @@ __device__ __forceinline__ std::uint32_t result_count(const KernelGate& gate,
 }
 
 /// What of a matmul's parameters says which results there are.
-struct ResultPlaces {
+struct ResultSelection {
   const std::uint32_t* select;
-  ExpertPlaces experts;
+  ExpertAssignment experts;
   std::uint32_t end;     ///< Of all results.
   std::uint32_t expert;  ///< Whose items are looked for.
   std::uint32_t most;    ///< Columns of a block.
 };
 
 /// A warp appends the next of the expert's items, ascending, up to `most`, and keeps the place.
-__device__ __forceinline__ void take_items(ColumnList& list, const ResultPlaces& places) {
+__device__ __forceinline__ void gather_items(ColumnList& list, const ResultSelection& places) {
   std::uint32_t count = 0;
   std::uint32_t first = list.next;
   while (count < places.most && first < places.end) {
@@ -49,10 +49,10 @@ __device__ __forceinline__ void take_items(ColumnList& list, const ResultPlaces&
 }
 
 /// Results first … first + most - 1, or the expert's next ones. False when there are none left.
-__device__ __forceinline__ bool take_columns(ColumnList& list, const ResultPlaces& places) {
+__device__ __forceinline__ bool gather_columns(ColumnList& list, const ResultSelection& places) {
   __syncthreads();  // nobody looks at the last ones any more
   if (places.experts.chosen != nullptr) {
-    if (warp_of_block() == 0) take_items(list, places);
+    if (warp_of_block() == 0) gather_items(list, places);
   } else {
     const std::uint32_t left = list.next < places.end ? places.end - list.next : 0;
     for (std::uint32_t i = threadIdx.x; i < places.most && i < left; i += blockDim.x) {

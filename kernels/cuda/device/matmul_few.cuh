@@ -176,7 +176,7 @@ struct FewRows {
       for (std::uint32_t i = 0; i < 4; ++i)
         for (std::uint32_t slice = 0; slice < gridDim.z && is_wanted(tile, i); ++slice) {
           const float sum = __uint_as_float(
-              load_fresh(reinterpret_cast<const std::uint32_t*>(partial(slice, tile, i))));
+              load_acquire(reinterpret_cast<const std::uint32_t*>(partial(slice, tile, i))));
           total[tile][i] = slice == 0 ? sum : total[tile][i] + sum;
         }
   }
@@ -202,11 +202,11 @@ __device__ __forceinline__ void matmul_few(const MatmulParams& p) {
   const bool is_experts = p.experts.chosen != nullptr;
   const std::uint32_t expert = is_experts ? blockIdx.y : 0;
   if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * Kernel::kColumns;
-  const ResultPlaces places = {.select = p.select,
-                               .experts = p.experts,
-                               .end = end,
-                               .expert = expert,
-                               .most = Kernel::kColumns};
+  const ResultSelection places = {.select = p.select,
+                                  .experts = p.experts,
+                                  .end = end,
+                                  .expert = expert,
+                                  .most = Kernel::kColumns};
   const WarpWeights weights = {.weights = p.weights + expert * p.n_out * p.row_bytes,
                                .row_bytes = p.row_bytes,
                                .first_row = blockIdx.x * 64 + warp_of_block() * kWarpRows,
@@ -216,7 +216,7 @@ __device__ __forceinline__ void matmul_few(const MatmulParams& p) {
                          .ring = dynamic_shared() + kListBytes,
                          .weights = weights,
                          .copies = WeightCopies<kType>(weights)};
-  while (take_columns(list, places)) {
+  while (gather_columns(list, places)) {
     kernel.run();
     if (!is_experts) return;
   }

@@ -44,16 +44,16 @@ struct ManyRows {
   }
 
   /// A chunk, and which of the two stages it is in or goes to. Behind the last there is none.
-  struct ChunkPlace {
+  struct PipelineChunk {
     std::uint32_t chunk;
     std::uint32_t stage;
     bool exists;
   };
-  __device__ __forceinline__ static ChunkPlace place_of(std::uint32_t chunk, std::uint32_t end) {
+  __device__ __forceinline__ static PipelineChunk place_of(std::uint32_t chunk, std::uint32_t end) {
     return {chunk, chunk % 2, chunk < end};
   }
 
-  __device__ __forceinline__ void start_copies(const ChunkPlace& place) const {
+  __device__ __forceinline__ void start_copies(const PipelineChunk& place) const {
     std::byte* to = ring + place.stage * kStageBytes;
     if (place.exists) {
       copies.start(slots(to), place.chunk);
@@ -75,7 +75,7 @@ struct ManyRows {
   /// copies are begun while the first is.
   __device__ __forceinline__ void multiply_plain(Sums& sums, const StagedRows& rows,
                                                  const std::byte* cores,
-                                                 const ChunkPlace& next) const {
+                                                 const PipelineChunk& next) const {
     constexpr std::uint32_t kGroups = kChunk.columns / kGroup;
     GroupFragments fragments[2];
     fragments[0] = load_group<kType, true>(rows, 0);
@@ -89,8 +89,8 @@ struct ManyRows {
     }
   }
 
-  __device__ __forceinline__ void multiply_chunk(Sums& sums, const ChunkPlace& place,
-                                                 const ChunkPlace& next) const {
+  __device__ __forceinline__ void multiply_chunk(Sums& sums, const PipelineChunk& place,
+                                                 const PipelineChunk& next) const {
     std::byte* from = ring + place.stage * kStageBytes;
     const StagedRows rows = staged_rows<kType>(slots(from), weights, place.chunk, p.x.n_in);
     if (is_plain<kType>(rows, weights)) return multiply_plain(sums, rows, from, next);
@@ -118,7 +118,7 @@ struct ManyRows {
     start_copies(place_of(0, n_chunks));
     for (std::uint32_t chunk = 0; chunk < n_chunks; ++chunk) {
       copy_async_wait<0>();
-      wgmma_sees_shared();
+      fence_proxy_async();
       __syncthreads();  // the chunk is there, and everybody is done with the one before
       multiply_chunk(sums, place_of(chunk, n_chunks), place_of(chunk + 1, n_chunks));
       if (chunk + 1 == n_chunks || (chunk + 1) % per_slice == 0)
@@ -147,7 +147,7 @@ __device__ __forceinline__ void matmul_many(const MatmulParams& p) {
   const bool is_experts = p.experts.chosen != nullptr;
   const std::uint32_t expert = is_experts ? blockIdx.y : 0;
   if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * kColumns;
-  const ResultPlaces places = {
+  const ResultSelection places = {
       .select = p.select, .experts = p.experts, .end = end, .expert = expert, .most = kColumns};
   const WarpWeights weights = {.weights = p.weights + expert * p.n_out * p.row_bytes,
                                .row_bytes = p.row_bytes,
@@ -158,7 +158,7 @@ __device__ __forceinline__ void matmul_many(const MatmulParams& p) {
                          .ring = dynamic_shared() + kListBytes,
                          .weights = weights,
                          .copies = WeightCopies<kType>(weights)};
-  while (take_columns(list, places)) {
+  while (gather_columns(list, places)) {
     kernel.run();
     if (!is_experts) return;
   }

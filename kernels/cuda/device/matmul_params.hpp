@@ -27,7 +27,7 @@ struct PrepareTilesParams {
 };
 
 /// Which matrix of several a result goes through.
-struct ExpertPlaces {
+struct ExpertAssignment {
   const std::uint32_t* chosen;  ///< [n_results] the expert of each; null: there is one matrix.
   std::uint32_t items_per_x;    ///< Result i takes row i / items_per_x.
 };
@@ -38,7 +38,7 @@ struct MatmulParams {
   std::uint64_t row_bytes;
   TileRows x;
   const std::uint32_t* select;  ///< [n_results] rows of x, or null: row i itself
-  ExpertPlaces experts;
+  ExpertAssignment experts;
   float* out;               ///< [n_results, n_out]
   const float* bias;        ///< [n_out], or null
   float* partials;          ///< [n_slices, columns of a block, n_out]; of split launches alone
@@ -55,7 +55,7 @@ struct FloatMatmulParams {
   const float* weights;         ///< [n_out, n_in] of each expert
   const float* x;               ///< [n_rows, n_in]
   const std::uint32_t* select;  ///< [n_results], or null
-  ExpertPlaces experts;
+  ExpertAssignment experts;
   float* out;         ///< [n_results, n_out]
   const float* bias;  ///< [n_out], or null
   std::uint32_t n_out;
@@ -71,11 +71,11 @@ struct MmaProbeParams {
   KernelGate gate;
   const std::uint16_t* a;  ///< [n_products][64][16 · steps] halves
   const std::uint16_t* b;  ///< [n_products][128][16 · steps] halves, a column after the other
-  std::uint32_t* answers;  ///< [2], zero before: sums compared; sums whose bits differ
-  std::uint32_t steps;     ///< At most kMostProbeSteps.
+  std::uint32_t* results;  ///< [2], zero before: sums compared; sums whose bits differ
+  std::uint32_t steps;     ///< At most kMaxProbeSteps.
 };
 inline constexpr std::uint32_t kProbeRows = 64;
 inline constexpr std::uint32_t kProbeColumns = 128;
-inline constexpr std::uint32_t kMostProbeSteps = 32;
+inline constexpr std::uint32_t kMaxProbeSteps = 32;
 
 }  // namespace leasehold::device

@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/device/dequantize.cuh"
 #include "kernels/cuda/device/matmul_params.hpp"
-#include "kernels/cuda/device/together.cuh"
+#include "kernels/cuda/device/warp_collectives.cuh"
 
 namespace leasehold::device {
 

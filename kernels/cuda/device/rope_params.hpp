@@ -2,11 +2,11 @@
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
-#include "kernels/cuda/device/kv_places.hpp"
+#include "kernels/cuda/device/kv_addressing.hpp"
 
 namespace leasehold::device {
 
-inline constexpr std::uint32_t kMostHeadDim = 256;
+inline constexpr std::uint32_t kMaxHeadDim = 256;
 
 struct RopeParams {
   KernelGate gate;

@@ -11,7 +11,7 @@
 
 namespace leasehold::device {
 
-inline constexpr std::uint32_t kMostCandidates = 64;
+inline constexpr std::uint32_t kMaxCandidates = 64;
 inline constexpr std::uint32_t kNoToken = 0xffffffffu;
 
 struct Candidate {
@@ -25,7 +25,7 @@ struct TopCandidatesParams {
   Candidate* out;            ///< [n_logit_rows, k], the largest first
   std::uint32_t* has_fault;  ///< [n_logit_rows]
   std::uint32_t n_vocab;
-  std::uint32_t k;  ///< 1 ... kMostCandidates
+  std::uint32_t k;  ///< 1 ... kMaxCandidates
 };
 
 }  // namespace leasehold::device

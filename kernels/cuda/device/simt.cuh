@@ -4,7 +4,8 @@
 /// where tests/support/simt/simt.hpp, included before it, runs it thread by thread. So kernels use
 /// nothing of CUDA but the C++ keywords (`__device__`, `__shared__`, threadIdx …), `__syncthreads`,
 /// `__syncwarp`, the `_sync` shuffles and votes, atomicAdd on 32 bits, `__threadfence`, the small
-/// functions that tests/support/simt/words.hpp has, and what is declared here and in wgmma.cuh.
+/// functions that tests/support/simt/cuda_builtins.hpp has, and what is declared here and in
+/// wgmma.cuh.
 ///
 /// A kernel is `LEASEHOLD_KERNEL(name, Params, threads)`: it takes one parameter block by value and
 /// runs in blocks of exactly `threads`, at most; names begin with "lh_".
@@ -44,10 +45,10 @@ __device__ __forceinline__ std::uint32_t pack_halves(float first, float second) 
 }
 
 /// Not from a cache of this SM: another writer, a copy of the host, may have changed it.
-__device__ __forceinline__ std::uint32_t load_fresh(const std::uint32_t* at) {
+__device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* at) {
   return *reinterpret_cast<const volatile std::uint32_t*>(at);
 }
-__device__ __forceinline__ std::uint64_t load_fresh(const std::uint64_t* at) {
+__device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* at) {
   return *reinterpret_cast<const volatile unsigned long long*>(at);
 }
 /// Seen by the host, after everything this thread wrote before.

@@ -1,10 +1,10 @@
 /// How a kernel leaves a row of floats in tiles (kernels/cuda/device/tiles.hpp).
 ///
-///   const std::uint32_t largest = block_largest(largest_magnitude of my elements, scratch);
+///   const std::uint32_t largest = block_max(largest_magnitude of my elements, scratch);
 ///   store_tile_row(tiles, row, values, largest);
 ///
 /// Threads: the whole block calls each of them, with the same arguments but for `own`. What the
-/// others wrote to `values` must be visible before: block_largest is a barrier too.
+/// others wrote to `values` must be visible before: block_max is a barrier too.
 #pragma once
 
 #include "kernels/cuda/device/simt.cuh"
@@ -28,7 +28,7 @@ __device__ __forceinline__ std::uint32_t magnitude_bits(float x) {
 
 /// The largest of the block's `own`s, for every thread. `scratch` is shared, [32], and is free
 /// again at the block's next barrier.
-__device__ __forceinline__ std::uint32_t block_largest(std::uint32_t own, std::uint32_t* scratch) {
+__device__ __forceinline__ std::uint32_t block_max(std::uint32_t own, std::uint32_t* scratch) {
   for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
     const std::uint32_t other = __shfl_xor_sync(0xffffffffu, own, distance);
     own = own > other ? own : other;

@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kTileColumns = 8;
 inline constexpr std::uint32_t kCoreHalves = kTileRows * kTileColumns;
 inline constexpr std::uint32_t kGroup = 32;        ///< Elements that are permuted among themselves.
 inline constexpr std::uint32_t kSliceGrain = 256;  ///< Rows are padded to, slices are cut at.
-inline constexpr std::uint32_t kMostSlices = 8;
+inline constexpr std::uint32_t kMaxSlices = 8;
 
 /// Columns of a padded row.
 LEASEHOLD_HD constexpr std::uint32_t padded_columns(std::uint32_t n_in) {
@@ -34,7 +34,7 @@ LEASEHOLD_HD constexpr std::uint32_t padded_columns(std::uint32_t n_in) {
 
 /// A product is added up in slices of this many elements: a matter of the shape alone.
 LEASEHOLD_HD constexpr std::uint32_t slice_length(std::uint32_t n_in) {
-  const std::uint32_t part = (n_in + kMostSlices - 1) / kMostSlices;
+  const std::uint32_t part = (n_in + kMaxSlices - 1) / kMaxSlices;
   return part <= kSliceGrain ? kSliceGrain : padded_columns(part);
 }
 LEASEHOLD_HD constexpr std::uint32_t slice_count(std::uint32_t n_in) {

@@ -115,9 +115,9 @@ __device__ __forceinline__ void load_partial(const float* acc, std::uint32_t lef
 }
 
 /// `count` partitions more, whose weights and sums the block has worked out.
-__device__ __forceinline__ void merge_more(const float* acc, const float2* weights,
-                                           std::uint32_t count, std::uint32_t head_dim,
-                                           MergedElements& merged) {
+__device__ __forceinline__ void merge_chunk(const float* acc, const float2* weights,
+                                            std::uint32_t count, std::uint32_t head_dim,
+                                            MergedElements& merged) {
   const bool is_aligned = head_dim % 4 == 0;
 #pragma unroll 4
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -145,7 +145,7 @@ __device__ __forceinline__ void find_maxima(const AttentionMergeParams& p, const
     float max = __uint_as_float(0xff800000);
     for (std::uint32_t i = lane_of_warp(); i < heads.n_partitions; i += kWarp)
       max = max_sum[2 * i] > max ? max_sum[2 * i] : max;
-    max = highest_of_warp(max);
+    max = warp_max(max);
     if (lane_of_warp() == 0) maxima[head] = max;
   }
 }
@@ -163,10 +163,10 @@ __device__ __forceinline__ void find_weights(const AttentionMergeParams& p,
 }
 
 /// Grid: parts of a row's heads, one where tiles are wanted; rows.
-LEASEHOLD_KERNEL(lh_attention_merge, AttentionMergeParams, kMostMergeThreads) {
+LEASEHOLD_KERNEL(lh_attention_merge, AttentionMergeParams, kMaxMergeThreads) {
   __shared__ std::uint32_t scratch[32];
-  __shared__ float maxima[kMostMergedHeads];
-  __shared__ float2 weights[kMostMergedHeads][kWarp];
+  __shared__ float maxima[kMaxMergedHeads];
+  __shared__ float2 weights[kMaxMergedHeads][kWarp];
   const std::uint32_t row = p.partials.first_row + blockIdx.y;
   if (row >= row_count(p.gate)) return;
   if (!block_row_is_live(p.gate, row)) return;
@@ -191,8 +191,8 @@ LEASEHOLD_KERNEL(lh_attention_merge, AttentionMergeParams, kMostMergeThreads) {
       __syncthreads();
       const std::size_t partial = (heads.first + head) * p.partials.n_partitions + i;
       if (has_work)
-        merge_more(p.partials.acc + partial * p.head_dim, weights[head],
-                   behind < kWarp ? behind : kWarp, p.head_dim, merged);
+        merge_chunk(p.partials.acc + partial * p.head_dim, weights[head],
+                    behind < kWarp ? behind : kWarp, p.head_dim, merged);
     }
     for (std::uint32_t j = 0; has_work && j < 4 && merged.d + j < p.head_dim; ++j) {
       const float value = merged.out[j] / merged.sum;
@@ -200,7 +200,7 @@ LEASEHOLD_KERNEL(lh_attention_merge, AttentionMergeParams, kMostMergeThreads) {
       largest = largest > magnitude_bits(value) ? largest : magnitude_bits(value);
     }
   }
-  if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, out, block_largest(largest, scratch));
+  if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, out, block_max(largest, scratch));
 }
 
 }  // namespace leasehold::device

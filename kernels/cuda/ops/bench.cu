@@ -1,6 +1,6 @@
 /// Kernels of tools/checks/gpu_check; no model needs them.
 #include "kernels/cuda/device/bench_params.hpp"
-#include "kernels/cuda/device/together.cuh"
+#include "kernels/cuda/device/warp_collectives.cuh"
 
 namespace leasehold::device {
 
@@ -25,13 +25,13 @@ LEASEHOLD_KERNEL(lh_poke, PokeParams, 1) {
   *p.at = p.value;
 }
 
-LEASEHOLD_KERNEL(lh_gate_looks, GateLooksParams, 1) {
+LEASEHOLD_KERNEL(lh_gate_polls, GatePollsParams, 1) {
   std::uint32_t seen = 0;
-  while (seen < p.n_looks) {
+  while (seen < p.n_polls) {
     if (engine_is_stopped(p.gate)) return;
     ++seen;
   }
-  *p.n_seen_open = seen;
+  *p.n_polled_open = seen;
 }
 
 /// Small halves of either sign: sums of any number of their products stay finite.
@@ -83,7 +83,7 @@ LEASEHOLD_KERNEL(lh_mma_rate, MmaRateParams, 128) {
   for (std::uint32_t i = threadIdx.x; i < MmaRateParams::kColumns * 8; i += blockDim.x)
     words[i] = two_halves(i);
 #if defined(LEASEHOLD_SIMT) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  wgmma_sees_shared();
+  fence_proxy_async();
 #endif
   __syncthreads();
   const std::uint32_t seed = 4096 + threadIdx.x * 4;

@@ -1,8 +1,8 @@
 /// Between the matmuls of a feed-forward layer, dense or of experts.
 #include "kernels/cuda/device/feed_forward_params.hpp"
 #include "kernels/cuda/device/tiles.cuh"
-#include "kernels/cuda/device/together.cuh"
-#include "kernels/numerics/expert_choice.hpp"
+#include "kernels/cuda/device/warp_collectives.cuh"
+#include "kernels/numerics/expert_routing.hpp"
 
 namespace leasehold::device {
 
@@ -21,8 +21,7 @@ LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
     gates[i] = value;
     largest = largest > magnitude_bits(value) ? largest : magnitude_bits(value);
   }
-  if (p.tiles.halves != nullptr)
-    store_tile_row(p.tiles, row, gates, block_largest(largest, scratch));
+  if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, gates, block_max(largest, scratch));
 }
 
 /// The first of the warp's own candidates; n_experts stands behind all.
@@ -31,14 +30,14 @@ __device__ __forceinline__ std::uint32_t first_of_warp(const float* scores, std:
   for (std::uint32_t distance = kWarp / 2; distance > 0; distance /= 2) {
     const std::uint32_t other = __shfl_xor_sync(kAllLanes, own, distance);
     const bool is_before =
-        other < n_experts && (own == n_experts || is_chosen_before(scores, other, own));
+        other < n_experts && (own == n_experts || ranks_before(scores, other, own));
     own = is_before ? other : own;
   }
   return own;
 }
 
-/// A warp to a row. Its choice is choose_experts' (kernels/numerics/expert_choice.hpp).
-LEASEHOLD_KERNEL(lh_expert_choice, ExpertChoiceParams, 32) {
+/// A warp to a row. Its choice is select_experts' (kernels/numerics/expert_routing.hpp).
+LEASEHOLD_KERNEL(lh_expert_routing, ExpertRoutingParams, 32) {
   if (warp_engine_is_stopped(p.gate)) return;
   const std::uint32_t row = blockIdx.x;
   if (row >= row_count(p.gate)) return;
@@ -52,8 +51,8 @@ LEASEHOLD_KERNEL(lh_expert_choice, ExpertChoiceParams, 32) {
   for (std::uint32_t k = 0; k < p.n_used; ++k) {
     std::uint32_t best = p.n_experts;
     for (std::uint32_t e = lane; e < p.n_experts; e += kWarp) {
-      const bool is_left = k == 0 || is_chosen_before(scores, last, e);
-      if (is_left && (best == p.n_experts || is_chosen_before(scores, e, best))) best = e;
+      const bool is_left = k == 0 || ranks_before(scores, last, e);
+      if (is_left && (best == p.n_experts || ranks_before(scores, e, best))) best = e;
     }
     last = first_of_warp(scores, best, p.n_experts);
     if (k == 0) highest = scores[last];

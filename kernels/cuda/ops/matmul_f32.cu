@@ -36,11 +36,11 @@ __device__ __forceinline__ void matmul_f32(const FloatMatmulParams& p, ColumnLis
   const bool is_experts = p.experts.chosen != nullptr;
   const std::uint32_t expert = is_experts ? blockIdx.y : 0;
   if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * kColumns;
-  const ResultPlaces places = {
+  const ResultSelection places = {
       .select = p.select, .experts = p.experts, .end = end, .expert = expert, .most = kColumns};
   const std::uint32_t output = blockIdx.x * 4 + warp_of_block();
   const float* weights = p.weights + (std::size_t{expert} * p.n_out + output) * p.n_in;
-  while (take_columns(list, places)) {
+  while (gather_columns(list, places)) {
     if (output < p.n_out) float_products<kColumns>(p, list, weights, output);
     if (!is_experts) return;
   }

@@ -1,7 +1,7 @@
 /// Does wgmma add as mma.sync does, bit for bit? Asked once, when a card is opened: only then may
 /// rows in a large batch take the one and rows in a small batch the other.
 #include "kernels/cuda/device/matmul_params.hpp"
-#include "kernels/cuda/device/together.cuh"
+#include "kernels/cuda/device/warp_collectives.cuh"
 
 namespace leasehold::device {
 
@@ -57,7 +57,7 @@ LEASEHOLD_KERNEL(lh_mma_probe, MmaProbeParams, 128) {
   const std::uint32_t depth = 16 * p.steps;
   copy_probe_columns(reinterpret_cast<std::uint16_t*>(dynamic_shared()),
                      p.b + std::size_t{blockIdx.x} * kProbeColumns * depth, depth);
-  wgmma_sees_shared();
+  fence_proxy_async();
   __syncthreads();
   float by_wgmma[kProbeColumns / 2] = {};
   float by_mma[kProbeColumns / 8][4] = {};
@@ -66,8 +66,8 @@ LEASEHOLD_KERNEL(lh_mma_probe, MmaProbeParams, 128) {
 #pragma unroll
   for (std::uint32_t i = 0; i < kProbeColumns / 2; ++i)
     different += __float_as_uint(by_wgmma[i]) != __float_as_uint(by_mma[i / 4][i % 4]) ? 1 : 0;
-  atomicAdd(&p.answers[0], kProbeColumns / 2);
-  if (different != 0) atomicAdd(&p.answers[1], different);
+  atomicAdd(&p.results[0], kProbeColumns / 2);
+  if (different != 0) atomicAdd(&p.results[1], different);
 #endif
 }
 

@@ -15,7 +15,7 @@ LEASEHOLD_KERNEL(lh_prepare_tiles, PrepareTilesParams, 256) {
   std::uint32_t largest = 0;
   for (std::uint32_t i = threadIdx.x; i < p.tiles.n_in; i += blockDim.x)
     largest = largest > magnitude_bits(x[i]) ? largest : magnitude_bits(x[i]);
-  store_tile_row(p.tiles, row, x, block_largest(largest, scratch));
+  store_tile_row(p.tiles, row, x, block_max(largest, scratch));
 }
 
 }  // namespace leasehold::device

@@ -2,7 +2,7 @@
 /// squares, lane by lane as ordered_dot says.
 #include "kernels/cuda/device/norm_params.hpp"
 #include "kernels/cuda/device/tiles.cuh"
-#include "kernels/cuda/device/together.cuh"
+#include "kernels/cuda/device/warp_collectives.cuh"
 
 namespace leasehold::device {
 
@@ -38,7 +38,7 @@ LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, 256) {
     out[i] = value;
     largest = largest > magnitude_bits(value) ? largest : magnitude_bits(value);
   }
-  if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, out, block_largest(largest, scratch));
+  if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, out, block_max(largest, scratch));
 }
 
 /// A warp to a vector: the heads of rows. Grid: vectors / 4, rows.

@@ -1,6 +1,6 @@
 /// Rotation of heads, alone and with what stands around it in a layer.
 #include "kernels/cuda/device/rope_params.hpp"
-#include "kernels/cuda/device/together.cuh"
+#include "kernels/cuda/device/warp_collectives.cuh"
 #include "kernels/numerics/f16.hpp"
 #include "kernels/numerics/rope.hpp"
 
@@ -8,9 +8,9 @@ namespace leasehold::device {
 
 inline constexpr std::uint32_t kHeadsPerBlock = 4;
 
-__device__ __forceinline__ void turn_pair(float* head, RopeStyle style, std::uint32_t i,
-                                          std::uint32_t rope_dim, const float* cos_sin) {
-  const PairPlace place = pair_place(style, i, rope_dim);
+__device__ __forceinline__ void rotate_pair_in_place(float* head, RopeStyle style, std::uint32_t i,
+                                                     std::uint32_t rope_dim, const float* cos_sin) {
+  const PairOffsets place = pair_offsets(style, i, rope_dim);
   float& first = head[place.first];
   float& second = head[place.first + place.apart];
   const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);
@@ -26,7 +26,8 @@ LEASEHOLD_KERNEL(lh_rope, RopeParams, 128) {
   const std::uint32_t unit = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= row_count(p.gate) || unit >= p.n_heads * pairs) return;
   float* head = p.x + (std::size_t{row} * p.n_heads + unit / pairs) * p.head_dim;
-  turn_pair(head, p.style, unit % pairs, p.rope_dim, p.cos_sin + std::size_t{row} * pairs * 2);
+  rotate_pair_in_place(head, p.style, unit % pairs, p.rope_dim,
+                       p.cos_sin + std::size_t{row} * pairs * 2);
 }
 
 /// A head in a warp's shared memory: normed where there is a weight, turned where there are angles.
@@ -43,7 +44,7 @@ __device__ __forceinline__ void prepare_head(const RopeKvAppendParams& p, const 
   const std::uint32_t pairs = p.rope_dim / 2;
   const float* cos_sin = p.cos_sin + std::size_t{row} * pairs * 2;
   for (std::uint32_t i = lane; i < pairs; i += kWarp)
-    turn_pair(head, p.style, i, p.rope_dim, cos_sin);
+    rotate_pair_in_place(head, p.style, i, p.rope_dim, cos_sin);
   __syncwarp();
 }
 
@@ -68,7 +69,7 @@ __device__ __forceinline__ void append_head(const RopeKvAppendParams& p, std::ui
 
 /// A warp to a head: first the queries', then the keys', then the values'. Grid: heads / 4, rows.
 LEASEHOLD_KERNEL(lh_rope_kv_append, RopeKvAppendParams, 128) {
-  __shared__ float heads[kHeadsPerBlock][kMostHeadDim];
+  __shared__ float heads[kHeadsPerBlock][kMaxHeadDim];
   if (warp_engine_is_stopped(p.gate)) return;
   const std::uint32_t row = blockIdx.y;
   const std::uint32_t unit = blockIdx.x * kHeadsPerBlock + warp_of_block();

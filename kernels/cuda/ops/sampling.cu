@@ -3,12 +3,12 @@
 /// A logit and its index make a *key*, a number of 64 bits that is larger the earlier it comes in
 /// the order, and no two of a row are alike. So whatever order threads look in, the answer is one.
 #include "kernels/cuda/device/sampling_params.hpp"
-#include "kernels/cuda/device/together.cuh"
+#include "kernels/cuda/device/warp_collectives.cuh"
 
 namespace leasehold::device {
 
 inline constexpr std::uint32_t kSamplingThreads = 512;
-inline constexpr std::uint32_t kMostKept = 1024;
+inline constexpr std::uint32_t kMaxKept = 1024;
 
 /// Below every key of a number.
 inline constexpr std::uint64_t kNoKey = 0;
@@ -81,7 +81,7 @@ __device__ __forceinline__ void rank_by_rank(const TopCandidatesParams& p, const
 /// is certainly among the first k of the row, and little else is.
 LEASEHOLD_KERNEL(lh_top_candidates, TopCandidatesParams, kSamplingThreads) {
   __shared__ Seen all[kSamplingThreads];
-  __shared__ std::uint64_t keys[kMostKept];
+  __shared__ std::uint64_t keys[kMaxKept];
   __shared__ std::uint64_t bound;
   __shared__ std::uint32_t n_kept;
   __shared__ std::uint32_t fault;
@@ -105,11 +105,11 @@ LEASEHOLD_KERNEL(lh_top_candidates, TopCandidatesParams, kSamplingThreads) {
     const std::uint64_t key = key_of(logits[i], i);
     if (key < bound) continue;
     const std::uint32_t place = atomicAdd(&n_kept, 1u);
-    if (place < kMostKept) keys[place] = key;
+    if (place < kMaxKept) keys[place] = key;
   }
   __syncthreads();
   if (threadIdx.x == 0) p.has_fault[blockIdx.x] = fault;
-  if (n_kept > kMostKept) return rank_by_rank(p, logits, out, all);
+  if (n_kept > kMaxKept) return rank_by_rank(p, logits, out, all);
   for (std::uint32_t i = threadIdx.x; i < n_kept; i += kSamplingThreads) {
     const std::uint32_t rank = rank_of(keys[i], keys, n_kept);
     if (rank < p.k) out[rank] = {index_of(keys[i]), logits[index_of(keys[i])]};

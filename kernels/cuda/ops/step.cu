@@ -46,7 +46,7 @@ LEASEHOLD_KERNEL(lh_scatter, ScatterParams, 256) {
 /// segment that is not to run must be said to be 0.
 LEASEHOLD_KERNEL(lh_segment_gate, SegmentGateParams, 1) {
   const bool is_stopped = engine_is_stopped(p.gate);
-  const std::uint64_t epoch = load_fresh(&p.gate.mirror->epoch);
+  const std::uint64_t epoch = load_acquire(&p.gate.mirror->epoch);
   if (p.condition != 0) set_graph_condition(p.condition, is_stopped ? 0 : 1);
   store_to_host(p.seen, epoch << 32 | p.segment);
 }

@@ -13,8 +13,8 @@ namespace {
 /// What every card gives a block without being asked for more, less what is static. On sm_90 it
 /// leaves room for four blocks on an SM.
 constexpr std::uint32_t kSharedBytes = 48 * 1024 - 512;
-constexpr std::uint32_t kMostTilePositions = 64;
-constexpr std::uint32_t kFewestTilePositions = 8;
+constexpr std::uint32_t kMaxTilePositions = 64;
+constexpr std::uint32_t kMinTilePositions = 8;
 constexpr std::uint32_t kWarpThreads = 32;
 /// Of a block that has a part of a row: heads enough for that many, four elements to each.
 constexpr std::uint32_t kMergeThreads = 128;
@@ -47,11 +47,11 @@ struct TileShape {
   AttentionKernel kernel;
 };
 
-TileShape tile_shape(const AttentionArgs& args, bool has_runs) {
+TileShape tile_shape(const AttentionArgs& args, bool has_multi_row) {
   const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;
-  const std::uint32_t tiles = blocks_for(group, device::kMostTileQueries);
+  const std::uint32_t tiles = blocks_for(group, device::kMaxTileQueries);
   const std::uint32_t heads = blocks_for(group, tiles);
-  if (has_runs) return {heads, tiles, device::kMostTileQueries / heads, kEightOfRows};
+  if (has_multi_row) return {heads, tiles, device::kMaxTileQueries / heads, kEightOfRows};
   return {heads, tiles, 1, heads == 1 ? kOne : heads <= 4 ? kFour : kEight};
 }
 
@@ -63,9 +63,8 @@ std::uint32_t shared_bytes(const KvLayout& layout, std::uint32_t queries, std::u
 }
 
 std::uint32_t tile_positions(const KvLayout& layout, std::uint32_t queries) {
-  std::uint32_t positions = kMostTilePositions;
-  while (positions > kFewestTilePositions &&
-         shared_bytes(layout, queries, positions) > kSharedBytes)
+  std::uint32_t positions = kMaxTilePositions;
+  while (positions > kMinTilePositions && shared_bytes(layout, queries, positions) > kSharedBytes)
     positions /= 2;
   ensures(shared_bytes(layout, queries, positions) <= kSharedBytes, "a block fits every card");
   return positions;
@@ -75,7 +74,7 @@ KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& ar
                              const AttentionPlanInput& input,
                              const device::AttentionPartials& partials, std::uint32_t n_rows) {
   const KvLayout& layout = args.layout;
-  const TileShape tile = tile_shape(args, input.has_runs);
+  const TileShape tile = tile_shape(args, input.has_multi_row);
   const std::uint32_t positions = tile_positions(layout, tile.kernel.queries);
   return {.kernel = layout.type == KvType::F16 ? tile.kernel.f16 : tile.kernel.f32,
           .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head, n_rows},
@@ -100,14 +99,14 @@ KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,
                         const AttentionPlanInput& input, const device::AttentionPartials& partials,
                         std::uint32_t n_rows) {
   const bool makes_tiles = input.tiles.halves != nullptr;
-  expects(!makes_tiles || args.n_heads <= device::kMostMergedHeads, "one block merges a row");
+  expects(!makes_tiles || args.n_heads <= device::kMaxMergedHeads, "one block merges a row");
   const std::uint32_t quads = blocks_for(args.layout.head_dim, 4);
   const std::uint32_t heads =
       makes_tiles ? args.n_heads : std::max(1u, std::min(args.n_heads, kMergeThreads / quads));
   const std::uint32_t warps = blocks_for(heads * quads, kWarpThreads);
   return {.kernel = "lh_attention_merge",
           .grid = {blocks_for(args.n_heads, heads), n_rows},
-          .block_threads = std::min(warps * kWarpThreads, device::kMostMergeThreads),
+          .block_threads = std::min(warps * kWarpThreads, device::kMaxMergeThreads),
           .params = KernelParams(device::AttentionMergeParams{.gate = context.gate,
                                                               .partials = partials,
                                                               .out = args.out,
@@ -127,7 +126,7 @@ std::uint64_t attention_scratch_bytes_per_row(const AttentionArgs& args, std::ui
 
 std::vector<KernelLaunch> plan_attention(const PlanContext& context, const AttentionArgs& args,
                                          const AttentionPlanInput& input) {
-  expects(args.layout.head_dim <= device::kMostHeadDim, "a head is at most 256 wide");
+  expects(args.layout.head_dim <= device::kMaxHeadDim, "a head is at most 256 wide");
   expects(args.n_heads % args.layout.n_kv_heads == 0, "query heads divide evenly");
   const std::uint64_t row_bytes = attention_scratch_bytes_per_row(args, input.longest);
   expects(input.scratch_bytes >= row_bytes, "the scratch has room for one row at least");

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "kernels/cuda/device/kv_places.hpp"
+#include "kernels/cuda/device/kv_addressing.hpp"
 #include "kernels/cuda/device/tiles.hpp"
 #include "kernels/cuda/plan/plan_context.hpp"
 
@@ -22,7 +22,7 @@ struct AttentionPlanInput {
   /// Positions of the longest sequence that a step of this plan may have.
   std::uint32_t longest = 0;
   /// Some sequence has several rows, which then share what they read.
-  bool has_runs = false;
+  bool has_multi_row = false;
   device::TileRows tiles = {};  ///< The output once more, for the next matmul; none when empty.
 };
 

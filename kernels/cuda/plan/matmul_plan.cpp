@@ -24,7 +24,7 @@ std::uint32_t groups(std::uint32_t n, std::uint32_t of) {
 /// A kernel has a little shared memory of its own beside what its launch asks for.
 bool fits(std::uint32_t dynamic_bytes, const Card& card) {
   constexpr std::uint32_t kStaticBytes = 128;
-  return dynamic_bytes + kStaticBytes <= card.most_shared_bytes;
+  return dynamic_bytes + kStaticBytes <= card.max_shared_bytes;
 }
 
 bool is_experts(const MatmulOperands& operands) {
@@ -177,9 +177,9 @@ std::uint64_t split_bytes(const MatmulOperands& operands, const Card& card) {
          operands.n_out * sizeof(float);
 }
 
-std::uint64_t most_split_bytes(const Card& card) {
+std::uint64_t max_split_bytes(const Card& card) {
   // A narrower matrix may be cut into more slices than a wider one.
-  return std::uint64_t{device::kMostSlices} * kFewRows * counter_count(card) * kFewWeightRows *
+  return std::uint64_t{device::kMaxSlices} * kFewRows * counter_count(card) * kFewWeightRows *
          sizeof(float);
 }
 

@@ -27,8 +27,8 @@ namespace leasehold::cuda {
 /// What a plan depends on besides the shapes.
 struct Card {
   std::uint32_t n_sms = 1;
-  std::uint32_t most_shared_bytes = 64 * 1024;  ///< Of a block that asks for them.
-  bool has_wgmma = false;                       ///< And lh_mma_probe found its sums to be mma's.
+  std::uint32_t max_shared_bytes = 64 * 1024;  ///< Of a block that asks for them.
+  bool has_wgmma = false;                      ///< And lh_mma_probe found its sums to be mma's.
 };
 
 struct MatmulOperands {
@@ -39,7 +39,7 @@ struct MatmulOperands {
   const std::byte* weights = nullptr;
   const float* x = nullptr;               ///< [n_rows, n_in]
   const std::uint32_t* select = nullptr;  ///< [n_results] rows of x; null: row i itself
-  device::ExpertPlaces experts = {.chosen = nullptr, .items_per_x = 1};
+  device::ExpertAssignment experts = {.chosen = nullptr, .items_per_x = 1};
   std::uint32_t n_experts = 1;
   float* out = nullptr;  ///< [n_results, n_out]
   const float* bias = nullptr;
@@ -65,7 +65,7 @@ KernelLaunch plan_prepare_tiles(const MatmulOperands& operands, const device::Ti
 /// What `partials` must hold for this matmul; 0: it is not split.
 std::uint64_t split_bytes(const MatmulOperands& operands, const Card& card);
 /// The most for any matmul.
-std::uint64_t most_split_bytes(const Card& card);
+std::uint64_t max_split_bytes(const Card& card);
 /// For any matmul.
 std::uint32_t counter_count(const Card& card);
 

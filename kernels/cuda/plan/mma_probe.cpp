@@ -22,7 +22,7 @@ std::vector<std::uint16_t> random_halves(SeededRandom& random, std::size_t n, in
 
 }  // namespace
 
-MmaProbeQuestion mma_probe_question() {
+MmaProbeInput make_mma_probe_input() {
   SeededRandom random(kSeed);
   const std::size_t depth = std::size_t{16} * kSteps;
   return {.n_products = kProducts,
@@ -31,11 +31,11 @@ MmaProbeQuestion mma_probe_question() {
           .b = random_halves(random, kProducts * device::kProbeColumns * depth, -5, 20)};
 }
 
-KernelLaunch plan_mma_probe(const MmaProbeQuestion& question, const MmaProbePlaces& places) {
+KernelLaunch plan_mma_probe(const MmaProbeInput& question, const MmaProbeBuffers& places) {
   const device::MmaProbeParams params = {.gate = places.gate,
                                          .a = places.a,
                                          .b = places.b,
-                                         .answers = places.answers,
+                                         .results = places.results,
                                          .steps = question.steps};
   return {.kernel = "lh_mma_probe",
           .grid = {.x = question.n_products},
@@ -44,10 +44,9 @@ KernelLaunch plan_mma_probe(const MmaProbeQuestion& question, const MmaProbePlac
           .params = KernelParams(params)};
 }
 
-bool wgmma_adds_as_mma(const MmaProbeQuestion& question,
-                       std::span<const std::uint32_t, 2> answers) {
+bool wgmma_adds_as_mma(const MmaProbeInput& question, std::span<const std::uint32_t, 2> results) {
   const std::uint32_t all = question.n_products * device::kProbeRows * device::kProbeColumns;
-  return answers[0] == all && answers[1] == 0;
+  return results[0] == all && results[1] == 0;
 }
 
 }  // namespace leasehold::cuda

@@ -14,26 +14,26 @@
 
 namespace leasehold::cuda {
 
-struct MmaProbeQuestion {
+struct MmaProbeInput {
   std::uint32_t n_products;
   std::uint32_t steps;
   std::vector<std::uint16_t> a;  ///< [n_products][64][16 · steps]
   std::vector<std::uint16_t> b;  ///< [n_products][128][16 · steps]
 };
 
-MmaProbeQuestion mma_probe_question();
+MmaProbeInput make_mma_probe_input();
 
-/// Where question and answers lie on the device.
-struct MmaProbePlaces {
+/// Where question and results lie on the device.
+struct MmaProbeBuffers {
   device::KernelGate gate;
   const std::uint16_t* a;
   const std::uint16_t* b;
-  std::uint32_t* answers;  ///< [2], zero
+  std::uint32_t* results;  ///< [2], zero
 };
 
-KernelLaunch plan_mma_probe(const MmaProbeQuestion& question, const MmaProbePlaces& places);
+KernelLaunch plan_mma_probe(const MmaProbeInput& question, const MmaProbeBuffers& places);
 
 /// Of the two numbers that the launch left: has the card wgmma, and do all sums agree?
-bool wgmma_adds_as_mma(const MmaProbeQuestion& question, std::span<const std::uint32_t, 2> answers);
+bool wgmma_adds_as_mma(const MmaProbeInput& question, std::span<const std::uint32_t, 2> results);
 
 }  // namespace leasehold::cuda

@@ -82,7 +82,7 @@ KernelLaunch plan_rope(const PlanContext& context, const RopeArgs& args) {
 KernelLaunch plan_rope_kv_append(const PlanContext& context, const RopeKvAppendArgs& args,
                                  device::BlockTables tables) {
   const KvLayout& layout = args.layout;
-  expects(layout.head_dim <= device::kMostHeadDim, "a head fits a warp's shared memory");
+  expects(layout.head_dim <= device::kMaxHeadDim, "a head fits a warp's shared memory");
   const std::uint32_t heads = args.n_heads + 2 * layout.n_kv_heads;
   return {.kernel = "lh_rope_kv_append",
           .grid = {blocks_for(heads, kHeadsPerBlock), context.n_rows},
@@ -126,12 +126,12 @@ KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
                                                       .rows_per_row = rows_per_row})};
 }
 
-KernelLaunch plan_expert_choice(const PlanContext& context, const ExpertChoiceArgs& args) {
+KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args) {
   expects(args.n_used >= 1 && args.n_used <= args.n_experts, "some experts are chosen of all");
-  return {.kernel = "lh_expert_choice",
+  return {.kernel = "lh_expert_routing",
           .grid = {context.n_rows},
           .block_threads = kWarpThreads,
-          .params = KernelParams(device::ExpertChoiceParams{
+          .params = KernelParams(device::ExpertRoutingParams{
               .gate = context.gate,
               .scores = args.scores,
               .chosen = args.chosen,

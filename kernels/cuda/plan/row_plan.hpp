@@ -4,7 +4,7 @@
 /// opens, is given beside them. Pure; results have the reference backend's bits.
 #pragma once
 
-#include "kernels/cuda/device/kv_places.hpp"
+#include "kernels/cuda/device/kv_addressing.hpp"
 #include "kernels/cuda/device/tiles.hpp"
 #include "kernels/cuda/plan/plan_context.hpp"
 
@@ -46,7 +46,7 @@ KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
                          std::uint32_t rows_per_row = 1, device::TileRows tiles = {});
 
-KernelLaunch plan_expert_choice(const PlanContext& context, const ExpertChoiceArgs& args);
+KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args);
 KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args);
 
 }  // namespace leasehold::cuda

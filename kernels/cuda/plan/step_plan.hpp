@@ -17,7 +17,7 @@ struct LogitRows {
 struct CandidateRows {
   device::Candidate* out = nullptr;    ///< [n_rows, k]
   std::uint32_t* has_fault = nullptr;  ///< [n_rows]
-  std::uint32_t k = 0;                 ///< 1 ... kMostCandidates
+  std::uint32_t k = 0;                 ///< 1 ... kMaxCandidates
 };
 KernelLaunch plan_top_candidates(const PlanContext& context, const LogitRows& rows,
                                  const CandidateRows& candidates);

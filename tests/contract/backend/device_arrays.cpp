@@ -27,8 +27,8 @@ void must(CUresult result) {
 
 DeviceArrays::DeviceArrays(BackendLimits limits, const ThreadGate& gate, cuda::CudaOptions options)
     : backend_(required(cuda::CudaBackend::create(test_card(), with_arena(limits), gate, options))),
-      arena_(backend_->take_scratch(kArenaBytes)),
-      stream_(required(cuda::Stream::create(test_card(), cuda::Stream::Priority::Usual))) {
+      arena_(backend_->allocate_scratch(kArenaBytes)),
+      stream_(required(cuda::Stream::create(test_card(), cuda::Stream::Priority::Normal))) {
   reset_arena();
 }
 
@@ -85,7 +85,7 @@ LaunchStatus DeviceArrays::in_step(const LaunchContext& context, StepInput parts
   LaunchStatus status = std::forward<Launch>(launch)();
   status.live &= backend_->finish_step(*context.gates).live;
   download_all();
-  reach_ = std::make_unique<CardReach>();
+  reach_ = std::make_unique<DeviceRegistration>();
   return status;
 }
 
@@ -104,8 +104,8 @@ std::vector<std::uint64_t> DeviceArrays::units_run() const {
 
 // ----------------------------------------------------------------------------------------- scratch
 
-std::byte* DeviceArrays::take_scratch(std::size_t size_bytes) {
-  return backend_->take_scratch(size_bytes);
+std::byte* DeviceArrays::allocate_scratch(std::size_t size_bytes) {
+  return backend_->allocate_scratch(size_bytes);
 }
 void DeviceArrays::clear_scratch(std::byte* at, std::size_t size_bytes) {
   backend_->clear_scratch(at, size_bytes);
@@ -194,14 +194,14 @@ LaunchStatus DeviceArrays::swiglu(const LaunchContext& context, const SwiGluArgs
   return in_step(context, {}, [&] { return backend_->swiglu(context, here); });
 }
 
-LaunchStatus DeviceArrays::expert_choice(const LaunchContext& context,
-                                         const ExpertChoiceArgs& args) {
-  ExpertChoiceArgs here = args;
+LaunchStatus DeviceArrays::expert_routing(const LaunchContext& context,
+                                          const ExpertRoutingArgs& args) {
+  ExpertRoutingArgs here = args;
   const std::size_t n_rows = context.rows.size();
   here.scores = on_device(args.scores, n_rows * args.n_experts);
   here.chosen = on_device(args.chosen, n_rows * args.n_used);
   here.weights = on_device(args.weights, n_rows * args.n_used);
-  return in_step(context, {}, [&] { return backend_->expert_choice(context, here); });
+  return in_step(context, {}, [&] { return backend_->expert_routing(context, here); });
 }
 
 LaunchStatus DeviceArrays::expert_matmul(const LaunchContext& context,
@@ -224,14 +224,14 @@ LaunchStatus DeviceArrays::weighted_sum(const LaunchContext& context, const Weig
 }
 
 LaunchStatus DeviceArrays::copy_in(const LaunchContext& context, const CopyInArgs& args) {
-  CardReach reached;
+  DeviceRegistration reached;
   reached.add(args.to, args.size_bytes);
   reached.open();
   return backend_->copy_in(context, args);
 }
 
 void DeviceArrays::write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) {
-  CardReach reached;
+  DeviceRegistration reached;
   for (const LeasedPiece& piece : pieces) reached.add(piece.to, piece.bytes.size());
   reached.open();
   backend_->write(permit, pieces);

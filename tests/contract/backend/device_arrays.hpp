@@ -23,7 +23,7 @@ class DeviceArrays final : public Backend {
   DeviceArrays(BackendLimits limits, const ThreadGate& gate, cuda::CudaOptions options);
 
   std::string_view name() const override { return backend_->name(); }
-  std::byte* take_scratch(std::size_t size_bytes) override;
+  std::byte* allocate_scratch(std::size_t size_bytes) override;
   void clear_scratch(std::byte* at, std::size_t size_bytes) override;
   std::span<const float> fetch(const float* at, std::size_t count) override;
   std::optional<Error> fault() const override { return backend_->fault(); }
@@ -35,13 +35,13 @@ class DeviceArrays final : public Backend {
   LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
-  LaunchStatus expert_choice(const LaunchContext& context, const ExpertChoiceArgs& args) override;
+  LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
   void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override;
-  void forget() override { backend_->forget(); }
+  void clear_workspace() override { backend_->clear_workspace(); }
   /// Of operators; a step's own beginning is not counted.
   std::vector<std::uint64_t> units_run() const override;
 
@@ -69,7 +69,7 @@ class DeviceArrays final : public Backend {
   std::byte* arena_;
   std::size_t arena_used_ = 0;
   std::vector<Array> arrays_;
-  std::unique_ptr<CardReach> reach_ = std::make_unique<CardReach>();
+  std::unique_ptr<DeviceRegistration> reach_ = std::make_unique<DeviceRegistration>();
   cuda::Stream stream_;
   std::uint64_t begin_step_units_ = 0;
 };

@@ -43,12 +43,12 @@ struct ChoiceCase {
     Choice choice{.chosen = std::vector<std::uint32_t>(std::size_t{n_rows} * n_used, 99),
                   .weights = std::vector<float>(std::size_t{n_rows} * n_used)};
     run_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
-      return backend.expert_choice(context, {.scores = scores.data(),
-                                             .n_experts = n_experts,
-                                             .n_used = n_used,
-                                             .normalize_expert_weights = normalize_expert_weights,
-                                             .chosen = choice.chosen.data(),
-                                             .weights = choice.weights.data()});
+      return backend.expert_routing(context, {.scores = scores.data(),
+                                              .n_experts = n_experts,
+                                              .n_used = n_used,
+                                              .normalize_expert_weights = normalize_expert_weights,
+                                              .chosen = choice.chosen.data(),
+                                              .weights = choice.weights.data()});
     });
     return choice;
   }

@@ -94,13 +94,13 @@ class SmallStep {
     all[LaunchSite::SwiGlu] = [this](Backend& b, const GateSet& g) {
       return b.swiglu(context(g), {.gate = out.data(), .up = x_.data(), .width = kWidth});
     };
-    all[LaunchSite::ExpertChoice] = [this](Backend& b, const GateSet& g) {
-      return b.expert_choice(context(g), {.scores = x_.data(),
-                                          .n_experts = 4,
-                                          .n_used = 1,
-                                          .normalize_expert_weights = true,
-                                          .chosen = chosen_.data(),
-                                          .weights = expert_weights_.data()});
+    all[LaunchSite::ExpertRouting] = [this](Backend& b, const GateSet& g) {
+      return b.expert_routing(context(g), {.scores = x_.data(),
+                                           .n_experts = 4,
+                                           .n_used = 1,
+                                           .normalize_expert_weights = true,
+                                           .chosen = chosen_.data(),
+                                           .weights = expert_weights_.data()});
     };
     all[LaunchSite::ExpertUp] = [this](Backend& b, const GateSet& g) {
       return b.expert_matmul(context(g), {.site = LaunchSite::ExpertUp,
@@ -254,7 +254,7 @@ TEST_CASE("backend: after the engine's lease is gone no unit of any launch runs"
   rig.table.revoke(FakeTable::kEngineSlot, RevokeReason::ModelUnloaded);
   for (const auto& [site, launch] : step.every_launch()) {
     CAPTURE(threads, name(site));
-    REQUIRE(launch(*rig.backend, *gates).nothing_left());
+    REQUIRE(launch(*rig.backend, *gates).none_live());
   }
   REQUIRE(rig.units() == 0);
   REQUIRE(rig.table.listener().refusals().size() == 1);
@@ -282,7 +282,7 @@ TEST_CASE("backend: when the engine's lease goes mid-launch each thread begins o
                                                                 .out = out.data()});
   CAPTURE(threads, in_attention);
   REQUIRE(probe.acted());
-  REQUIRE(status.nothing_left());
+  REQUIRE(status.none_live());
   REQUIRE(probe.most_after() <= (threads < 2 ? 0 : 1));
 }
 
@@ -319,7 +319,7 @@ TEST_CASE("backend: every unit announces what it can reach") {
       {LaunchSite::AttentionScores, Touches::TenantMemory},
       {LaunchSite::AttentionMerge, Touches::WeightsAndScratch},
       {LaunchSite::FfnNorm, Touches::WeightsAndScratch},
-      {LaunchSite::ExpertChoice, Touches::WeightsAndScratch},
+      {LaunchSite::ExpertRouting, Touches::WeightsAndScratch},
       {LaunchSite::ExpertUp, Touches::WeightsAndScratch},
       {LaunchSite::ExpertSum, Touches::WeightsAndScratch},
       {LaunchSite::FfnUp, Touches::WeightsAndScratch},

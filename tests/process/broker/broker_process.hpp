@@ -9,7 +9,7 @@
 #include "common/child_process.hpp"
 #include "ipc/control/client.hpp"
 #include "ipc/control/messages.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 
 namespace leasehold {
 

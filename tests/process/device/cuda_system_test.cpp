@@ -33,7 +33,7 @@ void admit_all(System& system) {
   for (const char* tenant : {"ann", "bob", "cat"}) system.admit(tenant);
 }
 
-bool nothing_is_lent(System& system) {
+bool no_memory_lent(System& system) {
   const wire::StatusView status = system.status();
   return status.owned_bytes == 0 && status.free_bytes + status.held_bytes == status.capacity_bytes;
 }
@@ -58,7 +58,7 @@ TEST_CASE(
 
   REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0);
 
-  REQUIRE(system.becomes_fenced(lease));
+  REQUIRE(system.eventually_fenced(lease));
   CHECK(system.lease(lease).proof == "WorkerAck");
   CHECK(cat->finish() == exit_code(Errc::LeaseRevoked));
   CHECK(cat->record().tokens.size() < kCat.max_tokens);
@@ -66,7 +66,7 @@ TEST_CASE(
   CHECK(bob->finish() == 0);
   CHECK((ann->record().tokens == ann_alone));
   CHECK((bob->record().tokens == bob_alone));
-  CHECK(eventually([&] { return nothing_is_lent(system); }));
+  CHECK(eventually([&] { return no_memory_lent(system); }));
 }
 
 TEST_CASE(
@@ -81,7 +81,7 @@ TEST_CASE(
   const auto cat = system.start_tenant(spec);
   REQUIRE(cat->read_tokens(10));
 
-  system.revoke_in_the_middle("cat");
+  system.revoke_mid_request("cat");
 
   CHECK(cat->finish() == 0);
   CHECK((cat->record().tokens == alone));
@@ -99,9 +99,9 @@ TEST_CASE(
   const auto engine = system.engine_leases();
   REQUIRE(engine.size() == 1);
 
-  system.revoke_in_the_middle(engine.front().lease);
+  system.revoke_mid_request(engine.front().lease);
 
-  REQUIRE(system.becomes_fenced(engine.front().lease));
+  REQUIRE(system.eventually_fenced(engine.front().lease));
   CHECK(ann->finish() == 0);
   CHECK((ann->record().tokens == ann_alone));
   CHECK(system.engine_leases().size() == 2);
@@ -119,7 +119,7 @@ TEST_CASE(
 
   REQUIRE(system.worker().signal(SIGKILL));
 
-  REQUIRE(system.becomes_fenced(lease));
+  REQUIRE(system.eventually_fenced(lease));
   CHECK(system.lease(lease).proof == "ProcessExit");
   CHECK(cat->finish() != 0);
   CHECK(eventually([&] { return system.status().free_bytes == system.status().capacity_bytes; }));
@@ -129,13 +129,14 @@ TEST_CASE(
 }
 
 TEST_CASE("on a card: a worker that insists on the processor is told why not, and what to do") {
-  struct Insists {
+  struct RejectedOptions {
     std::vector<std::string> arguments;
     std::string told;
   };
-  const auto [arguments, told] = GENERATE(Insists{{"--device", "cpu"}, "--device auto"},
-                                          Insists{{"--backend", "cpu"}, "leave --backend out"},
-                                          Insists{{"--backend", "reference"}, "--backend out"});
+  const auto [arguments, told] =
+      GENERATE(RejectedOptions{{"--device", "cpu"}, "--device auto"},
+               RejectedOptions{{"--backend", "cpu"}, "leave --backend out"},
+               RejectedOptions{{"--backend", "reference"}, "--backend out"});
   CAPTURE(arguments);
   SystemSpec spec = on_card(arguments);
   spec.start_worker = false;

@@ -66,7 +66,7 @@ TEST_CASE("restart: a broker killed at any moment of decoding costs nobody a tok
     check_no_token_lost(streams);
     CHECK(streams.cat->record().leases.size() == 1);
   }
-  CHECK(world.system.pool_is_whole());
+  CHECK(world.system.pool_is_fully_free());
   CHECK(eventually([&] { return world.system.worker_is_ready(); }));
   CHECK(world.system.worker().pid() == worker);
   CHECK_FALSE(world.system.worker().status());
@@ -81,7 +81,7 @@ TEST_CASE("restart: one that dies again and again while a tenant decodes is no d
   }
   CHECK(cat->finish() == 0);
   CHECK((cat->record().tokens == Texts::undisturbed().cat));
-  CHECK(world.system.pool_is_whole());
+  CHECK(world.system.pool_is_fully_free());
 }
 
 TEST_CASE("restart: a revocation after it stops the stream, is proven, and scrubs the memory") {
@@ -101,12 +101,12 @@ TEST_CASE("restart: a revocation after it stops the stream, is proven, and scrub
   REQUIRE(world.system.brokerctl({"revoke", to_string(lease)}) == 0);
 
   CHECK(cat->finish() == exit_code(Errc::LeaseRevoked));
-  REQUIRE(world.system.becomes_fenced(lease));
+  REQUIRE(world.system.eventually_fenced(lease));
   CHECK(world.system.lease(lease).proof == "LaunchQuiet");
   CHECK(eventually([&] { return all_zero_and_free(*kept); }));
   CHECK(bob->finish() == 0);
   CHECK((bob->record().tokens == Texts::undisturbed().bob));
-  CHECK(world.system.pool_is_whole());
+  CHECK(world.system.pool_is_fully_free());
 }
 
 TEST_CASE("restart: a kill at any named point of the broker costs nobody a token") {
@@ -122,7 +122,7 @@ TEST_CASE("restart: a kill at any named point of the broker costs nobody a token
     world.restart_when_dead();
 
     check_no_token_lost(streams);
-    CHECK(world.system.pool_is_whole());
+    CHECK(world.system.pool_is_fully_free());
   }
 }
 
@@ -139,8 +139,8 @@ TEST_CASE("restart: a lease whose time ran out while no broker was there is over
   // Either its tokens were all out before the lease ran out, or it says whose fault it was.
   INFO("exit code " << ended);
   CHECK((ended == exit_code(Errc::BrokerLost) || ended == 0));
-  REQUIRE(world.system.becomes_fenced(lease));
-  CHECK(world.system.pool_is_whole());
+  REQUIRE(world.system.eventually_fenced(lease));
+  CHECK(world.system.pool_is_fully_free());
   CHECK(eventually([&] { return world.system.worker_is_ready(); }));
   CHECK(world.system.undisturbed(kAnn) == Texts::undisturbed().ann);
 }
@@ -155,10 +155,10 @@ TEST_CASE("restart: a tenant that died while no broker was there holds nothing")
 
   world.restart_broker([&] { cat.reset(); });
 
-  CHECK(world.system.becomes_fenced(lease));
+  CHECK(world.system.eventually_fenced(lease));
   CHECK(world.system.lease(lease).reason == RevokeReason::HolderGone);
   CHECK(bob->finish() == 0);
-  CHECK(world.system.pool_is_whole());
+  CHECK(world.system.pool_is_fully_free());
 }
 
 TEST_CASE("restart: a tenant that dies before it has claimed its lease again is noticed") {
@@ -173,9 +173,9 @@ TEST_CASE("restart: a tenant that dies before it has claimed its lease again is 
 
   cat.reset();
 
-  CHECK(world.system.becomes_fenced(lease));
+  CHECK(world.system.eventually_fenced(lease));
   CHECK(world.system.lease(lease).reason == RevokeReason::HolderGone);
-  CHECK(world.system.pool_is_whole());
+  CHECK(world.system.pool_is_fully_free());
 }
 
 TEST_CASE("restart: a worker that died while no broker was there is fenced by its exit") {
@@ -186,10 +186,10 @@ TEST_CASE("restart: a worker that died while no broker was there is fenced by it
 
   world.restart_broker([&] { world.system.remove_worker("w1"); });
 
-  CHECK(world.system.becomes_fenced(lease));
+  CHECK(world.system.eventually_fenced(lease));
   CHECK(world.system.lease(lease).proof == "ProcessExit");
   CHECK(cat->finish() != 0);
-  CHECK(world.system.pool_is_whole());
+  CHECK(world.system.pool_is_fully_free());
 }
 
 TEST_CASE("restart: a worker that does not come back in its grace is killed, and fenced by that") {
@@ -206,10 +206,10 @@ TEST_CASE("restart: a worker that does not come back in its grace is killed, and
   std::optional<int> status;
   CHECK(eventually([&] { return (status = world.system.worker().status()).has_value(); }));
   CHECK(status == 128 + SIGKILL);
-  CHECK(world.system.becomes_fenced(lease));
+  CHECK(world.system.eventually_fenced(lease));
   CHECK(world.system.lease(lease).reason == RevokeReason::WorkerGone);
   CHECK(cat->finish() != 0);
-  CHECK(world.system.pool_is_whole());
+  CHECK(world.system.pool_is_fully_free());
 }
 
 TEST_CASE("restart: workers killed on their way back cost their own leases and nothing else") {
@@ -226,8 +226,8 @@ TEST_CASE("restart: workers killed on their way back cost their own leases and n
     world.restart_broker();
 
     CHECK(cat->finish() != 0);
-    CHECK(world.system.becomes_fenced(lease));
-    CHECK(world.system.pool_is_whole());
+    CHECK(world.system.eventually_fenced(lease));
+    CHECK(world.system.pool_is_fully_free());
     world.system.start_worker("w3");
     REQUIRE(eventually([&] { return world.system.worker_is_ready("w3"); }));
     CHECK(world.system.undisturbed(kAnn) == Texts::undisturbed().ann);

@@ -58,9 +58,9 @@ TEST_CASE("standing worker: its tenant goes on on another one, with nothing lost
   CHECK(cat->finish() == 0);
   CHECK((cat->record().tokens == alone));
   CHECK(ends_by_sigkill(system, "w1"));
-  CHECK(system.becomes_fenced(lease));
+  CHECK(system.eventually_fenced(lease));
   CHECK(system.lease(lease).reason == RevokeReason::WorkerHung);
-  CHECK(system.pool_is_whole());
+  CHECK(system.pool_is_fully_free());
 }
 
 TEST_CASE("standing worker: one that goes on when it was warned of has lost nothing") {
@@ -98,8 +98,8 @@ TEST_CASE("standing worker: on its way back to a broker it is killed, and its te
     CHECK(ends_by_sigkill(world.system, "w3"));
     CHECK(cat->finish() == 0);
     CHECK((cat->record().tokens == alone));
-    CHECK(world.system.becomes_fenced(lease));
-    CHECK(world.system.pool_is_whole());
+    CHECK(world.system.eventually_fenced(lease));
+    CHECK(world.system.pool_is_fully_free());
   }
 }
 

@@ -23,9 +23,9 @@ TEST_CASE("no store: an old worker's memory stays counted until it is proven dea
   // Nobody could tell it: it runs on under the words of the old table.
   CHECK(cat->read_tokens(cat->record().tokens.size() + 3));
   world.system.remove_worker("w1");
-  CHECK(world.system.becomes_fenced(lease));
+  CHECK(world.system.eventually_fenced(lease));
   CHECK(world.system.lease(lease).proof == "ProcessExit");
-  CHECK(world.system.pool_is_whole());
+  CHECK(world.system.pool_is_fully_free());
 }
 
 TEST_CASE("no store: an old worker is refused and ends when its leases are over") {
@@ -39,7 +39,7 @@ TEST_CASE("no store: an old worker is refused and ends when its leases are over"
   std::optional<int> status;
   CHECK(eventually([&] { return (status = world.system.worker().status()).has_value(); }));
   CHECK(status == exit_code(Errc::BrokerLost));
-  CHECK(world.system.pool_is_whole());
+  CHECK(world.system.pool_is_fully_free());
   world.system.start_worker("w2");
   REQUIRE(eventually([&] { return world.system.worker_is_ready("w2"); }));
   CHECK(world.system.undisturbed(kAnn).size() == kAnn.max_tokens);

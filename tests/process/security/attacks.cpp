@@ -35,11 +35,11 @@ int map_writable(int fd, std::size_t size_bytes) {
 }
 
 /// Maps as a worker may, then does something to the mapping that needs the right to write.
-template <class Deed>
-int with_read_only_map(const Target& target, Deed deed) {
+template <class Action>
+int with_read_only_map(const Target& target, Action action) {
   void* at = ::mmap(nullptr, target.size_bytes, PROT_READ, MAP_SHARED, target.table, 0);
   if (at == MAP_FAILED) return errno;
-  const int error = error_of(deed(at));
+  const int error = error_of(action(at));
   ::munmap(at, target.size_bytes);
   return error;
 }

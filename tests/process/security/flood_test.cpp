@@ -31,7 +31,7 @@ UniqueFd connect_raw(const std::string& path) {
 }
 
 /// Sends all the socket takes and reads all there is; lines read, nothing when it is hung up on.
-std::optional<std::uint64_t> say_and_hear(int fd, const std::string& lines) {
+std::optional<std::uint64_t> send_and_receive(int fd, const std::string& lines) {
   ::send(fd, lines.data(), lines.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   char bytes[1 << 16];
   const ssize_t got = ::recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
@@ -45,9 +45,9 @@ void flood(const std::string& path, const std::string& lines,
   for (;;) {
     std::vector<pollfd> heard;
     for (UniqueFd& fd : fds) {
-      const auto lines_heard = say_and_hear(fd.get(), lines);
-      if (!lines_heard) fd = connect_raw(path);
-      answered += lines_heard.value_or(0);
+      const auto replies_received = send_and_receive(fd.get(), lines);
+      if (!replies_received) fd = connect_raw(path);
+      answered += replies_received.value_or(0);
       heard.push_back({fd.get(), POLLIN, 0});
     }
     ::poll(heard.data(), heard.size(), 1);
@@ -61,7 +61,7 @@ class Flood {
       : shared_(::mmap(nullptr, sizeof(std::atomic<std::uint64_t>), PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
         answered_(*new(shared_) std::atomic<std::uint64_t>(0)),
-        lodger_(kNobody, [&] {
+        foreign_user_process_(kNobody, [&] {
           std::string lines;
           while (lines.size() < 60'000) lines += line;
           std::thread([=, this] { flood(socket, lines, answered_); }).detach();
@@ -71,7 +71,7 @@ class Flood {
  private:
   void* shared_;  ///< Stays mapped: the test is a short process.
   std::atomic<std::uint64_t>& answered_;
-  Lodger lodger_;
+  ForeignUserProcess foreign_user_process_;
 };
 
 /// Without a rate the broker answers some hundred thousand lines a second; the user's budget would
@@ -79,7 +79,7 @@ class Flood {
 constexpr std::uint64_t kMany = 100'000;
 
 void check_operator_is_served_during(const std::string& line) {
-  if (!may_become_others()) return;
+  if (!can_change_user()) return;
   BrokerProcess broker;
   const Flood flood(broker.socket(), line);
   FakeWorker worker(broker.socket(), "w0");

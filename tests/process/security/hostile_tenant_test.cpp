@@ -16,7 +16,7 @@ using namespace leasehold;
 
 namespace {
 
-constexpr int kPatience_ms = 60'000;
+constexpr int kTimeout_ms = 60'000;
 
 /// A connection without any of our code on this side.
 class RawPeer {
@@ -53,7 +53,7 @@ class RawPeer {
       }
       pollfd entry{fd_.get(), POLLIN, 0};
       char bytes[4096];
-      if (::poll(&entry, 1, kPatience_ms) <= 0) return "no answer";
+      if (::poll(&entry, 1, kTimeout_ms) <= 0) return "no answer";
       const ssize_t got = ::recv(fd_.get(), bytes, sizeof bytes, 0);
       if (got <= 0) return "";
       pending_.append(bytes, static_cast<std::size_t>(got));
@@ -79,12 +79,12 @@ class RawPeer {
 };
 
 /// A broker with a tenant that does everything right and must never notice the others.
-struct House {
+struct BrokerFixture {
   BrokerProcess broker;
   FakeWorker worker{broker.socket(), "w0"};
   control::Client holder = broker.connect();
   LeaseId lease;
-  House() {
+  BrokerFixture() {
     broker.admit(holder, "a");
     lease = broker.acquire(holder, "a").value().lease;
   }
@@ -102,8 +102,8 @@ std::string call_line(const std::string& method, const std::string& params) {
 }  // namespace
 
 TEST_CASE("security: garbage is answered with a typed error, line after line") {
-  House house;
-  RawPeer peer(house.broker.socket());
+  BrokerFixture fixture;
+  RawPeer peer(fixture.broker.socket());
   const std::vector<std::string> garbage = {"garbage",
                                             "{",
                                             "[]",
@@ -129,12 +129,12 @@ TEST_CASE("security: garbage is answered with a typed error, line after line") {
   CHECK(errc_from_name(peer.code()).has_value());
   REQUIRE(peer.send(call_line("status", "{}")));
   CHECK(peer.line().find("capacity_bytes") != std::string::npos);
-  house.check_unharmed();
+  fixture.check_unharmed();
 }
 
 TEST_CASE("security: parameters of every wrong kind are BadRequest") {
-  House house;
-  RawPeer peer(house.broker.socket());
+  BrokerFixture fixture;
+  RawPeer peer(fixture.broker.socket());
   const std::vector<std::string> wrong = {
       "[]",
       "7",
@@ -152,76 +152,76 @@ TEST_CASE("security: parameters of every wrong kind are BadRequest") {
     const std::string code = peer.code();
     CHECK((code == "BadRequest" || code == "MalformedMessage"));
   }
-  house.check_unharmed();
+  fixture.check_unharmed();
 }
 
 TEST_CASE("security: half a message keeps nobody waiting") {
-  House house;
+  BrokerFixture fixture;
   std::vector<RawPeer> slow;
   for (int i = 0; i < 50; ++i) {
-    slow.emplace_back(house.broker.socket());
+    slow.emplace_back(fixture.broker.socket());
     REQUIRE(slow.back().is_connected());
     slow.back().send(R"({"jsonrpc":"2.0","id":1,"meth)");
   }
-  house.check_unharmed();
+  fixture.check_unharmed();
   slow.clear();  // and half a message may be the last of it
-  house.check_unharmed();
+  fixture.check_unharmed();
 }
 
 TEST_CASE("security: a line without end is refused at its limit and hung up on") {
-  House house;
-  RawPeer peer(house.broker.socket());
+  BrokerFixture fixture;
+  RawPeer peer(fixture.broker.socket());
   const std::string much(1 << 16, 'x');
   REQUIRE(eventually([&] {
     peer.send(much);
     return peer.is_hung_up();
   }));
   CHECK(peer.code() == "MessageTooLarge");
-  house.check_unharmed();
+  fixture.check_unharmed();
 }
 
 TEST_CASE("security: JSON nested too deep is refused and the connection goes on") {
-  House house;
-  RawPeer peer(house.broker.socket());
+  BrokerFixture fixture;
+  RawPeer peer(fixture.broker.socket());
   const std::string deep = std::string(5'000, '[') + std::string(5'000, ']');
   REQUIRE(peer.send(call_line("status", R"({"x":)" + deep + "}")));
   CHECK(errc_from_name(peer.code()).has_value());
   REQUIRE(peer.send(call_line("status", "{}")));
   CHECK(peer.line().find("capacity_bytes") != std::string::npos);
-  house.check_unharmed();
+  fixture.check_unharmed();
 }
 
 TEST_CASE("security: a wrong number of descriptors is answered, and the connection ends") {
-  House house;
+  BrokerFixture fixture;
   for (const char* fds : {"-1", "1", "64", "1e9", "\"two\""}) {
     INFO(fds);
-    RawPeer peer(house.broker.socket());
+    RawPeer peer(fixture.broker.socket());
     REQUIRE(peer.send(R"({"jsonrpc":"2.0","id":1,"method":"status","fds":)" + std::string(fds) +
                       "}\n"));
     CHECK(errc_from_name(peer.code()).has_value());
   }
-  house.check_unharmed();
+  fixture.check_unharmed();
 }
 
 TEST_CASE("security: descriptors that nobody asked for end their connection alone") {
-  House house;
-  RawPeer bystander(house.broker.socket());
-  control::Client sender = house.broker.connect();
+  BrokerFixture fixture;
+  RawPeer bystander(fixture.broker.socket());
+  control::Client sender = fixture.broker.connect();
   for (int i = 0; i < 3; ++i) {
     control::Payload payload;
     payload.fds.emplace_back(::dup(STDIN_FILENO));
-    control::Client other = house.broker.connect();
+    control::Client other = fixture.broker.connect();
     const auto answer = other.call("lease.renew", std::move(payload));
     CHECK_FALSE(answer.has_value());
   }
   REQUIRE(bystander.send(call_line("status", "{}")));
   CHECK(bystander.line().find("capacity_bytes") != std::string::npos);
-  house.check_unharmed();
+  fixture.check_unharmed();
 }
 
 TEST_CASE("security: a tenant that asks without end and reads nothing is dropped") {
-  House house;
-  RawPeer peer(house.broker.socket());
+  BrokerFixture fixture;
+  RawPeer peer(fixture.broker.socket());
   const std::string call = call_line("lease.renew", R"({"lease":"1.1","request_id":"r"})");
   std::string many;
   for (int i = 0; i < 500; ++i) many += call;
@@ -232,5 +232,5 @@ TEST_CASE("security: a tenant that asks without end and reads nothing is dropped
   });
 
   CHECK(dropped);
-  house.check_unharmed();
+  fixture.check_unharmed();
 }

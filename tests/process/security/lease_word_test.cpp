@@ -65,7 +65,7 @@ std::vector<control::Json> events_named(control::Client& client, const std::stri
 }  // namespace
 
 TEST_CASE("security: a worker of another user fails in every way to write a lease word") {
-  if (!may_become_others()) return;
+  if (!can_change_user()) return;
   BrokerProcess broker({"--worker-uid", std::to_string(kNobody), "--worker-uid", "0",
                         "--fence-timeout-ms", "3600000"});
   FakeWorker honest(broker.socket(), "honest");
@@ -87,10 +87,10 @@ TEST_CASE("security: a worker of another user fails in every way to write a leas
 }
 
 TEST_CASE("security: a broker whose workers are other users says so") {
-  if (!may_become_others()) return;
+  if (!can_change_user()) return;
   BrokerProcess broker({"--worker-uid", std::to_string(kNobody), "--fence-timeout-ms", "3600000"});
 
-  const Lodger worker(kNobody, [&] {
+  const ForeignUserProcess worker(kNobody, [&] {
     static const Attached attached = attach(broker.socket(), "stranger");  // stays attached
   });
 

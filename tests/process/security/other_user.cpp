@@ -16,7 +16,7 @@
 namespace leasehold {
 namespace {
 
-void become(uid_t uid) {
+void change_user(uid_t uid) {
   if (uid != ::geteuid()) {
     const bool changed = ::setgroups(0, nullptr) == 0 && ::setgid(uid) == 0 && ::setuid(uid) == 0;
     if (!changed) ::_exit(1);
@@ -24,11 +24,11 @@ void become(uid_t uid) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a failing test leaves nothing behind
 }
 
-[[noreturn]] void run_child(uid_t uid, int out, const std::function<std::string()>& deed) {
-  become(uid);
-  const std::string told = deed();
-  for (std::size_t sent = 0; sent < told.size();) {
-    const ssize_t more = ::write(out, told.data() + sent, told.size() - sent);
+[[noreturn]] void run_child(uid_t uid, int out, const std::function<std::string()>& action) {
+  change_user(uid);
+  const std::string output = action();
+  for (std::size_t sent = 0; sent < output.size();) {
+    const ssize_t more = ::write(out, output.data() + sent, output.size() - sent);
     if (more <= 0) ::_exit(2);
     sent += static_cast<std::size_t>(more);
   }
@@ -47,31 +47,31 @@ std::string read_all(const UniqueFd& fd) {
 
 }  // namespace
 
-bool may_become_others() {
+bool can_change_user() {
   if (::geteuid() == 0) return true;
-  WARN("needs root to become another user; nothing was checked");
+  WARN("needs root to change_user another user; nothing was checked");
   return false;
 }
 
-std::string as_user(uid_t uid, const std::function<std::string()>& deed) {
+std::string as_user(uid_t uid, const std::function<std::string()>& action) {
   std::array<int, 2> ends{};
   REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
   const UniqueFd in(ends[0]);
   UniqueFd out(ends[1]);
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
-  if (child == 0) run_child(uid, out.get(), deed);
+  if (child == 0) run_child(uid, out.get(), action);
   out.reset();
-  std::string told = read_all(in);
+  std::string output = read_all(in);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   INFO("the child ended with status " << status);
   REQUIRE(WIFEXITED(status));
   REQUIRE(WEXITSTATUS(status) == 0);
-  return told;
+  return output;
 }
 
-Lodger::Lodger(uid_t uid, const std::function<void()>& deed) {
+ForeignUserProcess::ForeignUserProcess(uid_t uid, const std::function<void()>& action) {
   std::array<int, 2> ends{};
   REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
   const UniqueFd done(ends[0]);
@@ -79,8 +79,8 @@ Lodger::Lodger(uid_t uid, const std::function<void()>& deed) {
   pid_ = ::fork();
   REQUIRE(pid_ >= 0);
   if (pid_ == 0) {
-    become(uid);
-    deed();  // does not return when it is to go on
+    change_user(uid);
+    action();  // does not return when it is to go on
     if (::write(tell.get(), "d", 1) != 1) ::_exit(1);
     for (;;) ::pause();
   }
@@ -89,13 +89,13 @@ Lodger::Lodger(uid_t uid, const std::function<void()>& deed) {
   REQUIRE(::read(done.get(), &byte, 1) == 1);
 }
 
-int Lodger::wait() {
+int ForeignUserProcess::wait() {
   int status = 0;
   ::waitpid(std::exchange(pid_, 0), &status, 0);
   return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-Lodger::~Lodger() {
+ForeignUserProcess::~ForeignUserProcess() {
   if (pid_ == 0) return;
   ::kill(pid_, SIGKILL);
   wait();

@@ -191,7 +191,7 @@ TEST_CASE("bad input: leases that are gone, old or somebody else's") {
   Holder holder = hold(system, "ann");
   const std::string lease = to_string(holder.lease.lease);
   CHECK(system.brokerctl({"revoke", lease}) == 0);
-  REQUIRE(system.becomes_fenced(holder.lease.lease));
+  REQUIRE(system.eventually_fenced(holder.lease.lease));
   CHECK(system.brokerctl({"revoke", lease}) == exit_code(Errc::LeaseFenced));
   const Errc later = code_of(holder.worker.call("generate", {.body = generate(holder)}));
   CHECK(later == Errc::LeaseFenced);

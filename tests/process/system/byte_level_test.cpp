@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/support/made_model.hpp"
+#include "tests/support/generated_model.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {
@@ -17,7 +17,7 @@ class ByteLevelSystem : public System {
       : System({.worker_arguments = {"--slow-motion-us", slow_motion_us},
                 .start_worker = false,
                 .model_name = "byte-level.gguf"}) {
-    const MadeModel made(family_named("qwen2"));
+    const GeneratedModel made(family_named("qwen2"));
     std::filesystem::copy_file(made.path(), directory() / "byte-level.gguf");
     start_worker("w1");
     REQUIRE(eventually([this] { return worker_is_ready(); }));
@@ -64,7 +64,7 @@ TEST_CASE("byte-level: a text that is interrupted within characters goes on with
   const auto tenant = system.start_tenant(asked);
   for (const std::size_t after : {9u, 26u, 55u}) {
     REQUIRE(tenant->read_tokens(after));
-    system.revoke_in_the_middle("ann");
+    system.revoke_mid_request("ann");
     REQUIRE(tenant->read_until([&](const auto& record) {
       return record.leases.size() > record.revocations.size() && !record.revocations.empty() &&
              record.revocations.back().after_tokens >= after;

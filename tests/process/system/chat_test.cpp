@@ -15,7 +15,7 @@ constexpr std::size_t kGrid = 4096;  // a multiple of any alignment a file could
 /// The model in the tree with a chat template as its first entry. A comment fills the entry up to
 /// the grid, so that everything behind it stays aligned.
 std::string model_with_template(const std::string& text) {
-  std::ifstream file(own_model_path(), std::ios::binary);
+  std::ifstream file(bundled_model_path(), std::ios::binary);
   std::string model{std::istreambuf_iterator<char>(file), {}};
   const std::string key = raw_string("tokenizer.chat_template") + raw(std::uint32_t{8});
   const std::size_t size = key.size() + raw_string(text + "{##}").size();
@@ -85,7 +85,7 @@ TEST_CASE("chat: the model's own template frames the messages, and a rebind goes
   spec.rebind = true;
   const auto cut = system.start_tenant(spec);
   REQUIRE(cut->read_tokens(10));
-  system.revoke_in_the_middle("ann");
+  system.revoke_mid_request("ann");
 
   CHECK(cut->finish() == 0);
   CHECK(cut->record().leases.size() == 2);

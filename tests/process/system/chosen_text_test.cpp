@@ -43,7 +43,7 @@ struct Bench {
     spec.more = std::move(more);
     const auto tenant = system.start_tenant(spec);
     REQUIRE(tenant->read_tokens(10));
-    system.revoke_in_the_middle("ann");
+    system.revoke_mid_request("ann");
     const Answer answer = finish(*tenant);
     CHECK(tenant->record().leases.size() == 2);
     return answer;
@@ -204,7 +204,7 @@ TEST_CASE("chosen text: each token comes with its log probabilities, the same on
     const auto meanwhile = [&] {
       if (!to_do || std::ranges::count(program.output, '\n') < 12) return;
       to_do = false;
-      bench.system.revoke_in_the_middle("ann");
+      bench.system.revoke_mid_request("ann");
     };
     REQUIRE(program.finish(meanwhile, std::chrono::seconds(120)) == 0);
     std::vector<Json> tokens;

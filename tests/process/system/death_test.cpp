@@ -36,7 +36,7 @@ TEST_CASE("a tenant killed mid-decode is revoked, fenced and freed; survivors un
 
   REQUIRE(cat->child().signal(SIGKILL));
 
-  REQUIRE(system.becomes_fenced(lease));
+  REQUIRE(system.eventually_fenced(lease));
   CHECK(system.lease(lease).reason == RevokeReason::HolderGone);
   CHECK(system.lease(lease).proof == "LaunchQuiet");
   CHECK(eventually([&] { return all_zero_and_free(*kept); }));
@@ -44,7 +44,7 @@ TEST_CASE("a tenant killed mid-decode is revoked, fenced and freed; survivors un
   CHECK(bob->finish() == 0);
   CHECK((ann->record().tokens == ann_alone));
   CHECK((bob->record().tokens == bob_alone));
-  CHECK(system.pool_is_whole());
+  CHECK(system.pool_is_fully_free());
 }
 
 TEST_CASE("a worker killed mid-decode leaves no lease live and no byte lost") {
@@ -61,7 +61,7 @@ TEST_CASE("a worker killed mid-decode leaves no lease live and no byte lost") {
 
   REQUIRE(system.worker().signal(SIGKILL));
 
-  REQUIRE(system.becomes_fenced(lease));
+  REQUIRE(system.eventually_fenced(lease));
   // Its holder sees the worker's socket close and lets go; whoever is first gives the reason.
   const RevokeReason reason = system.lease(lease).reason;
   CHECK((reason == RevokeReason::WorkerGone || reason == RevokeReason::Released));
@@ -69,7 +69,7 @@ TEST_CASE("a worker killed mid-decode leaves no lease live and no byte lost") {
   CHECK(eventually([&] { return all_zero_and_free(*kept); }));
   CHECK(cat->finish() != 0);
   CHECK(bob->finish() != 0);
-  CHECK(system.pool_is_whole());
+  CHECK(system.pool_is_fully_free());
 
   system.start_worker("w2");
   REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
@@ -89,7 +89,7 @@ TEST_CASE("a tenant that rebinds goes on on another worker when its own is kille
   REQUIRE(held->read_tokens(20));
 
   // Fenced by the broker's operator, the tenant asks for w1 again and gets it.
-  system.revoke_in_the_middle("cat");
+  system.revoke_mid_request("cat");
 
   CHECK(held->finish() == 0);
   CHECK((held->record().tokens == alone));
@@ -133,11 +133,11 @@ TEST_CASE("a worker stopped between poll and launch, continued after the fence, 
     if (fenced) CHECK(eventually([&] { return all_zero_and_free(*kept); }));
     REQUIRE(system.worker().signal(SIGCONT));
 
-    REQUIRE(system.becomes_fenced(lease));
+    REQUIRE(system.eventually_fenced(lease));
     CHECK(system.lease(lease).proof == "LaunchQuiet");
     CHECK(cat->finish() == exit_code(Errc::LeaseRevoked));
     CHECK(is_prefix(cat->record().tokens, alone));
-    CHECK(system.pool_is_whole());
+    CHECK(system.pool_is_fully_free());
     CHECK(all_zero_and_free(*kept));
   }
   CHECK(fenced_while_stopped);
@@ -161,8 +161,8 @@ TEST_CASE("a worker that stays stopped is killed, and everything it held is fenc
   CHECK(eventually([&] { return (status = system.worker().status()).has_value(); }));
   CHECK(status == 128 + SIGKILL);
   CHECK(eventually([&] { return system.status().leases_live == 0; }));
-  CHECK(system.becomes_fenced(lease));
-  CHECK(system.pool_is_whole());
+  CHECK(system.eventually_fenced(lease));
+  CHECK(system.pool_is_fully_free());
 }
 
 TEST_CASE("without a broker a lease runs to its deadline and no further") {
@@ -223,7 +223,7 @@ TEST_CASE("a kill at any named point of a worker leaks nothing") {
     REQUIRE(eventually([&] { return has_exited(system.worker().pidfd()); }));
 
     CHECK(eventually([&] { return system.status().leases_live == 0; }));
-    CHECK(system.pool_is_whole());
+    CHECK(system.pool_is_fully_free());
     system.start_worker("w2");
     REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
     CHECK(system.undisturbed(kAnn).size() == kAnn.max_tokens);

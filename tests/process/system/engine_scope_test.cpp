@@ -47,7 +47,7 @@ Texts decode_together(System& system, const wire::LeaseAcquired& lease, const Te
            },
        .on_closed = [](const Error& why) { throw std::runtime_error(why.detail); }});
   peer->start();
-  system.while_worker_stands([&] {
+  system.while_worker_stopped([&] {
     for (int i = 0; i < requests; ++i) {
       const wire::Generate ask{.token = lease.token,
                                .request_id = {"r" + std::to_string(i)},
@@ -78,9 +78,9 @@ TEST_CASE("weights taken back mid-decode come back under a fresh lease; every te
   const auto engine = system.engine_leases();
   REQUIRE(engine.size() == 1);
 
-  system.revoke_in_the_middle(engine.front().lease);
+  system.revoke_mid_request(engine.front().lease);
 
-  REQUIRE(system.becomes_fenced(engine.front().lease));
+  REQUIRE(system.eventually_fenced(engine.front().lease));
   CHECK(ann->finish() == 0);
   CHECK(bob->finish() == 0);
   CHECK((ann->record().tokens == ann_alone));
@@ -153,7 +153,7 @@ TEST_CASE("a holder that does not renew loses its lease at the deadline; one tha
       client.call("lease.acquire", {.body = ask.to_json()}).value().body);
   REQUIRE(acquired);
 
-  REQUIRE(system.becomes_fenced(acquired->lease));
+  REQUIRE(system.eventually_fenced(acquired->lease));
   CHECK(system.lease(acquired->lease).reason == RevokeReason::TtlExpired);
   REQUIRE(kept->child().signal(SIGINT));
   CHECK(kept->finish() == 0);
@@ -169,7 +169,7 @@ TEST_CASE("a draining lease takes no new work and is taken back at its deadline"
 
   REQUIRE(system.brokerctl({"drain", to_string(lease), "--grace-ms", "200"}) == 0);
 
-  REQUIRE(system.becomes_fenced(lease));
+  REQUIRE(system.eventually_fenced(lease));
   CHECK(system.lease(lease).reason == RevokeReason::DrainDeadline);
   ann->finish();
 }

@@ -54,13 +54,13 @@ LeaseId lease_of_part(System& system, const std::string& part) {
 }
 
 void copy_model(const std::string& to) {
-  fs::copy_file(own_model_path(), to + ".new", fs::copy_options::overwrite_existing);
+  fs::copy_file(bundled_model_path(), to + ".new", fs::copy_options::overwrite_existing);
   fs::rename(to + ".new", to);  // another file under the same path, as an operator would do it
 }
 
 /// The model, but for one tensor that has another name.
 void write_model_without(const std::string& tensor, const std::string& to) {
-  std::ifstream in(own_model_path(), std::ios::binary);
+  std::ifstream in(bundled_model_path(), std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), {}};
   const std::size_t at = bytes.find(tensor);
   REQUIRE(at != std::string::npos);
@@ -72,7 +72,7 @@ void write_model_without(const std::string& tensor, const std::string& to) {
 /// Starts brokerctl while the worker stands; once it has revoked the lease the worker goes on.
 Child start_revoking(System& system, LeaseId lease, std::vector<std::string> arguments) {
   std::optional<Child> revoking;
-  system.while_worker_stands([&] {
+  system.while_worker_stopped([&] {
     revoking.emplace(system.start_brokerctl(std::move(arguments)));
     REQUIRE(eventually([&] { return system.lease(lease).state != LeaseState::Live; }));
   });
@@ -99,7 +99,7 @@ void revoke_part(System& system, const std::string& part, bool by_name) {
   if (by_name) revoke = {"revoke", "--part", part, "--worker", "w1", "--wait"};
   Child revoking = start_revoking(system, lease, revoke);
 
-  REQUIRE(system.becomes_fenced(lease));
+  REQUIRE(system.eventually_fenced(lease));
   std::optional<int> status;
   REQUIRE(eventually([&] { return (status = revoking.status()).has_value(); }));
   CHECK(status == 0);
@@ -168,14 +168,14 @@ TEST_CASE("a part comes from the file that is under the model's path by then, if
 
   SECTION("the same weights in another file: one part is read, and the text goes on") {
     copy_model(model);
-    system.revoke_in_the_middle(lease_of_part(system, part));
+    system.revoke_mid_request(lease_of_part(system, part));
     CHECK(ann->finish() == 0);
     CHECK((ann->record().tokens == alone));
     CHECK(counts(system) == Counts{counted.loads + 1, counted.leases + 1});
   }
   SECTION("a file without that tensor: the request ends and says so, until there is one with it") {
     write_model_without(part, model);
-    system.revoke_in_the_middle(lease_of_part(system, part));
+    system.revoke_mid_request(lease_of_part(system, part));
     CHECK(ann->finish() != 0);
     CHECK((ann->record().tokens.size() < alone.size()));
     REQUIRE(ann->record().failed.has_value());

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "tests/process/tools/demo_models.hpp"
-#include "tests/support/made_model.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/generated_model.hpp"
+#include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {
 
@@ -22,7 +22,7 @@ TEST_CASE("demo, all of it: every promise is kept on every oracle file") {
 
 TEST_CASE("demo, all of it: every promise is kept on every family") {
   for (const Family& family : kFamilies) {
-    const MadeModel model(family);
+    const GeneratedModel model(family);
     INFO(family.name);
     check_demo(model.path());
   }

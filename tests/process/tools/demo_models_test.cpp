@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "tests/process/tools/demo_models.hpp"
-#include "tests/support/made_model.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/generated_model.hpp"
+#include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {
 
@@ -17,7 +17,7 @@ TEST_CASE("demo: every promise is kept on a file of each architecture there is a
 TEST_CASE(
     "demo: every promise is kept with experts, with byte-level tokens, and in several files") {
   for (const char* name : {"mixtral, q8_0", "qwen2moe", "qwen3moe, in parts"}) {
-    const MadeModel model(family_named(name));
+    const GeneratedModel model(family_named(name));
     check_demo(model.path());
   }
 }

@@ -7,13 +7,13 @@
 #include <filesystem>
 
 #include "tests/process/tools/program_run.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 
 using namespace leasehold;
 
 namespace {
 
-const std::string kModel = own_model_path();
+const std::string kModel = bundled_model_path();
 constexpr auto kTimeout = std::chrono::minutes(20);
 
 /// Programs started while it stands make their temporary files in a directory that goes with it.

@@ -18,11 +18,11 @@ int shell(const std::string& program, const std::string& rest) {
 }
 
 int tokenize(const std::string& rest) {
-  return shell("leasehold-tokenize", "--model '" + own_model_path() + "' " + rest);
+  return shell("leasehold-tokenize", "--model '" + bundled_model_path() + "' " + rest);
 }
 
 int perplexity(const std::string& rest) {
-  return shell("leasehold-perplexity", "--model '" + own_model_path() + "' " + rest);
+  return shell("leasehold-perplexity", "--model '" + bundled_model_path() + "' " + rest);
 }
 
 int tenant(const std::string& rest) {

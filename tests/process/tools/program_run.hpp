@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/child_process.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 
 namespace leasehold {
 

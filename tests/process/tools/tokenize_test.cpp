@@ -3,8 +3,8 @@
 
 #include "common/errc.hpp"
 #include "tests/process/tools/program_run.hpp"
-#include "tests/support/made_model.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/generated_model.hpp"
+#include "tests/support/test_paths.hpp"
 
 using namespace leasehold;
 
@@ -26,16 +26,16 @@ Ended tokenize(std::vector<std::string> arguments) {
 
 TEST_CASE("leasehold-tokenize: the ids of a text are that text again") {
   const std::string text = "Once upon a time, Zoë had\nan 🦙.";
-  const Ended ids = tokenize({"--model", own_model_path(), text});
+  const Ended ids = tokenize({"--model", bundled_model_path(), text});
   CHECK(ids.code == 0);
   CHECK(ids.output.starts_with("1 "));  // BOS
-  const Ended back = tokenize({"--model", own_model_path(), "--decode", ids.output});
+  const Ended back = tokenize({"--model", bundled_model_path(), "--decode", ids.output});
   CHECK(back.output == text);
 }
 
 TEST_CASE(
     "leasehold-tokenize: a byte-level vocabulary merges words and spells what it has no word for") {
-  const testing::MadeModel model(testing::family_named("qwen2"));
+  const testing::GeneratedModel model(testing::family_named("qwen2"));
   const std::string text = "ba baba Zoë 🦙\n";
   const Ended ids = tokenize({"--model", model.path(), text});
   CHECK(ids.output.starts_with("357 457 "));  // "ba", " baba"
@@ -43,16 +43,16 @@ TEST_CASE(
 }
 
 TEST_CASE("leasehold-tokenize: names of control tokens are those tokens when asked for") {
-  CHECK(tokenize({"--model", own_model_path(), "--special", "</s>"}).output == "1 2\n");
-  CHECK(tokenize({"--model", own_model_path(), "</s>"}).output != "1 2\n");
-  CHECK(tokenize({"--model", own_model_path(), "--special", "--decode", "1 2"}).output ==
+  CHECK(tokenize({"--model", bundled_model_path(), "--special", "</s>"}).output == "1 2\n");
+  CHECK(tokenize({"--model", bundled_model_path(), "</s>"}).output != "1 2\n");
+  CHECK(tokenize({"--model", bundled_model_path(), "--special", "--decode", "1 2"}).output ==
         "<s></s>");
 }
 
 TEST_CASE("leasehold-tokenize: what is wrong is on stderr, with the code's own exit code") {
   CHECK(tokenize({"text"}).code == 2);
   CHECK(tokenize({"--model", "/nowhere.gguf", "x"}).code == exit_code(Errc::FileNotFound));
-  const Ended ended = tokenize({"--model", own_model_path(), "--decode", "1 99999999"});
+  const Ended ended = tokenize({"--model", bundled_model_path(), "--decode", "1 99999999"});
   CHECK(ended.code == exit_code(Errc::BadRequest));
   CHECK(ended.output.empty());
   CHECK(ended.errors.find("99999999") != std::string::npos);

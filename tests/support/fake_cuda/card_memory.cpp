@@ -43,9 +43,9 @@ bool is_held(int probe) {
 }
 
 /// One process at a time looks and takes. Dies with its holder.
-class BooksLock {
+class AccountingLock {
  public:
-  explicit BooksLock() : within_(mutex()) {
+  explicit AccountingLock() : within_(mutex()) {
     if (state_directory().empty()) return;
     ::mkdir(state_directory().c_str(), 0700);
     fd_ =
@@ -123,7 +123,7 @@ bool fill(int fd, std::size_t size_bytes) {
 NewMemory allocate(std::size_t size_bytes) {
   UniqueFd fd;
   {
-    const BooksLock lock;
+    const AccountingLock lock;
     const std::size_t capacity = card().memory_bytes;
     if (size_bytes > capacity || used_now() > capacity - size_bytes)
       return {.result = CUDA_ERROR_OUT_OF_MEMORY, .fd = {}};
@@ -137,7 +137,7 @@ NewMemory allocate(std::size_t size_bytes) {
 }
 
 std::size_t used_bytes() {
-  const BooksLock lock;
+  const AccountingLock lock;
   return used_now();
 }
 

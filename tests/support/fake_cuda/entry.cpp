@@ -84,14 +84,14 @@ void set_initialised() {
 void lose(CUresult reason) {
   CUresult none = CUDA_SUCCESS;
   lost_by.compare_exchange_strong(none, reason);
-  Executor::get().drop_everything();
+  Executor::get().clear_all();
 }
 
 CUresult lost() {
   return lost_by;
 }
 
-void mend() {
+void restore() {
   lost_by = CUDA_SUCCESS;
 }
 
@@ -160,9 +160,9 @@ void fake_cuda_lose_device() {
   lose(CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-void fake_cuda_mend_device() {
-  Executor::get().drop_everything();
-  mend();
+void fake_cuda_restore_device() {
+  Executor::get().clear_all();
+  restore();
 }
 
 const char* fake_cuda_directory() {

@@ -30,7 +30,7 @@ void set_initialised();
 /// Every later call that is about the card returns `reason`, the first one named stays.
 void lose(CUresult reason);
 CUresult lost();  ///< CUDA_SUCCESS when it is not.
-void mend();
+void restore();
 
 CUcontext primary_context();
 /// Gone, with every thread's current one, when it was released as often as retained.

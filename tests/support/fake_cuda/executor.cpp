@@ -30,7 +30,7 @@ bool Executor::destroy_stream(Stream* stream) {
   const auto at = std::ranges::find(streams_, stream, [](Stream& one) { return &one; });
   if (at == streams_.end() || at->destroyed || stream == default_) return false;
   at->destroyed = true;
-  forget_destroyed();
+  erase_destroyed();
   return true;
 }
 
@@ -93,7 +93,7 @@ std::uint64_t Executor::kernel_count(const char* kernel) {
   return at == counts_.end() ? 0 : at->second;
 }
 
-void Executor::drop_everything() {
+void Executor::clear_all() {
   const std::scoped_lock lock(mutex_);
   for (Stream& stream : streams_) stream.items.clear();
   changed_.notify_all();
@@ -154,7 +154,7 @@ void Executor::step(std::unique_lock<std::mutex>& lock, Stream& stream) {
     item.record->at = std::chrono::steady_clock::now();
     item.record->done = true;
   }
-  forget_destroyed();
+  erase_destroyed();
   changed_.notify_all();
 }
 
@@ -164,7 +164,7 @@ bool Executor::is_empty(const Stream* stream) const {
   });
 }
 
-void Executor::forget_destroyed() {
+void Executor::erase_destroyed() {
   streams_.remove_if(
       [](const Stream& one) { return one.destroyed && one.items.empty() && !one.busy; });
 }

@@ -68,7 +68,7 @@ class Executor {
   std::uint64_t run(std::uint64_t n);
   void release();
   std::uint64_t kernel_count(const char* kernel);
-  void drop_everything();
+  void clear_all();
 
  private:
   Executor();
@@ -78,7 +78,7 @@ class Executor {
   bool may_begin(const Item& item) const;
   void step(std::unique_lock<std::mutex>& lock, Stream& stream);
   bool is_empty(const Stream* stream) const;
-  void forget_destroyed();
+  void erase_destroyed();
 
   std::mutex mutex_;
   std::condition_variable changed_;

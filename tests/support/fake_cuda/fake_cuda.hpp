@@ -41,7 +41,7 @@ void fake_cuda_fail_next(const char* function, int result);
 /// Nothing runs any more and every call that is about the card returns CUDA_ERROR_ILLEGAL_ADDRESS.
 void fake_cuda_lose_device();
 /// As it was before it was lost, with nothing queued: for the next case of the same process.
-void fake_cuda_mend_device();
+void fake_cuda_restore_device();
 
 /// Where this library lies: for the LD_LIBRARY_PATH of programs that a test starts.
 const char* fake_cuda_directory();

@@ -131,10 +131,10 @@ void collect_conditions(const Graph& graph, std::vector<CUgraphConditionalHandle
   }
 }
 
-void forget(const Graph& graph) {
+void erase_conditions(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     for (const auto& body : node.bodies) {
-      forget(*body);
+      erase_conditions(*body);
       Graphs::get().graphs.erase(handle_of(body));
     }
   }
@@ -237,7 +237,7 @@ CUresult CUDAAPI cuGraphDestroy(CUgraph handle) {
   const std::scoped_lock lock(Graphs::get().mutex);
   const Graph* const graph = Graphs::get().find(handle);
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  forget(*graph);
+  erase_conditions(*graph);
   Graphs::get().graphs.erase(handle);
   return CUDA_SUCCESS;
 }

@@ -49,8 +49,8 @@ bool is_image(const void* image) {
 bool fits(const CUDA_KERNEL_NODE_PARAMS& p, const Function& function) {
   return p.gridDimX > 0 && p.gridDimY > 0 && p.gridDimZ > 0 && p.gridDimX <= 0x7FFF'FFFF &&
          p.gridDimY <= 65535 && p.gridDimZ <= 65535 && p.blockDimX > 0 && p.blockDimY == 1 &&
-         p.blockDimZ == 1 && p.blockDimX <= function.kernel->most_threads &&
-         p.sharedMemBytes <= static_cast<unsigned>(function.most_dynamic_shared) &&
+         p.blockDimZ == 1 && p.blockDimX <= function.kernel->max_threads &&
+         p.sharedMemBytes <= static_cast<unsigned>(function.max_dynamic_shared) &&
          p.extra == nullptr && p.kernelParams != nullptr;
 }
 
@@ -139,9 +139,9 @@ CUresult CUDAAPI cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attr
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return CUDA_SUCCESS;
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
-      value > static_cast<int>(leasehold::simt::kMostSharedBytes) - kStaticSharedBytes)
+      value > static_cast<int>(leasehold::simt::kMaxSharedBytes) - kStaticSharedBytes)
     return CUDA_ERROR_INVALID_VALUE;
-  function->most_dynamic_shared = value;
+  function->max_dynamic_shared = value;
   return CUDA_SUCCESS;
 }
 
@@ -153,10 +153,10 @@ CUresult CUDAAPI cuFuncGetAttribute(int* value, CUfunction_attribute attribute, 
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-      *value = static_cast<int>(function->kernel->most_threads);
+      *value = static_cast<int>(function->kernel->max_threads);
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      *value = function->most_dynamic_shared;
+      *value = function->max_dynamic_shared;
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
       *value = kStaticSharedBytes;

@@ -18,7 +18,7 @@ constexpr int kStaticSharedBytes = 1024;
 
 struct Function {
   const simt::Kernel* kernel = nullptr;
-  int most_dynamic_shared = 48 * 1024 - kStaticSharedBytes;
+  int max_dynamic_shared = 48 * 1024 - kStaticSharedBytes;
   bool unloaded = false;
 };
 

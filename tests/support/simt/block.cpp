@@ -7,7 +7,7 @@
 #include <bit>
 #include <numeric>
 
-#include "tests/support/simt/words.hpp"
+#include "tests/support/simt/cuda_builtins.hpp"
 
 namespace leasehold::simt {
 namespace {
@@ -53,8 +53,8 @@ void Block::prepare(const BlockWork& work) {
   work_ = work;
   at_barrier_ = 0;
   ended_ = 0;
-  late_.begin(work.threads, (work.order_seed & 2) != 0);
-  for (Gathering& gathering : gatherings_) gathering.missing = 0;
+  async_work_.begin(work.threads, (work.order_seed & 2) != 0);
+  for (PendingSync& pending_sync : pending_syncs_) pending_sync.missing = 0;
   while (started_ < work.threads) start_fiber(started_++);
   warp_count_ = (work.threads + kWarp - 1) / kWarp;
   for (unsigned i = 0; i < warp_count_; ++i) {
@@ -76,13 +76,14 @@ void Block::start_fiber(unsigned thread) {
 void Block::live() {
   while (true) {
     work_.kernel->body(work_.params);
-    if (late_.owes_products(running_)) fail("ends without having waited for its wgmma");
+    if (async_work_.has_unwaited_products(running_))
+      fail("ends without having waited for its wgmma");
     Warp& warp = warps_[running_ / kWarp];
     const std::uint32_t bit = 1u << running_ % kWarp;
     warp.ready &= ~bit;
     warp.ended |= bit;
     ++ended_;
-    go_on();
+    run_next();
   }
 }
 
@@ -108,7 +109,7 @@ void Block::switch_to(unsigned thread) {
 }
 
 /// To the next lane of this warp that can run, or out.
-void Block::go_on() {
+void Block::run_next() {
   switch_to(next_of_warp(running_).value_or(kOutside));
 }
 
@@ -129,45 +130,46 @@ std::optional<unsigned> Block::next_of_warp(unsigned after) const {
 void Block::wait_at(const char* name, std::uint32_t mask) {
   waits_[running_] = {.at = name, .mask = mask};
   warps_[running_ / kWarp].ready &= ~(1u << running_ % kWarp);
-  go_on();
+  run_next();
 }
 
-void Block::meet_block() {
+void Block::arrive_and_wait_block() {
   if (++at_barrier_ < work_.threads) return wait_at(kBarrier, 0);
   at_barrier_ = 0;
   for (unsigned i = 0; i < warp_count_; ++i) warps_[i].ready = warps_[i].all;
 }
 
-void Block::meet_warp(const Meeting& meeting, std::uint32_t mask, void* part) {
+void Block::arrive_and_wait_warp(const SyncPoint& sync_point, std::uint32_t mask, void* part) {
   const unsigned first = running_ / kWarp * kWarp;
   const unsigned lanes = std::min(kWarp, work_.threads - first);
   if ((mask >> running_ % kWarp & 1) == 0)
-    fail(fmt::format("{} with mask {:#x}, which leaves the caller out", meeting.name, mask));
+    fail(fmt::format("{} with mask {:#x}, which leaves the caller out", sync_point.name, mask));
   if (lanes < kWarp && mask >> lanes != 0)
-    fail(fmt::format("{} with mask {:#x} in a warp of {} lanes", meeting.name, mask, lanes));
-  arrive(gathering_for(meeting, first, mask), part);
+    fail(fmt::format("{} with mask {:#x} in a warp of {} lanes", sync_point.name, mask, lanes));
+  arrive(pending_sync_for(sync_point, first, mask), part);
 }
 
-void Block::meet_warpgroup(const Meeting& meeting, void* part) {
+void Block::arrive_and_wait_warpgroup(const SyncPoint& sync_point, void* part) {
   const unsigned first = running_ / kWarpgroup * kWarpgroup;
   if (first + kWarpgroup > work_.threads)
-    fail(fmt::format("{} in a warpgroup that is not whole", meeting.name));
-  arrive(gathering_for(meeting, first, 0), part);  // no warp's mask is 0
+    fail(fmt::format("{} in a warpgroup that is not whole", sync_point.name));
+  arrive(pending_sync_for(sync_point, first, 0), part);  // no warp's mask is 0
 }
 
-Block::Gathering& Block::gathering_for(const Meeting& meeting, unsigned first, std::uint32_t mask) {
-  Gathering* unused = nullptr;
-  for (Gathering& gathering : gatherings_) {
-    if (gathering.missing == 0) {
-      unused = &gathering;
-    } else if (gathering.first == first && gathering.mask == mask &&
-               gathering.finish == meeting.finish) {
-      return gathering;
+Block::PendingSync& Block::pending_sync_for(const SyncPoint& sync_point, unsigned first,
+                                            std::uint32_t mask) {
+  PendingSync* unused = nullptr;
+  for (PendingSync& pending_sync : pending_syncs_) {
+    if (pending_sync.missing == 0) {
+      unused = &pending_sync;
+    } else if (pending_sync.first == first && pending_sync.mask == mask &&
+               pending_sync.finish == sync_point.finish) {
+      return pending_sync;
     }
   }
-  if (unused == nullptr) unused = &gatherings_.emplace_back();
-  unused->finish = meeting.finish;
-  unused->name = meeting.name;
+  if (unused == nullptr) unused = &pending_syncs_.emplace_back();
+  unused->finish = sync_point.finish;
+  unused->name = sync_point.name;
   unused->first = first;
   unused->mask = mask;
   unused->missing = mask == 0 ? kWarpgroup : static_cast<unsigned>(std::popcount(mask));
@@ -175,19 +177,20 @@ Block::Gathering& Block::gathering_for(const Meeting& meeting, unsigned first, s
   return *unused;
 }
 
-void Block::arrive(Gathering& gathering, void* part) {
-  const unsigned place = running_ - gathering.first;
-  gathering.members[place] = part;
-  if (--gathering.missing > 0) return wait_at(gathering.name, gathering.mask);
-  const std::size_t members = gathering.mask == 0 ? kWarpgroup : kWarp;
-  if (gathering.finish != nullptr) gathering.finish(std::span(gathering.members).first(members));
-  release(gathering);
+void Block::arrive(PendingSync& pending_sync, void* part) {
+  const unsigned place = running_ - pending_sync.first;
+  pending_sync.members[place] = part;
+  if (--pending_sync.missing > 0) return wait_at(pending_sync.name, pending_sync.mask);
+  const std::size_t members = pending_sync.mask == 0 ? kWarpgroup : kWarp;
+  if (pending_sync.finish != nullptr)
+    pending_sync.finish(std::span(pending_sync.members).first(members));
+  release(pending_sync);
 }
 
-void Block::release(const Gathering& gathering) {
-  const unsigned warp = gathering.first / kWarp;
-  if (gathering.mask != 0) {
-    warps_[warp].ready |= gathering.mask;
+void Block::release(const PendingSync& pending_sync) {
+  const unsigned warp = pending_sync.first / kWarp;
+  if (pending_sync.mask != 0) {
+    warps_[warp].ready |= pending_sync.mask;
   } else {
     for (unsigned i = 0; i < kWarpgroup / kWarp; ++i) warps_[warp + i].ready = warps_[warp + i].all;
   }

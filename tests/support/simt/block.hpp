@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "tests/support/fiber.hpp"
-#include "tests/support/simt/late_work.hpp"
+#include "tests/support/simt/async_work.hpp"
 #include "tests/support/simt/runner.hpp"
-#include "tests/support/simt/waits.hpp"
+#include "tests/support/simt/sync_points.hpp"
 
 namespace leasehold::simt {
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kWarpgroup = 4 * kWarp;
-constexpr unsigned kMostThreads = 1024;
+constexpr unsigned kMaxThreads = 1024;
 
 /// Visits 0 … count-1 once each. Seed 0: in ascending order.
 class Order {
@@ -55,16 +55,16 @@ class Block {
   std::optional<std::string> run(const BlockWork& work);
 
   // From within a kernel.
-  void meet_block();
-  void meet_warp(const Meeting& meeting, std::uint32_t mask, void* part);
-  void meet_warpgroup(const Meeting& meeting, void* part);
+  void arrive_and_wait_block();
+  void arrive_and_wait_warp(const SyncPoint& sync_point, std::uint32_t mask, void* part);
+  void arrive_and_wait_warpgroup(const SyncPoint& sync_point, void* part);
   [[noreturn]] void fail(const std::string& what);
   unsigned running() const { return running_; }
-  LateWork& late() { return late_; }
+  AsyncWork& late() { return async_work_; }
 
  private:
-  static constexpr unsigned kMostWarps = kMostThreads / kWarp;
-  static constexpr unsigned kOutside = kMostThreads;  ///< The place of whoever called `run`.
+  static constexpr unsigned kMaxWarps = kMaxThreads / kWarp;
+  static constexpr unsigned kOutside = kMaxThreads;  ///< The place of whoever called `run`.
 
   /// One bit for each lane. A lane that is neither waits.
   struct Warp {
@@ -79,12 +79,12 @@ class Block {
   };
 
   /// Lanes on their way to meet; `members` counts from `first`.
-  struct Gathering {
+  struct PendingSync {
     Finish finish = nullptr;
     const char* name = nullptr;
     unsigned first = 0;
     std::uint32_t mask = 0;  ///< 0: the whole warpgroup.
-    unsigned missing = 0;    ///< 0: free for another meeting.
+    unsigned missing = 0;    ///< 0: free for another sync_point.
     std::array<void*, kWarpgroup> members{};
   };
 
@@ -93,23 +93,23 @@ class Block {
   void live();
   bool run_round();
   void switch_to(unsigned thread);
-  void go_on();
+  void run_next();
   std::optional<unsigned> next_of_warp(unsigned after) const;
   void wait_at(const char* name, std::uint32_t mask);
-  void release(const Gathering& gathering);
-  Gathering& gathering_for(const Meeting& meeting, unsigned first, std::uint32_t mask);
-  void arrive(Gathering& gathering, void* part);
+  void release(const PendingSync& pending_sync);
+  PendingSync& pending_sync_for(const SyncPoint& sync_point, unsigned first, std::uint32_t mask);
+  void arrive(PendingSync& pending_sync, void* part);
   std::string stalled() const;
 
   BlockWork work_;
   unsigned warp_count_ = 0;
-  std::array<Warp, kMostWarps> warps_{};
-  std::array<Wait, kMostThreads> waits_{};
+  std::array<Warp, kMaxWarps> warps_{};
+  std::array<Wait, kMaxThreads> waits_{};
   /// The last is the caller's. Behind `started_` there are none yet.
-  std::array<std::optional<testing::Fiber>, kMostThreads + 1> fibers_;
+  std::array<std::optional<testing::Fiber>, kMaxThreads + 1> fibers_;
   unsigned started_ = 0;
-  std::deque<Gathering> gatherings_;
-  LateWork late_;
+  std::deque<PendingSync> pending_syncs_;
+  AsyncWork async_work_;
   unsigned running_ = kOutside;
   unsigned at_barrier_ = 0;
   unsigned ended_ = 0;

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "kernels/numerics/f16.hpp"
-#include "tests/support/simt/late_work.hpp"
+#include "tests/support/simt/async_work.hpp"
 
 namespace leasehold::simt {
 namespace {
@@ -38,7 +38,7 @@ void exchange(std::span<void* const> members) {
     auto& word = *static_cast<ShuffledWord*>(member);
     void* const source = members[static_cast<std::size_t>(word.source)];
     if (source == nullptr) {
-      return thread_fails(
+      return fail_thread(
           fmt::format("a shuffle takes from lane {}, which is not in its mask", word.source));
     }
     word.result = static_cast<const ShuffledWord*>(source)->mine;
@@ -157,11 +157,11 @@ void queue_group_product(std::span<void* const> members) {
   for (unsigned lane = 0; lane < 4 * kLanes; ++lane) {
     if (part(lane).b != part(0).b || part(lane).lbo_bytes != part(0).lbo_bytes ||
         part(lane).sbo_bytes != part(0).sbo_bytes || part(lane).n_columns != part(0).n_columns)
-      thread_fails("the threads of a warpgroup describe different matrices to wgmma");
+      fail_thread("the threads of a warpgroup describe different matrices to wgmma");
     place_a(product.a[lane / kLanes], lane % kLanes, part(lane).a);
     product.d[lane] = part(lane).d;
   }
-  late_work().queue(running_thread() / (4 * kLanes), product);
+  async_work().queue(running_thread() / (4 * kLanes), product);
 }
 
 }  // namespace
@@ -178,69 +178,69 @@ void multiply(const QueuedProduct& product) {
 }
 
 void sync_warp(std::uint32_t mask) {
-  meet_warp({"__syncwarp", nullptr}, mask, nullptr);
+  arrive_and_wait_warp({"__syncwarp", nullptr}, mask, nullptr);
 }
 
 std::uint32_t ballot(std::uint32_t mask, bool predicate) {
   Vote vote{.mine = predicate, .all = 0};
-  meet_warp({"a vote", &count_votes}, mask, &vote);
+  arrive_and_wait_warp({"a vote", &count_votes}, mask, &vote);
   return vote.all;
 }
 
 std::uint32_t shuffle_bits(Shuffle how, std::uint32_t mask, std::uint32_t bits, int by, int width) {
   if (width < 1 || width > 32 || (width & (width - 1)) != 0 || (by < 0 && how != Shuffle::Index))
-    thread_fails(fmt::format("a shuffle by {} in segments of {}", by, width));
+    fail_thread(fmt::format("a shuffle by {} in segments of {}", by, width));
   ShuffledWord word{
       .mine = bits,
       .source = source_lane(how, static_cast<int>(running_thread() % kLanes), by, width),
       .result = 0};
-  meet_warp({"a shuffle", &exchange}, mask, &word);
+  arrive_and_wait_warp({"a shuffle", &exchange}, mask, &word);
   return word.result;
 }
 
 void multiply_warp(WarpProduct part) {
-  meet_warp({"mma", &finish_warp_product}, 0xFFFF'FFFFu, &part);
+  arrive_and_wait_warp({"mma", &finish_warp_product}, 0xFFFF'FFFFu, &part);
 }
 
 void multiply_warpgroup(GroupProduct part) {
   const auto misaligned = [](std::uintptr_t value) { return value % 16 != 0; };
   if (misaligned(reinterpret_cast<std::uintptr_t>(part.b)) || misaligned(part.lbo_bytes) ||
       misaligned(part.sbo_bytes))
-    thread_fails("wgmma is given a matrix whose address or strides are no multiple of 16");
+    fail_thread("wgmma is given a matrix whose address or strides are no multiple of 16");
   constexpr std::uint32_t kEndOfStrides = 1u << 18;  // 14 bits in a descriptor, in units of 16
   if (part.lbo_bytes >= kEndOfStrides || part.sbo_bytes >= kEndOfStrides)
-    thread_fails("wgmma is given strides of 256 KiB or more");
-  meet_warpgroup({"wgmma", &queue_group_product}, &part);
+    fail_thread("wgmma is given strides of 256 KiB or more");
+  arrive_and_wait_warpgroup({"wgmma", &queue_group_product}, &part);
 }
 
 void fence_products() {
-  late_work().fence_registers(running_thread());
+  async_work().fence_registers(running_thread());
 }
 
 void commit_products() {
-  late_work().commit_products(running_thread());
+  async_work().commit_products(running_thread());
 }
 
 void wait_products(int pending) {
-  late_work().wait_products(running_thread(), static_cast<std::size_t>(pending));
+  async_work().wait_products(running_thread(), static_cast<std::size_t>(pending));
 }
 
 void copy_16(void* to, const void* from) {
   if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16 != 0)
-    thread_fails("copy_async_16 is given an address that is no multiple of 16");
-  late_work().copy(running_thread(), to, from);
+    fail_thread("copy_async_16 is given an address that is no multiple of 16");
+  async_work().copy(running_thread(), to, from);
 }
 
 void commit_copies() {
-  late_work().commit_copies(running_thread());
+  async_work().commit_copies(running_thread());
 }
 
 void wait_copies(int pending) {
-  late_work().wait_copies(running_thread(), static_cast<std::size_t>(pending));
+  async_work().wait_copies(running_thread(), static_cast<std::size_t>(pending));
 }
 
-void show_copies() {
-  late_work().show_copies(running_thread());
+void fence_proxy_async() {
+  async_work().fence_proxy_async(running_thread());
 }
 
 }  // namespace leasehold::simt

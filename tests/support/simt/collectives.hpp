@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tests/support/simt/waits.hpp"
+#include "tests/support/simt/sync_points.hpp"
 
 namespace leasehold::simt {
 
@@ -50,6 +50,6 @@ void wait_products(int pending);
 void copy_16(void* to, const void* from);
 void commit_copies();
 void wait_copies(int pending);
-void show_copies();
+void fence_proxy_async();
 
 }  // namespace leasehold::simt

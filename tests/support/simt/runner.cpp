@@ -15,7 +15,7 @@
 
 #include "common/expects.hpp"
 #include "tests/support/simt/block.hpp"
-#include "tests/support/simt/words.hpp"
+#include "tests/support/simt/cuda_builtins.hpp"
 
 namespace leasehold::simt {
 namespace {
@@ -73,16 +73,16 @@ class SharedMemory {
   }
 
  private:
-  static constexpr std::size_t kBytes = kMostSharedBytes + kCanaryBytes;
+  static constexpr std::size_t kBytes = kMaxSharedBytes + kCanaryBytes;
   std::byte* bytes_;
 };
 
 Result<void> check(const Kernel& kernel, unsigned threads, std::size_t shared_bytes) {
-  if (threads == 0 || threads > kernel.most_threads || threads > kMostThreads) {
+  if (threads == 0 || threads > kernel.max_threads || threads > kMaxThreads) {
     return fail(Errc::DeviceFault, fmt::format("{} runs in blocks of at most {} threads, not {}",
-                                               kernel.name, kernel.most_threads, threads));
+                                               kernel.name, kernel.max_threads, threads));
   }
-  if (shared_bytes > kMostSharedBytes) {
+  if (shared_bytes > kMaxSharedBytes) {
     return fail(Errc::DeviceFault, fmt::format("{} is launched with {} bytes of shared memory",
                                                kernel.name, shared_bytes));
   }
@@ -92,7 +92,7 @@ Result<void> check(const Kernel& kernel, unsigned threads, std::size_t shared_by
 }  // namespace
 
 Registration::Registration(const Kernel& kernel) {
-  expects(kernel.params_bytes <= cuda::KernelParams::kMostBytes, "a kernel's parameters are small");
+  expects(kernel.params_bytes <= cuda::KernelParams::kMaxBytes, "a kernel's parameters are small");
   expects(registry().emplace(kernel.name, kernel).second, "two kernels of one name");
 }
 
@@ -157,23 +157,23 @@ Result<void> run(const cuda::KernelLaunch& launch) {
   return run(*kernel, launch.grid, launch.block_threads, launch.shared_bytes, launch.params.data());
 }
 
-void meet_block() {
-  running_block->meet_block();
+void arrive_and_wait_block() {
+  running_block->arrive_and_wait_block();
 }
 
-void meet_warp(const Meeting& meeting, std::uint32_t mask, void* mine) {
-  running_block->meet_warp(meeting, mask, mine);
+void arrive_and_wait_warp(const SyncPoint& sync_point, std::uint32_t mask, void* mine) {
+  running_block->arrive_and_wait_warp(sync_point, mask, mine);
 }
 
-void meet_warpgroup(const Meeting& meeting, void* mine) {
-  running_block->meet_warpgroup(meeting, mine);
+void arrive_and_wait_warpgroup(const SyncPoint& sync_point, void* mine) {
+  running_block->arrive_and_wait_warpgroup(sync_point, mine);
 }
 
 unsigned running_thread() {
   return running_block->running();
 }
 
-LateWork& late_work() {
+AsyncWork& async_work() {
   return running_block->late();
 }
 
@@ -181,11 +181,11 @@ std::byte* dynamic_shared_memory() {
   return SharedMemory::mine().data();
 }
 
-void tell_condition(std::uint64_t handle, std::uint32_t value) {
+void notify_condition(std::uint64_t handle, std::uint32_t value) {
   if (const ConditionHook hook = condition_hook.load()) hook(handle, value);
 }
 
-void thread_fails(const std::string& what) {
+void fail_thread(const std::string& what) {
   running_block->fail(what);
 }
 

@@ -27,7 +27,7 @@ namespace leasehold::simt {
 struct Kernel {
   const char* name = nullptr;
   std::size_t params_bytes = 0;
-  unsigned most_threads = 0;                   ///< Of a block.
+  unsigned max_threads = 0;                    ///< Of a block.
   void (*body)(const void* params) = nullptr;  ///< One thread's work.
 };
 
@@ -40,7 +40,7 @@ const Kernel* find(std::string_view name);
 std::vector<const Kernel*> all_kernels();
 
 /// The most dynamic shared memory of a block, as on sm_90.
-constexpr std::size_t kMostSharedBytes = 227 * 1024;
+constexpr std::size_t kMaxSharedBytes = 227 * 1024;
 
 /// Runs every block of the grid to its end. `params` has the kernel's params_bytes.
 Result<void> run(const Kernel& kernel, cuda::GridSize grid, unsigned block_threads,

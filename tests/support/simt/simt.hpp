@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "kernels/numerics/f16.hpp"
+#include "tests/support/simt/cuda_builtins.hpp"
 #include "tests/support/simt/runner.hpp"
-#include "tests/support/simt/words.hpp"
 
 #define LEASEHOLD_KERNEL(name, Params, threads)                                 \
   static void name([[maybe_unused]] const Params& p);                           \
@@ -37,10 +37,10 @@ inline std::uint32_t pack_halves(float first, float second) {
 }
 
 // Another thread of the host may write there while a kernel runs.
-inline std::uint32_t load_fresh(const std::uint32_t* at) {
+inline std::uint32_t load_acquire(const std::uint32_t* at) {
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
-inline std::uint64_t load_fresh(const std::uint64_t* at) {
+inline std::uint64_t load_acquire(const std::uint64_t* at) {
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 inline void store_to_host(std::uint64_t* at, std::uint64_t value) {
@@ -74,8 +74,8 @@ void wgmma_64x16(float (&d)[kColumns / 2], const std::uint32_t (&a)[4], const st
                             .sbo_bytes = sbo_bytes,
                             .n_columns = kColumns});
 }
-inline void wgmma_sees_shared() {
-  simt::show_copies();
+inline void fence_proxy_async() {
+  simt::fence_proxy_async();
 }
 inline void wgmma_fence() {
   simt::fence_products();
@@ -89,7 +89,7 @@ void wgmma_wait() {
 }
 
 inline void set_graph_condition(std::uint64_t handle, std::uint32_t value) {
-  simt::tell_condition(handle, value);
+  simt::notify_condition(handle, value);
 }
 
 }  // namespace leasehold::device

@@ -14,7 +14,7 @@ constexpr int kRefused = 1;
 constexpr int kSurvived = 2;
 
 /// A child armed with `plan` arrives `arrivals` times at one site, after once at another.
-testing::ChildEnd child_with(const char* plan, int arrivals) {
+testing::ChildExit child_with(const char* plan, int arrivals) {
   return testing::run_in_child([&] {
     ::setenv("LEASEHOLD_FAULT", plan, 1);
     const auto armed = arm_fault_points_from_environment();

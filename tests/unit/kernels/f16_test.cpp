@@ -33,7 +33,7 @@ double value_of(std::uint32_t half) {
 
 /// Every half, and both float neighbours of every point where rounding changes its mind.
 template <class Visit>
-void each_interesting_float(Visit&& visit) {
+void each_edge_case_float(Visit&& visit) {
   for (std::uint32_t bits = 0; bits < 0x7C00; ++bits) {
     const auto middle = static_cast<float>((value_of(bits) + value_of(bits + 1)) / 2);
     for (const float value : {static_cast<float>(value_of(bits)), middle,
@@ -71,7 +71,7 @@ TEST_CASE("f16: every one of the 65536 halves widens to its own value and comes 
 
 TEST_CASE("f16: narrowing goes to the nearest half, and to the even one of two") {
   int wrong = 0;
-  each_interesting_float([&](float value) {
+  each_edge_case_float([&](float value) {
     if (std::isnan(value) || std::abs(value) >= 65520.0F) return;
     const Half half = f16_from_f32(value);
     const double error = std::abs(value_of(half) - value);
@@ -99,7 +99,7 @@ TEST_CASE("f16: the scalar conversions have the bits of the F16C instructions") 
     wrong += std::bit_cast<std::uint32_t>(hardware_f32(half)) !=
              std::bit_cast<std::uint32_t>(f32_from_f16(half));
   }
-  each_interesting_float([&](float value) { wrong += hardware_f16(value) != f16_from_f32(value); });
+  each_edge_case_float([&](float value) { wrong += hardware_f16(value) != f16_from_f32(value); });
   REQUIRE(wrong == 0);
 }
 

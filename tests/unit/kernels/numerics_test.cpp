@@ -113,12 +113,12 @@ TEST_CASE("rope yarn: fast pairs keep their frequency, slow ones are divided, ot
 }
 
 TEST_CASE("rope pairs: neighbours when interleaved, half a rotation apart when halved") {
-  const PairPlace neighbours = pair_place(RopeStyle::Interleaved, 3, 16);
+  const PairOffsets neighbours = pair_offsets(RopeStyle::Interleaved, 3, 16);
   REQUIRE(neighbours.first == 6);
-  REQUIRE(neighbours.apart == 1);
-  const PairPlace halves = pair_place(RopeStyle::Halves, 3, 16);
+  REQUIRE(neighbours.stride == 1);
+  const PairOffsets halves = pair_offsets(RopeStyle::Halves, 3, 16);
   REQUIRE(halves.first == 3);
-  REQUIRE(halves.apart == 8);
+  REQUIRE(halves.stride == 8);
   const RotatedPair quarter = rotate_pair(2.0F, 3.0F, 0.0F, 1.0F);
   REQUIRE(quarter.first == -3.0F);
   REQUIRE(quarter.second == 2.0F);

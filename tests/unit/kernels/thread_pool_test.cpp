@@ -33,11 +33,11 @@ TEST_CASE("thread pool: every tile is done exactly once, launch after launch") {
 
 TEST_CASE("thread pool: workers take part, the caller as thread 0") {
   ThreadPool pool(3);
-  std::latch all_here(3);  // a tile ends only when three threads are in one
+  std::latch all_started(3);  // a tile ends only when three threads are in one
   std::array<std::atomic<int>, 3> seen{};
   pool.run(3, [&](std::uint32_t thread, std::uint32_t) {
     seen[thread].fetch_add(1);
-    all_here.arrive_and_wait();
+    all_started.arrive_and_wait();
     return true;
   });
   REQUIRE((seen[0] == 1 && seen[1] == 1 && seen[2] == 1));
@@ -74,18 +74,18 @@ TEST_CASE("tiling: matmul tiles cover each output of each batch row once and sta
       for (const std::uint32_t n_batch : {1u, 5u, 64u, 256u}) {
         const MatmulTiles tiles = MatmulTiles::plan(n_out, n_in, n_batch);
         std::uint64_t covered = 0;
-        std::uint64_t dearest = 0;
+        std::uint64_t max_cost = 0;
         for (std::uint32_t t = 0; t < tiles.count(); ++t) {
           const Span32 outputs = tiles.outputs(t);
           const Span32 batch = tiles.batch(t);
           const std::uint64_t cells =
               std::uint64_t{outputs.end - outputs.begin} * (batch.end - batch.begin);
           covered += cells;
-          dearest = std::max(dearest, cells * n_in);
+          max_cost = std::max(max_cost, cells * n_in);
         }
         CAPTURE(n_out, n_in, n_batch);
         REQUIRE(covered == std::uint64_t{n_out} * n_batch);
-        REQUIRE(dearest <= std::max<std::uint64_t>(kTileMacs, n_in));
+        REQUIRE(max_cost <= std::max<std::uint64_t>(kTileMacs, n_in));
       }
 }
 

@@ -14,7 +14,7 @@
 #include "common/device_name.hpp"
 #include "common/version.hpp"
 #include "tools/checks/demo/report.hpp"
-#include "tools/checks/demo/scenario.hpp"
+#include "tools/checks/demo/run_scenario.hpp"
 #include "tools/cli/report_file.hpp"
 
 namespace {

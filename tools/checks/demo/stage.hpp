@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "common/child_process.hpp"
-#include "tools/checks/demo/interruptible_poller.hpp"
+#include "tools/checks/demo/poller.hpp"
 #include "tools/checks/demo/settings.hpp"
 #include "tools/client/broker_view.hpp"
 

@@ -65,14 +65,14 @@ Result<double> measure_host_gate(const Settings& settings) {
 Result<double> measure_card_gate(const Settings& settings, Card& card) {
   const std::uint32_t few = settings.tiny ? 1 : 2'000;
   const cuda::DeviceBuffer seen = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));
-  const auto time = [&](std::uint32_t n_looks) -> Result<double> {
+  const auto time = [&](std::uint32_t n_polls) -> Result<double> {
     const double seconds = TRY(median_seconds({.warm = 1, .count = 9}, [&] {
-      return card.look_at_gate(cuda::device_address(seen.data()), n_looks);
+      return card.look_at_gate(cuda::device_address(seen.data()), n_polls);
     }));
     std::uint32_t n_seen = 0;
     TRY(card.fetch(std::as_writable_bytes(std::span(&n_seen, 1)),
                    cuda::device_address(seen.data())));
-    if (n_seen == n_looks) return seconds;
+    if (n_seen == n_polls) return seconds;
     return fail(Errc::DeviceFault, "a kernel did not look at its gate as often as it was told to");
   };
   const double short_s = TRY(time(few));

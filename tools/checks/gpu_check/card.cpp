@@ -31,7 +31,7 @@ Result<std::unique_ptr<Card>> Card::open(int ordinal) {
   const cuda::Driver* driver = TRY(cuda::load_driver());
   auto context = std::make_unique<cuda::Context>(TRY(cuda::Context::retain(*driver, ordinal)));
   cuda::KernelLibrary library = TRY(cuda::KernelLibrary::load(*context));
-  cuda::Stream stream = TRY(cuda::Stream::create(*context, cuda::Stream::Priority::Usual));
+  cuda::Stream stream = TRY(cuda::Stream::create(*context, cuda::Stream::Priority::Normal));
   const std::array<device::GateMirror, 2> values{
       {{.live = ~std::uint64_t{0}, .engine_stopped = 0, .epoch = 1},
        {.live = 0, .engine_stopped = 1, .epoch = 2}}};
@@ -115,10 +115,11 @@ Result<void> Card::multiply(CUdeviceptr sums, std::uint32_t blocks, std::uint32_
               .params = cuda::KernelParams(params)});
 }
 
-Result<void> Card::look_at_gate(CUdeviceptr seen, std::uint32_t n_looks) {
-  const device::GateLooksParams params{
-      .gate = gate(), .n_seen_open = cuda::device_pointer<std::uint32_t>(seen), .n_looks = n_looks};
-  return run({.kernel = "lh_gate_looks",
+Result<void> Card::look_at_gate(CUdeviceptr seen, std::uint32_t n_polls) {
+  const device::GatePollsParams params{.gate = gate(),
+                                       .n_polled_open = cuda::device_pointer<std::uint32_t>(seen),
+                                       .n_polls = n_polls};
+  return run({.kernel = "lh_gate_polls",
               .grid = {},
               .block_threads = 1,
               .params = cuda::KernelParams(params)});

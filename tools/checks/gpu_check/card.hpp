@@ -51,7 +51,7 @@ class Card {
   Result<void> multiply(CUdeviceptr sums, std::uint32_t blocks, std::uint32_t rounds);
 
   /// One thread's looks at an open gate, one after the other; `seen` has room for 4 bytes.
-  Result<void> look_at_gate(CUdeviceptr seen, std::uint32_t n_looks);
+  Result<void> look_at_gate(CUdeviceptr seen, std::uint32_t n_polls);
 
   Result<int> attribute(CUdevice_attribute which) const;
 

@@ -55,7 +55,7 @@ Result<std::uint32_t> word_after(Card& card, bool is_stopped) {
 }
 
 Result<bool> ask_wgmma(Card& card) {
-  const cuda::MmaProbeQuestion question = cuda::mma_probe_question();
+  const cuda::MmaProbeInput question = cuda::make_mma_probe_input();
   const std::size_t a_bytes = question.a.size() * sizeof(std::uint16_t);
   const std::size_t b_bytes = question.b.size() * sizeof(std::uint16_t);
   const cuda::DeviceBuffer a = TRY(cuda::DeviceBuffer::allocate(card.context(), a_bytes));
@@ -68,10 +68,10 @@ Result<bool> ask_wgmma(Card& card) {
       cuda::plan_mma_probe(question, {.gate = card.gate(),
                                       .a = reinterpret_cast<const std::uint16_t*>(a.data()),
                                       .b = reinterpret_cast<const std::uint16_t*>(b.data()),
-                                      .answers = reinterpret_cast<std::uint32_t*>(told.data())})));
-  std::array<std::uint32_t, 2> answers{};
-  TRY(card.fetch(std::as_writable_bytes(std::span(answers)), cuda::device_address(told.data())));
-  return cuda::wgmma_adds_as_mma(question, answers);
+                                      .results = reinterpret_cast<std::uint32_t*>(told.data())})));
+  std::array<std::uint32_t, 2> results{};
+  TRY(card.fetch(std::as_writable_bytes(std::span(results)), cuda::device_address(told.data())));
+  return cuda::wgmma_adds_as_mma(question, results);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
-#include "tools/checks/demo/interruptible_poller.hpp"
+#include "tools/checks/demo/poller.hpp"
 #include "tools/checks/soak/process_slot.hpp"
 #include "tools/checks/soak/workload.hpp"
 #include "tools/local_system/fd_store.hpp"

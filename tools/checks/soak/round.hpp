@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "common/clock.hpp"
-#include "tools/checks/demo/interruptible_poller.hpp"
+#include "tools/checks/demo/poller.hpp"
 #include "tools/checks/soak/counters.hpp"
 #include "tools/checks/soak/workload.hpp"
 

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "broker/server/fd_keeper.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 #include "tools/local_system/fd_store.hpp"
 
 using namespace leasehold;

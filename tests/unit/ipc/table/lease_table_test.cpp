@@ -39,7 +39,7 @@ void fence(LeaseTable& table, LeaseId lease, TimePoint now = kNow) {
 /// What becomes of a process whose table is asked for `action`. The table is the child's own: a
 /// mapping is not inherited.
 template <class Action>
-testing::ChildEnd child_asking(Action action) {
+testing::ChildExit child_asking(Action action) {
   return testing::run_in_child([&] {
     LeaseTable table = new_table();
     table.grant({2, 5}, kDeadline);
@@ -48,7 +48,7 @@ testing::ChildEnd child_asking(Action action) {
   });
 }
 
-void check_aborts(const testing::ChildEnd& end, const char* promise) {
+void check_aborts(const testing::ChildExit& end, const char* promise) {
   CHECK(end.killed_by == SIGABRT);
   CHECK(end.error_output.find(promise) != std::string::npos);
 }

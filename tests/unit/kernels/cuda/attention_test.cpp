@@ -48,7 +48,7 @@ struct AttentionCase {
     return to;
   }
   /// Scratch for `rows` rows at a time.
-  std::vector<cuda::KernelLaunch> plan(bool has_runs, std::uint32_t rows,
+  std::vector<cuda::KernelLaunch> plan(bool has_multi_row, std::uint32_t rows,
                                        device::TileRows tiles = {}) {
     const auto row_bytes = cuda::attention_scratch_bytes_per_row(args(nullptr), step.step.longest);
     scratch = poisoned(rows * row_bytes / sizeof(float));
@@ -57,7 +57,7 @@ struct AttentionCase {
                                  .scratch = scratch.data(),
                                  .scratch_bytes = rows * row_bytes,
                                  .longest = step.step.longest,
-                                 .has_runs = has_runs,
+                                 .has_multi_row = has_multi_row,
                                  .tiles = tiles});
   }
   std::vector<float> of_rows() const {
@@ -89,8 +89,8 @@ TEST_CASE("cuda: attention has the reference's bits for every shape") {
         AttentionCase c(
             {heads_per_kv > 3 ? 1u : 2u, heads_per_kv, head_dim, type, counts, lengths});
         const auto expected = c.expected();
-        for (const bool has_runs : {false, true}) {
-          c.step.run(c.plan(has_runs, 4));
+        for (const bool has_multi_row : {false, true}) {
+          c.step.run(c.plan(has_multi_row, 4));
           REQUIRE(first_difference(c.of_rows(), expected) == -1);
         }
       }
@@ -112,9 +112,9 @@ TEST_CASE("cuda: attention in several launches, or in another order, has the sam
   AttentionCase c(kMixed, 3);
   const auto expected = c.expected();
   for (const std::uint32_t rows : {1u, 4u, 17u, 64u})
-    for (const bool has_runs : {false, true}) {
-      CAPTURE(rows, has_runs);
-      c.step.run(c.plan(has_runs, rows), rows);
+    for (const bool has_multi_row : {false, true}) {
+      CAPTURE(rows, has_multi_row);
+      c.step.run(c.plan(has_multi_row, rows), rows);
       REQUIRE(first_difference(c.of_rows(), expected) == -1);
     }
   for (std::size_t i = c.step.n_rows() * c.row_floats(); i < c.out.size(); ++i)

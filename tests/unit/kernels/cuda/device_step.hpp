@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/cuda/device/kv_places.hpp"
+#include "kernels/cuda/device/kv_addressing.hpp"
 #include "kernels/cuda/device/tiles.hpp"
 #include "kernels/cuda/plan/plan_context.hpp"
 #include "kernels/reference/reference_backend.hpp"

@@ -62,12 +62,12 @@ TEST_CASE("cuda: experts are chosen and weighed as by the reference, ties and Na
         scores[2 * n_experts] = std::numeric_limits<float>::infinity();
         std::vector<std::uint32_t> expected_chosen(4 * n_used);
         std::vector<float> expected(4 * n_used);
-        step.reference().expert_choice(step.context(), {scores.data(), n_experts, n_used, sum_to_1,
-                                                        expected_chosen.data(), expected.data()});
+        step.reference().expert_routing(step.context(), {scores.data(), n_experts, n_used, sum_to_1,
+                                                         expected_chosen.data(), expected.data()});
         std::vector<std::uint32_t> chosen(5 * n_used, 7777);
         auto weights = poisoned(5 * n_used);
-        step.run(cuda::plan_expert_choice(step.plan(), {scores.data(), n_experts, n_used, sum_to_1,
-                                                        chosen.data(), weights.data()}),
+        step.run(cuda::plan_expert_routing(step.plan(), {scores.data(), n_experts, n_used, sum_to_1,
+                                                         chosen.data(), weights.data()}),
                  2);
         REQUIRE(chosen[4 * n_used] == 7777);
         REQUIRE(is_poison(weights[4 * n_used]));

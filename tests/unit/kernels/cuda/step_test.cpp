@@ -7,10 +7,10 @@
 namespace leasehold::testing {
 namespace {
 
-std::vector<std::pair<std::uint64_t, std::uint32_t>> told;  // of the conditions
+std::vector<std::pair<std::uint64_t, std::uint32_t>> conditions;  // of the conditions
 
 void tell(std::uint64_t handle, std::uint32_t value) {
-  told.emplace_back(handle, value);
+  conditions.emplace_back(handle, value);
 }
 
 std::vector<std::byte> bytes_of(SeededRandom& random, std::size_t n) {
@@ -48,16 +48,17 @@ TEST_CASE("cuda: the gate between segments tells the host what it saw and opens 
     DeviceStep step(rows_of({1}, {1}));
     step.mirror.engine_stopped = is_stopped ? 1 : 0;
     step.mirror.epoch = 41;
-    told.clear();
+    conditions.clear();
     simt::set_condition_hook(&tell);
     std::uint64_t seen = 0;
     step.run(cuda::plan_segment_gate(step.plan(), 3, &seen, 99));
     REQUIRE(seen == (std::uint64_t{41} << 32 | 3));
-    REQUIRE(told == std::vector<std::pair<std::uint64_t, std::uint32_t>>{{99, is_stopped ? 0 : 1}});
+    REQUIRE(conditions ==
+            std::vector<std::pair<std::uint64_t, std::uint32_t>>{{99, is_stopped ? 0 : 1}});
     step.run(cuda::plan_segment_gate(step.plan(), 4, &seen, 0));
     simt::set_condition_hook(nullptr);
     REQUIRE(seen == (std::uint64_t{41} << 32 | 4));
-    REQUIRE(told.size() == 1);
+    REQUIRE(conditions.size() == 1);
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -59,14 +59,14 @@ DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options)
 }
 
 DecodeRig::~DecodeRig() {
-  fake_cuda_mend_device();
+  fake_cuda_restore_device();
   fake_cuda_release();
   // After a fault nobody waited for what was queued, and it reads what goes now.
   (void)test_card().driver().cuCtxSynchronize();
 }
 
 float* DecodeRig::take(std::size_t width) {
-  return reinterpret_cast<float*>(backend->take_scratch(kRows * width * sizeof(float)));
+  return reinterpret_cast<float*>(backend->allocate_scratch(kRows * width * sizeof(float)));
 }
 
 SequenceMask DecodeRig::layer(const LaunchContext& context) {
@@ -155,12 +155,12 @@ std::vector<std::vector<float>> DecodeRig::all_logits() {
   return {logits(0), logits(1), logits(2)};
 }
 
-bool engine_looks_again() {
+bool engine_polls_again() {
   // Before a look it asks for the launch that runs, and may ask for one before that has ended.
-  constexpr std::uint64_t kQuestionsPerLook = 2;
+  constexpr std::uint64_t kQueriesPerPoll = 2;
   const std::uint64_t before = fake_cuda_call_count("cuEventQuery");
   return eventually(
-      [&] { return fake_cuda_call_count("cuEventQuery") > before + kQuestionsPerLook; });
+      [&] { return fake_cuda_call_count("cuEventQuery") > before + kQueriesPerPoll; });
 }
 
 }  // namespace leasehold::testing

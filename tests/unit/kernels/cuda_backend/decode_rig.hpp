@@ -74,7 +74,7 @@ class DecodeRig {
   Matrix key_;
   Matrix out_;
   LeasedMemory norm_;
-  CardReach reach_;
+  DeviceRegistration reach_;
   float* x_;
   float* normed_;
   float* q_;
@@ -98,6 +98,6 @@ class KernelCount {
 
 /// Until a step that waits for the card on another thread has looked at the words from beginning to
 /// end and shown the card what it saw; false when it does not.
-bool engine_looks_again();
+bool engine_polls_again();
 
 }  // namespace leasehold::testing

@@ -8,7 +8,7 @@ namespace {
 
 struct Count {
   int told = 0;
-  DrainWatch::Told teller() {
+  DrainWatch::Told callback() {
     return [this] { ++told; };
   }
 };
@@ -18,7 +18,7 @@ struct Count {
 TEST_CASE("drain watch: with nothing begun one is told at once") {
   DrainWatch watch;
   Count count;
-  watch.when_quiet(count.teller());
+  watch.when_drained(count.callback());
   CHECK(count.told == 1);
 }
 
@@ -27,7 +27,7 @@ TEST_CASE("drain watch: one is told when what was begun before is over, whatever
   Count count;
   watch.issued();
   watch.issued();
-  watch.when_quiet(count.teller());
+  watch.when_drained(count.callback());
   watch.issued();
   watch.finished(1);
   CHECK(count.told == 0);
@@ -41,7 +41,7 @@ TEST_CASE("drain watch: a running graph is past when a gate has seen the mirror 
   DrainWatch watch;
   Count count;
   watch.issued();
-  watch.when_quiet(count.teller());
+  watch.when_drained(count.callback());
   watch.seen(4);
   CHECK(count.told == 0);
   watch.stamp(watch.unstamped(), 5);
@@ -56,9 +56,9 @@ TEST_CASE("drain watch: who comes while the words are being looked at waits for 
   Count early;
   Count late;
   watch.issued();
-  watch.when_quiet(early.teller());
+  watch.when_drained(early.callback());
   const std::uint64_t asked = watch.unstamped();
-  watch.when_quiet(late.teller());  // knows of a word that this look may have missed
+  watch.when_drained(late.callback());  // knows of a word that this look may have missed
   watch.stamp(asked, 5);
   watch.seen(5);
   CHECK(early.told == 1);
@@ -74,10 +74,10 @@ TEST_CASE("drain watch: when the device is lost nobody is told any more") {
   DrainWatch watch;
   Count count;
   watch.issued();
-  watch.when_quiet(count.teller());
+  watch.when_drained(count.callback());
   watch.lose();
   watch.finished(1);
-  watch.when_quiet(count.teller());
+  watch.when_drained(count.callback());
   CHECK(count.told == 0);
 }
 

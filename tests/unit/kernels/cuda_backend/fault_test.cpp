@@ -57,7 +57,7 @@ TEST_CASE("cuda backend: after a launch failed nothing is launched and nobody he
   rig.units.start([](int n) {
     if (n == 7) fake_cuda_fail_next("cuLaunchKernel", CUDA_ERROR_ILLEGAL_ADDRESS);
   });
-  CHECK(rig.step().nothing_left());
+  CHECK(rig.step().none_live());
   REQUIRE(rig.backend->fault());
   CHECK(rig.backend->fault()->code == Errc::DeviceFault);
   CHECK(contains(rig.backend->fault()->detail, "start this worker again"));
@@ -65,8 +65,8 @@ TEST_CASE("cuda backend: after a launch failed nothing is launched and nobody he
 
   const KernelCount kernels(nullptr);
   bool told = false;
-  rig.backend->when_quiet([&] { told = true; });
-  CHECK(rig.step().nothing_left());
+  rig.backend->when_drained([&] { told = true; });
+  CHECK(rig.step().none_live());
   CHECK(kernels() == 0);
   CHECK_FALSE(told);
 }
@@ -80,11 +80,11 @@ TEST_CASE("cuda backend: a device lost while launches wait is a fault, and quiet
   rig.units.start([&](int n) {
     if (n == last - 1) fake_cuda_hold();
     if (n == last) {
-      rig.backend->when_quiet([&] { told = true; });
+      rig.backend->when_drained([&] { told = true; });
       fake_cuda_lose_device();
     }
   });
-  CHECK(rig.step().nothing_left());
+  CHECK(rig.step().none_live());
   REQUIRE(rig.backend->fault());
   CHECK(rig.backend->fault()->code == Errc::DeviceFault);
   CHECK_FALSE(told);

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 #include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
 
 namespace leasehold::testing {
@@ -48,7 +48,7 @@ TEST_CASE("cuda backend: kernels queued before the engine's lease went do nothin
     if (n == 8) rig.table.revoke(FakeTable::kEngineSlot);
   });
   rig.before_finish = fake_cuda_release;
-  CHECK(rig.step().nothing_left());
+  CHECK(rig.step().none_live());
   CHECK(rig.units.count() == 9);
   CHECK(rig.kv.bytes_of(0) == before);
   CHECK(rig.table.listener().refusals().size() == 1);
@@ -66,7 +66,7 @@ TEST_CASE("cuda backend: no more launches are in the stream than there may be") 
     // Unit 0 is copies; every other one is a kernel, and its event comes with it.
     most = std::max(most, n - static_cast<int>(kernels()));
   });
-  std::jthread drip([&] {
+  std::jthread stepper([&] {
     while (rig.units.count() < static_cast<int>(kBound)) std::this_thread::yield();
     while (!over) fake_cuda_run(1);
     fake_cuda_release();
@@ -82,17 +82,17 @@ TEST_CASE("cuda backend: quiet is told at once when nothing runs, else when that
   DecodeRig rig(kPlain);
   rig.step();
   int told = 0;
-  rig.backend->when_quiet([&] { ++told; });
+  rig.backend->when_drained([&] { ++told; });
   CHECK(told == 1);
 
   const KernelCount kernels(nullptr);
-  std::uint64_t ran_when_told = 0;
+  std::uint64_t ran_when_notified = 0;
   rig.units.start([&](int n) {
     if (n == 0) fake_cuda_hold();
     if (n == 6) {
-      rig.backend->when_quiet([&] {
+      rig.backend->when_drained([&] {
         ++told;
-        ran_when_told = kernels();
+        ran_when_notified = kernels();
       });
     }
     if (n == 9) {
@@ -102,7 +102,7 @@ TEST_CASE("cuda backend: quiet is told at once when nothing runs, else when that
   });
   CHECK(rig.step().live == 0b111);
   CHECK(told == 2);
-  CHECK(ran_when_told >= 5);  // units 1 to 5; unit 0 is copies
+  CHECK(ran_when_notified >= 5);  // units 1 to 5; unit 0 is copies
 }
 
 TEST_CASE("cuda backend: within a running graph quiet is told when a gate has seen the flip") {
@@ -121,11 +121,11 @@ TEST_CASE("cuda backend: within a running graph quiet is told when a gate has se
       live = rig.step().live;
     });
     while (gates() < 2) fake_cuda_run(1);
-    CHECK(engine_looks_again());  // the graph's launch is counted
+    CHECK(engine_polls_again());  // the graph's launch is counted
     rig.revoke(kDead);
-    rig.backend->when_quiet([&] { told = true; });
+    rig.backend->when_drained([&] { told = true; });
     CHECK_FALSE(told);
-    CHECK(engine_looks_again());
+    CHECK(engine_polls_again());
     CHECK(rig.table.listener().refusals().size() == refused + 1);
     CHECK_FALSE(told);
     while (gates() < 7) fake_cuda_run(1);

@@ -73,12 +73,12 @@ TEST_CASE(
   });
   while (gates() < 3) fake_cuda_run(1);
   rig.table.revoke(FakeTable::kEngineSlot);
-  CHECK(engine_looks_again());
+  CHECK(engine_polls_again());
   CHECK_FALSE(rig.table.listener().refusals().empty());
   while (gates() < DecodeRig::kLayers) fake_cuda_run(1);
   fake_cuda_release();
   engine.join();
-  CHECK(status.nothing_left());
+  CHECK(status.none_live());
   CHECK(gates() == DecodeRig::kLayers);
   CHECK(norms() >= 3);
   CHECK(norms() < DecodeRig::kLayers - 1);

@@ -36,7 +36,7 @@ Card::Card() {
 }
 
 Card::~Card() {
-  fake_cuda_mend_device();
+  fake_cuda_restore_device();
   fake_cuda_release();
   for (CUstream stream : more_streams_) driver_->cuStreamDestroy(stream);
   driver_->cuMemFree(log_);

@@ -50,7 +50,7 @@ TEST_CASE("fake_cuda: on a lost device every call fails the same way, waiting on
   std::size_t total = 0;
   CHECK(card.driver().cuMemGetInfo(&free, &total) == CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK(cuda::errc_of(card.driver().cuMemGetInfo(&free, &total)) == Errc::DeviceFault);
-  fake_cuda_mend_device();
+  fake_cuda_restore_device();
   CHECK(card.log().empty());
 }
 

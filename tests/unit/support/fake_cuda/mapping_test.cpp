@@ -40,7 +40,7 @@ class Mapped {
   CUmemGenericAllocationHandle handle_ = 0;
 };
 
-int write_there(const Mapped& mapped) {
+int write_mapped(const Mapped& mapped) {
   *static_cast<volatile std::byte*>(mapped.bytes()) = std::byte{1};
   return 0;
 }
@@ -51,26 +51,26 @@ TEST_CASE("fake_cuda: new memory holds garbage and can be written once access wa
   REQUIRE(mapped.allow(CU_MEM_ACCESS_FLAGS_PROT_READWRITE) == CUDA_SUCCESS);
   CHECK(mapped.bytes()[0] == std::byte{0xAB});
   CHECK(mapped.bytes()[kPiece - 1] == std::byte{0xAB});
-  CHECK(write_there(mapped) == 0);
+  CHECK(write_mapped(mapped) == 0);
 }
 
 TEST_CASE("fake_cuda: memory without access, or with that to read, is not written to") {
   const Card card;
   const Mapped mapped(card);
-  CHECK(testing::run_in_child([&] { return write_there(mapped); }).killed_by == SIGSEGV);
+  CHECK(testing::run_in_child([&] { return write_mapped(mapped); }).killed_by == SIGSEGV);
   REQUIRE(mapped.allow(CU_MEM_ACCESS_FLAGS_PROT_READ) == CUDA_SUCCESS);
   CHECK(mapped.bytes()[0] == std::byte{0xAB});
-  CHECK(testing::run_in_child([&] { return write_there(mapped); }).killed_by == SIGSEGV);
+  CHECK(testing::run_in_child([&] { return write_mapped(mapped); }).killed_by == SIGSEGV);
 }
 
 TEST_CASE("fake_cuda: what was unmapped faults, and the range can be mapped again") {
   const Card card;
   const Mapped mapped(card);
   REQUIRE(mapped.allow(CU_MEM_ACCESS_FLAGS_PROT_READWRITE) == CUDA_SUCCESS);
-  CHECK(write_there(mapped) == 0);
+  CHECK(write_mapped(mapped) == 0);
   const cuda::Driver& driver = card.driver();
   REQUIRE(driver.cuMemUnmap(mapped.at(), kPiece) == CUDA_SUCCESS);
-  CHECK(testing::run_in_child([&] { return write_there(mapped); }).killed_by == SIGSEGV);
+  CHECK(testing::run_in_child([&] { return write_mapped(mapped); }).killed_by == SIGSEGV);
   REQUIRE(driver.cuMemMap(mapped.at(), kPiece, 0, mapped.handle(), 0) == CUDA_SUCCESS);
   REQUIRE(mapped.allow(CU_MEM_ACCESS_FLAGS_PROT_READWRITE) == CUDA_SUCCESS);
   CHECK(mapped.bytes()[0] == std::byte{1});

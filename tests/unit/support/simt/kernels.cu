@@ -137,7 +137,7 @@ __device__ void multiply_group(const Product& p) {
   for (int i = 0; i < kColumns / 2; ++i) d[i] = 0;
   for (std::uint32_t k = 0; k < p.depth; k += 16) {
     place_columns<kColumns>(p, k);
-    wgmma_sees_shared();
+    fence_proxy_async();
     __syncthreads();
     std::uint32_t a[4];
     for (std::uint32_t i = 0; i < 4; ++i)
@@ -210,7 +210,7 @@ LEASEHOLD_KERNEL(lh_test_wgmma_copied, Product, 128) {
     copy_async_16(dynamic_shared(), p.b);
     copy_async_commit();
     copy_async_wait<0>();
-    if (p.depth != 0) wgmma_sees_shared();
+    if (p.depth != 0) fence_proxy_async();
   }
   __syncthreads();
   wgmma_fence();

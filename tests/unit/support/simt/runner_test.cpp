@@ -175,7 +175,7 @@ TEST_CASE("simt: a wgmma reads what was copied when whoever copied it has said s
     const auto shown = run_group("lh_test_wgmma_copied", {nullptr, b.data(), nullptr, 1});
     set_order_seed(0);
     REQUIRE_FALSE(hidden);
-    CHECK_THAT(hidden.error().detail, Contains("wgmma_sees_shared in thread 77"));
+    CHECK_THAT(hidden.error().detail, Contains("fence_proxy_async in thread 77"));
     CHECK(shown);
   }
 }

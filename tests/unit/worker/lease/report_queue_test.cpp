@@ -20,7 +20,7 @@ TEST_CASE("report queue: the oldest go first, no more at once than a line may ho
 
 TEST_CASE("report queue: a flood costs the oldest reports and is counted") {
   ReportQueue queue;
-  for (std::size_t i = 0; i < ReportQueue::kMostKept + 10; ++i) queue.push(std::to_string(i));
+  for (std::size_t i = 0; i < ReportQueue::kMaxKept + 10; ++i) queue.push(std::to_string(i));
 
   CHECK(queue.dropped() == 10);
   CHECK(queue.take().front() == "10");

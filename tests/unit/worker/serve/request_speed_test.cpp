@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <ctime>
 
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 #include "worker/serve/prompt.hpp"
 #include "worker/text/grammar/compile.hpp"
 
@@ -53,7 +53,7 @@ wire::Generate chat_of(std::size_t messages) {
 }  // namespace
 
 TEST_CASE("request speed", "[.speed]") {
-  const auto file = GgufFile::open(own_model_path());
+  const auto file = GgufFile::open(bundled_model_path());
   const Tokenizer tokenizer = *Tokenizer::from_metadata(*file);
   report_grammar("schema, 200 properties, all required",
                  {GrammarKind::JsonSchema, schema_of(200, true)});

@@ -33,7 +33,7 @@ std::vector<std::uint16_t> halves_of(TensorType type, const std::byte* row, std:
 }
 
 /// A zero's sign is left open, and so is what kind of NaN it is.
-std::uint16_t without_whims(std::uint16_t half) {
+std::uint16_t canonical_nan(std::uint16_t half) {
   if ((half & 0x7fff) > 0x7c00) return 0x7e00;
   return half == 0x8000 ? 0 : half;
 }
@@ -45,7 +45,7 @@ void check_row(TensorType type, const std::byte* row, std::uint32_t n_in) {
   std::ptrdiff_t first_wrong = -1;
   for (std::uint32_t i = 0; i < halves.size() && first_wrong < 0; ++i) {
     const std::uint16_t expected = i < n_in ? f16_from_f32(values[i]) : 0;
-    if (without_whims(halves[i]) != without_whims(expected)) first_wrong = i;
+    if (canonical_nan(halves[i]) != canonical_nan(expected)) first_wrong = i;
   }
   CAPTURE(name(type), n_in, reinterpret_cast<std::uintptr_t>(row) % 16);
   REQUIRE(first_wrong == -1);

@@ -32,7 +32,7 @@ std::vector<RunOptions> every_way() {
       for (const std::uint32_t shared_kib : {64, 227})
         ways.push_back(
             {.card = {
-                 .n_sms = n_sms, .most_shared_bytes = shared_kib * 1024, .has_wgmma = has_wgmma}});
+                 .n_sms = n_sms, .max_shared_bytes = shared_kib * 1024, .has_wgmma = has_wgmma}});
   return ways;
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("cuda matmul: whatever card and kernel, split or in turn, the bits are
       call.before = random_values(random, std::size_t{n_rows} * weight.n_out);
       const std::vector<float> first = run_matmul(call, every_way().front());
       for (const RunOptions& way : every_way()) {
-        CAPTURE(name(type), n_rows, way.card.n_sms, way.card.has_wgmma, way.card.most_shared_bytes);
+        CAPTURE(name(type), n_rows, way.card.n_sms, way.card.has_wgmma, way.card.max_shared_bytes);
         REQUIRE(first_difference(run_matmul(call, way), first) == -1);
       }
     }
@@ -121,7 +121,7 @@ TEST_CASE("cuda matmul: an item has its expert's bits, however many items the ex
         const std::vector<float> all = run_matmul(dense);
         for (const RunOptions& way : {RunOptions{}, RunOptions{.card = {.has_wgmma = true}}}) {
           RunOptions options = way;
-          options.card.most_shared_bytes = 227 * 1024;
+          options.card.max_shared_bytes = 227 * 1024;
           const std::vector<float> out = run_matmul(call, options);
           for (std::uint32_t i = 0; i < call.chosen.size(); ++i) {
             const auto row = row_of(all, i / items_per_x, weight.n_out);

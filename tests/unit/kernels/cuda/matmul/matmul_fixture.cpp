@@ -94,7 +94,7 @@ CallMemory::CallMemory(const MatmulCall& call, const RunOptions& options)
       chosen(call.chosen),
       halves(device::tile_halves(call.n_rows(), call.weight->n_in)),
       scales(call.n_rows()),
-      partials(cuda::most_split_bytes(options.card) / sizeof(float)),
+      partials(cuda::max_split_bytes(options.card) / sizeof(float)),
       counters(std::vector<std::uint32_t>(cuda::counter_count(options.card), 0)) {
   if (!call.before.empty())
     std::memcpy(out.data(), call.before.data(), call.before.size() * sizeof(float));

@@ -81,7 +81,7 @@ std::uint32_t width_of(TensorType type, std::uint32_t width);
 
 /// How a matmul is run.
 struct RunOptions {
-  cuda::Card card = {.n_sms = 1, .most_shared_bytes = 227 * 1024, .has_wgmma = false};
+  cuda::DeviceProperties card = {.n_sms = 1, .max_shared_bytes = 227 * 1024, .has_wgmma = false};
   bool prepare_first = false;  ///< Tiles of all rows, as an earlier kernel leaves them.
   std::uint32_t spare = 0;     ///< The launch is made for so many results more than there are.
   bool is_stopped = false;     ///< The engine, before the first kernel.

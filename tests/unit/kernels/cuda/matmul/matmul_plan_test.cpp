@@ -11,15 +11,17 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr cuda::Card kHopper = {.n_sms = 132, .most_shared_bytes = 227 * 1024, .has_wgmma = true};
-constexpr cuda::Card kTuring = {.n_sms = 40, .most_shared_bytes = 64 * 1024, .has_wgmma = false};
+constexpr cuda::DeviceProperties kHopper = {
+    .n_sms = 132, .max_shared_bytes = 227 * 1024, .has_wgmma = true};
+constexpr cuda::DeviceProperties kTuring = {
+    .n_sms = 40, .max_shared_bytes = 64 * 1024, .has_wgmma = false};
 
 cuda::MatmulOperands operands(TensorType type, std::uint32_t n_out, std::uint32_t n_in,
                               std::uint32_t n_results) {
   return {.gate = {}, .type = type, .n_out = n_out, .n_in = n_in, .n_results = n_results};
 }
 
-cuda::KernelLaunch matmul_of(const cuda::MatmulOperands& of, const cuda::Card& card) {
+cuda::KernelLaunch matmul_of(const cuda::MatmulOperands& of, const cuda::DeviceProperties& card) {
   float partials = 0;
   const cuda::MatmulScratch scratch = {
       .tiles = {.halves = nullptr, .scales = nullptr, .n_in = of.n_in},
@@ -73,7 +75,7 @@ TEST_CASE("matmul plan: slices lie side by side where row tiles leave SMs idle")
   for (const std::uint32_t n_out : {1, 64, 4000, 8400})
     for (const std::uint32_t n_results : {1, 20, 64})
       REQUIRE(cuda::split_bytes(operands(TensorType::F16, n_out, 5000, n_results), kHopper) <=
-              cuda::most_split_bytes(kHopper));
+              cuda::max_split_bytes(kHopper));
 }
 
 TEST_CASE("matmul plan: many rows go to wgmma where the card has it, else to the widest few") {
@@ -89,19 +91,19 @@ TEST_CASE("matmul plan: many rows go to wgmma where the card has it, else to the
 }
 
 TEST_CASE("matmul plan: no launch asks for more shared memory than the card has") {
-  for (const cuda::Card& card : {kHopper, kTuring})
+  for (const cuda::DeviceProperties& card : {kHopper, kTuring})
     for (const TensorType type : kHalfTypes)
       for (const std::uint32_t n_results : {1, 10, 20, 40, 100, 1000})
         REQUIRE(matmul_of(operands(type, 1024, 1024, n_results), card).shared_bytes <=
-                card.most_shared_bytes);
+                card.max_shared_bytes);
 }
 
 TEST_CASE("matmul plan: a launch leaves room for what its kernel has of its own") {
-  cuda::Card card = kTuring;
-  card.most_shared_bytes =
+  cuda::DeviceProperties card = kTuring;
+  card.max_shared_bytes =
       matmul_of(operands(TensorType::Q4_K, 1024, 1024, 64), kHopper).shared_bytes;
   REQUIRE(matmul_of(operands(TensorType::Q4_K, 1024, 1024, 64), card).shared_bytes + 128 <=
-          card.most_shared_bytes);
+          card.max_shared_bytes);
 }
 
 TEST_CASE("matmul plan: x is turned into tiles unless it lies in tiles, or weights are floats") {

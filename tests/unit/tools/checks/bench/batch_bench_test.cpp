@@ -3,14 +3,14 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 #include "tools/checks/bench/limits.hpp"
 
 namespace leasehold::bench {
 
 TEST_CASE("batch bench: reports both speeds and their ratio, under the name its limit has") {
   const auto report =
-      measure_batch({.model_path = own_model_path(), .sequences = 3, .tokens = 2, .rounds = 3});
+      measure_batch({.model_path = bundled_model_path(), .sequences = 3, .tokens = 2, .rounds = 3});
   REQUIRE(report.has_value());
   const nlohmann::json& batch = report->at("batch");
   CHECK(batch.at("sequences") == 3);

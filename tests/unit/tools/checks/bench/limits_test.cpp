@@ -6,7 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 
 using namespace leasehold;
 using namespace leasehold::bench;

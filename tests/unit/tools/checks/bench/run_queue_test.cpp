@@ -1,5 +1,5 @@
 #include "tools/checks/bench/run_queue.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 
 #include <unistd.h>
 #include <catch2/catch.hpp>

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 #include "worker/text/chat/chat_template.hpp"
 #include "worker/text/chat/json_value.hpp"
 

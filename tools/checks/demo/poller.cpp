@@ -1,4 +1,4 @@
-#include "tools/checks/demo/interruptible_poller.hpp"
+#include "tools/checks/demo/poller.hpp"
 
 #include <poll.h>
 #include <signal.h>

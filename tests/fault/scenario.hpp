@@ -21,13 +21,13 @@ TenantSpec bob();
 TenantSpec cat();
 
 /// A program that was told to fail.
-class Victim {
+class FaultTarget {
  public:
-  explicit Victim(Child& child, Action action) : child_(&child), action_(action) {}
+  explicit FaultTarget(Child& child, Action action) : child_(&child), action_(action) {}
   /// Dead or standing, as asked for.
   bool is_down() const;
-  bool goes_down() const;
-  void go_on() { (void)child_->signal(SIGCONT); }
+  bool wait_until_down() const;
+  void resume() { (void)child_->signal(SIGCONT); }
   bool ends_by_sigkill();
 
  private:
@@ -35,9 +35,9 @@ class Victim {
   Action action_;
 };
 
-class Story {
+class FaultScenario {
  public:
-  explicit Story(SystemSpec spec) : system_(std::move(spec)) {}
+  explicit FaultScenario(SystemSpec spec) : system_(std::move(spec)) {}
 
   System& system() { return system_; }
 
@@ -54,15 +54,15 @@ class Story {
   std::size_t revoke_all_on(const std::string& worker);
 
   /// Everybody has ended; a new request is served by this worker, its text is the undisturbed one.
-  void serves_again(const std::string& worker);
+  void check_serves_again(const std::string& worker);
 
   /// What is wrong with the history of the whole run, one line each; empty when nothing is.
-  std::vector<std::string> judged();
+  std::vector<std::string> violations();
 
   /// Counts bytes once more.
-  void look() { samples_.push_back(system_.status()); }
+  void sample_status() { samples_.push_back(system_.status()); }
   /// From now on a new broker answers: what was seen so far belongs to the one before.
-  void note_new_broker();
+  void on_new_broker();
 
  private:
   struct Started {
@@ -79,7 +79,7 @@ class Story {
   std::vector<std::vector<wire::StatusView>> samples_before_;
 };
 
-/// What the tenant says in a calm system; computed once.
+/// What the tenant says in a undisturbed_system system; computed once.
 const std::vector<std::int32_t>& undisturbed(const TenantSpec& spec);
 
 /// Each is one run; they check by themselves.

@@ -1,4 +1,4 @@
-#include "tests/support/made_model.hpp"
+#include "tests/support/generated_model.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -42,7 +42,7 @@ const Family& family_named(std::string_view name) {
   return *found;
 }
 
-MadeModel::MadeModel(const Family& family) {
+GeneratedModel::GeneratedModel(const Family& family) {
   folder_ = (std::filesystem::temp_directory_path() / "leasehold-family-XXXXXX").string();
   if (::mkdtemp(folder_.data()) == nullptr) throw std::runtime_error("mkdtemp " + folder_);
   const std::string asked = folder_ + "/m.gguf";
@@ -51,7 +51,7 @@ MadeModel::MadeModel(const Family& family) {
   path_ = make_model::part_path(asked, family.parts - 1, family.parts);
 }
 
-MadeModel::~MadeModel() {
+GeneratedModel::~GeneratedModel() {
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
 }

@@ -70,7 +70,7 @@ constexpr float4 make_float4(float x, float y, float z, float w) {
 constexpr int warpSize = 32;
 
 inline void __syncthreads() {
-  leasehold::simt::meet_block();
+  leasehold::simt::arrive_and_wait_block();
 }
 inline void __syncwarp(std::uint32_t mask = 0xFFFF'FFFFu) {
   leasehold::simt::sync_warp(mask);
@@ -79,7 +79,7 @@ inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __threadfence_system() {}
 [[noreturn]] inline void __trap() {
-  leasehold::simt::thread_fails("__trap()");
+  leasehold::simt::fail_thread("__trap()");
 }
 
 template <class T>

@@ -1,4 +1,4 @@
-#include "tests/fault/story.hpp"
+#include "tests/fault/scenario.hpp"
 
 #include <signal.h>
 
@@ -25,49 +25,51 @@ TenantSpec cat() {
 const std::vector<std::int32_t>& undisturbed(const TenantSpec& spec) {
   static std::map<std::string, std::vector<std::int32_t>> texts;
   if (texts.empty()) {
-    System calm({.worker_arguments = {}});
+    System undisturbed_system({.worker_arguments = {}});
     for (const TenantSpec& each : {ann(), bob(), cat()}) {
-      calm.admit(each.tenant);
-      texts[each.tenant] = calm.undisturbed(each);
+      undisturbed_system.admit(each.tenant);
+      texts[each.tenant] = undisturbed_system.undisturbed(each);
     }
   }
   return texts.at(spec.tenant);
 }
 
-// ----------------------------------------------------------------------------------------- Victim
+// -----------------------------------------------------------------------------------------
+// FaultTarget
 
-bool Victim::is_down() const {
+bool FaultTarget::is_down() const {
   return has_exited(child_->pidfd()) || (action_ == Action::Stop && is_stopped(child_->pid()));
 }
 
-bool Victim::goes_down() const {
+bool FaultTarget::wait_until_down() const {
   return eventually([this] { return is_down(); });
 }
 
-bool Victim::ends_by_sigkill() {
+bool FaultTarget::ends_by_sigkill() {
   std::optional<int> status;
   eventually([&] { return (status = child_->status()).has_value(); });
   return status == 128 + SIGKILL;
 }
 
-// ------------------------------------------------------------------------------------------ Story
+// ------------------------------------------------------------------------------------------
+// FaultScenario
 
-Tenant& Story::start(const TenantSpec& spec) {
+Tenant& FaultScenario::start(const TenantSpec& spec) {
   tenants_.push_back({spec, system_.start_tenant(spec)});
   return *tenants_.back().process;
 }
 
-void Story::keep_memory(LeaseId lease) {
+void FaultScenario::keep_memory(LeaseId lease) {
   auto kept = demo::keep_extents(system_.view(), lease);
   if (!kept) return;
   for (demo::KeptExtent& extent : *kept) kept_.push_back(std::move(extent));
 }
 
-bool Story::kept_memory_is_zero_and_free() {
+bool FaultScenario::kept_memory_is_zero_and_free() {
   return kept_.empty() || eventually([this] { return all_zero_and_free(kept_); });
 }
 
-std::size_t Story::revoke_all_on(const std::string& worker) {
+std::size_t FaultScenario::revoke_all_on(const std::string& worker) {
   std::size_t revoked = 0;
   const auto leases = system_.view().leases();
   REQUIRE(leases);
@@ -79,21 +81,21 @@ std::size_t Story::revoke_all_on(const std::string& worker) {
   return revoked;
 }
 
-void Story::serves_again(const std::string& worker) {
+void FaultScenario::check_serves_again(const std::string& worker) {
   for (Started& started : tenants_) started.exit_code = started.process->finish();
   TenantSpec again = ann();
   again.more = {"--worker", worker};
   const int code = start(again).finish();
   CHECK(code == 0);
-  CHECK(system_.pool_is_whole());
-  look();
+  CHECK(system_.pool_is_fully_free());
+  sample_status();
 }
 
-void Story::note_new_broker() {
+void FaultScenario::on_new_broker() {
   samples_before_.push_back(std::exchange(samples_, {}));
 }
 
-soak::History Story::history() {
+soak::History FaultScenario::history() {
   soak::History history;
   for (const EventLogFile& log : system_.event_logs()) {
     auto events = events::read_event_file(log.path).value_or(std::vector<events::StampedEvent>{});
@@ -119,7 +121,7 @@ soak::History Story::history() {
   return history;
 }
 
-std::vector<std::string> Story::judged() {
+std::vector<std::string> FaultScenario::violations() {
   std::vector<std::string> wrong;
   for (const demo::Check& check : soak::judge(history())) {
     if (!check.ok) wrong.push_back(check.promise + ": " + check.seen);

@@ -22,7 +22,7 @@ Result<std::uint32_t> attribute(const Context& context, CUdevice_attribute which
 
 Result<void> CudaBackend::probe_card() {
   card_.n_sms = TRY(attribute(*context_, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-  card_.most_shared_bytes =
+  card_.max_shared_bytes =
       TRY(attribute(*context_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   const std::uint32_t major =
       TRY(attribute(*context_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
@@ -35,32 +35,33 @@ Result<void> CudaBackend::probe_card() {
 }
 
 Result<bool> CudaBackend::wgmma_agrees() {
-  const MmaProbeQuestion question = mma_probe_question();
+  const MmaProbeInput question = make_mma_probe_input();
   const std::size_t a_bytes = question.a.size() * sizeof(std::uint16_t);
   const std::size_t b_bytes = question.b.size() * sizeof(std::uint16_t);
-  std::array<std::uint32_t, 2> answers{};
+  std::array<std::uint32_t, 2> results{};
   const DeviceBuffer on_card =
-      TRY(DeviceBuffer::allocate(*context_, a_bytes + b_bytes + sizeof answers));
+      TRY(DeviceBuffer::allocate(*context_, a_bytes + b_bytes + sizeof results));
   const PinnedBuffer here = TRY(PinnedBuffer::allocate(*context_, on_card.size_bytes()));
   std::memcpy(here.data(), question.a.data(), a_bytes);
   std::memcpy(here.data() + a_bytes, question.b.data(), b_bytes);
-  std::memset(here.data() + a_bytes + b_bytes, 0, sizeof answers);
+  std::memset(here.data() + a_bytes + b_bytes, 0, sizeof results);
   std::byte* const told = on_card.data() + a_bytes + b_bytes;
   KernelLaunch launch = plan_mma_probe(
       question, {.gate = step_memory_.gate(launcher_->mirror()),
                  .a = reinterpret_cast<const std::uint16_t*>(on_card.data()),
                  .b = reinterpret_cast<const std::uint16_t*>(on_card.data() + a_bytes),
-                 .answers = reinterpret_cast<std::uint32_t*>(told)});
+                 .results = reinterpret_cast<std::uint32_t*>(told)});
   launcher_->beside("asking how the card adds", [&] {
-    const CUresult copied = launcher_->copy_to_card(on_card.data(), here.data(), here.size_bytes());
+    const CUresult copied =
+        launcher_->copy_to_device(on_card.data(), here.data(), here.size_bytes());
     return copied != CUDA_SUCCESS ? copied : launcher_->enqueue(launch);
   });
   launcher_->beside("hearing how the card adds",
-                    [&] { return launcher_->copy_home(here.data(), told, sizeof answers); });
+                    [&] { return launcher_->copy_to_host(here.data(), told, sizeof results); });
   launcher_->wait_all();
   if (launcher_->fault()) return std::unexpected(*launcher_->fault());
-  std::memcpy(answers.data(), here.data(), sizeof answers);
-  return wgmma_adds_as_mma(question, answers);
+  std::memcpy(results.data(), here.data(), sizeof results);
+  return wgmma_adds_as_mma(question, results);
 }
 
 }  // namespace leasehold::cuda

@@ -56,12 +56,12 @@ inline constexpr Family kFamilies[] = {
 const Family& family_named(std::string_view name);
 
 /// A family's model on disk, gone at the end. Throws when it cannot be written.
-class MadeModel {
+class GeneratedModel {
  public:
-  explicit MadeModel(const Family& family);
-  ~MadeModel();
-  MadeModel(const MadeModel&) = delete;
-  MadeModel& operator=(const MadeModel&) = delete;
+  explicit GeneratedModel(const Family& family);
+  ~GeneratedModel();
+  GeneratedModel(const GeneratedModel&) = delete;
+  GeneratedModel& operator=(const GeneratedModel&) = delete;
 
   /// Of the last part, where there are several.
   const std::string& path() const { return path_; }

@@ -1,4 +1,4 @@
-#include "tools/checks/demo/scenario.hpp"
+#include "tools/checks/demo/run_scenario.hpp"
 
 #include <fmt/format.h>
 

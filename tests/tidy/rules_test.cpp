@@ -47,7 +47,7 @@ TEST_CASE("planted: a violation in a file on disk is found where it stands") {
   tree.write("worker/engine/hasty.cpp", "// fine\nvoid f() {\n  cudaMemcpyAsync(a, b, n);\n}\n");
   tree.write("worker/engine/notes.txt", "cudaMemcpy\n");
   tree.write("build/generated.cpp", "cudaMemcpy\n");
-  const Findings findings = device_calls_outside_the_door(read_sources(tree.root()));
+  const Findings findings = device_calls_outside_launcher(read_sources(tree.root()));
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].path == "worker/engine/hasty.cpp");
   CHECK(findings[0].line == 3);
@@ -59,22 +59,22 @@ TEST_CASE("planted: device calls behind the door's back") {
                            "cuLaunchKernel(f);", "cuMemcpyDtoH(a, b, n);", "cuMemsetD8(p);",
                            "cudaGraphLaunch(g, s);", "kernel<<<grid, block>>>(x);"}) {
     CAPTURE(call);
-    CHECK(finds(device_calls_outside_the_door, "kernels/cuda/attention.cu", call));
-    CHECK(finds(device_calls_outside_the_door, "worker/engine/engine.cpp", call));
-    CHECK(finds(device_calls_outside_the_door, "tests/gpu/odd_test.cu", call));
-    CHECK_FALSE(finds(device_calls_outside_the_door, "kernels/cuda/launcher.cu", call));
+    CHECK(finds(device_calls_outside_launcher, "kernels/cuda/attention.cu", call));
+    CHECK(finds(device_calls_outside_launcher, "worker/engine/engine.cpp", call));
+    CHECK(finds(device_calls_outside_launcher, "tests/gpu/odd_test.cu", call));
+    CHECK_FALSE(finds(device_calls_outside_launcher, "kernels/cuda/launcher.cu", call));
   }
-  CHECK_FALSE(finds(device_calls_outside_the_door, "worker/a.cpp", "// never cudaMemcpy here"));
-  CHECK_FALSE(finds(device_calls_outside_the_door, "worker/a.cpp", "/* no\n cudaMemcpy\n here */"));
-  CHECK(finds(device_calls_outside_the_door, "worker/a.cpp", "/* now */ cudaMemcpy(a, b, n);"));
+  CHECK_FALSE(finds(device_calls_outside_launcher, "worker/a.cpp", "// never cudaMemcpy here"));
+  CHECK_FALSE(finds(device_calls_outside_launcher, "worker/a.cpp", "/* no\n cudaMemcpy\n here */"));
+  CHECK(finds(device_calls_outside_launcher, "worker/a.cpp", "/* now */ cudaMemcpy(a, b, n);"));
 }
 
 TEST_CASE("planted: handles opened without a permit") {
-  CHECK(finds(handles_opened_outside_the_gate, "worker/kv/swap.cpp", "auto* p = h.address_;"));
-  CHECK(finds(handles_opened_outside_the_gate, "kernels/cpu/fast.cpp", "return h->address_ + 1;"));
-  CHECK_FALSE(finds(handles_opened_outside_the_gate, "worker/a.cpp", "x.address_of(path);"));
-  CHECK_FALSE(finds(handles_opened_outside_the_gate, "ipc/segment/thread_gate.hpp",
-                    "return handle.address_;"));
+  CHECK(finds(handles_opened_outside_gate, "worker/kv/swap.cpp", "auto* p = h.address_;"));
+  CHECK(finds(handles_opened_outside_gate, "kernels/cpu/fast.cpp", "return h->address_ + 1;"));
+  CHECK_FALSE(finds(handles_opened_outside_gate, "worker/a.cpp", "x.address_of(path);"));
+  CHECK_FALSE(
+      finds(handles_opened_outside_gate, "ipc/segment/thread_gate.hpp", "return handle.address_;"));
 }
 
 TEST_CASE("planted: permits in places where no unit runs") {
@@ -96,37 +96,37 @@ TEST_CASE("planted: a plain mapping of what may be leased") {
 }
 
 TEST_CASE("planted: includes that climb") {
-  const auto climbs = [](const char* path, const char* included) {
-    return finds(includes_against_the_layers, path, "#include \"" + std::string(included) + "\"\n");
+  const auto violates_layering = [](const char* path, const char* included) {
+    return finds(layering_violations, path, "#include \"" + std::string(included) + "\"\n");
   };
-  CHECK(climbs("common/a.hpp", "ipc/segment/lease_word.hpp"));
-  CHECK(climbs("ipc/segment/gate_set.hpp", "ipc/region/mapping.hpp"));
-  CHECK(climbs("ipc/control/peer.hpp", "ipc/table/lease_table.hpp"));
-  CHECK(climbs("ipc/table/a.cpp", "ipc/control/peer.hpp"));
-  CHECK(climbs("kernels/cpu/a.cpp", "ipc/control/peer.hpp"));
-  CHECK(climbs("kernels/cpu/a.cpp", "ipc/region/mapping.hpp"));
-  CHECK(climbs("kernels/a.hpp", "worker/engine/engine.hpp"));
-  CHECK(climbs("worker/a.cpp", "broker/decide/core.hpp"));
-  CHECK(climbs("broker/a.cpp", "kernels/backend.hpp"));
-  CHECK(climbs("broker/a.cpp", "worker/options.hpp"));
-  CHECK(climbs("broker/server/a.cpp", "ipc/cuda/driver.hpp"));
-  CHECK(climbs("broker/server/a.cpp", "broker/device_agent/agent.hpp"));
-  CHECK(climbs("broker/device_agent/a.cpp", "broker/decide/core.hpp"));
-  CHECK(climbs("tools/a.cpp", "tests/support/fake_table.hpp"));
-  CHECK(climbs("worker/engine/a.cpp", "engine.hpp"));  // not from the root
+  CHECK(violates_layering("common/a.hpp", "ipc/segment/lease_word.hpp"));
+  CHECK(violates_layering("ipc/segment/gate_set.hpp", "ipc/region/mapping.hpp"));
+  CHECK(violates_layering("ipc/control/peer.hpp", "ipc/table/lease_table.hpp"));
+  CHECK(violates_layering("ipc/table/a.cpp", "ipc/control/peer.hpp"));
+  CHECK(violates_layering("kernels/cpu/a.cpp", "ipc/control/peer.hpp"));
+  CHECK(violates_layering("kernels/cpu/a.cpp", "ipc/region/mapping.hpp"));
+  CHECK(violates_layering("kernels/a.hpp", "worker/engine/engine.hpp"));
+  CHECK(violates_layering("worker/a.cpp", "broker/decide/core.hpp"));
+  CHECK(violates_layering("broker/a.cpp", "kernels/backend.hpp"));
+  CHECK(violates_layering("broker/a.cpp", "worker/options.hpp"));
+  CHECK(violates_layering("broker/server/a.cpp", "ipc/cuda/driver.hpp"));
+  CHECK(violates_layering("broker/server/a.cpp", "broker/device_agent/agent.hpp"));
+  CHECK(violates_layering("broker/device_agent/a.cpp", "broker/decide/core.hpp"));
+  CHECK(violates_layering("tools/a.cpp", "tests/support/fake_table.hpp"));
+  CHECK(violates_layering("worker/engine/a.cpp", "engine.hpp"));  // not from the root
 }
 
 TEST_CASE("planted: includes that go down are left alone") {
-  const auto climbs = [](const char* path, const char* included) {
-    return finds(includes_against_the_layers, path, "#include \"" + std::string(included) + "\"\n");
+  const auto violates_layering = [](const char* path, const char* included) {
+    return finds(layering_violations, path, "#include \"" + std::string(included) + "\"\n");
   };
-  CHECK_FALSE(climbs("kernels/a.hpp", "ipc/segment/thread_gate.hpp"));
-  CHECK_FALSE(climbs("worker/a.cpp", "ipc/control/peer.hpp"));
-  CHECK_FALSE(climbs("worker/a.cpp", "kernels/backend.hpp"));
-  CHECK_FALSE(climbs("broker/a.cpp", "ipc/table/lease_table.hpp"));
-  CHECK_FALSE(climbs("broker/device_agent/a.cpp", "ipc/cuda/driver.hpp"));
-  CHECK_FALSE(climbs("tools/a.cpp", "worker/options.hpp"));
-  CHECK_FALSE(climbs("tests/a.cpp", "tests/support/fake_table.hpp"));
+  CHECK_FALSE(violates_layering("kernels/a.hpp", "ipc/segment/thread_gate.hpp"));
+  CHECK_FALSE(violates_layering("worker/a.cpp", "ipc/control/peer.hpp"));
+  CHECK_FALSE(violates_layering("worker/a.cpp", "kernels/backend.hpp"));
+  CHECK_FALSE(violates_layering("broker/a.cpp", "ipc/table/lease_table.hpp"));
+  CHECK_FALSE(violates_layering("broker/device_agent/a.cpp", "ipc/cuda/driver.hpp"));
+  CHECK_FALSE(violates_layering("tools/a.cpp", "worker/options.hpp"));
+  CHECK_FALSE(violates_layering("tests/a.cpp", "tests/support/fake_table.hpp"));
 }
 
 TEST_CASE("planted: a file of 401 lines, and one of 400") {
@@ -138,13 +138,13 @@ TEST_CASE("planted: a file of 401 lines, and one of 400") {
 
 TEST_CASE("planted: marks of unfinished work, in code or comment") {
   for (const char* mark : {"TODO", "FIXME", "XXX", "HACK"})
-    CHECK(finds(unfinished_marks, "worker/a.cpp", std::string("int x;  // ") + mark + ": later"));
-  CHECK_FALSE(finds(unfinished_marks, "worker/a.cpp", "mkdtemp(\"a-XXXXXX\"); // HACKNEY TODOS"));
+    CHECK(finds(todo_markers, "worker/a.cpp", std::string("int x;  // ") + mark + ": later"));
+  CHECK_FALSE(finds(todo_markers, "worker/a.cpp", "mkdtemp(\"a-XXXXXX\"); // HACKNEY TODOS"));
 }
 
 TEST_CASE("planted: a fault point nobody reaches") {
   const auto missing = [](const char* path, const char* call) {
-    return fault_sites_never_reached(
+    return unreached_fault_sites(
         {make_source("common/fault_point.hpp", "enum class FaultSite : int {\n  One,\n  Two,\n};"),
          make_source("broker/a.cpp", "fault_point(FaultSite::One);"), make_source(path, call)});
   };
@@ -159,10 +159,10 @@ TEST_CASE("planted: a fault point nobody reaches") {
 
 TEST_CASE("planted: a launch site no backend or engine names") {
   const auto missing = [](const char* path, const char* use) {
-    return launch_sites_never_used({make_source("ipc/segment/launch_site.hpp",
-                                                "enum class LaunchSite : int {\n  A, B,\n};"),
-                                    make_source("kernels/a.cpp", "run(LaunchSite::A);"),
-                                    make_source(path, use)})
+    return unused_launch_sites({make_source("ipc/segment/launch_site.hpp",
+                                            "enum class LaunchSite : int {\n  A, B,\n};"),
+                                make_source("kernels/a.cpp", "run(LaunchSite::A);"),
+                                make_source(path, use)})
         .size();
   };
   CHECK(missing("worker/engine/b.cpp", "run(LaunchSite::B)") == 0);
@@ -187,10 +187,10 @@ TEST_CASE("planted: a TRY that leaves members behind") {
 TEST_CASE("planted: a print that throws") {
   for (const char* print : {"fmt::print(stderr, \"{}\", x);", "  fmt::print(\"done\");",
                             "std::print(\"done\");", "std::println(\"done\");"}) {
-    CHECK(finds(prints_that_throw, "worker/main.cpp", print));
-    CHECK_FALSE(finds(prints_that_throw, "tests/unit/a_test.cpp", print));
+    CHECK(finds(throwing_prints, "worker/main.cpp", print));
+    CHECK_FALSE(finds(throwing_prints, "tests/unit/a_test.cpp", print));
   }
-  CHECK_FALSE(finds(prints_that_throw, "worker/a.cpp", "std::cerr << fmt::format(\"{}\", x);"));
+  CHECK_FALSE(finds(throwing_prints, "worker/a.cpp", "std::cerr << fmt::format(\"{}\", x);"));
 }
 
 TEST_CASE("planted: a test that sleeps") {

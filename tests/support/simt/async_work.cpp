@@ -1,4 +1,4 @@
-#include "tests/support/simt/late_work.hpp"
+#include "tests/support/simt/async_work.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ std::size_t end_of_waited(const std::vector<std::size_t>& groups, std::size_t pe
 
 }  // namespace
 
-void LateWork::begin(unsigned threads, bool early) {
+void AsyncWork::begin(unsigned threads, bool early) {
   early_ = early;
   n_threads_ = threads;
   if (threads_.size() < threads) threads_.resize(threads);
@@ -28,12 +28,12 @@ void LateWork::begin(unsigned threads, bool early) {
     thread.copy_groups.clear();
     thread.product_groups.clear();
     thread.waited = 0;
-    thread.is_copying = thread.has_hidden = thread.is_fenced = false;
+    thread.is_copying = thread.has_unfenced_copies = thread.is_fenced = false;
   }
   warpgroups_.assign((threads + kWarpgroup - 1) / kWarpgroup, {});
 }
 
-void LateWork::copy(unsigned thread, void* to, const void* from) {
+void AsyncWork::copy(unsigned thread, void* to, const void* from) {
   threads_[thread].is_copying = true;
   if (early_) {
     std::memcpy(to, from, 16);
@@ -42,38 +42,38 @@ void LateWork::copy(unsigned thread, void* to, const void* from) {
   }
 }
 
-void LateWork::commit_copies(unsigned thread) {
+void AsyncWork::commit_copies(unsigned thread) {
   threads_[thread].copy_groups.push_back(threads_[thread].copies.size());
 }
 
-void LateWork::wait_copies(unsigned thread, std::size_t pending) {
+void AsyncWork::wait_copies(unsigned thread, std::size_t pending) {
   Thread& one = threads_[thread];
   const std::size_t end = end_of_waited(one.copy_groups, pending);
   for (; one.copied < end; ++one.copied)
     std::memcpy(one.copies[one.copied].to, one.copies[one.copied].from, 16);
-  one.has_hidden |= one.is_copying;
+  one.has_unfenced_copies |= one.is_copying;
   one.is_copying &= pending > 0;
 }
 
-void LateWork::show_copies(unsigned thread) {
-  threads_[thread].has_hidden = false;
+void AsyncWork::fence_proxy_async(unsigned thread) {
+  threads_[thread].has_unfenced_copies = false;
 }
 
-void LateWork::fence_registers(unsigned thread) {
+void AsyncWork::fence_registers(unsigned thread) {
   threads_[thread].is_fenced = true;
 }
 
-void LateWork::check_ready(unsigned warpgroup) const {
+void AsyncWork::check_ready(unsigned warpgroup) const {
   for (unsigned i = 0; i < n_threads_; ++i) {
-    if (threads_[i].has_hidden)
-      thread_fails(fmt::format(
-          "wgmma without wgmma_sees_shared in thread {}, which copied to shared memory", i));
+    if (threads_[i].has_unfenced_copies)
+      fail_thread(fmt::format(
+          "wgmma without fence_proxy_async in thread {}, which copied to shared memory", i));
     if (i / kWarpgroup == warpgroup && !threads_[i].is_fenced)
-      thread_fails(fmt::format("wgmma without wgmma_fence in thread {}", i));
+      fail_thread(fmt::format("wgmma without wgmma_fence in thread {}", i));
   }
 }
 
-void LateWork::queue(unsigned warpgroup, const QueuedProduct& product) {
+void AsyncWork::queue(unsigned warpgroup, const QueuedProduct& product) {
   check_ready(warpgroup);
   Warpgroup& group = warpgroups_[warpgroup];
   ++group.queued;
@@ -85,12 +85,12 @@ void LateWork::queue(unsigned warpgroup, const QueuedProduct& product) {
   }
 }
 
-void LateWork::commit_products(unsigned thread) {
+void AsyncWork::commit_products(unsigned thread) {
   threads_[thread].product_groups.push_back(warpgroups_[thread / kWarpgroup].queued);
 }
 
 /// The first lane that has to wait gets the whole warpgroup's products done.
-void LateWork::wait_products(unsigned thread, std::size_t pending) {
+void AsyncWork::wait_products(unsigned thread, std::size_t pending) {
   Thread& one = threads_[thread];
   one.is_fenced = false;
   Warpgroup& group = warpgroups_[thread / kWarpgroup];
@@ -102,7 +102,7 @@ void LateWork::wait_products(unsigned thread, std::size_t pending) {
   group.done = one.waited;
 }
 
-bool LateWork::owes_products(unsigned thread) const {
+bool AsyncWork::has_unwaited_products(unsigned thread) const {
   return threads_[thread].waited < warpgroups_[thread / kWarpgroup].queued;
 }
 

@@ -1,4 +1,4 @@
-#include "tests/support/places.hpp"
+#include "tests/support/test_paths.hpp"
 
 #include <poll.h>
 
@@ -37,14 +37,14 @@ bool eventually(const std::function<bool()>& holds) {
 bool is_stopped(pid_t pid) {
   std::error_code gone;
   std::filesystem::directory_iterator thread("/proc/" + std::to_string(pid) + "/task", gone);
-  bool all_stand = !gone;
-  for (; all_stand && thread != std::filesystem::directory_iterator(); thread.increment(gone)) {
+  bool all_stopped = !gone;
+  for (; all_stopped && thread != std::filesystem::directory_iterator(); thread.increment(gone)) {
     std::ifstream file(thread->path() / "stat");
     const std::string stat{std::istreambuf_iterator<char>(file), {}};
     const auto state = stat.rfind(") ");  // a name may hold anything
-    all_stand = !gone && state != std::string::npos && stat[state + 2] == 'T';
+    all_stopped = !gone && state != std::string::npos && stat[state + 2] == 'T';
   }
-  return all_stand && !gone;
+  return all_stopped && !gone;
 }
 
 }  // namespace leasehold

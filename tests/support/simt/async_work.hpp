@@ -31,7 +31,7 @@ struct QueuedProduct {
 /// Adds it to the lanes' d; reads b as it is now.
 void multiply(const QueuedProduct& product);
 
-class LateWork {
+class AsyncWork {
  public:
   /// Before each block.
   void begin(unsigned threads, bool early);
@@ -40,7 +40,7 @@ class LateWork {
   void commit_copies(unsigned thread);
   void wait_copies(unsigned thread, std::size_t pending);
   /// What it copied and waited for is for wgmma to read, from the next barrier on.
-  void show_copies(unsigned thread);
+  void fence_proxy_async(unsigned thread);
 
   /// Registers that it wrote are for wgmma to take.
   void fence_registers(unsigned thread);
@@ -50,7 +50,7 @@ class LateWork {
   void commit_products(unsigned thread);
   void wait_products(unsigned thread, std::size_t pending);
   /// Whether some of its products were never waited for.
-  bool owes_products(unsigned thread) const;
+  bool has_unwaited_products(unsigned thread) const;
 
  private:
   struct Copy {
@@ -65,7 +65,7 @@ class LateWork {
     std::vector<std::size_t> product_groups;
     std::size_t waited = 0;  ///< Products.
     bool is_copying = false;
-    bool has_hidden = false;  ///< Copies that are there and were not shown.
+    bool has_unfenced_copies = false;  ///< Copies that are there and were not shown.
     bool is_fenced = false;
   };
   struct Warpgroup {

@@ -43,7 +43,7 @@ void check_conserved(const wire::StatusView& status) {
 
 TEST_CASE("security: a line that never moves costs its worker the life and no other a lease") {
   BrokerProcess broker({"--fence-timeout-ms", "300"});
-  Lodger liar(::geteuid(), [&] {
+  ForeignUserProcess liar(::geteuid(), [&] {
     static FakeWorker worker(broker.socket(), "liar");
     worker.begin_unit();
   });

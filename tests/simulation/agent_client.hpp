@@ -13,14 +13,14 @@
 
 namespace leasehold::simulation {
 
-class AgentLine final : public AgentCalls {
+class AgentClient final : public AgentCalls {
  public:
   struct Handlers {
     std::function<void()> on_lost;
-    std::function<void()> on_back;
+    std::function<void()> on_restarted;
   };
   /// Starts the first agent, which serves at once.
-  AgentLine(Surroundings around, Process& broker, Handlers handlers);
+  AgentClient(Dependencies deps, Process& broker, Handlers handlers);
 
   void call(std::string_view method, control::Json params,
             control::Peer::ReplyHandler on_reply) override;
@@ -33,12 +33,14 @@ class AgentLine final : public AgentCalls {
   bool is_failing() const { return is_failing_; }
   void fail_next();
   /// Timers, and the patience with an agent that hangs.
-  void look_around();
+  void poll_timers();
   /// The broker died, and nothing of this happens any more.
   void end();
 
   std::optional<TimePoint> next_due() const;
-  bool owes() const { return !calls_.empty() || !posted_.empty() || !timers_.empty() || !serves_; }
+  bool has_pending_work() const {
+    return !calls_.empty() || !posted_.empty() || !timers_.empty() || !serves_;
+  }
   Agent& agent() const { return *agent_; }
   bool has_calls() const { return !calls_.empty(); }
 
@@ -50,7 +52,7 @@ class AgentLine final : public AgentCalls {
   void send(std::uint64_t number, std::string_view method, control::Json params);
   void expect_answers();
 
-  Surroundings around_;
+  Dependencies deps_;
   Process& broker_;
   Handlers handlers_;
   Agent* agent_ = nullptr;

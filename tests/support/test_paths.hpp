@@ -21,7 +21,7 @@ inline std::string program_path(const std::string& name) {
 }
 
 /// The model that is in the tree.
-inline std::string own_model_path() {
+inline std::string bundled_model_path() {
   return source_dir() + "/tools/models/leasehold-stories-q8_0.gguf";
 }
 

@@ -19,7 +19,7 @@
 namespace leasehold {
 
 /// `a` stands before `b` in a row's choice.
-LEASEHOLD_HD inline bool is_chosen_before(const float* scores, std::uint32_t a, std::uint32_t b) {
+LEASEHOLD_HD inline bool ranks_before(const float* scores, std::uint32_t a, std::uint32_t b) {
   const bool a_is_number = scores[a] == scores[a];
   const bool b_is_number = scores[b] == scores[b];
   if (!a_is_number || !b_is_number) return a_is_number == b_is_number ? a < b : a_is_number;
@@ -27,13 +27,13 @@ LEASEHOLD_HD inline bool is_chosen_before(const float* scores, std::uint32_t a, 
 }
 
 /// The n_used that come first, in order: each is the first of those behind the one before it.
-inline void choose_highest(const float* scores, std::uint32_t n_experts, std::uint32_t n_used,
-                           std::uint32_t* chosen) {
+inline void select_top_k(const float* scores, std::uint32_t n_experts, std::uint32_t n_used,
+                         std::uint32_t* chosen) {
   for (std::uint32_t k = 0; k < n_used; ++k) {
     std::uint32_t best = n_experts;
     for (std::uint32_t e = 0; e < n_experts; ++e) {
-      const bool is_left = k == 0 || is_chosen_before(scores, chosen[k - 1], e);
-      if (is_left && (best == n_experts || is_chosen_before(scores, e, best))) best = e;
+      const bool is_left = k == 0 || ranks_before(scores, chosen[k - 1], e);
+      if (is_left && (best == n_experts || ranks_before(scores, e, best))) best = e;
     }
     chosen[k] = best;
   }
@@ -41,11 +41,11 @@ inline void choose_highest(const float* scores, std::uint32_t n_experts, std::ui
 
 /// Row `r` of a step. Everything is relative to the highest score, so nothing overflows. The terms
 /// of the sum join lanes as in ordered_sum: of all experts by their index, of the chosen by rank.
-inline void choose_experts(const ExpertChoiceArgs& args, std::size_t r) {
+inline void select_experts(const ExpertRoutingArgs& args, std::size_t r) {
   const float* scores = args.scores + r * args.n_experts;
   std::uint32_t* chosen = args.chosen + r * args.n_used;
   float* weights = args.weights + r * args.n_used;
-  choose_highest(scores, args.n_experts, args.n_used, chosen);
+  select_top_k(scores, args.n_experts, args.n_used, chosen);
   const float highest = scores[chosen[0]];
   const std::uint32_t n_terms = args.normalize_expert_weights ? args.n_used : args.n_experts;
   float lanes[kSumLanes] = {};

@@ -10,31 +10,31 @@
 
 namespace leasehold::simt {
 
-class LateWork;
+class AsyncWork;
 
 /// Does a collective's work once all members are there; the last to arrive calls it. Member i is
 /// what lane i brought, null if it is none of them.
 using Finish = void (*)(std::span<void* const> members);
 
 /// What threads wait at. Two that meet are at the same one, with the same mask.
-struct Meeting {
+struct SyncPoint {
   const char* name;
   Finish finish;  ///< Null: only to meet.
 };
 
 /// All threads of the block.
-void meet_block();
+void arrive_and_wait_block();
 /// The lanes in `mask` of this warp. The caller is one.
-void meet_warp(const Meeting& meeting, std::uint32_t mask, void* mine);
+void arrive_and_wait_warp(const SyncPoint& sync_point, std::uint32_t mask, void* mine);
 /// The four warps of this warpgroup.
-void meet_warpgroup(const Meeting& meeting, void* mine);
+void arrive_and_wait_warpgroup(const SyncPoint& sync_point, void* mine);
 
 unsigned running_thread();  ///< Its number in the block.
-LateWork& late_work();
+AsyncWork& async_work();
 std::byte* dynamic_shared_memory();
-void tell_condition(std::uint64_t handle, std::uint32_t value);
+void notify_condition(std::uint64_t handle, std::uint32_t value);
 
 /// Ends the launch; what was wrong goes into its error.
-[[noreturn]] void thread_fails(const std::string& what);
+[[noreturn]] void fail_thread(const std::string& what);
 
 }  // namespace leasehold::simt
