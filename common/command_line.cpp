@@ -35,12 +35,12 @@ std::string not_empty(const std::string& text) {
   return text.empty() ? "must not be empty; leave the option out" : "";
 }
 
-std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::string> words) {
+std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::string> arguments) {
   only_counts(app);
   app.failure_message([](const CLI::App*, const CLI::Error& error) { return error.what(); });
   try {
-    // CLI11 takes the words last first.
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    // CLI11 takes the arguments last first.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
     std::ostringstream text;
     const bool was_asked_for = app.exit(error, text, text) == 0;

@@ -1,4 +1,4 @@
-/// What all our programs do alike with the words on their command lines.
+/// What all our programs do alike with the arguments on their command lines.
 #pragma once
 
 #include <optional>
@@ -19,16 +19,16 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitUsage = 2;
 
 /// Why a program does not start: help that was asked for (kExitOk, for stdout), or what is wrong
-/// with its words (kExitUsage).
+/// with its arguments (kExitUsage).
 struct Usage {
   int exit_code = kExitUsage;
   std::string text;
 };
 
-/// `words` without the program's name. Options for unsigned numbers take no -1 and nothing that
+/// `arguments` without the program's name. Options for unsigned numbers take no -1 and nothing that
 /// fits into no 64 bits, of which CLI11 would make other numbers. To be called once, when `app` has
 /// its name and all its options, those of subcommands too.
-std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::string> words);
+std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::string> arguments);
 
 /// Check of an option that must not be given an empty value: a variable that was not set would turn
 /// it off unseen.

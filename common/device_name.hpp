@@ -13,9 +13,9 @@ inline constexpr int kMaxCudaOrdinal = 255;
 
 /// N of "cuda:N", written as a number is; nothing for any other text.
 inline std::optional<int> cuda_ordinal(std::string_view device) {
-  constexpr std::string_view kCard = "cuda:";
-  if (!device.starts_with(kCard)) return std::nullopt;
-  const std::string_view digits = device.substr(kCard.size());
+  constexpr std::string_view kCudaPrefix = "cuda:";
+  if (!device.starts_with(kCudaPrefix)) return std::nullopt;
+  const std::string_view digits = device.substr(kCudaPrefix.size());
   int number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;

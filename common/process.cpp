@@ -24,7 +24,7 @@ struct SchedulingAttributes {
   std::uint64_t flags;
   std::int32_t nice;
   std::uint32_t priority;
-  std::uint64_t runtime_ns;  ///< Of an ordinary thread: its turn.
+  std::uint64_t runtime_ns;  ///< Of an ordinary thread: its time_slice.
   std::uint64_t deadline_ns;
   std::uint64_t period_ns;
 };
@@ -98,10 +98,10 @@ void raise_descriptor_limit() {
   (void)::setrlimit(RLIMIT_NOFILE, &limit);  // with the old limit everything works, only less of it
 }
 
-void request_short_time_slice(std::chrono::microseconds turn) {
+void request_short_time_slice(std::chrono::microseconds time_slice) {
   SchedulingAttributes attributes{};
   if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
-  attributes.runtime_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(turn).count());
+  attributes.runtime_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(time_slice).count());
   (void)::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 

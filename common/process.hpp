@@ -45,7 +45,7 @@ inline constexpr std::chrono::microseconds kMinTimeSlice{100};
 /// Asks for short turns on a core: this thread, and those it starts, then runs soon after it wakes,
 /// also beside threads that compute. Best effort: kernels before 6.12 have no such thing.
 /// Source: sched_setattr(2), sched_runtime of SCHED_OTHER.
-void request_short_time_slice(std::chrono::microseconds turn = kMinTimeSlice);
+void request_short_time_slice(std::chrono::microseconds time_slice = kMinTimeSlice);
 
 /// Whether its first thread is of a class that goes before all ordinary ones.
 bool is_real_time_process();

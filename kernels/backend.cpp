@@ -4,9 +4,9 @@ namespace leasehold {
 namespace {
 
 /// Runs one launch after the other until nobody is left to launch for.
-class Sequel {
+class LaunchSequence {
  public:
-  explicit Sequel(const LaunchContext& context) : live_(context.gates->all()) {}
+  explicit LaunchSequence(const LaunchContext& context) : live_(context.gates->all()) {}
 
   template <class Launch>
   void then(Launch&& launch) {
@@ -42,27 +42,27 @@ RmsNormArgs head_norm(LaunchSite site, const HeadsArgs& args, float* x, std::uin
 
 LaunchStatus Backend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   const std::uint32_t n_kv_heads = args.layout.n_kv_heads;
-  Sequel sequel(context);
+  LaunchSequence launches(context);
   if (args.query_norm) {
-    sequel.then([&] {
+    launches.then([&] {
       return rms_norm(context, head_norm(LaunchSite::QueryNorm, args, args.q, args.n_heads));
     });
   }
   if (args.key_norm) {
-    sequel.then([&] {
+    launches.then([&] {
       return rms_norm(context, head_norm(LaunchSite::KeyNorm, args, args.k, n_kv_heads));
     });
   }
-  sequel.then(
+  launches.then(
       [&] { return rope(context, rotation(LaunchSite::QueryRope, args, args.q, args.n_heads)); });
-  sequel.then(
+  launches.then(
       [&] { return rope(context, rotation(LaunchSite::KeyRope, args, args.k, n_kv_heads)); });
-  sequel.then([&] {
+  launches.then([&] {
     return kv_append(
         context,
         {.layout = args.layout, .k = args.k, .v = args.v, .block_tables = args.block_tables});
   });
-  return sequel.status();
+  return launches.status();
 }
 
 }  // namespace leasehold

@@ -86,9 +86,9 @@ class Backend {
   virtual LaunchStatus finish_step(const GateSet& gates) { return {gates.all()}; }
   /// Of logit row i of the step just finished; nothing where the host has to look itself.
   virtual std::optional<TopLogits> top_logits(std::uint32_t) const { return std::nullopt; }
-  /// Calls `told` once every launch begun before this call is over, from whatever thread; at once
-  /// when there is none. Any thread.
-  virtual void when_drained(std::move_only_function<void()> told) { told(); }
+  /// Calls `callback` once every launch begun before this call is over, from whatever thread; at
+  /// once when there is none. Any thread.
+  virtual void when_drained(std::move_only_function<void()> callback) { callback(); }
   /// Why this backend computes nothing any more. Final: the process has to be started anew.
   virtual std::optional<Error> fault() const { return std::nullopt; }
 

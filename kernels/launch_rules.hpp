@@ -46,21 +46,21 @@ inline const std::byte* matrix_row(const LaunchPermit& permit, const WeightMatri
   return permit.open(matrix.data) + index * row_size_bytes(matrix.type, matrix.n_in);
 }
 
-inline void expect_within(const BackendLimits& limits, const LaunchContext& context) {
+inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context) {
   expects(context.rows.size() <= limits.max_rows, "a step has at most max_rows rows");
 }
 
-inline void expect_within(const BackendLimits& limits, const LaunchContext& context,
-                          const ExpertMatmulArgs& args) {
-  expect_within(limits, context);
+inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context,
+                                 const ExpertMatmulArgs& args) {
+  expect_within_limits(limits, context);
   expects(args.weight.n_in <= limits.max_width, "matrix rows are at most max_width long");
   expects(args.n_experts > 0 && args.n_experts <= limits.n_experts,
           "experts fit the backend's limits");
 }
 
-inline void expect_within(const BackendLimits& limits, const LaunchContext& context,
-                          const AttentionArgs& args) {
-  expect_within(limits, context);
+inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context,
+                                 const AttentionArgs& args) {
+  expect_within_limits(limits, context);
   expects(args.n_heads <= limits.n_heads && args.layout.head_dim <= limits.head_dim,
           "heads fit the backend's limits");
   expects(args.layout.n_kv_heads > 0 && args.n_heads % args.layout.n_kv_heads == 0,

@@ -26,31 +26,32 @@ class HostCompute final : public Compute {
 
 Result<std::unique_ptr<Backend>> make_host_backend(const WorkerOptions& options,
                                                    const BackendLimits& limits,
-                                                   const GateDependencies& wiring) {
+                                                   const GateDependencies& dependencies) {
   const ScopedCpuAffinity here(options.compute_cpus);  // as the threads it starts
   if (options.backend != BackendChoice::Reference) {
-    auto cpu = CpuBackend::create(limits, make_gates(wiring, 0, options.threads),
+    auto cpu = CpuBackend::create(limits, make_gates(dependencies, 0, options.threads),
                                   options.simd.value_or(best_simd_path()));
     if (cpu) return std::unique_ptr<Backend>(std::move(*cpu));
     if (options.backend == BackendChoice::Cpu) return std::unexpected(cpu.error());
     spdlog::warn("falling back to the reference backend reason=\"{}\"", cpu.error().detail);
   }
-  return std::make_unique<ReferenceBackend>(limits, make_gates(wiring, 0, 1).front());
+  return std::make_unique<ReferenceBackend>(limits, make_gates(dependencies, 0, 1).front());
 }
 
-bool is_card(const std::string& device) {
+bool is_cuda_device(const std::string& device) {
   return device.starts_with("cuda:");
 }
 
 /// What was asked for is what is lent.
-Result<void> check_lent(const WorkerOptions& options, const LentDevice& lent) {
-  if (is_card(lent.name) && options.backend != BackendChoice::Auto) {
+Result<void> check_lent_device(const WorkerOptions& options, const LentDevice& lent) {
+  if (is_cuda_device(lent.name) && options.backend != BackendChoice::Auto) {
     return fail(Errc::BadRequest,
                 fmt::format("--backend chooses among those of the processor, but the broker lends "
                             "memory of {}, which they cannot read; leave --backend out",
                             lent.name));
   }
-  if (options.device == "auto" || is_card(options.device) == is_card(lent.name)) return {};
+  if (options.device == "auto" || is_cuda_device(options.device) == is_cuda_device(lent.name))
+    return {};
   return fail(Errc::BadRequest,
               fmt::format("--device {} was asked for, but the broker lends memory of {}; start the "
                           "broker with --device {}, or this worker with --device auto",
@@ -61,15 +62,15 @@ Result<void> check_lent(const WorkerOptions& options, const LentDevice& lent) {
 
 Result<std::unique_ptr<Compute>> make_compute(const WorkerOptions& options, const LentDevice& lent,
                                               const BackendLimits& limits,
-                                              const GateDependencies& wiring) {
-  TRY(check_lent(options, lent));
-  if (is_card(lent.name)) return make_cuda_compute(options, lent, limits, wiring);
-  return std::make_unique<HostCompute>(TRY(make_host_backend(options, limits, wiring)),
+                                              const GateDependencies& dependencies) {
+  TRY(check_lent_device(options, lent));
+  if (is_cuda_device(lent.name)) return make_cuda_compute(options, lent, limits, dependencies);
+  return std::make_unique<HostCompute>(TRY(make_host_backend(options, limits, dependencies)),
                                        options.threads);
 }
 
 /// This thread, and those it starts, leave these cores alone unless there are no others.
-Result<void> keep_off_compute_cpus(const CpuSet& cpus) {
+Result<void> exclude_compute_cpus(const CpuSet& cpus) {
   if (cpus.empty()) return {};
   const CpuSet all = CpuSet::of_this_thread();
   TRY(cpus.pin_this_thread());  // whether they are there

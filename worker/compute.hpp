@@ -37,16 +37,16 @@ class Compute {
 /// DeviceUnsupported, OutOfMemory of a card.
 Result<std::unique_ptr<Compute>> make_compute(const WorkerOptions& options, const LentDevice& lent,
                                               const BackendLimits& limits,
-                                              const GateDependencies& wiring);
+                                              const GateDependencies& dependencies);
 
 /// On the card that is lent; of a build without CUDA always DeviceUnsupported.
 Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions& options,
                                                    const LentDevice& lent,
                                                    const BackendLimits& limits,
-                                                   const GateDependencies& wiring);
+                                                   const GateDependencies& dependencies);
 
 /// This thread, and those it starts, leave these cores alone unless there are no others.
 /// Errors: SystemError when these are not there, or not open to this process.
-Result<void> keep_off_compute_cpus(const CpuSet& cpus);
+Result<void> exclude_compute_cpus(const CpuSet& cpus);
 
 }  // namespace leasehold

@@ -32,7 +32,7 @@ class CudaCompute final : public Compute {
 
 /// The card whose memory is lent, whatever its number here. The others are only asked who they are:
 /// a context takes memory of a card, and one may be closed to us.
-Result<Context> find_card(const cuda::Driver& driver, const LentDevice& lent) {
+Result<Context> find_cuda_device(const cuda::Driver& driver, const LentDevice& lent) {
   int count = 0;
   TRY(cuda::check(driver, driver.cuDeviceGetCount(&count), "counting cards"));
   for (int ordinal = 0; ordinal < count; ++ordinal) {
@@ -45,8 +45,8 @@ Result<Context> find_card(const cuda::Driver& driver, const LentDevice& lent) {
 }
 
 /// `--device cuda:1` where the broker lends another card's memory.
-Result<void> check_number(const WorkerOptions& options, const Context& context,
-                          const LentDevice& lent) {
+Result<void> check_device_ordinal(const WorkerOptions& options, const Context& context,
+                                  const LentDevice& lent) {
   if (options.device == "auto" || options.device == fmt::format("cuda:{}", context.ordinal()))
     return {};
   return fail(Errc::BadRequest,
@@ -67,8 +67,8 @@ constexpr cuda::GraphUse graph_use(GraphChoice choice) {
   return cuda::GraphUse::None;
 }
 
-void warn_of_no_graphs(const Error& why) {
-  spdlog::warn("no graphs of steps: launches go one by one why=\"{}\"", why.detail);
+void warn_graphs_unavailable(const Error& reason) {
+  spdlog::warn("no graphs of steps: launches go one by one reason=\"{}\"", reason.detail);
 }
 
 }  // namespace
@@ -76,17 +76,17 @@ void warn_of_no_graphs(const Error& why) {
 Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions& options,
                                                    const LentDevice& lent,
                                                    const BackendLimits& limits,
-                                                   const GateDependencies& wiring) {
+                                                   const GateDependencies& dependencies) {
   const cuda::Driver* driver = TRY(cuda::load_driver());
-  auto context = std::make_unique<Context>(TRY(find_card(*driver, lent)));
-  TRY(check_number(options, *context, lent));
+  auto context = std::make_unique<Context>(TRY(find_cuda_device(*driver, lent)));
+  TRY(check_device_ordinal(options, *context, lent));
   std::string card = TRY(context->name());
   auto backend =
-      TRY(cuda::CudaBackend::create(*context, limits, make_gates(wiring, 0, 1).front(),
+      TRY(cuda::CudaBackend::create(*context, limits, make_gates(dependencies, 0, 1).front(),
                                     {.graphs = graph_use(options.graphs),
                                      .segment_layers = options.graph_segment_layers,
                                      .launcher = {.max_in_flight = options.max_in_flight},
-                                     .on_graphs_unavailable = warn_of_no_graphs}));
+                                     .on_graphs_unavailable = warn_graphs_unavailable}));
   return std::make_unique<CudaCompute>(std::move(context), std::move(backend), std::move(card));
 }
 

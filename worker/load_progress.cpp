@@ -11,9 +11,9 @@
 namespace leasehold {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(1);
+constexpr auto kShowAfter = std::chrono::seconds(1);
 constexpr std::uint64_t kBarWidth = 40;
-constexpr std::uint64_t kNothing = ~std::uint64_t{0};
+constexpr std::uint64_t kNeverDrawn = ~std::uint64_t{0};
 
 void draw(std::uint64_t percent) {
   const std::uint64_t filled = percent * kBarWidth / 100;
@@ -26,9 +26,9 @@ void draw(std::uint64_t percent) {
 LoadProgress load_progress_on_terminal() {
   if (::isatty(STDERR_FILENO) == 0) return {};
   const auto start = std::chrono::steady_clock::now();
-  return [start, drawn = kNothing](std::uint64_t done_bytes, std::uint64_t total_bytes) mutable {
+  return [start, drawn = kNeverDrawn](std::uint64_t done_bytes, std::uint64_t total_bytes) mutable {
     const std::uint64_t percent = done_bytes * 100 / std::max<std::uint64_t>(1, total_bytes);
-    const bool is_slow = std::chrono::steady_clock::now() - start > kPatience;
+    const bool is_slow = std::chrono::steady_clock::now() - start > kShowAfter;
     if (is_slow && percent != std::exchange(drawn, percent)) draw(percent);
   };
 }

@@ -20,7 +20,7 @@ std::uint32_t default_threads() {
   return cores <= 4 ? std::max(1u, cores - 1) : std::min(cores, kMaxGateThreads - 1);
 }
 
-// Checked as words, so that help and errors show words.
+// Checked as raw, so that help and errors show raw.
 const std::map<std::string, BackendChoice> kBackends{{"auto", BackendChoice::Auto},
                                                      {"cpu", BackendChoice::Cpu},
                                                      {"reference", BackendChoice::Reference}};
@@ -28,8 +28,8 @@ const std::map<std::string, GraphChoice> kGraphs{
     {"none", GraphChoice::None}, {"plain", GraphChoice::Plain}, {"gated", GraphChoice::Gated}};
 const std::map<std::string, KvType> kKvTypes{{"f16", KvType::F16}, {"f32", KvType::F32}};
 
-/// What is given as words, until it is looked up.
-struct Words {
+/// What is given as raw, until it is looked up.
+struct RawOptions {
   std::string backend = "auto";
   std::string simd = "auto";
   std::string kv_type = "f16";
@@ -40,48 +40,48 @@ struct Words {
   std::int64_t broker_timeout_ms = 0;
 };
 
-void add_places(CLI::App& app, WorkerOptions& options, Words& words) {
+void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
   app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")->required();
   app.add_option("--model", options.model_path, "GGUF model file")->required();
   app.add_option("--listen", options.listen_path, "Unix socket for tenants; made here")->required();
   app.add_option("--name", options.name, "name of this worker")->capture_default_str();
-  app.add_option("--broker-timeout-ms", words.broker_timeout_ms,
+  app.add_option("--broker-timeout-ms", raw.broker_timeout_ms,
                  "how long a broker that went away is waited for")
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
 }
 
-void add_compute_options(CLI::App& app, WorkerOptions& options, Words& words) {
+void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
   app.add_option("--device", options.device,
                  "auto: whatever memory the broker lends; cpu and cuda:N insist")
       ->check(check_device)
       ->capture_default_str();
-  app.add_option("--backend", words.backend,
+  app.add_option("--backend", raw.backend,
                  "reference: plain loops, one thread; auto is cpu, and on a card the card")
       ->check(CLI::IsMember({"auto", "cpu", "reference"}))
       ->capture_default_str();
-  app.add_option("--simd", words.simd, "path of the cpu backend; all give the same bits")
+  app.add_option("--simd", raw.simd, "path of the cpu backend; all give the same bits")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
       ->capture_default_str();
   app.add_option("--threads", options.threads, "compute threads; default: cores, or one less of 4")
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
-  app.add_option("--compute-cpus", words.compute_cpus,
+  app.add_option("--compute-cpus", raw.compute_cpus,
                  "cores like 1 or 2-7: compute threads stay there, and all others of this worker "
                  "off them")
       ->check(not_empty);
-  app.add_option("--kv-type", words.kv_type, "how keys and values are kept")
+  app.add_option("--kv-type", raw.kv_type, "how keys and values are kept")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
-  app.add_option("--weights-scope", words.weights_scope,
+  app.add_option("--weights-scope", raw.weights_scope,
                  "what one engine lease covers; the finer, the less is lost with one")
       ->check(CLI::IsMember({"model", "layer", "tensor"}))
       ->capture_default_str();
 }
 
 /// What only a worker on a card looks at.
-void add_card_options(CLI::App& app, WorkerOptions& options, Words& words) {
-  app.add_option("--graphs", words.graphs,
+void add_cuda_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
+  app.add_option("--graphs", raw.graphs,
                  "decoding steps on a card: each launch by itself, as a graph, "
                  "or as one that can be stopped inside")
       ->check(CLI::IsMember({"none", "plain", "gated"}))
@@ -96,8 +96,8 @@ void add_card_options(CLI::App& app, WorkerOptions& options, Words& words) {
       ->capture_default_str();
 }
 
-void add_watching_options(CLI::App& app, WorkerOptions& options, Words& words) {
-  app.add_option("--slow-motion-us", words.slow_motion_us,
+void add_observability_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
+  app.add_option("--slow-motion-us", raw.slow_motion_us,
                  "pause every unit of work this long, so that people can watch")
       ->check(CLI::Range(0, 1'000'000));
   app.add_option("--log-level", options.log_level, "how much is logged")
@@ -107,18 +107,18 @@ void add_watching_options(CLI::App& app, WorkerOptions& options, Words& words) {
       ->check(not_empty);
 }
 
-Result<void> look_up(const Words& words, WorkerOptions& options) {
+Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   if (const auto named = TenantId::parse(options.name); !named)  // one rule for all names
     return fail(named.error().code, "--name: " + named.error().detail);
-  options.slow_motion = std::chrono::microseconds(words.slow_motion_us);
-  options.broker_timeout = std::chrono::milliseconds(words.broker_timeout_ms);
-  options.backend = kBackends.at(words.backend);
-  options.simd = simd_path_from_name(words.simd);
-  options.kv_type = kKvTypes.at(words.kv_type);
-  options.graphs = kGraphs.at(words.graphs);
-  options.weights_scope = *weights_scope_from_name(words.weights_scope);
-  if (words.compute_cpus.empty()) return {};
-  const Result<CpuSet> cpus = CpuSet::parse(words.compute_cpus);
+  options.slow_motion = std::chrono::microseconds(raw.slow_motion_us);
+  options.broker_timeout = std::chrono::milliseconds(raw.broker_timeout_ms);
+  options.backend = kBackends.at(raw.backend);
+  options.simd = simd_path_from_name(raw.simd);
+  options.kv_type = kKvTypes.at(raw.kv_type);
+  options.graphs = kGraphs.at(raw.graphs);
+  options.weights_scope = *weights_scope_from_name(raw.weights_scope);
+  if (raw.compute_cpus.empty()) return {};
+  const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);
   if (!cpus) return fail(cpus.error().code, "--compute-cpus: " + cpus.error().detail);
   options.compute_cpus = *cpus;
   return {};
@@ -129,19 +129,19 @@ Result<void> look_up(const Words& words, WorkerOptions& options) {
 std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code) {
   WorkerOptions options;
   options.threads = default_threads();
-  Words words{.broker_timeout_ms = options.broker_timeout.count()};
+  RawOptions raw{.broker_timeout_ms = options.broker_timeout.count()};
   CLI::App app("Serves one model to many tenants under leases that a broker can take back.",
                "leasehold-worker");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
-  add_places(app, options, words);
-  add_compute_options(app, options, words);
-  add_card_options(app, options, words);
-  add_watching_options(app, options, words);
+  add_endpoint_options(app, options, raw);
+  add_compute_options(app, options, raw);
+  add_cuda_options(app, options, raw);
+  add_observability_options(app, options, raw);
   if (const auto ended = parse_command_line(app, argc, argv)) {
     exit_code = *ended;
     return std::nullopt;
   }
-  if (const Result<void> known = look_up(words, options); !known) {
+  if (const Result<void> known = resolve_options(raw, options); !known) {
     exit_code = tell(app.get_name(), {.text = known.error().detail});
     return std::nullopt;
   }

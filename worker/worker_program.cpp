@@ -29,9 +29,9 @@
 namespace leasehold {
 namespace {
 
-constexpr auto kGoodbyePause = std::chrono::milliseconds(5);
-constexpr int kGoodbyeLooks = 200;
-constexpr auto kBrokerLostLook = std::chrono::milliseconds(100);
+constexpr auto kCloseWaitInterval = std::chrono::milliseconds(5);
+constexpr int kMaxCloseWaits = 200;
+constexpr auto kBrokerLostPollInterval = std::chrono::milliseconds(100);
 
 /// One line a step, for those who asked for it.
 void log_step(std::optional<events::EventFile>& file, const StepReport& report) {
@@ -60,10 +60,10 @@ class WorkerProgram final : public RevocationObserver {
  private:
   Result<void> open_session();
   Result<void> build_engine();
-  Result<void> open_doors();
-  std::function<void(LeaseId, std::move_only_function<void()>)> settle();
+  Result<void> start_serving();
+  std::function<void(LeaseId, std::move_only_function<void()>)> quiesce();
   Result<void> announce_ready();
-  void say_goodbye();
+  void shut_down_server();
   void leave_memory_mapped();
   Result<void> on_io_thread(const std::function<Result<void>()>& work);
   Result<void> bind_weights();
@@ -71,15 +71,15 @@ class WorkerProgram final : public RevocationObserver {
   EngineLoop::Hooks loop_hooks();
   void start_io();
   void stop_io();
-  void broker_away(bool away);
-  void stop_when_leases_are_over();
+  void broker_disconnected(bool disconnected);
+  void stop_when_leases_end();
   void watch_signals();
 
   WorkerOptions options_;
   OpenedModel model_;
   SystemClock clock_;
   UnitProbe probe_;
-  RunningRequests board_;
+  RunningRequests running_requests_;
   // Before what may hold mappings when the process ends, handlers that never ran among them.
   std::unique_ptr<Compute> compute_;
   boost::asio::io_context io_;
@@ -99,7 +99,7 @@ class WorkerProgram final : public RevocationObserver {
   boost::asio::thread_pool mapper_{1};  // these end before what their work is done for
   boost::asio::thread_pool unmapper_{1};
   std::unique_ptr<TenantServer> server_;
-  boost::asio::thread_pool reader_{1};  // likewise
+  boost::asio::thread_pool parser_{1};  // likewise
   std::unique_ptr<DeadlineWatcher> watcher_;
   std::thread io_thread_;
 };
@@ -135,16 +135,16 @@ Result<void> WorkerProgram::open_session() {
             if (leases_) return leases_->on_call(method, std::move(params), std::move(respond));
             respond(fail(Errc::NoModelLoaded, "the worker is still loading"));
           },
-      .on_connection_changed = [this](bool away) { broker_away(away); },
-      .on_refused =
+      .on_connection_changed = [this](bool disconnected) { broker_disconnected(disconnected); },
+      .on_broker_lost =
           [this](const Error& why) {
             spdlog::error("broker lost reason=\"{}\"", why.detail);
-            if (server_) stop_when_leases_are_over();
+            if (server_) stop_when_leases_end();
           }};
   broker_ = TRY(BrokerSession::open(io_, clock_,
                                     {.broker_socket = options_.broker_socket,
                                      .worker_name = options_.name,
-                                     .patience = options_.broker_timeout},
+                                     .timeout = options_.broker_timeout},
                                     std::move(handlers)));
   const Attachment& attachment = broker_->attachment();
   spdlog::info("attached to the broker worker={} slots={}", attachment.worker.value,
@@ -153,32 +153,32 @@ Result<void> WorkerProgram::open_session() {
 }
 
 Result<void> WorkerProgram::build_engine() {
-  const GateDependencies wiring{.worker = broker_->attachment().worker,
-                                .table = &broker_->attachment().table,
-                                .segment = &broker_->attachment().segment,
-                                .stops = &board_.stops(),
-                                .probe = &probe_};
+  const GateDependencies dependencies{.worker = broker_->attachment().worker,
+                                      .table = &broker_->attachment().table,
+                                      .segment = &broker_->attachment().segment,
+                                      .stops = &running_requests_.stops(),
+                                      .probe = &probe_};
   compute_ = TRY(make_compute(
       options_, {.name = broker_->attachment().device, .uuid = broker_->attachment().device_uuid},
-      Engine::backend_limits(model_.config, SchedulerLimits{}), wiring));
-  commit_gate_.emplace(make_gates(wiring, options_.threads, 1).front());
+      Engine::backend_limits(model_.config, SchedulerLimits{}), dependencies));
+  commit_gate_.emplace(make_gates(dependencies, options_.threads, 1).front());
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = {}},
-      Engine::Parts{.backend = &compute_->backend(),
-                    .table = &broker_->attachment().table,
-                    .board = &board_,
-                    .commit_gate = &*commit_gate_,
-                    .observer = this,
-                    .clock = &clock_,
-                    .broker_away = &broker_->is_away(),
-                    .tokenizer = &model_.tokenizer});
-  weights_source_ =
-      std::make_unique<WeightsSource>(model_.file, model_.config, model_.plan,
-                                      WeightsSource::Parts{.broker = &broker_->link(),
-                                                           .table = &broker_->attachment().table,
-                                                           .backend = &compute_->backend(),
-                                                           .progress = load_progress_on_terminal(),
-                                                           .regions = &compute_->mapper()});
+      Engine::Dependencies{.backend = &compute_->backend(),
+                           .table = &broker_->attachment().table,
+                           .running_requests = &running_requests_,
+                           .commit_gate = &*commit_gate_,
+                           .observer = this,
+                           .clock = &clock_,
+                           .broker_disconnected = &broker_->is_disconnected(),
+                           .tokenizer = &model_.tokenizer});
+  weights_source_ = std::make_unique<WeightsSource>(
+      model_.file, model_.config, model_.plan,
+      WeightsSource::Dependencies{.broker = &broker_->link(),
+                                  .table = &broker_->attachment().table,
+                                  .backend = &compute_->backend(),
+                                  .progress = load_progress_on_terminal(),
+                                  .regions = &compute_->mapper()});
   loop_ = std::make_unique<EngineLoop>(*engine_, loop_hooks());
   return {};
 }
@@ -189,7 +189,10 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
                 log_step(event_file_, report);
                 server_->deliver(std::move(report.events));
               },
-          .on_growth = [this](const std::vector<GrowthRequest>& wishes) { leases_->grow(wishes); },
+          .on_growth =
+              [this](const std::vector<GrowthRequest>& growth_requests) {
+                leases_->grow(growth_requests);
+              },
           .on_weights_lost = [this](Engine& engine) { return restore_weights(engine); }};
 }
 
@@ -201,45 +204,45 @@ Result<void> WorkerProgram::bind_weights() {
 }
 
 Result<void> WorkerProgram::restore_weights(Engine& engine) {
-  if (broker_->is_away()) {
+  if (broker_->is_disconnected()) {
     return fail(Errc::BrokerLost, "the weights are gone and so is the broker that owned them");
   }
   const auto restored = TRY(weights_source_->restore(engine.weights()));
   if (!restored) return {};
   spdlog::info("weights restored part={}", restored->part);
-  if (!restored->from_another_file) return {};
+  if (!restored->from_replaced_file) return {};
   spdlog::warn("weights come from another file than the one this worker was started with part={}",
                restored->part);
   return {};
 }
 
 /// On the I/O thread, which alone looks at these from now on; the engine only posts to them.
-Result<void> WorkerProgram::open_doors() {
+Result<void> WorkerProgram::start_serving() {
   boost::asio::post(mapper_,
                     [] { use_batch_scheduling(); });  // typed ends are waited for, grants less
-  leases_ =
-      std::make_unique<LeaseService>(LeaseService::Parts{.io = &io_,
-                                                         .mapper = mapper_.get_executor(),
-                                                         .unmapper = unmapper_.get_executor(),
-                                                         .loop = loop_.get(),
-                                                         .engine = engine_.get(),
-                                                         .table = &broker_->attachment().table,
-                                                         .clock = &clock_,
-                                                         .regions = &compute_->mapper(),
-                                                         .settle = settle()});
+  leases_ = std::make_unique<LeaseService>(
+      LeaseService::Dependencies{.io = &io_,
+                                 .mapper = mapper_.get_executor(),
+                                 .unmapper = unmapper_.get_executor(),
+                                 .loop = loop_.get(),
+                                 .engine = engine_.get(),
+                                 .table = &broker_->attachment().table,
+                                 .clock = &clock_,
+                                 .regions = &compute_->mapper(),
+                                 .quiesce = quiesce()});
   leases_->set_broker(&broker_->link());
   server_ = std::make_unique<TenantServer>(
-      TenantServer::Parts{.io = &io_,
-                          .loop = loop_.get(),
-                          .board = &board_,
-                          .reader = reader_.get_executor(),
-                          .prompt = {.tokenizer = &model_.tokenizer,
-                                     .chat = &model_.chat,
-                                     .max_context = model_.config.n_context,
-                                     .has_sliding_window = model_.config.has_sliding_window},
-                          .broker = &broker_->link(),
-                          .clock = &clock_,
-                          .token_key = broker_->attachment().token_key});
+      TenantServer::Dependencies{.io = &io_,
+                                 .loop = loop_.get(),
+                                 .running_requests = &running_requests_,
+                                 .parser = parser_.get_executor(),
+                                 .prompt = {.tokenizer = &model_.tokenizer,
+                                            .chat = &model_.chat,
+                                            .max_context = model_.config.n_context,
+                                            .has_sliding_window = model_.config.has_sliding_window},
+                                 .broker = &broker_->link(),
+                                 .clock = &clock_,
+                                 .token_key = broker_->attachment().token_key});
   server_->serve(std::move(*acceptor_));
   acceptor_.reset();
   return {};
@@ -247,18 +250,18 @@ Result<void> WorkerProgram::open_doors() {
 
 /// Between two steps nothing is under way on the host; on a card something may be in the middle of
 /// one and long past what a revoked lease had there.
-std::function<void(LeaseId, std::move_only_function<void()>)> WorkerProgram::settle() {
-  return [this](LeaseId, std::move_only_function<void()> told) {
-    compute_->backend().when_drained(std::move(told));
+std::function<void(LeaseId, std::move_only_function<void()>)> WorkerProgram::quiesce() {
+  return [this](LeaseId, std::move_only_function<void()> done) {
+    compute_->backend().when_drained(std::move(done));
   };
 }
 
 Result<void> WorkerProgram::announce_ready() {
-  TRY(on_io_thread([this] { return open_doors(); }));
-  watcher_ = TRY(DeadlineWatcher::begin({.board = &board_,
+  TRY(on_io_thread([this] { return start_serving(); }));
+  watcher_ = TRY(DeadlineWatcher::start({.running_requests = &running_requests_,
                                          .table = &broker_->attachment().table,
                                          .clock = &clock_,
-                                         .broker_away = &broker_->is_away()}));
+                                         .broker_disconnected = &broker_->is_disconnected()}));
   const wire::WorkerReady ready{.address = options_.listen_path,
                                 .model = model_.config.name,
                                 .kv_block_size_bytes = engine_->kv_block_size_bytes()};
@@ -279,7 +282,7 @@ Result<void> WorkerProgram::run() {
   }
   watcher_.reset();
   const bool lost = broker_->is_lost();
-  say_goodbye();
+  shut_down_server();
   stop_io();
   if (!ran) leave_memory_mapped();
   if (!ran || !lost) return ran;
@@ -296,7 +299,7 @@ void WorkerProgram::leave_memory_mapped() {
 }
 
 /// Every request ends with a reason, and the reasons are on their way before the sockets close.
-void WorkerProgram::say_goodbye() {
+void WorkerProgram::shut_down_server() {
   engine_->end_all({Errc::Draining, "this worker is stopping; acquire a lease on another"});
   server_->deliver(engine_->take_events());
   (void)on_io_thread([this]() -> Result<void> {
@@ -304,8 +307,8 @@ void WorkerProgram::say_goodbye() {
     return {};
   });
   bool closed = false;
-  for (int look = 0; look < kGoodbyeLooks && !closed; ++look) {
-    if (look > 0) std::this_thread::sleep_for(kGoodbyePause);
+  for (int wait = 0; wait < kMaxCloseWaits && !closed; ++wait) {
+    if (wait > 0) std::this_thread::sleep_for(kCloseWaitInterval);
     (void)on_io_thread([&]() -> Result<void> {
       closed = server_->is_closed();
       return {};
@@ -341,18 +344,18 @@ void WorkerProgram::watch_signals() {
   });
 }
 
-void WorkerProgram::broker_away(bool away) {
+void WorkerProgram::broker_disconnected(bool disconnected) {
   if (server_) server_->set_broker_disconnected(away);
 }
 
-void WorkerProgram::stop_when_leases_are_over() {
+void WorkerProgram::stop_when_leases_end() {
   loop_->post([this](Engine& engine) {
     if (engine.scheduler().has_work()) return;
     loop_->stop();
   });
-  lost_timer_.expires_after(kBrokerLostLook);
+  lost_timer_.expires_after(kBrokerLostPollInterval);
   lost_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) stop_when_leases_are_over();
+    if (!error) stop_when_leases_end();
   });
 }
 
@@ -361,7 +364,7 @@ void WorkerProgram::stop_when_leases_are_over() {
 void WorkerProgram::completed_early(const Completed& completed, const events::ForwardRevoked& what,
                                     TimePoint at) noexcept {
   server_->complete_early(completed);
-  if (completed.verdict) broker_->link().report(what, at);
+  if (completed.revocation) broker_->link().report(what, at);
 }
 
 void WorkerProgram::engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept {
@@ -381,7 +384,7 @@ void WorkerProgram::quiet_progress() noexcept {
 }  // namespace
 
 Result<void> run_worker(const WorkerOptions& options) {
-  TRY(keep_off_compute_cpus(options.compute_cpus));
+  TRY(exclude_compute_cpus(options.compute_cpus));
   WorkerProgram program(options, TRY(OpenedModel::open(options.model_path, options.weights_scope)));
   TRY(program.start());
   return program.run();

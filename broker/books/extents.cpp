@@ -21,7 +21,7 @@ std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t blo
   expects(block_bytes > 0 && block_bytes <= 1ull << 40, "a block has a sane size");
   const std::uint64_t wanted =
       block_bytes > kLargeBlockBytes ? block_bytes : kBlocksPerExtentWanted * block_bytes;
-  std::uint64_t size = kSmallestExtentBytes;
+  std::uint64_t size = kMinExtentBytes;
   while (size < wanted || capacity_bytes / size > max_extents) size *= 2;
   return size;
 }
@@ -44,7 +44,7 @@ std::vector<ExtentId> ExtentPool::held_by(AttachmentId worker) const {
 
 std::uint32_t ExtentPool::free_extents_for(AttachmentId worker) const {
   std::uint32_t count = free_extents();
-  for (const ExtentId extent : held_by(worker)) count += records_.at(extent).away ? 0 : 1;
+  for (const ExtentId extent : held_by(worker)) count += records_.at(extent).unavailable ? 0 : 1;
   return count;
 }
 
@@ -52,7 +52,7 @@ std::vector<ExtentId> ExtentPool::take(std::uint32_t count, LeaseId lease, Attac
   expects(count <= free_extents_for(worker), "only free extents are taken");
   std::vector<ExtentId> taken;
   for (const ExtentId id : held_by(worker)) {
-    if (taken.size() == count || records_.at(id).away) continue;
+    if (taken.size() == count || records_.at(id).unavailable) continue;
     move(id, ExtentState::Owned);
     records_.at(id).lease = lease;
     taken.push_back(id);
@@ -87,14 +87,14 @@ ExtentRecord* ExtentPool::find(ExtentId extent) {
 
 void ExtentPool::mark_unavailable(ExtentId extent) {
   const auto found = records_.find(extent);
-  expects(found != records_.end(), "only extents in use can be away");
-  found->second.away = true;
+  expects(found != records_.end(), "only extents in use can be unavailable");
+  found->second.unavailable = true;
 }
 
 void ExtentPool::mark_available(ExtentId extent) {
   const auto found = records_.find(extent);
   expects(found != records_.end(), "only extents in use are delivered");
-  found->second.away = false;
+  found->second.unavailable = false;
 }
 
 void ExtentPool::restore_size(std::uint64_t extent_size_bytes) {
@@ -129,7 +129,7 @@ void ExtentPool::check_conservation() const {
   std::uint64_t sum = 0;
   for (const std::uint64_t bytes : bytes_by_state()) sum += bytes;
   ensures(sum == capacity_bytes_, "bytes are conserved over all extent states");
-  ensures(records_.size() <= kMostExtents, "a pool has a bounded number of extents");
+  ensures(records_.size() <= kMaxExtents, "a pool has a bounded number of extents");
 }
 
 }  // namespace leasehold

@@ -74,13 +74,13 @@ struct ExtentRecord {
   LeaseId lease;                           ///< Of a quarantined or held extent: the last one.
   std::optional<Quarantine> quarantine{};  ///< While Quarantined.
   /// The broker was started again and holds no descriptor of it; whoever still maps it delivers it.
-  bool away = false;
+  bool unavailable = false;
   AttachmentId lent_to{};  ///< Of a device: who may still reach it. Zero: it never left.
 };
 
 inline constexpr std::uint32_t kDefaultMaxExtents = 1024;
-inline constexpr std::uint32_t kMostExtents = 16'384;
-inline constexpr std::uint64_t kSmallestExtentBytes = 2ull << 20;
+inline constexpr std::uint32_t kMaxExtents = 16'384;
+inline constexpr std::uint64_t kMinExtentBytes = 2ull << 20;
 
 /// The extent size for KV blocks of `block_bytes`: the smallest 2 MiB·2^k in which 8 blocks fit (1
 /// block when one is larger than 32 MiB) and that cuts the capacity into at most `max_extents`.
@@ -106,7 +106,7 @@ class ExtentPool {
   /// What the worker holds goes first. Precondition: count ≤ free_extents_for(worker).
   std::vector<ExtentId> take(std::uint32_t count, LeaseId lease, AttachmentId worker = {});
 
-  /// Held for this worker, those that are away too.
+  /// Held for this worker, those that are unavailable too.
   std::vector<ExtentId> held_by(AttachmentId worker) const;
 
   /// Precondition: the extent exists and the move is in the table. To Free: the record is gone.

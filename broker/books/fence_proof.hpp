@@ -15,7 +15,7 @@ namespace leasehold {
 
 class QuietObserver;
 class ExitObserver;
-class GrantWitness;
+class GrantObserver;
 class AckObserver;
 class RecoveryObserver;
 
@@ -63,7 +63,7 @@ class NeverMapped {
   LeaseId lease() const { return lease_; }
 
  private:
-  friend class GrantWitness;
+  friend class GrantObserver;
   friend class RecoveryObserver;
   explicit NeverMapped(LeaseId lease) : lease_(lease) {}
   LeaseId lease_;

@@ -14,6 +14,6 @@ using ConnectionId = StrongId<struct ConnectionTag>;
 using CallId = StrongId<struct CallTag>;
 
 /// What the broker asks of a worker for its own sake; nobody waits for the answer.
-inline constexpr CallId kNobodysCall{0};
+inline constexpr CallId kInternalCall{0};
 
 }  // namespace leasehold

@@ -56,15 +56,15 @@ struct LeaseRecord {
   TimePoint last_deadline;             ///< No renewal goes past it. Zero: no end.
   TimePoint drain_deadline;            ///< Zero: not draining.
   std::uint32_t grants_in_flight = 0;  ///< Sent to the worker, not answered.
-  TimePoint asked_at;           ///< Since when the worker owes an answer about it; zero: not.
-  bool reached_worker = false;  ///< Descriptors of it left the broker.
+  TimePoint call_pending_since;  ///< Since when the worker owes an answer about it; zero: not.
+  bool sent_to_worker = false;   ///< Descriptors of it left the broker.
   bool fenced_during_grant = false;
   bool memory_returned = false;
   TimePoint granted_at;
   TimePoint flipped_at;               ///< As the table says; zero until it has said so.
   TimePoint rebound_at;               ///< Zero: no request went on under another lease.
   std::optional<LeaseId> rebound_to;  ///< That other lease, of the first request that did.
-  TimePoint told_at;  ///< Its worker stopped it before the flip, by itself; zero: not.
+  TimePoint stopped_at;  ///< Its worker stopped it before the flip, by itself; zero: not.
   wire::RevokeClocks clocks;
 
   LeaseId id() const { return id_of(lease); }

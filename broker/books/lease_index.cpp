@@ -17,13 +17,13 @@ TimePoint time_of(const LeaseRecord& record) {
 }
 
 /// What is revoked is owed a fence, and nothing else.
-TimePoint asked_of(const LeaseRecord& record) {
-  return record.is(LeaseState::Live) ? record.asked_at : TimePoint{};
+TimePoint call_pending_since(const LeaseRecord& record) {
+  return record.is(LeaseState::Live) ? record.call_pending_since : TimePoint{};
 }
 
 }  // namespace
 
-LeaseIndex::ByTime* LeaseIndex::place_of(const Entry& entry) {
+LeaseIndex::ByTime* LeaseIndex::set_of(const Entry& entry) {
   if (entry.state == LeaseState::Live) return entry.time == TimePoint{} ? nullptr : &deadlines_;
   OfWorker& worker = workers_[entry.worker];
   return entry.state == LeaseState::Revoked ? &worker.revoked : &worker.fenced;
@@ -38,25 +38,26 @@ void LeaseIndex::enter(const LeaseRecord& record) {
                                             .charged = charged ? record.charged_blocks : 0,
                                             .state = record.state(),
                                             .time = time_of(record),
-                                            .asked = asked_of(record)};
+                                            .call_pending = call_pending_since(record)};
   workers_[entry.worker].open.insert(id);
   if (entry.charged != 0) charged_[entry.tenant] += entry.charged;
-  if (ByTime* place = place_of(entry)) place->emplace(entry.time, id);
-  if (entry.asked != TimePoint{}) workers_[entry.worker].asked.emplace(entry.asked, id);
+  if (ByTime* set = set_of(entry)) set->emplace(entry.time, id);
+  if (entry.call_pending != TimePoint{})
+    workers_[entry.worker].call_pending.emplace(entry.call_pending, id);
 }
 
 void LeaseIndex::erase(LeaseId lease) {
   const auto found = entries_.find(lease);
   if (found == entries_.end()) return;
   const Entry& entry = found->second;
-  if (ByTime* place = place_of(entry)) place->erase({entry.time, lease});
+  if (ByTime* set = set_of(entry)) set->erase({entry.time, lease});
   if (const auto charged = charged_.find(entry.tenant); charged != charged_.end()) {
     charged->second -= entry.charged;
     if (charged->second == 0) charged_.erase(charged);
   }
   const auto worker = workers_.find(entry.worker);
   worker->second.open.erase(lease);
-  worker->second.asked.erase({entry.asked, lease});
+  worker->second.call_pending.erase({entry.call_pending, lease});
   if (worker->second.open.empty()) workers_.erase(worker);
   entries_.erase(found);
 }

@@ -1,4 +1,4 @@
-/// What is asked of all open leases at every event, answered without looking at them: which
+/// What is call_pending of all open leases at every event, answered without looking at them: which
 /// deadline comes first, what a tenant is charged, what a worker holds and since when it owes
 /// proof.
 ///
@@ -41,7 +41,7 @@ class LeaseIndex {
     std::set<LeaseId> open;
     ByTime revoked;
     ByTime fenced;
-    ByTime asked;  ///< Live ones about which the worker has not answered since then.
+    ByTime call_pending;  ///< Live ones about which the worker has not answered since then.
   };
   const OfWorker& of(AttachmentId worker) const;
   const std::map<AttachmentId, OfWorker>& workers() const { return workers_; }
@@ -53,9 +53,9 @@ class LeaseIndex {
     std::uint32_t charged = 0;
     LeaseState state = LeaseState::Live;
     TimePoint time;
-    TimePoint asked;  ///< Zero: nothing is.
+    TimePoint call_pending;  ///< Zero: nothing is.
   };
-  ByTime* place_of(const Entry& entry);
+  ByTime* set_of(const Entry& entry);
 
   std::unordered_map<LeaseId, Entry> entries_;
   ByTime deadlines_;

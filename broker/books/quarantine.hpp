@@ -14,7 +14,7 @@
 namespace leasehold {
 
 /// An operator asked for it; answered when the memory was looked at once more.
-struct Clearing {
+struct PendingRelease {
   CallId call;
   std::uint32_t uid = 0;
   std::string reason;  ///< In the operator's words.
@@ -32,7 +32,7 @@ struct Quarantine {
   TimePoint since;
   std::uint64_t allocated_bytes = 0;  ///< What had come back after the punch, or had not at all.
   QuarantineReason why = QuarantineReason::Touched;
-  std::optional<Clearing> clearing{};
+  std::optional<PendingRelease> pending_release{};
 };
 
 }  // namespace leasehold

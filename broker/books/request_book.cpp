@@ -12,7 +12,7 @@ const wire::LeaseAcquired* lease_named(const std::optional<Result<Answer>>& answ
 
 }  // namespace
 
-RequestBook::Outcome RequestBook::begin(const Caller& caller) {
+RequestBook::Lookup RequestBook::begin(const Caller& caller) {
   if (caller.request_id.value.empty()) return New{};
   const Key key{caller.uid, caller.request_id};
   if (const auto found = entries_.find(key); found != entries_.end()) {
@@ -27,18 +27,18 @@ RequestBook::Outcome RequestBook::begin(const Caller& caller) {
                    Entry{.digest = journal::digest(caller.fingerprint), .waiting = {caller.call}});
   in_flight_.emplace(caller.call, key);
   order_[key.first].push_back(key.second);
-  forget_oldest();
+  evict_oldest();
   return New{};
 }
 
 void RequestBook::restore(const journal::RequestKey& key, Answer answer) {
   const Key id{key.uid, RequestId{key.request_id}};
-  const auto [place, added] =
+  const auto [it, added] =
       entries_.emplace(id, Entry{.digest = key.digest, .answer = std::move(answer)});
   if (!added) return;
   order_[id.first].push_back(id.second);
-  keep_if_it_names_a_lease(id, place->second);
-  forget_oldest();
+  pin_if_lease_reply(id, it->second);
+  evict_oldest();
 }
 
 void RequestBook::release(const journal::RequestKey& key, LeaseId lease) {
@@ -49,7 +49,7 @@ void RequestBook::release(const journal::RequestKey& key, LeaseId lease) {
   found->second.kept = false;
   --kept_;
   order_[id.first].push_back(id.second);
-  forget_oldest();
+  evict_oldest();
 }
 
 std::vector<CallId> RequestBook::finish(CallId call, const Result<Answer>& answer) {
@@ -59,31 +59,31 @@ std::vector<CallId> RequestBook::finish(CallId call, const Result<Answer>& answe
   in_flight_.erase(found);
   Entry& entry = entries_.at(key);
   std::vector<CallId> waiting = std::move(entry.waiting);
-  const bool worth_a_retry = !answer && is_retryable(answer.error().code);
-  if (worth_a_retry) {
+  const bool retryable = !answer && is_retryable(answer.error().code);
+  if (retryable) {
     forget(key);
   } else {
     entry.answer = answer;
     entry.waiting.clear();
-    keep_if_it_names_a_lease(key, entry);
+    pin_if_lease_reply(key, entry);
   }
   return waiting;
 }
 
-void RequestBook::keep_if_it_names_a_lease(const Key& key, Entry& entry) {
+void RequestBook::pin_if_lease_reply(const Key& key, Entry& entry) {
   if (lease_named(entry.answer) == nullptr) return;
-  take_out_of_order(key);
+  remove_from_order(key);
   entry.kept = true;
   ++kept_;
 }
 
 void RequestBook::forget(const Key& key) {
   entries_.erase(key);
-  take_out_of_order(key);
+  remove_from_order(key);
 }
 
 /// Looked for from the newest: what is taken out was mostly begun a moment ago, or is the first.
-void RequestBook::take_out_of_order(const Key& key) {
+void RequestBook::remove_from_order(const Key& key) {
   const auto ids = order_.find(key.first);
   std::deque<RequestId>& of_user = ids->second;
   if (of_user.front() == key.second) {
@@ -94,8 +94,8 @@ void RequestBook::take_out_of_order(const Key& key) {
   if (of_user.empty()) order_.erase(ids);
 }
 
-void RequestBook::forget_oldest() {
-  if (entries_.size() - kept_ <= kRemembered) return;
+void RequestBook::evict_oldest() {
+  if (entries_.size() - kept_ <= kMaxEntries) return;
   const auto most = std::ranges::max_element(
       order_, {}, [](const auto& of_user) { return of_user.second.size(); });
   for (const RequestId& id : most->second) {

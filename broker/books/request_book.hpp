@@ -30,7 +30,7 @@ struct Caller {
 
 class RequestBook {
  public:
-  static constexpr std::size_t kRemembered = 4096;
+  static constexpr std::size_t kMaxEntries = 4096;
 
   struct New {};
   /// The same call is being worked on; its answer goes to this caller too.
@@ -41,9 +41,9 @@ class RequestBook {
     Result<Answer> answer;
   };
   struct Conflict {};
-  using Outcome = std::variant<New, Joined, Replayed, Conflict>;
+  using Lookup = std::variant<New, Joined, Replayed, Conflict>;
 
-  Outcome begin(const Caller& caller);
+  Lookup begin(const Caller& caller);
 
   /// Remembers an answer that was given before a restart.
   void restore(const journal::RequestKey& key, Answer answer);
@@ -64,10 +64,10 @@ class RequestBook {
     bool kept = false;  ///< For its lease; not in `order_` then.
   };
 
-  void keep_if_it_names_a_lease(const Key& key, Entry& entry);
-  void forget_oldest();
+  void pin_if_lease_reply(const Key& key, Entry& entry);
+  void evict_oldest();
   void forget(const Key& key);
-  void take_out_of_order(const Key& key);
+  void remove_from_order(const Key& key);
 
   std::map<Key, Entry> entries_;
   std::size_t kept_ = 0;

@@ -33,7 +33,7 @@ WeightsRegion* WeightsStore::find(RegionId id) {
 
 WeightsRegion* WeightsStore::find_usable(const WeightsKey& key) {
   for (auto& [id, region] : regions_) {
-    const bool usable = region.state <= RegionState::Retained && !region.away;
+    const bool usable = region.state <= RegionState::Retained && !region.unavailable;
     if (region.key == key && usable) return &region;
   }
   return nullptr;
@@ -71,11 +71,11 @@ WeightsRegion& WeightsStore::add(const WeightsKey& key, std::uint64_t size_bytes
 
 WeightsRegion& WeightsStore::restore(const WeightsRegion& region) {
   expects(region.size_bytes <= free_bytes_, "a region fits the capacity that is left");
-  const auto [place, added] = regions_.emplace(region.id, region);
+  const auto [it, added] = regions_.emplace(region.id, region);
   expects(added, "a region is restored once");
   free_bytes_ -= region.size_bytes;
   start_above(region.id.value);
-  return place->second;
+  return it->second;
 }
 
 void WeightsStore::retain(WeightsRegion& region) {

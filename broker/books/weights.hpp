@@ -75,7 +75,7 @@ struct WeightsRegion {
   std::optional<Quarantine> quarantine{};  ///< While Quarantined.
   /// Nobody here holds a descriptor of it: Quarantined by a broker before this one, or allocated by
   /// a device agent that is gone.
-  bool away = false;
+  bool unavailable = false;
 };
 
 /// Precondition: the move is in the table.

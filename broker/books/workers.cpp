@@ -41,10 +41,10 @@ Worker* Workers::add(const IsNeeded& is_needed) {
 
 Worker& Workers::restore(Worker worker) {
   const AttachmentId id = worker.id;
-  const auto [place, added] = workers_.emplace(id, std::move(worker));
+  const auto [it, added] = workers_.emplace(id, std::move(worker));
   expects(added, "an attachment is restored once");
   start_above(id.value);
-  return place->second;
+  return it->second;
 }
 
 Worker* Workers::find(AttachmentId id) {

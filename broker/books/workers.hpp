@@ -62,10 +62,10 @@ struct Worker {
   bool segment_lost = false;  ///< With a broker before this one: only its exit proves anything.
   bool resuming = false;      ///< Came back; what it still maps is being delivered.
   /// Time before this is no fault of the worker's: nobody was there to take its proof.
-  TimePoint patience_from;
-  TimePoint next_look;                 ///< For a sign of life. Zero: nobody looks.
-  std::uint32_t looks_unanswered = 0;  ///< Since the ping that was not answered yet.
-  TimePoint delivered_at;              ///< While resuming: the resume, or its last delivery.
+  TimePoint timeouts_from;
+  TimePoint next_probe;                 ///< For a sign of life. Zero: nobody looks.
+  std::uint32_t unanswered_probes = 0;  ///< Since the ping that was not answered yet.
+  TimePoint delivered_at;               ///< While resuming: the resume, or its last delivery.
   std::string model;
   std::string address;
   std::uint32_t blocks_per_extent = 0;

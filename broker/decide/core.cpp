@@ -13,30 +13,30 @@ namespace {
 /// Whoever repeats an acquire over another connection can use the lease, or hears why not: an
 /// answer alone would name a lease that somebody else holds.
 template <class Message>
-Result<Answer> answer_again(Decision& decision, const Caller& caller, Result<Answer> answer) {
+Result<Answer> replay_answer(Decision& decision, const Caller& caller, Result<Answer> answer) {
   if constexpr (std::is_same_v<Message, wire::LeaseAcquire>) {
-    if (answer) return hand_over(decision, caller, *std::move(answer));
+    if (answer) return reassign_holder(decision, caller, *std::move(answer));
   }
   return answer;
 }
 
 /// Said twice they mean the same as once: remembered, they would only push out answers that matter.
 template <class Message>
-constexpr bool kRepeatsByItself =
+constexpr bool kIdempotent =
     std::is_same_v<Message, wire::LeaseRenew> || std::is_same_v<Message, wire::LeaseHold>;
 
 /// True when the call is to be decided now; otherwise it was answered, or waits with its twin.
 template <class Message>
 bool admit(Decision& decision, const Caller& caller) {
-  if constexpr (kRepeatsByItself<Message>) return true;
-  RequestBook::Outcome outcome = decision.state.requests.begin(caller);
+  if constexpr (kIdempotent<Message>) return true;
+  RequestBook::Lookup outcome = decision.state.requests.begin(caller);
   if (auto* replayed = std::get_if<RequestBook::Replayed>(&outcome)) {
     decision.add(effect::Reply{
-        caller.call, answer_again<Message>(decision, caller, std::move(replayed->answer))});
+        caller.call, replay_answer<Message>(decision, caller, std::move(replayed->answer))});
   }
   if (const auto* joined = std::get_if<RequestBook::Joined>(&outcome)) {
     if (std::is_same_v<Message, wire::LeaseAcquire>) {
-      hand_over_pending(decision, caller, joined->first);
+      reassign_pending_holder(decision, caller, joined->first);
     }
   }
   if (std::holds_alternative<RequestBook::Conflict>(outcome)) {
@@ -50,7 +50,7 @@ bool admit(Decision& decision, const Caller& caller) {
 template <class Message>
 void handle(Decision& decision, const Call<Message>& call) {
   if (!admit<Message>(decision, call.caller)) return;
-  const Outcome outcome = decide_call(decision, call.caller, call.message);
+  const CallResult outcome = decide_call(decision, call.caller, call.message);
   if (!outcome) return decision.reply(call.caller.call, std::unexpected(outcome.error()));
   if (*outcome) decision.reply(call.caller.call, **outcome);
 }
@@ -97,7 +97,7 @@ void check_ownership(State& state) {
 constexpr std::size_t kCheckedAlways = 512;
 constexpr std::uint64_t kCheckedOneIn = 1024;
 
-void check_books(State& state) {
+void check_invariants(State& state) {
   ++state.decisions;
   const std::size_t objects = state.leases.open_count() + state.extents.records().size();
   if (objects > kCheckedAlways && state.decisions % kCheckedOneIn != 0) return;
@@ -110,10 +110,10 @@ void check_books(State& state) {
 
 std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   Decision decision(state, now);
-  if (!std::holds_alternative<BrokerStalled>(event)) honour_deadlines(decision);
+  if (!std::holds_alternative<BrokerStalled>(event)) apply_deadlines(decision);
   std::visit([&decision](const auto& happened) { handle(decision, happened); }, event);
-  check_books(state);
-  write_down(decision);
+  check_invariants(state);
+  journal_decision(decision);
   return decision.take_effects();
 }
 

@@ -21,7 +21,7 @@ struct Touched {
   std::vector<RegionId> regions;
   std::vector<TenantId> tenants;
   bool shape = false;
-  std::vector<journal::OperatorActionRow> audit;
+  std::vector<journal::OperatorActionRow> operator_actions;
   bool durable = false;  ///< An operator spoke.
 };
 
@@ -42,7 +42,7 @@ class Decision {
 
   void add(Effect effect) { effects_.push_back(std::move(effect)); }
   void record(events::Event event) { add(effect::AppendEvent{std::move(event), now}); }
-  void warn(std::string line) { add(effect::Warn{std::move(line)}); }
+  void warn(std::string message) { add(effect::Warn{std::move(message)}); }
 
   /// Answers the call and everybody who repeated it meanwhile.
   void reply(CallId call, const Result<Answer>& answer) {
@@ -52,9 +52,9 @@ class Decision {
   }
 
   /// What an operator did or tried, for good. The time is filled in.
-  void audit(journal::OperatorActionRow row) {
+  void record_operator_action(journal::OperatorActionRow row) {
     row.at_boottime_ns = now.boottime_ns;
-    touched.audit.push_back(std::move(row));
+    touched.operator_actions.push_back(std::move(row));
   }
 
   std::vector<Effect>& effects() { return effects_; }

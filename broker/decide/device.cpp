@@ -19,7 +19,7 @@ void hold_extent(Decision& decision, ExtentId id, bool cleared) {
   const auto owner = decision.state.leases.find(extent.lease);
   const bool listed = owner && std::erase((*owner)->extents, id) != 0;
   if (listed) extent.lent_to = (*owner)->worker();
-  extent.away = extent.away || !cleared;
+  extent.unavailable = extent.unavailable || !cleared;
   decision.state.extents.move(id, ExtentState::Held);
   record_extent(decision, id, listed ? *owner : nullptr);
   if (listed) close_if_returned(decision, **owner);
@@ -34,7 +34,7 @@ void free_extent(Decision& decision, ExtentId id) {
   if (listed) close_if_returned(decision, **owner);
 }
 
-void settle_cleared(Decision& decision, const ExtentsCleared::Entry& entry) {
+void finish_cleared(Decision& decision, const ExtentsCleared::Entry& entry) {
   const ExtentRecord* extent = decision.state.extents.find(entry.extent);
   if (extent == nullptr || extent->state != ExtentState::Scrubbing) return;
   const LeaseRecord* owner = decision.state.leases.find_open(extent->lease);
@@ -45,10 +45,10 @@ void settle_cleared(Decision& decision, const ExtentsCleared::Entry& entry) {
 }
 
 /// Handles of a dead agent lead nowhere: no new user gets these regions.
-void give_up_regions(Decision& decision) {
+void drop_device_regions(Decision& decision) {
   std::vector<RegionId> unused;
   for (const auto& [id, each] : decision.state.weights.regions()) {
-    decision.state.weights.find(id)->away = true;
+    decision.state.weights.find(id)->unavailable = true;
     if (each.state == RegionState::Retained) unused.push_back(id);
   }
   for (const RegionId id : unused) close_region(decision, *decision.state.weights.find(id));
@@ -64,8 +64,8 @@ Result<void> require_device(const State& state) {
                           state.config.device));
 }
 
-void give_back_to_device(Decision& decision, const LeaseRecord& record,
-                         std::span<const ExtentId> extents) {
+void return_to_device(Decision& decision, const LeaseRecord& record,
+                      std::span<const ExtentId> extents) {
   const bool gone = is_gone(decision.state, record.worker());
   std::vector<ExtentId> held;
   std::vector<ExtentId> released;
@@ -92,7 +92,7 @@ void decide_event(Decision& decision, const ExtentsCleared& cleared) {
   const Error* why = nullptr;
   std::size_t refused = 0;
   for (const ExtentsCleared::Entry& entry : cleared.entries) {
-    settle_cleared(decision, entry);
+    finish_cleared(decision, entry);
     if (!entry.refused) continue;
     why = &*entry.refused;
     ++refused;
@@ -124,9 +124,9 @@ void decide_event(Decision& decision, const DeviceLost& lost) {
   State& state = decision.state;
   state.device_lost = true;
   ++state.device_losses;
-  take_back(decision, state.leases.open_leases(), RevokeReason::DeviceFault);
+  revoke_leases(decision, state.leases.open_leases(), RevokeReason::DeviceFault);
   for (const auto& [id, extent] : state.extents.records()) state.extents.mark_unavailable(id);
-  give_up_regions(decision);
+  drop_device_regions(decision);
   decision.warn(fmt::format("the device agent ended device={} losses={} reason=\"{}\"",
                             state.config.device, state.device_losses, lost.why));
 }

@@ -53,7 +53,7 @@ struct SetDrainDeadline {
   TimePoint deadline;
 };
 
-/// The worker that called is admitted: keep its process, line and eventfd under this id.
+/// The worker that called is admitted: keep its process, message and eventfd under this id.
 struct BindWorker {
   AttachmentId worker;
   ConnectionId connection;
@@ -76,7 +76,7 @@ struct SendGrant {
   wire::LeaseGrant grant;
 };
 
-/// Sends `lease.settle`: launches on a device outlast what the worker's line shows. →
+/// Sends `lease.settle`: launches on a device outlast what the worker's message shows. →
 /// SettleAnswered
 struct SendSettle {
   AttachmentId worker;
@@ -178,7 +178,7 @@ struct AppendEvent {
 
 /// Something an operator should read; a sentence and logfmt.
 struct Warn {
-  std::string line;
+  std::string message;
 };
 
 }  // namespace leasehold::effect

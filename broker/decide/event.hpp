@@ -133,7 +133,7 @@ struct RegionScrubbed {
 
 /// Lines of the lease table that somebody else had changed. They are repaired already.
 struct TableTampered {
-  std::vector<TableEntry> lines;
+  std::vector<TableEntry> entries;
 };
 
 /// A worker's own report, already checked for form.

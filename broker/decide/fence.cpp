@@ -13,7 +13,7 @@ void note_quiet(LeaseRecord& record, TimePoint seen_at) {
 
 /// Still zero: capacity again. Not zero: somebody touched it after its fence, and nobody gets it
 /// until an operator has looked.
-void settle_extent(Decision& decision, LeaseRecord* record,
+void finish_extent(Decision& decision, LeaseRecord* record,
                    const ExtentsVerified::Entry& verified) {
   if (record != nullptr) std::erase(record->extents, verified.extent);
   if (verified.allocated_bytes == 0) {
@@ -47,10 +47,10 @@ void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
 
 }  // namespace
 
-void decide_event(Decision& decision, const WordsStored& lowered) {
-  for (const LeaseId lease : lowered.leases) {
+void decide_event(Decision& decision, const WordsStored& stored) {
+  for (const LeaseId lease : stored.leases) {
     const auto found = decision.state.leases.find(lease);
-    if (found && !(*found)->is(LeaseState::Live)) (*found)->flipped_at = lowered.at;
+    if (found && !(*found)->is(LeaseState::Live)) (*found)->flipped_at = stored.at;
   }
 }
 
@@ -77,14 +77,14 @@ void decide_event(Decision& decision, const UnmapAnswered& answered) {
 void decide_event(Decision& decision, const ExtentsVerified& verified) {
   for (const ExtentsVerified::Entry& entry : verified.entries) {
     const ExtentRecord* extent = decision.state.extents.find(entry.extent);
-    if (extent != nullptr && extent->quarantine) settle_clearing(decision, entry);
+    if (extent != nullptr && extent->quarantine) finish_release(decision, entry);
     extent = decision.state.extents.find(entry.extent);
     if (extent == nullptr || extent->state != ExtentState::Scrubbing) continue;
     LeaseRecord* record = nullptr;  // none: it was held for a worker beyond its leases
     if (decision.state.leases.find_open(extent->lease) != nullptr) {
       record = &decision.state.leases.at(extent->lease);
     }
-    settle_extent(decision, record, entry);
+    finish_extent(decision, record, entry);
     if (record != nullptr) close_if_returned(decision, *record);
   }
 }

@@ -12,17 +12,17 @@
 namespace leasehold {
 
 /// Knows whether descriptors of a lease ever left the broker.
-class GrantWitness {
+class GrantObserver {
  public:
   static std::optional<NeverMapped> observe(const LeaseRecord& record) {
-    if (record.grants_in_flight != 0 || record.reached_worker) return std::nullopt;
+    if (record.grants_in_flight != 0 || record.sent_to_worker) return std::nullopt;
     return NeverMapped(record.id());
   }
 };
 
 void fence_if_never_mapped(Decision& decision, const LeaseRecord& record) {
   if (!record.is(LeaseState::Revoked)) return;
-  if (const auto proof = GrantWitness::observe(record)) {
+  if (const auto proof = GrantObserver::observe(record)) {
     fence_all(decision, std::vector<ProvenLease>{{record.id(), *proof}});
   }
 }
@@ -53,7 +53,7 @@ void send_grants(Decision& decision, LeaseRecord& record, std::span<const Extent
                          .extents = {part.begin(), part.end()}}});
     ++record.grants_in_flight;
   }
-  note_asked(decision, record);
+  note_call_sent(decision, record);
 }
 
 void take_extents(Decision& decision, LeaseRecord& record, const ExtentGrant& grant) {
@@ -75,21 +75,22 @@ Result<void> require_free_extents(const State& state, std::uint32_t wanted, Atta
   const auto quarantined = std::ranges::count_if(state.extents.records(), [](const auto& entry) {
     return entry.second.quarantine.has_value();
   });
-  std::string_view hope = "retry when leases end, or ask for less";
+  std::string_view advice = "retry when leases end, or ask for less";
   if (wanted > all) {
-    hope = "this can never fit; ask for less, or start the broker with a larger --capacity";
+    advice = "this can never fit; ask for less, or start the broker with a larger --capacity";
   } else if (wanted + static_cast<std::uint64_t>(quarantined) > all) {
-    hope = "it cannot fit before quarantined memory is given back, see `brokerctl quarantine list`";
+    advice =
+        "it cannot fit before quarantined memory is given back, see `brokerctl quarantine list`";
   } else if (state.config.lends_device()) {
-    hope =
+    advice =
         "retry when leases end, ask for less, or name the worker that had the memory last: on a "
         "device it stays there until that worker ends";
   }
   return fail(Errc::PoolExhausted,
-              fmt::format("{} extents wanted, {} of {} are free: {}", wanted, free, all, hope));
+              fmt::format("{} extents wanted, {} of {} are free: {}", wanted, free, all, advice));
 }
 
-Result<void> require_worker_back(const State& state, const LeaseRecord& record) {
+Result<void> require_worker_attached(const State& state, const LeaseRecord& record) {
   const Worker& worker = *state.workers.find(record.worker());
   if (!worker.resuming && worker.reattach_until == TimePoint{}) return {};
   return fail(Errc::BrokerLost,
@@ -97,27 +98,27 @@ Result<void> require_worker_back(const State& state, const LeaseRecord& record) 
                           worker.name, to_string(record.id())));
 }
 
-void take_over(Decision& decision, const Caller& caller, LeaseRecord& record) {
+void set_holder(Decision& decision, const Caller& caller, LeaseRecord& record) {
   record.holder = caller.connection;
   record.holder_process = {caller.pid, caller.start_ticks};
   decision.touch(record.id());
 }
 
-Result<Answer> hand_over(Decision& decision, const Caller& caller, Answer answer) {
+Result<Answer> reassign_holder(Decision& decision, const Caller& caller, Answer answer) {
   auto& acquired = std::get<wire::LeaseAcquired>(answer.body);
   LeaseRecord& record = *TRY(decision.state.leases.find(acquired.lease));
   TRY(require_live(record));
-  TRY(require_worker_back(decision.state, record));
-  take_over(decision, caller, record);
+  TRY(require_worker_attached(decision.state, record));
+  set_holder(decision, caller, record);
   acquired.deadline_boottime_ns = record.deadline.boottime_ns;
   return answer;
 }
 
-void hand_over_pending(Decision& decision, const Caller& caller, CallId first) {
+void reassign_pending_holder(Decision& decision, const Caller& caller, CallId first) {
   for (const LeaseId id : decision.state.leases.open_leases()) {
     LeaseRecord& record = decision.state.leases.at(id);
     const bool waits = !record.acquired && !record.grants.empty();
-    if (waits && record.grants.front().call == first) take_over(decision, caller, record);
+    if (waits && record.grants.front().call == first) set_holder(decision, caller, record);
   }
 }
 
@@ -186,8 +187,8 @@ LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
   record.granted_at = decision.now;
   record.holder_uid = caller.uid;
   record.ttl = std::chrono::milliseconds(ttl_ms);
-  const auto& longest_life = decision.state.tenants.find(acquire.tenant)->policy.max_lifetime_ms;
-  if (longest_life) record.last_deadline = decision.now + std::chrono::milliseconds(*longest_life);
+  const auto& max_lifetime = decision.state.tenants.find(acquire.tenant)->policy.max_lifetime_ms;
+  if (max_lifetime) record.last_deadline = decision.now + std::chrono::milliseconds(*max_lifetime);
   record.deadline = record.deadline_after(decision.now);
   return record;
 }
@@ -197,7 +198,7 @@ LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
 void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why) {
   const CallId call = record.grants.front().call;
   record.grants.clear();
-  take_back(decision, std::vector{record.id()}, RevokeReason::Released);
+  revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
   fence_if_never_mapped(decision, record);
   decision.reply(call, std::unexpected(why));
 }
@@ -209,7 +210,7 @@ void refuse_growth(Decision& decision, LeaseRecord& record, const GrantAnswered&
     const bool ours = found && found->lease == record.id() && found->state == ExtentState::Owned;
     if (ours) unused.push_back(extent);
   }
-  scrub_given_back(decision, record, unused);
+  scrub_returned(decision, record, unused);
 }
 
 void finish_grant(Decision& decision, LeaseRecord& record, const PendingGrant& grant) {
@@ -246,36 +247,36 @@ bool refused_with(const GrantAnswered& answered, Errc code) {
 
 /// True when the worker itself said no. A lost connection or silence says nothing about what is
 /// mapped.
-bool worker_said_no(const GrantAnswered& answered) {
+bool worker_refused(const GrantAnswered& answered) {
   return answered.refused && !refused_with(answered, Errc::ConnectionLost) &&
          !refused_with(answered, Errc::TimedOut);
 }
 
 /// The caller heard TimedOut, and now the worker has woken up: nobody counts on this memory.
-void settle_late(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
+void handle_late_reply(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
   std::uint32_t late = 0;
   for (const ExtentId extent : answered.extents) {
     if (record.unclaimed.erase(extent) != 0) ++late;
   }
   if (late == 0) return;  // delivered again by lease.attach, or answered already
-  if (worker_said_no(answered)) {
+  if (worker_refused(answered)) {
     refuse_growth(decision, record, answered);
     recharge(decision, record);
   } else if (!answered.refused) {
-    record.late_shrinks.push_back(kNobodysCall);
-    decision.add(effect::SendReclaim{record.worker(), record.id(), kNobodysCall, late});
-    note_asked(decision, record);
+    record.late_shrinks.push_back(kInternalCall);
+    decision.add(effect::SendReclaim{record.worker(), record.id(), kInternalCall, late});
+    note_call_sent(decision, record);
   }
 }
 
-void settle(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
+void handle_reply(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
   PendingGrant* pending = find_pending(record, answered);
-  if (pending == nullptr) return settle_late(decision, record, answered);
+  if (pending == nullptr) return handle_late_reply(decision, record, answered);
   const bool closed = refused_with(answered, Errc::ConnectionLost);
   if (answered.refused && !record.acquired && !closed) {
     return abandon_acquire(decision, record, *answered.refused);
   }
-  if (worker_said_no(answered)) refuse_growth(decision, record, answered);
+  if (worker_refused(answered)) refuse_growth(decision, record, answered);
   if (refused_with(answered, Errc::TimedOut)) {
     record.unclaimed.insert(answered.extents.begin(), answered.extents.end());
   }
@@ -327,7 +328,8 @@ Answer resized(const State& state, const LeaseRecord& record) {
   return Answer{wire::LeaseResized{.extents = owned, .blocks = record.charged_blocks}};
 }
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseAcquire& acquire) {
+CallResult decide_call(Decision& decision, const Caller& caller,
+                       const wire::LeaseAcquire& acquire) {
   State& state = decision.state;
   if (state.stopping) return fail(Errc::Draining, "the broker is stopping");
   const Tenant* tenant = TRY(state.tenants.find_for(acquire.tenant, caller.uid));
@@ -353,7 +355,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseA
   return std::nullopt;  // answered when the worker has mapped everything
 }
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach) {
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach) {
   LeaseRecord& record = *TRY(decision.state.leases.find(attach.lease));
   const Worker* worker = decision.state.workers.find_by_connection(caller.connection);
   if (worker == nullptr || record.worker() != worker->id ||
@@ -377,11 +379,11 @@ void decide_event(Decision& decision, const GrantAnswered& answered) {
   const bool arrived = !refused_with(answered, Errc::TimedOut);
   if (arrived && record.grants_in_flight > 0) {
     --record.grants_in_flight;
-    note_answered(decision, record);
+    note_call_answered(decision, record);
   }
-  record.reached_worker = record.reached_worker || answered.sent;
+  record.sent_to_worker = record.sent_to_worker || answered.sent;
   if (answered.sent) note_lent(decision, record, answered.extents);
-  if (record.is(LeaseState::Live)) return settle(decision, record, answered);
+  if (record.is(LeaseState::Live)) return handle_reply(decision, record, answered);
   if (!answered.sent) fence_if_never_mapped(decision, record);
 }
 

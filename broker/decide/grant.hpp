@@ -19,13 +19,13 @@ Result<void> require_free_extents(const State& state, std::uint32_t wanted, Atta
 
 /// BrokerLost while the lease's worker is on its way back to a broker that was started again: until
 /// then it can be asked nothing.
-Result<void> require_worker_back(const State& state, const LeaseRecord& record);
+Result<void> require_worker_attached(const State& state, const LeaseRecord& record);
 
 /// A grant that is asked for once more, over another connection of the same user: the caller
 /// becomes the lease's holder. Errors: LeaseRevoked, LeaseFenced, StaleGeneration when it is over.
-Result<Answer> hand_over(Decision& decision, const Caller& caller, Answer answer);
+Result<Answer> reassign_holder(Decision& decision, const Caller& caller, Answer answer);
 /// The same while the first call `first` still waits for its answer.
-void hand_over_pending(Decision& decision, const Caller& caller, CallId first);
+void reassign_pending_holder(Decision& decision, const Caller& caller, CallId first);
 
 struct ExtentGrant {
   CallId call;

@@ -15,16 +15,16 @@ Result<LeaseRecord*> find_held(State& state, const Caller& caller, LeaseId lease
   return record;
 }
 
-void lose_holder(Decision& decision, ConnectionId connection) {
+void revoke_held_by(Decision& decision, ConnectionId connection) {
   const auto held = open_leases_where(decision.state, [&](const LeaseRecord& record) {
     return record.scope == wire::LeaseScope::Tenant && record.holder == connection;
   });
-  take_back(decision, held, RevokeReason::HolderGone);
+  revoke_leases(decision, held, RevokeReason::HolderGone);
 }
 
 }  // namespace
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew) {
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew) {
   LeaseRecord& record = *TRY(find_held(decision.state, caller, renew.lease));
   TRY(require_live(record));
   record.deadline = record.deadline_after(decision.now);
@@ -34,7 +34,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseR
 }
 
 /// The token says that the caller was given this lease once; the user says that it was not stolen.
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseHold& hold) {
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseHold& hold) {
   LeaseRecord& record = *TRY(decision.state.leases.find(hold.lease));
   const Worker* worker = decision.state.workers.find(record.worker());
   if (worker == nullptr) return std::unexpected(require_live(record).error());  // long gone
@@ -56,21 +56,22 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseH
   return Answer{wire::LeaseRenewed{.deadline_boottime_ns = record.deadline.boottime_ns}};
 }
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRelease& release) {
+CallResult decide_call(Decision& decision, const Caller& caller,
+                       const wire::LeaseRelease& release) {
   LeaseRecord& record = *TRY(find_held(decision.state, caller, release.lease));
   if (record.is(LeaseState::Fenced)) return std::unexpected(require_live(record).error());
-  take_back(decision, std::vector{record.id()}, RevokeReason::Released);
+  revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
   return Answer{};
 }
 
 void decide_event(Decision& decision, const ConnectionClosed& closed) {
   Worker* worker = decision.state.workers.find_by_connection(closed.connection);
-  if (worker != nullptr) lose_worker(decision, *worker);
-  lose_holder(decision, closed.connection);
+  if (worker != nullptr) mark_worker_lost(decision, *worker);
+  revoke_held_by(decision, closed.connection);
 }
 
 void decide_event(Decision& decision, const HolderExited& exited) {
-  lose_holder(decision, exited.connection);
+  revoke_held_by(decision, exited.connection);
 }
 
 /// Whoever claimed the lease since is another process, or is watched through its connection.
@@ -79,7 +80,7 @@ void decide_event(Decision& decision, const PreviousHolderExited& exited) {
     return record.scope == wire::LeaseScope::Tenant && record.holder == ConnectionId{} &&
            record.holder_process == exited.process;
   });
-  take_back(decision, held, RevokeReason::HolderGone);
+  revoke_leases(decision, held, RevokeReason::HolderGone);
 }
 
 }  // namespace leasehold

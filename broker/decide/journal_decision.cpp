@@ -6,11 +6,11 @@
 namespace leasehold {
 namespace {
 
-constexpr std::uint64_t kNumbersAtOnce = 1024;
-constexpr std::uint64_t kExtentNumbersAtOnce = 65'536;  // every grant takes some
+constexpr std::uint64_t kReservedIdBatch = 1024;
+constexpr std::uint64_t kReservedExtentIdBatch = 65'536;  // every grant takes some
 
 template <class Id>
-std::vector<Id> each_once(std::vector<Id>& touched) {
+std::vector<Id> without_duplicates(std::vector<Id>& touched) {
   std::ranges::sort(touched);
   const auto repeated = std::ranges::unique(touched);
   touched.erase(repeated.begin(), repeated.end());
@@ -79,7 +79,7 @@ bool is_implied(const State& state, const ExtentRecord& extent) {
 }
 
 /// Raises the marks a decision has passed. True when there was one.
-bool reserve_numbers(State& state) {
+bool reserve_ids(State& state) {
   const auto raise = [](std::uint64_t& mark, std::uint64_t used, std::uint64_t at_once) {
     if (used <= mark) return false;
     mark = (used + at_once - 1) / at_once * at_once;
@@ -87,19 +87,19 @@ bool reserve_numbers(State& state) {
   };
   journal::Reserved& marks = state.reserved;
   const bool generations =
-      raise(marks.generations, state.leases.highest_generation(), kNumbersAtOnce);
-  const bool attachments = raise(marks.attachments, state.workers.highest_id(), kNumbersAtOnce);
-  const bool extents = raise(marks.extents, state.extents.highest_id(), kExtentNumbersAtOnce);
-  const bool regions = raise(marks.regions, state.weights.highest_id(), kNumbersAtOnce);
+      raise(marks.generations, state.leases.highest_generation(), kReservedIdBatch);
+  const bool attachments = raise(marks.attachments, state.workers.highest_id(), kReservedIdBatch);
+  const bool extents = raise(marks.extents, state.extents.highest_id(), kReservedExtentIdBatch);
+  const bool regions = raise(marks.regions, state.weights.highest_id(), kReservedIdBatch);
   return generations || attachments || extents || regions;
 }
 
-class RowsOf {
+class RowCollector {
  public:
-  explicit RowsOf(Decision& decision) : state_(decision.state) {
+  explicit RowCollector(Decision& decision) : state_(decision.state) {
     Touched& touched = decision.touched;
     batch_.durable = touched.durable;
-    if (reserve_numbers(decision.state)) {
+    if (reserve_ids(decision.state)) {
       batch_.rows.push_back(state_.reserved);
       batch_.durable = true;
     }
@@ -109,13 +109,13 @@ class RowsOf {
     for (const TenantId& id : touched.tenants) {
       batch_.rows.push_back(journal::TenantRow{state_.tenants.find(id)->policy});
     }
-    for (const AttachmentId id : each_once(touched.workers)) add(id);
-    for (const LeaseId id : each_once(touched.leases)) {
+    for (const AttachmentId id : without_duplicates(touched.workers)) add(id);
+    for (const LeaseId id : without_duplicates(touched.leases)) {
       decision.state.leases.enter_in_index(id);
       add(id);
     }
-    for (const ExtentId id : each_once(touched.extents)) add(id);
-    for (const RegionId id : each_once(touched.regions)) add(id);
+    for (const ExtentId id : without_duplicates(touched.extents)) add(id);
+    for (const RegionId id : without_duplicates(touched.regions)) add(id);
   }
 
   journal::Batch take() { return std::move(batch_); }
@@ -177,7 +177,7 @@ class RowsOf {
   journal::Batch batch_;
 };
 
-bool lowers_to(const Effect& effect, LeaseState state) {
+bool stores_state(const Effect& effect, LeaseState state) {
   const auto* taken = std::get_if<effect::StoreWords>(&effect);
   return taken != nullptr && taken->flips.front().to == state;
 }
@@ -188,20 +188,20 @@ bool lends(const Effect& effect) {
 }
 
 bool must_follow(const Effect& effect, bool revokes) {
-  if (lends(effect) || lowers_to(effect, LeaseState::Fenced)) return true;
+  if (lends(effect) || stores_state(effect, LeaseState::Fenced)) return true;
   if (std::holds_alternative<effect::ReplyWhenJournaled>(effect)) return true;
   return !revokes && std::holds_alternative<effect::Reply>(effect);
 }
 
 }  // namespace
 
-void write_down(Decision& decision) {
-  journal::Batch batch = RowsOf(decision).take();
+void journal_decision(Decision& decision) {
+  journal::Batch batch = RowCollector(decision).take();
   std::vector<Effect>& effects = decision.effects();
   const bool revokes = std::ranges::any_of(
-      effects, [](const Effect& each) { return lowers_to(each, LeaseState::Revoked); });
-  auto& audit = decision.touched.audit;
-  std::vector<journal::Row> actions(audit.begin(), audit.end());
+      effects, [](const Effect& each) { return stores_state(each, LeaseState::Revoked); });
+  auto& operator_actions = decision.touched.operator_actions;
+  std::vector<journal::Row> actions(operator_actions.begin(), operator_actions.end());
   if (!revokes && !actions.empty()) {
     std::ranges::move(actions, std::back_inserter(batch.rows));
     batch.durable = true;
@@ -209,9 +209,9 @@ void write_down(Decision& decision) {
   }
   if (!batch.rows.empty()) {
     batch.grants = std::ranges::any_of(effects, lends);
-    const auto place = std::ranges::find_if(
+    const auto position = std::ranges::find_if(
         effects, [revokes](const Effect& each) { return must_follow(each, revokes); });
-    effects.insert(place, effect::Journal{.batch = std::move(batch)});
+    effects.insert(position, effect::Journal{.batch = std::move(batch)});
   }
   if (actions.empty()) return;
   effects.emplace_back(

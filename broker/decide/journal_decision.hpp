@@ -12,6 +12,6 @@ namespace leasehold {
 ///   - at the very end of a decision that lowered words and did none of that: a revocation waits
 ///     for no disk, nor do those who hear of it. What an operator did by it is a transaction of its
 ///     own then, synced when nothing else is left to do.
-void write_down(Decision& decision);
+void journal_decision(Decision& decision);
 
 }  // namespace leasehold

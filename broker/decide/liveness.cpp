@@ -8,14 +8,14 @@
 namespace leasehold {
 namespace {
 
-constexpr std::uint32_t kLooks = 4;
+constexpr std::uint32_t kProbesPerTimeout = 4;
 
 std::int64_t in_ms(Duration duration) {
   return duration / std::chrono::milliseconds(1);
 }
 
 /// The first rung: said while the worker can still go on as if nothing had been.
-void warn_of_silence(Decision& decision, const Worker& worker) {
+void warn_unresponsive(Decision& decision, const Worker& worker) {
   const std::int64_t timeout_ms = in_ms(decision.state.config.worker_timeout);
   decision.record(events::WorkerUnresponsive{
       .worker = worker.name, .waiting_for = "ping_reply", .timeout_ms = timeout_ms});
@@ -25,71 +25,71 @@ void warn_of_silence(Decision& decision, const Worker& worker) {
                   worker.name, worker.pid, timeout_ms));
 }
 
-void look_at(Decision& decision, Worker& worker) {
-  const Duration patience = decision.state.config.worker_timeout;
-  if (worker.looks_unanswered == kLooks) {
-    return kill_worker(decision, worker, "ping_reply", patience);
+void probe_worker(Decision& decision, Worker& worker) {
+  const Duration timeout = decision.state.config.worker_timeout;
+  if (worker.unanswered_probes == kProbesPerTimeout) {
+    return kill_worker(decision, worker, "ping_reply", timeout);
   }
-  if (worker.looks_unanswered == 0) decision.add(effect::SendPing{worker.id});
-  if (worker.looks_unanswered == kLooks / 2) warn_of_silence(decision, worker);
-  ++worker.looks_unanswered;
-  worker.next_look = decision.now + patience / kLooks;
+  if (worker.unanswered_probes == 0) decision.add(effect::SendPing{worker.id});
+  if (worker.unanswered_probes == kProbesPerTimeout / 2) warn_unresponsive(decision, worker);
+  ++worker.unanswered_probes;
+  worker.next_probe = decision.now + timeout / kProbesPerTimeout;
 }
 
-bool is_looked_for(const Worker& worker) {
+bool is_probed(const Worker& worker) {
   return worker.state <= WorkerState::Ready && worker.socket_open && !worker.killed;
 }
 
 }  // namespace
 
-void begin_looking(Decision& decision, Worker& worker) {
-  const Duration patience = decision.state.config.worker_timeout;
-  worker.looks_unanswered = 0;
-  if (patience != Duration::zero()) worker.next_look = decision.now + patience / kLooks;
+void start_liveness_probes(Decision& decision, Worker& worker) {
+  const Duration timeout = decision.state.config.worker_timeout;
+  worker.unanswered_probes = 0;
+  if (timeout != Duration::zero()) worker.next_probe = decision.now + timeout / kProbesPerTimeout;
 }
 
-void look_for_life(Decision& decision) {
+void probe_liveness(Decision& decision) {
   for (const auto& [id, each] : decision.state.workers.all()) {
-    if (each.next_look == TimePoint{} || each.next_look > decision.now) continue;
+    if (each.next_probe == TimePoint{} || each.next_probe > decision.now) continue;
     Worker& worker = *decision.state.workers.find(id);
-    worker.next_look = TimePoint{};
-    if (is_looked_for(worker)) look_at(decision, worker);
+    worker.next_probe = TimePoint{};
+    if (is_probed(worker)) probe_worker(decision, worker);
   }
 }
 
 void decide_event(Decision& decision, const PingAnswered& answered) {
   Worker* worker = decision.state.workers.find(answered.worker);
-  if (worker != nullptr) worker->looks_unanswered = 0;
+  if (worker != nullptr) worker->unanswered_probes = 0;
 }
 
-void note_asked(Decision& decision, LeaseRecord& record) {
-  if (record.asked_at != TimePoint{}) return;
-  record.asked_at = decision.now;
+void note_call_sent(Decision& decision, LeaseRecord& record) {
+  if (record.call_pending_since != TimePoint{}) return;
+  record.call_pending_since = decision.now;
   decision.state.leases.enter_in_index(record.id());
 }
 
-void note_answered(Decision& decision, LeaseRecord& record) {
+void note_call_answered(Decision& decision, LeaseRecord& record) {
   const bool more =
       record.grants_in_flight > 0 || !record.shrinks.empty() || !record.late_shrinks.empty();
-  record.asked_at = more ? decision.now : TimePoint{};
+  record.call_pending_since = more ? decision.now : TimePoint{};
   decision.state.leases.enter_in_index(record.id());
 }
 
 void kill_worker(Decision& decision, Worker& worker, std::string_view waiting_for,
-                 Duration patience) {
+                 Duration timeout) {
   worker.killed = true;
   decision.add(effect::KillWorker{worker.id});
   move(worker, WorkerState::Lost);
   decision.touch(worker.id);
-  take_back(decision, decision.state.leases.leases_on(worker.id), RevokeReason::WorkerHung);
+  revoke_leases(decision, decision.state.leases.leases_on(worker.id), RevokeReason::WorkerHung);
   decision.record(events::WorkerUnresponsive{.worker = worker.name,
                                              .waiting_for = std::string(waiting_for),
-                                             .timeout_ms = in_ms(patience),
+                                             .timeout_ms = in_ms(timeout),
                                              .killed = true});
   decision.warn(
       fmt::format("worker did not do its part in time, killed worker={} pid={} waiting_for={} "
                   "timeout_ms={}",
-                  worker.name, worker.pid, waiting_for, in_ms(patience)));
+                  worker.name, worker.pid, waiting_for, in_ms(timeout)));
 }
 
 }  // namespace leasehold

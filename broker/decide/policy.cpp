@@ -59,7 +59,8 @@ void record_operator_action(Decision& decision, const Caller& caller, std::strin
                             std::string object) {
   decision.record(
       events::OperatorAction{.action = action, .object = object, .uid = caller.uid, .done = true});
-  decision.audit({.uid = caller.uid, .action = std::move(action), .object = std::move(object)});
+  decision.record_operator_action(
+      {.uid = caller.uid, .action = std::move(action), .object = std::move(object)});
 }
 
 template <class Call>
@@ -72,7 +73,7 @@ std::string object_of(const Call& call) {
 
 }  // namespace
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit) {
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit) {
   TRY(decision.state.tenants.admit(admit));
   decision.touched.tenants.push_back(admit.tenant);
   decision.touched.durable = true;
@@ -93,16 +94,16 @@ void decide_event(Decision& decision, const JournalWritten& written) {
                written.refused->detail + ")"));
 }
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke) {
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke) {
   std::vector<LeaseId> leases =
       revoke.part ? TRY(leases_on_part(decision.state, revoke))
                   : TRY(named_leases(decision.state, revoke.lease, revoke.tenant));
-  take_back(decision, leases, RevokeReason::Operator);
+  revoke_leases(decision, leases, RevokeReason::Operator);
   record_operator_action(decision, caller, "revoke", object_of(revoke));
   return Answer{wire::LeasesTouched{.leases = std::move(leases)}};
 }
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain) {
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain) {
   if (drain.grace_ms < 0 || drain.grace_ms > 86'400'000) {
     return fail(Errc::BadRequest,
                 fmt::format("grace_ms is {}; it must be 0 to 86400000", drain.grace_ms));
@@ -111,7 +112,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseD
   const TimePoint until = decision.now + std::chrono::milliseconds(drain.grace_ms);
   for (const LeaseId id : leases) start_drain(decision, decision.state.leases.at(id), until);
   record_operator_action(decision, caller, "drain", object_of(drain));
-  if (drain.grace_ms == 0) take_back(decision, leases, RevokeReason::DrainDeadline);
+  if (drain.grace_ms == 0) revoke_leases(decision, leases, RevokeReason::DrainDeadline);
   return Answer{wire::LeasesTouched{.leases = std::move(leases)}};
 }
 

@@ -18,7 +18,7 @@ std::string name_of(RegionId region) {
 
 /// What it was told to leave alone it wrote to: it keeps no lease and gets none, and the rest is
 /// fenced by its line or its exit, as with a worker that was lost.
-void distrust(Decision& decision, AttachmentId id, events::WorkerUntrusted event) {
+void mark_untrusted(Decision& decision, AttachmentId id, events::WorkerUntrusted event) {
   Worker* worker = decision.state.workers.find(id);
   if (worker != nullptr) event.worker = worker->name;
   decision.record(event);
@@ -26,7 +26,7 @@ void distrust(Decision& decision, AttachmentId id, events::WorkerUntrusted event
   worker->untrusted = true;
   move(*worker, WorkerState::Lost);
   decision.touch(worker->id);
-  take_back(decision, decision.state.leases.leases_on(id), RevokeReason::WorkerUntrusted);
+  revoke_leases(decision, decision.state.leases.leases_on(id), RevokeReason::WorkerUntrusted);
 }
 
 /// With its last worker gone nobody maps it: what is allocated goes with the broker's descriptor.
@@ -36,25 +36,25 @@ bool last_worker_is_gone(const State& state, const Quarantine& quarantine) {
   return worker == nullptr || worker->state == WorkerState::Gone;
 }
 
-void record_deed(Decision& decision, const std::string& object, const Clearing& clearing,
-                 bool done) {
+void record_operator_action(Decision& decision, const std::string& object,
+                            const PendingRelease& pending_release, bool done) {
   decision.record(events::OperatorAction{.action = "quarantine_release",
                                          .object = object,
-                                         .uid = clearing.uid,
-                                         .reason = clearing.reason,
+                                         .uid = pending_release.uid,
+                                         .reason = pending_release.reason,
                                          .done = done});
-  decision.audit({.uid = clearing.uid,
-                  .action = "quarantine_release",
-                  .object = object,
-                  .reason = clearing.reason,
-                  .done = done});
+  decision.record_operator_action({.uid = pending_release.uid,
+                                   .action = "quarantine_release",
+                                   .object = object,
+                                   .reason = pending_release.reason,
+                                   .done = done});
 }
 
 void refuse(Decision& decision, const std::string& object, Quarantine& quarantine,
             const std::string& why) {
-  const Clearing clearing = *std::exchange(quarantine.clearing, std::nullopt);
-  record_deed(decision, object, clearing, false);
-  decision.reply(clearing.call, fail(Errc::StillWritable, object + why));
+  const PendingRelease pending_release = *std::exchange(quarantine.pending_release, std::nullopt);
+  record_operator_action(decision, object, pending_release, false);
+  decision.reply(pending_release.call, fail(Errc::StillWritable, object + why));
 }
 
 void refuse_written(Decision& decision, const std::string& object, Quarantine& quarantine,
@@ -68,22 +68,22 @@ void refuse_written(Decision& decision, const std::string& object, Quarantine& q
 
 /// This broker can neither punch it nor see whether it is empty: only the end of who maps it
 /// counts.
-void refuse_unseen(Decision& decision, const std::string& object, Quarantine& quarantine) {
+void refuse_unavailable(Decision& decision, const std::string& object, Quarantine& quarantine) {
   const bool known = quarantine.worker != AttachmentId{};
-  const std::string what_to_do =
+  const std::string advice =
       known ? fmt::format("worker {} may map it; end that worker, then release_quarantine again",
                           quarantine.worker_name)
             : "nobody knows who maps it; it is free when the machine was restarted";
   refuse(decision, object, quarantine,
-         " was quarantined before this broker started, which cannot look into it: " + what_to_do);
+         " was quarantined before this broker started, which cannot look into it: " + advice);
 }
 
-void grant(Decision& decision, const std::string& object, const Clearing& clearing,
+void grant(Decision& decision, const std::string& object, const PendingRelease& pending_release,
            std::uint64_t size_bytes) {
-  record_deed(decision, object, clearing, true);
+  record_operator_action(decision, object, pending_release, true);
   decision.touched.durable = true;
   decision.add(effect::ReplyWhenJournaled{
-      clearing.call, Answer{wire::QuarantineReleased{.size_bytes = size_bytes}}});
+      pending_release.call, Answer{wire::QuarantineReleased{.size_bytes = size_bytes}}});
 }
 
 Error not_quarantined(const std::string& object, std::string_view state) {
@@ -93,45 +93,46 @@ Error not_quarantined(const std::string& object, std::string_view state) {
 
 /// Memory that was quarantined before this broker started has no more than its state.
 Result<void> begin(std::optional<Quarantine>& quarantine, const Caller& caller,
-                   const wire::QuarantineRelease& clear) {
+                   const wire::QuarantineRelease& release) {
   if (!quarantine) quarantine.emplace();
-  if (quarantine->clearing) {
+  if (quarantine->pending_release) {
     return fail(Errc::IllegalTransition, "somebody clears it right now; look again in a moment");
   }
-  quarantine->clearing = Clearing{.call = caller.call, .uid = caller.uid, .reason = clear.reason};
+  quarantine->pending_release =
+      PendingRelease{.call = caller.call, .uid = caller.uid, .reason = release.reason};
   return {};
 }
 
-Outcome clear_extent(Decision& decision, const Caller& caller,
-                     const wire::QuarantineRelease& clear) {
-  ExtentRecord* record = decision.state.extents.find(*clear.extent);
-  const std::string object = name_of(*clear.extent);
+CallResult release_extent(Decision& decision, const Caller& caller,
+                          const wire::QuarantineRelease& release) {
+  ExtentRecord* record = decision.state.extents.find(*release.extent);
+  const std::string object = name_of(*release.extent);
   if (record == nullptr) return fail(Errc::UnknownLease, object + " is no memory in use");
   if (record->state != ExtentState::Quarantined) {
     return std::unexpected(not_quarantined(object, name(record->state)));
   }
-  TRY(begin(record->quarantine, caller, clear));
+  TRY(begin(record->quarantine, caller, release));
   const bool gone = last_worker_is_gone(decision.state, *record->quarantine);
-  if (record->away && !gone) {
-    refuse_unseen(decision, object, *record->quarantine);
+  if (record->unavailable && !gone) {
+    refuse_unavailable(decision, object, *record->quarantine);
     return std::nullopt;
   }
-  decision.add(effect::PunchExtents{{*clear.extent}});
-  decision.add(effect::VerifyExtents{{*clear.extent}, gone});
+  decision.add(effect::PunchExtents{{*release.extent}});
+  decision.add(effect::VerifyExtents{{*release.extent}, gone});
   return std::nullopt;
 }
 
-Outcome clear_region(Decision& decision, const Caller& caller,
-                     const wire::QuarantineRelease& clear) {
-  WeightsRegion* region = decision.state.weights.find(*clear.region);
-  const std::string object = name_of(*clear.region);
+CallResult release_region(Decision& decision, const Caller& caller,
+                          const wire::QuarantineRelease& release) {
+  WeightsRegion* region = decision.state.weights.find(*release.region);
+  const std::string object = name_of(*release.region);
   if (region == nullptr) return fail(Errc::UnknownLease, object + " is no memory in use");
   if (region->state != RegionState::Quarantined) {
     return std::unexpected(not_quarantined(object, name(region->state)));
   }
-  TRY(begin(region->quarantine, caller, clear));
-  if (region->away && !last_worker_is_gone(decision.state, *region->quarantine)) {
-    refuse_unseen(decision, object, *region->quarantine);
+  TRY(begin(region->quarantine, caller, release));
+  if (region->unavailable && !last_worker_is_gone(decision.state, *region->quarantine)) {
+    refuse_unavailable(decision, object, *region->quarantine);
     return std::nullopt;
   }
   decision.add(effect::ScrubRegion{region->id});
@@ -153,8 +154,8 @@ void quarantine_extent(Decision& decision, ExtentId extent, const Quarantine& qu
       "extent was touched after it was taken back, quarantined extent={} lease={} worker={} "
       "allocated_bytes={} reason=worker_untrusted",
       extent.value, to_string(record.lease), quarantine.worker_name, quarantine.allocated_bytes));
-  distrust(decision, quarantine.worker,
-           {.what = "extent", .index = extent.value, .lease = to_string(record.lease)});
+  mark_untrusted(decision, quarantine.worker,
+                 {.what = "extent", .index = extent.value, .lease = to_string(record.lease)});
 }
 
 void quarantine_region(Decision& decision, WeightsRegion& region, const Quarantine& quarantine) {
@@ -165,13 +166,13 @@ void quarantine_region(Decision& decision, WeightsRegion& region, const Quaranti
       "weights region was touched after it was taken back, quarantined region={} worker={} "
       "allocated_bytes={} reason=worker_untrusted",
       region.id.value, quarantine.worker_name, quarantine.allocated_bytes));
-  distrust(decision, quarantine.worker, {.what = "weights", .index = region.id.value});
+  mark_untrusted(decision, quarantine.worker, {.what = "weights", .index = region.id.value});
 }
 
-void settle_clearing(Decision& decision, const ExtentsVerified::Entry& verified) {
+void finish_release(Decision& decision, const ExtentsVerified::Entry& verified) {
   ExtentPool& extents = decision.state.extents;
   Quarantine& quarantine = *extents.find(verified.extent)->quarantine;
-  if (!quarantine.clearing) return;
+  if (!quarantine.pending_release) return;
   const std::string object = name_of(verified.extent);
   if (!verified.closed) {
     if (!last_worker_is_gone(decision.state, quarantine)) {
@@ -179,32 +180,32 @@ void settle_clearing(Decision& decision, const ExtentsVerified::Entry& verified)
     }
     return decision.add(effect::VerifyExtents{{verified.extent}, true});  // it exited meanwhile
   }
-  const Clearing clearing = *quarantine.clearing;
+  const PendingRelease pending_release = *quarantine.pending_release;
   extents.move(verified.extent, ExtentState::Scrubbing);
   record_extent(decision, verified.extent, nullptr);
   extents.move(verified.extent, ExtentState::Free);
   record_extent(decision, verified.extent, nullptr);
-  grant(decision, object, clearing, extents.extent_size_bytes());
+  grant(decision, object, pending_release, extents.extent_size_bytes());
 }
 
-void settle_clearing(Decision& decision, WeightsRegion& region, std::uint64_t allocated_bytes) {
-  if (!region.quarantine->clearing) return;
+void finish_release(Decision& decision, WeightsRegion& region, std::uint64_t allocated_bytes) {
+  if (!region.quarantine->pending_release) return;
   const std::string object = name_of(region.id);
   if (allocated_bytes != 0 && !last_worker_is_gone(decision.state, *region.quarantine)) {
     return refuse_written(decision, object, *region.quarantine, allocated_bytes);
   }
-  const Clearing clearing = *region.quarantine->clearing;
+  const PendingRelease pending_release = *region.quarantine->pending_release;
   const std::uint64_t size_bytes = region.size_bytes;
   record_region(decision, region, "Free");
   decision.add(effect::CloseRegion{region.id});
   decision.state.weights.remove(region.id);
-  grant(decision, object, clearing, size_bytes);
+  grant(decision, object, pending_release, size_bytes);
 }
 
-Outcome decide_call(Decision& decision, const Caller& caller,
-                    const wire::QuarantineRelease& clear) {
-  return clear.extent ? clear_extent(decision, caller, clear)
-                      : clear_region(decision, caller, clear);
+CallResult decide_call(Decision& decision, const Caller& caller,
+                       const wire::QuarantineRelease& release) {
+  return release.extent ? release_extent(decision, caller, release)
+                        : release_region(decision, caller, release);
 }
 
 }  // namespace leasehold

@@ -11,7 +11,7 @@ void quarantine_extent(Decision& decision, ExtentId extent, const Quarantine& qu
 void quarantine_region(Decision& decision, WeightsRegion& region, const Quarantine& quarantine);
 
 /// Precondition: the extent or region is Quarantined. Nothing happens unless somebody clears it.
-void settle_clearing(Decision& decision, const ExtentsVerified::Entry& verified);
-void settle_clearing(Decision& decision, WeightsRegion& region, std::uint64_t allocated_bytes);
+void finish_release(Decision& decision, const ExtentsVerified::Entry& verified);
+void finish_release(Decision& decision, WeightsRegion& region, std::uint64_t allocated_bytes);
 
 }  // namespace leasehold

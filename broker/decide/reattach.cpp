@@ -21,37 +21,38 @@ bool may_resume(const Worker& worker, const Caller& caller, const std::string& n
 std::vector<ExtentId> not_delivered(const State& state, const LeaseRecord& record) {
   std::vector<ExtentId> missing;
   std::ranges::copy_if(record.extents, std::back_inserter(missing),
-                       [&](ExtentId extent) { return state.extents.find(extent)->away; });
+                       [&](ExtentId extent) { return state.extents.find(extent)->unavailable; });
   return missing;
 }
 
 /// A live lease of which nothing came: the worker never had it, or it was on its way when the
 /// broker died. Of which some came: the rest was a growth that did not arrive.
-void settle_live(Decision& decision, LeaseRecord& record) {
+void reconcile_live(Decision& decision, LeaseRecord& record) {
   if (record.scope == wire::LeaseScope::Engine) return;  // weights are kept, not delivered
   const std::vector<ExtentId> missing = not_delivered(decision.state, record);
   if (!missing.empty() && missing.size() == record.extents.size()) {
-    take_back(decision, std::vector{record.id()}, RevokeReason::Released);
+    revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
   } else {
     std::vector<ExtentId> owned;
     std::ranges::copy_if(missing, std::back_inserter(owned), [&](ExtentId extent) {
       return decision.state.extents.find(extent)->state == ExtentState::Owned;
     });
     if (owned.empty()) return;
-    scrub_given_back(decision, record, owned);
+    scrub_returned(decision, record, owned);
     recharge(decision, record);
   }
 }
 
 /// The fence may have been the last thing the old broker did: what followed it is done again.
-void settle_fenced(Decision& decision, const LeaseRecord& record) {
+void reconcile_fenced(Decision& decision, const LeaseRecord& record) {
   if (!record.extents.empty()) decision.add(effect::PunchExtents{record.extents});
   decision.add(effect::SendUnmap{record.worker(), record.id()});
 }
 
 }  // namespace
 
-Outcome resume_worker(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach) {
+CallResult resume_worker(Decision& decision, const Caller& caller,
+                         const wire::WorkerAttach& attach) {
   Worker* worker = decision.state.workers.find(*attach.resume);
   if (worker == nullptr || !may_resume(*worker, caller, attach.worker)) {
     return fail(Errc::BrokerLost,
@@ -63,10 +64,10 @@ Outcome resume_worker(Decision& decision, const Caller& caller, const wire::Work
   worker->connection = caller.connection;
   worker->socket_open = true;
   worker->reattach_until = TimePoint{};
-  worker->patience_from = decision.now;
+  worker->timeouts_from = decision.now;
   worker->resuming = true;
   worker->delivered_at = decision.now;
-  begin_looking(decision, *worker);
+  start_liveness_probes(decision, *worker);
   decision.touch(worker->id);
   decision.add(effect::ResumeWorker{worker->id, caller.connection});
   return Answer{wire::WorkerAttached{.worker = worker->index,
@@ -94,35 +95,35 @@ Result<void> check_redelivery(State& state, ConnectionId connection,
   return {};
 }
 
-Outcome decide_call(Decision& decision, const Caller& caller,
-                    const wire::LeaseRedeliver& redeliver) {
+CallResult decide_call(Decision& decision, const Caller& caller,
+                       const wire::LeaseRedeliver& redeliver) {
   TRY(check_redelivery(decision.state, caller.connection, redeliver));
   for (const ExtentId extent : redeliver.extents) decision.state.extents.mark_available(extent);
   decision.state.workers.find_by_connection(caller.connection)->delivered_at = decision.now;
   return Answer{};
 }
 
-void settle_resumed(Decision& decision, Worker& worker) {
+void reconcile_resumed(Decision& decision, Worker& worker) {
   worker.resuming = false;
   const auto leases = decision.state.leases.leases_on(worker.id);
   for (const LeaseId id : leases) {
     LeaseRecord& record = decision.state.leases.at(id);
-    if (record.is(LeaseState::Live)) settle_live(decision, record);
-    if (record.is(LeaseState::Fenced)) settle_fenced(decision, record);
+    if (record.is(LeaseState::Live)) reconcile_live(decision, record);
+    if (record.is(LeaseState::Fenced)) reconcile_fenced(decision, record);
   }
 }
 
-void end_grace(Decision& decision) {
+void expire_grace(Decision& decision) {
   for (const auto& [id, waiting] : decision.state.workers.all()) {
     const bool over =
         waiting.reattach_until != TimePoint{} && waiting.reattach_until <= decision.now;
     if (!over) continue;
     Worker& worker = *decision.state.workers.find(id);
     worker.reattach_until = TimePoint{};
-    worker.patience_from = decision.now;
+    worker.timeouts_from = decision.now;
     decision.warn(fmt::format("worker did not come back after the restart worker={} pid={}",
                               worker.name, worker.pid));
-    lose_worker(decision, worker);
+    mark_worker_lost(decision, worker);
   }
 }
 

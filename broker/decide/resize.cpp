@@ -29,13 +29,13 @@ Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId 
   if (!record->acquired) {
     return fail(Errc::BadRequest, "the lease is still being mapped; wait for lease.acquire");
   }
-  TRY(require_worker_back(state, *record));
+  TRY(require_worker_attached(state, *record));
   return record;
 }
 
 /// What was unmapped, as far as it was this lease's to give.
-std::vector<ExtentId> truly_given(const State& state, const LeaseRecord& record,
-                                  std::vector<ExtentId> named) {
+std::vector<ExtentId> returnable(const State& state, const LeaseRecord& record,
+                                 std::vector<ExtentId> named) {
   std::ranges::sort(named);
   const auto repeated = std::ranges::unique(named);
   named.erase(repeated.begin(), repeated.end());
@@ -48,7 +48,7 @@ std::vector<ExtentId> truly_given(const State& state, const LeaseRecord& record,
 
 }  // namespace
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseGrow& grow) {
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseGrow& grow) {
   State& state = decision.state;
   LeaseRecord& record = *TRY(find_resizable(state, caller, grow.lease, grow.extents));
   if (record.drain_deadline != TimePoint{}) {
@@ -73,11 +73,11 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseG
   return std::nullopt;
 }
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::LeaseShrink& shrink) {
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseShrink& shrink) {
   LeaseRecord& record = *TRY(find_resizable(decision.state, caller, shrink.lease, shrink.extents));
   record.shrinks.push_back(caller.call);
   decision.add(effect::SendReclaim{record.worker(), record.id(), caller.call, shrink.extents});
-  note_asked(decision, record);
+  note_call_sent(decision, record);
   return std::nullopt;
 }
 
@@ -88,20 +88,20 @@ void decide_event(Decision& decision, const ReclaimAnswered& answered) {
   const bool waited_for = std::erase(record.shrinks, answered.call) != 0;
   if (!waited_for && std::erase(record.late_shrinks, answered.call) == 0) return;
   if (!answered.extents) {
-    if (!waited_for) return note_answered(decision, record);
+    if (!waited_for) return note_call_answered(decision, record);
     // Silence is no answer: what the worker gives back later is taken then.
     const bool silent = answered.extents.error().code == Errc::TimedOut;
-    silent ? record.late_shrinks.push_back(answered.call) : note_answered(decision, record);
+    silent ? record.late_shrinks.push_back(answered.call) : note_call_answered(decision, record);
     return decision.reply(answered.call, std::unexpected(answered.extents.error()));
   }
-  note_answered(decision, record);
-  const auto given = truly_given(decision.state, record, *answered.extents);
+  note_call_answered(decision, record);
+  const auto given = returnable(decision.state, record, *answered.extents);
   if (given.size() != answered.extents->size()) {
     decision.warn(
         fmt::format("worker named extents that are not the lease's lease={} named={} ours={}",
                     to_string(record.id()), answered.extents->size(), given.size()));
   }
-  scrub_given_back(decision, record, given);
+  scrub_returned(decision, record, given);
   recharge(decision, record);
   if (waited_for) decision.reply(answered.call, resized(decision.state, record));
 }

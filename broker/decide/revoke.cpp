@@ -10,12 +10,12 @@
 namespace leasehold {
 namespace {
 
-using FlipsByWorker = std::map<AttachmentId, std::vector<effect::StoreWords::Flip>>;
+using ChangesByWorker = std::map<AttachmentId, std::vector<effect::StoreWords::Flip>>;
 
-void add_take_aways(Decision& decision, FlipsByWorker flips) {
-  for (auto& [worker, lowered] : flips) {
+void add_store_words(Decision& decision, ChangesByWorker flips) {
+  for (auto& [worker, stored] : flips) {
     const WorkerId index = decision.state.workers.find(worker)->index;
-    decision.add(effect::StoreWords{index, std::move(lowered), decision.now});
+    decision.add(effect::StoreWords{index, std::move(stored), decision.now});
   }
 }
 
@@ -72,7 +72,7 @@ void ask_for_memory(Decision& decision, LeaseRecord& record, bool never_mapped) 
   }  // else: asked when all is delivered, and punched; or lost: only its exit says that it let go
 }
 
-void return_weights(Decision& decision, LeaseRecord& record) {
+void release_weights(Decision& decision, LeaseRecord& record) {
   WeightsRegion* region = decision.state.weights.find(record.region);
   expects(region != nullptr && region->users > 0, "an engine lease uses a region");
   --region->users;
@@ -81,7 +81,7 @@ void return_weights(Decision& decision, LeaseRecord& record) {
   if (region->state == RegionState::Published) {
     decision.state.weights.retain(*region);
     record_region(decision, *region, name(region->state));
-    if (region->away) close_region(decision, *region);
+    if (region->unavailable) close_region(decision, *region);
     return;
   }
   // Never published, or lost with a broker before this one.
@@ -117,10 +117,10 @@ void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases) {
   }
 }
 
-std::vector<LeaseId> take_back(Decision& decision, std::span<const LeaseId> leases,
-                               RevokeReason reason) {
+std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> leases,
+                                   RevokeReason reason) {
   std::vector<LeaseId> revoked;
-  FlipsByWorker flips;
+  ChangesByWorker flips;
   for (const LeaseId id : leases) {
     LeaseRecord& record = decision.state.leases.at(id);
     auto* live = std::get_if<Lease<Live>>(&record.lease);
@@ -129,7 +129,7 @@ std::vector<LeaseId> take_back(Decision& decision, std::span<const LeaseId> leas
     record.lease = revoke(std::move(*live), reason, decision.now);
     revoked.push_back(id);
   }
-  add_take_aways(decision, std::move(flips));  // before anything else
+  add_store_words(decision, std::move(flips));  // before anything else
   add_quiet_watches(decision, revoked);
   for (const LeaseId id : revoked) {
     LeaseRecord& record = decision.state.leases.at(id);
@@ -142,7 +142,7 @@ std::vector<LeaseId> take_back(Decision& decision, std::span<const LeaseId> leas
 }
 
 void fence_all(Decision& decision, std::span<const ProvenLease> leases) {
-  FlipsByWorker flips;
+  ChangesByWorker flips;
   std::vector<const ProvenLease*> fenced;
   for (const ProvenLease& proven : leases) {
     LeaseRecord& record = decision.state.leases.at(proven.lease);
@@ -153,7 +153,7 @@ void fence_all(Decision& decision, std::span<const ProvenLease> leases) {
     record.lease = fence(std::move(*revoked), proven.proof, decision.now);
     fenced.push_back(&proven);
   }
-  add_take_aways(decision, std::move(flips));
+  add_store_words(decision, std::move(flips));
   for (const ProvenLease* proven : fenced) {
     LeaseRecord& record = decision.state.leases.at(proven->lease);
     ++decision.state.leases_fenced;
@@ -167,12 +167,12 @@ void fence_all(Decision& decision, std::span<const ProvenLease> leases) {
 void collect_memory(Decision& decision, LeaseRecord& record) {
   expects(record.is(LeaseState::Fenced), "memory is collected after the fence");
   if (record.scope == wire::LeaseScope::Engine) {
-    if (record.region != RegionId{}) return_weights(decision, record);
+    if (record.region != RegionId{}) release_weights(decision, record);
     close_if_returned(decision, record);
     return;
   }
   if (decision.state.config.lends_device()) {
-    give_back_to_device(decision, record, record.extents);
+    return_to_device(decision, record, record.extents);
     return close_if_returned(decision, record);
   }
   // The worker mapped a grant after the punch and only then heard of the fence: what it brought
@@ -182,13 +182,13 @@ void collect_memory(Decision& decision, LeaseRecord& record) {
   close_if_returned(decision, record);
 }
 
-void scrub_given_back(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents) {
+void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents) {
   const std::vector<ExtentId> given(extents.begin(), extents.end());
   for (const ExtentId extent : given) {
     decision.state.extents.move(extent, ExtentState::Scrubbing);
     record_extent(decision, extent, &record);
   }
-  if (decision.state.config.lends_device()) return give_back_to_device(decision, record, given);
+  if (decision.state.config.lends_device()) return return_to_device(decision, record, given);
   decision.add(effect::PunchExtents{given});
   decision.add(effect::VerifyExtents{given});
 }

@@ -11,8 +11,8 @@ namespace leasehold {
 /// Revokes those of `leases` that are Live: per worker all words and one step of the counter, then
 /// quiet watches, then everything else. Leases that are not Live are left as they are.
 /// Returns the ones revoked now. Precondition: every id is open.
-std::vector<LeaseId> take_back(Decision& decision, std::span<const LeaseId> leases,
-                               RevokeReason reason);
+std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> leases,
+                                   RevokeReason reason);
 
 /// One snapshot per worker and scope; leases of workers that are Gone are passed over.
 void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases);
@@ -31,7 +31,7 @@ void fence_all(Decision& decision, std::span<const ProvenLease> leases);
 void collect_memory(Decision& decision, LeaseRecord& record);
 
 /// Extents of a live lease that the worker does not map (any more).
-void scrub_given_back(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents);
+void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents);
 
 /// A region that nobody uses: its bytes are free. Precondition: no users.
 void close_region(Decision& decision, const WeightsRegion& region);

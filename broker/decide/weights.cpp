@@ -13,7 +13,7 @@
 namespace leasehold {
 namespace {
 
-constexpr std::size_t kLongestText = 256;
+constexpr std::size_t kMaxTextBytes = 256;
 
 Result<Worker*> calling_worker(State& state, const Caller& caller) {
   Worker* worker = state.workers.find_by_connection(caller.connection);
@@ -23,7 +23,7 @@ Result<Worker*> calling_worker(State& state, const Caller& caller) {
 
 Result<void> check(const wire::WeightsOpen& open) {
   if (open.size_bytes == 0) return fail(Errc::BadRequest, "size_bytes is 0");
-  if (std::max({open.model.size(), open.part.size(), open.layout_digest.size()}) > kLongestText) {
+  if (std::max({open.model.size(), open.part.size(), open.layout_digest.size()}) > kMaxTextBytes) {
     return fail(Errc::BadRequest, "model, part and layout_digest have at most 256 characters");
   }
   return {};
@@ -71,15 +71,15 @@ LeaseId open_engine_lease(Decision& decision, CallId call, const Worker& worker,
 
 Answer opened(const WeightsRegion& region, LeaseRecord& record) {
   const bool published = region.state == RegionState::Published;
-  record.reached_worker = true;
+  record.sent_to_worker = true;
   return Answer{
       wire::WeightsOpened{.region = region.id, .lease = record.id(), .published = published},
       RegionDescriptor{region.id, !published}};
 }
 
 /// Shares what is published already; Loading means that its loader is at it.
-Outcome open_existing(Decision& decision, CallId call, const Worker& worker, WeightsRegion& region,
-                      const wire::WeightsOpen& open) {
+CallResult open_existing(Decision& decision, CallId call, const Worker& worker,
+                         WeightsRegion& region, const wire::WeightsOpen& open) {
   if (region.size_bytes != open.size_bytes) {
     return fail(Errc::BadRequest, fmt::format("these weights lie in {} bytes, not {}",
                                               region.size_bytes, open.size_bytes));
@@ -107,7 +107,7 @@ void evict(Decision& decision, std::span<const RegionId> regions) {
 
 }  // namespace
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::WeightsOpen& open) {
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::WeightsOpen& open) {
   State& state = decision.state;
   if (state.stopping) return fail(Errc::Draining, "the broker is stopping");
   const Worker* worker = TRY(calling_worker(state, caller));
@@ -135,7 +135,8 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Weight
   return std::nullopt;
 }
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::WeightsPublish& publish) {
+CallResult decide_call(Decision& decision, const Caller& caller,
+                       const wire::WeightsPublish& publish) {
   const Worker* worker = TRY(calling_worker(decision.state, caller));
   WeightsRegion* region = decision.state.weights.find(publish.region);
   if (region == nullptr || region->loader != worker->id) {
@@ -162,7 +163,7 @@ void decide_event(Decision& decision, const RegionLent& lent) {
   if (!lent.refused) {
     return decision.reply(call, opened(*decision.state.weights.find(record.region), record));
   }
-  take_back(decision, std::vector{lent.lease}, RevokeReason::Released);
+  revoke_leases(decision, std::vector{lent.lease}, RevokeReason::Released);
   fence_if_never_mapped(decision, record);
   decision.reply(call, std::unexpected(*lent.refused));
 }
@@ -183,7 +184,7 @@ void decide_event(Decision& decision, const RegionSealed& sealed) {
 void decide_event(Decision& decision, const RegionScrubbed& scrubbed) {
   WeightsRegion* region = decision.state.weights.find(scrubbed.region);
   if (region == nullptr) return;
-  if (region->quarantine) return settle_clearing(decision, *region, scrubbed.allocated_bytes);
+  if (region->quarantine) return finish_release(decision, *region, scrubbed.allocated_bytes);
   if (region->state != RegionState::Scrubbing) return;
   if (scrubbed.allocated_bytes != 0) {
     const Worker* loader = decision.state.workers.find(region->loader);

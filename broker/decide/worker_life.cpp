@@ -13,7 +13,7 @@ namespace {
 /// Of a request that its lease ended. Before the flip: at the deadline its worker knew.
 constexpr std::string_view kStopped = "Revoked";
 
-constexpr std::uint64_t kLargestBlockBytes = 1ull << 40;
+constexpr std::uint64_t kMaxBlockBytes = 1ull << 40;
 
 Answer attached(const State& state, const Worker& worker) {
   return Answer{wire::WorkerAttached{.worker = worker.index,
@@ -26,7 +26,7 @@ Answer attached(const State& state, const Worker& worker) {
 }
 
 Result<void> check_block_size(const State& state, std::uint64_t block_bytes) {
-  if (block_bytes == 0 || block_bytes > kLargestBlockBytes) {
+  if (block_bytes == 0 || block_bytes > kMaxBlockBytes) {
     return fail(Errc::BadRequest, fmt::format("kv_block_size_bytes is {}", block_bytes));
   }
   const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
@@ -40,7 +40,7 @@ Result<void> check_block_size(const State& state, std::uint64_t block_bytes) {
 }
 
 /// A new connection makes no new process.
-bool is_distrusted(const State& state, const Caller& caller) {
+bool is_untrusted(const State& state, const Caller& caller) {
   return std::ranges::any_of(state.workers.all(), [&caller](const auto& entry) {
     const Worker& worker = entry.second;
     return worker.untrusted && worker.state != WorkerState::Gone && worker.pid == caller.pid &&
@@ -54,7 +54,7 @@ LeaseRecord* find_reported(State& state, const Worker& worker, LeaseId lease) {
 }
 
 /// A worker's clock reading counts only between the flip and now.
-void note_clock(std::int64_t& clock_ns, std::int64_t reported_ns, std::int64_t longest_ns) {
+void note_latency(std::int64_t& clock_ns, std::int64_t reported_ns, std::int64_t longest_ns) {
   if (clock_ns < 0 && reported_ns >= 0 && reported_ns <= longest_ns) clock_ns = reported_ns;
 }
 
@@ -72,7 +72,8 @@ struct TakeReport {
     LeaseRecord* record = find_reported(state, worker, seen.lease);
     if (record == nullptr) return false;
     if (is_before_flip(*record)) return true;  // a stop of its own, or a cancelled request
-    note_clock(record->clocks.refuse_ns, seen.since_flip_ns, (now - record->revoked_at()).count());
+    note_latency(record->clocks.refuse_ns, seen.since_flip_ns,
+                 (now - record->revoked_at()).count());
     return true;
   }
   bool operator()(const events::RequestCompletedEvent& ended) const {
@@ -81,11 +82,11 @@ struct TakeReport {
     if (is_before_flip(*record)) {
       const bool ran_out = record->deadline != TimePoint{} && at >= record->deadline;
       const bool stopped = ran_out && ended.reason == kStopped;
-      if (stopped && record->told_at == TimePoint{}) record->told_at = at;
+      if (stopped && record->stopped_at == TimePoint{}) record->stopped_at = at;
       return true;
     }
-    note_clock(record->clocks.error_ns, (at - record->revoked_at()).count(),
-               (now - record->revoked_at()).count());
+    note_latency(record->clocks.error_ns, (at - record->revoked_at()).count(),
+                 (now - record->revoked_at()).count());
     return true;
   }
   /// The old lease may have been on another worker, but never another tenant's.
@@ -111,10 +112,10 @@ struct TakeReport {
 
 }  // namespace
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach) {
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach) {
   State& state = decision.state;
   if (state.stopping) return fail(Errc::Draining, "the broker is stopping");
-  if (is_distrusted(state, caller)) {
+  if (is_untrusted(state, caller)) {
     return fail(Errc::PermissionDenied,
                 fmt::format("process {} wrote to memory that had been taken from it; end it and "
                             "start another worker",
@@ -139,12 +140,12 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
   worker->uid = caller.uid;
   decision.touch(worker->id);
   worker->token_key = derive_worker_key(state.config.token_key, worker->index, worker->id.value);
-  begin_looking(decision, *worker);
+  start_liveness_probes(decision, *worker);
   decision.add(effect::BindWorker{worker->id, caller.connection});
   return attached(state, *worker);
 }
 
-Outcome decide_call(Decision& decision, const Caller& caller, const wire::WorkerReady& ready) {
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerReady& ready) {
   State& state = decision.state;
   Worker* worker = state.workers.find_by_connection(caller.connection);
   if (worker == nullptr || worker->state > WorkerState::Ready) {
@@ -156,7 +157,7 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
     decision.touched.shape = true;
   }
   const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
-  if (worker->resuming) settle_resumed(decision, *worker);
+  if (worker->resuming) reconcile_resumed(decision, *worker);
   move(*worker, WorkerState::Ready);
   decision.touch(worker->id);
   worker->model = ready.model;
@@ -169,11 +170,11 @@ Outcome decide_call(Decision& decision, const Caller& caller, const wire::Worker
 
 /// The socket is gone. That says nothing about what the process still runs: the leases are revoked,
 /// and fenced only when the line is quiet or the process has exited.
-void lose_worker(Decision& decision, Worker& worker) {
+void mark_worker_lost(Decision& decision, Worker& worker) {
   worker.socket_open = false;
   move(worker, WorkerState::Lost);
   decision.touch(worker.id);
-  take_back(decision, decision.state.leases.leases_on(worker.id), RevokeReason::WorkerGone);
+  revoke_leases(decision, decision.state.leases.leases_on(worker.id), RevokeReason::WorkerGone);
 }
 
 void decide_event(Decision& decision, const WorkerExited& exited) {
@@ -184,7 +185,7 @@ void decide_event(Decision& decision, const WorkerExited& exited) {
   worker->socket_open = false;
   worker->reattach_until = TimePoint{};
   const std::vector<LeaseId> leases = decision.state.leases.leases_on(worker->id);
-  take_back(decision, leases, RevokeReason::WorkerGone);
+  revoke_leases(decision, leases, RevokeReason::WorkerGone);
   std::vector<ProvenLease> proven;
   std::vector<LeaseId> fenced_before;
   for (const LeaseId id : leases) {

@@ -17,9 +17,9 @@ namespace {
 
 /// A lease word has 48 bits for them.
 constexpr std::uint64_t kLargestGeneration = 1ull << 48;
-constexpr std::size_t kLongestLine = 4 * 21;  // 20 digits and what follows each
+constexpr std::size_t kMaxFileBytes = 4 * 21;  // 20 digits and what follows each
 
-std::string line_of(const Reserved& marks) {
+std::string text_of(const Reserved& marks) {
   return fmt::format("{} {} {} {}\n", marks.generations, marks.attachments, marks.extents,
                      marks.regions);
 }
@@ -29,7 +29,7 @@ Result<Reserved> parse(const std::string& line, const std::string& path) {
   Reserved marks;
   std::istringstream words(line);
   words >> marks.generations >> marks.attachments >> marks.extents >> marks.regions;
-  if (words && line_of(marks) == line && marks.generations <= kLargestGeneration) return marks;
+  if (words && text_of(marks) == line && marks.generations <= kLargestGeneration) return marks;
   return fail(Errc::FileCorrupt,
               fmt::format("{} holds no numbers; end all workers, then remove it together with the "
                           "journal and token.key",
@@ -49,14 +49,14 @@ Result<HighWaterMarksFile> HighWaterMarksFile::open(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd && errno == ENOENT) return HighWaterMarksFile(path, {});
   if (!fd) return state_file_error(path, errno);
-  std::array<char, kLongestLine + 1> text{};
+  std::array<char, kMaxFileBytes + 1> text{};
   const ssize_t got = ::read(fd.get(), text.data(), text.size());
   if (got < 0) return fail_errno(Errc::SystemError, path, errno);
   return HighWaterMarksFile(path, TRY(parse({text.data(), static_cast<std::size_t>(got)}, path)));
 }
 
 Result<void> HighWaterMarksFile::raise(const Reserved& marks) {
-  TRY(write_state_file(path_, line_of(marks)));
+  TRY(write_state_file(path_, text_of(marks)));
   marks_ = marks;
   return {};
 }

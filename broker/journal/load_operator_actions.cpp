@@ -4,11 +4,12 @@
 
 namespace leasehold::journal {
 
-Result<std::vector<wire::OperatorActionView>> load_newest_deeds(Database& database,
-                                                                std::size_t at_most) {
-  Statement rows = TRY(database.prepare(fmt::format(
-      "SELECT at_unix_s, uid, action, object, reason, done FROM audit ORDER BY audit DESC LIMIT {}",
-      at_most)));
+Result<std::vector<wire::OperatorActionView>> load_newest_operator_actions(Database& database,
+                                                                           std::size_t at_most) {
+  Statement rows =
+      TRY(database.prepare(fmt::format("SELECT at_unix_s, uid, action, object, reason, done FROM "
+                                       "operator_action ORDER BY operator_action DESC LIMIT {}",
+                                       at_most)));
   std::vector<wire::OperatorActionView> actions;
   while (TRY(rows.next())) {
     wire::OperatorActionView& action = actions.emplace_back();

@@ -9,7 +9,7 @@
 namespace leasehold::journal {
 
 /// Newest first. Errors: those of Database. Rows that wait for room on the disk are not there yet.
-Result<std::vector<wire::OperatorActionView>> load_newest_deeds(Database& database,
-                                                                std::size_t at_most);
+Result<std::vector<wire::OperatorActionView>> load_newest_operator_actions(Database& database,
+                                                                           std::size_t at_most);
 
 }  // namespace leasehold::journal

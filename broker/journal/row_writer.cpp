@@ -23,8 +23,9 @@ constexpr const char* kPutRegion =
     "REPLACE INTO region (region, state, size_bytes, loader, file_device, file_inode,"
     " file_size_bytes, file_mtime_ns, layout_digest, layout_version, touched_by, touched_by_name,"
     " quarantined_ns, allocated_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
-constexpr const char* kPutAudit =
-    "INSERT INTO audit (at_boottime_ns, uid, action, object, reason, done) VALUES (?,?,?,?,?,?)";
+constexpr const char* kPutOperatorAction =
+    "INSERT INTO operator_action (at_boottime_ns, uid, action, object, reason, done) VALUES "
+    "(?,?,?,?,?,?)";
 
 }  // namespace
 
@@ -36,7 +37,7 @@ Result<RowWriter> RowWriter::create(Database& database) {
   to.lease = TRY(database.prepare(kPutLease));
   to.extent = TRY(database.prepare(kPutExtent));
   to.region = TRY(database.prepare(kPutRegion));
-  to.audit = TRY(database.prepare(kPutAudit));
+  to.operator_action = TRY(database.prepare(kPutOperatorAction));
   to.worker_gone = TRY(database.prepare("DELETE FROM worker WHERE attachment=?"));
   to.lease_gone = TRY(database.prepare("DELETE FROM lease WHERE slot=? AND generation=?"));
   to.extent_gone = TRY(database.prepare("DELETE FROM extent WHERE extent=?"));
@@ -88,8 +89,8 @@ Result<void> RowWriter::put(const RegionRow& row) {
 }
 
 Result<void> RowWriter::put(const OperatorActionRow& row) {
-  return to_.audit.run(row.at_boottime_ns, row.uid, row.action, row.object, row.reason,
-                       static_cast<int>(row.done));
+  return to_.operator_action.run(row.at_boottime_ns, row.uid, row.action, row.object, row.reason,
+                                 static_cast<int>(row.done));
 }
 
 Result<void> RowWriter::put(const Reserved& row) {

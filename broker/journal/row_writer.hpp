@@ -23,7 +23,7 @@ class RowWriter {
     Statement lease;
     Statement extent;
     Statement region;
-    Statement audit;
+    Statement operator_action;
     Statement worker_gone;
     Statement lease_gone;
     Statement extent_gone;

@@ -13,7 +13,7 @@ namespace {
 /// Pages of the log after which it is moved into the database, to be used from its start again.
 constexpr std::uint64_t kCheckpointPages = 1000;
 /// So long a log has outrun the checkpointer, who never makes a writer wait; now one waits.
-constexpr std::uint64_t kLongestLogPages = 16 * kCheckpointPages;
+constexpr std::uint64_t kMaxLogPages = 16 * kCheckpointPages;
 constexpr std::uint64_t kPageBytes = 4096;
 /// A fence alone rewrites a page of leases, and its log entry is no longer than two of them.
 constexpr std::uint64_t kBytesPerFence = 2 * kPageBytes;
@@ -33,7 +33,7 @@ Result<void> check_integrity(Database& database) {
 }
 
 /// SQLite would throw the log of an empty file away, and with it nearly all that was written.
-Result<void> check_log_has_its_file(const std::string& path) {
+Result<void> check_log_has_database(const std::string& path) {
   std::error_code missing;
   const auto size_bytes = std::filesystem::file_size(path, missing);
   if (!missing && size_bytes != 0) return {};
@@ -52,7 +52,7 @@ Result<void> check_log_has_its_file(const std::string& path) {
 
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& state_dir) {
   const std::string path = state_dir + "/journal.db";
-  TRY(check_log_has_its_file(path));
+  TRY(check_log_has_database(path));
   Database database = TRY(Database::open(path));
   TRY(database.execute(kPragmas));
   TRY(check_integrity(database));
@@ -64,7 +64,8 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   Statement sync_normal = TRY(database.prepare("PRAGMA synchronous=NORMAL"));
   RowWriter writer = TRY(RowWriter::create(database));
   ReserveFile reserve = TRY(ReserveFile::open(state_dir + "/journal.reserve"));
-  HighWaterMarksFile numbers = TRY(HighWaterMarksFile::open(state_dir + "/high_water_marks"));
+  HighWaterMarksFile high_water_marks =
+      TRY(HighWaterMarksFile::open(state_dir + "/high_water_marks"));
   auto checkpointer = TRY(Checkpointer::start(path));
   return std::unique_ptr<SqliteJournal>(
       new SqliteJournal({.database = std::move(database),
@@ -75,29 +76,29 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
                                         .sync_full = std::move(sync_full),
                                         .sync_normal = std::move(sync_normal)},
                          .reserve = std::move(reserve),
-                         .numbers = std::move(numbers),
+                         .high_water_marks = std::move(high_water_marks),
                          .checkpointer = std::move(checkpointer)}));
 }
 
 Result<Image> SqliteJournal::load() {
-  Image image = TRY(load_image(parts_.database));
-  image.reserved = marks_ = higher(image.reserved, parts_.numbers.marks());
+  Image image = TRY(load_image(components_.database));
+  image.reserved = marks_ = higher(image.reserved, components_.high_water_marks.marks());
   for (const auto& [id, row] : image.leases) {
     if (row.state != LeaseState::Fenced) not_fenced_.insert(id);
   }
-  (void)parts_.reserve.hold(reserve_wanted());  // else what a broker before this one has left
+  (void)components_.reserve.hold(reserve_wanted());  // else what a broker before this one has left
   return image;
 }
 
 Result<void> SqliteJournal::write(const Batch& batch) {
   count_leases(batch);
   Result<void> written;
-  if (batch.grants) written = parts_.reserve.hold(reserve_wanted());
+  if (batch.grants) written = components_.reserve.hold(reserve_wanted());
   if (written) written = raise_marks(batch);
   if (written) written = commit(batch);
   const bool full = !written && written.error().code == Errc::DiskFull;
-  if (full && takes_back(batch)) written = commit_on_reserve(batch);
-  if (!written) keep_waiting(batch);
+  if (full && has_revocations(batch)) written = commit_on_reserve(batch);
+  if (!written) queue_rows(batch);
   return written;
 }
 
@@ -106,22 +107,22 @@ Result<void> SqliteJournal::raise_marks(const Batch& batch) {
   for (const Row& row : batch.rows) {
     if (const auto* reserved = std::get_if<Reserved>(&row)) marks_ = *reserved;
   }
-  if (marks_ == parts_.numbers.marks()) return {};
-  Result<void> raised = parts_.numbers.raise(marks_);
+  if (marks_ == components_.high_water_marks.marks()) return {};
+  Result<void> raised = components_.high_water_marks.raise(marks_);
   return batch.grants ? raised : Result<void>{};
 }
 
 /// First so much room as these rows take, so that other leases keep theirs; then all there is.
 Result<void> SqliteJournal::commit_on_reserve(const Batch& batch) {
-  parts_.reserve.give_up((waiting_.size() + batch.rows.size()) * kBytesPerFence + kSpareBytes);
+  components_.reserve.give_up((waiting_.size() + batch.rows.size()) * kBytesPerFence + kSpareBytes);
   Result<void> written = commit(batch);
   if (written || written.error().code != Errc::DiskFull) return written;
-  parts_.reserve.give_up(parts_.reserve.size_bytes());
+  components_.reserve.give_up(components_.reserve.size_bytes());
   return commit(batch);
 }
 
-bool SqliteJournal::takes_back(const Batch& batch) const {
-  if (batch.grants || parts_.reserve.size_bytes() == 0) return false;
+bool SqliteJournal::has_revocations(const Batch& batch) const {
+  if (batch.grants || components_.reserve.size_bytes() == 0) return false;
   const auto takes = [](const Row& row) {
     const auto* lease = std::get_if<LeaseRow>(&row);
     return lease != nullptr && lease->state != LeaseState::Live;
@@ -132,34 +133,34 @@ bool SqliteJournal::takes_back(const Batch& batch) const {
 
 Result<void> SqliteJournal::commit(const Batch& batch) {
   const bool durable = batch.durable || waiting_is_durable_;
-  if (durable) TRY(parts_.statements.sync_full.run());
-  Result<void> written = parts_.statements.begin.run();
+  if (durable) TRY(components_.statements.sync_full.run());
+  Result<void> written = components_.statements.begin.run();
   if (written) written = write_rows(batch);
-  if (written) written = parts_.statements.commit.run();
+  if (written) written = components_.statements.commit.run();
   // SQLite has rolled back by itself after some errors, and then refuses this.
-  if (!written) (void)parts_.statements.rollback.run();
-  if (durable) TRY(parts_.statements.sync_normal.run());
+  if (!written) (void)components_.statements.rollback.run();
+  if (durable) TRY(components_.statements.sync_normal.run());
   if (!written) return written;
   waiting_.clear();
   waiting_is_durable_ = false;
-  shorten_log();
+  checkpoint_if_due();
   return {};
 }
 
-void SqliteJournal::shorten_log() {
-  const std::uint64_t pages = parts_.database.log_pages();
-  if (pages >= kLongestLogPages) return parts_.database.checkpoint(true);
+void SqliteJournal::checkpoint_if_due() {
+  const std::uint64_t pages = components_.database.log_pages();
+  if (pages >= kMaxLogPages) return components_.database.checkpoint(true);
   // Under load the log is never moved wholly, and so goes on where it is: asked for at each commit,
   // the checkpointer would be woken for a page.
   checkpointed_pages_ = std::min(checkpointed_pages_, pages);  // it began anew
   if (pages < checkpointed_pages_ + kCheckpointPages) return;
   checkpointed_pages_ = pages;
-  parts_.checkpointer->wake();
+  components_.checkpointer->wake();
 }
 
 Result<void> SqliteJournal::write_rows(const Batch& batch) {
-  for (const auto& [key, row] : waiting_) TRY(parts_.writer.write(row));
-  for (const Row& row : batch.rows) TRY(parts_.writer.write(row));
+  for (const auto& [key, row] : waiting_) TRY(components_.writer.write(row));
+  for (const Row& row : batch.rows) TRY(components_.writer.write(row));
   return {};
 }
 
@@ -181,7 +182,7 @@ struct SqliteJournal::KeyOf {
   }
 };
 
-void SqliteJournal::keep_waiting(const Batch& batch) {
+void SqliteJournal::queue_rows(const Batch& batch) {
   waiting_is_durable_ = waiting_is_durable_ || batch.durable;
   for (const Row& row : batch.rows) waiting_.insert_or_assign(std::visit(KeyOf{}, row), row);
 }

@@ -28,19 +28,19 @@ class SqliteJournal final : public Journal {
   /// Errors: FileCorrupt, DiskFull, SystemError; those of state_file_error.
   static Result<std::unique_ptr<SqliteJournal>> open(const std::string& state_dir);
 
-  /// What was written before this start; numbers used under a journal that is gone count, too.
-  /// From then on there is room for the fences of its leases, unless the disk is full.
+  /// What was written before this start; high_water_marks used under a journal that is gone count,
+  /// too. From then on there is room for the fences of its leases, unless the disk is full.
   Result<Image> load();
 
   Result<void> write(const Batch& batch) override;
   Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
       std::size_t at_most) override {
-    return load_newest_deeds(parts_.database, at_most);
+    return load_newest_operator_actions(components_.database, at_most);
   }
 
   /// Rows that wait for room.
   std::size_t waiting() const { return waiting_.size(); }
-  std::uint64_t reserve_bytes() const { return parts_.reserve.size_bytes(); }
+  std::uint64_t reserve_bytes() const { return components_.reserve.size_bytes(); }
 
  private:
   struct Statements {
@@ -50,31 +50,31 @@ class SqliteJournal final : public Journal {
     Statement sync_full;
     Statement sync_normal;
   };
-  struct Parts {
+  struct Components {
     Database database;  // before the statements: they end first
     RowWriter writer;
     Statements statements;
     ReserveFile reserve;
-    HighWaterMarksFile numbers;
+    HighWaterMarksFile high_water_marks;
     std::unique_ptr<Checkpointer> checkpointer;
   };
-  explicit SqliteJournal(Parts parts) : parts_(std::move(parts)) {}
+  explicit SqliteJournal(Components components) : components_(std::move(components)) {}
 
   Result<void> commit(const Batch& batch);
   Result<void> commit_on_reserve(const Batch& batch);
   Result<void> raise_marks(const Batch& batch);
-  bool takes_back(const Batch& batch) const;
+  bool has_revocations(const Batch& batch) const;
   Result<void> write_rows(const Batch& batch);
-  void shorten_log();
-  void keep_waiting(const Batch& batch);
+  void checkpoint_if_due();
+  void queue_rows(const Batch& batch);
   void count_leases(const Batch& batch);
   std::uint64_t reserve_wanted() const;
 
-  /// One per object: a newer row takes the place of the older. Kind, name or two numbers.
+  /// One per object: a newer row takes the place of the older. Kind, name or two high_water_marks.
   using RowKey = std::tuple<int, std::string, std::uint64_t, std::uint64_t>;
   struct KeyOf;
 
-  Parts parts_;
+  Components components_;
   std::unordered_set<LeaseId> not_fenced_;
   std::map<RowKey, Row> waiting_;
   bool waiting_is_durable_ = false;

@@ -10,10 +10,10 @@ namespace {
 
 /// How often, and how long apart, the driver is asked whether released memory is back. A process
 /// that has exited may still be taken apart by the driver.
-constexpr int kLooks = 20;
-constexpr auto kLookPause = std::chrono::milliseconds(50);
-/// So many are released between two looks: no more can be called kept by mistake.
-constexpr std::size_t kReleasedAtOnce = 16;
+constexpr int kMaxPolls = 20;
+constexpr auto kMemoryPollInterval = std::chrono::milliseconds(50);
+/// So many are released between two polls: no more can be called kept by mistake.
+constexpr std::size_t kReleaseBatchSize = 16;
 
 std::optional<Error> error_of(const Result<control::Payload>& reply) {
   return reply ? std::nullopt : std::optional(reply.error());
@@ -30,7 +30,7 @@ struct AgentMemory::Lending {
   std::size_t missing = 0;
   std::optional<Error> refused;
 
-  void settle(std::size_t index, Result<UniqueFd> fd) {
+  void complete(std::size_t index, Result<UniqueFd> fd) {
     if (fd) {
       fds[index] = *std::move(fd);
     } else if (!refused) {
@@ -48,19 +48,19 @@ struct AgentMemory::Clearing {
   OnCleared on_cleared;
   std::size_t missing = 0;
 
-  void settle() {
+  void complete() {
     if (--missing == 0) on_cleared(std::move(cleared));
   }
 };
 
-/// Releases a few and looks for their memory, until it is back or often enough.
-struct AgentMemory::Look {
+/// Releases a few and polls for their memory, until it is back or often enough.
+struct AgentMemory::ReleaseBatch {
   std::vector<ExtentId> released;
   std::vector<std::uint64_t> objects;
   std::shared_ptr<OnVerified> on_verified;
   std::uint64_t extent_bytes = 0;
   std::optional<std::uint64_t> known_before;  ///< Free, and allocated by the agent.
-  int looks = 0;
+  int polls = 0;
 
   void end(std::size_t missing) {
     ExtentsVerified verified;
@@ -74,9 +74,9 @@ struct AgentMemory::Look {
 
 /// Nor has what waits to be released an object any more: the next agent counts its own from 1.
 void AgentMemory::forget_all() {
-  for (const Looking& looking : looks_) {
-    looking->objects.clear();
-    looking->known_before.reset();
+  for (const ReleaseBatchPtr& batch : release_batches_) {
+    batch->objects.clear();
+    batch->known_before.reset();
   }
   extents_.clear();
   regions_.clear();
@@ -134,35 +134,35 @@ void AgentMemory::lend_one(const std::shared_ptr<Lending>& lending, std::size_t 
   if (found == extents_.end()) return make_one(lending, index);
   const std::shared_ptr<UniqueFd> fd =
       std::make_shared<UniqueFd>(found->second.fd.duplicate().value_or(UniqueFd()));
-  const auto settle = [lending, index, fd](std::optional<Error> refused) {
+  const auto complete = [lending, index, fd](std::optional<Error> refused) {
     if (!refused && !*fd) refused = Error{Errc::SystemError, "no descriptor is left"};
-    if (refused) return lending->settle(index, std::unexpected(*std::move(refused)));
-    lending->settle(index, std::move(*fd));
+    if (refused) return lending->complete(index, std::unexpected(*std::move(refused)));
+    lending->complete(index, std::move(*fd));
   };
   if (!std::exchange(found->second.unmapped, false)) {
-    return agent_.post([settle] { settle(std::nullopt); });
+    return agent_.post([complete] { complete(std::nullopt); });
   }
-  clear_object(found->second.id, settle);
+  clear_object(found->second.id, complete);
 }
 
 void AgentMemory::make_one(const std::shared_ptr<Lending>& lending, std::size_t index) {
   const ExtentId id = lending->extents[index];
-  making_.insert(id);
+  allocating_.insert(id);
   allocate(lending->size_bytes, [this, lending, index, id](Result<Object> object) {
-    making_.erase(id);
-    const auto unwanted = unwanted_.extract(id);
+    allocating_.erase(id);
+    const auto unwanted = cancelled_.extract(id);
     if (unwanted) {
       if (object) release_object(object->id);
-      for (const auto& settle : unwanted.mapped()) settle();
-      return lending->settle(index, fail(Errc::LeaseRevoked, "given up while it was made"));
+      for (const auto& complete : unwanted.mapped()) complete();
+      return lending->complete(index, fail(Errc::LeaseRevoked, "given up while it was made"));
     }
     if (!object) {
-      unmade_.insert(id);
-      return lending->settle(index, std::unexpected(object.error()));
+      failed_allocations_.insert(id);
+      return lending->complete(index, std::unexpected(object.error()));
     }
     auto fd = object->fd.duplicate();
     extents_.insert_or_assign(id, *std::move(object));
-    lending->settle(index, std::move(fd));
+    lending->complete(index, std::move(fd));
   });
 }
 
@@ -179,47 +179,47 @@ void AgentMemory::clear(std::vector<ExtentId> extents, OnCleared on_cleared) {
 /// counts as free once its release is on the way: what is allocated next comes behind that.
 void AgentMemory::clear_one(const std::shared_ptr<Clearing>& clearing, std::size_t index) {
   ExtentsCleared::Entry& entry = clearing->cleared.entries[index];
-  const auto settle = [clearing] { clearing->settle(); };
-  if (making_.contains(entry.extent)) {
+  const auto complete = [clearing] { clearing->complete(); };
+  if (allocating_.contains(entry.extent)) {
     entry.never_sent = true;
-    return unwanted_[entry.extent].push_back(settle);
+    return cancelled_[entry.extent].push_back(complete);
   }
   const auto found = extents_.find(entry.extent);
   if (found == extents_.end()) {
-    entry.never_sent = unmade_.erase(entry.extent) != 0;
+    entry.never_sent = failed_allocations_.erase(entry.extent) != 0;
     if (!entry.never_sent) {
       entry.refused = Error{Errc::ConnectionLost, "it went with the agent that had made it"};
     }
-    return agent_.post(settle);
+    return agent_.post(complete);
   }
   found->second.unmapped = true;
   clear_object(found->second.id, [clearing, index](std::optional<Error> refused) {
     clearing->cleared.entries[index].refused = std::move(refused);
-    clearing->settle();
+    clearing->complete();
   });
 }
 
 void AgentMemory::verify(Verification asked, OnVerified on_verified) {
   const auto shared = std::make_shared<OnVerified>(std::move(on_verified));
   ExtentsVerified without;  // an object
-  std::vector<Looking> batches;
+  std::vector<ReleaseBatchPtr> batches;
   for (const ExtentId id : asked.extents) {
     if (is_being_released(id)) continue;  // and heard of then
-    if (making_.contains(id)) {
-      unwanted_[id].push_back([shared, id] { (*shared)(ExtentsVerified{{{id, 0, true}}}); });
+    if (allocating_.contains(id)) {
+      cancelled_[id].push_back([shared, id] { (*shared)(ExtentsVerified{{{id, 0, true}}}); });
       continue;
     }
-    unmade_.erase(id);
+    failed_allocations_.erase(id);
     const auto found = extents_.find(id);
     if (found == extents_.end()) {
       without.entries.push_back({id, 0, true});
       continue;
     }
-    if (batches.empty() || batches.back()->released.size() == kReleasedAtOnce) {
-      batches.push_back(std::make_shared<Look>());
+    if (batches.empty() || batches.back()->released.size() == kReleaseBatchSize) {
+      batches.push_back(std::make_shared<ReleaseBatch>());
       batches.back()->on_verified = shared;
     }
-    Look& batch = *batches.back();
+    ReleaseBatch& batch = *batches.back();
     batch.released.push_back(id);
     batch.extent_bytes = found->second.size_bytes;
     batch.objects.push_back(found->second.id);
@@ -228,60 +228,61 @@ void AgentMemory::verify(Verification asked, OnVerified on_verified) {
   if (!without.entries.empty()) {
     agent_.post([shared, without] { (*shared)(without); });
   }
-  const bool idle = looks_.empty();
-  looks_.insert(looks_.end(), batches.begin(), batches.end());
+  const bool idle = release_batches_.empty();
+  release_batches_.insert(release_batches_.end(), batches.begin(), batches.end());
   if (idle) release_next();
 }
 
 bool AgentMemory::is_being_released(ExtentId id) const {
-  return std::ranges::any_of(looks_, [id](const Looking& looking) {
-    return std::ranges::find(looking->released, id) != looking->released.end();
+  return std::ranges::any_of(release_batches_, [id](const ReleaseBatchPtr& batch) {
+    return std::ranges::find(batch->released, id) != batch->released.end();
   });
 }
 
 /// One batch after the other, so that what is missing is missing of this one. The driver is asked
 /// before and after on one connection, so in this order and by one process.
 void AgentMemory::release_next() {
-  if (looks_.empty()) return;
-  const Looking looking = looks_.front();
-  look(looking);
-  for (const std::uint64_t object : looking->objects) release_object(object);
-  look(looking);
+  if (release_batches_.empty()) return;
+  const ReleaseBatchPtr batch = release_batches_.front();
+  poll_memory(batch);
+  for (const std::uint64_t object : batch->objects) release_object(object);
+  poll_memory(batch);
 }
 
-void AgentMemory::look(const Looking& looking) {
+void AgentMemory::poll_memory(const ReleaseBatchPtr& batch) {
   agent_.call(
       wire::AgentMemory::kMethod, wire::Empty{}.to_json(),
-      [this, looking](const Result<control::Payload>& reply) { look_again(looking, reply); });
+      [this, batch](const Result<control::Payload>& reply) { on_memory_polled(batch, reply); });
 }
 
 /// Without an agent nothing is left that it could have kept; what workers have is theirs. Less than
 /// an extent is what others took.
-void AgentMemory::look_again(const Looking& looking, const Result<control::Payload>& reply) {
+void AgentMemory::on_memory_polled(const ReleaseBatchPtr& batch,
+                                   const Result<control::Payload>& reply) {
   const auto counted = reply ? wire::AgentMemory::from_json(reply->body)
                              : Result<wire::AgentMemory>(std::unexpected(reply.error()));
   const std::uint64_t known = counted ? counted->free_bytes + counted->allocated_bytes : 0;
-  if (looking->looks++ == 0) {
-    if (counted) looking->known_before = known;
+  if (batch->polls++ == 0) {
+    if (counted) batch->known_before = known;
     return;
   }
-  if (!counted || known >= looking->known_before.value_or(0)) return end_look(looking, 0);
-  const std::uint64_t kept = (*looking->known_before - known) / looking->extent_bytes;
-  if (kept == 0 || looking->looks > kLooks) return end_look(looking, kept);
-  agent_.after(kLookPause, [this, looking] { look(looking); });
+  if (!counted || known >= batch->known_before.value_or(0)) return finish_batch(batch, 0);
+  const std::uint64_t kept = (*batch->known_before - known) / batch->extent_bytes;
+  if (kept == 0 || batch->polls > kMaxPolls) return finish_batch(batch, kept);
+  agent_.after(kMemoryPollInterval, [this, batch] { poll_memory(batch); });
 }
 
-void AgentMemory::end_look(const Looking& looking, std::size_t missing) {
-  looks_.pop_front();  // first: what is quarantined may be asked for again
-  looking->end(missing);
+void AgentMemory::finish_batch(const ReleaseBatchPtr& batch, std::size_t missing) {
+  release_batches_.pop_front();  // first: what is quarantined may be asked for again
+  batch->end(missing);
   release_next();
 }
 
 void AgentMemory::create_region(RegionId region, std::size_t size_bytes, OnDone on_done) {
-  making_regions_.insert(region);
+  allocating_regions_.insert(region);
   allocate(size_bytes, [this, region, on_done = std::move(on_done)](Result<Object> object) mutable {
-    making_regions_.erase(region);
-    const bool unwanted = unwanted_regions_.erase(region) != 0;
+    allocating_regions_.erase(region);
+    const bool unwanted = cancelled_regions_.erase(region) != 0;
     if (!object) return on_done(object.error());
     if (unwanted) {
       release_object(object->id);
@@ -303,7 +304,7 @@ void AgentMemory::scrub_region(RegionId region, OnScrubbed on_scrubbed) {
 }
 
 void AgentMemory::close_region(RegionId region) {
-  if (making_regions_.contains(region)) unwanted_regions_.insert(region);
+  if (allocating_regions_.contains(region)) cancelled_regions_.insert(region);
   const auto found = regions_.find(region);
   if (found == regions_.end()) return;
   release_object(found->second.id);

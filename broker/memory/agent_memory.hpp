@@ -50,8 +50,8 @@ class AgentMemory final : public LentMemory {
   };
   struct Lending;
   struct Clearing;
-  struct Look;
-  using Looking = std::shared_ptr<Look>;
+  struct ReleaseBatch;
+  using ReleaseBatchPtr = std::shared_ptr<ReleaseBatch>;
   using OnObject = std::move_only_function<void(Result<Object>)>;
   void allocate(std::size_t size_bytes, OnObject on_object);
   void clear_object(std::uint64_t object, OnDone on_done);
@@ -61,20 +61,20 @@ class AgentMemory final : public LentMemory {
   void clear_one(const std::shared_ptr<Clearing>& clearing, std::size_t index);
   bool is_being_released(ExtentId id) const;
   void release_next();
-  void look(const Looking& looking);
-  void look_again(const Looking& looking, const Result<control::Payload>& reply);
-  void end_look(const Looking& looking, std::size_t missing);
+  void poll_memory(const ReleaseBatchPtr& batch);
+  void on_memory_polled(const ReleaseBatchPtr& batch, const Result<control::Payload>& reply);
+  void finish_batch(const ReleaseBatchPtr& batch, std::size_t missing);
 
   AgentCalls& agent_;
   std::map<ExtentId, Object> extents_;
   std::map<RegionId, Object> regions_;
-  std::set<ExtentId> making_;  // asked for, not there yet
+  std::set<ExtentId> allocating_;  // asked for, not there yet
   /// Of those: given up meanwhile, and who waits for that.
-  std::map<ExtentId, std::vector<std::function<void()>>> unwanted_;
-  std::set<ExtentId> unmade_;          // asked for in vain
-  std::set<RegionId> making_regions_;  // as above
-  std::set<RegionId> unwanted_regions_;
-  std::deque<Looking> looks_;  // the first is under way
+  std::map<ExtentId, std::vector<std::function<void()>>> cancelled_;
+  std::set<ExtentId> failed_allocations_;  // asked for in vain
+  std::set<RegionId> allocating_regions_;  // as above
+  std::set<RegionId> cancelled_regions_;
+  std::deque<ReleaseBatchPtr> release_batches_;  // the first is under way
 };
 
 }  // namespace leasehold

@@ -16,14 +16,14 @@ namespace leasehold {
 namespace {
 
 /// A driver that loads for the first time takes seconds.
-constexpr Duration kStartPatience = std::chrono::seconds(30);
+constexpr Duration kStartTimeout = std::chrono::seconds(30);
 /// Of a driver that hangs nothing more is to be had: another process may fare better. It works on
 /// one call at a time and many wait, so this is from answer to answer.
 constexpr Duration kCallTimeout = std::chrono::seconds(10);
-constexpr int kMostFailures = 5;
-constexpr Duration kFirstPause = std::chrono::milliseconds(100);
+constexpr int kMaxFailures = 5;
+constexpr Duration kInitialBackoff = std::chrono::milliseconds(100);
 /// An agent that served for so long had a good start.
-constexpr Duration kGoodLife = std::chrono::seconds(10);
+constexpr Duration kStableUptime = std::chrono::seconds(10);
 
 std::string default_program() {
   std::error_code ignored;
@@ -72,10 +72,10 @@ Result<std::unique_ptr<DeviceAgent>> DeviceAgent::start(boost::asio::io_context&
                     "cpu",
                     agent->config_.program));
   }
-  TRY(agent->begin_process());
+  TRY(agent->spawn_agent());
   std::optional<Result<wire::AgentDevice>> card;
-  agent->ask_for_card([&card](Result<wire::AgentDevice> read) { card = std::move(read); });
-  while (!card) io.run_one();  // an answer, its end, or the patience: one of them comes
+  agent->query_card([&card](Result<wire::AgentDevice> read) { card = std::move(read); });
+  while (!card) io.run_one();  // an answer, its end, or the timeout: one of them comes
   io.restart();
   if (!*card && card->error().code == Errc::ConnectionLost) {
     return fail(Errc::NoDevice,
@@ -92,7 +92,7 @@ DeviceAgent::~DeviceAgent() {
   if (peer_) peer_->close();
 }
 
-Result<void> DeviceAgent::begin_process() {
+Result<void> DeviceAgent::spawn_agent() {
   SocketPair ends = TRY(make_pair());
   control::Socket socket = TRY(adopt(io_, std::move(ends.ours)));
   child_.reset();
@@ -100,7 +100,7 @@ Result<void> DeviceAgent::begin_process() {
       TRY(Child::start({.argv = {config_.program, "--device", std::to_string(config_.ordinal)},
                         .log_path = log_path(),
                         .inherited_fds = {{.name = "broker", .fd = ends.theirs.get()}}})));
-  serves_ = false;
+  ready_ = false;
   peer_ = control::Peer::create(std::move(socket),
                                 {.on_call = nullptr,
                                  .on_notification = nullptr,
@@ -111,7 +111,7 @@ Result<void> DeviceAgent::begin_process() {
   return {};
 }
 
-void DeviceAgent::ask_for_card(std::function<void(Result<wire::AgentDevice>)> then) {
+void DeviceAgent::query_card(std::function<void(Result<wire::AgentDevice>)> then) {
   peer_->call(
       std::string(wire::AgentDevice::kMethod), {.body = wire::Empty{}.to_json(), .fds = {}},
       [this, then = std::move(then)](Result<control::Payload> reply) {
@@ -120,23 +120,23 @@ void DeviceAgent::ask_for_card(std::function<void(Result<wire::AgentDevice>)> th
           return wire::AgentDevice::from_json(payload.body);
         };
         Result<wire::AgentDevice> read = card();
-        serves_ = read.has_value();
-        if (serves_) served_since_ = SystemClock().now();
+        ready_ = read.has_value();
+        if (ready_) ready_since_ = SystemClock().now();
         then(std::move(read));
       },
-      kStartPatience);
+      kStartTimeout);
 }
 
 void DeviceAgent::call(std::string_view method, control::Json params,
                        control::Peer::ReplyHandler on_reply) {
-  if (!serves_) {
+  if (!ready_) {
     return post([on_reply = std::move(on_reply)]() mutable {
       on_reply(fail(Errc::ConnectionLost, "there is no device agent; see the broker's log"));
     });
   }
   const std::uint64_t number = ++last_call_;
   calls_->emplace(number, std::move(on_reply));
-  if (calls_->size() == 1) watch_for_answers();
+  if (calls_->size() == 1) arm_call_timer();
   peer_->call(std::string(method), {.body = std::move(params), .fds = {}},
               [this, number, calls = std::weak_ptr(calls_)](Result<control::Payload> reply) {
                 if (!calls.expired()) answered(number, std::move(reply));
@@ -161,24 +161,25 @@ void DeviceAgent::after(Duration pause, Then then) {
 void DeviceAgent::answered(std::uint64_t number, Result<control::Payload> reply) {
   auto call = calls_->extract(number);
   if (!call) return;
-  watch_for_answers();
+  arm_call_timer();
   call.mapped()(std::move(reply));
 }
 
-void DeviceAgent::watch_for_answers() {
+void DeviceAgent::arm_call_timer() {
   if (calls_->empty()) {
-    patience_.cancel();
+    call_timer_.cancel();
     return;
   }
-  patience_.expires_after(kCallTimeout);
-  patience_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) give_up_calls();
+  call_timer_.expires_after(kCallTimeout);
+  call_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) fail_pending_calls();
   });
 }
 
-void DeviceAgent::give_up_calls() {
-  // An answer that came meanwhile has moved the end of the patience.
-  if (calls_->empty() || patience_.expiry() > boost::asio::steady_timer::clock_type::now()) return;
+void DeviceAgent::fail_pending_calls() {
+  // An answer that came meanwhile has moved the end of the timeout.
+  if (calls_->empty() || call_timer_.expiry() > boost::asio::steady_timer::clock_type::now())
+    return;
   spdlog::error("the device agent hangs and is ended calls={}", calls_->size());
   if (child_) (void)child_->signal(SIGKILL);
   for (auto& [number, on_reply] : std::exchange(*calls_, {})) {
@@ -188,35 +189,35 @@ void DeviceAgent::give_up_calls() {
 
 /// One that never served is among the failures of its start, which says more than its end.
 void DeviceAgent::lost(const Error& why) {
-  if (!std::exchange(serves_, false)) return;
-  if (SystemClock().now() - served_since_ > kGoodLife) failures_ = 0;
+  if (!std::exchange(ready_, false)) return;
+  if (SystemClock().now() - ready_since_ > kStableUptime) failures_ = 0;
   if (handlers_.on_lost) handlers_.on_lost(why);
-  wait_and_start_another();
+  schedule_agent_restart();
 }
 
-void DeviceAgent::wait_and_start_another() {
-  if (failures_ == kMostFailures) {
+void DeviceAgent::schedule_agent_restart() {
+  if (failures_ == kMaxFailures) {
     spdlog::error("no more device agents are started, they keep ending failures={} program={}",
                   failures_, config_.program);
     return;
   }
-  pause_.expires_after(kFirstPause * (1 << failures_++));
-  pause_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) start_another();
+  restart_timer_.expires_after(kInitialBackoff * (1 << failures_++));
+  restart_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) restart_agent();
   });
 }
 
-void DeviceAgent::start_another() {
-  if (const auto begun = begin_process(); !begun) {
+void DeviceAgent::restart_agent() {
+  if (const auto begun = spawn_agent(); !begun) {
     spdlog::error("no device agent detail=\"{}\"", begun.error().detail);
-    return wait_and_start_another();
+    return schedule_agent_restart();
   }
-  ask_for_card([this](const Result<wire::AgentDevice>& card) {
-    if (card && card->uuid == card_.uuid) return handlers_.on_back();
+  query_card([this](const Result<wire::AgentDevice>& card) {
+    if (card && card->uuid == card_.uuid) return handlers_.on_recovered();
     spdlog::error("the device agent does not serve detail=\"{}\"",
                   card ? "it is another card" : card.error().detail);
-    serves_ = false;
-    wait_and_start_another();
+    ready_ = false;
+    schedule_agent_restart();
   });
 }
 

@@ -28,7 +28,7 @@ class DeviceAgent final : public AgentCalls {
   };
   struct Handlers {
     std::function<void(const Error& why)> on_lost;  ///< What it allocated is released.
-    std::function<void()> on_back;
+    std::function<void()> on_recovered;
   };
 
   /// Waits until it serves; runs `io` meanwhile. Errors: FileNotFound (no such program), NoDevice,
@@ -53,17 +53,17 @@ class DeviceAgent final : public AgentCalls {
 
  private:
   DeviceAgent(boost::asio::io_context& io, Config config)
-      : io_(io), config_(std::move(config)), pause_(io), patience_(io) {}
+      : io_(io), config_(std::move(config)), restart_timer_(io), call_timer_(io) {}
   /// Called and not answered, by number.
   using Calls = std::map<std::uint64_t, control::Peer::ReplyHandler>;
   void answered(std::uint64_t number, Result<control::Payload> reply);
-  void watch_for_answers();
-  void give_up_calls();
-  Result<void> begin_process();
-  void ask_for_card(std::function<void(Result<wire::AgentDevice>)> then);
+  void arm_call_timer();
+  void fail_pending_calls();
+  Result<void> spawn_agent();
+  void query_card(std::function<void(Result<wire::AgentDevice>)> then);
   void lost(const Error& why);
-  void start_another();
-  void wait_and_start_another();
+  void restart_agent();
+  void schedule_agent_restart();
 
   boost::asio::io_context& io_;
   Config config_;
@@ -71,14 +71,14 @@ class DeviceAgent final : public AgentCalls {
   wire::AgentDevice card_;
   std::optional<Child> child_;
   std::shared_ptr<control::Peer> peer_;
-  boost::asio::steady_timer pause_;
-  boost::asio::steady_timer patience_;  // anew with every answer
+  boost::asio::steady_timer restart_timer_;
+  boost::asio::steady_timer call_timer_;  // anew with every answer
   std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
   std::uint64_t last_call_ = 0;
-  int process_ = 0;      // the end of an earlier one may be told late
-  bool serves_ = false;  // its card was read
-  int failures_ = 0;     // in a row: starts that came to nothing, or soon ended
-  TimePoint served_since_;
+  int process_ = 0;     // the end of an earlier one may be told late
+  bool ready_ = false;  // its card was read
+  int failures_ = 0;    // in a row: starts that came to nothing, or soon ended
+  TimePoint ready_since_;
 };
 
 }  // namespace leasehold

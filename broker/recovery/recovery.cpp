@@ -13,18 +13,18 @@ namespace leasehold {
 namespace {
 
 template <class Predicate>
-void take_back_where(Decision& decision, RevokeReason reason, Predicate matches) {
-  take_back(decision, open_leases_where(decision.state, matches), reason);
+void revoke_where(Decision& decision, RevokeReason reason, Predicate matches) {
+  revoke_leases(decision, open_leases_where(decision.state, matches), reason);
 }
 
 /// Nothing of before exists any more: no process, no memory, no mapping.
-void end_all(Decision& decision, MachineRestart proof) {
+void fence_after_reboot(Decision& decision, MachineRestart proof) {
   const std::vector<LeaseId> leases = decision.state.leases.open_leases();
   for (const auto& [id, worker] : decision.state.workers.all()) {
     decision.state.workers.find(id)->state = WorkerState::Gone;
     decision.touch(id);
   }
-  take_back(decision, leases, RevokeReason::MachineRestarted);
+  revoke_leases(decision, leases, RevokeReason::MachineRestarted);
   std::vector<ProvenLease> proven;
   std::vector<LeaseId> fenced_before;
   for (const LeaseId id : leases) {
@@ -38,7 +38,7 @@ void end_all(Decision& decision, MachineRestart proof) {
 }
 
 /// Words that a broker before this one had journaled and did not come to store.
-void catch_up_words(Decision& decision, std::span<const LeaseId> behind) {
+void store_behind_words(Decision& decision, std::span<const LeaseId> behind) {
   for (const LeaseId id : behind) {
     const LeaseRecord& record = decision.state.leases.at(id);
     const WorkerId index = decision.state.workers.find(record.worker())->index;
@@ -48,40 +48,40 @@ void catch_up_words(Decision& decision, std::span<const LeaseId> behind) {
 }
 
 /// Which of them may come back, and from when on the others owe proof.
-void judge_workers(Decision& decision, const Facts& facts) {
+void set_worker_deadlines(Decision& decision, const Facts& facts) {
   for (const auto& [id, restored] : decision.state.workers.all()) {
     Worker& worker = *decision.state.workers.find(id);
-    worker.patience_from = facts.now;
+    worker.timeouts_from = facts.now;
     const bool may_return = !worker.segment_lost && !worker.untrusted;
     if (may_return) worker.reattach_until = facts.now + facts.reattach_grace;
     if (facts.table) continue;
     // It sees the words of a table that nobody writes any more, and obeys the deadlines there.
     decision.state.leases.for_each_open([&worker](const LeaseRecord& record) {
       if (record.worker() != worker.id || !record.is(LeaseState::Live)) return;
-      worker.patience_from = std::max(worker.patience_from, record.deadline);
+      worker.timeouts_from = std::max(worker.timeouts_from, record.deadline);
     });
   }
 }
 
-void take_back_what_is_lost(Decision& decision, const Facts& facts, const Restored& restored) {
+void revoke_lost(Decision& decision, const Facts& facts, const Restored& restored) {
   const auto& workers = decision.state.workers;
-  take_back(decision, restored.never_sent, RevokeReason::Released);
-  const RevokeReason no_line =
+  revoke_leases(decision, restored.never_sent, RevokeReason::Released);
+  const RevokeReason no_segment =
       facts.table ? RevokeReason::WorkerGone : RevokeReason::WorkerReplaced;
-  take_back_where(decision, no_line, [&](const LeaseRecord& record) {
+  revoke_where(decision, no_segment, [&](const LeaseRecord& record) {
     return workers.find(record.worker())->segment_lost;
   });
-  take_back(decision, restored.region_lost, RevokeReason::WorkerGone);
-  take_back_where(decision, RevokeReason::HolderGone, [&](const LeaseRecord& record) {
+  revoke_leases(decision, restored.region_lost, RevokeReason::WorkerGone);
+  revoke_where(decision, RevokeReason::HolderGone, [&](const LeaseRecord& record) {
     return facts.exited_holders.contains(record.holder_process);
   });
 }
 
 /// What was under way when the last broker ended.
-void begin_again(Decision& decision, const Facts& facts, const Restored& restored) {
+void resume_pending_work(Decision& decision, const Facts& facts, const Restored& restored) {
   std::vector<LeaseId> waiting = open_leases_where(
       decision.state, [](const LeaseRecord& record) { return record.is(LeaseState::Revoked); });
-  take_back_what_is_lost(decision, facts, restored);
+  revoke_lost(decision, facts, restored);
   add_quiet_watches(decision, waiting);
   for (const LeaseId id : restored.never_sent) {
     if (decision.state.leases.find_open(id) == nullptr) continue;
@@ -95,14 +95,14 @@ void begin_again(Decision& decision, const Facts& facts, const Restored& restore
   for (const ProcessExit& exit : facts.exited_workers) {
     decide_event(decision, WorkerExited{exit});
   }
-  std::vector<ExtentId> given_back;
+  std::vector<ExtentId> returned;
   decision.state.leases.for_each_open([&](const LeaseRecord& record) {
     if (!record.is(LeaseState::Live)) return;
-    std::ranges::copy_if(record.extents, std::back_inserter(given_back), [&](ExtentId extent) {
+    std::ranges::copy_if(record.extents, std::back_inserter(returned), [&](ExtentId extent) {
       return decision.state.extents.find(extent)->state == ExtentState::Scrubbing;
     });
   });
-  if (!given_back.empty()) decision.add(effect::VerifyExtents{std::move(given_back)});
+  if (!returned.empty()) decision.add(effect::VerifyExtents{std::move(returned)});
 }
 
 void touch_dropped(Decision& decision, const Restored& restored) {
@@ -119,13 +119,13 @@ Result<Recovered> recover(const journal::Image& image, const Facts& facts, Broke
   Decision decision(restored.state, facts.now);
   touch_dropped(decision, restored);
   if (restarted) {
-    end_all(decision, *restarted);
+    fence_after_reboot(decision, *restarted);
   } else {
-    catch_up_words(decision, restored.word_behind);
-    judge_workers(decision, facts);
-    begin_again(decision, facts, restored);
+    store_behind_words(decision, restored.stale_words);
+    set_worker_deadlines(decision, facts);
+    resume_pending_work(decision, facts, restored);
   }
-  write_down(decision);
+  journal_decision(decision);
   if (image.boot_id != facts.boot_id) {  // last: from here on the rows are of this boot
     decision.add(
         effect::Journal{.batch = {.rows = {journal::BootRow{facts.boot_id}}, .durable = true}});

@@ -78,14 +78,14 @@ class Restorer {
 
   Result<Restored> run() {
     TRY(check_room());
-    restore_numbers();
+    restore_reserved_ids();
     for (const auto& [id, row] : image_.tenants) TRY(out_.state.tenants.admit(row.policy));
     for (const auto& [id, row] : image_.workers) restore(row);
     for (const auto& [id, row] : image_.leases) restore(row);
     restore_extents();
     for (const auto& [id, row] : image_.regions) restore(row);
     restore_answers();
-    close_unknown_words();
+    fence_unjournaled_words();
     return std::move(out_);
   }
 
@@ -111,7 +111,7 @@ class Restorer {
     return {};
   }
 
-  void restore_numbers() {
+  void restore_reserved_ids() {
     State& state = out_.state;
     state.reserved = image_.reserved;
     state.leases.note_reserved(image_.reserved.generations);
@@ -151,7 +151,7 @@ class Restorer {
       const KeptSlot& slot = (*facts_.table)[row.id.slot];
       if (slot.word.generation() > row.id.generation) return out_.stale_leases.push_back(row.id);
       word_older = slot.word.generation() < row.id.generation || !is_sane(slot.word);
-      if (!word_older && slot.word.state() < row.state) out_.word_behind.push_back(row.id);
+      if (!word_older && slot.word.state() < row.state) out_.stale_words.push_back(row.id);
       if (!word_older) row = merged(std::move(row), slot);
       if (word_older) out_.never_sent.push_back(row.id);
     }
@@ -160,7 +160,7 @@ class Restorer {
     out_.state.leases.restore(record_of(row, !never_sent));
   }
 
-  LeaseRecord record_of(const LeaseRow& row, bool reached_worker) const {
+  LeaseRecord record_of(const LeaseRow& row, bool sent_to_worker) const {
     const auto some = [](LeaseId id) {
       return id.generation == 0 ? std::nullopt : std::optional(id);
     };
@@ -181,7 +181,7 @@ class Restorer {
                        .deadline = {row.deadline_ns},
                        .last_deadline = {row.last_deadline_ns},
                        .drain_deadline = {row.drain_deadline_ns},
-                       .reached_worker = reached_worker,
+                       .sent_to_worker = sent_to_worker,
                        .granted_at = {row.granted_ns}};
   }
 
@@ -207,7 +207,7 @@ class Restorer {
       state.extents.restore(id, {.state = stands,
                                  .lease = row.lease,
                                  .quarantine = quarantine_of(row.quarantine),
-                                 .away = true});
+                                 .unavailable = true});
       if (!quarantined) state.leases.at(row.lease).extents.push_back(id);
     }
   }
@@ -219,7 +219,7 @@ class Restorer {
     }
     out_.state.extents.restore(row.id, {.state = ExtentState::Held,
                                         .lease = row.lease,
-                                        .away = true,
+                                        .unavailable = true,
                                         .lent_to = row.quarantine.worker});
   }
 
@@ -240,7 +240,7 @@ class Restorer {
     region.users = static_cast<std::uint32_t>(users.size());
     if (row.state == RegionState::Quarantined) {
       region.state = RegionState::Quarantined;
-      region.away = true;
+      region.unavailable = true;
       region.quarantine = quarantine_of(row.quarantine);
     }
     if (kept) region.state = RegionState::Published;
@@ -258,7 +258,7 @@ class Restorer {
   }
 
   /// A grant that could not be journaled was published and taken back; nobody ever heard of it.
-  void close_unknown_words() {
+  void fence_unjournaled_words() {
     if (!facts_.table) return;
     for (std::uint32_t slot = 0; slot < facts_.table->size(); ++slot) {
       const LeaseWord word = (*facts_.table)[slot].word;

@@ -9,7 +9,7 @@ struct Restored {
   State state;
   std::vector<Recovered::Word> words;
   std::vector<LeaseId> never_sent;    ///< Journaled, but their word was never stored.
-  std::vector<LeaseId> word_behind;   ///< The table has their generation in an earlier state.
+  std::vector<LeaseId> stale_words;   ///< The table has their generation in an earlier state.
   std::vector<LeaseId> region_lost;   ///< Live or Revoked engine leases of a region not kept.
   std::vector<LeaseId> stale_leases;  ///< The slot has moved on since they were written.
   std::vector<ExtentId> dropped_extents;

@@ -8,7 +8,7 @@ void BrokerLoop::begin(const std::vector<Effect>& effects) {
   running_ = true;
   perform_all(effects, performer_);
   running_ = false;
-  (void)pulse_.beat(clock_.now());  // recovery is no standing
+  (void)pulse_.poll(clock_.now());  // recovery is no standing
   post(Tick{});
 }
 
@@ -18,17 +18,17 @@ void BrokerLoop::post(Event event) {
   running_ = true;
   while (!queue_.empty()) {
     const TimePoint now = clock_.now();
-    if (const auto gap = pulse_.beat(now)) decide_now(BrokerStalled{*gap}, now);
+    if (const auto gap = pulse_.poll(now)) decide_now(BrokerStalled{*gap}, now);
     const Event next = std::move(queue_.front());
     queue_.pop_front();
     decide_now(next, now);
   }
   running_ = false;
-  on_settled();
+  on_idle();
 }
 
-void BrokerLoop::beat() {
-  if (const auto gap = pulse_.beat(clock_.now())) post(BrokerStalled{*gap});
+void BrokerLoop::poll() {
+  if (const auto gap = pulse_.poll(clock_.now())) post(BrokerStalled{*gap});
 }
 
 void BrokerLoop::decide_now(const Event& event, TimePoint now) {

@@ -21,13 +21,14 @@ class BrokerLoop {
   /// Performs what recovery decided; decides nothing before all of it is done.
   void begin(const std::vector<Effect>& effects);
 
-  /// Decides the event and all that follow from it, then calls `on_settled`.
+  /// Decides the event and all that follow from it, then calls `on_idle`.
   void post(Event event);
 
-  /// Called every Pulse::kBeat, so that a loop with nothing to do is not taken for one that stands.
-  void beat();
+  /// Called every Pulse::kPollInterval, so that a loop with nothing to do is not taken for one that
+  /// stands.
+  void poll();
 
-  std::function<void()> on_settled = [] {};
+  std::function<void()> on_idle = [] {};
 
  private:
   void decide_now(const Event& event, TimePoint now);

@@ -28,14 +28,14 @@ Connections::Connections(boost::asio::io_context& io,
                          std::set<uid_t> worker_uids)
     : io_(io),
       acceptor_(std::move(acceptor)),
-      pause_(io),
+      accept_timer_(io),
       handlers_(std::move(handlers)),
       worker_uids_(std::move(worker_uids)) {}
 
 void Connections::stop_accepting() {
   boost::system::error_code ignored;
   acceptor_.close(ignored);
-  pause_.cancel();
+  accept_timer_.cancel();
 }
 
 void Connections::accept_next() {
@@ -49,8 +49,8 @@ void Connections::accept_next() {
 
 void Connections::accept_later() {
   spdlog::warn("cannot accept connections, trying again soon pause_ms={}", kAcceptPause.count());
-  pause_.expires_after(kAcceptPause);
-  pause_.async_wait([this](const boost::system::error_code& error) {
+  accept_timer_.expires_after(kAcceptPause);
+  accept_timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) accept_next();
   });
 }

@@ -68,7 +68,7 @@ class Connections {
 
   boost::asio::io_context& io_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
-  boost::asio::steady_timer pause_;
+  boost::asio::steady_timer accept_timer_;
   Handlers handlers_;
   std::set<uid_t> worker_uids_;
   std::uint64_t next_ = 1;

@@ -103,7 +103,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
     }
     TRY(check_role(row->second.role, incoming.credentials));
     if (row->second.handler != nullptr) return (this->*row->second.handler)(method, incoming);
-    incoming.respond(TRY(hooks_.look(method, incoming.params.body)));
+    incoming.respond(TRY(hooks_.query(method, incoming.params.body)));
     return {};
   };
   if (auto handled = handle(); !handled) incoming.respond(std::unexpected(handled.error()));

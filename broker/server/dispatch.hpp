@@ -26,7 +26,7 @@ struct DispatchHooks {
   std::function<Result<void>(ConnectionId, const wire::LeaseRedeliver&, std::vector<UniqueFd>)>
       take_memory;
   std::function<Result<control::Payload>(const std::string& method, const control::Json& params)>
-      look;
+      query;
   std::function<void(Event)> post;
   /// How many of so many reported events are taken.
   std::function<std::size_t(ConnectionId, std::size_t)> admit_events;

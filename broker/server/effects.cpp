@@ -14,15 +14,16 @@
 namespace leasehold {
 namespace {
 
-/// Longer than a unit on a CPU with an idle core for the broker; short beside writing a log line.
-constexpr auto kQuietLook = std::chrono::microseconds(100);
+/// Longer than a unit on a CPU with an idle core for the broker; short beside writing a log
+/// segment.
+constexpr auto kQuietSpin = std::chrono::microseconds(100);
 
 template <class T>
 std::optional<Error> error_of(const Result<T>& result) {
   return result ? std::nullopt : std::optional(result.error());
 }
 
-struct LogLine {
+struct EventLogger {
   void operator()(const events::LeaseStateChanged& e) const {
     spdlog::info("lease is {} now lease={} state={} reason={} tenant={} proof={}", name(e.state),
                  to_string(e.lease), name(e.state), name(e.reason), e.tenant, e.proof);
@@ -49,7 +50,7 @@ void ServerEffects::make_memory(journal::Batch& batch) {
   for (journal::Row& row : batch.rows) {
     auto* extent = std::get_if<journal::ExtentRow>(&row);
     if (extent == nullptr || extent->state != ExtentState::Owned) continue;
-    const auto identity = parts_.memory.name_extent(extent->id, extent->size_bytes);
+    const auto identity = dependencies_.memory.name_extent(extent->id, extent->size_bytes);
     if (!identity) continue;
     extent->device = identity->device;
     extent->inode = identity->inode;
@@ -76,12 +77,12 @@ std::optional<Error> ServerEffects::take_refusal(std::map<Id, Error>& refused, I
 /// before the loop is idle.
 void ServerEffects::perform(const effect::Journal& effect) {
   if (!effect.when_idle) return write(effect.batch);
-  boost::asio::post(parts_.io, [this, batch = effect.batch] { write(batch); });
+  boost::asio::post(dependencies_.io, [this, batch = effect.batch] { write(batch); });
 }
 
 void ServerEffects::write(journal::Batch batch) {
   if (batch.grants) make_memory(batch);
-  const auto written = parts_.journal.write(batch);
+  const auto written = dependencies_.journal.write(batch);
   fault_point(FaultSite::BrokerJournalWritten);
   unwritten_ = error_of(written);
   if (written) return;
@@ -93,7 +94,7 @@ void ServerEffects::write(journal::Batch batch) {
 
 void ServerEffects::perform(const effect::PublishGrant& effect) {
   fault_point(FaultSite::BrokerGrantDecided);
-  parts_.table.grant(effect.lease, effect.deadline);
+  dependencies_.table.grant(effect.lease, effect.deadline);
   fault_point(FaultSite::BrokerGrantPublished);
 }
 
@@ -103,43 +104,44 @@ void ServerEffects::perform(const effect::StoreWords& effect) {
   const bool fences = flips.front().to == LeaseState::Fenced;
   if (fences) fault_point(FaultSite::BrokerFenceDecided);
   const TimePoint flipped = clock_.now();  // the flip is the store, not what led to it
-  parts_.table.store_words(effect.worker, flips, flipped);
+  dependencies_.table.store_words(effect.worker, flips, flipped);
   if (fences) return;
   fault_point(FaultSite::BrokerRevokePublished);
-  WordsStored lowered{.leases = {}, .at = flipped};
-  for (const auto& flip : effect.flips) lowered.leases.push_back(flip.lease);
-  post_(std::move(lowered));
+  WordsStored stored{.leases = {}, .at = flipped};
+  for (const auto& flip : effect.flips) stored.leases.push_back(flip.lease);
+  post_(std::move(stored));
 }
 
 void ServerEffects::perform(const effect::SetDeadline& effect) {
-  parts_.table.set_deadline(effect.lease, effect.deadline);
+  dependencies_.table.set_deadline(effect.lease, effect.deadline);
 }
 
 void ServerEffects::perform(const effect::SetDrainDeadline& effect) {
-  parts_.table.set_drain_deadline(effect.lease, effect.deadline);
+  dependencies_.table.set_drain_deadline(effect.lease, effect.deadline);
 }
 
 void ServerEffects::perform(const effect::BindWorker& effect) {
-  parts_.links.bind(effect.connection, effect.worker);
-  const WorkerLink& link = *parts_.links.find(effect.worker);
+  dependencies_.links.bind(effect.connection, effect.worker);
+  const WorkerLink& link = *dependencies_.links.find(effect.worker);
   keep(kept::pidfd(effect.worker.value), link.pidfd);
   keep(kept::wakeup_fd(effect.worker.value), link.wakeup_fd);
-  if (const auto line = link.line.writer_fd()) keep(kept::line(effect.worker.value), *line);
+  if (const auto segment = link.segment.writer_fd())
+    keep(kept::segment(effect.worker.value), *segment);
   spdlog::info("worker attached attachment={}", effect.worker.value);
 }
 
 void ServerEffects::perform(const effect::ResumeWorker& effect) {
-  parts_.links.resume(effect.connection, effect.worker);
+  dependencies_.links.resume(effect.connection, effect.worker);
   spdlog::info("worker is back after the restart attachment={}", effect.worker.value);
 }
 
 void ServerEffects::perform(const effect::ForgetWorker& effect) {
   for (const auto& name : {kept::pidfd(effect.worker.value), kept::wakeup_fd(effect.worker.value),
-                           kept::line(effect.worker.value)}) {
-    parts_.keeper.let_go(name);
+                           kept::segment(effect.worker.value)}) {
+    dependencies_.fd_store.remove(name);
   }
-  parts_.quiet.forget(effect.worker);
-  parts_.links.forget(effect.worker);
+  dependencies_.quiet.forget(effect.worker);
+  dependencies_.links.forget(effect.worker);
   spdlog::info("worker exited attachment={}", effect.worker.value);
 }
 
@@ -150,15 +152,15 @@ void ServerEffects::perform(const effect::SendGrant& effect) {
     if (auto refusal = take_refusal(unwritten_extents_, extent)) unwritten = std::move(refusal);
   }
   if (unwritten) return post_(GrantAnswered{grant.lease, grant.extents, unwritten, false});
-  parts_.memory.lend(grant.extents, grant.extent_size_bytes,
-                     [this, effect](auto fds) { send_grant(effect, std::move(fds)); });
+  dependencies_.memory.lend(grant.extents, grant.extent_size_bytes,
+                            [this, effect](auto fds) { send_grant(effect, std::move(fds)); });
 }
 
 /// Memory of a device takes a while. A lease that was taken back meanwhile gets none: its worker
 /// may have settled and unmapped by now, and would map this afterwards.
 void ServerEffects::send_grant(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds) {
   const wire::LeaseGrant& grant = effect.grant;
-  const LeaseWord word = parts_.table.word(grant.lease.slot);
+  const LeaseWord word = dependencies_.table.word(grant.lease.slot);
   const bool live = word.generation() == grant.lease.generation && word.state() == LeaseState::Live;
   if (fds && !live) fds = fail(Errc::LeaseRevoked, "taken back before its memory was there");
   if (!fds) {
@@ -180,7 +182,7 @@ void ServerEffects::perform(const effect::SendSettle& effect) {
 
 /// Behind the punch: what its worker writes from here on is found, not wiped away.
 void ServerEffects::perform(const effect::SendUnmap& effect) {
-  parts_.memory.after_punches([this, effect] { send_unmap(effect); });
+  dependencies_.memory.after_punches([this, effect] { send_unmap(effect); });
 }
 
 void ServerEffects::send_unmap(const effect::SendUnmap& effect) {
@@ -213,34 +215,34 @@ void ServerEffects::perform(const effect::SendReclaim& effect) {
 }
 
 void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
-  const WorkerLink* link = parts_.links.find(effect.worker);
+  const WorkerLink* link = dependencies_.links.find(effect.worker);
   if (link == nullptr) return;  // its exit is on the way
-  parts_.quiet.watch(link->line, {effect.worker, effect.scope, effect.leases});
+  dependencies_.quiet.watch(link->segment, {effect.worker, effect.scope, effect.leases});
   // Before anything is written down: what is quiet in time for this needs neither wakeup_fd nor
   // timer.
-  std::vector<LaunchQuiet> proofs = parts_.quiet.observe_for(kQuietLook, clock_);
+  std::vector<LaunchQuiet> proofs = dependencies_.quiet.observe_for(kQuietSpin, clock_);
   if (!proofs.empty()) post_(QuietObserved{std::move(proofs), clock_.now()});
 }
 
 void ServerEffects::perform(const effect::PunchExtents& effect) {
-  parts_.memory.punch(effect.extents);
+  dependencies_.memory.punch(effect.extents);
 }
 
 void ServerEffects::perform(const effect::ClearExtents& effect) {
-  parts_.memory.clear(effect.extents,
-                      [this](ExtentsCleared cleared) { post_(std::move(cleared)); });
+  dependencies_.memory.clear(effect.extents,
+                             [this](ExtentsCleared cleared) { post_(std::move(cleared)); });
 }
 
 void ServerEffects::perform(const effect::VerifyExtents& effect) {
-  parts_.memory.verify({effect.extents, effect.close_anyway},
-                       [this](ExtentsVerified verified) { post_(std::move(verified)); });
+  dependencies_.memory.verify({effect.extents, effect.close_anyway},
+                              [this](ExtentsVerified verified) { post_(std::move(verified)); });
 }
 
 void ServerEffects::perform(const effect::CreateRegion& effect) {
   if (auto refused = take_refusal(unwritten_weights_, effect.lease)) {
     return post_(RegionLent{effect.lease, std::move(refused)});
   }
-  parts_.memory.create_region(
+  dependencies_.memory.create_region(
       effect.region, effect.size_bytes,
       [this, lease = effect.lease](auto refused) { post_(RegionLent{lease, std::move(refused)}); });
 }
@@ -250,25 +252,26 @@ void ServerEffects::perform(const effect::ShareRegion& effect) {
 }
 
 void ServerEffects::perform(const effect::SealRegion& effect) {
-  const auto sealed = parts_.memory.seal_region(effect.region);
-  const UniqueFd* fd = sealed ? parts_.memory.keepable_fd(effect.region) : nullptr;
+  const auto sealed = dependencies_.memory.seal_region(effect.region);
+  const UniqueFd* fd = sealed ? dependencies_.memory.keepable_fd(effect.region) : nullptr;
   if (fd != nullptr) keep(kept::weights(effect.region.value), *fd);
   post_(RegionSealed{effect.region, error_of(sealed)});
 }
 
 void ServerEffects::perform(const effect::ScrubRegion& effect) {
-  parts_.memory.scrub_region(effect.region, [this, id = effect.region](std::uint64_t allocated) {
-    post_(RegionScrubbed{id, allocated});
-  });
+  dependencies_.memory.scrub_region(effect.region,
+                                    [this, id = effect.region](std::uint64_t allocated) {
+                                      post_(RegionScrubbed{id, allocated});
+                                    });
 }
 
 void ServerEffects::perform(const effect::CloseRegion& effect) {
-  parts_.keeper.let_go(kept::weights(effect.region.value));
-  parts_.memory.close_region(effect.region);
+  dependencies_.fd_store.remove(kept::weights(effect.region.value));
+  dependencies_.memory.close_region(effect.region);
 }
 
 void ServerEffects::perform(const effect::KillWorker& effect) {
-  const UniqueFd* pidfd = parts_.links.pidfd(effect.worker);
+  const UniqueFd* pidfd = dependencies_.links.pidfd(effect.worker);
   if (pidfd == nullptr) return;
   if (const auto killed = signal_pidfd(*pidfd, SIGKILL); !killed) {
     spdlog::error("could not kill worker attachment={} detail=\"{}\"", effect.worker.value,
@@ -277,7 +280,7 @@ void ServerEffects::perform(const effect::KillWorker& effect) {
 }
 
 void ServerEffects::perform(const effect::Reply& effect) {
-  parts_.replies.answer(effect.call, effect.answer);
+  dependencies_.replies.answer(effect.call, effect.answer);
 }
 
 void ServerEffects::perform(const effect::ReplyWhenJournaled& effect) {
@@ -285,59 +288,60 @@ void ServerEffects::perform(const effect::ReplyWhenJournaled& effect) {
 }
 
 /// One decision about thousands of leases is one story: its first lines and a count.
-bool ServerEffects::is_worth_a_line(const effect::AppendEvent& effect) {
-  constexpr std::size_t kLinesPerDecision = 64;
-  if (effect.at != told_at_) {
-    if (told_ > kLinesPerDecision) {
-      spdlog::info("and more events of the same moment events={}", told_ - kLinesPerDecision);
+bool ServerEffects::should_log(const effect::AppendEvent& effect) {
+  constexpr std::size_t kLogEntriesPerDecision = 64;
+  if (effect.at != logged_at_) {
+    if (logged_ > kLogEntriesPerDecision) {
+      spdlog::info("and more events of the same moment events={}",
+                   logged_ - kLogEntriesPerDecision);
     }
-    told_at_ = effect.at;
-    told_ = 0;
+    logged_at_ = effect.at;
+    logged_ = 0;
   }
-  return ++told_ <= kLinesPerDecision;
+  return ++logged_ <= kLogEntriesPerDecision;
 }
 
 void ServerEffects::perform(const effect::AppendEvent& effect) {
-  if (is_worth_a_line(effect)) std::visit(LogLine{}, effect.event);
-  parts_.log.append(effect.event, effect.at);
-  if (const auto lost = parts_.log.lost_file()) {
+  if (should_log(effect)) std::visit(EventLogger{}, effect.event);
+  dependencies_.log.append(effect.event, effect.at);
+  if (const auto lost = dependencies_.log.take_file_error()) {
     spdlog::error("no more events go into the event log reason=\"{}\"", lost->detail);
   }
 }
 
 void ServerEffects::perform(const effect::Warn& effect) {
-  spdlog::warn("{}", effect.line);
+  spdlog::warn("{}", effect.message);
 }
 
 /// What cannot be kept is lost with the broker; it serves all the same.
 void ServerEffects::keep(const std::string& name, const UniqueFd& fd) {
-  const auto kept = parts_.keeper.keep(name, fd);
+  const auto kept = dependencies_.fd_store.keep(name, fd);
   if (!kept)
     spdlog::warn("not kept for a restart name={} detail=\"{}\"", name, kept.error().detail);
 }
 
-/// After the patience of whoever waits `on_reply` hears TimedOut, and once more when the worker
+/// After the timeout of whoever waits `on_reply` hears TimedOut, and once more when the worker
 /// answers after all: what it did by then must not be lost. For settling, unmaps and pings nobody
 /// waits, their ladder ends the worker.
 void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
                                 control::Payload payload, OnReply on_reply) {
-  WorkerLink* link = parts_.links.find(worker);
+  WorkerLink* link = dependencies_.links.find(worker);
   // Its exit, or its return and what follows from that, settles everything.
   if (link == nullptr || link->peer == nullptr) return;
   const auto handler = std::make_shared<OnReply>(std::move(on_reply));
-  const auto patience = std::make_shared<boost::asio::steady_timer>(parts_.io);
-  const bool on_a_ladder = method == wire::LeaseSettle::kMethod ||
-                           method == wire::LeaseUnmap::kMethod ||
-                           method == wire::WorkerPing::kMethod;
-  if (!on_a_ladder) {
-    patience->expires_after(parts_.call_patience);
-    patience->async_wait([handler](const boost::system::error_code& error) {
+  const auto timeout = std::make_shared<boost::asio::steady_timer>(dependencies_.io);
+  const bool has_core_timeout = method == wire::LeaseSettle::kMethod ||
+                                method == wire::LeaseUnmap::kMethod ||
+                                method == wire::WorkerPing::kMethod;
+  if (!has_core_timeout) {
+    timeout->expires_after(dependencies_.call_timeout);
+    timeout->async_wait([handler](const boost::system::error_code& error) {
       if (!error) (*handler)(fail(Errc::TimedOut, "the worker does not answer; see its log"));
     });
   }
   link->peer->call(std::string(method), std::move(payload),
-                   [handler, patience](Result<control::Payload> reply) {
-                     patience->cancel();
+                   [handler, timeout](Result<control::Payload> reply) {
+                     timeout->cancel();
                      (*handler)(std::move(reply));
                    });
 }

@@ -20,8 +20,8 @@
 
 namespace leasehold {
 
-/// The server's parts that effects act on; all outlive the performer.
-struct Parts {
+/// The server's dependencies that effects act on; all outlive the performer.
+struct EffectDependencies {
   boost::asio::io_context& io;
   LeaseTable& table;
   LentMemory& memory;
@@ -30,14 +30,14 @@ struct Parts {
   Replies& replies;
   EventLog& log;
   journal::Journal& journal;
-  FdKeeper& keeper;
-  Duration call_patience;  ///< For a worker's answer that a caller waits for.
+  FdKeeper& fd_store;
+  Duration call_timeout;  ///< For a worker's answer that a caller waits for.
 };
 
 class ServerEffects {
  public:
-  ServerEffects(Parts parts, std::function<void(Event)> post)
-      : parts_(parts), post_(std::move(post)) {}
+  ServerEffects(EffectDependencies dependencies, std::function<void(Event)> post)
+      : dependencies_(dependencies), post_(std::move(post)) {}
   ServerEffects(const ServerEffects&) = delete;
   ServerEffects& operator=(const ServerEffects&) = delete;
 
@@ -83,12 +83,12 @@ class ServerEffects {
   void call_worker(AttachmentId worker, std::string_view method, control::Payload payload,
                    OnReply on_reply);
 
-  Parts parts_;
-  bool is_worth_a_line(const effect::AppendEvent& effect);
+  EffectDependencies dependencies_;
+  bool should_log(const effect::AppendEvent& effect);
 
   std::function<void(Event)> post_;
-  TimePoint told_at_;  ///< Of the events told last, and how many there were.
-  std::size_t told_ = 0;
+  TimePoint logged_at_;  ///< Of the events told last, and how many there were.
+  std::size_t logged_ = 0;
   std::optional<Error> unwritten_;               ///< Why the last batch is not on disk.
   std::map<ExtentId, Error> unwritten_extents_;  ///< Lent by a decision that could not be written.
   std::map<LeaseId, Error> unwritten_weights_;   ///< Likewise engine leases.

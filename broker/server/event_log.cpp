@@ -7,7 +7,7 @@ namespace leasehold {
 void EventLog::append(events::Event event, TimePoint at) {
   if (file_) {
     if (auto written = file_->append(event, at); !written) {
-      lost_file_ = std::move(written).error();
+      file_error_ = std::move(written).error();
       file_.reset();
     }
   }

@@ -23,9 +23,9 @@ class EventLog {
   explicit EventLog(std::size_t capacity = kCapacity) : capacity_(capacity) {}
 
   /// Every later event also goes there. Until a write fails: then nothing more does, and
-  /// `lost_file` says why, once.
-  void also_write_to(events::EventFile file) { file_.emplace(std::move(file)); }
-  std::optional<Error> lost_file() { return std::exchange(lost_file_, std::nullopt); }
+  /// `take_file_error` says why, once.
+  void append_to_file(events::EventFile file) { file_.emplace(std::move(file)); }
+  std::optional<Error> take_file_error() { return std::exchange(file_error_, std::nullopt); }
 
   void append(events::Event event, TimePoint at);
 
@@ -41,7 +41,7 @@ class EventLog {
   std::uint64_t next_ = 1;
   std::deque<NumberedEvent> events_;
   std::optional<events::EventFile> file_;
-  std::optional<Error> lost_file_;
+  std::optional<Error> file_error_;
 };
 
 }  // namespace leasehold

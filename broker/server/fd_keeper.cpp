@@ -55,13 +55,13 @@ Result<void> ServiceManagerFdKeeper::keep(std::string_view name, const UniqueFd&
   return {};
 }
 
-void ServiceManagerFdKeeper::let_go(std::string_view name) {
+void ServiceManagerFdKeeper::remove(std::string_view name) {
   notify_service_manager(fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name));
   if (const auto found = names_.find(name); found != names_.end()) names_.erase(found);
 }
 
-void ServiceManagerFdKeeper::let_go_all() {
-  while (!names_.empty()) let_go(std::string(*names_.begin()));
+void ServiceManagerFdKeeper::remove_all() {
+  while (!names_.empty()) remove(std::string(*names_.begin()));
 }
 
 std::unique_ptr<FdKeeper> make_fd_keeper(ServiceManagerFdKeeper::Names kept) {

@@ -36,17 +36,17 @@ class FdKeeper {
   /// Precondition: nothing is kept under this name.
   /// Errors: SystemError when the store cannot be reached; the broker then runs on without.
   virtual Result<void> keep(std::string_view name, const UniqueFd& fd) = 0;
-  virtual void let_go(std::string_view name) = 0;
+  virtual void remove(std::string_view name) = 0;
   /// For a broker that stops for good, or cannot use what was kept.
-  virtual void let_go_all() = 0;
+  virtual void remove_all() = 0;
 };
 
 /// For a broker that nobody restarts with its descriptors: everything dies with it.
 class NoFdKeeper final : public FdKeeper {
  public:
   Result<void> keep(std::string_view, const UniqueFd&) override { return {}; }
-  void let_go(std::string_view) override {}
-  void let_go_all() override {}
+  void remove(std::string_view) override {}
+  void remove_all() override {}
 };
 
 /// The store of the manager behind $NOTIFY_SOCKET. A manager that stores nothing
@@ -60,8 +60,8 @@ class ServiceManagerFdKeeper final : public FdKeeper {
   explicit ServiceManagerFdKeeper(Names kept) : names_(std::move(kept)) {}
 
   Result<void> keep(std::string_view name, const UniqueFd& fd) override;
-  void let_go(std::string_view name) override;
-  void let_go_all() override;
+  void remove(std::string_view name) override;
+  void remove_all() override;
 
  private:
   Names names_;

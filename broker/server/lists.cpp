@@ -53,27 +53,27 @@ Json status(const ListSources& sources) {
 // Each asks for one view beyond the limit: whether it is there says whether others follow.
 
 Result<Json> tenant_list(const ListSources& sources, const Json& params) {
-  const auto wish = TRY(wire::TenantList::from_json(params));
-  return page_of(tenant_views(sources.state, wish.after, wish.limit + 1), wish.limit);
+  const auto request = TRY(wire::TenantList::from_json(params));
+  return page_of(tenant_views(sources.state, request.after, request.limit + 1), request.limit);
 }
 
 Result<Json> extent_list(const ListSources& sources, const Json& params) {
-  const auto wish = TRY(wire::ExtentList::from_json(params));
-  auto views = extent_views(sources.state, wish.after, wish.limit + 1);
+  const auto request = TRY(wire::ExtentList::from_json(params));
+  auto views = extent_views(sources.state, request.after, request.limit + 1);
   for (auto& view : views) view.inode = sources.memory.inode(view.extent);
-  return page_of(views, wish.limit);
+  return page_of(views, request.limit);
 }
 
-bool follows(const wire::QuarantineView& view, const wire::QuarantineList& wish) {
-  if (wish.after_region) return view.region && *view.region > *wish.after_region;
-  return !wish.after_extent || view.region || *view.extent > *wish.after_extent;
+bool follows(const wire::QuarantineView& view, const wire::QuarantineList& request) {
+  if (request.after_region) return view.region && *view.region > *request.after_region;
+  return !request.after_extent || view.region || *view.extent > *request.after_extent;
 }
 
-Result<Json> fence_list(const ListSources& sources, const Json& params) {
-  const auto wish = TRY(wire::QuarantineList::from_json(params));
+Result<Json> list_quarantine(const ListSources& sources, const Json& params) {
+  const auto request = TRY(wire::QuarantineList::from_json(params));
   auto views = quarantine_views(sources.state);
-  std::erase_if(views, [&](const wire::QuarantineView& view) { return !follows(view, wish); });
-  return page_of(views, wish.limit);
+  std::erase_if(views, [&](const wire::QuarantineView& view) { return !follows(view, request); });
+  return page_of(views, request.limit);
 }
 
 Json workers(const ListSources& sources) {
@@ -118,7 +118,7 @@ Result<Json> lease_list(const ListSources& sources, const Json& params) {
   return reply;
 }
 
-Result<Json> audit_list(const ListSources& sources, const Json& params) {
+Result<Json> list_operator_actions(const ListSources& sources, const Json& params) {
   const std::uint64_t limit = TRY(number(params, "limit", kMaxItems, kMaxItems));
   return items(TRY(sources.journal.newest_operator_actions(limit)));
 }
@@ -140,17 +140,17 @@ Result<Json> list(const ListSources& sources, const std::string& method, const J
   if (method == "tenant.list") return tenant_list(sources, params);
   if (method == "lease.list") return lease_list(sources, params);
   if (method == "extent.list") return extent_list(sources, params);
-  if (method == "quarantine.list") return fence_list(sources, params);
+  if (method == "quarantine.list") return list_quarantine(sources, params);
   if (method == "worker.list") return workers(sources);
   if (method == "event.list") return event_list(sources, params);
-  if (method == "operator_action.list") return audit_list(sources, params);
+  if (method == "operator_action.list") return list_operator_actions(sources, params);
   return fail(Errc::UnknownMethod, fmt::format("the broker has no list {}", method));
 }
 
 }  // namespace
 
-Result<control::Payload> answer_look(const ListSources& sources, const std::string& method,
-                                     const Json& params) {
+Result<control::Payload> answer_query(const ListSources& sources, const std::string& method,
+                                      const Json& params) {
   if (method == wire::ExtentOpen::kMethod) return open_extent(sources, params);
   return control::Payload{.body = TRY(list(sources, method, params))};
 }

@@ -22,7 +22,7 @@ struct ListSources {
 };
 
 /// Errors: BadRequest for parameters out of range, UnknownMethod, those of `extent.open`.
-Result<control::Payload> answer_look(const ListSources& sources, const std::string& method,
-                                     const control::Json& params);
+Result<control::Payload> answer_query(const ListSources& sources, const std::string& method,
+                                      const control::Json& params);
 
 }  // namespace leasehold

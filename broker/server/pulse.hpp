@@ -1,6 +1,6 @@
 /// Notices that the broker itself did not run: stopped, starved, or asleep with its machine.
 ///
-/// It is told the time whenever the loop turns, at least every `kBeat`. Threads: one.
+/// It is told the time whenever the loop turns, at least every `kPollInterval`. Threads: one.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@ namespace leasehold {
 class Pulse {
  public:
   /// How often a loop with nothing to do has to turn.
-  static constexpr Duration kBeat = std::chrono::milliseconds(50);
-  /// Ten beats missed. Whoever chose a shorter patience has chosen that a pause of the broker
+  static constexpr Duration kPollInterval = std::chrono::milliseconds(50);
+  /// Ten beats missed. Whoever chose a shorter timeout has chosen that a pause of the broker
   /// counts.
-  static constexpr Duration kStallThreshold = 10 * kBeat;
+  static constexpr Duration kStallThreshold = 10 * kPollInterval;
 
   explicit Pulse(TimePoint now) : ran_at_(now) {}
 
-  /// For how long it stood, when it did since the last beat.
-  std::optional<Duration> beat(TimePoint now) {
+  /// For how long it stood, when it did since the last poll.
+  std::optional<Duration> poll(TimePoint now) {
     const Duration gap = now - std::exchange(ran_at_, now);
     return gap > kStallThreshold ? std::optional(gap) : std::nullopt;
   }

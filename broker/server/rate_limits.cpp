@@ -19,7 +19,7 @@ Duration RateLimits::admit_line(uid_t uid, std::size_t weight, TimePoint now) {
 bool RateLimits::admit_connection(uid_t uid, TimePoint now) {
   TokenBucket* const bucket = bucket_of(uid, now);
   if (bucket == nullptr) return true;
-  if (bucket->wait(now) > config_.longest_debt) return false;
+  if (bucket->wait(now) > config_.max_wait) return false;
   bucket->reserve(config_.connection_weight, now);
   return true;
 }

@@ -20,7 +20,7 @@ struct RateConfig {
   Rate worker_lines{.per_second = 20'000, .burst = 40'000};  ///< It calls for all its tenants.
   Rate events{.per_second = 20'000, .burst = 40'000};        ///< That a worker reports.
   std::size_t connection_weight = 16;                        ///< Of making one.
-  Duration longest_debt = std::chrono::seconds(2);           ///< Beyond it no connection is taken.
+  Duration max_wait = std::chrono::seconds(2);               ///< Beyond it no connection is taken.
 };
 
 class RateLimits {

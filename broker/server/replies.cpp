@@ -27,7 +27,7 @@ Result<std::vector<UniqueFd>> Replies::descriptors(const Answer& answer) {
     const WorkerLink* link = links_.find(worker->worker);
     if (link == nullptr) return fail(Errc::ConnectionLost, "this worker has exited");
     fds.push_back(TRY(table_.reader_fd()));
-    fds.push_back(TRY(link->line.writer_fd()));
+    fds.push_back(TRY(link->segment.writer_fd()));
     fds.push_back(TRY(link->wakeup_fd.duplicate()));
   }
   if (const auto* region = std::get_if<RegionDescriptor>(&answer.descriptors)) {

@@ -33,37 +33,37 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// How often worker lines are read again while somebody waits for quiet.
+/// How often worker tampered are read again while somebody waits for quiet.
 constexpr auto kQuietInterval = std::chrono::microseconds(200);
 /// How often the lease table is compared with the broker's own copy of it.
-constexpr auto kGuardInterval = Pulse::kBeat;
+constexpr auto kGuardInterval = Pulse::kPollInterval;
 /// How long a stopping broker waits for its fences.
-constexpr auto kStopPatience = std::chrono::milliseconds(1500);
-/// A worker's answer may take as many times the patience for a fence.
+constexpr auto kStopTimeout = std::chrono::milliseconds(1500);
+/// A worker's answer may take as many times the timeout for a fence.
 constexpr int kCallTimeout = 5;
 
 /// What a server works with and did not make.
-struct Surroundings {
+struct ServerDependencies {
   asio::local::stream_protocol::acceptor acceptor;
-  FdKeeper& keeper;
+  FdKeeper& fd_store;
   DeviceAgent* agent = nullptr;  ///< None: memory of the machine is lent.
 };
 
 class Server {
  public:
-  Server(asio::io_context& io, Beginning beginning, Surroundings around,
+  Server(asio::io_context& io, StartupState startup, ServerDependencies dependencies,
          const BrokerOptions& options);
   Result<void> start(KeptDescriptors kept);
-  void write_events_to(events::EventFile file) { log_.also_write_to(std::move(file)); }
+  void write_events_to(events::EventFile file) { log_.append_to_file(std::move(file)); }
 
  private:
   Connections::Handlers connection_handlers();
   WorkerLinks::Handlers worker_handlers();
   DispatchHooks dispatch_hooks();
-  void take_up_workers(KeptDescriptors& kept);
+  void restore_workers(KeptDescriptors& kept);
   void watch_orphan(const Worker& worker);
-  void watch_earlier_holders();
-  void settle();
+  void watch_previous_holders();
+  void after_events();
   void observe_quiet();
   void recheck_soon();
   void guard_table();
@@ -77,20 +77,20 @@ class Server {
   asio::io_context& io_;
   SystemClock clock_;
   const TimePoint started_ = clock_.now();
-  Beginning beginning_;
-  State& state_ = beginning_.recovered.state;
-  LeaseTable& table_ = beginning_.table;
-  MemoryStore& memory_ = beginning_.memory;
+  StartupState startup_;
+  State& state_ = startup_.recovered.state;
+  LeaseTable& table_ = startup_.table;
+  MemoryStore& memory_ = startup_.memory;
   std::unique_ptr<LentMemory> lent_;
   EventLog log_;
-  FdKeeper& keeper_;
+  FdKeeper& fd_store_;
   QuietObserver quiet_;
   WorkerLinks links_;
   Replies replies_;
   ServerEffects effects_;
   BrokerLoop loop_;
   Connections connections_;
-  HolderWatches earlier_holders_;
+  HolderWatches previous_holders_;
   RateLimits rates_;
   Dispatch dispatch_;
   std::unique_ptr<BootTimer> deadline_timer_;
@@ -102,21 +102,22 @@ class Server {
   bool allow_memory_audit_;
 };
 
-Server::Server(asio::io_context& io, Beginning beginning, Surroundings around,
+Server::Server(asio::io_context& io, StartupState startup, ServerDependencies dependencies,
                const BrokerOptions& options)
     : io_(io),
-      beginning_(std::move(beginning)),
-      lent_(make_lent_memory(around.agent)),
-      keeper_(around.keeper),
+      startup_(std::move(startup)),
+      lent_(make_lent_memory(dependencies.agent)),
+      fd_store_(dependencies.fd_store),
       links_(io, worker_handlers()),
       replies_(table_, *lent_, links_),
-      effects_({io_, table_, *lent_, links_, quiet_, replies_, log_, *beginning_.journal, keeper_,
+      effects_({io_, table_, *lent_, links_, quiet_, replies_, log_, *startup_.journal, fd_store_,
                 kCallTimeout * options.fence_timeout},
                [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
-      connections_(io, std::move(around.acceptor), connection_handlers(), options.worker_uids),
-      earlier_holders_(io,
-                       [this](const ProcessIdentity& it) { loop_.post(PreviousHolderExited{it}); }),
+      connections_(io, std::move(dependencies.acceptor), connection_handlers(),
+                   options.worker_uids),
+      previous_holders_(
+          io, [this](const ProcessIdentity& it) { loop_.post(PreviousHolderExited{it}); }),
       rates_(options.worker_uids),
       dispatch_(dispatch_hooks(), options.worker_uids),
       quiet_timer_(io),
@@ -124,7 +125,7 @@ Server::Server(asio::io_context& io, Beginning beginning, Surroundings around,
       stop_timer_(io),
       signals_(io, SIGTERM, SIGINT),
       allow_memory_audit_(options.allow_memory_check) {
-  loop_.on_settled = [this] { settle(); };
+  loop_.on_idle = [this] { after_events(); };
 }
 
 /// An agent that ends takes its objects along before anybody decides what follows from it.
@@ -136,19 +137,19 @@ std::unique_ptr<LentMemory> Server::make_lent_memory(DeviceAgent* agent) {
                              raw->forget_all();
                              loop_.post(DeviceLost{why.detail});
                            },
-                       .on_back = [this] { loop_.post(DeviceRecovered{}); }});
+                       .on_recovered = [this] { loop_.post(DeviceRecovered{}); }});
   return memory;
 }
 
 /// Lines first, then words, then what was decided; whoever connects is heard after all that.
 Result<void> Server::start(KeptDescriptors kept) {
   deadline_timer_ = TRY(BootTimer::create(io_, [this] { loop_.post(Tick{}); }));
-  take_up_workers(kept);
-  for (const auto& word : beginning_.recovered.words) {
+  restore_workers(kept);
+  for (const auto& word : startup_.recovered.words) {
     table_.restore(word.lease, word.state, word.reason);
   }
-  loop_.begin(beginning_.recovered.effects);
-  watch_earlier_holders();
+  loop_.begin(startup_.recovered.effects);
+  watch_previous_holders();
   signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
     if (!error) stop(signal_number);
   });
@@ -158,13 +159,13 @@ Result<void> Server::start(KeptDescriptors kept) {
   return {};
 }
 
-void Server::take_up_workers(KeptDescriptors& kept) {
+void Server::restore_workers(KeptDescriptors& kept) {
   for (const auto& [id, worker] : state_.workers.all()) {
-    if (!beginning_.kept_workers.contains(id)) {
+    if (!startup_.kept_workers.contains(id)) {
       watch_orphan(worker);
       continue;
     }
-    const auto restored = links_.restore(id, {.segment = kept.take(kept::line(id.value)),
+    const auto restored = links_.restore(id, {.segment = kept.take(kept::segment(id.value)),
                                               .wakeup_fd = kept.take(kept::wakeup_fd(id.value)),
                                               .pidfd = kept.take(kept::pidfd(id.value))});
     if (restored) continue;
@@ -182,11 +183,11 @@ void Server::watch_orphan(const Worker& worker) {
   }
 }
 
-void Server::watch_earlier_holders() {
+void Server::watch_previous_holders() {
   state_.leases.for_each_open([this](const LeaseRecord& record) {
     const bool unclaimed = record.is(LeaseState::Live) && record.holder_process.pid != 0 &&
                            record.scope == wire::LeaseScope::Tenant;
-    if (unclaimed) earlier_holders_.watch(record.holder_process);
+    if (unclaimed) previous_holders_.watch(record.holder_process);
   });
 }
 
@@ -219,7 +220,7 @@ Connections::Handlers Server::connection_handlers() {
 
 WorkerLinks::Handlers Server::worker_handlers() {
   return {.on_exit = [this](ProcessExit proof) { loop_.post(WorkerExited{proof}); },
-          .on_bell = [this] { observe_quiet(); }};
+          .on_wakeup = [this] { observe_quiet(); }};
 }
 
 DispatchHooks Server::dispatch_hooks() {
@@ -235,11 +236,11 @@ DispatchHooks Server::dispatch_hooks() {
       .take_memory =
           [this](ConnectionId id, const wire::LeaseRedeliver& redeliver,
                  std::vector<UniqueFd> fds) { return take_memory(id, redeliver, std::move(fds)); },
-      .look =
+      .query =
           [this](const std::string& method, const control::Json& params) {
-            return answer_look({state_, log_, memory_, table_, *beginning_.journal, started_,
-                                clock_.now(), allow_memory_audit_},
-                               method, params);
+            return answer_query({state_, log_, memory_, table_, *startup_.journal, started_,
+                                 clock_.now(), allow_memory_audit_},
+                                method, params);
           },
       .post = [this](Event event) { loop_.post(std::move(event)); },
       .admit_events =
@@ -269,7 +270,7 @@ Result<void> Server::take_memory(ConnectionId id, const wire::LeaseRedeliver& re
 }
 
 /// After each event and all that followed: what must be watched, and until when.
-void Server::settle() {
+void Server::after_events() {
   deadline_timer_->arm(next_deadline(state_));
   observe_quiet();
   if (table_.has_detected_tampering()) guard_table();
@@ -294,8 +295,8 @@ void Server::recheck_soon() {
 
 /// Repaired first, judged afterwards: the broker's own copy is the truth.
 void Server::guard_table() {
-  auto lines = table_.repair();
-  if (!lines.empty()) loop_.post(TableTampered{std::move(lines)});
+  auto tampered = table_.repair();
+  if (!tampered.empty()) loop_.post(TableTampered{std::move(tampered)});
   if (const std::uint64_t dropped = rates_.take_dropped()) {
     spdlog::warn("workers report faster than events are taken, dropped some events={}", dropped);
   }
@@ -308,7 +309,7 @@ void Server::guard_soon() {
   guard_timer_.expires_after(kGuardInterval);
   guard_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
-    loop_.beat();
+    loop_.poll();
     guard_table();
     guard_soon();
   });
@@ -318,7 +319,7 @@ void Server::stop(int signal_number) {
   spdlog::info("stopping, taking all leases back signal={}", signal_number);
   notify_service_manager("STOPPING=1");
   connections_.stop_accepting();
-  stop_timer_.expires_after(kStopPatience);
+  stop_timer_.expires_after(kStopTimeout);
   stop_timer_.async_wait([this](const boost::system::error_code&) {
     spdlog::warn("stopped without proof for all leases open={}", leases_not_fenced(state_));
     io_.stop();
@@ -333,8 +334,8 @@ void make_socket_folder(const BrokerOptions& options) {
   if (folder.filename() == "leasehold") std::filesystem::create_directory(folder, ignored);
 }
 
-void keep_for_restart(FdKeeper& keeper, std::string_view name, const UniqueFd& fd) {
-  if (const auto done = keeper.keep(name, fd); !done) {
+void keep_for_restart(FdKeeper& fd_store, std::string_view name, const UniqueFd& fd) {
+  if (const auto done = fd_store.keep(name, fd); !done) {
     spdlog::warn("not kept for a restart name={} detail=\"{}\"", name, done.error().detail);
   }
 }
@@ -342,16 +343,16 @@ void keep_for_restart(FdKeeper& keeper, std::string_view name, const UniqueFd& f
 /// Whoever connected while no broker ran waits in the kept socket and is served first.
 Result<asio::local::stream_protocol::acceptor> listen(asio::io_context& io,
                                                       const BrokerOptions& options,
-                                                      UniqueFd kept_socket, FdKeeper& keeper) {
+                                                      UniqueFd kept_socket, FdKeeper& fd_store) {
   if (kept_socket) {
     auto again = control::adopt_listener(io, std::move(kept_socket), options.socket);
     if (again) return again;
     spdlog::warn("listening anew detail=\"{}\"", again.error().detail);
-    keeper.let_go(kept::kSocket);
+    fd_store.remove(kept::kSocket);
   }
   make_socket_folder(options);
   auto acceptor = TRY(control::listen_on(io, options.socket, options.socket_mode));
-  keep_for_restart(keeper, kept::kSocket, UniqueFd(::dup(acceptor.native_handle())));
+  keep_for_restart(fd_store, kept::kSocket, UniqueFd(::dup(acceptor.native_handle())));
   return acceptor;
 }
 
@@ -360,20 +361,20 @@ Result<asio::local::stream_protocol::acceptor> listen(asio::io_context& io,
 Result<void> run_broker(const BrokerOptions& options) {
   asio::io_context io(1);
   KeptDescriptors kept = TRY(KeptDescriptors::from_service_manager());
-  const auto keeper = make_fd_keeper(kept.stored_names());
+  const auto fd_store = make_fd_keeper(kept.stored_names());
   const auto agent = TRY(start_agent(io, options));
   const LentDevice device = TRY(lent_device(options, agent.get()));
-  Beginning beginning = TRY(begin_broker(options, device, kept, SystemClock().now()));
-  const auto in_use = names_in_use(beginning);
+  StartupState startup = TRY(load_startup_state(options, device, kept, SystemClock().now()));
+  const auto in_use = names_in_use(startup);
   for (const std::string& name : kept.stored_names()) {
-    if (!in_use.contains(name)) keeper->let_go(name);
+    if (!in_use.contains(name)) fd_store->remove(name);
   }
-  const bool keep_table = !beginning.table_kept && !options.state_dir.empty() && !agent;
-  if (keep_table) keep_for_restart(*keeper, kept::kTable, beginning.table.writable_fd());
-  auto acceptor = TRY(listen(io, options, kept.take(kept::kSocket), *keeper));
+  const bool keep_table = !startup.table_kept && !options.state_dir.empty() && !agent;
+  if (keep_table) keep_for_restart(*fd_store, kept::kTable, startup.table.writable_fd());
+  auto acceptor = TRY(listen(io, options, kept.take(kept::kSocket), *fd_store));
   const control::SocketFile socket_file(options.socket);
-  Server server(io, std::move(beginning),
-                {.acceptor = std::move(acceptor), .keeper = *keeper, .agent = agent.get()},
+  Server server(io, std::move(startup),
+                {.acceptor = std::move(acceptor), .fd_store = *fd_store, .agent = agent.get()},
                 options);
   if (!options.event_log.empty()) {
     server.write_events_to(TRY(events::EventFile::open(options.event_log)));
@@ -383,7 +384,7 @@ Result<void> run_broker(const BrokerOptions& options) {
                options.socket, options.capacity_bytes, options.weights_capacity_bytes,
                options.slots);
   io.run();
-  keeper->let_go_all();
+  fd_store->remove_all();
   if (!socket_file.remove()) {
     spdlog::warn("left the socket file alone, it is not this broker's any more socket={}",
                  options.socket);

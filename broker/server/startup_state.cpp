@@ -25,14 +25,15 @@ BrokerConfig config_of(const BrokerOptions& options, const LentDevice& device,
 }
 
 /// Nothing is kept: whatever ran before is none of this broker's.
-Result<Beginning> begin_anew(const BrokerOptions& options, const LentDevice& device) {
+Result<StartupState> start_without_state_dir(const BrokerOptions& options,
+                                             const LentDevice& device) {
   const BrokerConfig config = config_of(options, device, random_token_key());
   LeaseTable table = TRY(LeaseTable::create(options.slots));
-  return Beginning{.lock = {},
-                   .journal = std::make_unique<journal::NullJournal>(),
-                   .recovered = {.state = State(config), .words = {}, .effects = {}},
-                   .table = std::move(table),
-                   .memory = {}};
+  return StartupState{.lock = {},
+                      .journal = std::make_unique<journal::NullJournal>(),
+                      .recovered = {.state = State(config), .words = {}, .effects = {}},
+                      .table = std::move(table),
+                      .memory = {}};
 }
 
 /// The table of the broker before, as far as this boot and a readable journal make sense of it.
@@ -48,7 +49,7 @@ std::optional<LeaseTable> take_table(const journal::Image& image, const std::str
 }
 
 bool is_kept(const KeptDescriptors& kept, AttachmentId worker) {
-  return kept.has(kept::line(worker.value)) && kept.has(kept::wakeup_fd(worker.value)) &&
+  return kept.has(kept::segment(worker.value)) && kept.has(kept::wakeup_fd(worker.value)) &&
          kept.has(kept::pidfd(worker.value));
 }
 
@@ -72,7 +73,7 @@ bool has_ended(const ProcessIdentity& process) {
   return !pidfd && pidfd.error().code == Errc::ConnectionLost;
 }
 
-void look_at_processes(const journal::Image& image, Facts& facts) {
+void find_exited_processes(const journal::Image& image, Facts& facts) {
   for (const auto& [id, process] : worker_processes(image)) {
     if (const auto exit = ExitObserver::observe(id, process)) facts.exited_workers.push_back(*exit);
   }
@@ -81,7 +82,7 @@ void look_at_processes(const journal::Image& image, Facts& facts) {
   }
 }
 
-void say(const journal::Image& image, const Facts& facts) {
+void log_startup(const journal::Image& image, const Facts& facts) {
   spdlog::info(
       "started from the journal tenants={} workers={} workers_exited={} leases={} "
       "extents={} regions={} table_kept={} same_boot={}",
@@ -92,14 +93,14 @@ void say(const journal::Image& image, const Facts& facts) {
 
 }  // namespace
 
-Result<Beginning> begin_broker(const BrokerOptions& options, const LentDevice& device,
-                               KeptDescriptors& kept, TimePoint now) {
-  if (options.state_dir.empty()) return begin_anew(options, device);
+Result<StartupState> load_startup_state(const BrokerOptions& options, const LentDevice& device,
+                                        KeptDescriptors& kept, TimePoint now) {
+  if (options.state_dir.empty()) return start_without_state_dir(options, device);
   UniqueFd lock = TRY(journal::lock_state_dir(options.state_dir));
   auto journal = TRY(journal::SqliteJournal::open(options.state_dir));
   const journal::Image image = TRY(journal->load());
-  const bool begins_anew = image.boot_id.empty() && image.reserved == journal::Reserved{};
-  const TokenKey key = TRY(load_or_create_token_key(options.state_dir, begins_anew));
+  const bool is_first_start = image.boot_id.empty() && image.reserved == journal::Reserved{};
+  const TokenKey key = TRY(load_or_create_token_key(options.state_dir, is_first_start));
   Facts facts{.now = now, .reattach_grace = options.reattach_grace};
   facts.boot_id = TRY(boot_id());
   const BrokerConfig config = config_of(options, device, key);
@@ -112,34 +113,34 @@ Result<Beginning> begin_broker(const BrokerOptions& options, const LentDevice& d
       if (is_kept(kept, id)) facts.kept_workers.insert(id);
     }
   }
-  look_at_processes(image, facts);
+  find_exited_processes(image, facts);
   Recovered recovered = TRY(recover(image, facts, config));
-  say(image, facts);
+  log_startup(image, facts);
   for (const auto& [id, record] : recovered.state.extents.records()) {
     const journal::ExtentRow& row = image.extents.at(id);
     if (row.inode != 0) memory.expect(id, {row.device, row.inode, row.size_bytes});
   }
   const bool was_kept = table.has_value();
   if (!table) table = TRY(LeaseTable::create(recovered.state.config.slot_count));
-  return Beginning{.lock = std::move(lock),
-                   .journal = std::move(journal),
-                   .recovered = std::move(recovered),
-                   .table = *std::move(table),
-                   .table_kept = was_kept,
-                   .memory = std::move(memory),
-                   .kept_workers = std::move(facts.kept_workers)};
+  return StartupState{.lock = std::move(lock),
+                      .journal = std::move(journal),
+                      .recovered = std::move(recovered),
+                      .table = *std::move(table),
+                      .table_kept = was_kept,
+                      .memory = std::move(memory),
+                      .kept_workers = std::move(facts.kept_workers)};
 }
 
-std::set<std::string> names_in_use(const Beginning& beginning) {
+std::set<std::string> names_in_use(const StartupState& startup) {
   std::set<std::string> names{std::string(kept::kSocket)};
-  if (!beginning.table_kept) return names;
+  if (!startup.table_kept) return names;
   names.emplace(kept::kTable);
-  for (const AttachmentId worker : beginning.kept_workers) {
+  for (const AttachmentId worker : startup.kept_workers) {
     names.insert(
-        {kept::line(worker.value), kept::wakeup_fd(worker.value), kept::pidfd(worker.value)});
+        {kept::segment(worker.value), kept::wakeup_fd(worker.value), kept::pidfd(worker.value)});
   }
-  for (const auto& [id, region] : beginning.recovered.state.weights.regions()) {
-    if (beginning.memory.hold_region(id)) names.insert(kept::weights(id.value));
+  for (const auto& [id, region] : startup.recovered.state.weights.regions()) {
+    if (startup.memory.hold_region(id)) names.insert(kept::weights(id.value));
   }
   return names;
 }

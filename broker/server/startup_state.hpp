@@ -16,7 +16,7 @@
 
 namespace leasehold {
 
-struct Beginning {
+struct StartupState {
   UniqueFd lock;  ///< Of the state directory, while the broker lives.
   std::unique_ptr<journal::Journal> journal;
   Recovered recovered;
@@ -31,10 +31,10 @@ struct Beginning {
 /// not outlive its broker, so then nothing kept is taken up.
 /// Errors: SocketInUse (another broker works with this directory), FileCorrupt, PermissionDenied,
 /// DiskFull, BadRequest (a capacity too small, no such directory), OutOfMemory, SystemError.
-Result<Beginning> begin_broker(const BrokerOptions& options, const LentDevice& device,
-                               KeptDescriptors& kept, TimePoint now);
+Result<StartupState> load_startup_state(const BrokerOptions& options, const LentDevice& device,
+                                        KeptDescriptors& kept, TimePoint now);
 
 /// Names in the service manager's store that this broker goes on with.
-std::set<std::string> names_in_use(const Beginning& beginning);
+std::set<std::string> names_in_use(const StartupState& startup);
 
 }  // namespace leasehold

@@ -31,17 +31,17 @@ class TokenBucket {
   Duration reserve(std::size_t wanted, TimePoint now) {
     fill(now);
     tokens_ -= static_cast<double>(wanted);
-    return debt();
+    return refill_time();
   }
 
   /// Until all that was reserved is there; zero when it is.
   Duration wait(TimePoint now) {
     fill(now);
-    return debt();
+    return refill_time();
   }
 
  private:
-  Duration debt() const {
+  Duration refill_time() const {
     if (tokens_ >= 0) return Duration::zero();
     return std::chrono::ceil<Duration>(std::chrono::duration<double>(-tokens_ / rate_.per_second));
   }

@@ -25,7 +25,7 @@ wire::LeaseTimes times_of(const LeaseRecord& record) {
           .revoked_boottime_ns = live ? 0 : record.revoked_at().boottime_ns,
           .fenced_boottime_ns = fenced ? fenced->state().at.boottime_ns : 0,
           .rebound_boottime_ns = record.rebound_at.boottime_ns,
-          .worker_stopped_boottime_ns = record.told_at.boottime_ns};
+          .worker_stopped_boottime_ns = record.stopped_at.boottime_ns};
 }
 
 wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
@@ -192,9 +192,9 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
 namespace {
 
 /// A revocation that is not over, and how long it has been so.
-void count_revoked(wire::StatusView& view, Duration age, Duration patience) {
+void count_revoked(wire::StatusView& view, Duration age, Duration timeout) {
   ++view.leases_revoked;
-  if (age > patience) ++view.leases_stuck;
+  if (age > timeout) ++view.leases_stuck;
   view.oldest_revoked_ms =
       std::max<std::int64_t>(view.oldest_revoked_ms, age / std::chrono::milliseconds(1));
 }

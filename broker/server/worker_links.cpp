@@ -32,7 +32,7 @@ std::optional<uid_t> effective_user(pid_t pid) {
   return std::nullopt;
 }
 
-Result<UniqueFd> make_bell() {
+Result<UniqueFd> make_wakeup_fd() {
   UniqueFd wakeup_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wakeup_fd) return fail_errno(Errc::SystemError, "eventfd", errno);
   return wakeup_fd;
@@ -64,15 +64,15 @@ Result<std::unique_ptr<WorkerLink>> WorkerLinks::make_link(std::shared_ptr<contr
       TRY(kept.segment ? WorkerSegmentReader::adopt(std::move(kept.segment))
                        : WorkerSegmentReader::create());
   Watch exit_watch = TRY(watch_of(io_, kept.pidfd));
-  Watch bell_watch = TRY(watch_of(io_, kept.wakeup_fd));
+  Watch wakeup_watch = TRY(watch_of(io_, kept.wakeup_fd));
   return std::make_unique<WorkerLink>(WorkerLink{std::move(peer), std::move(kept.pidfd),
                                                  std::move(segment), std::move(kept.wakeup_fd),
-                                                 std::move(exit_watch), std::move(bell_watch)});
+                                                 std::move(exit_watch), std::move(wakeup_watch)});
 }
 
 Result<void> WorkerLinks::prepare(ConnectionId connection, std::shared_ptr<control::Peer> peer) {
   UniqueFd pidfd = TRY(open_peer_pidfd(peer->credentials()));
-  UniqueFd wakeup_fd = TRY(make_bell());
+  UniqueFd wakeup_fd = TRY(make_wakeup_fd());
   prepared_[connection] =
       TRY(make_link(std::move(peer),
                     {.segment = {}, .wakeup_fd = std::move(wakeup_fd), .pidfd = std::move(pidfd)}));
@@ -105,7 +105,7 @@ void WorkerLinks::resume(ConnectionId connection, AttachmentId worker) {
 void WorkerLinks::add(AttachmentId worker, std::unique_ptr<WorkerLink> link) {
   links_[worker] = std::move(link);
   watch_exit(worker);
-  watch_bell(worker);
+  watch_wakeup(worker);
 }
 
 WorkerLink* WorkerLinks::find(AttachmentId worker) {
@@ -140,15 +140,15 @@ void WorkerLinks::watch_exit(AttachmentId worker) {
   });
 }
 
-void WorkerLinks::watch_bell(AttachmentId worker) {
+void WorkerLinks::watch_wakeup(AttachmentId worker) {
   WorkerLink& link = *links_.at(worker);
-  link.bell_watch.async_wait(Watch::wait_read, [this, worker](const auto& error) {
+  link.wakeup_watch.async_wait(Watch::wait_read, [this, worker](const auto& error) {
     const WorkerLink* found = find(worker);
     if (error || found == nullptr) return;
-    std::uint64_t rings = 0;
-    (void)!::read(found->wakeup_fd.get(), &rings, sizeof rings);  // how often does not matter
-    handlers_.on_bell();
-    if (find(worker) != nullptr) watch_bell(worker);
+    std::uint64_t wakeups = 0;
+    (void)!::read(found->wakeup_fd.get(), &wakeups, sizeof wakeups);  // how often does not matter
+    handlers_.on_wakeup();
+    if (find(worker) != nullptr) watch_wakeup(worker);
   });
 }
 

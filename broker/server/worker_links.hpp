@@ -22,7 +22,7 @@ struct WorkerLink {
   WorkerSegmentReader segment;
   UniqueFd wakeup_fd;  ///< eventfd the worker rings after a unit that refused something.
   boost::asio::posix::stream_descriptor exit_watch;
-  boost::asio::posix::stream_descriptor bell_watch;
+  boost::asio::posix::stream_descriptor wakeup_watch;
 };
 
 /// A pidfd for the process at the other end of a connection. The pid may have been reused between
@@ -34,7 +34,7 @@ class WorkerLinks {
  public:
   struct Handlers {
     std::function<void(ProcessExit)> on_exit;
-    std::function<void()> on_bell;
+    std::function<void()> on_wakeup;
   };
   WorkerLinks(boost::asio::io_context& io, Handlers handlers)
       : io_(io), handlers_(std::move(handlers)) {}
@@ -83,7 +83,7 @@ class WorkerLinks {
     boost::asio::posix::stream_descriptor exit_watch;
   };
   void watch_exit(AttachmentId worker);
-  void watch_bell(AttachmentId worker);
+  void watch_wakeup(AttachmentId worker);
 
   boost::asio::io_context& io_;
   Handlers handlers_;

@@ -39,7 +39,8 @@ bool nests_deeper_than(std::string_view line, std::size_t most) {
 }
 
 Envelope reject_malformed(std::string detail) {
-  return {.content = Refusal{nullptr, {Errc::MalformedMessage, std::move(detail)}, kParseError}};
+  return {.content =
+              RejectedMessage{nullptr, {Errc::MalformedMessage, std::move(detail)}, kParseError}};
 }
 
 const Json* member(const Json& object, const char* key) {
@@ -78,7 +79,7 @@ int number_of(Errc code) {
   return code == Errc::UnknownMethod ? kUnknownMethod : kServerError;
 }
 
-Refusal invalid_request(const Json* id, std::string detail) {
+RejectedMessage invalid_request(const Json* id, std::string detail) {
   return {id && is_id(*id) ? *id : Json(), {Errc::BadRequest, std::move(detail)}, kInvalidRequest};
 }
 
@@ -176,7 +177,7 @@ std::string error_line(const Json& id, const Error& error) {
   return rejection_line({id, error, number_of(error.code)});
 }
 
-std::string rejection_line(const Refusal& refusal) {
+std::string rejection_line(const RejectedMessage& refusal) {
   Json data = {{"code", std::string(name(refusal.error.code))},
                {"retryable", is_retryable(refusal.error.code)}};
   Json error = {

@@ -28,7 +28,7 @@ struct IncomingReply {
 };
 
 /// What cannot be acted on. It is answered, with the id where one could be read.
-struct Refusal {
+struct RejectedMessage {
   Json id;
   Error error;
   int number;  ///< JSON-RPC's.
@@ -36,12 +36,12 @@ struct Refusal {
 
 struct Envelope {
   std::size_t fds = 0;  ///< Descriptors the line says it came with.
-  std::variant<IncomingCall, IncomingNotification, IncomingReply, Refusal> content;
+  std::variant<IncomingCall, IncomingNotification, IncomingReply, RejectedMessage> content;
 };
 
-/// Never fails: what cannot be read is a Refusal. Depth is counted before anything is built.
-/// Objects lose the order of their members, but for a JSON schema of a request (wire::Generate):
-/// that becomes its text, in which the order is kept.
+/// Never fails: what cannot be read is a RejectedMessage. Depth is counted before anything is
+/// built. Objects lose the order of their members, but for a JSON schema of a request
+/// (wire::Generate): that becomes its text, in which the order is kept.
 Envelope parse_line(std::string_view line, const Limits& limits);
 
 // All end with a newline. Text that is no UTF-8 goes out with replacement characters.
@@ -49,6 +49,6 @@ std::string call_line(std::uint64_t id, const std::string& method, const Payload
 std::string notification_line(const std::string& method, const Payload& params);
 std::string result_line(const Json& id, const Payload& result);
 std::string error_line(const Json& id, const Error& error);
-std::string rejection_line(const Refusal& refusal);
+std::string rejection_line(const RejectedMessage& refusal);
 
 }  // namespace leasehold::control

@@ -68,7 +68,7 @@ void describe(auto& e, auto& fields, const RequestCompletedEvent*) {
 void describe(auto& e, auto& fields, const OperatorAction*) {
   fields.field("action", e.action, TextRule::Sentence);
   // May hold a part of the weights, 200 bytes by itself. No worker's word is kept here.
-  fields.field("object", e.object, TextRule::Filled);
+  fields.field("object", e.object, TextRule::NonEmpty);
   fields.field("uid", e.uid);
   fields.field("reason", e.reason, TextRule::SentenceOrEmpty);
   fields.field("done", e.done);

@@ -102,7 +102,7 @@ struct WorkerUntrusted {
 };
 
 /// `worker_unresponsive`: a worker waiting_for something for too long. Said once when half of the
-/// patience with a silent one is over, and when a worker is killed for it.
+/// timeout with a silent one is over, and when a worker is killed for it.
 struct WorkerUnresponsive {
   std::string worker;
   std::string waiting_for;  ///< "ping_reply", "answer", "delivery", "fence_proof", "unmap"

@@ -8,7 +8,7 @@
 namespace leasehold::control {
 namespace {
 
-std::vector<UniqueFd> take_fds(msghdr& message) {
+std::vector<UniqueFd> extract_fds(msghdr& message) {
   std::vector<UniqueFd> fds;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part; part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
@@ -61,7 +61,7 @@ Result<Received> receive_some(int socket, std::span<char> bytes, std::span<std::
   if (size < 0) return fail_errno(Errc::ConnectionLost, "recvmsg", errno);
   return Received{.size_bytes = static_cast<std::size_t>(size),
                   .fds_lost = (message.msg_flags & MSG_CTRUNC) != 0,
-                  .fds = take_fds(message)};
+                  .fds = extract_fds(message)};
 }
 
 Result<Sent> send_some(int socket, std::string_view bytes, std::span<const UniqueFd> fds) {

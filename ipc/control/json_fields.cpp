@@ -48,11 +48,11 @@ bool is_one_line(std::string_view text, std::size_t max_bytes) {
   return text.size() <= max_bytes && std::ranges::none_of(text, is_control);
 }
 
-bool keeps(TextRule rule, std::string_view text) {
+bool matches(TextRule rule, std::string_view text) {
   switch (rule) {
     case TextRule::Any:
       return true;
-    case TextRule::Filled:
+    case TextRule::NonEmpty:
       return !text.empty();
     case TextRule::Name:
       return is_name(text);
@@ -76,11 +76,11 @@ bool keeps(TextRule rule, std::string_view text) {
   std::unreachable();
 }
 
-std::string wording(TextRule rule) {
+std::string description(TextRule rule) {
   switch (rule) {
     case TextRule::Any:
       return "text";
-    case TextRule::Filled:
+    case TextRule::NonEmpty:
       return "text that is not empty";
     case TextRule::Name:
       return "a name of 1 to 64 letters, digits, '.', '_', ':' and '-'";
@@ -116,7 +116,7 @@ std::string expected_integer(std::string low, std::string high) {
   return fmt::format("an integer from {} to {}", low, high);
 }
 
-Problem too_many(std::size_t items, AtMost most) {
+Problem too_many_items(std::size_t items, MaxItems most) {
   return Mismatch{.where = "",
                   .expected = fmt::format("an array of at most {}", most.items),
                   .got = fmt::format("one of {}", items)};
@@ -138,8 +138,8 @@ Problem from_field(const nlohmann::json& json, float& out, Between<float> range)
 }
 
 Problem from_field(const nlohmann::json& json, std::string& out, TextRule rule) {
-  if (!json.is_string() || !keeps(rule, json.get_ref<const std::string&>()))
-    return mismatch(json, wording(rule));
+  if (!json.is_string() || !matches(rule, json.get_ref<const std::string&>()))
+    return mismatch(json, description(rule));
   out = json.get<std::string>();
   return {};
 }

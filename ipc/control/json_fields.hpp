@@ -4,7 +4,8 @@
 ///     fields.field("tenant", m.tenant);
 ///     fields.field("weight", m.weight, Between<std::uint32_t>{1, 1000});
 ///     fields.field("uid", m.uid);                    // a std::optional may be missing
-///     fields.with_default("stop", m.stop, {});       // so may this; left out when it is as usual
+///     fields.with_default("stop", m.stop, {});       // so may this; left out when it is as
+///     default_value
 ///   };
 ///   Json j = write_fields(message, kFields);
 ///   Result<Message> m = read_fields<Message>(j, kFields);
@@ -43,7 +44,7 @@ struct Between {
 
 enum class TextRule : std::uint8_t {
   Any,
-  Filled,
+  NonEmpty,
   Name,  ///< As TenantId::parse.
   NameOrEmpty,
   LeaseOrEmpty,
@@ -61,7 +62,7 @@ struct Choice {
 };
 
 /// How long an array may be; the rules after it hold for each element.
-struct AtMost {
+struct MaxItems {
   std::size_t items;
 };
 
@@ -82,7 +83,7 @@ using Problem = std::optional<Mismatch>;
 
 Problem mismatch(const nlohmann::json& got, std::string expected);
 std::string expected_integer(std::string low, std::string high);
-Problem too_many(std::size_t items, AtMost most);
+Problem too_many_items(std::size_t items, MaxItems most);
 
 Problem from_field(const nlohmann::json& json, bool& out);
 Problem from_field(const nlohmann::json& json, float& out, Between<float> range);
@@ -152,8 +153,8 @@ Problem from_field(const nlohmann::json& json, std::vector<T>& out, Rule... rule
 
 /// Asked before an element is read: what is too long costs nothing.
 template <class T, class... Rule>
-Problem from_field(const nlohmann::json& json, std::vector<T>& out, AtMost most, Rule... rule) {
-  if (json.is_array() && json.size() > most.items) return too_many(json.size(), most);
+Problem from_field(const nlohmann::json& json, std::vector<T>& out, MaxItems most, Rule... rule) {
+  if (json.is_array() && json.size() > most.items) return too_many_items(json.size(), most);
   return from_field(json, out, rule...);
 }
 
@@ -201,8 +202,8 @@ class FieldWriter {
     if (value) json_[key] = to_field(*value);
   }
   template <class T, class... Rule>
-  void with_default(const char* key, const T& value, const T& usual, Rule...) {
-    if (value != usual) json_[key] = to_field(value);
+  void with_default(const char* key, const T& value, const T& default_value, Rule...) {
+    if (value != default_value) json_[key] = to_field(value);
   }
   template <class Object, class Describe>
   void object(const char* key, const Object& value, Describe describe) {
@@ -240,7 +241,7 @@ class FieldReader {
     const nlohmann::json* found = find(key);
     if (found) note(key, found, from_field(*found, value.emplace(), rule...));
   }
-  /// May be missing, and then stays what it is: `usual`.
+  /// May be missing, and then stays what it is: `default_value`.
   template <class T, class... Rule>
   void with_default(const char* key, T& value, const T&, Rule... rule) {
     if (problem_) return;

@@ -17,6 +17,6 @@ inline constexpr Between<std::uint64_t> kPositiveBytes{1,
                                                        std::numeric_limits<std::uint64_t>::max()};
 inline constexpr Between<std::int32_t> kTokenIds{0, std::numeric_limits<std::int32_t>::max()};
 inline constexpr Between<std::uint32_t> kPageItems{0, 1000};
-inline constexpr AtMost kMaxStepItems{kMaxStepSequences};
+inline constexpr MaxItems kMaxStepItems{kMaxStepSequences};
 
 }  // namespace leasehold::wire

@@ -7,7 +7,7 @@ namespace leasehold::wire {
 namespace {
 
 constexpr auto kAgentDevice = [](auto& m, auto& fields) {
-  fields.field("uuid", m.uuid, TextRule::Filled);
+  fields.field("uuid", m.uuid, TextRule::NonEmpty);
   fields.field("name", m.name);
   fields.field("total_bytes", m.total_bytes, kPositiveBytes);
 };

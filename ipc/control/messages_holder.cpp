@@ -17,7 +17,7 @@ constexpr auto kLeaseAcquire = [](auto& m, auto& fields) {
 
 constexpr auto kLeaseAcquired = [](auto& m, auto& fields) {
   fields.field("lease", m.lease);
-  fields.field("token", m.token, TextRule::Filled);
+  fields.field("token", m.token, TextRule::NonEmpty);
   fields.field("address", m.address, TextRule::SocketPath);
   fields.field("worker", m.worker, TextRule::Name);
   fields.field("deadline_boottime_ns", m.deadline_boottime_ns, kBoottime_ns);
@@ -36,7 +36,7 @@ constexpr auto kLeaseRenewed = [](auto& m, auto& fields) {
 
 constexpr auto kLeaseHold = [](auto& m, auto& fields) {
   fields.field("lease", m.lease);
-  fields.field("token", m.token, TextRule::Filled);
+  fields.field("token", m.token, TextRule::NonEmpty);
   fields.field("request_id", m.request_id);
 };
 

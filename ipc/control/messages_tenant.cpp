@@ -9,13 +9,13 @@ namespace leasehold::wire {
 
 // ---------------------------------------------------------------- values of several shapes
 
-static Problem from_field(const Json& json, Texts& out) {
+static Problem from_field(const Json& json, StringList& out) {
   if (!json.is_string()) return leasehold::from_field(json, out.all, TextRule::Any);
   out.all = {json.get<std::string>()};
   return {};
 }
 
-static Json to_field(const Texts& texts) {
+static Json to_field(const StringList& texts) {
   return texts.all;
 }
 
@@ -109,19 +109,19 @@ constexpr auto kSampling = [](auto& m, auto& fields) {
   fields.with_default("logit_bias", m.logit_bias, TokenBiases{});
   fields.with_default("logprobs", m.logprobs, false);
   fields.with_default("top_logprobs", m.top_logprobs, 0u);
-  fields.with_default("stop", m.stop, Texts{});
+  fields.with_default("stop", m.stop, StringList{});
   fields.with_default("stop_token_ids", m.stop_token_ids, std::vector<std::int32_t>{}, kTokenIds);
   fields.with_default("response_format", m.response_format, ResponseFormat{});
   fields.with_default("grammar", m.grammar, std::string());
 };
 
 constexpr auto kChatMessage = [](auto& m, auto& fields) {
-  fields.field("role", m.role, TextRule::Filled);
+  fields.field("role", m.role, TextRule::NonEmpty);
   fields.field("content", m.content);
 };
 
 constexpr auto kGenerate = [](auto& m, auto& fields) {
-  fields.field("token", m.token, TextRule::Filled);
+  fields.field("token", m.token, TextRule::NonEmpty);
   fields.field("request_id", m.request_id);
   fields.field("prompt", m.prompt);
   fields.field("prompt_tokens", m.prompt_tokens, kTokenIds);
@@ -151,7 +151,7 @@ constexpr auto kTokenEmitted = [](auto& m, auto& fields) {
 
 constexpr auto kRequestCompleted = [](auto& m, auto& fields) {
   fields.field("request", m.request);
-  fields.field("reason", m.reason, TextRule::Filled);
+  fields.field("reason", m.reason, TextRule::NonEmpty);
   fields.field("emitted_tokens", m.emitted_tokens);
   fields.field("lease", m.lease);
   fields.field("scope", m.scope, Choice{kScopes});
@@ -160,7 +160,9 @@ constexpr auto kRequestCompleted = [](auto& m, auto& fields) {
   fields.with_default("text", m.text, std::string());
 };
 
-constexpr auto kCancel = [](auto& m, auto& fields) { fields.field("request_id", m.request_id); };
+constexpr auto kRequestCancel = [](auto& m, auto& fields) {
+  fields.field("request_id", m.request_id);
+};
 
 }  // namespace
 
@@ -192,11 +194,11 @@ Result<RequestCompleted> RequestCompleted::from_json(const Json& json) {
   return read_fields<RequestCompleted>(json, kRequestCompleted);
 }
 
-Json Cancel::to_json() const {
-  return write_fields(*this, kCancel);
+Json RequestCancel::to_json() const {
+  return write_fields(*this, kRequestCancel);
 }
-Result<Cancel> Cancel::from_json(const Json& json) {
-  return read_fields<Cancel>(json, kCancel);
+Result<RequestCancel> RequestCancel::from_json(const Json& json) {
+  return read_fields<RequestCancel>(json, kRequestCancel);
 }
 
 Json Generate::to_json() const {

@@ -15,9 +15,9 @@
 namespace leasehold::wire {
 
 /// On the wire a text, or a list of texts.
-struct Texts {
+struct StringList {
   std::vector<std::string> all;
-  bool operator==(const Texts&) const = default;
+  bool operator==(const StringList&) const = default;
 };
 
 /// On the wire an object: token ids, written as text, and what is added to their logits.
@@ -51,7 +51,7 @@ struct Sampling {
   TokenBiases logit_bias;
   bool logprobs = false;
   std::uint32_t top_logprobs = 0;  ///< With `logprobs` only.
-  Texts stop;
+  StringList stop;
   std::vector<std::int32_t> stop_token_ids;
   ResponseFormat response_format;
   std::string grammar;  ///< GBNF; not with a response_format.
@@ -67,9 +67,9 @@ struct ChatMessage {
 
 /// `generate`: the prompt as text, as tokens, or as messages that the model's chat template makes
 /// into one: exactly one of the three. Reply: Generating; then notifications
-/// `token` (TokenEmitted) and, once, `completed` (RequestCompleted).
+/// `token.emitted` (TokenEmitted) and, once, `request.completed` (RequestCompleted).
 struct Generate {
-  static constexpr std::string_view kMethod = "generate";
+  static constexpr std::string_view kMethod = "request.submit";
   std::string token;  ///< From LeaseAcquired.
   RequestId request_id;
   std::optional<std::string> prompt;
@@ -102,7 +102,7 @@ struct TokenLogprob {
 };
 
 struct TokenEmitted {
-  static constexpr std::string_view kMethod = "token";
+  static constexpr std::string_view kMethod = "token.emitted";
   RequestId request;
   std::int32_t token = 0;
   std::uint32_t position = 0;              ///< 0 is the first emitted token of the request.
@@ -114,7 +114,7 @@ struct TokenEmitted {
 };
 
 struct RequestCompleted {
-  static constexpr std::string_view kMethod = "completed";
+  static constexpr std::string_view kMethod = "request.completed";
   RequestId request;
   std::string reason;  ///< worker/schedule/events.hpp, e.g. "Revoked".
   std::uint32_t emitted_tokens = 0;
@@ -127,12 +127,13 @@ struct RequestCompleted {
   static Result<RequestCompleted> from_json(const Json& json);
 };
 
-/// `cancel`: ends one request of this connection. Reply: Empty; `completed` follows.
-struct Cancel {
-  static constexpr std::string_view kMethod = "cancel";
+/// `request.cancel`: ends one request of this connection. Reply: Empty; `request.completed`
+/// follows.
+struct RequestCancel {
+  static constexpr std::string_view kMethod = "request.cancel";
   RequestId request_id;
   Json to_json() const;
-  static Result<Cancel> from_json(const Json& json);
+  static Result<RequestCancel> from_json(const Json& json);
 };
 
 }  // namespace leasehold::wire

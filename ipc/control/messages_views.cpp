@@ -10,13 +10,13 @@ namespace {
 constexpr std::string_view kWorkerStates[] = {"attached", "ready", "lost", "gone"};
 constexpr std::string_view kDeviceStates[] = {"ready", "lost"};
 constexpr std::string_view kIsolations[] = {"separate-users", "same-user", "no-worker"};
-constexpr Between<std::int64_t> kClock_ns{-1, std::numeric_limits<std::int64_t>::max()};
+constexpr Between<std::int64_t> kLatency_ns{-1, std::numeric_limits<std::int64_t>::max()};
 
 constexpr auto kRevokeClocks = [](auto& m, auto& fields) {
-  fields.field("refuse_ns", m.refuse_ns, kClock_ns);
-  fields.field("error_ns", m.error_ns, kClock_ns);
-  fields.field("quiet_ns", m.quiet_ns, kClock_ns);
-  fields.field("reuse_ns", m.reuse_ns, kClock_ns);
+  fields.field("refuse_ns", m.refuse_ns, kLatency_ns);
+  fields.field("error_ns", m.error_ns, kLatency_ns);
+  fields.field("quiet_ns", m.quiet_ns, kLatency_ns);
+  fields.field("reuse_ns", m.reuse_ns, kLatency_ns);
 };
 
 constexpr auto kLeaseTimes = [](auto& m, auto& fields) {
@@ -49,7 +49,7 @@ constexpr auto kLeaseView = [](auto& m, auto& fields) {
 
 constexpr auto kExtentView = [](auto& m, auto& fields) {
   fields.field("extent", m.extent);
-  fields.field("state", m.state, TextRule::Filled);
+  fields.field("state", m.state, TextRule::NonEmpty);
   fields.field("lease", m.lease);
   fields.field("size_bytes", m.size_bytes);
   fields.field("inode", m.inode);
@@ -62,7 +62,7 @@ constexpr auto kQuarantineView = [](auto& m, auto& fields) {
   fields.field("worker", m.worker, TextRule::NameOrEmpty);
   fields.field("since_boottime_ns", m.since_boottime_ns, kBoottime_ns);
   fields.field("size_bytes", m.size_bytes);
-  fields.field("why", m.why, TextRule::Filled);
+  fields.field("why", m.why, TextRule::NonEmpty);
 };
 
 constexpr auto kWorkerView = [](auto& m, auto& fields) {
@@ -85,8 +85,8 @@ constexpr auto kTenantView = [](auto& m, auto& fields) {
 constexpr auto kOperatorActionView = [](auto& m, auto& fields) {
   fields.field("at_unix_s", m.at_unix_s, kUnixTime_s);
   fields.field("uid", m.uid);
-  fields.field("action", m.action, TextRule::Filled);
-  fields.field("object", m.object, TextRule::Filled);
+  fields.field("action", m.action, TextRule::NonEmpty);
+  fields.field("object", m.object, TextRule::NonEmpty);
   fields.field("reason", m.reason, TextRule::SentenceOrEmpty);
   fields.field("done", m.done);
 };
@@ -112,7 +112,7 @@ constexpr auto kStatusView = [](auto& m, auto& fields) {
   fields.field("isolation", m.isolation, Choice{kIsolations});
   fields.field("tampered", m.tampered);
   fields.field("uptime_ms", m.uptime_ms);
-  fields.field("device", m.device, TextRule::Filled);
+  fields.field("device", m.device, TextRule::NonEmpty);
   fields.field("device_uuid", m.device_uuid);
   fields.field("device_state", m.device_state, Choice{kDeviceStates});
   fields.field("device_losses", m.device_losses);

@@ -125,7 +125,7 @@ struct StatusView {
   std::uint64_t unproven_bytes = 0;  ///< Of owned, draining and scrubbing: lost workers hold them.
   std::uint32_t leases_live = 0;
   std::uint32_t leases_revoked = 0;    ///< Not fenced yet.
-  std::uint32_t leases_stuck = 0;      ///< Of those: for longer than the patience for a fence.
+  std::uint32_t leases_stuck = 0;      ///< Of those: for longer than the timeout for a fence.
   std::int64_t oldest_revoked_ms = 0;  ///< Age of the one that waits longest; 0: none.
   std::uint64_t leases_fenced = 0;     ///< Ever.
   std::uint32_t workers = 0;

@@ -18,7 +18,7 @@ constexpr auto kWorkerAttached = [](auto& m, auto& fields) {
   fields.field("slot_count", m.slot_count);
   fields.field("token_key", m.token_key, TextRule::HexKey);
   fields.field("resumed", m.resumed);
-  fields.field("device", m.device, TextRule::Filled);
+  fields.field("device", m.device, TextRule::NonEmpty);
   fields.field("device_uuid", m.device_uuid);
 };
 
@@ -66,7 +66,7 @@ constexpr auto kLeaseRedeliver = [](auto& m, auto& fields) {
 };
 
 constexpr auto kEventReport = [](auto& m, auto& fields) {
-  fields.field("events", m.events, TextRule::Filled);
+  fields.field("events", m.events, TextRule::NonEmpty);
 };
 
 constexpr auto kLeaseGrant = [](auto& m, auto& fields) {

@@ -12,7 +12,7 @@ namespace leasehold::control {
 namespace {
 
 constexpr std::size_t kReadBytes = 64 * 1024;
-constexpr int kLastReads = 64;
+constexpr int kMaxDrainReads = 64;
 /// What an ordinary receiver takes; one that takes fewer itself may still send them.
 constexpr std::size_t kMaxSentFds = Limits{}.max_fds;
 /// How long a closing connection waits for the other end to take what is queued.
@@ -79,43 +79,43 @@ void SocketPeer::read_some() {
                                          limits_.max_fds)});
   }
   inbox_.add({bytes.data(), got->size_bytes}, std::move(got->fds));
-  take_lines();
+  process_lines();
 }
 
 /// One turn: however much arrived, the others of this io_context wait for a few lines at most.
-void SocketPeer::take_lines() {
+void SocketPeer::process_lines() {
   for (std::size_t weight = 0; state_ == State::Open && weight < kTurnWeight;) {
     auto line = inbox_.next();
     if (!line) return refuse_and_close(line.error());
-    if (!*line) return take_more();
+    if (!*line) return read_more();
     const std::size_t its_weight = weight_of_line((*line)->text.size());
     weight += its_weight;
     const Duration wait = handlers_.throttle ? handlers_.throttle(its_weight) : Duration::zero();
-    if (wait > Duration::zero()) return take_after(wait, **std::move(line));
+    if (wait > Duration::zero()) return process_after(wait, **std::move(line));
     take(**std::move(line));
   }
   if (state_ != State::Open) return;
   post([me = self()] {
-    if (me->state_ == State::Open) me->take_lines();
+    if (me->state_ == State::Open) me->process_lines();
   });
 }
 
 /// All lines that arrived are taken. From an end that reads no more, what it has said already.
-void SocketPeer::take_more() {
+void SocketPeer::read_more() {
   if (!write_broken_) return wait_readable();
-  if (++last_reads_ > kLastReads) return finish(why_);
+  if (++drain_reads_ > kMaxDrainReads) return finish(why_);
   post([me = self()] {
     if (me->state_ == State::Open) me->read_some();
   });
 }
 
-void SocketPeer::take_after(Duration wait, Line line) {
+void SocketPeer::process_after(Duration wait, Line line) {
   pause_.expires_after(wait);
   pause_.async_wait(
       [me = self(), line = std::move(line)](const boost::system::error_code& error) mutable {
         if (error || me->state_ != State::Open) return;
         me->take(std::move(line));
-        me->take_lines();
+        me->process_lines();
       });
 }
 
@@ -128,13 +128,13 @@ void SocketPeer::take(Line line) {
                      "descriptors is one sendmsg and holds \"fds\": n",
                      line.fds.size())});
   }
-  const bool is_malformed = std::holds_alternative<Refusal>(envelope.content);
+  const bool is_malformed = std::holds_alternative<RejectedMessage>(envelope.content);
   malformed_lines_ = is_malformed ? malformed_lines_ + 1 : 0;
-  std::visit([&](auto& content) { act_on(std::move(content), std::move(line.fds)); },
+  std::visit([&](auto& content) { handle(std::move(content), std::move(line.fds)); },
              envelope.content);
 }
 
-void SocketPeer::act_on(IncomingCall call, std::vector<UniqueFd> fds) {
+void SocketPeer::handle(IncomingCall call, std::vector<UniqueFd> fds) {
   if (!handlers_.on_call) {
     return answer(call.id,
                   fail(Errc::UnknownMethod,
@@ -144,21 +144,21 @@ void SocketPeer::act_on(IncomingCall call, std::vector<UniqueFd> fds) {
                     Answer(self(), std::move(call.id)));
 }
 
-void SocketPeer::act_on(IncomingNotification notification, std::vector<UniqueFd> fds) {
+void SocketPeer::handle(IncomingNotification notification, std::vector<UniqueFd> fds) {
   if (!handlers_.on_notification) return;
   handlers_.on_notification(notification.method,
                             Payload{std::move(notification.params), std::move(fds)});
 }
 
-void SocketPeer::act_on(IncomingReply reply, std::vector<UniqueFd> fds) {
+void SocketPeer::handle(IncomingReply reply, std::vector<UniqueFd> fds) {
   // An id nobody waits for: late after a timeout, or made up. Its descriptors close here.
   if (!reply.id.is_number_unsigned()) return;
   const auto id = reply.id.get<std::uint64_t>();
-  if (!reply.result) return settle(id, std::unexpected(std::move(reply.result).error()));
-  settle(id, Payload{*std::move(reply.result), std::move(fds)});
+  if (!reply.result) return complete_call(id, std::unexpected(std::move(reply.result).error()));
+  complete_call(id, Payload{*std::move(reply.result), std::move(fds)});
 }
 
-void SocketPeer::act_on(Refusal refusal, std::vector<UniqueFd>) {
+void SocketPeer::handle(RejectedMessage refusal, std::vector<UniqueFd>) {
   send(rejection_line(refusal), {});
   if (malformed_lines_ <= limits_.max_malformed_lines) return;
   refuse_and_close({Errc::MalformedMessage,
@@ -199,12 +199,12 @@ void SocketPeer::arm_timeout(std::uint64_t id, Duration timeout) {
   timer->async_wait([me = self(), id, timeout](const boost::system::error_code& error) {
     if (error) return;
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
-    me->settle(id, fail(Errc::TimedOut, fmt::format("no answer within {} ms", ms)));
+    me->complete_call(id, fail(Errc::TimedOut, fmt::format("no answer within {} ms", ms)));
   });
 }
 
 /// Hands a result to the call that waits for it, if any still does.
-void SocketPeer::settle(std::uint64_t id, Result<Payload> result) {
+void SocketPeer::complete_call(std::uint64_t id, Result<Payload> result) {
   auto node = pending_.extract(id);
   if (node) node.mapped().on_reply(std::move(result));
 }

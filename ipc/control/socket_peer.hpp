@@ -48,17 +48,17 @@ class SocketPeer final : public Peer {
 
   void wait_readable();
   void read_some();
-  void take_lines();
-  void take_more();
-  void take_after(Duration wait, Line line);
+  void process_lines();
+  void read_more();
+  void process_after(Duration wait, Line line);
   void take(Line line);
-  void act_on(IncomingCall call, std::vector<UniqueFd> fds);
-  void act_on(IncomingNotification notification, std::vector<UniqueFd> fds);
-  void act_on(IncomingReply reply, std::vector<UniqueFd> fds);
-  void act_on(Refusal refusal, std::vector<UniqueFd> fds);
+  void handle(IncomingCall call, std::vector<UniqueFd> fds);
+  void handle(IncomingNotification notification, std::vector<UniqueFd> fds);
+  void handle(IncomingReply reply, std::vector<UniqueFd> fds);
+  void handle(RejectedMessage refusal, std::vector<UniqueFd> fds);
 
   void answer(const Json& id, Result<Payload> result);
-  void settle(std::uint64_t id, Result<Payload> result);
+  void complete_call(std::uint64_t id, Result<Payload> result);
   void fail_later(ReplyHandler on_reply, Error error);
   void arm_timeout(std::uint64_t id, Duration timeout);
 
@@ -81,7 +81,7 @@ class SocketPeer final : public Peer {
   bool waits_writable_ = false;
   bool write_broken_ = false;
   Error why_{Errc::ConnectionLost, ""};  // while Closing, or once write_broken_
-  int last_reads_ = 0;
+  int drain_reads_ = 0;
   std::size_t malformed_lines_ = 0;  // in a row, up to now
   boost::asio::steady_timer linger_;
   boost::asio::steady_timer pause_;

@@ -157,8 +157,8 @@ Result<Socket> connect_to(boost::asio::io_context& io, const std::string& path) 
   const sockaddr_un address = TRY(address_of(path));
   UniqueFd fd = TRY(new_socket(0));
   // A listener with a full queue would otherwise block connect(2) for ever.
-  const timeval patience{.tv_sec = kConnectTimeout.count(), .tv_usec = 0};
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+  const timeval timeout{.tv_sec = kConnectTimeout.count(), .tv_usec = 0};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
   if (const int error_number = try_connect(fd, address)) return refuse_connect(path, error_number);
   return adopt<Socket>(io, std::move(fd));
 }

@@ -34,20 +34,20 @@ enum class LocalStop : std::uint8_t {
   BrokerLost
 };
 
-/// Process-local stop words, one per place. `changes` moves after a flag was set; gates poll only
-/// `changes`. Threads: any thread may set; gates read.
+/// Process-local stop words, one per stop_slot. `changes` moves after a flag was set; gates poll
+/// only `changes`. Threads: any thread may set; gates read.
 class StopFlags {
  public:
-  /// Stops the sequence at `place`; the first reason stays.
-  void stop(std::uint32_t place, LocalStop reason) {
+  /// Stops the sequence at `stop_slot`; the first reason stays.
+  void stop(std::uint32_t stop_slot, LocalStop reason) {
     std::uint8_t none = 0;
-    stops_[place].compare_exchange_strong(none, static_cast<std::uint8_t>(reason));
+    stops_[stop_slot].compare_exchange_strong(none, static_cast<std::uint8_t>(reason));
     changes_.fetch_add(1, std::memory_order_seq_cst);  // pairs with GateCore::begin_unit
   }
-  /// Engine thread, between steps: `place` is about to be used by another sequence.
-  void clear(std::uint32_t place) { stops_[place].store(0, std::memory_order_seq_cst); }
-  LocalStop read(std::uint32_t place) const {
-    return static_cast<LocalStop>(stops_[place].load(std::memory_order_seq_cst));
+  /// Engine thread, between steps: `stop_slot` is about to be used by another sequence.
+  void clear(std::uint32_t stop_slot) { stops_[stop_slot].store(0, std::memory_order_seq_cst); }
+  LocalStop read(std::uint32_t stop_slot) const {
+    return static_cast<LocalStop>(stops_[stop_slot].load(std::memory_order_seq_cst));
   }
   const std::atomic<std::uint64_t>& changes() const { return changes_; }
 
@@ -91,8 +91,8 @@ class GateSet {
     engine_.insert(engine_.end(), leases.begin(), leases.end());
   }
 
-  /// Adds one sequence; its index is the number of sequences before it. `stop_slot` is its place
-  /// on the stop board, which stays its own from step to step while its index may not.
+  /// Adds one sequence; its index is the number of sequences before it. `stop_slot` is its
+  /// stop_slot on the stop board, which stays its own from step to step while its index may not.
   void add_sequence(std::span<const LeaseDependency> leases, std::uint32_t stop_slot) {
     sequences_.push_back({{leases.begin(), leases.end()}, stop_slot});
   }

@@ -114,11 +114,11 @@ struct RevokeCore {
   };
 
   /// Lowers one worker's words, `store_for` each flip in turn, then moves that worker's counter.
-  template <class Flips, class StoreFor>
-  static void store_words(const Flips& flips, StoreFor store_for, Word& revocations) {
+  template <class Changes, class StoreFor>
+  static void store_words(const Changes& flips, StoreFor store_for, Word& revocations) {
     for (const auto& flip : flips) {
-      const WordStore lowering = store_for(flip);
-      lowering.word->store(lowering.bits, Memory::seq_cst);
+      const WordStore word_store = store_for(flip);
+      word_store.word->store(word_store.bits, Memory::seq_cst);
     }
     // After the words: whoever sees the new count compares words that are already down.
     // Pairs with GateCore::begin_unit and recheck.

@@ -64,11 +64,11 @@ class BasicThreadGate {
     GateProbe* probe = nullptr;  ///< May be null.
   };
 
-  explicit BasicThreadGate(const Dependencies& wiring)
-      : core_(*Memory::word(wiring.announce), *Memory::word(wiring.revocations),
-              *Memory::word(&wiring.stops->changes())),
-        thread_(wiring.thread),
-        probe_(wiring.probe) {}
+  explicit BasicThreadGate(const Dependencies& dependencies)
+      : core_(*Memory::word(dependencies.announce), *Memory::word(dependencies.revocations),
+              *Memory::word(&dependencies.stops->changes())),
+        thread_(dependencies.thread),
+        probe_(dependencies.probe) {}
 
   /// Announces, polls, and calls `unit(const LaunchPermit&)` unless nothing it works for is left.
   /// Returns the sequences that were live for it; empty means it did not run.

@@ -43,7 +43,7 @@ LeaseTable::LeaseTable(MemoryObject object, Mapping mapping, std::uint32_t slot_
     : object_(std::move(object)),
       mapping_(std::move(mapping)),
       slot_count_(slot_count),
-      book_(object_.size_bytes() / sizeof(Line)) {}
+      shadow_(object_.size_bytes() / sizeof(CacheLine)) {}
 
 Result<LeaseTable> LeaseTable::adopt(UniqueFd fd) {
   const int flags = ::fcntl(fd.get(), F_GETFL);
@@ -69,9 +69,9 @@ Result<LeaseTable> LeaseTable::adopt(UniqueFd fd) {
 
 /// From here on this broker's own copy is the truth.
 void LeaseTable::copy_to_shadow() {
-  std::memcpy(book_.data(), mapping_.data(), object_.size_bytes());
+  std::memcpy(shadow_.data(), mapping_.data(), object_.size_bytes());
   for (std::uint32_t slot = 0; slot < slot_count_; ++slot) {
-    if (booked(slot).bits != 0) used_slots_ = slot + 1;
+    if (shadow_word(slot).bits != 0) used_slots_ = slot + 1;
   }
 }
 
@@ -90,14 +90,14 @@ void LeaseTable::initialise() {
 }
 
 void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
-  expects(lease.slot < slot_count_ && lease.generation > booked(lease.slot).generation(),
+  expects(lease.slot < slot_count_ && lease.generation > shadow_word(lease.slot).generation(),
           "a grant names a slot of the table, and generations only grow");
-  expects(may_become(booked(lease.slot).state(), LeaseState::Live),
+  expects(may_become(shadow_word(lease.slot).state(), LeaseState::Live),
           "a slot is granted again only after its fence");
-  if (!slot_matches_shadow(lease.slot)) met_.push_back({TablePart::FreeSlot, lease.slot});
+  if (!slot_matches_shadow(lease.slot)) tampered_.push_back({TablePart::FreeSlot, lease.slot});
   used_slots_ = std::max(used_slots_, lease.slot + 1);
-  for (const TableView<std::byte> lines : {book(), view()}) {
-    LeaseSlot& slot = lines.slot(lease.slot);
+  for (const TableView<std::byte> table : {shadow(), view()}) {
+    LeaseSlot& slot = table.slot(lease.slot);
     slot.deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
     slot.drain_deadline_boottime_ns.store(0, std::memory_order_relaxed);
     slot.flipped_boottime_ns.store(0, std::memory_order_relaxed);
@@ -107,26 +107,26 @@ void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
 }
 
 LeaseWord LeaseTable::begin_flip(const Flip& flip, TimePoint now) {
-  const LeaseWord before = booked(flip.lease.slot);
+  const LeaseWord before = shadow_word(flip.lease.slot);
   expects(before.generation() == flip.lease.generation && before.state() < flip.to,
           "a word only moves forward within its generation");
   check_slot(flip.lease.slot);
   const LeaseWord after = LeaseWord::make(flip.lease.generation, flip.to, flip.reason);
-  book().slot(flip.lease.slot).word.store(after.bits, std::memory_order_relaxed);
-  for (const TableView<std::byte> lines : {book(), view()}) {
+  shadow().slot(flip.lease.slot).word.store(after.bits, std::memory_order_relaxed);
+  for (const TableView<std::byte> table : {shadow(), view()}) {
     if (before.state() != LeaseState::Live) break;
-    lines.slot(flip.lease.slot)
+    table.slot(flip.lease.slot)
         .flipped_boottime_ns.store(now.boottime_ns, std::memory_order_relaxed);
   }
   return after;
 }
 
 void LeaseTable::restore(LeaseId lease, LeaseState state, RevokeReason reason) {
-  expects(lease.slot < slot_count_ && lease.generation >= booked(lease.slot).generation(),
+  expects(lease.slot < slot_count_ && lease.generation >= shadow_word(lease.slot).generation(),
           "a word is never restored to an older generation");
   used_slots_ = std::max(used_slots_, lease.slot + 1);
-  for (const TableView<std::byte> lines : {book(), view()}) {
-    lines.slot(lease.slot)
+  for (const TableView<std::byte> table : {shadow(), view()}) {
+    table.slot(lease.slot)
         .word.store(LeaseWord::make(lease.generation, state, reason).bits,
                     std::memory_order_seq_cst);
   }
@@ -134,21 +134,21 @@ void LeaseTable::restore(LeaseId lease, LeaseState state, RevokeReason reason) {
 
 void LeaseTable::set_deadline(LeaseId lease, TimePoint deadline) {
   check_slot(lease.slot);
-  for (const TableView<std::byte> lines : {book(), view()}) {
-    lines.slot(lease.slot)
+  for (const TableView<std::byte> table : {shadow(), view()}) {
+    table.slot(lease.slot)
         .deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
   }
 }
 
 void LeaseTable::set_drain_deadline(LeaseId lease, TimePoint deadline) {
   check_slot(lease.slot);
-  for (const TableView<std::byte> lines : {book(), view()}) {
-    lines.slot(lease.slot)
+  for (const TableView<std::byte> table : {shadow(), view()}) {
+    table.slot(lease.slot)
         .drain_deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
   }
 }
 
-// ---------------------------------------------------------------- the book
+// ---------------------------------------------------------------- the shadow
 
 namespace {
 
@@ -172,43 +172,43 @@ void copy(const LeaseSlot& from, LeaseSlot& to) {
 }  // namespace
 
 bool LeaseTable::slot_matches_shadow(std::uint32_t slot) {
-  return contents(view().slot(slot)) == contents(book().slot(slot));
+  return contents(view().slot(slot)) == contents(shadow().slot(slot));
 }
 
 bool LeaseTable::counter_matches_shadow(std::uint32_t worker) {
   return view().counter(worker).revocations.load(std::memory_order_seq_cst) ==
-         book().counter(worker).revocations.load(std::memory_order_relaxed);
+         shadow().counter(worker).revocations.load(std::memory_order_relaxed);
 }
 
 /// A store is about to cover the traces.
 void LeaseTable::check_slot(std::uint32_t slot) {
-  if (!slot_matches_shadow(slot)) met_.push_back({TablePart::Slot, slot});
+  if (!slot_matches_shadow(slot)) tampered_.push_back({TablePart::Slot, slot});
 }
 
 void LeaseTable::check_counter(std::uint32_t worker) {
-  if (!counter_matches_shadow(worker)) met_.push_back({TablePart::Counter, worker});
+  if (!counter_matches_shadow(worker)) tampered_.push_back({TablePart::Counter, worker});
 }
 
-/// By the book, whatever stands in the table. One writer, so a store is as good as an addition.
+/// By the shadow, whatever stands in the table. One writer, so a store is as good as an addition.
 void LeaseTable::increment_counter(std::uint32_t worker) {
-  std::atomic<std::uint64_t>& count = book().counter(worker).revocations;
+  std::atomic<std::uint64_t>& count = shadow().counter(worker).revocations;
   const std::uint64_t next = count.load(std::memory_order_relaxed) + 1;
   count.store(next, std::memory_order_relaxed);
   view().counter(worker).revocations.store(next, std::memory_order_seq_cst);
 }
 
 void LeaseTable::repair_header(std::vector<TableEntry>& changed) {
-  if (std::memcmp(mapping_.data(), book_.data(), sizeof(TableHeader)) == 0) return;
-  std::memcpy(mapping_.data(), book_.data(), sizeof(TableHeader));
+  if (std::memcmp(mapping_.data(), shadow_.data(), sizeof(TableHeader)) == 0) return;
+  std::memcpy(mapping_.data(), shadow_.data(), sizeof(TableHeader));
   changed.push_back({TablePart::Header, 0});
 }
 
 std::vector<TableEntry> LeaseTable::repair() {
-  std::vector<TableEntry> changed = std::exchange(met_, {});
+  std::vector<TableEntry> changed = std::exchange(tampered_, {});
   repair_header(changed);
   for (std::uint32_t slot = 0; slot < used_slots_; ++slot) {
     if (slot_matches_shadow(slot)) continue;
-    copy(book().slot(slot), view().slot(slot));
+    copy(shadow().slot(slot), view().slot(slot));
     changed.push_back({TablePart::Slot, slot});
   }
   for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) {

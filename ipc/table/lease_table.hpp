@@ -1,7 +1,7 @@
 /// The lease table as its only writer, the broker, sees it.
 ///
 /// A process of the broker's own user can open the table for writing all the same. So the broker
-/// never believes what it reads there: it keeps a copy of every line (the book), decides by that,
+/// never believes what it reads there: it keeps a copy of every line (the shadow), decides by that,
 /// and compares the two (`repair`).
 ///
 /// Ownership: the table owns its memory object. Lifetime: readers' mappings outlive it and keep the
@@ -56,7 +56,7 @@ class LeaseTable {
           return {Memory::word(&view().slot(flip.lease.slot).word), after.bits};
         },
         *Memory::word(&view().counter(index).revocations));
-    book().counter(index).revocations.fetch_add(1, std::memory_order_relaxed);
+    shadow().counter(index).revocations.fetch_add(1, std::memory_order_relaxed);
   }
 
   /// A word as recovery found it must be, in a new table or where a broker ended before it stored
@@ -73,14 +73,14 @@ class LeaseTable {
   TimePoint flipped_at(std::uint32_t slot) const;
   std::uint64_t revocations(WorkerId worker) const;
 
-  /// Compares header, counters and every slot that was ever granted with the book. What differs is
-  /// written back, then every worker's counter moves once, so that whoever saw a wrong word
+  /// Compares header, counters and every slot that was ever granted with the shadow. What differs
+  /// is written back, then every worker's counter moves once, so that whoever saw a wrong word
   /// compares again. Names the lines, those included that were found changed when they were next
   /// stored to.
   std::vector<TableEntry> repair();
 
   /// A store met a line that had been changed: `repair` has something to tell.
-  bool has_detected_tampering() const { return !met_.empty(); }
+  bool has_detected_tampering() const { return !tampered_.empty(); }
 
   /// A descriptor that can only be mapped read-only, for a worker.
   Result<UniqueFd> reader_fd() const { return object_.open_read_only(); }
@@ -91,14 +91,14 @@ class LeaseTable {
  private:
   friend class TableReader;  // for TableReader::in_process
   LeaseTable(MemoryObject object, Mapping mapping, std::uint32_t slot_count);
-  struct alignas(kCacheLineBytes) Line {
+  struct alignas(kCacheLineBytes) CacheLine {
     std::byte bytes[kCacheLineBytes];
   };
   void initialise();
   void copy_to_shadow();
   TableView<std::byte> view() const { return {mapping_.data()}; }
-  TableView<std::byte> book() { return {book_.front().bytes}; }
-  LeaseWord booked(std::uint32_t slot) { return {book().slot(slot).word.load()}; }
+  TableView<std::byte> shadow() { return {shadow_.front().bytes}; }
+  LeaseWord shadow_word(std::uint32_t slot) { return {shadow().slot(slot).word.load()}; }
   /// Books the flip; what is to be stored.
   LeaseWord begin_flip(const Flip& flip, TimePoint now);
   void check_slot(std::uint32_t slot);
@@ -111,9 +111,9 @@ class LeaseTable {
   MemoryObject object_;
   Mapping mapping_;
   std::uint32_t slot_count_;
-  std::vector<Line> book_;  ///< Private memory, laid out as the table.
+  std::vector<CacheLine> shadow_;  ///< Private memory, laid out as the table.
   std::uint32_t used_slots_ = 0;
-  std::vector<TableEntry> met_;
+  std::vector<TableEntry> tampered_;
 };
 
 }  // namespace leasehold

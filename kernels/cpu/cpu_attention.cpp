@@ -91,7 +91,7 @@ LaunchStatus CpuBackend::merge_wave(const LaunchContext& context, const Attentio
 }
 
 LaunchStatus CpuBackend::attention(const LaunchContext& context, const AttentionArgs& args) {
-  expect_within(limits_, context, args);
+  expect_within_limits(limits_, context, args);
   SequenceMask live = context.gates->all();
   for (std::uint32_t row = 0; row < context.rows.size() && live != 0;) {
     const AttentionWave wave = next_wave(context, args, row);

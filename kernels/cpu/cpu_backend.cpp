@@ -50,7 +50,7 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
 template <class Row>
 LaunchStatus CpuBackend::each_row(const LaunchContext& context, UnitLabel label,
                                   std::uint64_t macs_per_row, Row&& row) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   const auto n_rows = static_cast<std::uint32_t>(context.rows.size());
   const std::uint32_t per_tile = items_per_tile(macs_per_row);
   return launcher_.run(context, label, tiles_for(n_rows, per_tile),
@@ -88,7 +88,7 @@ LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArg
 }
 
 LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   expects(args.weight.n_in <= limits_.max_width, "matrix rows are at most max_width long");
   const std::uint32_t n_batch = selected_rows(context, args);
   if (n_batch == 0) return {context.gates->all()};
@@ -145,7 +145,7 @@ LaunchStatus CpuBackend::kv_append(const LaunchContext& context, const KvAppendA
 }
 
 LaunchStatus CpuBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   const std::size_t n = context.rows.size() * args.width;  // rows lie end to end
   expects(n <= UINT32_MAX, "a step's activations are counted in 32 bits");
   const std::uint32_t per_tile = items_per_tile(kMacsPerExp);

@@ -9,7 +9,7 @@ namespace leasehold {
 
 LaunchStatus CpuBackend::expert_routing(const LaunchContext& context,
                                         const ExpertRoutingArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   const auto n_rows = static_cast<std::uint32_t>(context.rows.size());
   const std::uint32_t per_tile =
       items_per_tile(std::uint64_t{args.n_experts} * (kMacsPerExp + args.n_used * kMacsPerElement));
@@ -24,7 +24,7 @@ LaunchStatus CpuBackend::expert_routing(const LaunchContext& context,
 
 /// Tiles are those of one matmul per expert over its own items; an expert without items has none.
 LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) {
-  expect_within(limits_, context, args);
+  expect_within_limits(limits_, context, args);
   const std::uint32_t n_experts = args.n_experts;
   const std::uint32_t n_out = args.n_out();
   const ExpertItems batch = groups_.sort({args.chosen, args.n_items});
@@ -59,7 +59,7 @@ LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const Exper
 
 /// Rows may be longer than a tile, so elements are cut without regard to rows.
 LaunchStatus CpuBackend::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   const std::size_t n = context.rows.size() * args.width;
   expects(n <= UINT32_MAX, "a step's activations are counted in 32 bits");
   const auto add_terms = [&](std::uint32_t row, std::uint32_t column, std::uint32_t count) {

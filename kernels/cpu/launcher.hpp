@@ -17,7 +17,8 @@ class Launcher {
  public:
   /// One gate per thread; the first belongs to the caller. Throws as ThreadPool does.
   explicit Launcher(std::vector<ThreadGate> gates)
-      : doors_(gates.begin(), gates.end()), pool_(static_cast<std::uint32_t>(gates.size())) {}
+      : thread_states_(gates.begin(), gates.end()),
+        pool_(static_cast<std::uint32_t>(gates.size())) {}
 
   std::uint32_t threads() const { return pool_.threads(); }
 
@@ -27,33 +28,34 @@ class Launcher {
   LaunchStatus run(const LaunchContext& context, UnitLabel label, std::uint32_t n_tiles,
                    Tile&& tile) {
     const GateSet& gates = *context.gates;
-    for (Door& door : doors_) door.live = gates.all();
+    for (ThreadState& thread_state : thread_states_) thread_state.live = gates.all();
     pool_.run(n_tiles, [&](std::uint32_t thread, std::uint32_t index) {
-      Door& door = doors_[thread];
-      door.live &= door.gate.run(gates, label,
-                                 [&](const LaunchPermit& permit) { tile(permit, thread, index); });
-      return door.live != 0;  // a thread with nothing left takes no more tiles
+      ThreadState& thread_state = thread_states_[thread];
+      thread_state.live &= thread_state.gate.run(
+          gates, label, [&](const LaunchPermit& permit) { tile(permit, thread, index); });
+      return thread_state.live != 0;  // a thread with nothing left takes no more tiles
     });
     SequenceMask live = gates.all();
-    for (const Door& door : doors_) live &= door.live;
+    for (const ThreadState& thread_state : thread_states_) live &= thread_state.live;
     return {live};
   }
 
   std::vector<std::uint64_t> units_run() const {
     std::vector<std::uint64_t> counts;
-    for (const Door& door : doors_) counts.push_back(door.gate.units_run());
+    for (const ThreadState& thread_state : thread_states_)
+      counts.push_back(thread_state.gate.units_run());
     return counts;
   }
 
  private:
   /// On lines of its own: threads poll and count without disturbing each other.
-  struct alignas(kCacheLineBytes) Door {
-    explicit Door(const ThreadGate& g) : gate(g) {}
+  struct alignas(kCacheLineBytes) ThreadState {
+    explicit ThreadState(const ThreadGate& g) : gate(g) {}
     ThreadGate gate;
     SequenceMask live = 0;  // what this thread's units of the running launch still found live
   };
 
-  std::vector<Door> doors_;
+  std::vector<ThreadState> thread_states_;
   ThreadPool pool_;
 };
 

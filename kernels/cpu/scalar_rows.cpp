@@ -40,7 +40,7 @@ void attend_as(const Partition& p, float* partial) {
   float scores[kPartitionPositions];
   for (std::uint32_t i = 0; i < p.n_positions; ++i)
     scores[i] = dot(entry<Kv>(p.keys, i, p.head_dim), p.q, p.head_dim) * p.scale;
-  const float max = highest(scores, p.n_positions);
+  const float max = max_score(scores, p.n_positions);
   for (std::uint32_t i = 0; i < p.n_positions; ++i) scores[i] = exp_f32(scores[i] - max);
   partial[kPartialMax] = max;
   partial[kPartialSum] = ordered_sum(scores, p.n_positions);
@@ -76,9 +76,9 @@ void add_scaled(float weight, const float* x, float* out, std::size_t n) {
 
 void rope_head(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style) {
   for (std::uint32_t i = 0; i < rope_dim / 2; ++i) {
-    const PairOffsets place = pair_offsets(style, i, rope_dim);
-    float& first = head[place.first];
-    float& second = head[place.first + place.apart];
+    const PairOffsets offsets = pair_offsets(style, i, rope_dim);
+    float& first = head[offsets.first];
+    float& second = head[offsets.first + offsets.stride];
     const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);
     first = pair.first;
     second = pair.second;

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kBusyMask = 0x7F;
 constexpr std::uint32_t kClosed = 0x80;
 constexpr std::uint32_t kLaunchStep = 0x100;
-constexpr auto kSpinFor = std::chrono::microseconds(50);
+constexpr auto kSpinTimeout = std::chrono::microseconds(50);
 constexpr int kPausesPerClockRead = 32;
 
 constexpr std::uint32_t launch_of(std::uint32_t word) {
@@ -22,23 +22,24 @@ constexpr std::uint32_t launch_of(std::uint32_t word) {
 /// Spins until `done()` or until the spin budget is spent; says whether it was done.
 template <class Done>
 bool spin_until(Done&& done) {
-  const auto give_up = std::chrono::steady_clock::now() + kSpinFor;
+  const auto deadline = std::chrono::steady_clock::now() + kSpinTimeout;
   do {
     for (int i = 0; i < kPausesPerClockRead; ++i) {
       if (done()) return true;
       _mm_pause();
     }
-  } while (std::chrono::steady_clock::now() < give_up);
+  } while (std::chrono::steady_clock::now() < deadline);
   return false;
 }
 
 }  // namespace
 
-ThreadPool::ThreadPool(std::uint32_t threads) : word_(kClosed) {
+ThreadPool::ThreadPool(std::uint32_t threads) : state_word_(kClosed) {
   expects(threads >= 1 && threads <= kMaxGateThreads, "a pool has 1 to kMaxGateThreads threads");
   workers_.reserve(threads - 1);
   try {
-    for (std::uint32_t t = 1; t < threads; ++t) workers_.emplace_back([this, t] { serve(t); });
+    for (std::uint32_t t = 1; t < threads; ++t)
+      workers_.emplace_back([this, t] { worker_loop(t); });
   } catch (...) {
     stop();  // those that did start, before the exception goes on
     throw;
@@ -52,9 +53,9 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::stop() {
   stopping_.store(true, std::memory_order_relaxed);
   // release: a worker that sees the new launch number sees `stopping_` too.
-  word_.store(launch_of(word_.load(std::memory_order_relaxed)) + kLaunchStep + kClosed,
-              std::memory_order_release);
-  word_.notify_all();
+  state_word_.store(launch_of(state_word_.load(std::memory_order_relaxed)) + kLaunchStep + kClosed,
+                    std::memory_order_release);
+  state_word_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -62,14 +63,16 @@ void ThreadPool::run_job(const Job& job) {
   job_ = job;
   next_tile_.store(0, std::memory_order_relaxed);
   if (job.n_tiles <= 1 || workers_.empty()) return take_tiles(0);  // not worth waking anybody
-  const std::uint32_t launch = launch_of(word_.load(std::memory_order_relaxed)) + kLaunchStep;
-  word_.store(launch, std::memory_order_release);  // pairs with join: the job is visible
-  word_.notify_all();
+  const std::uint32_t launch = launch_of(state_word_.load(std::memory_order_relaxed)) + kLaunchStep;
+  state_word_.store(launch, std::memory_order_release);  // pairs with join: the job is visible
+  state_word_.notify_all();
   take_tiles(0);
-  word_.fetch_or(kClosed, std::memory_order_relaxed);
-  // acquire pairs with the release in serve: what workers computed is visible to the caller.
-  const auto all_left = [&] { return (word_.load(std::memory_order_acquire) & kBusyMask) == 0; };
-  while (!spin_until(all_left)) std::this_thread::yield();  // a worker lost its core in its tile
+  state_word_.fetch_or(kClosed, std::memory_order_relaxed);
+  // acquire pairs with the release in worker_loop: what workers computed is visible to the caller.
+  const auto all_idle = [&] {
+    return (state_word_.load(std::memory_order_acquire) & kBusyMask) == 0;
+  };
+  while (!spin_until(all_idle)) std::this_thread::yield();  // a worker lost its core in its tile
 }
 
 void ThreadPool::take_tiles(std::uint32_t thread) {
@@ -80,31 +83,32 @@ void ThreadPool::take_tiles(std::uint32_t thread) {
 }
 
 /// Waits for a launch other than `seen` and returns its number.
-std::uint32_t ThreadPool::await_launch(std::uint32_t seen) const {
-  const auto moved = [&] { return launch_of(word_.load(std::memory_order_acquire)) != seen; };
+std::uint32_t ThreadPool::wait_for_launch(std::uint32_t seen) const {
+  const auto moved = [&] { return launch_of(state_word_.load(std::memory_order_acquire)) != seen; };
   if (!spin_until(moved)) {
-    std::uint32_t word = word_.load(std::memory_order_acquire);
-    for (; launch_of(word) == seen; word = word_.load(std::memory_order_acquire)) word_.wait(word);
+    std::uint32_t word = state_word_.load(std::memory_order_acquire);
+    for (; launch_of(word) == seen; word = state_word_.load(std::memory_order_acquire))
+      state_word_.wait(word);
   }
-  return launch_of(word_.load(std::memory_order_acquire));
+  return launch_of(state_word_.load(std::memory_order_acquire));
 }
 
 /// Joins the launch unless it has closed. Only then may `job_` be read.
 bool ThreadPool::join(std::uint32_t launch) {
-  std::uint32_t word = word_.load(std::memory_order_acquire);
+  std::uint32_t word = state_word_.load(std::memory_order_acquire);
   while (launch_of(word) == launch && (word & kClosed) == 0)
-    if (word_.compare_exchange_weak(word, word + 1, std::memory_order_acquire)) return true;
+    if (state_word_.compare_exchange_weak(word, word + 1, std::memory_order_acquire)) return true;
   return false;
 }
 
-void ThreadPool::serve(std::uint32_t thread) {
+void ThreadPool::worker_loop(std::uint32_t thread) {
   std::uint32_t seen = 0;
   for (;;) {
-    seen = await_launch(seen);
+    seen = wait_for_launch(seen);
     if (stopping_.load(std::memory_order_relaxed)) return;
     if (!join(seen)) continue;
     take_tiles(thread);
-    word_.fetch_sub(1, std::memory_order_release);
+    state_word_.fetch_sub(1, std::memory_order_release);
   }
 }
 

@@ -4,8 +4,8 @@
 /// never waits for a thread that slept through it. Idle workers spin for at most 50 µs, then sleep
 /// in a futex. Nothing is allocated per launch.
 ///
-///   word_ = launch:24 | closed:1 | busy:7
-///     caller   publishes a job by opening word_ under the next launch number
+///   state_word_ = launch:24 | closed:1 | busy:7
+///     caller   publishes a job by opening state_word_ under the next launch number
 ///     worker   joins by busy += 1 while the launch is open, leaves by busy -= 1
 ///     caller   closes when the tiles have run out, and waits for busy == 0
 ///
@@ -53,12 +53,12 @@ class ThreadPool {
 
   void run_job(const Job& job);
   void take_tiles(std::uint32_t thread);
-  void serve(std::uint32_t thread);
-  std::uint32_t await_launch(std::uint32_t seen) const;
+  void worker_loop(std::uint32_t thread);
+  std::uint32_t wait_for_launch(std::uint32_t seen) const;
   bool join(std::uint32_t launch);
 
   Job job_;  // written by the caller while the launch is closed and nobody is busy
-  alignas(kCacheLineBytes) std::atomic<std::uint32_t> word_;
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> state_word_;
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> next_tile_{0};
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> workers_;

@@ -38,7 +38,7 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const Context& context,
   StepMemory step_memory = TRY(StepMemory::create(context, limits));
   std::unique_ptr<CudaBackend> backend(
       new CudaBackend(context, limits, options, std::move(launcher), std::move(step_memory)));
-  TRY(backend->probe_card());
+  TRY(backend->probe_device());
   TRY(backend->allocate());
   return backend;
 }
@@ -67,9 +67,9 @@ Result<void> CudaBackend::allocate() {
   work.scratch = TRY(DeviceBuffer::allocate(context, aligned(limits_.scratch_bytes)));
   work.halves = TRY(DeviceBuffer::allocate(context, halves_bytes));
   work.scales = TRY(DeviceBuffer::allocate(context, aligned(tile_rows * sizeof(float))));
-  work.partials = TRY(DeviceBuffer::allocate(context, max_split_bytes(card_)));
-  work.counters =
-      TRY(DeviceBuffer::allocate(context, aligned(counter_count(card_) * sizeof(std::uint32_t))));
+  work.partials = TRY(DeviceBuffer::allocate(context, max_split_bytes(device_properties_)));
+  work.counters = TRY(DeviceBuffer::allocate(
+      context, aligned(counter_count(device_properties_) * sizeof(std::uint32_t))));
   work.attention = TRY(DeviceBuffer::allocate(
       context, aligned(std::max(limits_.attention_scratch_bytes, row_partials))));
   const std::size_t top_bytes = top_logits_bytes(limits_.max_logit_rows);
@@ -99,15 +99,15 @@ std::byte* CudaBackend::allocate_scratch(std::size_t size_bytes) {
 
 void CudaBackend::clear_scratch(std::byte* at, std::size_t size_bytes) {
   if (size_bytes == 0) return;
-  launcher_->beside("clearing scratch", [&] { return launcher_->clear(at, size_bytes); });
+  launcher_->enqueue_internal("clearing scratch", [&] { return launcher_->clear(at, size_bytes); });
 }
 
 std::span<const float> CudaBackend::fetch(const float* at, std::size_t count) {
   expects(count * sizeof(float) <= workspace_->fetched.size_bytes(),
           "a row of logits is fetched at a time");
   auto* const to = reinterpret_cast<float*>(workspace_->fetched.data());
-  launcher_->beside("fetching logits",
-                    [&] { return launcher_->copy_to_host(to, at, count * sizeof(float)); });
+  launcher_->enqueue_internal(
+      "fetching logits", [&] { return launcher_->copy_to_host(to, at, count * sizeof(float)); });
   launcher_->wait_all();
   return {to, count};
 }
@@ -159,7 +159,7 @@ LaunchStatus CudaBackend::finish_step(const GateSet& gates) {
   if (mode_ == Mode::Record && is_fully_recorded_) launch_recorded(gates);
   if (mode_ == Mode::Replay) begin_graph(gates, graphs_.at(shape_));
   if (has_top_ || mode_ == Mode::Replay) {
-    launcher_->beside("bringing the largest logits home", [&] {
+    launcher_->enqueue_internal("bringing the largest logits home", [&] {
       return launcher_->copy_to_host(workspace_->host_top.data(), workspace_->top.data(),
                                      workspace_->top.size_bytes());
     });
@@ -202,7 +202,7 @@ Result<const StepGraph*> CudaBackend::make_graph(const GateSet& gates) {
     const auto& backend = *static_cast<const CudaBackend*>(self);
     const PlanContext context{
         .gate = backend.step_memory_.gate(backend.launcher_->mirror()), .n_rows = 0, .layer = 0};
-    return plan_segment_gate(context, segment, backend.launcher_->seen_word(), condition);
+    return plan_segment_gate(context, segment, backend.launcher_->graph_progress(), condition);
   };
   StepGraph graph = TRY(StepGraph::make(*context_, launcher_->library(),
                                         {.segments = recorder_.segments(),
@@ -218,7 +218,7 @@ Result<const StepGraph*> CudaBackend::make_graph(const GateSet& gates) {
 std::optional<TopLogits> CudaBackend::top_logits(std::uint32_t row) const {
   if (!has_top_ || row >= n_logit_rows_) return std::nullopt;
   const CandidateRows rows = candidate_rows(workspace_->host_top.data(), limits_.max_logit_rows);
-  TopLogits top{.tokens = {}, .all_finite = rows.has_fault[row] == 0};
+  TopLogits top{.tokens = {}, .all_finite = rows.has_nonfinite[row] == 0};
   for (std::uint32_t i = 0; i < rows.k; ++i) {
     const device::Candidate& candidate = rows.out[std::size_t{row} * rows.k + i];
     if (candidate.token == device::kNoToken) break;  // the vocabulary has no more

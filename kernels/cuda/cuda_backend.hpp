@@ -39,8 +39,8 @@ struct CudaOptions {
   GraphUse graphs = GraphUse::Gated;
   std::uint32_t segment_layers = 4;
   Launcher::Config launcher = {};
-  /// Told once, with what the driver said, when steps are launched one by one because no graph can
-  /// be made. On the engine's thread.
+  /// Callback once, with what the driver said, when steps are launched one by one because no graph
+  /// can be made. On the engine's thread.
   std::function<void(const Error&)> on_graphs_unavailable = {};
 };
 
@@ -60,8 +60,8 @@ class CudaBackend final : public Backend {
   void begin_step(const StepInput& input) override;
   LaunchStatus finish_step(const GateSet& gates) override;
   std::optional<TopLogits> top_logits(std::uint32_t row) const override;
-  void when_drained(std::move_only_function<void()> told) override {
-    launcher_->when_drained(std::move(told));
+  void when_drained(std::move_only_function<void()> callback) override {
+    launcher_->when_drained(std::move(callback));
   }
   std::optional<Error> fault() const override { return launcher_->fault(); }
 
@@ -92,7 +92,7 @@ class CudaBackend final : public Backend {
   CudaBackend(const Context& context, const BackendLimits& limits, CudaOptions options,
               std::unique_ptr<Launcher> launcher, StepMemory step_memory);
   Result<void> allocate();
-  Result<void> probe_card();
+  Result<void> probe_device();
   Result<bool> wgmma_agrees();
 
   PlanContext plan_context(const LaunchContext& context) const;
@@ -110,7 +110,7 @@ class CudaBackend final : public Backend {
   device::TileRows tiles_for(const float* x, std::uint32_t n_in);
   bool has_tiles_of(const float* x, std::uint32_t n_in) const;
   /// Whatever tiles were made of this array are of no use any more.
-  void wrote(const float* array);
+  void invalidate_tiles(const float* array);
 
   Mode mode_of(const StepInput& input);
   LaunchStatus begin_graph(const GateSet& gates, const StepGraph& graph);
@@ -123,7 +123,7 @@ class CudaBackend final : public Backend {
   BackendLimits limits_;
   CudaOptions options_;
   std::string name_ = "cuda";
-  Card card_;
+  DeviceProperties device_properties_;
   std::unique_ptr<Launcher> launcher_;
   StepMemory step_memory_;
   std::unique_ptr<Workspace> workspace_;

@@ -80,7 +80,7 @@ void CudaBackend::scatter(std::span<const LeasedPiece> pieces, const LaunchPermi
                 .pieces = reinterpret_cast<const device::ScatterPiece*>(workspace_->staging.data()),
                 .n_pieces = static_cast<std::uint32_t>(pieces.size()),
                 .largest_bytes = largest_bytes});
-  launcher_->beside("writing records", [&] {
+  launcher_->enqueue_internal("writing records", [&] {
     const CUresult copied = launcher_->copy_to_device(workspace_->staging.data(), host, all_bytes);
     return copied != CUDA_SUCCESS ? copied : launcher_->enqueue(launch);
   });

@@ -35,15 +35,15 @@ bool CudaBackend::has_tiles_of(const float* x, std::uint32_t n_in) const {
   return x != nullptr && tiles_of_ == x && tiles_n_in_ == n_in;
 }
 
-void CudaBackend::wrote(const float* array) {
+void CudaBackend::invalidate_tiles(const float* array) {
   if (tiles_of_ == array) tiles_of_ = nullptr;
 }
 
 // --------------------------------------------------------------------------------------- operators
 
 LaunchStatus CudaBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
-  expect_within(limits_, context);
-  wrote(args.out);
+  expect_within_limits(limits_, context);
+  invalidate_tiles(args.out);
   EmbeddingArgs here = args;
   here.tokens = step_memory_.tokens();
   return launch_one(
@@ -53,8 +53,8 @@ LaunchStatus CudaBackend::embedding(const LaunchContext& context, const Embeddin
 }
 
 LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
-  expect_within(limits_, context);
-  wrote(args.out);
+  expect_within_limits(limits_, context);
+  invalidate_tiles(args.out);
   const bool is_row = args.n_vectors == 1 && args.width <= limits_.max_width;
   const device::TileRows tiles = is_row ? tiles_for(args.out, args.width) : device::TileRows{};
   return launch_one(context, label(context, args.site), [&](const LaunchPermit& permit) {
@@ -63,8 +63,8 @@ LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormAr
 }
 
 LaunchStatus CudaBackend::rope(const LaunchContext& context, const RopeArgs& args) {
-  expect_within(limits_, context);
-  wrote(args.x);
+  expect_within_limits(limits_, context);
+  invalidate_tiles(args.x);
   RopeArgs here = args;
   here.cos_sin = step_memory_.cos_sin();
   return launch_one(context, label(context, args.site),
@@ -72,7 +72,7 @@ LaunchStatus CudaBackend::rope(const LaunchContext& context, const RopeArgs& arg
 }
 
 LaunchStatus CudaBackend::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   const UnitLabel where = label(context, LaunchSite::KvAppend, Touches::TenantMemory);
   return launch_one(context, where, [&](const LaunchPermit&) {
     return plan_kv_append(plan_context(context), args, step_memory_.block_tables());
@@ -80,8 +80,8 @@ LaunchStatus CudaBackend::kv_append(const LaunchContext& context, const KvAppend
 }
 
 LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
-  expect_within(limits_, context);
-  wrote(args.q);
+  expect_within_limits(limits_, context);
+  invalidate_tiles(args.q);
   const UnitLabel where = label(context, LaunchSite::KvAppend, Touches::TenantMemory);
   return launch_one(context, where, [&](const LaunchPermit& permit) {
     const RopeKvAppendArgs here{.layout = args.layout,
@@ -101,8 +101,8 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
 
 /// Pairs of launches: scores reach tenants' memory, merges do not.
 LaunchStatus CudaBackend::attention(const LaunchContext& context, const AttentionArgs& args) {
-  expect_within(limits_, context, args);
-  wrote(args.out);
+  expect_within_limits(limits_, context, args);
+  invalidate_tiles(args.out);
   const std::uint32_t width = args.n_heads * args.layout.head_dim;
   const AttentionPlanInput input{
       .tables = step_memory_.block_tables(),
@@ -121,8 +121,8 @@ LaunchStatus CudaBackend::attention(const LaunchContext& context, const Attentio
 
 /// Of experts a row is several: nobody asks for tiles of all of it.
 LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
-  expect_within(limits_, context);
-  wrote(args.gate);
+  expect_within_limits(limits_, context);
+  invalidate_tiles(args.gate);
   const device::TileRows tiles =
       args.width <= limits_.max_width ? tiles_for(args.gate, args.width) : device::TileRows{};
   return launch_one(context, label(context, LaunchSite::SwiGlu), [&](const LaunchPermit&) {
@@ -135,7 +135,7 @@ LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs&
 LaunchStatus CudaBackend::run_matmul(const LaunchContext& context, LaunchSite site,
                                      const MatmulOperands& operands, const WeightMatrix& weight,
                                      Leased<const float> bias) {
-  wrote(operands.out);
+  invalidate_tiles(operands.out);
   const bool ready = has_tiles_of(operands.x, operands.n_in);
   const bool is_float = weight.type == TensorType::F32;
   MatmulScratch scratch{
@@ -155,12 +155,12 @@ LaunchStatus CudaBackend::run_matmul(const LaunchContext& context, LaunchSite si
                       MatmulOperands here = operands;
                       here.weights = permit.open(weight.data);
                       here.bias = opened(permit, bias);
-                      return plan_matmul(here, scratch, card_);
+                      return plan_matmul(here, scratch, device_properties_);
                     });
 }
 
 LaunchStatus CudaBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   expects(args.weight.n_in <= limits_.max_width, "matrix rows are at most max_width long");
   const bool is_selected = !args.select.empty();
   const PlanContext plan = plan_context(context);
@@ -199,7 +199,7 @@ LaunchStatus CudaBackend::find_top(const LaunchContext& context, const MatmulArg
 
 LaunchStatus CudaBackend::expert_routing(const LaunchContext& context,
                                          const ExpertRoutingArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   return launch_one(context, label(context, LaunchSite::ExpertRouting), [&](const LaunchPermit&) {
     return plan_expert_routing(plan_context(context), args);
   });
@@ -207,7 +207,7 @@ LaunchStatus CudaBackend::expert_routing(const LaunchContext& context,
 
 LaunchStatus CudaBackend::expert_matmul(const LaunchContext& context,
                                         const ExpertMatmulArgs& args) {
-  expect_within(limits_, context, args);
+  expect_within_limits(limits_, context, args);
   const PlanContext plan = plan_context(context);
   const auto n_rows = static_cast<std::uint32_t>(context.rows.size());
   const std::uint32_t per_row = n_rows == 0 ? 1 : args.n_items / n_rows;
@@ -225,8 +225,8 @@ LaunchStatus CudaBackend::expert_matmul(const LaunchContext& context,
 }
 
 LaunchStatus CudaBackend::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
-  expect_within(limits_, context);
-  wrote(args.out);
+  expect_within_limits(limits_, context);
+  invalidate_tiles(args.out);
   return launch_one(context, label(context, LaunchSite::ExpertSum), [&](const LaunchPermit&) {
     return plan_weighted_sum(plan_context(context), args);
   });

@@ -84,7 +84,7 @@ class PinnedBuffer {
 
 class Stream {
  public:
-  enum class Priority { Usual, Urgent };
+  enum class Priority { Normal, High };
   static Result<Stream> create(const Context& context, Priority priority);
   Stream(Stream&& other) noexcept
       : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}

@@ -5,20 +5,22 @@
 
 namespace leasehold::cuda {
 
-void DrainWatch::when_drained(Told told) {
+void DrainWatch::when_drained(Callback callback) {
   if (lost_.load(std::memory_order_seq_cst)) return;
   std::unique_lock lock(mutex_);
   const std::uint64_t launches = issued_.load(std::memory_order_seq_cst);
   if (finished_.load(std::memory_order_seq_cst) >= launches) {
     lock.unlock();
-    return told();
+    return callback();
   }
-  waiters_.push_back(
-      {.number = ++newest_, .launches = launches, .epoch = std::nullopt, .told = std::move(told)});
+  waiters_.push_back({.number = ++newest_,
+                      .launches = launches,
+                      .epoch = std::nullopt,
+                      .callback = std::move(callback)});
   waiting_.store(waiters_.size(), std::memory_order_seq_cst);
-  // Pairs with `tell`: either it sees that somebody waits, or this sees what it was told of.
+  // Pairs with `notify`: either it sees that somebody waits, or this sees what it was callback of.
   if (finished_.load(std::memory_order_seq_cst) >= launches) {
-    Told mine = std::move(waiters_.back().told);
+    Callback mine = std::move(waiters_.back().callback);
     waiters_.pop_back();
     waiting_.store(waiters_.size(), std::memory_order_seq_cst);
     lock.unlock();
@@ -30,11 +32,11 @@ void DrainWatch::when_drained(Told told) {
 
 void DrainWatch::finished(std::uint64_t count) {
   finished_.store(count, std::memory_order_seq_cst);
-  tell([count](const Waiter& waiter) { return waiter.launches <= count; });
+  notify([count](const Waiter& waiter) { return waiter.launches <= count; });
 }
 
 void DrainWatch::seen(std::uint32_t epoch) {
-  tell([epoch](const Waiter& waiter) { return waiter.epoch && *waiter.epoch <= epoch; });
+  notify([epoch](const Waiter& waiter) { return waiter.epoch && *waiter.epoch <= epoch; });
 }
 
 void DrainWatch::stamp(std::uint64_t newest, std::uint32_t epoch) {
@@ -45,8 +47,8 @@ void DrainWatch::stamp(std::uint64_t newest, std::uint32_t epoch) {
   if (newest == newest_) unstamped_.store(0, std::memory_order_seq_cst);
 }
 
-template <class IsOver>
-void DrainWatch::tell(IsOver&& is_over) {
+template <class IsDone>
+void DrainWatch::notify(IsDone&& is_done) {
   // Pairs with when_drained, which says that it waits before it looks a second time.
   if (waiting_.load(std::memory_order_seq_cst) == 0) return;
   if (lost_.load(std::memory_order_seq_cst)) return;
@@ -54,12 +56,12 @@ void DrainWatch::tell(IsOver&& is_over) {
   {
     const std::scoped_lock lock(mutex_);
     const auto first = std::stable_partition(waiters_.begin(), waiters_.end(),
-                                             [&](const Waiter& w) { return !is_over(w); });
+                                             [&](const Waiter& w) { return !is_done(w); });
     over.assign(std::make_move_iterator(first), std::make_move_iterator(waiters_.end()));
     waiters_.erase(first, waiters_.end());
     waiting_.store(waiters_.size(), std::memory_order_seq_cst);
   }
-  for (Waiter& waiter : over) waiter.told();
+  for (Waiter& waiter : over) waiter.callback();
 }
 
 }  // namespace leasehold::cuda

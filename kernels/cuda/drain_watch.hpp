@@ -1,11 +1,11 @@
 /// Who waits for launches that were begun before a moment to be over, and how far they are.
 ///
 /// Launches are counted as they are put into the stream and as they end there. A graph counts as
-/// one, however long it is; so whoever waits may also be told once a gate inside the graph has seen
-/// the mirror of that moment: all before it is over, all behind it reads the new mirror.
+/// one, however long it is; so whoever waits may also be callback once a gate inside the graph has
+/// seen the mirror of that moment: all before it is over, all behind it reads the new mirror.
 ///
 /// Threads: `when_drained` any; the rest the launching thread's. Lifetime: whoever still waits when
-/// this goes is never told: his process ends.
+/// this goes is never callback: his process ends.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,10 @@ namespace leasehold::cuda {
 
 class DrainWatch {
  public:
-  using Told = std::move_only_function<void()>;
+  using Callback = std::move_only_function<void()>;
 
-  /// Calls `told` when everything begun before this call is over; at once when it is already.
-  void when_drained(Told told);
+  /// Calls `callback` when everything begun before this call is over; at once when it is already.
+  void when_drained(Callback callback);
 
   void issued() { issued_.fetch_add(1, std::memory_order_seq_cst); }
   /// The first `count` launches are over.
@@ -34,8 +34,8 @@ class DrainWatch {
   /// word that was looked at too early.
   std::uint64_t unstamped() const { return unstamped_.load(std::memory_order_seq_cst); }
   void stamp(std::uint64_t newest, std::uint32_t epoch);
-  /// The device failed: nobody is told any more, for what still runs there nobody knows.
-  void lose() { lost_.store(true, std::memory_order_seq_cst); }
+  /// The device failed: nobody is callback any more, for what still runs there nobody knows.
+  void mark_lost() { lost_.store(true, std::memory_order_seq_cst); }
 
   std::uint64_t issued_count() const { return issued_.load(std::memory_order_relaxed); }
   std::uint64_t finished_count() const { return finished_.load(std::memory_order_relaxed); }
@@ -45,10 +45,10 @@ class DrainWatch {
     std::uint64_t number;  // 1 …, as they came
     std::uint64_t launches;
     std::optional<std::uint32_t> epoch;
-    Told told;
+    Callback callback;
   };
-  template <class IsOver>
-  void tell(IsOver&& is_over);
+  template <class IsDone>
+  void notify(IsDone&& is_done);
 
   std::atomic<std::uint64_t> issued_{0};
   std::atomic<std::uint64_t> finished_{0};

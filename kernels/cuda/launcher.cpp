@@ -14,7 +14,7 @@ constexpr std::uint32_t kValues = 64;
 
 }  // namespace
 
-struct Launcher::Parts {
+struct Launcher::Resources {
   KernelLibrary library;
   Stream stream;
   Stream side_stream;
@@ -22,7 +22,7 @@ struct Launcher::Parts {
   PinnedBuffer values;
   PinnedBuffer seen;
   std::vector<Event> events;
-  Event shown;
+  Event mirror_written;
   Event end;
 };
 
@@ -34,62 +34,65 @@ Result<std::unique_ptr<Launcher>> Launcher::create(const Context& context, const
   Stream side_stream = TRY(Stream::create(context, Stream::Priority::High));
   DeviceBuffer mirror = TRY(DeviceBuffer::allocate(context, sizeof(device::GateMirror)));
   PinnedBuffer values = TRY(PinnedBuffer::allocate(context, kValues * sizeof(device::GateMirror)));
-  PinnedBuffer seen = TRY(PinnedBuffer::allocate(context, sizeof(SeenWord)));
+  PinnedBuffer seen = TRY(PinnedBuffer::allocate(context, sizeof(GraphProgress)));
   std::vector<Event> events;
   for (std::uint32_t i = 0; i < config.max_in_flight; ++i)
     events.push_back(TRY(Event::create(context)));
-  Event shown = TRY(Event::create(context));
+  Event mirror_written = TRY(Event::create(context));
   Event end = TRY(Event::create(context));
-  *reinterpret_cast<SeenWord*>(seen.data()) = 0;
+  *reinterpret_cast<GraphProgress*>(seen.data()) = 0;
   TRY(check(context.driver(),
             context.driver().cuMemsetD8Async(device_address(mirror.data()), 0,
                                              sizeof(device::GateMirror), stream.get()),
             "clearing the gate's mirror"));
   return std::unique_ptr<Launcher>(
       new Launcher(context, gate, config,
-                   Parts{std::move(library), std::move(stream), std::move(side_stream),
-                         std::move(mirror), std::move(values), std::move(seen), std::move(events),
-                         std::move(shown), std::move(end)}));
+                   Resources{std::move(library), std::move(stream), std::move(side_stream),
+                             std::move(mirror), std::move(values), std::move(seen),
+                             std::move(events), std::move(mirror_written), std::move(end)}));
 }
 
-Launcher::Launcher(const Context& context, const ThreadGate& gate, Config config, Parts parts)
+Launcher::Launcher(const Context& context, const ThreadGate& gate, Config config,
+                   Resources resources)
     : context_(&context),
       gate_(gate),
       config_(config),
-      library_(std::move(parts.library)),
-      stream_(std::move(parts.stream)),
-      side_stream_(std::move(parts.side_stream)),
-      mirror_(std::move(parts.mirror)),
-      values_(std::move(parts.values)),
-      seen_(std::move(parts.seen)),
-      events_(std::move(parts.events)),
-      shown_(std::move(parts.shown)),
-      end_(std::move(parts.end)) {}
+      library_(std::move(resources.library)),
+      stream_(std::move(resources.stream)),
+      side_stream_(std::move(resources.side_stream)),
+      mirror_(std::move(resources.mirror)),
+      values_(std::move(resources.values)),
+      graph_progress_(std::move(resources.seen)),
+      events_(std::move(resources.events)),
+      mirror_written_(std::move(resources.mirror_written)),
+      end_(std::move(resources.end)) {}
 
 const device::GateMirror* Launcher::mirror() const {
   return reinterpret_cast<const device::GateMirror*>(mirror_.data());
 }
 
-SeenWord* Launcher::seen_word() const {
-  return reinterpret_cast<SeenWord*>(seen_.data());
+GraphProgress* Launcher::graph_progress() const {
+  return reinterpret_cast<GraphProgress*>(graph_progress_.data());
 }
 
 // ------------------------------------------------------------------------------------ the mirror
 
 /// All values go through one stream, so that none overtakes a newer one.
-void Launcher::show(SequenceMask live) {
+void Launcher::write_mirror(SequenceMask live) {
   if (fault_) return;
   auto* value = reinterpret_cast<device::GateMirror*>(values_.data()) + next_value_++ % kValues;
   *value = {.live = live, .engine_stopped = live == 0 ? 1u : 0u, .epoch = ++epoch_};
-  shown_live_ = live;
+  mirrored_live_ = live;
   was_stopped_ |= live == 0;
   const Driver& driver = context_->driver();
-  constexpr std::string_view kDoing = "writing the gate's mirror";
-  keep(driver.cuMemcpyHtoDAsync(device_address(mirror_.data()), value, sizeof *value,
-                                side_stream_.get()),
-       kDoing);
-  keep(driver.cuEventRecord(shown_.get(), side_stream_.get()), kDoing);
-  keep(driver.cuStreamWaitEvent(stream_.get(), shown_.get(), CU_EVENT_WAIT_DEFAULT), kDoing);
+  constexpr std::string_view kAction = "writing the gate's mirror";
+  record_failure(driver.cuMemcpyHtoDAsync(device_address(mirror_.data()), value, sizeof *value,
+                                          side_stream_.get()),
+                 kAction);
+  record_failure(driver.cuEventRecord(mirror_written_.get(), side_stream_.get()), kAction);
+  record_failure(
+      driver.cuStreamWaitEvent(stream_.get(), mirror_written_.get(), CU_EVENT_WAIT_DEFAULT),
+      kAction);
 }
 
 void Launcher::begin(const GateSet& set) {
@@ -98,10 +101,10 @@ void Launcher::begin(const GateSet& set) {
   // wrap.
   if (watch_.finished_count() == watch_.issued_count()) {
     epoch_ = 0;
-    std::atomic_ref(*seen_word()).store(0, std::memory_order_relaxed);
+    std::atomic_ref(*graph_progress()).store(0, std::memory_order_relaxed);
   }
   live_ = gate_.poll(set, {.site = LaunchSite::Embedding, .layer = 0, .touches = Touches::Nothing});
-  show(live_);
+  write_mirror(live_);
 }
 
 // ---------------------------------------------------------------------------------- what is queued
@@ -109,13 +112,13 @@ void Launcher::begin(const GateSet& set) {
 void Launcher::fail_with(Error error) {
   if (fault_) return;
   fault_ = std::move(error);
-  watch_.lose();
+  watch_.mark_lost();
 }
 
-void Launcher::keep(CUresult result, std::string_view doing) {
+void Launcher::record_failure(CUresult result, std::string_view action) {
   if (result == CUDA_SUCCESS || fault_) return;
   // Whatever the driver calls it: a context in which a step's call failed is not trusted again.
-  fail_with({Errc::DeviceFault, fmt::format("{}: {}; start this worker again", doing,
+  fail_with({Errc::DeviceFault, fmt::format("{}: {}; start this worker again", action,
                                             describe(context_->driver(), result))});
 }
 
@@ -154,8 +157,9 @@ CUresult Launcher::replay(CUgraphExec graph) {
 void Launcher::note_issued() {
   if (fault_) return;
   const std::uint64_t number = watch_.issued_count();
-  keep(context_->driver().cuEventRecord(events_[number % events_.size()].get(), stream_.get()),
-       "marking a launch");
+  record_failure(
+      context_->driver().cuEventRecord(events_[number % events_.size()].get(), stream_.get()),
+      "marking a launch");
   watch_.issued();
 }
 
@@ -166,7 +170,7 @@ bool Launcher::collect_finished() {
     const CUresult result =
         context_->driver().cuEventQuery(events_[finished % events_.size()].get());
     if (result == CUDA_ERROR_NOT_READY) break;
-    keep(result, "waiting for a launch");
+    record_failure(result, "waiting for a launch");
     // What a failed card still does nobody knows; whoever waits is answered by this process's end.
     if (fault_) return false;
     ++finished;
@@ -178,37 +182,37 @@ bool Launcher::collect_finished() {
 
 /// A step is waited for by the one thread that has something to do in it: it polls as fast as a
 /// core allows for a moment, and then lets others have the core between two looks.
-void Launcher::pause_between_looks() {
+void Launcher::back_off() {
   constexpr std::uint32_t kSpins = 1000;
-  if (++looks_ > kSpins) std::this_thread::yield();
+  if (++polls_ > kSpins) std::this_thread::yield();
 }
 
 /// What a thread that waits does meanwhile, so that a flip is refused while the card is busy.
 void Launcher::poll(const GateSet& set, UnitLabel label) {
   const std::uint64_t unstamped = watch_.unstamped();  // before the words are looked at
   live_ = gate_.poll(set, label);
-  if (live_ != shown_live_) show(live_);
+  if (live_ != mirrored_live_) write_mirror(live_);
   if (unstamped != 0) watch_.stamp(unstamped, epoch_);
-  const SeenWord seen =
-      std::atomic_ref(*seen_word()).load(std::memory_order_acquire);  // the card stores it last
+  const GraphProgress seen = std::atomic_ref(*graph_progress())
+                                 .load(std::memory_order_acquire);  // the card stores it last
   watch_.seen(static_cast<std::uint32_t>(seen >> 32));
 }
 
 void Launcher::make_room(const GateSet& set, UnitLabel label) {
-  looks_ = 0;
+  polls_ = 0;
   while (!fault_ && watch_.issued_count() - watch_.finished_count() >= events_.size()) {
     if (collect_finished()) continue;
     poll(set, label);
-    pause_between_looks();
+    back_off();
   }
 }
 
 LaunchStatus Launcher::wait_for_older(std::uint32_t newest, const GateSet& set, UnitLabel label) {
-  looks_ = 0;
+  polls_ = 0;
   do {
     collect_finished();
     poll(set, label);
-    pause_between_looks();
+    back_off();
   } while (!fault_ && watch_.issued_count() - watch_.finished_count() > newest);
   return {fault_ ? SequenceMask{0} : live_};
 }
@@ -222,8 +226,9 @@ LaunchStatus Launcher::wait_all(const GateSet& set, UnitLabel label) {
 /// Until the stream's end, what was done beside units included.
 void Launcher::wait_all() {
   if (fault_) return;
-  keep(context_->driver().cuEventRecord(end_.get(), stream_.get()), "marking the end of a step");
-  keep(context_->driver().cuEventSynchronize(end_.get()), "waiting for the card");
+  record_failure(context_->driver().cuEventRecord(end_.get(), stream_.get()),
+                 "marking the end of a step");
+  record_failure(context_->driver().cuEventSynchronize(end_.get()), "waiting for the card");
   if (!fault_) watch_.finished(watch_.issued_count());
 }
 

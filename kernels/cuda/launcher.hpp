@@ -4,8 +4,8 @@
 /// the host alone, so three things see to what is queued already:
 ///   - at most `max_in_flight` launches are, each behind an event;
 ///   - whoever waits for them polls, and writes what he sees into the mirror, which every kernel
-///     reads when it begins: beside the stream, so that it reaches those that are queued; the
-///     stream's next launch waits for it;
+///     reads when it begins: enqueue_internal the stream, so that it reaches those that are queued;
+///     the stream's next launch waits for it;
 ///   - DrainWatch tells who asks when all that could touch a lease is over.
 ///
 /// Threads: one, the engine's, with the context current; `when_drained` any. Errors: the first
@@ -31,7 +31,7 @@ namespace leasehold::cuda {
 
 /// Where a card says how far a running graph is: low half the segment, high half the epoch of the
 /// mirror its gate has seen (device/step_params.hpp).
-using SeenWord = std::uint64_t;
+using GraphProgress = std::uint64_t;
 
 class Launcher {
  public:
@@ -49,7 +49,7 @@ class Launcher {
   /// Since it was asked last: kernels may have stopped in the middle, some blocks of one run and
   /// others not.
   bool take_stopped() { return std::exchange(was_stopped_, false); }
-  SeenWord* seen_word() const;
+  GraphProgress* graph_progress() const;
 
   /// Of the step that begins: whom the gate finds live is written into the mirror.
   void begin(const GateSet& set);
@@ -57,20 +57,21 @@ class Launcher {
   /// One unit: calls `enqueue(permit)` when anybody is left, with the mirror in order. What
   /// it returns, when not success, is the fault. Returns who was live.
   template <class Enqueue>
-  LaunchStatus unit(const GateSet& set, UnitLabel label, std::string_view doing,
+  LaunchStatus unit(const GateSet& set, UnitLabel label, std::string_view action,
                     Enqueue&& enqueue) {
     make_room(set, label);
     if (fault_) return {};
     const SequenceMask live = gate_.run(set, label, [&](const LaunchPermit& permit) {
-      if (permit.live() != shown_live_) show(permit.live());
-      keep(std::forward<Enqueue>(enqueue)(permit), doing);
+      if (permit.live() != mirrored_live_) write_mirror(permit.live());
+      record_failure(std::forward<Enqueue>(enqueue)(permit), action);
       note_issued();
     });
-    if (live != shown_live_) show(live);
+    if (live != mirrored_live_) write_mirror(live);
     return {fault_ ? SequenceMask{0} : live};
   }
 
-  // What units and `beside` put into the stream. The host's memory is pinned, or waited for.
+  // What units and `enqueue_internal` put into the stream. The host's memory is pinned, or waited
+  // for.
   CUresult enqueue(KernelLaunch& launch);
   CUresult copy_to_device(const void* to, const void* from, std::size_t size_bytes);
   CUresult copy_to_host(void* to, const void* from, std::size_t size_bytes);
@@ -85,14 +86,14 @@ class Launcher {
   /// Likewise where there is nobody to poll for.
   void wait_all();
 
-  /// Work of the launcher's own beside units, in the stream: clearing scratch, bringing results
-  /// home.
+  /// Work of the launcher's own enqueue_internal units, in the stream: clearing scratch, bringing
+  /// results home.
   template <class Enqueue>
-  void beside(std::string_view doing, Enqueue&& enqueue) {
-    if (!fault_) keep(std::forward<Enqueue>(enqueue)(), doing);
+  void enqueue_internal(std::string_view action, Enqueue&& enqueue) {
+    if (!fault_) record_failure(std::forward<Enqueue>(enqueue)(), action);
   }
 
-  void when_drained(DrainWatch::Told told) { watch_.when_drained(std::move(told)); }
+  void when_drained(DrainWatch::Callback callback) { watch_.when_drained(std::move(callback)); }
   const std::optional<Error>& fault() const { return fault_; }
   void fail_with(Error error);
   std::uint64_t units_run() const { return gate_.units_run(); }
@@ -100,17 +101,17 @@ class Launcher {
   const Context& context() const { return *context_; }
 
  private:
-  struct Parts;
-  Launcher(const Context& context, const ThreadGate& gate, Config config, Parts parts);
+  struct Resources;
+  Launcher(const Context& context, const ThreadGate& gate, Config config, Resources resources);
 
-  void keep(CUresult result, std::string_view doing);
+  void record_failure(CUresult result, std::string_view action);
   void make_room(const GateSet& set, UnitLabel label);
   void note_issued();
   /// True when something more is over since last time.
   bool collect_finished();
   void poll(const GateSet& set, UnitLabel label);
-  void pause_between_looks();
-  void show(SequenceMask live);
+  void back_off();
+  void write_mirror(SequenceMask live);
 
   const Context* context_;
   ThreadGate gate_;
@@ -120,17 +121,17 @@ class Launcher {
   Stream side_stream_;
   DeviceBuffer mirror_;
   PinnedBuffer values_;  // [kValues] of what the mirror is to say: copies read them later
-  PinnedBuffer seen_;
+  PinnedBuffer graph_progress_;
   std::vector<Event> events_;  // [max_in_flight], of launch n at n mod that
-  Event shown_;                // the newest value is in the mirror
+  Event mirror_written_;       // the newest value is in the mirror
   Event end_;                  // of the stream, as it is now
   DrainWatch watch_;
   std::uint32_t epoch_ = 0;
   std::uint32_t next_value_ = 0;
-  SequenceMask shown_live_ = 0;
+  SequenceMask mirrored_live_ = 0;
   SequenceMask live_ = 0;
   bool was_stopped_ = false;
-  std::uint32_t looks_ = 0;  // of the wait under way
+  std::uint32_t polls_ = 0;  // of the wait under way
   std::optional<Error> fault_;
 };
 

@@ -13,25 +13,25 @@ std::size_t blocks_of(std::uint32_t positions) {
 
 }  // namespace
 
-StepMemory::Places StepMemory::lay_out(const BackendLimits& limits) {
-  Places places{};
-  places.rows = aligned(sizeof(device::DeviceStep));
-  places.tokens = places.rows + aligned(limits.max_rows * sizeof(RowRef));
-  places.logit_rows = places.tokens + aligned(limits.max_rows * sizeof(std::int32_t));
-  places.first_block = places.logit_rows + aligned(limits.max_rows * sizeof(std::uint32_t));
-  places.cos_sin = places.first_block + aligned(kMaxStepSequences * sizeof(std::uint32_t));
-  places.end =
-      places.cos_sin + aligned(std::size_t{limits.max_rows} * limits.rope_dim * sizeof(float));
-  return places;
+StepMemory::Offsets StepMemory::compute_offsets(const BackendLimits& limits) {
+  Offsets offsets{};
+  offsets.rows = aligned(sizeof(device::DeviceStep));
+  offsets.tokens = offsets.rows + aligned(limits.max_rows * sizeof(RowRef));
+  offsets.logit_rows = offsets.tokens + aligned(limits.max_rows * sizeof(std::int32_t));
+  offsets.first_block = offsets.logit_rows + aligned(limits.max_rows * sizeof(std::uint32_t));
+  offsets.cos_sin = offsets.first_block + aligned(kMaxStepSequences * sizeof(std::uint32_t));
+  offsets.end =
+      offsets.cos_sin + aligned(std::size_t{limits.max_rows} * limits.rope_dim * sizeof(float));
+  return offsets;
 }
 
 Result<StepMemory> StepMemory::create(const Context& context, const BackendLimits& limits) {
-  StepMemory memory(lay_out(limits), limits.max_rows);
+  StepMemory memory(compute_offsets(limits), limits.max_rows);
   const std::size_t tables_bytes =
       kMaxStepSequences * blocks_of(limits.max_context) * sizeof(std::uint64_t);
-  memory.head_ = TRY(DeviceBuffer::allocate(context, memory.places_.end));
+  memory.head_ = TRY(DeviceBuffer::allocate(context, memory.offsets_.end));
   memory.tables_ = TRY(DeviceBuffer::allocate(context, tables_bytes));
-  memory.host_head_ = TRY(PinnedBuffer::allocate(context, memory.places_.end));
+  memory.host_head_ = TRY(PinnedBuffer::allocate(context, memory.offsets_.end));
   memory.host_tables_ = TRY(PinnedBuffer::allocate(context, tables_bytes));
   return memory;
 }
@@ -43,7 +43,7 @@ void StepMemory::put(std::size_t offset, std::span<const T> values) {
 
 std::size_t StepMemory::put_tables(std::span<const BlockTableView> tables,
                                    const LaunchPermit& permit) {
-  auto* const first = reinterpret_cast<std::uint32_t*>(host_head_.data() + places_.first_block);
+  auto* const first = reinterpret_cast<std::uint32_t*>(host_head_.data() + offsets_.first_block);
   auto* const addresses = reinterpret_cast<std::uint64_t*>(host_tables_.data());
   const std::size_t room = host_tables_.size_bytes() / sizeof(std::uint64_t);
   std::size_t count = 0;
@@ -71,11 +71,11 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
                                 .n_logit_rows = static_cast<std::uint32_t>(input.logit_rows.size()),
                                 .longest = longest_};
   put<device::DeviceStep>(0, {&step, 1});
-  put(places_.rows, input.rows);
-  put(places_.tokens, input.tokens);
-  put(places_.logit_rows, input.logit_rows);
-  put(places_.cos_sin, input.cos_sin);
-  const std::size_t head_bytes = places_.cos_sin + input.cos_sin.size_bytes();
+  put(offsets_.rows, input.rows);
+  put(offsets_.tokens, input.tokens);
+  put(offsets_.logit_rows, input.logit_rows);
+  put(offsets_.cos_sin, input.cos_sin);
+  const std::size_t head_bytes = offsets_.cos_sin + input.cos_sin.size_bytes();
   const UnitLabel label{
       .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::WeightsAndScratch};
   launcher.unit(
@@ -89,12 +89,12 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
 }
 
 device::KernelGate StepMemory::gate(const device::GateMirror* mirror) const {
-  return {.mirror = mirror, .step = at<device::DeviceStep>(0), .rows = at<RowRef>(places_.rows)};
+  return {.mirror = mirror, .step = at<device::DeviceStep>(0), .rows = at<RowRef>(offsets_.rows)};
 }
 
 device::BlockTables StepMemory::block_tables() const {
   return {.addresses = reinterpret_cast<const std::uint64_t*>(tables_.data()),
-          .first = at<std::uint32_t>(places_.first_block)};
+          .first = at<std::uint32_t>(offsets_.first_block)};
 }
 
 }  // namespace leasehold::cuda

@@ -24,9 +24,9 @@ class StepMemory {
   void upload(const StepInput& input, Launcher& launcher);
 
   device::KernelGate gate(const device::GateMirror* mirror) const;
-  const std::int32_t* tokens() const { return at<std::int32_t>(places_.tokens); }
-  const std::uint32_t* logit_rows() const { return at<std::uint32_t>(places_.logit_rows); }
-  const float* cos_sin() const { return at<float>(places_.cos_sin); }
+  const std::int32_t* tokens() const { return at<std::int32_t>(offsets_.tokens); }
+  const std::uint32_t* logit_rows() const { return at<std::uint32_t>(offsets_.logit_rows); }
+  const float* cos_sin() const { return at<float>(offsets_.cos_sin); }
   device::BlockTables block_tables() const;
 
   /// Of the step on the card.
@@ -35,7 +35,7 @@ class StepMemory {
 
  private:
   /// Offsets in bytes.
-  struct Places {
+  struct Offsets {
     std::size_t rows;
     std::size_t tokens;
     std::size_t logit_rows;
@@ -43,9 +43,10 @@ class StepMemory {
     std::size_t cos_sin;
     std::size_t end;
   };
-  static Places lay_out(const BackendLimits& limits);
+  static Offsets compute_offsets(const BackendLimits& limits);
 
-  StepMemory(const Places& places, std::uint32_t max_rows) : places_(places), max_rows_(max_rows) {}
+  StepMemory(const Offsets& offsets, std::uint32_t max_rows)
+      : offsets_(offsets), max_rows_(max_rows) {}
   template <class T>
   const T* at(std::size_t offset) const {
     return reinterpret_cast<const T*>(head_.data() + offset);
@@ -55,7 +56,7 @@ class StepMemory {
   /// Returns how many addresses there are.
   std::size_t put_tables(std::span<const BlockTableView> tables, const LaunchPermit& permit);
 
-  Places places_;
+  Offsets offsets_;
   std::uint32_t max_rows_;
   DeviceBuffer head_;
   DeviceBuffer tables_;

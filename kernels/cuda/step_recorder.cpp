@@ -7,12 +7,13 @@ namespace leasehold::cuda {
 namespace {
 
 // Attention's grid grows with the positions, its blocks beyond a row's own end at once.
-constexpr std::uint32_t kShortest = 256;
+constexpr std::uint32_t kMinPositions = 256;
 
 }  // namespace
 
 GraphShape GraphShape::bucket_for(std::uint32_t n_rows, std::uint32_t longest) {
-  return {.n_rows = std::bit_ceil(n_rows), .longest = std::bit_ceil(std::max(longest, kShortest))};
+  return {.n_rows = std::bit_ceil(n_rows),
+          .longest = std::bit_ceil(std::max(longest, kMinPositions))};
 }
 
 void StepRecorder::add(KernelLaunch launch, std::uint16_t layer) {

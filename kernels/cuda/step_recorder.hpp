@@ -19,7 +19,7 @@ struct GraphShape {
   auto operator<=>(const GraphShape&) const = default;
 
   /// The smallest shape with room for such a step.
-  static GraphShape around(std::uint32_t n_rows, std::uint32_t longest);
+  static GraphShape bucket_for(std::uint32_t n_rows, std::uint32_t longest);
 };
 
 class StepRecorder {

@@ -13,9 +13,10 @@ constexpr std::size_t top_logits_bytes(std::uint32_t n_rows) {
 inline CandidateRows candidate_rows(std::byte* at, std::uint32_t n_rows) {
   auto* const candidates = reinterpret_cast<device::Candidate*>(at);
   constexpr std::uint32_t kEach = device::kMaxCandidates;
-  return {.out = candidates,
-          .has_fault = reinterpret_cast<std::uint32_t*>(candidates + std::size_t{n_rows} * kEach),
-          .k = kEach};
+  return {
+      .out = candidates,
+      .has_nonfinite = reinterpret_cast<std::uint32_t*>(candidates + std::size_t{n_rows} * kEach),
+      .k = kEach};
 }
 
 struct CudaBackend::Workspace {

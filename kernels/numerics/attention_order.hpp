@@ -37,7 +37,7 @@ constexpr std::uint32_t partial_floats(std::uint32_t head_dim) {
 }
 
 /// The largest score; a NaN is passed over here and caught by the exponentials.
-inline float highest(const float* scores, std::uint32_t n) {
+inline float max_score(const float* scores, std::uint32_t n) {
   float max = -std::numeric_limits<float>::infinity();
   for (std::uint32_t i = 0; i < n; ++i) max = scores[i] > max ? scores[i] : max;
   return max;

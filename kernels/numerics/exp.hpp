@@ -15,8 +15,8 @@
 namespace leasehold {
 namespace exp_order {
 
-inline constexpr float kHighest = 89.0F;   ///< e^89 overflows in the last product.
-inline constexpr float kLowest = -104.0F;  ///< e^-104 rounds to 0 in the last product.
+inline constexpr float kMaxInput = 89.0F;    ///< e^89 overflows in the last product.
+inline constexpr float kMinInput = -104.0F;  ///< e^-104 rounds to 0 in the last product.
 inline constexpr float kLog2E = 0x1.715476p+0F;
 inline constexpr float kLn2High = 0x1.62e43p-1F;  ///< ln 2 = high + low, high its nearest float
 inline constexpr float kLn2Low = -0x1.05c61p-29F;
@@ -35,8 +35,8 @@ LEASEHOLD_HD inline float power_of_two(std::int32_t k) {
 
 LEASEHOLD_HD inline float exp_f32(float x) {
   namespace e = exp_order;
-  const float above = x > e::kHighest ? e::kHighest : x;  // a NaN passes both
-  const float in_range = above < e::kLowest ? e::kLowest : above;
+  const float above = x > e::kMaxInput ? e::kMaxInput : x;  // a NaN passes both
+  const float in_range = above < e::kMinInput ? e::kMinInput : above;
   const float shifted = std::fma(in_range, e::kLog2E, e::kRound);
   const float n = shifted - e::kRound;
   const float r = std::fma(n, -e::kLn2Low, std::fma(n, -e::kLn2High, in_range));

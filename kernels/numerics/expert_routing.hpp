@@ -1,4 +1,4 @@
-/// Which experts a row goes through: the softmax of its router scores, and the highest of them.
+/// Which experts a row goes through: the softmax of its router scores, and the max_score of them.
 ///
 /// Source: Shazeer et al. 2017 (top-k gating); Jiang et al. 2024 (Mixtral): the weights of the
 /// chosen are their shares among the chosen, which is the softmax over these alone. Models of the
@@ -39,22 +39,23 @@ inline void select_top_k(const float* scores, std::uint32_t n_experts, std::uint
   }
 }
 
-/// Row `r` of a step. Everything is relative to the highest score, so nothing overflows. The terms
-/// of the sum join lanes as in ordered_sum: of all experts by their index, of the chosen by rank.
+/// Row `r` of a step. Everything is relative to the max_score score, so nothing overflows. The
+/// terms of the sum join lanes as in ordered_sum: of all experts by their index, of the chosen by
+/// rank.
 inline void select_experts(const ExpertRoutingArgs& args, std::size_t r) {
   const float* scores = args.scores + r * args.n_experts;
   std::uint32_t* chosen = args.chosen + r * args.n_used;
   float* weights = args.weights + r * args.n_used;
   select_top_k(scores, args.n_experts, args.n_used, chosen);
-  const float highest = scores[chosen[0]];
+  const float max_score = scores[chosen[0]];
   const std::uint32_t n_terms = args.normalize_expert_weights ? args.n_used : args.n_experts;
   float lanes[kSumLanes] = {};
   for (std::uint32_t i = 0; i < n_terms; ++i)
     lanes[i % kSumLanes] +=
-        exp_f32(scores[args.normalize_expert_weights ? chosen[i] : i] - highest);
+        exp_f32(scores[args.normalize_expert_weights ? chosen[i] : i] - max_score);
   const float sum = fold_lanes(lanes);
   for (std::uint32_t k = 0; k < args.n_used; ++k)
-    weights[k] = exp_f32(scores[chosen[k]] - highest) / sum;
+    weights[k] = exp_f32(scores[chosen[k]] - max_score) / sum;
 }
 
 }  // namespace leasehold

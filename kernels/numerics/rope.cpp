@@ -101,24 +101,24 @@ std::vector<double> rope_frequencies(std::uint32_t rope_dim, double base) {
   return frequencies;
 }
 
-RopeAngles yarn_angles(const YarnScaling& stretch) {
-  expects(stretch.factor > 1.0 && stretch.original_context > 0, "a context is stretched");
+RopeAngles yarn_angles(const YarnScaling& scaling) {
+  expects(scaling.factor > 1.0 && scaling.original_context > 0, "a context is stretched");
   // The pair, counted with fractions, that turns this often over the original context.
-  const auto pair_turning = [&](double turns) {
-    const double turn_length = stretch.original_context / (turns * 4.0 * kHalfPiHigh);
-    return stretch.rope_dim * natural_log(turn_length) / (2.0 * natural_log(stretch.base));
+  const auto pair_rotating = [&](double turns) {
+    const double turn_length = scaling.original_context / (turns * 4.0 * kHalfPiHigh);
+    return scaling.rope_dim * natural_log(turn_length) / (2.0 * natural_log(scaling.base));
   };
-  constexpr double kManyTurns = 32.0;
+  constexpr double kMaxRotations = 32.0;
   constexpr double kMinSpan = 0.001;
-  const double kept_until = std::max(0.0, std::floor(pair_turning(kManyTurns)));
-  const double divided_from = std::min(stretch.rope_dim - 1.0, std::ceil(pair_turning(1.0)));
+  const double kept_until = std::max(0.0, std::floor(pair_rotating(kMaxRotations)));
+  const double divided_from = std::min(scaling.rope_dim - 1.0, std::ceil(pair_rotating(1.0)));
   const double span = std::max(kMinSpan, divided_from - kept_until);
-  RopeAngles angles{.frequencies = rope_frequencies(stretch.rope_dim, stretch.base)};
+  RopeAngles angles{.frequencies = rope_frequencies(scaling.rope_dim, scaling.base)};
   for (std::size_t i = 0; i < angles.frequencies.size(); ++i) {
     const double divided = std::clamp((static_cast<double>(i) - kept_until) / span, 0.0, 1.0);
-    angles.frequencies[i] *= (1.0 - divided) + divided / stretch.factor;
+    angles.frequencies[i] *= (1.0 - divided) + divided / scaling.factor;
   }
-  angles.magnitude = static_cast<float>(std::fma(0.1, natural_log(stretch.factor), 1.0));
+  angles.magnitude = static_cast<float>(std::fma(0.1, natural_log(scaling.factor), 1.0));
   return angles;
 }
 

@@ -49,7 +49,7 @@ struct YarnScaling {
   double factor;  // above 1
   std::uint32_t original_context;
 };
-RopeAngles yarn_angles(const YarnScaling& stretch);
+RopeAngles yarn_angles(const YarnScaling& scaling);
 
 /// Fills RopeArgs::cos_sin for these rows.
 void fill_rope_cos_sin(std::span<const RowRef> rows, const RopeAngles& angles,
@@ -64,10 +64,10 @@ LEASEHOLD_HD inline RotatedPair rotate_pair(float first, float second, float cos
   return {std::fma(first, cos, -(second * sin)), std::fma(first, sin, second * cos)};
 }
 
-/// Where pair i of a head lies: element `first` and the one `apart` after it.
+/// Where pair i of a head lies: element `first` and the one `stride` after it.
 struct PairOffsets {
   std::uint32_t first;
-  std::uint32_t apart;
+  std::uint32_t stride;
 };
 LEASEHOLD_HD constexpr PairOffsets pair_offsets(RopeStyle style, std::uint32_t i,
                                                 std::uint32_t rope_dim) {

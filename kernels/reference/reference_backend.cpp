@@ -44,7 +44,7 @@ ReferenceBackend::ReferenceBackend(const BackendLimits& limits, const ThreadGate
       groups_(limits.n_experts, 0) {}
 
 LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   return each_unit(context, label(context, LaunchSite::Embedding), context.rows.size(),
                    [&](const LaunchPermit& permit, std::size_t r) {
                      const auto token = static_cast<std::uint32_t>(args.tokens[r]);
@@ -55,7 +55,7 @@ LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const Emb
 }
 
 LaunchStatus ReferenceBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   const auto norm = [&](const LaunchPermit& permit, std::size_t vector) {
     const float* weight = permit.open(args.weight);
     const float* x = args.x + vector * args.width;
@@ -68,7 +68,7 @@ LaunchStatus ReferenceBackend::rms_norm(const LaunchContext& context, const RmsN
 }
 
 LaunchStatus ReferenceBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   expects(args.weight.n_in <= limits_.max_width, "matrix rows are at most max_width long");
   const std::uint32_t n_selected = selected_rows(context, args);
   const auto weight_row = [&](const LaunchPermit& permit, std::size_t o) {
@@ -86,15 +86,15 @@ LaunchStatus ReferenceBackend::matmul(const LaunchContext& context, const Matmul
 }
 
 LaunchStatus ReferenceBackend::rope(const LaunchContext& context, const RopeArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   const std::uint32_t pairs = args.rope_dim / 2;
   const auto rotate_head = [&](const LaunchPermit&, std::size_t unit) {
     const float* cos_sin = args.cos_sin + unit / args.n_heads * pairs * 2;
     float* head = args.x + unit * args.head_dim;
     for (std::uint32_t i = 0; i < pairs; ++i) {
-      const PairOffsets place = pair_offsets(args.style, i, args.rope_dim);
-      float& first = head[place.first];
-      float& second = head[place.first + place.apart];
+      const PairOffsets offsets = pair_offsets(args.style, i, args.rope_dim);
+      float& first = head[offsets.first];
+      float& second = head[offsets.first + offsets.stride];
       const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);
       first = pair.first;
       second = pair.second;
@@ -105,7 +105,7 @@ LaunchStatus ReferenceBackend::rope(const LaunchContext& context, const RopeArgs
 }
 
 LaunchStatus ReferenceBackend::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   const KvLayout& layout = args.layout;
   const auto append_row = [&](const LaunchPermit& permit, std::size_t r) {
     const RowRef row = context.rows[r];
@@ -142,7 +142,7 @@ void ReferenceBackend::score_partition(const float* q, const AttentionArgs& args
   std::array<float, kPartitionPositions> scores;
   for (std::uint32_t i = 0; i < n_positions; ++i)
     scores[i] = ordered_dot(q, load(0, i), layout.head_dim) * args.scale;
-  const float max = highest(scores.data(), n_positions);
+  const float max = max_score(scores.data(), n_positions);
   for (std::uint32_t i = 0; i < n_positions; ++i) scores[i] = exp_f32(scores[i] - max);
   partial[kPartialMax] = max;
   partial[kPartialSum] = ordered_sum(scores.data(), n_positions);
@@ -156,7 +156,7 @@ void ReferenceBackend::score_partition(const float* q, const AttentionArgs& args
 }
 
 LaunchStatus ReferenceBackend::attention(const LaunchContext& context, const AttentionArgs& args) {
-  expect_within(limits_, context, args);
+  expect_within_limits(limits_, context, args);
   const KvLayout& layout = args.layout;
   SequenceMask live = context.gates->all();
   for (std::size_t unit = 0; unit < context.rows.size() * args.n_heads && live != 0; ++unit) {
@@ -190,7 +190,7 @@ LaunchStatus ReferenceBackend::attention(const LaunchContext& context, const Att
 }
 
 LaunchStatus ReferenceBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   const auto gate_row = [&](const LaunchPermit&, std::size_t r) {
     float* gate = args.gate + r * args.width;
     const float* up = args.up + r * args.width;

@@ -8,14 +8,14 @@ namespace leasehold {
 
 LaunchStatus ReferenceBackend::expert_routing(const LaunchContext& context,
                                               const ExpertRoutingArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   return each_unit(context, label(context, LaunchSite::ExpertRouting), context.rows.size(),
                    [&](const LaunchPermit&, std::size_t r) { select_experts(args, r); });
 }
 
 LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
                                              const ExpertMatmulArgs& args) {
-  expect_within(limits_, context, args);
+  expect_within_limits(limits_, context, args);
   const std::uint32_t n_out = args.n_out();
   const ExpertItems batch = groups_.sort({args.chosen, args.n_items});
   SequenceMask live = context.gates->all();
@@ -38,7 +38,7 @@ LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
 
 LaunchStatus ReferenceBackend::weighted_sum(const LaunchContext& context,
                                             const WeightedSumArgs& args) {
-  expect_within(limits_, context);
+  expect_within_limits(limits_, context);
   const auto sum_row = [&](const LaunchPermit&, std::size_t r) {
     float* out = args.out + r * args.width;
     for (std::uint32_t k = 0; k < args.n_terms; ++k) {

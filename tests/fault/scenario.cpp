@@ -60,9 +60,9 @@ Tenant& FaultScenario::start(const TenantSpec& spec) {
 }
 
 void FaultScenario::keep_memory(LeaseId lease) {
-  auto kept = demo::keep_extents(system_.view(), lease);
+  auto kept = demo::open_extents(system_.view(), lease);
   if (!kept) return;
-  for (demo::KeptExtent& extent : *kept) kept_.push_back(std::move(extent));
+  for (demo::OpenedExtent& extent : *kept) kept_.push_back(std::move(extent));
 }
 
 bool FaultScenario::kept_memory_is_zero_and_free() {

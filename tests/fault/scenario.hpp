@@ -74,7 +74,7 @@ class FaultScenario {
 
   System system_;
   std::vector<Started> tenants_;
-  std::vector<demo::KeptExtent> kept_;
+  std::vector<demo::OpenedExtent> kept_;
   std::vector<wire::StatusView> samples_;
   std::vector<std::vector<wire::StatusView>> samples_before_;
 };

@@ -13,9 +13,9 @@ namespace {
 Result<void> read_tensors(const GgufFile& file) {
   const ModelConfig config = TRY(read_config(file));
   const WeightsLayout layout = TRY(make_weights_layout(file, config));
-  for (const WeightTensor& slot : layout.weights) {
-    std::vector<std::byte> bytes(slot.size_bytes);
-    TRY(file.read(*file.find(slot.name), 0, bytes));
+  for (const WeightTensor& weight : layout.weights) {
+    std::vector<std::byte> bytes(weight.size_bytes);
+    TRY(file.read(*file.find(weight.name), 0, bytes));
   }
   return {};
 }

@@ -38,7 +38,7 @@ void read_message(const testing::MessageSample& sample, const Json& params) {
 void read_line(const Line& line, const testing::MessageSample& sample) {
   fuzz::check(line.text.find('\n') == std::string::npos);
   Envelope envelope = parse_line(line.text, kLimits);
-  if (const auto* refusal = std::get_if<Refusal>(&envelope.content)) {
+  if (const auto* refusal = std::get_if<RejectedMessage>(&envelope.content)) {
     check_reply(rejection_line(*refusal));
   } else if (auto* call = std::get_if<IncomingCall>(&envelope.content)) {
     read_message(sample, call->params);

@@ -81,25 +81,25 @@ void write_segments() {
 
 void write_record() {
   constexpr std::uint32_t kContext = 64;
-  RecordHead head{.magic = kRecordMagic,
-                  .version = kRecordVersion,
-                  .max_context = kContext,
-                  .request = "acme/r-1",
-                  .prompt_tokens = 3,
-                  .max_emitted_tokens = 9,
-                  .top_p = 0.5f,
-                  .typical_p = 1.0f,
-                  .repetition_penalty = 1.0f,
-                  .top_logprobs = kNoLogprobs};
+  RecordHeader header{.magic = kRecordMagic,
+                      .version = kRecordVersion,
+                      .max_context = kContext,
+                      .request = "acme/r-1",
+                      .prompt_tokens = 3,
+                      .max_emitted_tokens = 9,
+                      .top_p = 0.5f,
+                      .typical_p = 1.0f,
+                      .repetition_penalty = 1.0f,
+                      .top_logprobs = kNoLogprobs};
   const std::vector<std::byte> lists =
       pack_sampling_lists({.logit_bias = {{3, 1.0f}},
                            .stop_tokens = {4},
                            .stop = {"END"},
                            .grammar = {GrammarKind::Gbnf, "root ::= \"x\""}});
-  head.lists_bytes = static_cast<std::uint32_t>(lists.size());
+  header.lists_bytes = static_cast<std::uint32_t>(lists.size());
   const RecordSlot slot{.committed = 4, .tokens = 5, .blocks = 1, .number = 2};
   std::string record(record_size_bytes(kContext), '\0');
-  record.replace(0, sizeof(head), image(head));
+  record.replace(0, sizeof(header), image(header));
   record.replace(kSlotsOffset, sizeof(slot), image(slot));
   record.append(reinterpret_cast<const char*>(lists.data()), lists.size());
   write_seed("record_fuzz", "two-commits", image(std::uint8_t{1}) + record);  // signed when read

@@ -19,11 +19,11 @@ T& at(std::vector<std::byte>& bytes, std::uint64_t offset) {
 }
 
 void sign(std::vector<std::byte>& bytes) {
-  auto& head = at<RecordHead>(bytes, 0);
+  auto& header = at<RecordHeader>(bytes, 0);
   const std::uint64_t lists =
-      std::min<std::uint64_t>(head.lists_bytes, bytes.size() - record_size_bytes(kContext));
-  head.lists_checksum = Checksum::of(bytes.data() + record_size_bytes(kContext), lists);
-  head.checksum = head_checksum(head);
+      std::min<std::uint64_t>(header.lists_bytes, bytes.size() - record_size_bytes(kContext));
+  header.lists_checksum = Checksum::of(bytes.data() + record_size_bytes(kContext), lists);
+  header.checksum = header_checksum(header);
   for (const std::uint64_t i : {0, 1}) {
     auto& slot = at<RecordSlot>(bytes, kSlotsOffset + i * kCacheLineBytes);
     const std::uint64_t tokens = std::min(slot.tokens, kContext);

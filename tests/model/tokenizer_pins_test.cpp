@@ -196,8 +196,8 @@ TEST_CASE("tokenizer pins: Llama 3 turns are control tokens where a template wro
   CHECK(tokenizer.encode(turn, SpecialTokens::AsTokens) ==
         Tokens{128000, 128006, 882, 128007, 271, 13347, 128009});
   CHECK(tokenizer.encode(turn)->size() > 20);
-  CHECK(tokenizer.is_end(128009));  // the file names 128001 only
-  CHECK(tokenizer.is_end(128001));
+  CHECK(tokenizer.is_end_token(128009));  // the file names 128001 only
+  CHECK(tokenizer.is_end_token(128001));
 }
 
 // tokenizer_model_test "[bench]": tokens a second for a megabyte of text.

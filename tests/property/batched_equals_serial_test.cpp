@@ -64,7 +64,8 @@ class Batch {
         if (!logits.empty()) runs[i].emplace_back(logits.begin(), logits.end());
         note_extents(i);
       }
-      for (const GrowthRequest& wish : rig_.engine().take_growth_requests()) rig_.grow(wish.lease);
+      for (const GrowthRequest& growth : rig_.engine().take_growth_requests())
+        rig_.grow(growth.lease);
     }
     return runs;
   }
@@ -126,7 +127,7 @@ class BarePass {
   std::vector<Logits> forward(const std::array<std::vector<TokenId>, 2>& tokens,
                               std::uint32_t n_rows,
                               const std::array<std::vector<Leased<std::byte>>, 2>& tables) {
-    GateSet gates(++step_, rig_.board().stops(), null_listener_);
+    GateSet gates(++step_, rig_.running_requests().stops(), null_listener_);
     const LeaseDependency lease = *rig_.table().dependency(lease_);
     std::vector<RowRef> rows;
     std::vector<TokenId> row_tokens;

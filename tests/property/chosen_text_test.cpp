@@ -211,7 +211,7 @@ TEST_CASE("log probabilities come with every token that asked for them, and with
   const LeaseId lease = rig.grant("t");
   REQUIRE(rig.submit(make_request(rig, all_sampling_params()[0], lease, "with")));
   REQUIRE(rig.submit(make_request(rig, all_sampling_params()[1], lease, "without")));
-  int told = 0;
+  int delivered = 0;
   while (rig.engine().scheduler().has_work()) {
     const auto report = rig.step();
     REQUIRE(report);
@@ -220,7 +220,7 @@ TEST_CASE("log probabilities come with every token that asked for them, and with
       if (token == nullptr) continue;
       REQUIRE(token->logprobs.has_value() == (token->request.value == "with"));
       if (!token->logprobs) continue;
-      ++told;
+      ++delivered;
       REQUIRE(token->logprobs->top.size() == 3);
       REQUIRE(token->logprobs->chosen <= 0.0f);
     }

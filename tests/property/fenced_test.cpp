@@ -65,7 +65,7 @@ void check_fenced_tenant() {
   REQUIRE(rig.outcome("r").tokens.size() == 1);
   REQUIRE(rig.outcome("r").completions.size() == 1);
   REQUIRE(rig.outcome("r").completions[0].reason == CompletionReason::Revoked);
-  REQUIRE(rig.outcome("r").completions[0].verdict->lease == dead);
+  REQUIRE(rig.outcome("r").completions[0].revocation->lease == dead);
   REQUIRE(rig.outcome("s").tokens == alone(prompts()[1]));
 
   PromptRequest again = late;

@@ -22,7 +22,7 @@ PromptRequest make_request(const EngineRig& rig, std::uint32_t tenant, LeaseId l
 /// Who runs right now, and where.
 struct Handle {
   const Sequence* sequence;
-  std::uint32_t place;
+  std::uint32_t stop_slot;
   std::vector<BlockId> record;
   bool operator==(const Handle&) const = default;
 };
@@ -31,7 +31,7 @@ Handle handle(const EngineRig& rig, std::uint32_t tenant) {
   const Sequence* sequence = rig.sequence(id_of(tenant));
   REQUIRE(sequence != nullptr);
   const auto record = sequence->blocks.record_blocks();
-  return {sequence, sequence->place, {record.begin(), record.end()}};
+  return {sequence, sequence->stop_slot, {record.begin(), record.end()}};
 }
 
 std::uint32_t live_tenants(EngineRig& rig) {

@@ -60,10 +60,10 @@ void check_victim(FourTenants& scenario, std::uint32_t victim, bool discarded) {
   REQUIRE(outcome.completions.size() == 1);
   const Completed& end = outcome.completions[0];
   REQUIRE(end.reason == CompletionReason::Revoked);
-  REQUIRE(end.verdict.has_value());
-  REQUIRE(end.verdict->lease == scenario.lease(victim));
-  REQUIRE_FALSE(end.verdict->engine_scope);
-  REQUIRE(end.verdict->reason == RevokeReason::Operator);
+  REQUIRE(end.revocation.has_value());
+  REQUIRE(end.revocation->lease == scenario.lease(victim));
+  REQUIRE_FALSE(end.revocation->engine_scope);
+  REQUIRE(end.revocation->reason == RevokeReason::Operator);
   REQUIRE(end.emitted_tokens == outcome.tokens.size());
   const std::vector<EarlyCompletion> early = scenario.rig.early_completions();
   REQUIRE(early.size() == (discarded ? 1 : 0));

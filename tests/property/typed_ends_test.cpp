@@ -21,14 +21,15 @@ struct Stop {
   std::string what;
   std::function<void(FourTenants&)> act;
   CompletionReason reason;
-  std::optional<RevokeReason> verdict;
+  std::optional<RevokeReason> revocation;
 };
 
 /// What the deadline watcher does when its time has come.
 void expire_deadlines(FourTenants& scenario) {
   scenario.rig.clock().advance(std::chrono::seconds(10));
-  scenario.rig.board().stop_due([&](const RunningRequest& occupant) {
-    return deadline_stop(occupant, {.deadline = scenario.rig.table().deadline(occupant.lease)},
+  scenario.rig.running_requests().stop_due([&](const RunningRequest& running_request) {
+    return deadline_stop(running_request,
+                         {.deadline = scenario.rig.table().deadline(running_request.lease)},
                          scenario.rig.clock().now());
   });
 }
@@ -36,12 +37,12 @@ void expire_deadlines(FourTenants& scenario) {
 std::vector<Stop> every_stop() {
   return {{"cancel",
            [](FourTenants& scenario) {
-             scenario.rig.board().stop(RequestId{"r1"}, LocalStop::Cancelled);
+             scenario.rig.running_requests().stop(RequestId{"r1"}, LocalStop::Cancelled);
            },
            CompletionReason::Cancelled, std::nullopt},
           {"the request's deadline",
            [](FourTenants& scenario) {
-             scenario.rig.board().stop(RequestId{"r1"}, LocalStop::DeadlineExceeded);
+             scenario.rig.running_requests().stop(RequestId{"r1"}, LocalStop::DeadlineExceeded);
            },
            CompletionReason::DeadlineExceeded, std::nullopt},
           {"the lease's deadline in the table",
@@ -70,8 +71,8 @@ void check_stop(FourTenants& scenario, const Stop& stop, std::size_t k) {
   REQUIRE(outcome.completions.size() == 1);
   REQUIRE(outcome.completions[0].reason == stop.reason);
   REQUIRE(outcome.completions[0].emitted_tokens == before.size());
-  REQUIRE(outcome.completions[0].verdict.has_value() == stop.verdict.has_value());
-  if (stop.verdict) REQUIRE(outcome.completions[0].verdict->reason == *stop.verdict);
+  REQUIRE(outcome.completions[0].revocation.has_value() == stop.revocation.has_value());
+  if (stop.revocation) REQUIRE(outcome.completions[0].revocation->reason == *stop.revocation);
   REQUIRE(scenario.rig.early_completions().size() == 1);
   scenario.rig.run();
   REQUIRE(outcome.completions.size() == 1);
@@ -189,7 +190,7 @@ TEST_CASE("a request that takes the id, lease and place of a cancelled one is no
   const PromptRequest request = rig.request("t", lease, "r", rig.encode(prompts()[0]), 3);
   REQUIRE(rig.submit(request));
   REQUIRE(rig.step());
-  REQUIRE(rig.board().stop(request.request, LocalStop::Cancelled));
+  REQUIRE(rig.running_requests().stop(request.request, LocalStop::Cancelled));
   REQUIRE(rig.engine().cancel(request.request));
   REQUIRE(rig.submit(request));
   rig.run();
@@ -209,7 +210,7 @@ TEST_CASE("a lease past its deadline is over here, even when no broker is there 
   REQUIRE(rig.step());
   REQUIRE(rig.outcome("r").tokens.size() == 1);
   REQUIRE(rig.outcome("r").completions.size() == 1);
-  REQUIRE(rig.outcome("r").completions[0].verdict->reason == RevokeReason::TtlExpired);
+  REQUIRE(rig.outcome("r").completions[0].revocation->reason == RevokeReason::TtlExpired);
   REQUIRE(rig.submit(request).error().code == Errc::LeaseRevoked);
 }
 

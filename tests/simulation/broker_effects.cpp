@@ -114,9 +114,9 @@ void Broker::perform(const effect::StoreWords& effect) {
   if (fences) return;
   for (const auto& flip : flips) deps_.judge.word_stored(flip.lease, flip.to);
   if (deps_.machine.reach(FaultSite::BrokerRevokePublished, *this)) Fiber::pause();
-  WordsStored lowered{.leases = {}, .at = deps_.machine.clock.now()};
-  for (const auto& flip : flips) lowered.leases.push_back(flip.lease);
-  receive(std::move(lowered));
+  WordsStored stored{.leases = {}, .at = deps_.machine.clock.now()};
+  for (const auto& flip : flips) stored.leases.push_back(flip.lease);
+  receive(std::move(stored));
 }
 
 void Broker::perform(const effect::SetDeadline& effect) {

@@ -80,12 +80,12 @@ void CardLauncher::write_records(const Launch& launch) {
   collect_finished();
 }
 
-void CardLauncher::when_drained(std::move_only_function<void()> told) {
+void CardLauncher::when_drained(std::move_only_function<void()> callback) {
   if (!stream_.is_idle()) deps_.coverage.happened(CardEvent::SettleWaited);
   settled_by_ = CardEvent::SettledImmediately;
-  watch_.when_drained([this, told = std::move(told)]() mutable {
+  watch_.when_drained([this, callback = std::move(callback)]() mutable {
     deps_.coverage.happened(settled_by_);
-    told();
+    callback();
   });
 }
 

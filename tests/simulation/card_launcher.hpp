@@ -34,7 +34,7 @@ class CardLauncher {
   void write_records(const Launch& launch);
 
   /// `lease.settle`: tells when all that was begun before is over.
-  void when_drained(std::move_only_function<void()> told);
+  void when_drained(std::move_only_function<void()> callback);
   CardStream& stream() { return stream_; }
 
  private:
@@ -50,7 +50,7 @@ class CardLauncher {
   cuda::DrainWatch watch_;
   std::uint32_t epoch_ = 0;
   SequenceMask mirrored_live_ = 0;
-  CardEvent settled_by_ = CardEvent::SettledImmediately;  ///< If somebody is told now.
+  CardEvent settled_by_ = CardEvent::SettledImmediately;  ///< If somebody is callback now.
 };
 
 }  // namespace leasehold::simulation

@@ -55,8 +55,8 @@ class Worker final : public Process, private RefusalListener {
   Connection& link() const { return *link_; }
   /// On its way back to a broker, and not refused.
   bool is_reconnecting() const {
-    return path_.phase() != ReconnectState::Phase::Together &&
-           path_.phase() != ReconnectState::Phase::Refused;
+    return path_.phase() != ReconnectState::Phase::Attached &&
+           path_.phase() != ReconnectState::Phase::Lost;
   }
   std::array<const UnitState*, kThreads> units() const {
     return {&threads_[0].unit, &threads_[1].unit};

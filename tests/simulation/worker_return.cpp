@@ -20,10 +20,10 @@ void Worker::broker_lost() {
 
 /// Once refused it serves until its leases are over, and exits.
 void Worker::reconnect() {
-  if (path_.phase() == Phase::Away && path_.next_try() <= deps_.machine.clock.now()) {
+  if (path_.phase() == Phase::Disconnected && path_.next_attempt() <= deps_.machine.clock.now()) {
     try_to_return();
   }
-  if (path_.phase() == Phase::Refused && leases_are_over()) kill_pending = true;
+  if (path_.phase() == Phase::Lost && leases_are_over()) kill_pending = true;
 }
 
 bool Worker::leases_are_over() const {
@@ -34,7 +34,7 @@ bool Worker::leases_are_over() const {
 }
 
 void Worker::try_to_return() {
-  if (deps_.persistent.broker->is_dead()) return path_.not_connected(deps_.machine.clock.now());
+  if (deps_.persistent.broker->is_dead()) return path_.connect_failed(deps_.machine.clock.now());
   connect();
   path_.connected();
   ask_to_resume();
@@ -68,16 +68,16 @@ void Worker::settle() {
     broker_->ask(*link_, wire::WorkerReady{.address = name_, .kv_block_size_bytes = kBlockBytes},
                  [this](const Result<Answer>& answer) {
                    if (!answer) return failed(answer.error().code);
-                   path_.settled();
+                   path_.reattached();
                    call_pending_ = false;
                  });
   });
 }
 
 void Worker::failed(Errc code) {
-  if (path_.phase() != Phase::Asking && path_.phase() != Phase::Delivering) return;
+  if (path_.phase() != Phase::Resuming && path_.phase() != Phase::Redelivering) return;
   deps_.machine.close(*link_, Connection::kClient);
-  path_.answered_with(code, deps_.machine.clock.now());
+  path_.request_failed(code, deps_.machine.clock.now());
 }
 
 }  // namespace leasehold::simulation

@@ -54,14 +54,14 @@ void EngineRig::load_model() {
   for (const WeightsPart& part : plan_.parts) load_part(file, part);
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = config_, .kv_type = options_.kv_type, .limits = options_.limits},
-      Engine::Parts{.backend = backend_.get(),
-                    .table = &reader_,
-                    .board = &board_,
-                    .commit_gate = commit_gate_.get(),
-                    .observer = this,
-                    .clock = &clock_,
-                    .broker_away = &broker_away_,
-                    .tokenizer = tokenizer_.get()});
+      Engine::Dependencies{.backend = backend_.get(),
+                           .table = &reader_,
+                           .running_requests = &running_requests_,
+                           .commit_gate = commit_gate_.get(),
+                           .observer = this,
+                           .clock = &clock_,
+                           .broker_disconnected = &broker_disconnected_,
+                           .tokenizer = tokenizer_.get()});
   engine_->bind_weights(map_weights());
 }
 
@@ -69,7 +69,7 @@ GateDependencies EngineRig::gate_dependencies() {
   return {.worker = kWorker,
           .table = &reader_,
           .worker_segment = &segment_writer_,
-          .stops = &board_.stops(),
+          .stops = &running_requests_.stops(),
           .probe = options_.probe};
 }
 
@@ -93,7 +93,7 @@ void EngineRig::load_part(const GgufFile& file, const WeightsPart& part) {
       {.name = "rig-weights", .size_bytes = size_bytes, .final_seals = false})));
   engine_leases_.push_back(next_lease());
   Nobody nobody;
-  GateSet gates(~std::uint64_t{0} - engine_leases_.size(), board_.stops(), nobody);
+  GateSet gates(~std::uint64_t{0} - engine_leases_.size(), running_requests_.stops(), nobody);
   gates.add_engine_lease(must(reader_.dependency(engine_leases_.back())));
   gates.add_sequence({});
   const LeasedMapping region =
@@ -105,12 +105,12 @@ void EngineRig::load_part(const GgufFile& file, const WeightsPart& part) {
 
 Weights::MappedPart EngineRig::hold_part(std::size_t part) const {
   const std::uint64_t size_bytes = plan_.parts[part].layout.size_bytes;
-  Weights::MappedPart holding{
+  Weights::MappedPart mapped_part{
       .mapping = must(LeasedMapping::map(must(weights_memory_[part].open_read_only()), size_bytes,
                                          MapAccess::ReadOnly)),
       .lease = must(reader_.dependency(engine_leases_[part]))};
-  weights_registration_.push_back(reach(holding.mapping.base(), size_bytes));
-  return holding;
+  weights_registration_.push_back(reach(mapped_part.mapping.base(), size_bytes));
+  return mapped_part;
 }
 
 Weights EngineRig::map_weights() const {
@@ -135,11 +135,12 @@ LeaseId EngineRig::next_lease() {
 std::size_t EngineRig::restore_weights() {
   Weights& weights = engine_->weights();
   std::size_t restored = 0;
-  while (const auto down = weights.first_revoked_part()) {
-    LeaseId& lease = engine_leases_[*down];
+  while (const auto revoked_part = weights.first_revoked_part()) {
+    LeaseId& lease = engine_leases_[*revoked_part];
     if (table_.word(lease.slot).state() != LeaseState::Fenced) fence(lease);
     lease = next_lease();
-    if (!weights.restore(*down, hold_part(*down))) throw std::runtime_error("restore failed");
+    if (!weights.restore(*revoked_part, hold_part(*revoked_part)))
+      throw std::runtime_error("restore failed");
     ++restored;
   }
   return restored;
@@ -190,7 +191,7 @@ std::vector<std::byte> EngineRig::bytes_of(LeaseId lease, std::span<const BlockI
   const std::uint64_t block_size = engine_->kv_block_size_bytes();
   std::vector<std::byte> bytes;
   for (const BlockId block : blocks) {
-    const auto extent = std::ranges::find(extents_.at(lease), block.extent, &KeptExtent::id);
+    const auto extent = std::ranges::find(extents_.at(lease), block.extent, &OpenedExtent::id);
     if (extent == extents_.at(lease).end()) throw std::runtime_error("not this lease's extent");
     const Mapping mapping =
         must(Mapping::map(extent->object.fd(), options_.extent_bytes, MapAccess::ReadOnly));

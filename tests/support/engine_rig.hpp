@@ -60,7 +60,7 @@ struct EarlyCompletion {
 };
 
 /// One extent as the broker keeps it.
-struct KeptExtent {
+struct OpenedExtent {
   ExtentId id;
   MemoryObject object;
 };
@@ -93,7 +93,7 @@ class EngineRig : public RevocationObserver {
   Weights map_weights() const;
 
   /// The extents of a lease, for looking in from outside.
-  const std::vector<KeptExtent>& extents(LeaseId lease) { return extents_[lease]; }
+  const std::vector<OpenedExtent>& extents(LeaseId lease) { return extents_[lease]; }
   /// What stands in some blocks of a lease, one after the other, read through a mapping of the
   /// broker's.
   std::vector<std::byte> bytes_of(LeaseId lease, std::span<const BlockId> blocks);
@@ -114,8 +114,8 @@ class EngineRig : public RevocationObserver {
   Engine& engine() { return *engine_; }
   Backend& backend() { return *backend_; }
   ManualClock& clock() { return clock_; }
-  void set_broker_disconnected(bool away) { broker_away_ = away; }
-  RunningRequests& board() { return board_; }
+  void set_broker_disconnected(bool disconnected) { broker_disconnected_ = disconnected; }
+  RunningRequests& running_requests() { return running_requests_; }
   LeaseTable& broker_table() { return table_; }
   const WorkerSegmentReader& worker_segment() const { return worker_segment_; }
   const TableReader& table() const { return reader_; }
@@ -150,13 +150,13 @@ class EngineRig : public RevocationObserver {
   void file(const SchedulerEvent& event);
 
   RigOptions options_;
-  std::atomic<bool> broker_away_{false};
+  std::atomic<bool> broker_disconnected_{false};
   ManualClock clock_;
   LeaseTable table_;
   TableReader reader_;
   WorkerSegmentReader worker_segment_;
   WorkerSegmentWriter segment_writer_;
-  RunningRequests board_;
+  RunningRequests running_requests_;
   ModelConfig config_{};
   WeightsPlan plan_;
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -169,7 +169,7 @@ class EngineRig : public RevocationObserver {
   std::vector<LeaseId> engine_leases_;  // [parts]
   std::uint32_t next_slot_ = 0;
   std::uint64_t next_extent_ = 1;
-  std::map<LeaseId, std::vector<KeptExtent>> extents_;
+  std::map<LeaseId, std::vector<OpenedExtent>> extents_;
   std::map<std::string, RequestOutcome> outcomes_;
   mutable std::mutex mutex_;
   std::vector<EarlyCompletion> early_completions_;

@@ -87,7 +87,7 @@ double PlainModel::angle(std::size_t pair, std::size_t position) const {
   const RopeConfig& rope = config_.rope;
   const double dim = rope.dim;
   double frequency = std::pow(double{rope.base}, -2.0 * static_cast<double>(pair) / dim);
-  if (!rope.divisors.empty()) frequency /= rope.divisors[pair];
+  if (!rope.freq_factors.empty()) frequency /= rope.freq_factors[pair];
   if (rope.scaling == RopeScaling::Linear) frequency /= rope.factor;
   if (rope.scaling == RopeScaling::Yarn) {
     const auto turning = [&](double turns) {

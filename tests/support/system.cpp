@@ -268,8 +268,8 @@ bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int
   return part.size() <= whole.size() && std::equal(part.begin(), part.end(), whole.begin());
 }
 
-bool all_zero_and_free(const std::vector<demo::KeptExtent>& extents) {
-  for (const demo::KeptExtent& extent : extents) {
+bool all_zero_and_free(const std::vector<demo::OpenedExtent>& extents) {
+  for (const demo::OpenedExtent& extent : extents) {
     const demo::MemoryReading now = must(demo::read_memory(extent.object));
     if (now.allocated_bytes != 0 || now.nonzero_bytes != 0) return false;
   }

@@ -140,6 +140,6 @@ class System {
 bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole);
 
 /// Every kept extent reads as zero and has no memory behind it.
-bool all_zero_and_free(const std::vector<demo::KeptExtent>& extents);
+bool all_zero_and_free(const std::vector<demo::OpenedExtent>& extents);
 
 }  // namespace leasehold::testing

@@ -71,8 +71,8 @@ class BrokerThread {
 /// A client's thread that cancels the requests it is given.
 class Canceller {
  public:
-  explicit Canceller(RunningRequests& board)
-      : board_(board), thread_([this](const std::stop_token& stop) {
+  explicit Canceller(RunningRequests& running_requests)
+      : running_requests_(running_requests), thread_([this](const std::stop_token& stop) {
           while (!stop.stop_requested()) {
             cancel_all();
             std::this_thread::yield();
@@ -87,11 +87,12 @@ class Canceller {
  private:
   void cancel_all() {
     const std::scoped_lock lock(mutex_);
-    std::erase_if(ids_,
-                  [this](const RequestId& id) { return board_.stop(id, LocalStop::Cancelled); });
+    std::erase_if(ids_, [this](const RequestId& id) {
+      return running_requests_.stop(id, LocalStop::Cancelled);
+    });
   }
 
-  RunningRequests& board_;
+  RunningRequests& running_requests_;
   std::mutex mutex_;
   std::vector<RequestId> ids_;
   std::jthread thread_;
@@ -104,7 +105,7 @@ TEST_CASE("a storm of revocations and cancels: every request has exactly one end
   std::vector<std::string> ids;
   {
     BrokerThread broker(rig, /*seed=*/3);
-    Canceller canceller(rig.board());
+    Canceller canceller(rig.running_requests());
     for (std::uint32_t round = 0; round < kRounds; ++round) {
       for (std::uint32_t t = 0; t < kTenants; ++t) {
         const std::string tenant = "t" + std::to_string(t);

@@ -14,7 +14,7 @@
 namespace leasehold::brokerctl {
 namespace {
 
-/// The words as typed; `understand` turns those of the chosen verb into a Verb.
+/// The words as typed; `parse_verb` turns those of the chosen verb into a Verb.
 struct Typed {
   std::string socket, output = "table", request_id;
   std::string lease, tenant, part, worker, state, tier = "standard", memory, reason;
@@ -91,7 +91,7 @@ void add_events(CommandLine& line) {
   }
 }
 
-void add_deeds(CommandLine& line) {
+void add_commands(CommandLine& line) {
   Typed& typed = line.typed;
   auto* admit = line.app.add_subcommand("admit", "Create a tenant, or change its limits");
   admit->add_option("tenant", typed.tenant, "Its name")->required();
@@ -118,13 +118,15 @@ void add_deeds(CommandLine& line) {
   drain->add_option("--grace-ms", typed.grace_ms, "How long running work may go on")
       ->check(CLI::Range(0, 86'400'000));
 
-  auto* unfence = line.app.add_subcommand("unfence", "Give quarantined memory back");
-  unfence
+  auto* quarantine_release =
+      line.app.add_subcommand("quarantine_release", "Give quarantined memory back");
+  quarantine_release
       ->add_option("memory", typed.memory, "extent:5 or region:3, see `brokerctl quarantine list`")
       ->required();
-  unfence->add_option("--reason", typed.reason, "Why, for the record; 1 to 200 bytes")->required();
+  quarantine_release->add_option("--reason", typed.reason, "Why, for the record; 1 to 200 bytes")
+      ->required();
 
-  for (auto* verb : {admit, revoke, drain, unfence}) {
+  for (auto* verb : {admit, revoke, drain, quarantine_release}) {
     verb->add_option("--request-id", typed.request_id,
                      "The same id gives the same answer; minted when not given");
   }
@@ -153,7 +155,7 @@ Result<RequestId> request_id(const Typed& typed) {
 
 /// Fills the three members that revoke and drain share.
 template <class Message>
-Result<Message> aim(const Typed& typed, Message message) {
+Result<Message> set_target(const Typed& typed, Message message) {
   message.lease = TRY(parse_optional<LeaseId>(typed.lease));
   message.tenant = TRY(parse_optional<TenantId>(typed.tenant));
   message.request_id = TRY(request_id(typed));
@@ -163,15 +165,15 @@ Result<Message> aim(const Typed& typed, Message message) {
   return message;
 }
 
-Result<wire::LeaseRevoke> understand_revoke(const Typed& typed) {
-  if (typed.part.empty()) return aim(typed, wire::LeaseRevoke{});
+Result<wire::LeaseRevoke> parse_revoke(const Typed& typed) {
+  if (typed.part.empty()) return set_target(typed, wire::LeaseRevoke{});
   wire::LeaseRevoke revoke{.part = typed.part};
   revoke.request_id = TRY(request_id(typed));
   if (!typed.worker.empty()) revoke.worker = typed.worker;
   return wire::LeaseRevoke::from_json(revoke.to_json());  // the names' rules are the message's
 }
 
-Result<ListLeases> understand_leases(const Typed& typed) {
+Result<ListLeases> parse_leases(const Typed& typed) {
   ListLeases list{.tenant = TRY(parse_optional<TenantId>(typed.tenant))};
   for (const LeaseState state : {LeaseState::Live, LeaseState::Revoked, LeaseState::Fenced}) {
     if (CLI::detail::to_lower(std::string(name(state))) == CLI::detail::to_lower(typed.state)) {
@@ -181,7 +183,7 @@ Result<ListLeases> understand_leases(const Typed& typed) {
   return list;
 }
 
-Result<wire::TenantAdmit> understand_admit(const CommandLine& line) {
+Result<wire::TenantAdmit> parse_admit(const CommandLine& line) {
   wire::TenantAdmit admit = line.typed.admit;
   admit.tenant = TRY(TenantId::parse(line.typed.tenant));
   for (const auto tier : {wire::Tier::Guaranteed, wire::Tier::Standard, wire::Tier::Scavenger}) {
@@ -194,7 +196,7 @@ Result<wire::TenantAdmit> understand_admit(const CommandLine& line) {
 }
 
 /// "extent:5", "region:3"; a bare number is an extent.
-Result<wire::QuarantineRelease> understand_unfence(const Typed& typed) {
+Result<wire::QuarantineRelease> parse_quarantine_release(const Typed& typed) {
   const auto colon = typed.memory.find(':');
   const std::string kind = colon == std::string::npos ? "extent" : typed.memory.substr(0, colon);
   const std::string digits = typed.memory.substr(colon == std::string::npos ? 0 : colon + 1);
@@ -212,7 +214,7 @@ Result<wire::QuarantineRelease> understand_unfence(const Typed& typed) {
   return wire::QuarantineRelease::from_json(clear.to_json());  // the reason's rule is the message's
 }
 
-Result<ListEvents> understand_events(const CommandLine& line, bool watch) {
+Result<ListEvents> parse_events(const CommandLine& line, bool watch) {
   ListEvents list = line.typed.events;
   list.after = line.typed.after;
   if (watch && line.watch_after->count() == 0) list.after.reset();
@@ -222,23 +224,23 @@ Result<ListEvents> understand_events(const CommandLine& line, bool watch) {
   return list;
 }
 
-Result<Verb> understand(const CommandLine& line) {
+Result<Verb> parse_verb(const CommandLine& line) {
   const std::string verb = line.app.get_subcommands().front()->get_name();
   if (verb == "status") return ShowStatus{};
   if (verb == "tenants") return ListTenants{};
   if (verb == "extents") return ListExtents{};
   if (verb == "workers") return ListWorkers{};
-  if (verb == "fences") return ListFences{};
+  if (verb == "fences") return ListQuarantine{};
   if (verb == "audit") return line.typed.actions;
-  if (verb == "events" || verb == "watch") return TRY(understand_events(line, verb == "watch"));
+  if (verb == "events" || verb == "watch") return TRY(parse_events(line, verb == "watch"));
   if (verb == "timeline") return ShowTimeline{TRY(LeaseId::parse(line.typed.lease))};
-  if (verb == "unfence") return TRY(understand_unfence(line.typed));
-  if (verb == "leases") return TRY(understand_leases(line.typed));
-  if (verb == "admit") return TRY(understand_admit(line));
+  if (verb == "quarantine_release") return TRY(parse_quarantine_release(line.typed));
+  if (verb == "leases") return TRY(parse_leases(line.typed));
+  if (verb == "admit") return TRY(parse_admit(line));
   if (verb == "drain") {
-    return TRY(aim(line.typed, wire::LeaseDrain{.grace_ms = line.typed.grace_ms}));
+    return TRY(set_target(line.typed, wire::LeaseDrain{.grace_ms = line.typed.grace_ms}));
   }
-  return Revoke{.message = TRY(understand_revoke(line.typed)),
+  return Revoke{.message = TRY(parse_revoke(line.typed)),
                 .wait = line.typed.wait,
                 .timeout_ms = line.typed.timeout_ms};
 }
@@ -283,7 +285,7 @@ std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::s
   add_common(line);
   add_lists(line);
   add_events(line);
-  add_deeds(line);
+  add_commands(line);
   const Output output = asked_output(arguments);
   if (auto text = unknown_verb(line.app, arguments)) {
     return std::unexpected(UsageWithOutput{{.text = *std::move(text)}, output});
@@ -291,7 +293,7 @@ std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::s
   if (auto usage = parse_cli_arguments(line.app, arguments)) {
     return std::unexpected(UsageWithOutput{*std::move(usage), output});
   }
-  auto verb = understand(line);
+  auto verb = parse_verb(line);
   if (!verb) {
     return std::unexpected(UsageWithOutput{{.text = std::move(verb).error().detail}, output});
   }

@@ -21,7 +21,7 @@ struct ListLeases {
 };
 struct ListExtents {};
 struct ListWorkers {};
-struct ListFences {};
+struct ListQuarantine {};
 struct ListOperatorActions {
   std::uint64_t limit = 100;  ///< The newest; 1 … 1000.
 };
@@ -42,9 +42,9 @@ struct Revoke {
   std::int64_t timeout_ms = 30'000;
 };
 
-using Verb = std::variant<ShowStatus, ListTenants, ListLeases, ListExtents, ListWorkers, ListFences,
-                          ListOperatorActions, ListEvents, ShowTimeline, Revoke, wire::LeaseDrain,
-                          wire::TenantAdmit, wire::QuarantineRelease>;
+using Verb = std::variant<ShowStatus, ListTenants, ListLeases, ListExtents, ListWorkers,
+                          ListQuarantine, ListOperatorActions, ListEvents, ShowTimeline, Revoke,
+                          wire::LeaseDrain, wire::TenantAdmit, wire::QuarantineRelease>;
 
 enum class Output { Table, Json };
 

@@ -14,7 +14,7 @@ namespace {
 using wire::Json;
 
 constexpr std::uint64_t kPageItems = 1000;
-constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+constexpr Duration kPollInterval = std::chrono::milliseconds(100);
 
 struct Page {
   std::vector<Json> items;
@@ -52,75 +52,76 @@ std::string one_line(const Json& json) {
 
 class Reader {
  public:
-  Reader(const ListEvents& wish, Output output, const Surroundings& around)
-      : wish_(wish), output_(output), around_(around) {}
+  Reader(const ListEvents& query, Output output, const Dependencies& dependencies)
+      : query_(query), output_(output), dependencies_(dependencies) {}
 
   Result<void> read() {
-    after_ = wish_.after ? *wish_.after : TRY(ask(0, 0)).newest;
-    std::optional<std::uint64_t> last_wanted;  // busy brokers write on while we read
+    after_ = query_.after ? *query_.after : TRY(ask(0, 0)).newest;
+    std::optional<std::uint64_t> last_sequence;  // busy brokers write on while we read
     while (true) {
       const Page page = TRY(ask(after_, std::min(kPageItems, left())));
-      last_wanted = wish_.follow ? page.newest : last_wanted.value_or(page.newest);
+      last_sequence = query_.follow ? page.newest : last_sequence.value_or(page.newest);
       take(page);
       if (left() == 0) break;
-      const bool caught_up = page.items.empty() || after_ >= *last_wanted;
-      if (caught_up && (!wish_.follow || !around_.wait(kLookEvery))) break;
+      const bool caught_up = page.items.empty() || after_ >= *last_sequence;
+      if (caught_up && (!query_.follow || !dependencies_.wait(kPollInterval))) break;
     }
     if (is_document()) {
-      *around_.out << Json{{"items", std::move(document_)}, {"missed", missed_}}.dump(
-                          2, ' ', false, Json::error_handler_t::replace)
-                   << '\n';
+      *dependencies_.out << Json{{"items", std::move(document_)}, {"missed", missed_}}.dump(
+                                2, ' ', false, Json::error_handler_t::replace)
+                         << '\n';
     }
-    around_.out->flush();
+    dependencies_.out->flush();
     return {};
   }
 
  private:
   Result<Page> ask(std::uint64_t after, std::uint64_t limit) {
-    return read_page(TRY(around_.call("event.list", {{"after", after}, {"limit", limit}})));
+    return read_page(TRY(dependencies_.call("event.list", {{"after", after}, {"limit", limit}})));
   }
 
   std::uint64_t left() const {
-    return wish_.limit == 0 ? kPageItems : wish_.limit - std::min(wish_.limit, shown_);
+    return query_.limit == 0 ? kPageItems : query_.limit - std::min(query_.limit, shown_);
   }
 
-  bool is_document() const { return output_ == Output::Json && !wish_.follow; }
+  bool is_document() const { return output_ == Output::Json && !query_.follow; }
 
   void take(const Page& page) {
-    if (page.oldest > after_ + 1) tell_missed(page.oldest);
+    if (page.oldest > after_ + 1) report_missed(page.oldest);
     for (const Json& event : page.items) {
       after_ = std::max(after_, event.at("sequence").get<std::uint64_t>());
-      if (is_wanted(event)) show(event);
+      if (matches(event)) show(event);
     }
-    around_.out->flush();
+    dependencies_.out->flush();
   }
 
-  void tell_missed(std::uint64_t oldest) {
+  void report_missed(std::uint64_t oldest) {
     const std::uint64_t missed = oldest - after_ - 1;
     missed_ += missed;
     if (output_ == Output::Table) {
-      *around_.out << fmt::format(
+      *dependencies_.out << fmt::format(
           "… {} events after {} are gone: the broker keeps the newest only; going on at {}\n",
           missed, after_, oldest);
-    } else if (wish_.follow) {
-      *around_.out << one_line({{"event", "events_missed"},
-                                {"after", after_},
-                                {"oldest", oldest},
-                                {"missed", missed}})
-                   << '\n';
+    } else if (query_.follow) {
+      *dependencies_.out << one_line({{"event", "events_missed"},
+                                      {"after", after_},
+                                      {"oldest", oldest},
+                                      {"missed", missed}})
+                         << '\n';
     }
     after_ = oldest - 1;
   }
 
-  bool is_wanted(const Json& event) const {
-    const auto says = [&event](const char* field, const std::string& text) {
+  bool matches(const Json& event) const {
+    const auto field_equals = [&event](const char* field, const std::string& text) {
       const auto found = event.find(field);
       return found != event.end() && *found == text;
     };
-    if (wish_.tenant && !says("tenant", wish_.tenant->value)) return false;
-    if (!wish_.lease) return true;
-    const std::string lease = to_string(*wish_.lease);
-    return says("lease", lease) || says("old_lease", lease) || says("new_lease", lease);
+    if (query_.tenant && !field_equals("tenant", query_.tenant->value)) return false;
+    if (!query_.lease) return true;
+    const std::string lease = to_string(*query_.lease);
+    return field_equals("lease", lease) || field_equals("old_lease", lease) ||
+           field_equals("new_lease", lease);
   }
 
   void show(const Json& event) {
@@ -128,13 +129,13 @@ class Reader {
     if (is_document()) {
       document_.push_back(event);
     } else {
-      *around_.out << (output_ == Output::Json ? one_line(event) : event_line(event)) << '\n';
+      *dependencies_.out << (output_ == Output::Json ? one_line(event) : event_line(event)) << '\n';
     }
   }
 
-  const ListEvents& wish_;
+  const ListEvents& query_;
   Output output_;
-  const Surroundings& around_;
+  const Dependencies& dependencies_;
   std::uint64_t after_ = 0;
   std::uint64_t shown_ = 0;
   std::uint64_t missed_ = 0;
@@ -143,8 +144,8 @@ class Reader {
 
 }  // namespace
 
-Result<void> show_events(const ListEvents& wish, Output output, const Surroundings& around) {
-  return Reader(wish, output, around).read();
+Result<void> show_events(const ListEvents& query, Output output, const Dependencies& dependencies) {
+  return Reader(query, output, dependencies).read();
 }
 
 }  // namespace leasehold::brokerctl

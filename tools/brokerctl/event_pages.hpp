@@ -10,6 +10,6 @@ namespace leasehold::brokerctl {
 /// ("events_missed"), never left out silently: its memory is bounded, and a reader that is too slow
 /// meets that bound.
 /// Errors: those of the call; MalformedMessage.
-Result<void> show_events(const ListEvents& wish, Output output, const Surroundings& around);
+Result<void> show_events(const ListEvents& query, Output output, const Dependencies& dependencies);
 
 }  // namespace leasehold::brokerctl

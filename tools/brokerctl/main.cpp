@@ -15,36 +15,36 @@ using namespace leasehold;
 
 constexpr std::string_view kProgram = "brokerctl";
 
-volatile sig_atomic_t stop_asked = 0;
+volatile sig_atomic_t stop_requested = 0;
 
 /// Interrupts a wait instead of ending the program, so that an answer is never cut in half.
 void stop_on_signal() {
   struct sigaction action{};
-  action.sa_handler = [](int) { stop_asked = 1; };
+  action.sa_handler = [](int) { stop_requested = 1; };
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
 
 bool wait_unless_stopped(Duration duration) {
-  if (stop_asked != 0) return false;
+  if (stop_requested != 0) return false;
   const timespec time{.tv_sec = duration / std::chrono::seconds(1),
                       .tv_nsec = (duration % std::chrono::seconds(1)).count()};
   nanosleep(&time, nullptr);
-  return stop_asked == 0;
+  return stop_requested == 0;
 }
 
 Result<void> ask_broker(const brokerctl::Arguments& arguments) {
   const std::string path = cli::broker_address(arguments.socket, cli::read_environment());
   auto client = TRY(control::Client::connect(path));
   const SystemClock clock;
-  brokerctl::Surroundings around{
+  brokerctl::Dependencies dependencies{
       .call = [&](std::string_view method, const wire::Json& params) -> Result<wire::Json> {
         return TRY(client.call(std::string(method), {.body = params})).body;
       },
       .wait = wait_unless_stopped,
       .clock = &clock,
       .out = &std::cout};
-  return brokerctl::run(arguments, around);
+  return brokerctl::run(arguments, dependencies);
 }
 
 using leasehold::print_error;

@@ -21,31 +21,33 @@ using wire::Json;
 /// One visit per verb; each either prints a table or the document the table was made from.
 class Runner {
  public:
-  Runner(Output output, const Surroundings& around) : output_(output), around_(around) {}
+  Runner(Output output, const Dependencies& dependencies)
+      : output_(output), dependencies_(dependencies) {}
 
   Result<void> operator()(const ShowStatus&) {
-    const Json reply = TRY(around_.call("status", Json::object()));
+    const Json reply = TRY(dependencies_.call("status", Json::object()));
     print(reply, status_table(TRY(cli::read_answer<wire::StatusView>(reply))));
     return {};
   }
   Result<void> operator()(const ListTenants&) { return list(tenants_table); }
   Result<void> operator()(const ListExtents&) { return list(extents_table); }
   Result<void> operator()(const ListWorkers&) {
-    const Json reply = TRY(around_.call("worker.list", Json::object()));
+    const Json reply = TRY(dependencies_.call("worker.list", Json::object()));
     print(reply, workers_table(TRY(items_of<wire::WorkerView>(reply))));
     return {};
   }
 
-  Result<void> operator()(const ListFences&) { return list(fences_table); }
+  Result<void> operator()(const ListQuarantine&) { return list(quarantine_table); }
 
   Result<void> operator()(const ListOperatorActions& wanted) {
-    const Json reply = TRY(around_.call("operator_action.list", Json{{"limit", wanted.limit}}));
+    const Json reply =
+        TRY(dependencies_.call("operator_action.list", Json{{"limit", wanted.limit}}));
     print(reply, operator_actions_table(TRY(items_of<wire::OperatorActionView>(reply))));
     return {};
   }
 
   Result<void> operator()(const ListLeases& wanted) {
-    auto leases = TRY(cli::all_pages<wire::LeaseView>(around_.call));
+    auto leases = TRY(cli::all_pages<wire::LeaseView>(dependencies_.call));
     std::erase_if(leases, [&](const wire::LeaseView& lease) {
       return (wanted.tenant && lease.tenant != wanted.tenant->value) ||
              (wanted.state && lease.state != *wanted.state);
@@ -54,7 +56,9 @@ class Runner {
     return {};
   }
 
-  Result<void> operator()(const ListEvents& wish) { return show_events(wish, output_, around_); }
+  Result<void> operator()(const ListEvents& query) {
+    return show_events(query, output_, dependencies_);
+  }
   Result<void> operator()(const ShowTimeline& wanted) {
     const wire::LeaseView lease = TRY(find_lease(wanted.lease));
     const auto steps = timeline_of(lease);
@@ -63,27 +67,28 @@ class Runner {
   }
 
   Result<void> operator()(const Revoke& revoke) {
-    const Json reply = TRY(around_.call(wire::LeaseRevoke::kMethod, revoke.message.to_json()));
+    const Json reply =
+        TRY(dependencies_.call(wire::LeaseRevoke::kMethod, revoke.message.to_json()));
     const auto touched = TRY(cli::read_answer<wire::LeasesTouched>(reply));
     if (!revoke.wait) return print_touched(reply, touched);
-    const auto leases = TRY(
-        wait_until_fenced(touched.leases, std::chrono::milliseconds(revoke.timeout_ms), around_));
+    const auto leases = TRY(wait_until_fenced(
+        touched.leases, std::chrono::milliseconds(revoke.timeout_ms), dependencies_));
     print_items(leases, leases_table);
     return check_none_quarantined(leases);
   }
   Result<void> operator()(const wire::LeaseDrain& drain) {
-    const Json reply = TRY(around_.call(wire::LeaseDrain::kMethod, drain.to_json()));
+    const Json reply = TRY(dependencies_.call(wire::LeaseDrain::kMethod, drain.to_json()));
     return print_touched(reply, TRY(cli::read_answer<wire::LeasesTouched>(reply)));
   }
   Result<void> operator()(const wire::QuarantineRelease& clear) {
-    const Json reply = TRY(around_.call(wire::QuarantineRelease::kMethod, clear.to_json()));
+    const Json reply = TRY(dependencies_.call(wire::QuarantineRelease::kMethod, clear.to_json()));
     const auto cleared = TRY(cli::read_answer<wire::QuarantineReleased>(reply));
     print(reply,
           {.columns = {{"FREE AGAIN", true}}, .rows = {{cli::bytes_text(cleared.size_bytes)}}});
     return {};
   }
   Result<void> operator()(const wire::TenantAdmit& admit) {
-    const Json reply = TRY(around_.call(wire::TenantAdmit::kMethod, admit.to_json()));
+    const Json reply = TRY(dependencies_.call(wire::TenantAdmit::kMethod, admit.to_json()));
     print(reply, {.columns = {{"TENANT"}}, .rows = {{admit.tenant.value}}});
     return {};
   }
@@ -91,17 +96,17 @@ class Runner {
  private:
   template <class View>
   Result<void> list(cli::Table (*table)(const std::vector<View>&)) {
-    print_items(TRY(cli::all_pages<View>(around_.call)), table);
+    print_items(TRY(cli::all_pages<View>(dependencies_.call)), table);
     return {};
   }
 
   void print(const Json& document, const cli::Table& table) {
     if (output_ == Output::Json) {
-      *around_.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+      *dependencies_.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
     } else {
-      *around_.out << cli::render(table);
+      *dependencies_.out << cli::render(table);
     }
-    around_.out->flush();
+    dependencies_.out->flush();
   }
 
   template <class View>
@@ -122,7 +127,7 @@ class Runner {
   Result<wire::LeaseView> find_lease(LeaseId wanted) {
     Json params{{"limit", 1}};
     if (wanted.slot > 0) params["after"] = wanted.slot - 1;
-    const Json reply = TRY(around_.call("lease.list", params));
+    const Json reply = TRY(dependencies_.call("lease.list", params));
     const auto found = TRY(items_of<wire::LeaseView>(reply));
     const bool here = !found.empty() && found.front().lease.slot == wanted.slot;
     if (!here || found.front().lease.generation < wanted.generation) {
@@ -139,13 +144,13 @@ class Runner {
   }
 
   Output output_;
-  const Surroundings& around_;
+  const Dependencies& dependencies_;
 };
 
 }  // namespace
 
-Result<void> run(const Arguments& arguments, const Surroundings& around) {
-  return std::visit(Runner(arguments.output, around), arguments.verb);
+Result<void> run(const Arguments& arguments, const Dependencies& dependencies) {
+  return std::visit(Runner(arguments.output, dependencies), arguments.verb);
 }
 
 }  // namespace leasehold::brokerctl

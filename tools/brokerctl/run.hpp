@@ -12,7 +12,7 @@
 namespace leasehold::brokerctl {
 
 /// What a verb can reach. Threads: all of it on the caller's.
-struct Surroundings {
+struct Dependencies {
   /// One call to the broker; errors are the broker's own or those of the connection.
   std::function<Result<wire::Json>(std::string_view method, const wire::Json& params)> call;
   /// Waits so long, or shorter: false when the user asked to stop.
@@ -25,6 +25,6 @@ struct Surroundings {
 /// (`watch` and `events --follow` with -o json: one object per line).
 /// Errors: those of the call; MalformedMessage for an answer that does not fit; TimedOut and
 /// UnknownLease from `revoke --wait`; UnknownLease and StaleGeneration from `timeline`.
-Result<void> run(const Arguments& arguments, const Surroundings& around);
+Result<void> run(const Arguments& arguments, const Dependencies& dependencies);
 
 }  // namespace leasehold::brokerctl

@@ -20,7 +20,7 @@ std::optional<TimePoint> time(std::int64_t boottime_ns) {
   return TimePoint{boottime_ns};
 }
 
-std::optional<TimePoint> after_flip(const LeaseView& lease, std::int64_t clock_ns) {
+std::optional<TimePoint> after_revoke(const LeaseView& lease, std::int64_t clock_ns) {
   if (clock_ns < 0 || lease.times.revoked_boottime_ns == 0) return std::nullopt;
   return TimePoint{lease.times.revoked_boottime_ns + clock_ns};
 }
@@ -30,23 +30,23 @@ bool live(const LeaseView& lease) {
 }
 
 /// How long before the flip its worker stopped it, at the deadline it knew.
-std::string told_early(const LeaseView& lease) {
+std::string stopped_early(const LeaseView& lease) {
   const auto early = lease.times.revoked_boottime_ns - lease.times.worker_stopped_boottime_ns;
   return fmt::format("told {} before the flip: its worker stopped it at the deadline it knew",
                      cli::nanoseconds_text(std::max<std::int64_t>(0, early)));
 }
 
-bool was_told_early(const LeaseView& lease) {
+bool was_stopped_early(const LeaseView& lease) {
   return lease.times.worker_stopped_boottime_ns != 0 && lease.times.revoked_boottime_ns != 0;
 }
 
 TimelineStep refused(const LeaseView& lease) {
-  TimelineStep step{.name = "refused", .at = after_flip(lease, lease.clocks.refuse_ns)};
+  TimelineStep step{.name = "refused", .at = after_revoke(lease, lease.clocks.refuse_ns)};
   if (step.at) {
     step.note = "the first poll that said no";
   } else if (live(lease)) {
     step.note = kNotRevoked;
-  } else if (was_told_early(lease)) {
+  } else if (was_stopped_early(lease)) {
     step.note = "no unit of it ran at the flip any more";
   } else if (lease.state == LeaseState::Fenced) {
     step.note = "no unit polled it after the flip, or its worker ended before it reported one";
@@ -57,13 +57,13 @@ TimelineStep refused(const LeaseView& lease) {
 }
 
 TimelineStep error(const LeaseView& lease) {
-  TimelineStep step{.name = "error", .at = after_flip(lease, lease.clocks.error_ns)};
+  TimelineStep step{.name = "error", .at = after_revoke(lease, lease.clocks.error_ns)};
   if (step.at) {
     step.note = "the typed end was handed to the holder's stream";
   } else if (live(lease)) {
     step.note = kNotRevoked;
-  } else if (was_told_early(lease)) {
-    step.note = told_early(lease);
+  } else if (was_stopped_early(lease)) {
+    step.note = stopped_early(lease);
   } else {
     step.note = "no request ran under it, or its worker did not report the end";
   }
@@ -71,7 +71,7 @@ TimelineStep error(const LeaseView& lease) {
 }
 
 TimelineStep quiet(const LeaseView& lease) {
-  TimelineStep step{.name = "quiet", .at = after_flip(lease, lease.clocks.quiet_ns)};
+  TimelineStep step{.name = "quiet", .at = after_revoke(lease, lease.clocks.quiet_ns)};
   if (step.at) {
     step.note = "the last unit that could touch it was over";
   } else if (live(lease)) {
@@ -95,7 +95,7 @@ TimelineStep fenced(const LeaseView& lease) {
 }
 
 TimelineStep reusable(const LeaseView& lease) {
-  TimelineStep step{.name = "reusable", .at = after_flip(lease, lease.clocks.reuse_ns)};
+  TimelineStep step{.name = "reusable", .at = after_revoke(lease, lease.clocks.reuse_ns)};
   if (step.at) {
     step.note = "its memory was verified empty";
   } else if (live(lease)) {

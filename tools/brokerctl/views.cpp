@@ -151,10 +151,10 @@ cli::Table extents_table(const std::vector<wire::ExtentView>& extents) {
   return table;
 }
 
-cli::Table fences_table(const std::vector<wire::QuarantineView>& fences) {
+cli::Table quarantine_table(const std::vector<wire::QuarantineView>& quarantined) {
   cli::Table table{
       .columns = {{"MEMORY"}, {"LEASE"}, {"WORKER"}, {"SINCE", true}, {"SIZE", true}, {"WHY"}}};
-  for (const wire::QuarantineView& view : fences) {
+  for (const wire::QuarantineView& view : quarantined) {
     const std::string memory = view.extent ? fmt::format("extent:{}", view.extent->value)
                                            : fmt::format("region:{}", view.region->value);
     const double seconds = static_cast<double>(view.since_boottime_ns) / 1e9;

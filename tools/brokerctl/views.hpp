@@ -17,7 +17,7 @@ cli::Table status_table(const wire::StatusView& status);
 cli::Table tenants_table(const std::vector<wire::TenantView>& tenants);
 cli::Table leases_table(const std::vector<wire::LeaseView>& leases);
 cli::Table extents_table(const std::vector<wire::ExtentView>& extents);
-cli::Table fences_table(const std::vector<wire::QuarantineView>& fences);
+cli::Table quarantine_table(const std::vector<wire::QuarantineView>& quarantined);
 cli::Table operator_actions_table(const std::vector<wire::OperatorActionView>& actions);
 cli::Table workers_table(const std::vector<wire::WorkerView>& workers);
 

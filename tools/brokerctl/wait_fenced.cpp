@@ -10,12 +10,12 @@
 namespace leasehold::brokerctl {
 namespace {
 
-constexpr Duration kPollEvery = std::chrono::milliseconds(10);
+constexpr Duration kPollInterval = std::chrono::milliseconds(10);
 constexpr Duration kReuseGrace = std::chrono::milliseconds(500);
 
-Result<std::vector<wire::LeaseView>> look(const std::vector<LeaseId>& leases,
-                                          const Surroundings& around) {
-  const auto all = TRY(cli::all_pages<wire::LeaseView>(around.call));
+Result<std::vector<wire::LeaseView>> query_leases(const std::vector<LeaseId>& leases,
+                                                  const Dependencies& dependencies) {
+  const auto all = TRY(cli::all_pages<wire::LeaseView>(dependencies.call));
   std::vector<wire::LeaseView> found;
   for (const LeaseId lease : leases) {
     const auto view = std::ranges::find(all, lease, &wire::LeaseView::lease);
@@ -42,22 +42,22 @@ bool settled(const wire::LeaseView& lease) {
 
 Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId>& leases,
                                                        Duration timeout,
-                                                       const Surroundings& around) {
-  const TimePoint give_up = around.clock->now() + timeout;
+                                                       const Dependencies& dependencies) {
+  const TimePoint deadline = dependencies.clock->now() + timeout;
   std::optional<TimePoint> reuse_until;
   while (true) {
-    auto views = TRY(look(leases, around));
-    const TimePoint now = around.clock->now();
+    auto views = TRY(query_leases(leases, dependencies));
+    const TimePoint now = dependencies.clock->now();
     if (std::ranges::all_of(views, fenced)) {
       if (!reuse_until) reuse_until = now + kReuseGrace;
       if (std::ranges::all_of(views, settled) || now >= *reuse_until) return views;
-    } else if (now >= give_up) {
+    } else if (now >= deadline) {
       const auto open = std::ranges::find_if_not(views, fenced);
       return fail(Errc::TimedOut,
                   fmt::format("lease {} is {} and not fenced after {} ms", to_string(open->lease),
                               name(open->state), timeout / std::chrono::milliseconds(1)));
     }
-    if (!around.wait(kPollEvery)) {
+    if (!dependencies.wait(kPollInterval)) {
       return fail(Errc::TimedOut, "interrupted while waiting for the fence; the revocation stands");
     }
   }

@@ -14,7 +14,7 @@ namespace leasehold::brokerctl {
 /// lists one; those of the call.
 Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId>& leases,
                                                        Duration timeout,
-                                                       const Surroundings& around);
+                                                       const Dependencies& dependencies);
 
 /// What was waited for, but for memory that does not come back: StillWritable naming the first
 /// lease that has some in quarantine.

@@ -10,7 +10,7 @@
 
 namespace leasehold::cli {
 
-/// How a list that comes in pages goes on. `place_of` grows from one view to the next; `after`
+/// How a list that comes in pages goes on. `key_of` grows from one view to the next; `after`
 /// asks for what follows a view.
 template <class View>
 struct PagedList;
@@ -18,14 +18,14 @@ struct PagedList;
 template <>
 struct PagedList<wire::LeaseView> {
   static constexpr const char* kMethod = "lease.list";
-  static std::uint32_t place_of(const wire::LeaseView& view) { return view.lease.slot; }
+  static std::uint32_t key_of(const wire::LeaseView& view) { return view.lease.slot; }
   static wire::Json after(const wire::LeaseView& view) { return {{"after", view.lease.slot}}; }
 };
 
 template <>
 struct PagedList<wire::TenantView> {
   static constexpr std::string_view kMethod = wire::TenantList::kMethod;
-  static TenantId place_of(const wire::TenantView& view) { return view.policy.tenant; }
+  static TenantId key_of(const wire::TenantView& view) { return view.policy.tenant; }
   static wire::Json after(const wire::TenantView& view) {
     return wire::TenantList{.after = view.policy.tenant}.to_json();
   }
@@ -34,7 +34,7 @@ struct PagedList<wire::TenantView> {
 template <>
 struct PagedList<wire::ExtentView> {
   static constexpr std::string_view kMethod = wire::ExtentList::kMethod;
-  static ExtentId place_of(const wire::ExtentView& view) { return view.extent; }
+  static ExtentId key_of(const wire::ExtentView& view) { return view.extent; }
   static wire::Json after(const wire::ExtentView& view) {
     return wire::ExtentList{.after = view.extent}.to_json();
   }
@@ -43,7 +43,7 @@ struct PagedList<wire::ExtentView> {
 template <>
 struct PagedList<wire::QuarantineView> {
   static constexpr std::string_view kMethod = wire::QuarantineList::kMethod;
-  static std::pair<bool, std::uint64_t> place_of(const wire::QuarantineView& view) {
+  static std::pair<bool, std::uint64_t> key_of(const wire::QuarantineView& view) {
     return {view.region.has_value(), view.region ? view.region->value : view.extent->value};
   }
   static wire::Json after(const wire::QuarantineView& view) {
@@ -72,9 +72,9 @@ Result<std::vector<View>> all_pages(Ask&& ask) {
     const std::size_t before = all.size();
     for (const wire::Json& item : *items) all.push_back(TRY(read_answer<View>(item)));
     if (!has_more(reply)) return all;
-    const bool gets_on = all.size() > before && (before == 0 || List::place_of(all[before - 1]) <
-                                                                    List::place_of(all.back()));
-    if (!gets_on) {
+    const bool advances = all.size() > before &&
+                          (before == 0 || List::key_of(all[before - 1]) < List::key_of(all.back()));
+    if (!advances) {
       return fail(Errc::MalformedMessage,
                   "the broker's answer to " + std::string(List::kMethod) + " does not get on");
     }

@@ -13,13 +13,13 @@ namespace {
 /// A grant waits for the worker to map and prefault memory, so it may take its time.
 constexpr Duration kAcquireTimeout = std::chrono::seconds(30);
 constexpr Duration kCallTimeout = std::chrono::seconds(10);
-constexpr Duration kFirstLook = std::chrono::milliseconds(20);
-constexpr Duration kLongestPause = std::chrono::milliseconds(500);
+constexpr Duration kFirstReconnectDelay = std::chrono::milliseconds(20);
+constexpr Duration kMaxReconnectDelay = std::chrono::milliseconds(500);
 /// A service manager has a broker back in less; together about eight seconds.
-constexpr int kMostCalls = 20;
+constexpr int kMaxResends = 20;
 
-Duration pause_before(int attempt) {
-  return std::min(kFirstLook * (1 << std::clamp(attempt, 0, 10)), kLongestPause);
+Duration reconnect_delay(int attempt) {
+  return std::min(kFirstReconnectDelay * (1 << std::clamp(attempt, 0, 10)), kMaxReconnectDelay);
 }
 
 RequestId fresh_request_id() {
@@ -44,7 +44,7 @@ Result<void> LeaseHolder::connect() {
   control::Peer::Handlers handlers;
   handlers.on_closed = [weak = weak_from_this(), mine = ++connection_](const Error& why) {
     const auto self = weak.lock();
-    if (self && self->broker_ && self->connection_ == mine) self->broker_gone(why);
+    if (self && self->broker_ && self->connection_ == mine) self->broker_disconnected(why);
   };
   broker_ = control::Peer::create(std::move(socket), std::move(handlers));
   broker_->start();
@@ -53,14 +53,14 @@ Result<void> LeaseHolder::connect() {
 
 void LeaseHolder::disconnect() {
   renew_timer_.reset();
-  return_timer_.reset();
+  reconnect_timer_.reset();
   if (const auto broker = std::exchange(broker_, nullptr)) broker->close();
 }
 
 void LeaseHolder::stop_renewing() {
-  lease_runs_ = false;
+  lease_is_live_ = false;
   renew_timer_.reset();
-  return_timer_.reset();
+  reconnect_timer_.reset();
 }
 
 // ---------------------------------------------------------------- a lease
@@ -70,23 +70,23 @@ void LeaseHolder::acquire(const wire::LeaseAcquire& wanted, AcquireHandler done)
   if (auto connected = connect(); !connected) {
     return done(std::unexpected(std::move(connected).error()));
   }
-  wanted_.emplace(Wanted{.message = wanted, .done = std::move(done)});
-  call_for_lease();
+  pending_acquire_.emplace(PendingAcquire{.message = wanted, .done = std::move(done)});
+  send_acquire();
 }
 
-void LeaseHolder::call_for_lease() {
+void LeaseHolder::send_acquire() {
   broker_->call(
-      std::string(wire::LeaseAcquire::kMethod), {.body = wanted_->message.to_json()},
+      std::string(wire::LeaseAcquire::kMethod), {.body = pending_acquire_->message.to_json()},
       [weak = weak_from_this()](Result<control::Payload> reply) {
         const auto self = weak.lock();
-        if (self && self->wanted_) self->granted(std::move(reply));
+        if (self && self->pending_acquire_) self->granted(std::move(reply));
       },
       kAcquireTimeout);
 }
 
 /// The lost call had its lease, which came to nothing before anybody here heard of it.
-bool LeaseHolder::lost_its_lease(Errc code) const {
-  return wanted_->made_again > 0 &&
+bool LeaseHolder::lost_lease_of_resend(Errc code) const {
+  return pending_acquire_->resends > 0 &&
          (code == Errc::LeaseRevoked || code == Errc::LeaseFenced || code == Errc::StaleGeneration);
 }
 
@@ -94,18 +94,19 @@ void LeaseHolder::granted(Result<control::Payload> reply) {
   if (!reply) {
     const Errc code = reply.error().code;
     // What a broker says that has just been started again may be different in a moment.
-    const bool again = code == Errc::ConnectionLost || code == Errc::BrokerLost ||
-                       lost_its_lease(code) ||
-                       (wanted_->made_again > 0 && is_retryable(code) && code != Errc::TimedOut);
-    if (lost_its_lease(code)) wanted_->message.request_id = fresh_request_id();
-    if (again && wanted_->made_again < kMostCalls) return call_again();
+    const bool again =
+        code == Errc::ConnectionLost || code == Errc::BrokerLost || lost_lease_of_resend(code) ||
+        (pending_acquire_->resends > 0 && is_retryable(code) && code != Errc::TimedOut);
+    if (lost_lease_of_resend(code)) pending_acquire_->message.request_id = fresh_request_id();
+    if (again && pending_acquire_->resends < kMaxResends) return resend();
     // An answer that comes too late would leave a lease nobody knows of; the broker takes it back
     // when its holder's connection goes.
     if (code == Errc::TimedOut) disconnect();
-    return std::exchange(wanted_, {})->done(std::unexpected(std::move(reply).error()));
+    return std::exchange(pending_acquire_, {})->done(std::unexpected(std::move(reply).error()));
   }
   const auto acquired = cli::read_answer<wire::LeaseAcquired>(reply->body);
-  if (!acquired) return std::exchange(wanted_, {})->done(std::unexpected(acquired.error()));
+  if (!acquired)
+    return std::exchange(pending_acquire_, {})->done(std::unexpected(acquired.error()));
   take(*acquired);
 }
 
@@ -113,54 +114,54 @@ void LeaseHolder::take(const wire::LeaseAcquired& acquired) {
   // Its successor is there; the broker may know long since that it is over, and says so.
   if (lease_) release_lease(lease_->lease, ignore_reply());
   lease_ = acquired;
-  lease_runs_ = true;
-  looks_ = 0;
+  lease_is_live_ = true;
+  reconnect_attempts_ = 0;
   renew_later();
-  if (wanted_->made_again == 0) return std::exchange(wanted_, {})->done(acquired);
+  if (pending_acquire_->resends == 0) return std::exchange(pending_acquire_, {})->done(acquired);
   // The grant may be the one of the first call, and that connection is gone.
   hold([this, acquired](const Result<void>& held) {
-    if (!wanted_) return;
-    if (held) return std::exchange(wanted_, {})->done(acquired);
+    if (!pending_acquire_) return;
+    if (held) return std::exchange(pending_acquire_, {})->done(acquired);
     lease_.reset();
     stop_renewing();
     granted(std::unexpected(held.error()));
   });
 }
 
-void LeaseHolder::call_again() {
-  return_timer_ = timers_.after(pause_before(wanted_->made_again++), [this] {
+void LeaseHolder::resend() {
+  reconnect_timer_ = timers_.after(reconnect_delay(pending_acquire_->resends++), [this] {
     if (const auto connected = connect(); !connected) {
       return granted(fail(Errc::ConnectionLost, connected.error().detail));
     }
-    call_for_lease();
+    send_acquire();
   });
 }
 
 // ---------------------------------------------------------------- a broker that comes back
 
-void LeaseHolder::broker_gone(const Error& why) {
-  Timer calls_again = std::exchange(return_timer_, nullptr);
+void LeaseHolder::broker_disconnected(const Error& why) {
+  Timer resend_timer = std::exchange(reconnect_timer_, nullptr);
   disconnect();
-  return_timer_ = std::move(calls_again);
+  reconnect_timer_ = std::move(resend_timer);
   if (on_released_) return std::exchange(on_released_, nullptr)();
-  if (!lease_ || !lease_runs_) return;
-  looks_ = 0;
+  if (!lease_ || !lease_is_live_) return;
+  reconnect_attempts_ = 0;
   on_lost_({Errc::BrokerLost, fmt::format("the broker at {} is gone: {}", path_, why.detail)});
-  look_for_broker();
+  reconnect();
 }
 
-void LeaseHolder::look_for_broker() {
+void LeaseHolder::reconnect() {
   if (TimePoint{lease_->deadline_boottime_ns} <= timers_.now()) return lease_ended();
-  return_timer_ = timers_.after(pause_before(looks_++), [this] {
-    if (!connect()) return look_for_broker();
+  reconnect_timer_ = timers_.after(reconnect_delay(reconnect_attempts_++), [this] {
+    if (!connect()) return reconnect();
     hold([this](const Result<void>& held) {
-      if (!lease_runs_) return;
+      if (!lease_is_live_) return;
       if (held) return renew();
       const Errc code = held.error().code;
-      if (code == Errc::ConnectionLost) return;  // its end is told, and looked at, by itself
+      if (code == Errc::ConnectionLost) return;  // its end is reported, and looked at, by itself
       if (!is_retryable(code)) return lease_ended();
       disconnect();
-      look_for_broker();
+      reconnect();
     });
   });
 }
@@ -214,9 +215,9 @@ void LeaseHolder::release_lease(LeaseId lease, control::Peer::ReplyHandler on_re
                 std::move(on_reply), kCallTimeout);
 }
 
-void LeaseHolder::release(Duration patience, std::move_only_function<void()> done) {
+void LeaseHolder::release(Duration timeout, std::move_only_function<void()> done) {
   stop_renewing();
-  wanted_.reset();
+  pending_acquire_.reset();
   if (!broker_ || !lease_) {
     disconnect();
     return done();
@@ -229,7 +230,7 @@ void LeaseHolder::release(Duration patience, std::move_only_function<void()> don
     self->disconnect();
     std::exchange(self->on_released_, nullptr)();
   };
-  release_timer_ = timers_.after(patience, finish);
+  release_timer_ = timers_.after(timeout, finish);
   release_lease(lease_->lease, [finish](Result<control::Payload>) { finish(); });
 }
 

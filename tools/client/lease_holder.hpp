@@ -2,7 +2,7 @@
 ///
 /// The connection stays open as long as the object: to the broker it is the holder's life line.
 /// When the broker goes away it is looked for until the lease is over; one that was started again
-/// is told who the holder is (`lease.hold`), and renewing goes on. A call for a lease that was
+/// is reported who the holder is (`lease.hold`), and renewing goes on. A call for a lease that was
 /// under way is made again under the same request id, so that it is granted once.
 ///
 /// Lifetime: shared; `io` and `timers` outlive it. Threads: the one that runs `io`.
@@ -37,8 +37,8 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   /// The lease is over: stop renewing it. Nothing when none is held.
   void stop_renewing();
 
-  /// Gives the lease back and closes. `done` is called once, at the latest when `patience` is over.
-  void release(Duration patience, std::move_only_function<void()> done);
+  /// Gives the lease back and closes. `done` is called once, at the latest when `timeout` is over.
+  void release(Duration timeout, std::move_only_function<void()> done);
 
   const std::optional<wire::LeaseAcquired>& lease() const { return lease_; }
 
@@ -48,18 +48,18 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   Result<void> connect();
   void disconnect();
   /// A call for a lease, from the first time it is made to its answer.
-  struct Wanted {
+  struct PendingAcquire {
     wire::LeaseAcquire message;
     AcquireHandler done;
-    int made_again = 0;
+    int resends = 0;
   };
-  void call_for_lease();
-  bool lost_its_lease(Errc code) const;
+  void send_acquire();
+  bool lost_lease_of_resend(Errc code) const;
   void granted(Result<control::Payload> reply);
   void take(const wire::LeaseAcquired& acquired);
-  void call_again();
-  void broker_gone(const Error& why);
-  void look_for_broker();
+  void resend();
+  void broker_disconnected(const Error& why);
+  void reconnect();
   void hold(std::move_only_function<void(Result<void>)> done);
   void lease_ended();
   void renew_later();
@@ -71,13 +71,13 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   std::string path_;
   LostHandler on_lost_;
   std::shared_ptr<control::Peer> broker_;
-  int connection_ = 0;  ///< Counts them: the end of an earlier one may be told late.
-  std::optional<Wanted> wanted_;
+  int connection_ = 0;  ///< Counts them: the end of an earlier one may be reported late.
+  std::optional<PendingAcquire> pending_acquire_;
   std::optional<wire::LeaseAcquired> lease_;
-  bool lease_runs_ = false;  ///< As far as anybody told; then it is worth coming back for.
-  int looks_ = 0;            ///< For the broker, in a row.
+  bool lease_is_live_ = false;  ///< As far as anybody reported; then it is worth coming back for.
+  int reconnect_attempts_ = 0;  ///< For the broker, in a row.
   Timer renew_timer_;
-  Timer return_timer_;
+  Timer reconnect_timer_;
   Timer release_timer_;
   std::move_only_function<void()> on_released_;
 };

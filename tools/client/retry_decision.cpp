@@ -32,24 +32,24 @@ bool lease_survives(Errc code) {
 }
 
 /// A broker that was never there is a wrong address, not a passing trouble.
-bool may_pass(const Error& error, Stage stage, const Situation& situation) {
+bool is_transient(const Error& error, Stage stage, const RetryContext& retry_context) {
   if (is_lease_ended(error.code)) return true;  // at the broker's, too: its worker went meanwhile
-  const bool nobody_there =
+  const bool is_unreachable =
       error.code == Errc::ConnectionRefused || error.code == Errc::FileNotFound;
-  if (!nobody_there) return is_retryable(error.code);
-  return stage == Stage::Worker || situation.had_lease;
+  if (!is_unreachable) return is_retryable(error.code);
+  return stage == Stage::Worker || retry_context.had_lease;
 }
 
-Decision again_or_give_up(const Error& error, bool fresh_lease, const Situation& situation,
-                          const RetryPolicy& policy) {
-  if (situation.failures >= policy.max_attempts) {
+RetryDecision retry_or_give_up(const Error& error, bool fresh_lease,
+                               const RetryContext& retry_context, const RetryPolicy& policy) {
+  if (retry_context.failures >= policy.max_attempts) {
     return GiveUp{{error.code, fmt::format("{} (given up after {} attempts in a row)", error.detail,
-                                           situation.failures + 1)}};
+                                           retry_context.failures + 1)}};
   }
   // A lease that was taken back is replaced at once; only a second failure in a row has to wait.
-  const bool at_once = is_lease_ended(error.code) && situation.failures == 0;
-  return TryAgain{.delay = at_once ? Duration::zero() : backoff(policy, situation.failures),
-                  .fresh_lease = fresh_lease};
+  const bool at_once = is_lease_ended(error.code) && retry_context.failures == 0;
+  return Retry{.delay = at_once ? Duration::zero() : backoff(policy, retry_context.failures),
+               .fresh_lease = fresh_lease};
 }
 
 }  // namespace
@@ -75,26 +75,26 @@ std::optional<Error> error_of(const wire::RequestCompleted& completed) {
   return Error{errc_from_name(reason).value_or(Errc::MalformedMessage), other_text(completed)};
 }
 
-Decision after_completed(const wire::RequestCompleted& completed, const Situation& situation,
-                         const RetryPolicy& policy) {
+RetryDecision after_completed(const wire::RequestCompleted& completed,
+                              const RetryContext& retry_context, const RetryPolicy& policy) {
   const auto error = error_of(completed);
   if (!error) return Finish{};
   // A deadline that has passed does not come back, whatever is_retryable says of a call.
   const bool resumable =
       is_lease_ended(error->code) || (is_retryable(error->code) && error->code != Errc::TimedOut);
-  if (!situation.rebind || !resumable) return GiveUp{*error};
-  return again_or_give_up(*error, true, situation, policy);
+  if (!retry_context.rebind || !resumable) return GiveUp{*error};
+  return retry_or_give_up(*error, true, retry_context, policy);
 }
 
-Decision after_failure(const Error& error, Stage stage, const Situation& situation,
-                       const RetryPolicy& policy) {
+RetryDecision after_failure(const Error& error, Stage stage, const RetryContext& retry_context,
+                            const RetryPolicy& policy) {
   // A worker that is without its broker for a moment takes nobody new; the lease is as good as
   // ever.
-  const bool broker_away = stage == Stage::Worker && error.code == Errc::BrokerLost;
-  const bool may_try = situation.rebind || broker_away;
-  if (!may_try || !may_pass(error, stage, situation)) return GiveUp{error};
+  const bool broker_unavailable = stage == Stage::Worker && error.code == Errc::BrokerLost;
+  const bool may_try = retry_context.rebind || broker_unavailable;
+  if (!may_try || !is_transient(error, stage, retry_context)) return GiveUp{error};
   const bool fresh = stage == Stage::Broker || !lease_survives(error.code);
-  return again_or_give_up(error, fresh, situation, policy);
+  return retry_or_give_up(error, fresh, retry_context, policy);
 }
 
 }  // namespace leasehold::tenant

@@ -21,7 +21,7 @@ Duration backoff(const RetryPolicy& policy, int failures);
 /// Whom the failing call went to.
 enum class Stage { Broker, Worker };
 
-struct Situation {
+struct RetryContext {
   bool rebind = false;     ///< The caller wants the stream kept alive across leases.
   bool had_lease = false;  ///< A lease was granted before; the broker was there then.
   int failures = 0;        ///< In a row, since the last token or the start.
@@ -32,21 +32,21 @@ struct Finish {};
 struct GiveUp {
   Error error;
 };
-struct TryAgain {
+struct Retry {
   Duration delay{};
   bool fresh_lease = true;  ///< False: submit again under the lease still held.
 };
-using Decision = std::variant<Finish, GiveUp, TryAgain>;
+using RetryDecision = std::variant<Finish, GiveUp, Retry>;
 
 /// The error a completion stands for; nothing when it is an answer.
 std::optional<Error> error_of(const wire::RequestCompleted& completed);
 
 /// A stream ended with `completed`.
-Decision after_completed(const wire::RequestCompleted& completed, const Situation& situation,
-                         const RetryPolicy& policy);
+RetryDecision after_completed(const wire::RequestCompleted& completed,
+                              const RetryContext& retry_context, const RetryPolicy& policy);
 
 /// A call or a connection failed.
-Decision after_failure(const Error& error, Stage stage, const Situation& situation,
-                       const RetryPolicy& policy);
+RetryDecision after_failure(const Error& error, Stage stage, const RetryContext& retry_context,
+                            const RetryPolicy& policy);
 
 }  // namespace leasehold::tenant

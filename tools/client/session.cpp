@@ -11,7 +11,7 @@
 namespace leasehold::tenant {
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(2);
+constexpr Duration kTimeout = std::chrono::seconds(2);
 constexpr std::string_view kCancelled = "Cancelled";
 
 }  // namespace
@@ -28,7 +28,7 @@ std::shared_ptr<TenantSession> TenantSession::create(boost::asio::io_context& io
                                       [weak = std::weak_ptr(self)](const Error& error) {
                                         const auto session = weak.lock();
                                         if (session && !session->is_over()) {
-                                          session->observer_(BrokerGone{error});
+                                          session->observer_(BrokerDisconnected{error});
                                         }
                                       });
   return self;
@@ -54,8 +54,8 @@ void TenantSession::acquire() {
 
 void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
   // A broker that was started anew has never heard of that lease: there is nothing to replace.
-  const bool unheard_of = !result && result.error().code == Errc::UnknownLease;
-  if (unheard_of && std::exchange(replaceable_, std::nullopt)) return acquire();
+  const bool is_unknown_lease = !result && result.error().code == Errc::UnknownLease;
+  if (is_unknown_lease && std::exchange(replaceable_, std::nullopt)) return acquire();
   if (!result) return failed(result.error(), Stage::Broker);
   fault_point(FaultSite::TenantLeaseAcquired);
   observer_(Acquired{.lease = result->lease,
@@ -140,32 +140,33 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   if (ledger_.size() >= config_.request.max_emitted_tokens) {
     return finish({.reason = "MaxTokensReached"});
   }
-  act(after_completed(completed, situation(), config_.retry), *error,
-      completed.lease ? Told::Already : Told::NotYet);
+  act(after_completed(completed, retry_context(), config_.retry), *error,
+      completed.lease ? Reported::Already : Reported::NotYet);
 }
 
 void TenantSession::failed(const Error& error, Stage stage) {
-  act(after_failure(error, stage, situation(), config_.retry), error, Told::NotYet);
+  act(after_failure(error, stage, retry_context(), config_.retry), error, Reported::NotYet);
 }
 
-Situation TenantSession::situation() const {
+RetryContext TenantSession::retry_context() const {
   return {.rebind = config_.rebind, .had_lease = last_lease_.has_value(), .failures = failures_};
 }
 
-void TenantSession::act(const Decision& decision, const Error& error, Told told) {
+void TenantSession::act(const RetryDecision& decision, const Error& error, Reported reported) {
   if (cancelled_) return finish({.reason = std::string(kCancelled)});
   if (const auto* give_up = std::get_if<GiveUp>(&decision)) {
     return finish({.error = give_up->error});
   }
-  if (const auto* again = std::get_if<TryAgain>(&decision)) return try_again(*again, error, told);
+  if (const auto* again = std::get_if<Retry>(&decision))
+    return schedule_retry(*again, error, reported);
   finish({});
 }
 
-void TenantSession::try_again(const TryAgain& again, const Error& error, Told told) {
+void TenantSession::schedule_retry(const Retry& again, const Error& error, Reported reported) {
   state_ = last_lease_ ? State::Rebinding : State::Acquiring;
   stream_.reset();
   ++failures_;
-  if (again.delay > Duration::zero() || told == Told::NotYet) {
+  if (again.delay > Duration::zero() || reported == Reported::NotYet) {
     observer_(Retrying{.error = error, .delay = again.delay, .attempt = failures_});
   }
   retry_timer_ = timers_.after(again.delay,
@@ -178,7 +179,7 @@ void TenantSession::cancel() {
   const bool worker_has_it = state_ == State::Connecting || state_ == State::Streaming;
   if (!worker_has_it) return finish({.reason = std::string(kCancelled)});
   stream_->cancel();
-  cancel_timer_ = timers_.after(kPatience, [this] { finish({.reason = std::string(kCancelled)}); });
+  cancel_timer_ = timers_.after(kTimeout, [this] { finish({.reason = std::string(kCancelled)}); });
 }
 
 void TenantSession::finish(Ended ended) {
@@ -188,7 +189,7 @@ void TenantSession::finish(Ended ended) {
   retry_timer_.reset();
   cancel_timer_.reset();
   if (stream_) stream_->close();
-  holder_->release(kPatience, [weak = weak_from_this(), ended = std::move(ended)] {
+  holder_->release(kTimeout, [weak = weak_from_this(), ended = std::move(ended)] {
     const auto self = weak.lock();
     if (!self) return;
     self->state_ = State::Done;

@@ -9,7 +9,7 @@
 /// id, so the stream has no gap and no repetition; TokenLedger checks that.
 ///
 /// Lifetime: shared; alive while an operation is pending; `io` and `timers` outlive it.
-/// Threads: the one that runs `io`. Errors: told once, as `Ended`.
+/// Threads: the one that runs `io`. Errors: reported once, as `Ended`.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -66,11 +66,11 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void take(const wire::TokenEmitted& token);
   void completed(wire::RequestCompleted completed);
   void failed(const Error& error, Stage stage);
-  Situation situation() const;
+  RetryContext retry_context() const;
   /// Whether the observer knows that a lease is over before it hears what is done about it.
-  enum class Told { NotYet, Already };
-  void act(const Decision& decision, const Error& error, Told told);
-  void try_again(const TryAgain& again, const Error& error, Told told);
+  enum class Reported { NotYet, Already };
+  void act(const RetryDecision& decision, const Error& error, Reported reported);
+  void schedule_retry(const Retry& again, const Error& error, Reported reported);
   void finish(Ended ended);
   WorkerStream::Handlers stream_handlers();
 

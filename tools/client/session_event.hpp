@@ -49,11 +49,11 @@ struct Retrying {
 };
 
 /// The broker's connection is gone. The stream goes on until the worker ends it.
-struct BrokerGone {
+struct BrokerDisconnected {
   Error error;
 };
 
-/// The one end. Told once, after the lease was given back.
+/// The one end. Reported once, after the lease was given back.
 struct Ended {
   std::optional<Error> error;  ///< None: the request was answered, or cancelled as asked.
   std::string reason;          ///< The worker's word, e.g. "MaxTokensReached"; empty with `error`.
@@ -63,6 +63,6 @@ struct Ended {
 };
 
 using SessionEvent = std::variant<Acquired, Submitted, TokenArrived, Interrupted, Rebound, Retrying,
-                                  BrokerGone, Ended>;
+                                  BrokerDisconnected, Ended>;
 
 }  // namespace leasehold::tenant

@@ -51,7 +51,7 @@ std::vector<std::uint32_t> block_order(std::uint32_t n, std::uint64_t seed) {
 
 }  // namespace
 
-struct LocalModel::Parts {
+struct LocalModel::Impl {
   LocalOptions options;
   ModelConfig config;
   LeaseTable table;
@@ -59,7 +59,7 @@ struct LocalModel::Parts {
   WorkerSegmentReader segment;
   WorkerSegmentWriter writer;
   StopFlags stops = {};
-  Nobody nobody = {};
+  NullRefusalListener null_listener = {};
   std::unique_ptr<Backend> backend = nullptr;
   std::unique_ptr<Transformer> transformer = nullptr;
   WeightsPlan plan = {};  // outlives the weights
@@ -73,25 +73,28 @@ struct LocalModel::Parts {
 
   Result<void> make_backend();
   Result<void> load_weights(const GgufFile& file);
-  Result<LeasedMapping> place_weights_here(const GgufFile& file);
-  Result<LeasedMapping> place_weights_there(const GgufFile& file);
+  Result<LeasedMapping> load_weights_to_host(const GgufFile& file);
+  Result<LeasedMapping> load_weights_to_device(const GgufFile& file);
   Result<void> fill(const GgufFile& file, const LeasedMapping& region);
   Result<LeasedMapping> allocate_blocks(std::size_t size_bytes) const;
-  RefusalListener& listener() { return options.listener != nullptr ? *options.listener : nobody; }
-  Result<void> make_room();
-  Result<void> check_room(std::span<const LocalRow> rows) const;
+  RefusalListener& listener() {
+    return options.listener != nullptr ? *options.listener : null_listener;
+  }
+  Result<void> allocate_kv();
+  Result<void> check_capacity(std::span<const LocalRow> rows) const;
 };
 
-Result<void> LocalModel::Parts::make_backend() {
+Result<void> LocalModel::Impl::make_backend() {
   const BackendLimits limits = limits_of(options, config);
-  auto gates = make_gates({.worker = WorkerId{0},
-                           .table = &reader,
-                           .segment = &writer,
-                           .stops = &stops,
-                           .probe = options.probe},
-                          0, options.reference || options.place != nullptr ? 1 : options.threads);
-  if (options.place != nullptr) {
-    backend = TRY(options.place->make_backend(limits, gates.front()));
+  auto gates =
+      make_gates({.worker = WorkerId{0},
+                  .table = &reader,
+                  .segment = &writer,
+                  .stops = &stops,
+                  .probe = options.probe},
+                 0, options.reference || options.placement != nullptr ? 1 : options.threads);
+  if (options.placement != nullptr) {
+    backend = TRY(options.placement->make_backend(limits, gates.front()));
   } else if (options.reference) {
     backend = std::make_unique<ReferenceBackend>(limits, gates.front());
   } else {
@@ -104,15 +107,15 @@ Result<void> LocalModel::Parts::make_backend() {
   return {};
 }
 
-Result<void> LocalModel::Parts::fill(const GgufFile& file, const LeasedMapping& region) {
-  GateSet gates(~std::uint64_t{0}, stops, nobody);
+Result<void> LocalModel::Impl::fill(const GgufFile& file, const LeasedMapping& region) {
+  GateSet gates(~std::uint64_t{0}, stops, null_listener);
   gates.add_engine_lease(TRY(reader.dependency(kEngineLease)));
   gates.add_sequence({});
   return copy_weights(file, plan.parts.front().layout, region, gates, *backend, {});
 }
 
 /// In a memory object that is read-only once it is filled.
-Result<LeasedMapping> LocalModel::Parts::place_weights_here(const GgufFile& file) {
+Result<LeasedMapping> LocalModel::Impl::load_weights_to_host(const GgufFile& file) {
   const std::size_t size_bytes = plan.parts.front().layout.size_bytes;
   const MemoryObject object = TRY(MemoryObject::create(
       {.name = "local-weights", .size_bytes = size_bytes, .final_seals = false}));
@@ -125,19 +128,19 @@ Result<LeasedMapping> LocalModel::Parts::place_weights_here(const GgufFile& file
   return LeasedMapping::map(read_only, size_bytes, MapAccess::ReadOnly);
 }
 
-Result<LeasedMapping> LocalModel::Parts::place_weights_there(const GgufFile& file) {
+Result<LeasedMapping> LocalModel::Impl::load_weights_to_device(const GgufFile& file) {
   const WeightsLayout& layout = plan.parts.front().layout;
-  std::optional<LeasedMapping> made = TRY(options.place->make_weights(layout));
+  std::optional<LeasedMapping> made = TRY(options.placement->make_weights(layout));
   if (made) return *std::move(made);
-  LeasedMapping region = TRY(options.place->allocate(layout.size_bytes));
+  LeasedMapping region = TRY(options.placement->allocate(layout.size_bytes));
   TRY(fill(file, region));
   return region;
 }
 
-Result<void> LocalModel::Parts::load_weights(const GgufFile& file) {
+Result<void> LocalModel::Impl::load_weights(const GgufFile& file) {
   plan = make_weights_plan(TRY(make_weights_layout(file, config)), WeightsScope::Model);
   LeasedMapping mapping =
-      TRY(options.place != nullptr ? place_weights_there(file) : place_weights_here(file));
+      TRY(options.placement != nullptr ? load_weights_to_device(file) : load_weights_to_host(file));
   const LeaseDependency lease = TRY(reader.dependency(kEngineLease));
   std::vector<Weights::MappedPart> mapped_parts;
   mapped_parts.push_back({.mapping = std::move(mapping), .lease = lease});
@@ -145,8 +148,8 @@ Result<void> LocalModel::Parts::load_weights(const GgufFile& file) {
   return {};
 }
 
-Result<LeasedMapping> LocalModel::Parts::allocate_blocks(std::size_t size_bytes) const {
-  if (options.place != nullptr) return options.place->allocate(size_bytes);
+Result<LeasedMapping> LocalModel::Impl::allocate_blocks(std::size_t size_bytes) const {
+  if (options.placement != nullptr) return options.placement->allocate(size_bytes);
   const MemoryObject object =
       TRY(MemoryObject::create({.name = "local-kv", .size_bytes = size_bytes}));
   LeasedMapping mapping = TRY(LeasedMapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
@@ -154,7 +157,7 @@ Result<LeasedMapping> LocalModel::Parts::allocate_blocks(std::size_t size_bytes)
   return mapping;
 }
 
-Result<void> LocalModel::Parts::make_room() {
+Result<void> LocalModel::Impl::allocate_kv() {
   memory.emplace(transformer->kv_layout().block_size_bytes());
   const std::uint32_t each = blocks_each(options);
   const std::uint32_t n_blocks = options.sequences * each;
@@ -172,7 +175,7 @@ Result<void> LocalModel::Parts::make_room() {
   return {};
 }
 
-LocalModel::LocalModel(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+LocalModel::LocalModel(std::unique_ptr<Impl> parts) : impl_(std::move(parts)) {}
 LocalModel::~LocalModel() = default;
 
 Result<std::unique_ptr<LocalModel>> LocalModel::load(LocalOptions options) {
@@ -184,25 +187,25 @@ Result<std::unique_ptr<LocalModel>> LocalModel::load(LocalOptions options) {
   UniqueFd table_fd = TRY(table.reader_fd());
   TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
   WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
-  UniqueFd line_fd = TRY(segment.writer_fd());
-  WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(line_fd)));
-  std::unique_ptr<Parts> parts(new Parts{.options = std::move(options),
-                                         .config = std::move(config),
-                                         .table = std::move(table),
-                                         .reader = std::move(reader),
-                                         .segment = std::move(segment),
-                                         .writer = std::move(writer)});
+  UniqueFd segment_fd = TRY(segment.writer_fd());
+  WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(segment_fd)));
+  std::unique_ptr<Impl> parts(new Impl{.options = std::move(options),
+                                       .config = std::move(config),
+                                       .table = std::move(table),
+                                       .reader = std::move(reader),
+                                       .segment = std::move(segment),
+                                       .writer = std::move(writer)});
   TRY(parts->make_backend());
   TRY(parts->load_weights(file));
-  TRY(parts->make_room());
+  TRY(parts->allocate_kv());
   return std::unique_ptr<LocalModel>(new LocalModel(std::move(parts)));
 }
 
 const ModelConfig& LocalModel::config() const {
-  return parts_->config;
+  return impl_->config;
 }
 
-Result<void> LocalModel::Parts::check_room(std::span<const LocalRow> rows) const {
+Result<void> LocalModel::Impl::check_capacity(std::span<const LocalRow> rows) const {
   std::vector<std::uint32_t> after = positions;
   for (const LocalRow& row : rows) {
     expects(row.sequence < after.size(), "a row is of one of the model's sequences");
@@ -213,8 +216,8 @@ Result<void> LocalModel::Parts::check_room(std::span<const LocalRow> rows) const
 }
 
 Result<void> LocalModel::forward(std::span<const LocalRow> rows) {
-  Parts& parts = *parts_;
-  TRY(parts.check_room(rows));
+  Impl& parts = *impl_;
+  TRY(parts.check_capacity(rows));
   GateSet gates(++parts.step, parts.stops, parts.listener());
   gates.add_engine_lease(TRY(parts.reader.dependency(kEngineLease)));
   std::vector<RowRef> refs;
@@ -243,54 +246,54 @@ Result<void> LocalModel::forward(std::span<const LocalRow> rows) {
 }
 
 std::span<const float> LocalModel::logits(std::uint32_t i) const {
-  return parts_->transformer->logits(i);
+  return impl_->transformer->logits(i);
 }
 
 std::optional<TopLogits> LocalModel::top_logits(std::uint32_t i) const {
-  return parts_->transformer->top_logits(i);
+  return impl_->transformer->top_logits(i);
 }
 
 SequenceMask LocalModel::live() const {
-  return parts_->live;
+  return impl_->live;
 }
 
 void LocalModel::restart(std::uint32_t sequence, std::uint32_t position) {
-  expects(position < parts_->options.positions, "there is room behind it");
-  parts_->positions[sequence] = position;
+  expects(position < impl_->options.positions, "there is room behind it");
+  impl_->positions[sequence] = position;
 }
 
-void LocalModel::take_back(std::uint32_t sequence) {
-  const LeaseTable::Flip flip{.lease = parts_->leases[sequence],
+void LocalModel::revoke(std::uint32_t sequence) {
+  const LeaseTable::Flip flip{.lease = impl_->leases[sequence],
                               .to = LeaseState::Revoked,
                               .reason = RevokeReason::Operator};
-  parts_->table.store_words(WorkerId{0}, {&flip, 1}, SystemClock().now());
+  impl_->table.store_words(WorkerId{0}, {&flip, 1}, SystemClock().now());
 }
 
-void LocalModel::when_drained(std::move_only_function<void()> told) {
-  const WorkerSegmentReader::Snapshot seen = parts_->segment.snapshot();
-  while (!parts_->segment.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
-  parts_->backend->when_drained(std::move(told));
+void LocalModel::when_drained(std::move_only_function<void()> on_quiet) {
+  const WorkerSegmentReader::Snapshot seen = impl_->segment.snapshot();
+  while (!impl_->segment.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
+  impl_->backend->when_drained(std::move(on_quiet));
 }
 
-void LocalModel::lend_again(std::uint32_t sequence) {
-  LeaseId& lease = parts_->leases[sequence];
+void LocalModel::regrant(std::uint32_t sequence) {
+  LeaseId& lease = impl_->leases[sequence];
   const LeaseTable::Flip flip{
       .lease = lease, .to = LeaseState::Fenced, .reason = RevokeReason::Operator};
-  parts_->table.store_words(WorkerId{0}, {&flip, 1}, SystemClock().now());
+  impl_->table.store_words(WorkerId{0}, {&flip, 1}, SystemClock().now());
   ++lease.generation;
-  parts_->table.grant(lease, {});
+  impl_->table.grant(lease, {});
 }
 
 Backend& LocalModel::backend() {
-  return *parts_->backend;
+  return *impl_->backend;
 }
 
 std::uint64_t LocalModel::weights_bytes() const {
-  return parts_->plan.size_bytes();
+  return impl_->plan.size_bytes();
 }
 
 std::uint64_t LocalModel::units() const {
-  const auto counts = parts_->backend->units_run();
+  const auto counts = impl_->backend->units_run();
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 

@@ -21,22 +21,23 @@
 
 namespace leasehold {
 
-/// For gate sets that nobody takes anything from.
-class Nobody final : public RefusalListener {
+/// For gate sets that null_listener takes anything from.
+class NullRefusalListener final : public RefusalListener {
  public:
   void refused(const GateRefusal&) noexcept override {}
   void quiet_progress() noexcept override {}
 };
 
 /// Where a local model computes and keeps what it has, when that is not the machine itself.
-class LocalPlace {
+class LocalPlacement {
  public:
-  virtual ~LocalPlace() = default;
+  virtual ~LocalPlacement() = default;
   virtual Result<std::unique_ptr<Backend>> make_backend(const BackendLimits& limits,
                                                         const ThreadGate& gate) = 0;
   /// Writable, with whatever stands in it.
   virtual Result<LeasedMapping> allocate(std::size_t size_bytes) = 0;
-  /// Weights that are made up in their place. Nothing: they are allocated, and read from the file.
+  /// Weights that are made up in their placement. Nothing: they are allocated, and read from the
+  /// file.
   virtual Result<std::optional<LeasedMapping>> make_weights(const WeightsLayout&) {
     return std::nullopt;
   }
@@ -44,8 +45,9 @@ class LocalPlace {
 
 struct LocalOptions {
   std::string model_path;
-  LocalPlace* place = nullptr;  ///< None: this machine, with the backend named below. Outlives it.
-  bool reference = false;       ///< Else the CPU backend with `threads`.
+  LocalPlacement* placement =
+      nullptr;             ///< None: this machine, with the backend named below. Outlives it.
+  bool reference = false;  ///< Else the CPU backend with `threads`.
   SimdPath simd = best_simd_path();
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
@@ -56,7 +58,7 @@ struct LocalOptions {
   std::uint64_t scatter_seed = 0;
   /// Changes the model's numbers after they were read, for tests that want a wrong model.
   std::function<void(ModelConfig&)> modify_config;
-  RefusalListener* listener = nullptr;  ///< None: nobody is told. Outlives the model.
+  RefusalListener* listener = nullptr;  ///< None: null_listener is on_quiet. Outlives the model.
   GateProbe* probe = nullptr;
 };
 
@@ -94,12 +96,12 @@ class LocalModel {
 
   /// Takes the lease of a sequence away, under which no row is computed from then on; another
   /// thread may do it during a step.
-  void take_back(std::uint32_t sequence);
+  void revoke(std::uint32_t sequence);
   /// Tells once nothing runs any more that was begun before this call: waits for the unit at the
   /// gate, then leaves the rest to the backend. From another thread than the one that computes.
-  void when_drained(std::move_only_function<void()> told);
+  void when_drained(std::move_only_function<void()> on_quiet);
   /// Grants it a new one. Between steps.
-  void lend_again(std::uint32_t sequence);
+  void regrant(std::uint32_t sequence);
 
   Backend& backend();
   std::uint64_t weights_bytes() const;
@@ -108,9 +110,9 @@ class LocalModel {
   std::uint64_t units() const;
 
  private:
-  struct Parts;
-  explicit LocalModel(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  struct Impl;
+  explicit LocalModel(std::unique_ptr<Impl> parts);
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace leasehold

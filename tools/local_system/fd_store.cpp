@@ -19,7 +19,7 @@ namespace leasehold {
 namespace {
 
 constexpr std::size_t kMaxDescriptors = 253;  // SCM_MAX_FD
-constexpr int kLook_ms = 20;
+constexpr int kPollInterval_ms = 20;
 
 std::string fresh_path() {
   std::string pattern = std::filesystem::temp_directory_path() / "leasehold-notify-XXXXXX";
@@ -75,7 +75,7 @@ FdStore::FdStore() : path_(fresh_path()), socket_(bind_datagrams(path_)) {
   collector_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       pollfd entry{socket_.get(), POLLIN, 0};
-      ::poll(&entry, 1, kLook_ms);
+      ::poll(&entry, 1, kPollInterval_ms);
       collect();
     }
   });

@@ -77,13 +77,13 @@ constexpr std::array<std::pair<std::string_view, TensorType>, 4> kTypes{
      {"q4_0", TensorType::Q4_0}}};
 
 // Three control tokens and 256 bytes come before any piece; vocabulary.cpp can spell a million.
-constexpr std::uint32_t kLeastVocab = 259;
-constexpr std::uint32_t kMostVocab = 1'000'000;
-constexpr std::uint32_t kMostWidth = 1u << 18;
-constexpr std::uint32_t kMostLayers = 1024;
-constexpr std::uint32_t kMostExperts = 1024;
-constexpr std::uint32_t kMostHead = 1024;
-constexpr std::uint32_t kMostParts = 1024;
+constexpr std::uint32_t kMinVocab = 259;
+constexpr std::uint32_t kMaxVocab = 1'000'000;
+constexpr std::uint32_t kMaxWidth = 1u << 18;
+constexpr std::uint32_t kMaxLayers = 1024;
+constexpr std::uint32_t kMaxExperts = 1024;
+constexpr std::uint32_t kMaxHeadDim = 1024;
+constexpr std::uint32_t kMaxParts = 1024;
 
 template <class Table>
 auto look_up(const Table& table, std::string_view what, std::string_view name)
@@ -109,12 +109,12 @@ Result<void> within(std::string_view option, std::uint32_t value, std::uint32_t 
 }
 
 Result<void> check_ranges(const ModelShape& shape) {
-  TRY(within("--layers", shape.layers, 1, kMostLayers));
-  TRY(within("--embd", shape.embd, 2, kMostWidth));
+  TRY(within("--layers", shape.layers, 1, kMaxLayers));
+  TRY(within("--embd", shape.embd, 2, kMaxWidth));
   TRY(within("--heads", shape.heads, 1, shape.embd));
   TRY(within("--kv-heads", shape.kv_heads, 1, shape.heads));
-  TRY(within("--ffn", shape.ffn, 1, kMostWidth));
-  TRY(within("--vocab", shape.vocab, kLeastVocab, kMostVocab));
+  TRY(within("--ffn", shape.ffn, 1, kMaxWidth));
+  TRY(within("--vocab", shape.vocab, kMinVocab, kMaxVocab));
   return within("--context", shape.context, 1, 1u << 24);
 }
 
@@ -125,14 +125,14 @@ Result<void> check_experts(const ModelRequest& request) {
   if (shape.experts == 0 && !needs_them) return {};
   if (!needs_them && request.architecture != Architecture::Llama)
     return fail(Errc::BadRequest, "--experts goes with --arch llama, qwen2moe and qwen3moe");
-  TRY(within("--experts", shape.experts, 1, kMostExperts));
+  TRY(within("--experts", shape.experts, 1, kMaxExperts));
   TRY(within("--experts-used", shape.experts_used, 1, shape.experts));
-  return within("--expert-ffn", shape.expert_width(), 1, kMostWidth);
+  return within("--expert-ffn", shape.expert_width(), 1, kMaxWidth);
 }
 
 Result<void> check_heads(const ModelShape& shape) {
   if (shape.head_width != 0) {
-    TRY(within("--head-dim", shape.head_width, 2, kMostHead));
+    TRY(within("--head-dim", shape.head_width, 2, kMaxHeadDim));
     if (shape.head_width % 2 != 0)
       return fail(Errc::BadRequest, fmt::format("--head-dim {} must be even", shape.head_width));
   } else if (shape.embd % shape.heads != 0 || shape.head_dim() % 2 != 0) {
@@ -177,7 +177,7 @@ Result<void> check(const ModelRequest& request) {
   TRY(check_ranges(shape));
   TRY(check_heads(shape));
   TRY(check_experts(request));
-  TRY(within("--parts", request.parts, 1, kMostParts));
+  TRY(within("--parts", request.parts, 1, kMaxParts));
   // Weights are made in pairs, so even an unpacked row has an even length.
   const std::uint32_t block = std::max(2u, block_shape(request.type).elements);
   const std::pair<std::string_view, std::uint32_t> rows[] = {

@@ -62,7 +62,7 @@ struct AsJson {
             {"delay_ms", event.delay / std::chrono::milliseconds(1)},
             {"attempt", event.attempt}};
   }
-  Json operator()(const BrokerGone& event) const {
+  Json operator()(const BrokerDisconnected& event) const {
     return {{"event", "broker_lost"}, {"detail", event.error.detail}};
   }
   Json operator()(const Ended& event) const {
@@ -102,7 +102,7 @@ struct AsText {
     remark(
         fmt::format("{} ({}); trying again {}", event.error.detail, name(event.error.code), when));
   }
-  void operator()(const BrokerGone& event) const {
+  void operator()(const BrokerDisconnected& event) const {
     remark(fmt::format("{} (BrokerLost); the stream goes on until the lease runs out",
                        event.error.detail));
   }

@@ -11,8 +11,8 @@
 namespace leasehold {
 namespace {
 
-SchedulerLimits completed(SchedulerLimits limits, const ModelConfig& model,
-                          std::uint64_t block_size_bytes) {
+SchedulerLimits with_model_limits(SchedulerLimits limits, const ModelConfig& model,
+                                  std::uint64_t block_size_bytes) {
   limits.max_context = model.n_context;
   limits.tokens_per_block = KvLayout::kBlockTokens;
   limits.record_blocks = record_block_count(model.n_context, block_size_bytes);
@@ -22,7 +22,7 @@ SchedulerLimits completed(SchedulerLimits limits, const ModelConfig& model,
 
 Completed revoked(LeaseId lease, LeaseWord word) {
   return {.reason = CompletionReason::Revoked,
-          .verdict = RevocationInfo{.lease = lease, .reason = word.reason()}};
+          .revocation = RevocationInfo{.lease = lease, .reason = word.reason()}};
 }
 
 Error draining(LeaseId lease) {
@@ -35,13 +35,14 @@ Transformer::Limits scratch_limits(const SchedulerLimits& limits) {
 
 }  // namespace
 
-Engine::Engine(const EngineConfig& config, const Parts& parts)
+Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
     : config_(config),
-      parts_(parts),
-      transformer_(config.model, config.kv_type, scratch_limits(config.limits), *parts.backend),
+      deps_(dependencies),
+      transformer_(config.model, config.kv_type, scratch_limits(config.limits),
+                   *dependencies.backend),
       memory_(transformer_.kv_layout().block_size_bytes()),
-      scheduler_(completed(config.limits, config.model, memory_.block_size_bytes())) {
-  config_.limits = completed(config.limits, config.model, memory_.block_size_bytes());
+      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes())) {
+  config_.limits = with_model_limits(config.limits, config.model, memory_.block_size_bytes());
 }
 
 BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLimits& limits) {
@@ -52,14 +53,14 @@ BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLi
 
 Result<void> Engine::check_weights() const {
   if (!weights_) return fail(Errc::NoModelLoaded, "no weights are bound to this engine yet");
-  const auto down = weights_->first_revoked_part();
-  if (!down) return {};
-  const LeaseDependency& lease = weights_->leases()[*down];
+  const auto revoked_part = weights_->first_revoked_part();
+  if (!revoked_part) return {};
+  const LeaseDependency& lease = weights_->leases()[*revoked_part];
   return fail(Errc::MissingWeight,
               fmt::format("part {} of {} was taken back with lease {}.{}; restore it under a fresh "
                           "lease",
-                          weights_->plan().parts[*down].name, config_.model.name, lease.slot,
-                          lease.granted.generation()));
+                          weights_->plan().parts[*revoked_part].name, config_.model.name,
+                          lease.slot, lease.granted.generation()));
 }
 
 void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
@@ -70,9 +71,9 @@ void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
 }
 
 void Engine::drop_lease(LeaseId lease) {
-  const LeaseWord word = parts_.table->word_of(lease);
+  const LeaseWord word = deps_.table->word_of(lease);
   scheduler_.end_lease(lease, revoked(lease, word));
-  forget_scratch();
+  scrub_scratch();
   unmap_fenced(lease);
 }
 
@@ -82,13 +83,14 @@ std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count
   return extents;
 }
 
-std::optional<Completed> Engine::end_of(LeaseId lease) const {
-  const LeaseWord word = parts_.table->word_of(lease);
+std::optional<Completed> Engine::completion_for(LeaseId lease) const {
+  const LeaseWord word = deps_.table->word_of(lease);
   if (word.state() != LeaseState::Live) return revoked(lease, word);
   // Past its deadline a lease is over here, even when no broker is there to say so.
-  const LeaseTime time{.deadline = parts_.table->deadline(lease),
-                       .broker_away = parts_.broker_away != nullptr && *parts_.broker_away};
-  const LocalStop stop = lease_stop(time, parts_.clock->now());
+  const LeaseTime time{
+      .deadline = deps_.table->deadline(lease),
+      .broker_disconnected = deps_.broker_disconnected != nullptr && *deps_.broker_disconnected};
+  const LocalStop stop = lease_stop(time, deps_.clock->now());
   if (stop == LocalStop::None) return std::nullopt;
   return stopped_by(stop, lease);
 }
@@ -98,13 +100,13 @@ std::optional<Completed> Engine::end_of(LeaseId lease) const {
 Result<void> Engine::submit(PromptRequest request) {
   TRY(check_weights());
   const std::string lease = to_string(request.lease);
-  if (parts_.table->word_of(request.lease).state() == LeaseState::Fenced) {
+  if (deps_.table->word_of(request.lease).state() == LeaseState::Fenced) {
     return fail(Errc::LeaseFenced, fmt::format("lease {} is fenced; acquire a fresh one", lease));
   }
-  if (const auto end = end_of(request.lease)) {
+  if (const auto end = completion_for(request.lease)) {
     if (end->error) return std::unexpected(*end->error);
     return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a fresh one",
-                                                lease, name(end->verdict->reason)));
+                                                lease, name(end->revocation->reason)));
   }
   if (is_draining(request.lease)) return std::unexpected(draining(request.lease));
   const auto is_unknown = [this](TokenId token) {
@@ -117,7 +119,7 @@ Result<void> Engine::submit(PromptRequest request) {
     return fail(Errc::BadRequest,
                 fmt::format("token ids go from 0 to {}", config_.model.n_vocab - 1));
   }
-  if (request.constraint) TRY(TokenRules::create(request, *parts_.tokenizer));
+  if (request.constraint) TRY(TokenRules::create(request, *deps_.tokenizer));
   return scheduler_.submit(std::move(request));
 }
 
@@ -132,10 +134,10 @@ Result<StepReport> Engine::step() {
   end_stopped_sequences();
   reject_draining();
   TRY(check_weights());
-  StepPlan plan = scheduler_.plan(parts_.clock->now());
+  StepPlan plan = scheduler_.plan(deps_.clock->now());
   publish_running_requests();
-  StepRefusals refusals(plan, *parts_.table, *parts_.clock, *parts_.observer);
-  StepBatch batch(++step_, parts_.board->stops(), refusals);
+  StepRefusals refusals(plan, *deps_.table, *deps_.clock, *deps_.observer);
+  StepBatch batch(++step_, deps_.running_requests->stops(), refusals);
   batch.add_engine_leases(weights_->leases());
   add_parts(plan, batch);
   if (plan.parts.empty()) return StepReport{.events = scheduler_.take_events()};
@@ -144,7 +146,7 @@ Result<StepReport> Engine::step() {
   TRY(check_device());
   sample_all(plan, batch, status.live);
   TRY(check_device());  // rows may have been fetched
-  const TimePoint decided_at = parts_.clock->now();
+  const TimePoint decided_at = deps_.clock->now();
   const SequenceMask live = status.live & decide(plan, batch);
   TRY(check_device());
   if (batch.gates().engine_refused()) {
@@ -164,26 +166,26 @@ Result<StepReport> Engine::step() {
 
 void Engine::end_revoked_leases() {
   for (const LeaseId lease : scheduler_.leases()) {
-    const std::optional<Completed> end = end_of(lease);
+    const std::optional<Completed> end = completion_for(lease);
     if (!end) continue;
     // The memory stays mapped until the broker asks for it back: nothing touches it meanwhile.
     report_found_revoked(lease);
     scheduler_.end_lease(lease, *end);
-    forget_scratch();
+    scrub_scratch();
   }
 }
 
 void Engine::report_found_revoked(LeaseId lease) {
-  const TimePoint flipped = parts_.table->flipped_at(lease);
+  const TimePoint flipped = deps_.table->flipped_at(lease);
   if (flipped.boottime_ns == 0) return;  // run out, not taken back
-  const TimePoint now = parts_.clock->now();
-  parts_.observer->lease_found_revoked(
+  const TimePoint now = deps_.clock->now();
+  deps_.observer->lease_found_revoked(
       {.lease = lease, .kernel_site = LaunchSite::Commit, .since_flip_ns = (now - flipped).count()},
       now);
 }
 
 bool Engine::is_draining(LeaseId lease) const {
-  return parts_.table->drain_deadline(lease).boottime_ns != 0;
+  return deps_.table->drain_deadline(lease).boottime_ns != 0;
 }
 
 /// Submitted before the drain began and not begun: new work all the same.
@@ -197,28 +199,28 @@ void Engine::reject_draining() {
 void Engine::end_stopped_sequences() {
   std::vector<Sequence*> stopped;
   for (const auto& sequence : scheduler_.running()) {
-    const LocalStop stop = parts_.board->stops().read(sequence->place);
+    const LocalStop stop = deps_.running_requests->stops().read(sequence->stop_slot);
     if (stop != LocalStop::None) stopped.push_back(sequence.get());
   }
   for (Sequence* sequence : stopped) {
-    const LocalStop stop = parts_.board->stops().read(sequence->place);
+    const LocalStop stop = deps_.running_requests->stops().read(sequence->stop_slot);
     scheduler_.end_sequence(*sequence, completion_of(*sequence, {}, stop));
   }
 }
 
 void Engine::publish_running_requests() {
-  RunningRequests::Places places;
+  RunningRequests::StopSlots stop_slots;
   for (const auto& sequence : scheduler_.running()) {
     const PromptRequest& request = sequence->request;
-    places[sequence->place] =
+    stop_slots[sequence->stop_slot] =
         RunningRequest{request.request, request.lease, sequence->admission, request.deadline};
   }
-  parts_.board->occupy(places);
+  deps_.running_requests->update(stop_slots);
 }
 
 void Engine::add_parts(StepPlan& plan, StepBatch& batch) {
   std::erase_if(plan.parts, [&](const PlannedRows& part) {
-    const Result<void> added = batch.add(part, memory_, *parts_.table);
+    const Result<void> added = batch.add(part, memory_, *deps_.table);
     if (added) return false;
     scheduler_.end_sequence(*part.sequence,
                             {.reason = CompletionReason::EngineError, .error = added.error()});
@@ -242,7 +244,7 @@ void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMa
 
 /// Nothing moves when a device failed in a step: what it computed is of no use.
 Result<void> Engine::check_device() const {
-  if (const auto fault = parts_.backend->fault()) return std::unexpected(*fault);
+  if (const auto fault = deps_.backend->fault()) return std::unexpected(*fault);
   return {};
 }
 
@@ -283,7 +285,7 @@ Result<SampledToken> Engine::sample_row(std::uint32_t logit_row, SampleInput inp
 Result<TokenRules*> Engine::rules_of(Sequence& sequence) const {
   if (!sequence.rules) {
     sequence.rules =
-        std::make_shared<TokenRules>(TRY(TokenRules::create(sequence.request, *parts_.tokenizer)));
+        std::make_shared<TokenRules>(TRY(TokenRules::create(sequence.request, *deps_.tokenizer)));
   }
   return sequence.rules.get();
 }
@@ -304,9 +306,9 @@ SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
       commit_record(record_pieces_, batch.record(i), config_.limits.max_context,
                     *plan.parts[i].sequence, plan.parts[i].n_rows, next_token(i));
     }
-    parts_.backend->write(permit, record_pieces_.pieces());
+    deps_.backend->write(permit, record_pieces_.pieces());
   };
-  const SequenceMask decided = parts_.commit_gate->run(
+  const SequenceMask decided = deps_.commit_gate->run(
       batch.gates(), {LaunchSite::Commit, 0, Touches::TenantMemory}, write_records);
   fault_point(FaultSite::WorkerCommitAfterRecord);
   return decided;
@@ -329,11 +331,11 @@ void Engine::end_refused(const StepPlan& plan, const StepRefusals& refusals) {
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
     if (!refusals.completion(i)) continue;
     scheduler_.end_sequence(*plan.parts[i].sequence, *refusals.completion(i), true);
-    forget_scratch();
+    scrub_scratch();
   }
 }
 
-void Engine::forget_scratch() {
+void Engine::scrub_scratch() {
   transformer_.scrub();
   last_logits_.clear();
 }
@@ -346,7 +348,7 @@ void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
         *part.sequence, {.reason = CompletionReason::EngineError, .error = drawn->error()});
   }
   if ((*drawn)->is_text) {
-    part.sequence->rules->take((*drawn)->sampled.token);
+    part.sequence->rules->accept((*drawn)->sampled.token);
     (*drawn)->ends = part.sequence->rules->over();
   }
   scheduler_.commit(part, std::move(**drawn));

@@ -11,8 +11,8 @@
 /// The read of the lease words in the Commit unit is the point of decision for every token: a flip
 /// before it discards the token, a flip after it lets exactly that token out.
 ///
-/// Ownership: the engine owns scheduler, KV memory bookkeeping and weights; everything in `Parts`
-/// outlives it. Threads: all calls from one thread, except those of RunningRequests.
+/// Ownership: the engine owns scheduler, KV memory bookkeeping and weights; everything in
+/// `Dependencies` outlives it. Threads: all calls from one thread, except those of RunningRequests.
 #pragma once
 
 #include <atomic>
@@ -48,18 +48,18 @@ struct StepReport {
 
 class Engine {
  public:
-  struct Parts {
+  struct Dependencies {
     Backend* backend = nullptr;
     const TableReader* table = nullptr;
-    RunningRequests* board = nullptr;
+    RunningRequests* running_requests = nullptr;
     ThreadGate* commit_gate = nullptr;  ///< A gate of the engine thread's own.
     RevocationObserver* observer = nullptr;
     const Clock* clock = nullptr;
     /// True while no broker could renew a lease. Null: there always is one.
-    const std::atomic<bool>* broker_away = nullptr;
+    const std::atomic<bool>* broker_disconnected = nullptr;
     const Tokenizer* tokenizer = nullptr;
   };
-  Engine(const EngineConfig& config, const Parts& parts);
+  Engine(const EngineConfig& config, const Dependencies& dependencies);
 
   /// What the backend of such an engine must be ready for.
   static BackendLimits backend_limits(const ModelConfig& model, const SchedulerLimits& limits);
@@ -108,7 +108,7 @@ class Engine {
   Result<StepReport> step();
 
   /// Why the device computes nothing any more; nothing while it does.
-  std::optional<Error> device_fault() const { return parts_.backend->fault(); }
+  std::optional<Error> device_fault() const { return deps_.backend->fault(); }
 
   /// Ends every request, for when the engine cannot go on.
   void end_all(const Error& error);
@@ -139,13 +139,13 @@ class Engine {
   void commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live,
               events::BatchedDecodeStep& summary);
   void end_refused(const StepPlan& plan, const StepRefusals& refusals);
-  void forget_scratch();
+  void scrub_scratch();
   void commit_part(const PlannedRows& part, std::uint32_t index);
   /// How requests of this lease end now; nothing while it may be used.
-  std::optional<Completed> end_of(LeaseId lease) const;
+  std::optional<Completed> completion_for(LeaseId lease) const;
 
   EngineConfig config_;
-  Parts parts_;
+  Dependencies deps_;
   Transformer transformer_;
   LeaseMemory memory_;
   Scheduler scheduler_;

@@ -5,11 +5,11 @@ namespace {
 
 // How long an engine that has work but cannot run any waits for a command before it looks again;
 // only deadlines of waiting requests depend on it.
-constexpr auto kIdleLook = std::chrono::milliseconds(20);
-constexpr int kMostTries = 3000;  // a minute of such looks
+constexpr auto kIdlePollInterval = std::chrono::milliseconds(20);
+constexpr int kMaxRestoreAttempts = 3000;  // a minute of such looks
 
 /// Another worker fills what we want, or what we were filling was taken back again meanwhile.
-bool passes_by_itself(Errc code) {
+bool is_transient(Errc code) {
   return code == Errc::WeightsLoading || code == Errc::EngineLeaseFenced ||
          code == Errc::LeaseRevoked;
 }
@@ -34,11 +34,11 @@ void EngineLoop::stop() {
 
 std::vector<EngineLoop::Command> EngineLoop::take_commands(bool may_wait) {
   std::unique_lock lock(mutex_);
-  const auto something = [this] { return stopping_ || !commands_.empty(); };
+  const auto has_command = [this] { return stopping_ || !commands_.empty(); };
   if (may_wait && engine_->scheduler().has_work()) {
-    wake_.wait_for(lock, kIdleLook, something);
+    wake_.wait_for(lock, kIdlePollInterval, has_command);
   } else if (may_wait) {
-    wake_.wait(lock, something);
+    wake_.wait(lock, has_command);
   }
   return std::exchange(commands_, {});
 }
@@ -63,11 +63,11 @@ bool EngineLoop::step_once() {
   Result<StepReport> report = engine_->step();
   if (!report && engine_->device_fault()) return false;
   if (!report) return recover();
-  tries_ = 0;
+  restore_attempts_ = 0;
   const bool ran = report->ran;
   hooks_.on_report(std::move(*report));
-  std::vector<GrowthRequest> wishes = engine_->take_growth_requests();
-  if (!wishes.empty()) hooks_.on_growth(std::move(wishes));
+  std::vector<GrowthRequest> growth_requests = engine_->take_growth_requests();
+  if (!growth_requests.empty()) hooks_.on_growth(std::move(growth_requests));
   return ran;
 }
 
@@ -77,8 +77,8 @@ bool EngineLoop::recover() {
   const Result<void> bound = hooks_.on_weights_lost(*engine_);
   if (bound) return true;
   // Not at once: what stands in the way may need this thread to hear a command first.
-  if (passes_by_itself(bound.error().code) && ++tries_ < kMostTries) return false;
-  tries_ = 0;
+  if (is_transient(bound.error().code) && ++restore_attempts_ < kMaxRestoreAttempts) return false;
+  restore_attempts_ = 0;
   end_all(bound.error());
   return false;
 }

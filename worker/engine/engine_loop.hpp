@@ -48,7 +48,7 @@ class EngineLoop {
   std::condition_variable wake_;
   std::vector<Command> commands_;
   bool stopping_ = false;
-  int tries_ = 0;  // to restore weights since the last step that worked
+  int restore_attempts_ = 0;  // to restore weights since the last step that worked
 };
 
 }  // namespace leasehold

@@ -9,14 +9,14 @@ namespace leasehold {
 
 struct LeaseTime {
   TimePoint deadline;  ///< Zero: none.
-  bool broker_away = false;
+  bool broker_disconnected = false;
 };
 
 /// A lease that runs out while nobody can renew it ends for the broker's sake. None before that.
 inline LocalStop lease_stop(const LeaseTime& lease, TimePoint now) {
   const bool over = lease.deadline.boottime_ns != 0 && lease.deadline <= now;
   if (!over) return LocalStop::None;
-  return lease.broker_away ? LocalStop::BrokerLost : LocalStop::LeaseExpired;
+  return lease.broker_disconnected ? LocalStop::BrokerLost : LocalStop::LeaseExpired;
 }
 
 }  // namespace leasehold

@@ -2,13 +2,13 @@
 
 namespace leasehold {
 
-void RunningRequests::occupy(const Places& places) {
+void RunningRequests::update(const StopSlots& stop_slots) {
   const std::scoped_lock lock(mutex_);
   bool changed = false;
-  for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
-    if (places_[place] == places[place]) continue;
-    stops_.clear(place);
-    places_[place] = places[place];
+  for (std::uint32_t stop_slot = 0; stop_slot < kMaxStepSequences; ++stop_slot) {
+    if (stop_slots_[stop_slot] == stop_slots[stop_slot]) continue;
+    stops_.clear(stop_slot);
+    stop_slots_[stop_slot] = stop_slots[stop_slot];
     changed = true;
   }
   if (changed && alarm_ != nullptr) alarm_->wake();
@@ -21,9 +21,9 @@ void RunningRequests::wake_on_change(BoottimeTimer* alarm) {
 
 bool RunningRequests::stop(const RequestId& request, LocalStop reason) {
   const std::scoped_lock lock(mutex_);
-  for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
-    if (!places_[place] || places_[place]->request != request) continue;
-    stops_.stop(place, reason);
+  for (std::uint32_t stop_slot = 0; stop_slot < kMaxStepSequences; ++stop_slot) {
+    if (!stop_slots_[stop_slot] || stop_slots_[stop_slot]->request != request) continue;
+    stops_.stop(stop_slot, reason);
     return true;
   }
   return false;
@@ -31,18 +31,18 @@ bool RunningRequests::stop(const RequestId& request, LocalStop reason) {
 
 void RunningRequests::stop_due(const Due& due) {
   const std::scoped_lock lock(mutex_);
-  for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
-    if (!places_[place] || stops_.read(place) != LocalStop::None) continue;
-    const LocalStop reason = due(*places_[place]);
-    if (reason != LocalStop::None) stops_.stop(place, reason);
+  for (std::uint32_t stop_slot = 0; stop_slot < kMaxStepSequences; ++stop_slot) {
+    if (!stop_slots_[stop_slot] || stops_.read(stop_slot) != LocalStop::None) continue;
+    const LocalStop reason = due(*stop_slots_[stop_slot]);
+    if (reason != LocalStop::None) stops_.stop(stop_slot, reason);
   }
 }
 
-void RunningRequests::each(const std::function<void(const RunningRequest&)>& visit) const {
+void RunningRequests::for_each(const std::function<void(const RunningRequest&)>& visit) const {
   const std::scoped_lock lock(mutex_);
-  for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
-    const bool goes_on = stops_.read(place) == LocalStop::None;
-    if (places_[place] && goes_on) visit(*places_[place]);
+  for (std::uint32_t stop_slot = 0; stop_slot < kMaxStepSequences; ++stop_slot) {
+    const bool goes_on = stops_.read(stop_slot) == LocalStop::None;
+    if (stop_slots_[stop_slot] && goes_on) visit(*stop_slots_[stop_slot]);
   }
 }
 

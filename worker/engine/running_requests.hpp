@@ -1,7 +1,7 @@
-/// Who stands at which place of the stop board, for threads other than the engine's.
+/// Who stands at which stop_slot of the stop running_requests, for threads other than the engine's.
 ///
 /// A client that goes away, a cancel, a deadline stop a running sequence within one unit: any
-/// thread looks the place up here and sets its stop word.
+/// thread looks the stop_slot up here and sets its stop word.
 ///
 /// Threads: any; the engine thread alone changes occupants.
 #pragma once
@@ -20,7 +20,7 @@ namespace leasehold {
 struct RunningRequest {
   RequestId request;
   LeaseId lease;
-  /// Tells a request from an earlier one that had the same id, lease and place.
+  /// Tells a request from an earlier one that had the same id, lease and stop_slot.
   std::uint64_t admission = 0;
   std::optional<TimePoint> deadline;
   bool operator==(const RunningRequest&) const = default;
@@ -28,12 +28,12 @@ struct RunningRequest {
 
 class RunningRequests {
  public:
-  using Places = std::array<std::optional<RunningRequest>, kMaxStepSequences>;
+  using StopSlots = std::array<std::optional<RunningRequest>, kMaxStepSequences>;
 
   const StopFlags& stops() const { return stops_; }
 
-  /// Engine thread, between steps. A place whose occupant changed starts without a stop.
-  void occupy(const Places& places);
+  /// Engine thread, between steps. A stop_slot whose running_request changed starts without a stop.
+  void update(const StopSlots& stop_slots);
 
   /// False when the request is not running.
   bool stop(const RequestId& request, LocalStop reason);
@@ -42,8 +42,8 @@ class RunningRequests {
   using Due = std::function<LocalStop(const RunningRequest&)>;
   void stop_due(const Due& due);
 
-  /// Calls `visit` for every occupant that has not been stopped, under the lock.
-  void each(const std::function<void(const RunningRequest&)>& visit) const;
+  /// Calls `visit` for every running_request that has not been stopped, under the lock.
+  void for_each(const std::function<void(const RunningRequest&)>& visit) const;
 
   /// Rings `alarm` whenever occupants change, from now on; null: nobody's.
   void wake_on_change(BoottimeTimer* alarm);
@@ -51,7 +51,7 @@ class RunningRequests {
  private:
   mutable std::mutex mutex_;
   BoottimeTimer* alarm_ = nullptr;
-  Places places_;
+  StopSlots stop_slots_;
   StopFlags stops_;
 };
 

@@ -21,7 +21,7 @@ Result<void> StepBatch::add(const PlannedRows& part, const LeaseMemory& memory,
   auto addresses = TRY(addresses_of(owner, sequence.blocks.blocks(), memory));
   auto record = TRY(addresses_of(owner, sequence.blocks.record_blocks(), memory));
   const std::uint32_t index = gates_.sequence_count();
-  gates_.add_sequence({&lease, 1}, sequence.place);
+  gates_.add_sequence({&lease, 1}, sequence.stop_slot);
   addresses_.push_back(std::move(addresses));
   records_.push_back({std::move(record), memory.block_size_bytes()});
   add_rows(part, index);

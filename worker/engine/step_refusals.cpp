@@ -9,7 +9,7 @@ Completed stopped_by(LocalStop local, LeaseId lease) {
       return {.reason = CompletionReason::DeadlineExceeded};
     case LocalStop::LeaseExpired:
       return {.reason = CompletionReason::Revoked,
-              .verdict = RevocationInfo{lease, false, RevokeReason::TtlExpired}};
+              .revocation = RevocationInfo{lease, false, RevokeReason::TtlExpired}};
     case LocalStop::BrokerLost:
     case LocalStop::None:
       break;
@@ -30,7 +30,7 @@ Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop loca
     // The slot has moved on: the lease is long fenced, and why is no longer to be read there.
     completed = {
         .reason = same_generation ? CompletionReason::Revoked : CompletionReason::LeaseFenced,
-        .verdict =
+        .revocation =
             RevocationInfo{lease, false, same_generation ? seen.reason() : RevokeReason::None}};
   }
   completed.request = sequence.request.request;

@@ -17,7 +17,7 @@ TokenRules::TokenRules(const PromptRequest& request, const Tokenizer& tokenizer)
 Result<TokenRules> TokenRules::create(const PromptRequest& request, const Tokenizer& tokenizer) {
   TokenRules rules(request, tokenizer);
   for (std::size_t i = 0; i < request.emitted.size(); ++i) {
-    rules.take(request.emitted[i]);
+    rules.accept(request.emitted[i]);
     if (!rules.matcher_ || rules.state_ != GrammarMatcher::kDead) continue;
     return fail(Errc::BadRequest,
                 fmt::format("token {} of those emitted before does not fit the grammar", i));
@@ -33,12 +33,12 @@ std::optional<CompletionReason> TokenRules::over() const {
 
 std::optional<CompletionReason> TokenRules::ends_before(TokenId token) const {
   const SamplingParams& params = request_->sampling;
-  if (tokenizer_->is_end(token) && !params.ignore_eos) return CompletionReason::EndOfSequence;
+  if (tokenizer_->is_end_token(token) && !params.ignore_eos) return CompletionReason::EndOfSequence;
   if (std::ranges::find(params.stop_tokens, token) == params.stop_tokens.end()) return std::nullopt;
   return CompletionReason::StopSequence;
 }
 
-void TokenRules::take(TokenId token) {
+void TokenRules::accept(TokenId token) {
   if (text_) (void)text_->push(token);
   if (!matcher_) return;
   const auto [state, forgot_others] = matcher_->retain(state_);
@@ -72,7 +72,7 @@ TokenMask TokenRules::make_mask() {
   };
   vocabulary.pieces.walk(state_, GrammarMatcher::kDead, next, mask);
   if (matcher_->may_end(state_))
-    for (const TokenId end : vocabulary.ends) mask.add(end);
+    for (const TokenId end : vocabulary.end_tokens) mask.add(end);
   return mask;
 }
 

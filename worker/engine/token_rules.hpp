@@ -34,7 +34,7 @@ class TokenRules {
   std::optional<CompletionReason> ends_before(TokenId token) const;
 
   /// The token is part of the text. Precondition: it is allowed.
-  void take(TokenId token);
+  void accept(TokenId token);
 
  private:
   static constexpr std::size_t kMaxMasks = 16;

@@ -6,16 +6,16 @@
 
 namespace leasehold {
 
-std::vector<ThreadGate> make_gates(const GateDependencies& wiring, std::uint32_t first,
+std::vector<ThreadGate> make_gates(const GateDependencies& dependencies, std::uint32_t first,
                                    std::uint32_t count) {
   std::vector<ThreadGate> gates;
   for (std::uint32_t thread = first; thread < first + count; ++thread) {
-    gates.emplace_back(
-        ThreadGate::Dependencies{.thread = thread,
-                                 .announce = &wiring.segment->announce(thread),
-                                 .revocations = &wiring.table->revocations(wiring.worker),
-                                 .stops = wiring.stops,
-                                 .probe = wiring.probe});
+    gates.emplace_back(ThreadGate::Dependencies{
+        .thread = thread,
+        .announce = &dependencies.segment->announce(thread),
+        .revocations = &dependencies.table->revocations(dependencies.worker),
+        .stops = dependencies.stops,
+        .probe = dependencies.probe});
   }
   return gates;
 }

@@ -1,5 +1,5 @@
 /// The gates of one worker process, wired to its segment, its revocation counter and its stop
-/// board.
+/// running_requests.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct GateDependencies {
 };
 
 /// Gates for threads `first` … `first + count - 1` of the worker segment.
-std::vector<ThreadGate> make_gates(const GateDependencies& wiring, std::uint32_t first,
+std::vector<ThreadGate> make_gates(const GateDependencies& dependencies, std::uint32_t first,
                                    std::uint32_t count);
 
 /// Pauses every unit between poll and run, so that people can watch, and holds the fault point that

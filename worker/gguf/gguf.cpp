@@ -113,7 +113,7 @@ Result<void> GgufFile::check_unchanged() const {
                 fmt::format("{}: was written to while it was read ({} bytes then, {} now): load "
                             "it again once it is whole",
                             path_, mapped_.size_bytes, now.size_bytes));
-  for (const GgufFile& other : others_) TRY(other.check_unchanged());
+  for (const GgufFile& other : other_parts_) TRY(other.check_unchanged());
   return {};
 }
 

@@ -105,7 +105,7 @@ class GgufFile {
   static Result<GgufFile> open_split(GgufFile one, std::uint32_t n_parts);
   Result<void> add_part(GgufFile part);
   const GgufFile& part(std::uint32_t number) const {
-    return number == 0 ? *this : others_[number - 1];
+    return number == 0 ? *this : other_parts_[number - 1];
   }
   Result<GgufValue> value(std::string_view key) const;
   std::span<const std::byte> bytes() const { return {mapping_.get(), mapped_.size_bytes}; }
@@ -115,8 +115,8 @@ class GgufFile {
   FileIdentity mapped_{};    // of this file
   FileIdentity identity_{};  // of the whole model
   std::unique_ptr<const std::byte, Unmap> mapping_;
-  GgufDirectory directory_{};     // tensors of all parts, metadata of this one
-  std::vector<GgufFile> others_;  // of a split model: parts 1 …
+  GgufDirectory directory_{};          // tensors of all parts, metadata of this one
+  std::vector<GgufFile> other_parts_;  // of a split model: parts 1 …
 };
 
 template <>

@@ -31,7 +31,7 @@ class GgufCursor {
 
   template <class T>
   Result<T> take(std::string_view what) {
-    if (remaining() < sizeof(T)) return cut_short(sizeof(T), what);
+    if (remaining() < sizeof(T)) return truncated(sizeof(T), what);
     T value;
     std::memcpy(&value, bytes_.data() + position_, sizeof(T));
     position_ += sizeof(T);
@@ -41,7 +41,7 @@ class GgufCursor {
   /// A length (uint64) and that many bytes. The view points into the bytes given at construction.
   Result<std::string_view> take_string(std::string_view what) {
     const std::uint64_t size = TRY(take<std::uint64_t>(what));
-    if (size > remaining()) return cut_short(size, what);
+    if (size > remaining()) return truncated(size, what);
     const auto* text = reinterpret_cast<const char*>(bytes_.data() + position_);
     position_ += size;
     return std::string_view(text, size);
@@ -67,7 +67,7 @@ class GgufCursor {
   }
 
  private:
-  std::unexpected<Error> cut_short(std::uint64_t size_bytes, std::string_view what) const {
+  std::unexpected<Error> truncated(std::uint64_t size_bytes, std::string_view what) const {
     return corrupt(position_,
                    fmt::format("{} needs {} bytes and {} are left", what, size_bytes, remaining()));
   }

@@ -21,7 +21,8 @@ std::string part_suffix(std::uint32_t number, std::uint32_t n_parts) {
 }
 
 /// What stands before "-00001-of-0000N.gguf".
-Result<std::string> stem_of(const std::string& path, std::uint32_t number, std::uint32_t n_parts) {
+Result<std::string> split_stem(const std::string& path, std::uint32_t number,
+                               std::uint32_t n_parts) {
   const std::string suffix = part_suffix(number, n_parts);
   if (path.ends_with(suffix)) return path.substr(0, path.size() - suffix.size());
   return fail(Errc::FileCorrupt,
@@ -53,13 +54,14 @@ FileIdentity combined_identity(std::span<const FileIdentity> parts) {
 }
 
 /// A part that is not there is not "the model": say which, and of what.
-Result<GgufFile> explain(Result<GgufFile> part, std::uint32_t number, std::uint32_t n_parts) {
+Result<GgufFile> with_part_context(Result<GgufFile> part, std::uint32_t number,
+                                   std::uint32_t n_parts) {
   if (part || part.error().code != Errc::FileNotFound) return part;
   return fail(Errc::FileNotFound, fmt::format("{} (part {} of {}; all parts lie in one folder)",
                                               part.error().detail, number + 1, n_parts));
 }
 
-Result<void> check_belongs(const GgufFile& part, std::uint32_t number, std::uint32_t n_parts) {
+Result<void> check_part(const GgufFile& part, std::uint32_t number, std::uint32_t n_parts) {
   const auto count = TRY(part.get_or<std::uint32_t>("split.count", 1));
   const auto says = TRY(part.get_or<std::uint32_t>("split.no", 0));
   if (count == n_parts && says == number) return {};
@@ -78,12 +80,13 @@ Result<GgufFile> GgufFile::open_split(GgufFile one, std::uint32_t n_parts) {
   if (number >= n_parts)
     return fail(Errc::FileCorrupt,
                 fmt::format("{}: split.no is {} of {} parts", one.path_, number, n_parts));
-  const std::string stem = TRY(stem_of(one.path_, number, n_parts));
+  const std::string stem = TRY(split_stem(one.path_, number, n_parts));
   std::vector<GgufFile> parts;
   for (std::uint32_t i = 0; i < n_parts; ++i) {
     if (i == number) continue;
-    parts.push_back(TRY(explain(open_single(stem + part_suffix(i, n_parts)), i, n_parts)));
-    TRY(check_belongs(parts.back(), i, n_parts));
+    parts.push_back(
+        TRY(with_part_context(open_single(stem + part_suffix(i, n_parts)), i, n_parts)));
+    TRY(check_part(parts.back(), i, n_parts));
   }
   parts.insert(parts.begin() + number, std::move(one));
   GgufFile whole = std::move(parts.front());
@@ -99,7 +102,7 @@ Result<GgufFile> GgufFile::open_split(GgufFile one, std::uint32_t n_parts) {
 }
 
 Result<void> GgufFile::add_part(GgufFile part) {
-  const auto number = static_cast<std::uint32_t>(others_.size() + 1);
+  const auto number = static_cast<std::uint32_t>(other_parts_.size() + 1);
   for (GgufTensor& tensor : part.directory_.tensors) {
     tensor.part = number;
     const auto [entry, is_new] =
@@ -110,14 +113,15 @@ Result<void> GgufFile::add_part(GgufFile part) {
     directory_.tensors.push_back(std::move(tensor));
   }
   part.directory_.tensors.clear();
-  others_.push_back(std::move(part));
+  other_parts_.push_back(std::move(part));
   return {};
 }
 
 Result<FileIdentity> GgufFile::identity_now() const {
-  if (others_.empty()) return FileIdentity::of_path(path_);
+  if (other_parts_.empty()) return FileIdentity::of_path(path_);
   std::vector<FileIdentity> parts{TRY(FileIdentity::of_path(path_))};
-  for (const GgufFile& other : others_) parts.push_back(TRY(FileIdentity::of_path(other.path_)));
+  for (const GgufFile& other : other_parts_)
+    parts.push_back(TRY(FileIdentity::of_path(other.path_)));
   return combined_identity(parts);
 }
 

@@ -37,7 +37,7 @@ std::optional<BlockId> BlockPool::take() {
   return BlockId{fullest->id, index};
 }
 
-void BlockPool::give(BlockId block) {
+void BlockPool::release(BlockId block) {
   Extent* extent = find(block.extent);
   expects(extent != nullptr && holds(block), "only a held block is given back");
   extent->held[block.index] = false;

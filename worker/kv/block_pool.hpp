@@ -31,7 +31,7 @@ class BlockPool {
   std::optional<BlockId> take();
 
   /// Precondition: the block is held from this pool.
-  void give(BlockId block);
+  void release(BlockId block);
 
   bool holds(BlockId block) const;
 

@@ -39,8 +39,8 @@ void BlockTable::commit(std::uint32_t n_positions) {
 }
 
 void BlockTable::free(BlockPool& pool) {
-  for (const BlockId block : blocks_) pool.give(block);
-  for (const BlockId block : record_blocks_) pool.give(block);
+  for (const BlockId block : blocks_) pool.release(block);
+  for (const BlockId block : record_blocks_) pool.release(block);
   blocks_.clear();
   record_blocks_.clear();
   state_ = KvState::Freed;

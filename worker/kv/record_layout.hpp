@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kTokensOffset = 384;
 inline constexpr unsigned kBlockIndexBits = 24;
 inline constexpr std::uint32_t kNoLogprobs = UINT32_MAX;
 
-struct RecordHead {
+struct RecordHeader {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t max_context;
@@ -43,7 +43,7 @@ struct RecordHead {
   std::uint64_t lists_checksum;
   std::uint64_t checksum;  // over everything before it
 };
-static_assert(sizeof(RecordHead) <= kSlotsOffset && std::is_trivially_copyable_v<RecordHead>);
+static_assert(sizeof(RecordHeader) <= kSlotsOffset && std::is_trivially_copyable_v<RecordHeader>);
 
 struct RecordSlot {
   std::uint64_t checksum;  // over number, counts and the two below
@@ -71,8 +71,8 @@ inline std::uint64_t slot_checksum(const RecordSlot& slot) {
   return Checksum::of(fields, sizeof(fields));
 }
 
-inline std::uint64_t head_checksum(const RecordHead& head) {
-  return Checksum::of(&head, offsetof(RecordHead, checksum));
+inline std::uint64_t header_checksum(const RecordHeader& header) {
+  return Checksum::of(&header, offsetof(RecordHeader, checksum));
 }
 
 }  // namespace leasehold

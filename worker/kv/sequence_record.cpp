@@ -83,41 +83,41 @@ std::span<const LeasedPiece> RecordPieces::pieces() {
 
 namespace {
 
-void set_sampling(RecordHead& head, const SamplingParams& sampling) {
-  head.seed = sampling.seed;
-  head.temperature = sampling.temperature;
-  head.ignore_eos = sampling.ignore_eos ? 1 : 0;
-  head.top_k = sampling.top_k;
-  head.top_p = sampling.top_p;
-  head.min_p = sampling.min_p;
-  head.typical_p = sampling.typical_p;
-  head.repetition_penalty = sampling.repetition_penalty;
-  head.presence_penalty = sampling.presence_penalty;
-  head.frequency_penalty = sampling.frequency_penalty;
-  head.penalty_window = sampling.penalty_window;
-  head.top_logprobs = sampling.top_logprobs.value_or(kNoLogprobs);
+void set_sampling(RecordHeader& header, const SamplingParams& sampling) {
+  header.seed = sampling.seed;
+  header.temperature = sampling.temperature;
+  header.ignore_eos = sampling.ignore_eos ? 1 : 0;
+  header.top_k = sampling.top_k;
+  header.top_p = sampling.top_p;
+  header.min_p = sampling.min_p;
+  header.typical_p = sampling.typical_p;
+  header.repetition_penalty = sampling.repetition_penalty;
+  header.presence_penalty = sampling.presence_penalty;
+  header.frequency_penalty = sampling.frequency_penalty;
+  header.penalty_window = sampling.penalty_window;
+  header.top_logprobs = sampling.top_logprobs.value_or(kNoLogprobs);
 }
 
-void open_record(RecordPieces& pieces, const RecordMemory& memory, const Sequence& sequence,
-                 std::uint32_t max_context) {
+void write_header(RecordPieces& pieces, const RecordMemory& memory, const Sequence& sequence,
+                  std::uint32_t max_context) {
   const std::vector<std::byte> lists = pack_sampling_lists(sequence.request.sampling);
-  RecordHead head{};
-  head.magic = kRecordMagic;
-  head.version = kRecordVersion;
-  head.max_context = max_context;
-  sequence.request.request.value.copy(head.request, sizeof(head.request));
-  head.prompt_tokens = static_cast<std::uint32_t>(sequence.request.prompt.size());
-  head.max_emitted_tokens = sequence.request.max_emitted_tokens;
-  set_sampling(head, sequence.request.sampling);
-  head.lists_bytes = static_cast<std::uint32_t>(lists.size());
-  head.lists_checksum = Checksum::of(lists.data(), lists.size());
-  head.checksum = head_checksum(head);
+  RecordHeader header{};
+  header.magic = kRecordMagic;
+  header.version = kRecordVersion;
+  header.max_context = max_context;
+  sequence.request.request.value.copy(header.request, sizeof(header.request));
+  header.prompt_tokens = static_cast<std::uint32_t>(sequence.request.prompt.size());
+  header.max_emitted_tokens = sequence.request.max_emitted_tokens;
+  set_sampling(header, sequence.request.sampling);
+  header.lists_bytes = static_cast<std::uint32_t>(lists.size());
+  header.lists_checksum = Checksum::of(lists.data(), lists.size());
+  header.checksum = header_checksum(header);
   pieces.add(memory, record_size_bytes(max_context), lists);
-  // An old record's slots must not speak for a new head. The other one is this commit's, and pieces
-  // do not overlap; its old number does not fit what is stored before the new one.
+  // An old record's slots must not speak for a new header. The other one is this commit's, and
+  // pieces do not overlap; its old number does not fit what is stored before the new one.
   constexpr std::array<std::byte, kCacheLineBytes> kNoSlot{};
   pieces.add(memory, kSlotsOffset, kNoSlot);
-  pieces.add(memory, 0, bytes_of(head));
+  pieces.add(memory, 0, bytes_of(header));
 }
 
 /// Appends what the arrays do not have yet.
@@ -142,7 +142,7 @@ void append(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_
 
 void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
                    Sequence& sequence, std::uint32_t n_rows, std::optional<TokenId> next) {
-  if (sequence.record_number == 0) open_record(pieces, memory, sequence, max_context);
+  if (sequence.record_number == 0) write_header(pieces, memory, sequence, max_context);
   append(pieces, memory, max_context, sequence);
   const auto known = static_cast<std::uint32_t>(sequence.tokens.size());
   Checksum tokens_checksum = sequence.tokens_checksum;
@@ -167,43 +167,43 @@ void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32
 
 namespace {
 
-Result<RecordHead> read_head(std::span<const std::byte> bytes, std::uint32_t max_context) {
-  RecordHead head{};
+Result<RecordHeader> read_header(std::span<const std::byte> bytes, std::uint32_t max_context) {
+  RecordHeader header{};
   if (bytes.size() < record_size_bytes(max_context)) {
     return fail(Errc::FileCorrupt, fmt::format("a sequence record of {} bytes, {} expected",
                                                bytes.size(), record_size_bytes(max_context)));
   }
-  std::memcpy(&head, bytes.data(), sizeof(head));
-  if (head.magic != kRecordMagic || head.version != kRecordVersion ||
-      head.checksum != head_checksum(head) || head.max_context != max_context) {
-    return fail(Errc::FileCorrupt, "the head of a sequence record is damaged or of another kind");
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (header.magic != kRecordMagic || header.version != kRecordVersion ||
+      header.checksum != header_checksum(header) || header.max_context != max_context) {
+    return fail(Errc::FileCorrupt, "the header of a sequence record is damaged or of another kind");
   }
-  return head;
+  return header;
 }
 
 /// Within its range, or a reader that draws by it would not do what was asked.
-Result<SamplingParams> read_sampling(const RecordHead& head, std::span<const std::byte> bytes) {
-  const std::uint64_t offset = record_size_bytes(head.max_context);
-  if (head.lists_bytes > kMaxSamplingListsBytes || head.lists_bytes > bytes.size() - offset) {
+Result<SamplingParams> read_sampling(const RecordHeader& header, std::span<const std::byte> bytes) {
+  const std::uint64_t offset = record_size_bytes(header.max_context);
+  if (header.lists_bytes > kMaxSamplingListsBytes || header.lists_bytes > bytes.size() - offset) {
     return fail(Errc::FileCorrupt, fmt::format("a sequence record of {} bytes has {} of sampling "
                                                "lists",
-                                               bytes.size(), head.lists_bytes));
+                                               bytes.size(), header.lists_bytes));
   }
-  const std::span<const std::byte> lists = bytes.subspan(offset, head.lists_bytes);
-  if (Checksum::of(lists.data(), lists.size()) != head.lists_checksum)
+  const std::span<const std::byte> lists = bytes.subspan(offset, header.lists_bytes);
+  if (Checksum::of(lists.data(), lists.size()) != header.lists_checksum)
     return fail(Errc::FileCorrupt, "the sampling lists of a sequence record are damaged");
-  SamplingParams sampling{.temperature = head.temperature,
-                          .seed = head.seed,
-                          .ignore_eos = head.ignore_eos != 0,
-                          .top_k = head.top_k,
-                          .top_p = head.top_p,
-                          .min_p = head.min_p,
-                          .typical_p = head.typical_p,
-                          .repetition_penalty = head.repetition_penalty,
-                          .presence_penalty = head.presence_penalty,
-                          .frequency_penalty = head.frequency_penalty,
-                          .penalty_window = head.penalty_window};
-  if (head.top_logprobs != kNoLogprobs) sampling.top_logprobs = head.top_logprobs;
+  SamplingParams sampling{.temperature = header.temperature,
+                          .seed = header.seed,
+                          .ignore_eos = header.ignore_eos != 0,
+                          .top_k = header.top_k,
+                          .top_p = header.top_p,
+                          .min_p = header.min_p,
+                          .typical_p = header.typical_p,
+                          .repetition_penalty = header.repetition_penalty,
+                          .presence_penalty = header.presence_penalty,
+                          .frequency_penalty = header.frequency_penalty,
+                          .penalty_window = header.penalty_window};
+  if (header.top_logprobs != kNoLogprobs) sampling.top_logprobs = header.top_logprobs;
   TRY(unpack_sampling_lists(lists, sampling));
   if (const Result<void> checked = check_sampling(sampling); !checked) {
     return fail(Errc::FileCorrupt, "in a sequence record: " + checked.error().detail);
@@ -211,18 +211,19 @@ Result<SamplingParams> read_sampling(const RecordHead& head, std::span<const std
   return sampling;
 }
 
-bool has_plausible_counts(const RecordSlot& slot, const RecordHead& head) {
+bool has_plausible_counts(const RecordSlot& slot, const RecordHeader& header) {
   return slot.number > 0 && slot.checksum == slot_checksum(slot) &&
-         slot.tokens <= head.max_context && slot.committed <= slot.tokens &&
-         head.prompt_tokens > 0 && head.prompt_tokens <= slot.tokens &&
-         slot.blocks <= record_max_blocks(head.max_context) &&
+         slot.tokens <= header.max_context && slot.committed <= slot.tokens &&
+         header.prompt_tokens > 0 && header.prompt_tokens <= slot.tokens &&
+         slot.blocks <= record_max_blocks(header.max_context) &&
          slot.committed <= slot.blocks * KvLayout::kBlockTokens;
 }
 
-bool is_valid(const RecordSlot& slot, const RecordHead& head, std::span<const std::byte> bytes) {
-  if (!has_plausible_counts(slot, head)) return false;
+bool is_valid(const RecordSlot& slot, const RecordHeader& header,
+              std::span<const std::byte> bytes) {
+  if (!has_plausible_counts(slot, header)) return false;
   const std::byte* tokens = bytes.data() + kTokensOffset;
-  const std::byte* blocks = bytes.data() + record_blocks_offset(head.max_context);
+  const std::byte* blocks = bytes.data() + record_blocks_offset(header.max_context);
   return slot.tokens_checksum == Checksum::of(tokens, slot.tokens * sizeof(TokenId)) &&
          slot.blocks_checksum == Checksum::of(blocks, slot.blocks * sizeof(std::uint64_t));
 }
@@ -234,23 +235,24 @@ bool is_request_name(std::string_view text) {
   return TenantId::parse(text.substr(0, slash)) && RequestId::parse(text.substr(slash + 1));
 }
 
-std::optional<RecordSlot> newest_slot(std::span<const std::byte> bytes, const RecordHead& head) {
+std::optional<RecordSlot> newest_slot(std::span<const std::byte> bytes,
+                                      const RecordHeader& header) {
   std::optional<RecordSlot> newest;
   for (const std::uint64_t i : {0, 1}) {
     RecordSlot slot{};
     std::memcpy(&slot, bytes.data() + kSlotsOffset + i * kCacheLineBytes, sizeof(slot));
     const bool newer = !newest || slot.number > newest->number;
-    if (newer && is_valid(slot, head, bytes)) newest = slot;
+    if (newer && is_valid(slot, header, bytes)) newest = slot;
   }
   return newest;
 }
 
-std::vector<BlockId> read_blocks(std::span<const std::byte> bytes, const RecordHead& head,
+std::vector<BlockId> read_blocks(std::span<const std::byte> bytes, const RecordHeader& header,
                                  std::uint32_t count) {
   std::vector<BlockId> blocks(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     std::uint64_t block = 0;
-    std::memcpy(&block, bytes.data() + record_blocks_offset(head.max_context) + i * sizeof(block),
+    std::memcpy(&block, bytes.data() + record_blocks_offset(header.max_context) + i * sizeof(block),
                 sizeof(block));
     blocks[i] = {ExtentId{block >> kBlockIndexBits},
                  static_cast<std::uint32_t>(block & ((1u << kBlockIndexBits) - 1))};
@@ -261,21 +263,21 @@ std::vector<BlockId> read_blocks(std::span<const std::byte> bytes, const RecordH
 }  // namespace
 
 Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32_t max_context) {
-  const RecordHead head = TRY(read_head(bytes, max_context));
-  const std::optional<RecordSlot> slot = newest_slot(bytes, head);
+  const RecordHeader header = TRY(read_header(bytes, max_context));
+  const std::optional<RecordSlot> slot = newest_slot(bytes, header);
   if (!slot) return fail(Errc::FileCorrupt, "no commit of this sequence record is whole");
-  const std::string_view request(head.request, strnlen(head.request, sizeof(head.request)));
+  const std::string_view request(header.request, strnlen(header.request, sizeof(header.request)));
   if (!is_request_name(request)) {
     return fail(Errc::FileCorrupt, "a sequence record names no request");
   }
-  SamplingParams sampling = TRY(read_sampling(head, bytes));
+  SamplingParams sampling = TRY(read_sampling(header, bytes));
   SequenceRecord record{.request = {std::string(request)},
                         .sampling = std::move(sampling),
-                        .max_emitted_tokens = head.max_emitted_tokens,
-                        .prompt_tokens = head.prompt_tokens,
+                        .max_emitted_tokens = header.max_emitted_tokens,
+                        .prompt_tokens = header.prompt_tokens,
                         .committed = slot->committed,
                         .tokens = std::vector<TokenId>(slot->tokens),
-                        .blocks = read_blocks(bytes, head, slot->blocks)};
+                        .blocks = read_blocks(bytes, header, slot->blocks)};
   std::memcpy(record.tokens.data(), bytes.data() + kTokensOffset, slot->tokens * sizeof(TokenId));
   return record;
 }

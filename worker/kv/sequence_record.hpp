@@ -4,11 +4,11 @@
 /// KV cache when that is adopted, and is scrubbed with it. Layout, in bytes from its start (the
 /// record may span blocks; nothing straddles one):
 ///
-///   0    RecordHead      what was asked; written once, before the first commit
+///   0    RecordHeader      what was asked; written once, before the first commit
 ///   256  RecordSlot × 2  how far it got; written in turn, `number` last
 ///   384  u32 tokens[max_context]                       append-only
 ///   …    u64 blocks[ceil(max_context / 16)]            append-only, extent << 24 | index
-///   …    what sampling_lists.hpp packs                 written with the head; usually nothing
+///   …    what sampling_lists.hpp packs                 written with the header; usually nothing
 ///
 /// A commit appends tokens and blocks, then fills the older slot: checksums and counts first, the
 /// number last (release). Counts say how much of the append-only arrays is meant, checksums what
@@ -74,7 +74,7 @@ class RecordPieces {
 };
 
 /// Adds what brings the record of `sequence` to the state it has once `n_rows` more positions and,
-/// when there is one, `next` are committed. The first call writes the head.
+/// when there is one, `next` are committed. The first call writes the header.
 void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
                    Sequence& sequence, std::uint32_t n_rows, std::optional<TokenId> next);
 

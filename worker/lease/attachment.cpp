@@ -10,7 +10,7 @@ namespace {
 
 constexpr Duration kAttachTimeout = std::chrono::seconds(10);
 
-Result<void> check_line(const wire::WorkerAttached& answer) {
+Result<void> check_reply(const wire::WorkerAttached& answer) {
   if (answer.worker.value < kMaxWorkers) return {};
   return fail(Errc::UntrustedSegment,
               fmt::format("the broker says this is worker {}", answer.worker.value));
@@ -19,15 +19,15 @@ Result<void> check_line(const wire::WorkerAttached& answer) {
 }  // namespace
 
 Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_name) {
-  const wire::WorkerAttach ask{.worker = worker_name, .request_id = {mint_request_id()}};
+  const wire::WorkerAttach request{.worker = worker_name, .request_id = {mint_request_id()}};
   control::Payload reply = TRY(broker.call(std::string(wire::WorkerAttach::kMethod),
-                                           {.body = ask.to_json()}, kAttachTimeout));
+                                           {.body = request.to_json()}, kAttachTimeout));
   const wire::WorkerAttached answer = TRY(wire::WorkerAttached::from_json(reply.body));
   if (reply.fds.size() != 3) {
     return fail(Errc::UntrustedSegment,
                 fmt::format("attach came with {} descriptors, 3 expected", reply.fds.size()));
   }
-  TRY(check_line(answer));
+  TRY(check_reply(answer));
   const TokenKey key = TRY(token_key_from_hex(answer.token_key));
   TableReader table = TRY(TableReader::attach(std::move(reply.fds[0])));
   WorkerSegmentWriter segment = TRY(WorkerSegmentWriter::attach(std::move(reply.fds[1])));

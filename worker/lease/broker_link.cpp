@@ -20,7 +20,7 @@ std::shared_ptr<control::Peer> BrokerLink::make_peer(control::Socket socket) {
                                {.on_call = handlers_.on_call,
                                 .on_notification = {},
                                 .on_closed = [this, mine = ++connections_](const Error& why) {
-                                  if (mine == connections_) handlers_.on_lost(why);
+                                  if (mine == connections_) handlers_.on_disconnected(why);
                                 }});
 }
 
@@ -57,8 +57,8 @@ void BrokerLink::report(const events::Event& event, TimePoint at) {
   // Made into JSON over there: the caller may be a unit that somebody waits for.
   boost::asio::post(*io_, [this, event, at] {
     std::string text = events::to_json(event, at).dump();
-    if (!holding_) return send_report(std::move(text));
-    held_.push(std::move(text));
+    if (!buffering_) return send_report(std::move(text));
+    buffered_.push(std::move(text));
   });
 }
 
@@ -68,9 +68,9 @@ void BrokerLink::send_report(std::string event) {
 }
 
 void BrokerLink::flush_reports() {
-  holding_ = false;
-  while (!held_.empty()) {
-    const wire::EventReport report{.events = held_.take()};
+  buffering_ = false;
+  while (!buffered_.empty()) {
+    const wire::EventReport report{.events = buffered_.take()};
     peer_->notify(std::string(report.kMethod), {.body = report.to_json()});
   }
 }

@@ -21,7 +21,7 @@ class BrokerLink {
   struct Handlers {
     std::function<void(const std::string& method, control::Payload, control::Responder)> on_call;
     /// The broker is gone. Leases go on to their deadlines and no further.
-    std::function<void(const Error&)> on_lost;
+    std::function<void(const Error&)> on_disconnected;
   };
 
   /// Errors: those of control::connect_to.
@@ -44,7 +44,7 @@ class BrokerLink {
   void report(const events::Event& event, TimePoint at);
 
   /// While the broker is away reports are kept, as many as a ReportQueue holds.
-  void buffer_reports() { holding_ = true; }
+  void buffer_reports() { buffering_ = true; }
   void flush_reports();
 
  private:
@@ -58,8 +58,8 @@ class BrokerLink {
   Handlers handlers_;
   std::shared_ptr<control::Peer> peer_;
   int connections_ = 0;  // the end of an earlier one may be told late
-  bool holding_ = false;
-  ReportQueue held_;
+  bool buffering_ = false;
+  ReportQueue buffered_;
 };
 
 }  // namespace leasehold

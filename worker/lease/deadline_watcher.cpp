@@ -8,30 +8,31 @@ namespace leasehold {
 namespace {
 
 /// A deadline that was set, or moved up, for one who runs already is found after so long.
-constexpr Duration kLongestSleep = std::chrono::seconds(1);
+constexpr Duration kMaxSleep = std::chrono::seconds(1);
 
 }  // namespace
 
-LocalStop deadline_stop(const RunningRequest& occupant, LeaseTime lease, TimePoint now) {
+LocalStop deadline_stop(const RunningRequest& running_request, LeaseTime lease, TimePoint now) {
   const LocalStop by_lease = lease_stop(lease, now);
   if (by_lease != LocalStop::None) return by_lease;
-  if (occupant.deadline && *occupant.deadline <= now) return LocalStop::DeadlineExceeded;
+  if (running_request.deadline && *running_request.deadline <= now)
+    return LocalStop::DeadlineExceeded;
   return LocalStop::None;
 }
 
-Result<std::unique_ptr<DeadlineWatcher>> DeadlineWatcher::begin(const Parts& parts) {
+Result<std::unique_ptr<DeadlineWatcher>> DeadlineWatcher::start(const Dependencies& dependencies) {
   BoottimeTimer alarm = TRY(BoottimeTimer::create());
-  return std::unique_ptr<DeadlineWatcher>(new DeadlineWatcher(parts, std::move(alarm)));
+  return std::unique_ptr<DeadlineWatcher>(new DeadlineWatcher(dependencies, std::move(alarm)));
 }
 
-DeadlineWatcher::DeadlineWatcher(const Parts& parts, BoottimeTimer alarm)
-    : parts_(parts), alarm_(std::move(alarm)) {
-  parts_.board->wake_on_change(&alarm_);
+DeadlineWatcher::DeadlineWatcher(const Dependencies& dependencies, BoottimeTimer alarm)
+    : deps_(dependencies), alarm_(std::move(alarm)) {
+  deps_.running_requests->wake_on_change(&alarm_);
   thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
 DeadlineWatcher::~DeadlineWatcher() {
-  parts_.board->wake_on_change(nullptr);
+  deps_.running_requests->wake_on_change(nullptr);
   thread_.request_stop();
   alarm_.wake();
 }
@@ -39,23 +40,25 @@ DeadlineWatcher::~DeadlineWatcher() {
 void DeadlineWatcher::watch(const std::stop_token& stop) {
   request_short_time_slice();
   while (!stop.stop_requested()) {
-    parts_.board->stop_due([this](const RunningRequest& occupant) {
-      const LeaseTime lease{.deadline = parts_.table->deadline(occupant.lease),
-                            .broker_away = parts_.broker_away->load(std::memory_order_relaxed)};
-      return deadline_stop(occupant, lease, parts_.clock->now());
+    deps_.running_requests->stop_due([this](const RunningRequest& running_request) {
+      const LeaseTime lease{
+          .deadline = deps_.table->deadline(running_request.lease),
+          .broker_disconnected = deps_.broker_disconnected->load(std::memory_order_relaxed)};
+      return deadline_stop(running_request, lease, deps_.clock->now());
     });
-    (void)alarm_.wait_until(earliest());
+    (void)alarm_.wait_until(earliest_deadline());
   }
 }
 
-TimePoint DeadlineWatcher::earliest() const {
-  TimePoint earliest = parts_.clock->now() + kLongestSleep;
-  parts_.board->each([&](const RunningRequest& occupant) {
-    const TimePoint lease = parts_.table->deadline(occupant.lease);
-    if (lease.boottime_ns != 0) earliest = std::min(earliest, lease);
-    if (occupant.deadline) earliest = std::min(earliest, *occupant.deadline);
+TimePoint DeadlineWatcher::earliest_deadline() const {
+  TimePoint earliest_deadline = deps_.clock->now() + kMaxSleep;
+  deps_.running_requests->for_each([&](const RunningRequest& running_request) {
+    const TimePoint lease = deps_.table->deadline(running_request.lease);
+    if (lease.boottime_ns != 0) earliest_deadline = std::min(earliest_deadline, lease);
+    if (running_request.deadline)
+      earliest_deadline = std::min(earliest_deadline, *running_request.deadline);
   });
-  return earliest;
+  return earliest_deadline;
 }
 
 }  // namespace leasehold

@@ -5,7 +5,7 @@
 /// clock. Renewals move a lease's deadline in the table, so it is read again when the sleep is
 /// over.
 ///
-/// Lifetime: everything in Parts outlives it.
+/// Lifetime: everything in Dependencies outlives it.
 #pragma once
 
 #include <atomic>
@@ -19,27 +19,27 @@
 
 namespace leasehold {
 
-/// Why `occupant` must stop at `now`; None when it may go on.
-LocalStop deadline_stop(const RunningRequest& occupant, LeaseTime lease, TimePoint now);
+/// Why `running_request` must stop at `now`; None when it may go on.
+LocalStop deadline_stop(const RunningRequest& running_request, LeaseTime lease, TimePoint now);
 
 class DeadlineWatcher {
  public:
-  struct Parts {
-    RunningRequests* board = nullptr;
+  struct Dependencies {
+    RunningRequests* running_requests = nullptr;
     const TableReader* table = nullptr;
     const Clock* clock = nullptr;
-    const std::atomic<bool>* broker_away = nullptr;
+    const std::atomic<bool>* broker_disconnected = nullptr;
   };
   /// Errors: SystemError.
-  static Result<std::unique_ptr<DeadlineWatcher>> begin(const Parts& parts);
+  static Result<std::unique_ptr<DeadlineWatcher>> start(const Dependencies& dependencies);
   ~DeadlineWatcher();
 
  private:
-  DeadlineWatcher(const Parts& parts, BoottimeTimer alarm);
+  DeadlineWatcher(const Dependencies& dependencies, BoottimeTimer alarm);
   void watch(const std::stop_token& stop);
-  TimePoint earliest() const;
+  TimePoint earliest_deadline() const;
 
-  Parts parts_;
+  Dependencies deps_;
   BoottimeTimer alarm_;
   std::jthread thread_;
 };

@@ -15,8 +15,8 @@ using control::Payload;
 using control::Responder;
 
 constexpr TimePoint kNever{INT64_MAX};
-constexpr Duration kAfterRefusal = std::chrono::milliseconds(50);
-constexpr std::size_t kExtentsPerDelivery = 60;
+constexpr Duration kGrowthRetryDelay = std::chrono::milliseconds(50);
+constexpr std::size_t kExtentsPerRedelivery = 60;
 
 Result<std::vector<LeasedMapping>> map_all(const RegionMapper& regions,
                                            const wire::LeaseGrant& grant,
@@ -46,7 +46,7 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
   } else if (method == wire::LeaseUnmap::kMethod) {
     done = unmap(params.body, respond);
   } else if (method == wire::LeaseSettle::kMethod) {
-    done = settle(params.body, respond);
+    done = quiesce(params.body, respond);
   } else if (method == wire::LeaseReclaim::kMethod) {
     done = reclaim(params.body, respond);
   }
@@ -55,23 +55,23 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
 
 Result<void> LeaseService::grant(Payload params, Responder& respond) {
   wire::LeaseGrant grant = TRY(wire::LeaseGrant::from_json(params.body));
-  TRY(keep_objects(grant, params.fds));
+  TRY(keep_extent_fds(grant, params.fds));
   ++grants_in_flight_[grant.lease];
-  boost::asio::post(parts_.mapper, [this, grant = std::move(grant), fds = std::move(params.fds),
-                                    respond = std::move(respond)]() mutable {
-    auto mapped = map_all(*parts_.regions, grant, std::move(fds));
+  boost::asio::post(deps_.mapper, [this, grant = std::move(grant), fds = std::move(params.fds),
+                                   respond = std::move(respond)]() mutable {
+    auto mapped = map_all(*deps_.regions, grant, std::move(fds));
     fault_point(FaultSite::WorkerExtentsMapped);
-    boost::asio::post(*parts_.io, [this, done = Granted{std::move(grant), std::move(respond),
-                                                        std::move(mapped)}]() mutable {
-      granted(std::move(done));
+    boost::asio::post(*deps_.io, [this, done = MappedGrant{std::move(grant), std::move(respond),
+                                                           std::move(mapped)}]() mutable {
+      on_mapped(std::move(done));
     });
   });
   return {};
 }
 
 /// Before anything is mapped: a broker that is started again meanwhile is brought these as well.
-Result<void> LeaseService::keep_objects(const wire::LeaseGrant& grant,
-                                        const std::vector<UniqueFd>& fds) {
+Result<void> LeaseService::keep_extent_fds(const wire::LeaseGrant& grant,
+                                           const std::vector<UniqueFd>& fds) {
   if (fds.size() != grant.extents.size()) {
     return fail(Errc::BadRequest, fmt::format("{} extents were announced, {} descriptors came",
                                               grant.extents.size(), fds.size()));
@@ -79,20 +79,21 @@ Result<void> LeaseService::keep_objects(const wire::LeaseGrant& grant,
   std::vector<UniqueFd> kept;
   for (const UniqueFd& fd : fds) kept.push_back(TRY(fd.duplicate()));
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    objects_[grant.lease][grant.extents[i]] = std::move(kept[i]);
+    extent_fds_[grant.lease][grant.extents[i]] = std::move(kept[i]);
   }
   return {};
 }
 
-void LeaseService::granted(Granted granted) {
+void LeaseService::on_mapped(MappedGrant granted) {
   if (!granted.mapped) {
-    for (const ExtentId extent : granted.grant.extents) objects_[granted.grant.lease].erase(extent);
-    grant_arrived(granted.grant.lease);
+    for (const ExtentId extent : granted.grant.extents)
+      extent_fds_[granted.grant.lease].erase(extent);
+    grant_installed(granted.grant.lease);
     return granted.respond(std::unexpected(granted.mapped.error()));
   }
-  parts_.loop->post([this, grant = std::move(granted.grant), mapped = std::move(*granted.mapped),
-                     respond = std::move(granted.respond)](Engine& engine) mutable {
-    if (!engine.scheduler().knows(grant.lease)) {
+  deps_.loop->post([this, grant = std::move(granted.grant), mapped = std::move(*granted.mapped),
+                    respond = std::move(granted.respond)](Engine& engine) mutable {
+    if (!engine.scheduler().has_lease(grant.lease)) {
       engine.add_lease({.lease = grant.lease,
                         .tenant = grant.tenant,
                         .max_concurrent = grant.max_concurrent,
@@ -103,50 +104,50 @@ void LeaseService::granted(Granted granted) {
     for (std::size_t i = 0; i < mapped.size(); ++i) {
       engine.add_extent(grant.lease, grant.extents[i], std::move(mapped[i]));
     }
-    boost::asio::post(*parts_.io, [this, lease = grant.lease] { grant_arrived(lease); });
+    boost::asio::post(*deps_.io, [this, lease = grant.lease] { grant_installed(lease); });
     answer(std::move(respond), empty_payload());
   });
 }
 
-void LeaseService::grant_arrived(LeaseId lease) {
+void LeaseService::grant_installed(LeaseId lease) {
   const auto found = grants_in_flight_.find(lease);
   if (--found->second == 0) grants_in_flight_.erase(found);
 }
 
 /// The answer is evidence, so it waits for the last launch and not for the order to stop.
-Result<void> LeaseService::settle(const Json& body, Responder& respond) {
-  const wire::LeaseSettle ask = TRY(wire::LeaseSettle::from_json(body));
-  if (parts_.table->word_of(ask.lease).state() == LeaseState::Live) {
+Result<void> LeaseService::quiesce(const Json& body, Responder& respond) {
+  const wire::LeaseSettle request = TRY(wire::LeaseSettle::from_json(body));
+  if (deps_.table->word_of(request.lease).state() == LeaseState::Live) {
     return fail(Errc::IllegalTransition,
-                fmt::format("lease {} is live; its launches go on", to_string(ask.lease)));
+                fmt::format("lease {} is live; its launches go on", to_string(request.lease)));
   }
-  auto settled = [this, respond = std::move(respond)]() mutable {
+  auto quiesced = [this, respond = std::move(respond)]() mutable {
     answer(std::move(respond), empty_payload());
   };
-  if (parts_.settle) {
-    parts_.settle(ask.lease, std::move(settled));
+  if (deps_.quiesce) {
+    deps_.quiesce(request.lease, std::move(quiesced));
   } else {
-    parts_.loop->post([settled = std::move(settled)](Engine&) mutable { settled(); });
+    deps_.loop->post([quiesced = std::move(quiesced)](Engine&) mutable { quiesced(); });
   }
   return {};
 }
 
 Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
-  const wire::LeaseUnmap ask = TRY(wire::LeaseUnmap::from_json(body));
-  if (parts_.table->word_of(ask.lease).state() != LeaseState::Fenced) {
+  const wire::LeaseUnmap request = TRY(wire::LeaseUnmap::from_json(body));
+  if (deps_.table->word_of(request.lease).state() != LeaseState::Fenced) {
     return fail(Errc::IllegalTransition, fmt::format("lease {} is not fenced; its memory stays "
                                                      "mapped",
-                                                     to_string(ask.lease)));
+                                                     to_string(request.lease)));
   }
-  forget_growth(ask.lease);
-  if (!grants_in_flight_.contains(ask.lease)) {
-    unmap_fenced(ask.lease, std::move(respond));
+  clear_growth_request(request.lease);
+  if (!grants_in_flight_.contains(request.lease)) {
+    unmap_fenced(request.lease, std::move(respond));
     return {};
   }
   // Behind the grant, which may still be with the mapper.
   boost::asio::post(
-      parts_.mapper, [this, lease = ask.lease, respond = std::move(respond)]() mutable {
-        boost::asio::post(*parts_.io, [this, lease, respond = std::move(respond)]() mutable {
+      deps_.mapper, [this, lease = request.lease, respond = std::move(respond)]() mutable {
+        boost::asio::post(*deps_.io, [this, lease, respond = std::move(respond)]() mutable {
           unmap_fenced(lease, std::move(respond));
         });
       });
@@ -156,103 +157,104 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
 /// At once, whatever step is running: the fence says that no unit touches this memory.
 void LeaseService::unmap_fenced(LeaseId lease, Responder respond) {
   if (grants_in_flight_.contains(lease)) return unmap_between_steps(lease, std::move(respond));
-  boost::asio::post(parts_.unmapper, [this, lease, respond = std::move(respond)]() mutable {
-    const bool unmapped = parts_.engine->unmap_fenced(lease);
+  boost::asio::post(deps_.unmapper, [this, lease, respond = std::move(respond)]() mutable {
+    const bool unmapped = deps_.engine->unmap_fenced(lease);
     if (unmapped) fault_point(FaultSite::WorkerExtentsUnmapped);
-    boost::asio::post(*parts_.io, [this, lease, unmapped, respond = std::move(respond)]() mutable {
+    boost::asio::post(*deps_.io, [this, lease, unmapped, respond = std::move(respond)]() mutable {
       if (!unmapped) return unmap_between_steps(lease, std::move(respond));
-      objects_.erase(lease);
+      extent_fds_.erase(lease);
       respond(empty_payload());
-      parts_.loop->post([lease](Engine& engine) { engine.drop_lease(lease); });
+      deps_.loop->post([lease](Engine& engine) { engine.drop_lease(lease); });
     });
   });
 }
 
 /// For what is still on its way to the engine, or is being loaded by it.
 void LeaseService::unmap_between_steps(LeaseId lease, Responder respond) {
-  parts_.loop->post([this, lease, respond = std::move(respond)](Engine& engine) mutable {
+  deps_.loop->post([this, lease, respond = std::move(respond)](Engine& engine) mutable {
     engine.drop_lease(lease);
     fault_point(FaultSite::WorkerExtentsUnmapped);
-    boost::asio::post(*parts_.io, [this, lease, respond = std::move(respond)]() mutable {
-      objects_.erase(lease);
+    boost::asio::post(*deps_.io, [this, lease, respond = std::move(respond)]() mutable {
+      extent_fds_.erase(lease);
       respond(empty_payload());
     });
   });
 }
 
 Result<void> LeaseService::reclaim(const Json& body, Responder& respond) {
-  const wire::LeaseReclaim ask = TRY(wire::LeaseReclaim::from_json(body));
-  parts_.loop->post([this, ask, respond = std::move(respond)](Engine& engine) mutable {
-    wire::ExtentsReclaimed given{.extents = engine.reclaim_extents(ask.lease, ask.count)};
-    boost::asio::post(*parts_.io, [this, lease = ask.lease, given = std::move(given),
-                                   respond = std::move(respond)]() mutable {
-      for (const ExtentId extent : given.extents) objects_[lease].erase(extent);
+  const wire::LeaseReclaim request = TRY(wire::LeaseReclaim::from_json(body));
+  deps_.loop->post([this, request, respond = std::move(respond)](Engine& engine) mutable {
+    wire::ExtentsReclaimed given{.extents = engine.reclaim_extents(request.lease, request.count)};
+    boost::asio::post(*deps_.io, [this, lease = request.lease, given = std::move(given),
+                                  respond = std::move(respond)]() mutable {
+      for (const ExtentId extent : given.extents) extent_fds_[lease].erase(extent);
       respond(Payload{.body = given.to_json(), .fds = {}});
     });
   });
   return {};
 }
 
-Result<std::vector<LeaseService::Delivery>> LeaseService::deliveries() const {
-  std::vector<Delivery> deliveries;
-  for (const auto& [lease, objects] : objects_) {
+Result<std::vector<LeaseService::Redelivery>> LeaseService::redeliveries() const {
+  std::vector<Redelivery> redeliveries;
+  for (const auto& [lease, objects] : extent_fds_) {
     for (const auto& [extent, object] : objects) {
-      const bool fits = !deliveries.empty() && deliveries.back().message.lease == lease &&
-                        deliveries.back().fds.size() < kExtentsPerDelivery;
-      if (!fits) deliveries.push_back({.message = {.lease = lease, .extents = {}}, .fds = {}});
-      deliveries.back().message.extents.push_back(extent);
-      deliveries.back().fds.push_back(TRY(object.duplicate()));
+      const bool fits = !redeliveries.empty() && redeliveries.back().message.lease == lease &&
+                        redeliveries.back().fds.size() < kExtentsPerRedelivery;
+      if (!fits) redeliveries.push_back({.message = {.lease = lease, .extents = {}}, .fds = {}});
+      redeliveries.back().message.extents.push_back(extent);
+      redeliveries.back().fds.push_back(TRY(object.duplicate()));
     }
   }
-  return deliveries;
+  return redeliveries;
 }
 
 void LeaseService::answer(Responder respond, Payload reply) {
-  boost::asio::post(*parts_.io, [respond = std::move(respond), reply = std::move(reply)]() mutable {
+  boost::asio::post(*deps_.io, [respond = std::move(respond), reply = std::move(reply)]() mutable {
     respond(std::move(reply));
   });
 }
 
-bool LeaseService::may_ask(LeaseId lease) {
+bool LeaseService::may_request_growth(LeaseId lease) {
   const std::scoped_lock lock(mutex_);
-  const auto [entry, first] = not_before_.try_emplace(lease, kNever);
+  const auto [entry, first] = next_growth_request_.try_emplace(lease, kNever);
   if (first) return true;
-  if (parts_.clock->now() < entry->second) return false;
+  if (deps_.clock->now() < entry->second) return false;
   entry->second = kNever;
   return true;
 }
 
-void LeaseService::forget_growth(LeaseId lease) {
+void LeaseService::clear_growth_request(LeaseId lease) {
   const std::scoped_lock lock(mutex_);
-  not_before_.erase(lease);
+  next_growth_request_.erase(lease);
 }
 
 /// A broker that is gone has refused nothing: whoever waits for memory waits on, and asks again.
-void LeaseService::answered(LeaseId lease, const Result<Payload>& reply) {
-  const bool away = !reply && reply.error().code == Errc::ConnectionLost;
+void LeaseService::on_growth_reply(LeaseId lease, const Result<Payload>& reply) {
+  const bool disconnected = !reply && reply.error().code == Errc::ConnectionLost;
   {
     const std::scoped_lock lock(mutex_);
     if (reply) {
-      not_before_.erase(lease);
+      next_growth_request_.erase(lease);
     } else {
-      not_before_[lease] = parts_.clock->now() + kAfterRefusal;
+      next_growth_request_[lease] = deps_.clock->now() + kGrowthRetryDelay;
     }
   }
-  parts_.loop->post([lease, denied = !reply && !away](Engine& engine) {
+  deps_.loop->post([lease, denied = !reply && !disconnected](Engine& engine) {
     if (denied) engine.deny_growth(lease);
   });
 }
 
-void LeaseService::grow(const std::vector<GrowthRequest>& wishes) {
-  for (const GrowthRequest& wish : wishes) {
-    if (!may_ask(wish.lease)) continue;
+void LeaseService::grow(const std::vector<GrowthRequest>& growth_requests) {
+  for (const GrowthRequest& growth : growth_requests) {
+    if (!may_request_growth(growth.lease)) continue;
     const std::uint32_t extents =
-        (wish.blocks + parts_.blocks_per_extent - 1) / parts_.blocks_per_extent;
-    const wire::LeaseGrow ask{
-        .lease = wish.lease, .extents = extents, .request_id = {mint_request_id()}};
-    broker_->call_async(
-        std::string(ask.kMethod), {.body = ask.to_json()},
-        [this, lease = wish.lease](const Result<Payload>& reply) { answered(lease, reply); });
+        (growth.blocks + deps_.blocks_per_extent - 1) / deps_.blocks_per_extent;
+    const wire::LeaseGrow request{
+        .lease = growth.lease, .extents = extents, .request_id = {mint_request_id()}};
+    broker_->call_async(std::string(request.kMethod), {.body = request.to_json()},
+                        [this, lease = growth.lease](const Result<Payload>& reply) {
+                          on_growth_reply(lease, reply);
+                        });
   }
 }
 

@@ -9,8 +9,8 @@
 /// The descriptor of each extent is kept beside its mapping: only its worker can bring the memory
 /// of a live lease back to a broker that was started again.
 ///
-/// Threads: `on_call` on the I/O thread; `grow` from any. Lifetime: everything in Parts outlives
-/// it.
+/// Threads: `on_call` on the I/O thread; `grow` from any. Lifetime: everything in Dependencies
+/// outlives it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -26,7 +26,7 @@ namespace leasehold {
 
 class LeaseService {
  public:
-  struct Parts {
+  struct Dependencies {
     boost::asio::io_context* io = nullptr;
     boost::asio::any_io_executor mapper;  ///< Of one thread: what came first is mapped first.
     boost::asio::any_io_executor unmapper;
@@ -38,22 +38,22 @@ class LeaseService {
     const RegionMapper* regions = &host_mapper();  ///< For the memory this broker lends.
     /// Calls back, from any thread, once no launch that began before can touch memory of the lease.
     /// Empty: between two steps, which is soon enough where a step waits for its launches.
-    std::function<void(LeaseId, std::move_only_function<void()>)> settle = {};
+    std::function<void(LeaseId, std::move_only_function<void()>)> quiesce = {};
   };
-  explicit LeaseService(Parts parts) : parts_(std::move(parts)) {}
+  explicit LeaseService(Dependencies dependencies) : deps_(std::move(dependencies)) {}
 
   void set_broker(BrokerLink* broker) { broker_ = broker; }
-  void set_blocks_per_extent(std::uint32_t blocks) { parts_.blocks_per_extent = blocks; }
+  void set_blocks_per_extent(std::uint32_t blocks) { deps_.blocks_per_extent = blocks; }
 
   void on_call(const std::string& method, control::Payload params, control::Responder respond);
 
   /// All memory this worker has been granted and not given back, for a broker that was started
   /// again: a message and its descriptors, the worker's own ones duplicated. I/O thread.
-  struct Delivery {
+  struct Redelivery {
     wire::LeaseRedeliver message;
     std::vector<UniqueFd> fds;
   };
-  Result<std::vector<Delivery>> deliveries() const;
+  Result<std::vector<Redelivery>> redeliveries() const;
 
   /// Asks the broker for what the scheduler wishes, at most one call per lease at a time, and not
   /// again for a moment after a refusal.
@@ -61,31 +61,32 @@ class LeaseService {
 
  private:
   /// A grant whose memory is mapped, or why it is not.
-  struct Granted {
+  struct MappedGrant {
     wire::LeaseGrant grant;
     control::Responder respond;
     Result<std::vector<LeasedMapping>> mapped;
   };
   Result<void> grant(control::Payload params, control::Responder& respond);
-  Result<void> keep_objects(const wire::LeaseGrant& grant, const std::vector<UniqueFd>& fds);
-  void granted(Granted granted);
-  Result<void> settle(const control::Json& body, control::Responder& respond);
+  Result<void> keep_extent_fds(const wire::LeaseGrant& grant, const std::vector<UniqueFd>& fds);
+  void on_mapped(MappedGrant granted);
+  Result<void> quiesce(const control::Json& body, control::Responder& respond);
   Result<void> unmap(const control::Json& body, control::Responder& respond);
   void unmap_fenced(LeaseId lease, control::Responder respond);
   void unmap_between_steps(LeaseId lease, control::Responder respond);
   Result<void> reclaim(const control::Json& body, control::Responder& respond);
   void answer(control::Responder respond, control::Payload reply);
-  void grant_arrived(LeaseId lease);
-  void forget_growth(LeaseId lease);
-  bool may_ask(LeaseId lease);
-  void answered(LeaseId lease, const Result<control::Payload>& reply);
+  void grant_installed(LeaseId lease);
+  void clear_growth_request(LeaseId lease);
+  bool may_request_growth(LeaseId lease);
+  void on_growth_reply(LeaseId lease, const Result<control::Payload>& reply);
 
-  Parts parts_;
+  Dependencies deps_;
   BrokerLink* broker_ = nullptr;
-  std::map<LeaseId, std::map<ExtentId, UniqueFd>> objects_;  // what was granted; I/O thread
-  std::map<LeaseId, int> grants_in_flight_;                  // not with the engine yet; I/O thread
+  std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;  // what was granted; I/O thread
+  std::map<LeaseId, int> grants_in_flight_;  // not with the engine yet; I/O thread
   std::mutex mutex_;
-  std::map<LeaseId, TimePoint> not_before_;  // leases with a call under way, or lately refused
+  std::map<LeaseId, TimePoint>
+      next_growth_request_;  // leases with a call under way, or lately refused
 };
 
 }  // namespace leasehold

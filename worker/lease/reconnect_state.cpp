@@ -7,56 +7,56 @@
 namespace leasehold {
 namespace {
 
-constexpr Duration kFirstPause = std::chrono::milliseconds(5);
-constexpr Duration kLongestPause = std::chrono::milliseconds(200);
+constexpr Duration kInitialBackoff = std::chrono::milliseconds(5);
+constexpr Duration kMaxBackoff = std::chrono::milliseconds(200);
 
 /// Worth another try: the answer speaks of the moment, not of this attachment. BrokerLost is
 /// retryable for whoever asks a worker, but said to a worker it is the broker's last word.
-bool may_pass(Errc code) {
+bool is_transient(Errc code) {
   return is_retryable(code) && code != Errc::BrokerLost;
 }
 
 }  // namespace
 
 void ReconnectState::lost(TimePoint now) {
-  if (phase_ == Phase::Refused || phase_ == Phase::Away) return;
-  if (phase_ == Phase::Together) {
-    give_up_at_ = now + patience_;
-    pause_ = kFirstPause;
+  if (phase_ == Phase::Lost || phase_ == Phase::Disconnected) return;
+  if (phase_ == Phase::Attached) {
+    give_up_deadline_ = now + timeout_;
+    backoff_ = kInitialBackoff;
   }
-  wait(now);
+  back_off(now);
 }
 
-void ReconnectState::not_connected(TimePoint now) {
-  expects(phase_ == Phase::Away, "a worker tries to connect while it is away");
-  wait(now);
+void ReconnectState::connect_failed(TimePoint now) {
+  expects(phase_ == Phase::Disconnected, "a worker tries to connect while it is away");
+  back_off(now);
 }
 
-void ReconnectState::wait(TimePoint now) {
-  phase_ = now < give_up_at_ ? Phase::Away : Phase::Refused;
-  next_try_ = std::min(now + pause_, give_up_at_);
-  pause_ = std::min(2 * pause_, kLongestPause);
+void ReconnectState::back_off(TimePoint now) {
+  phase_ = now < give_up_deadline_ ? Phase::Disconnected : Phase::Lost;
+  next_attempt_ = std::min(now + backoff_, give_up_deadline_);
+  backoff_ = std::min(2 * backoff_, kMaxBackoff);
 }
 
 void ReconnectState::connected() {
-  expects(phase_ == Phase::Away, "a worker connects while it is away");
-  phase_ = Phase::Asking;
+  expects(phase_ == Phase::Disconnected, "a worker connects while it is away");
+  phase_ = Phase::Resuming;
 }
 
 void ReconnectState::resumed() {
-  expects(phase_ == Phase::Asking, "a worker is resumed when it asked");
-  phase_ = Phase::Delivering;
+  expects(phase_ == Phase::Resuming, "a worker is resumed when it asked");
+  phase_ = Phase::Redelivering;
 }
 
-void ReconnectState::settled() {
-  expects(phase_ == Phase::Delivering, "a worker settles after it delivered");
-  phase_ = Phase::Together;
+void ReconnectState::reattached() {
+  expects(phase_ == Phase::Redelivering, "a worker settles after it delivered");
+  phase_ = Phase::Attached;
 }
 
-void ReconnectState::answered_with(Errc code, TimePoint now) {
-  expects(phase_ == Phase::Asking || phase_ == Phase::Delivering, "a worker asked something");
-  if (!may_pass(code)) return give_up();
-  wait(now);
+void ReconnectState::request_failed(Errc code, TimePoint now) {
+  expects(phase_ == Phase::Resuming || phase_ == Phase::Redelivering, "a worker asked something");
+  if (!is_transient(code)) return give_up();
+  back_off(now);
 }
 
 }  // namespace leasehold

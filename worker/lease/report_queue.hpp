@@ -15,7 +15,7 @@ namespace leasehold {
 class ReportQueue {
  public:
   static constexpr std::size_t kMaxKept = 4096;
-  static constexpr std::size_t kMostAtOnce = 256;  ///< A line of them stays far below its limit.
+  static constexpr std::size_t kMaxBatch = 256;  ///< A line of them stays far below its limit.
 
   /// The oldest makes room.
   void push(std::string report) {
@@ -27,7 +27,7 @@ class ReportQueue {
 
   /// The oldest ones, to be sent together.
   std::vector<std::string> take() {
-    const std::size_t count = waiting_.size() < kMostAtOnce ? waiting_.size() : kMostAtOnce;
+    const std::size_t count = waiting_.size() < kMaxBatch ? waiting_.size() : kMaxBatch;
     const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(count);
     std::vector<std::string> taken(std::make_move_iterator(waiting_.begin()),
                                    std::make_move_iterator(end));

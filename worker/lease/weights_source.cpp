@@ -10,12 +10,12 @@ namespace leasehold {
 namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds(30);
-constexpr auto kOpenPause = std::chrono::milliseconds(100);
+constexpr auto kOpenRetryInterval = std::chrono::milliseconds(100);
 // Steps count from 1 up; loads from here, so a gate never takes one for the other.
 constexpr std::uint64_t kFirstLoad = std::uint64_t{1} << 63;
 
 /// Nobody is told of refusals during a load: copy_weights answers for them.
-class SilentListener final : public RefusalListener {
+class NullRefusalListener final : public RefusalListener {
  public:
   void refused(const GateRefusal&) noexcept override {}
   void quiet_progress() noexcept override {}
@@ -28,28 +28,28 @@ Result<Weights> WeightsSource::acquire() {
   total_bytes_ = plan_->size_bytes();
   std::vector<Weights::MappedPart> mapped_parts;
   for (const WeightsPart& part : plan_->parts) {
-    control::Payload reply = TRY(wait_and_open(part));
-    mapped_parts.push_back(TRY(hold(part, std::move(reply))));
+    control::Payload reply = TRY(open_with_retry(part));
+    mapped_parts.push_back(TRY(map_part(part, std::move(reply))));
     done_bytes_ += part.layout.size_bytes;
   }
   return Weights::bind(*plan_, *config_, std::move(mapped_parts));
 }
 
 Result<std::optional<WeightsSource::Restored>> WeightsSource::restore(Weights& weights) {
-  const auto down = weights.first_revoked_part();
-  if (!down) return std::nullopt;
-  const WeightsPart& part = plan_->parts[*down];
-  TRY(follow_file(part));
+  const auto revoked_part = weights.first_revoked_part();
+  if (!revoked_part) return std::nullopt;
+  const WeightsPart& part = plan_->parts[*revoked_part];
+  TRY(reopen_replaced_file(part));
   done_bytes_ = 0;
   total_bytes_ = part.layout.size_bytes;
   control::Payload reply = TRY(open(part));
-  Weights::MappedPart fresh = TRY(hold(part, std::move(reply)));
-  TRY(weights.restore(*down, std::move(fresh)));
-  return Restored{.part = part.name, .from_another_file = replacement_.has_value()};
+  Weights::MappedPart fresh = TRY(map_part(part, std::move(reply)));
+  TRY(weights.restore(*revoked_part, std::move(fresh)));
+  return Restored{.part = part.name, .from_replaced_file = replacement_.has_value()};
 }
 
 /// A file that is gone from its path is still there behind the descriptor we hold.
-Result<void> WeightsSource::follow_file(const WeightsPart& part) {
+Result<void> WeightsSource::reopen_replaced_file(const WeightsPart& part) {
   const auto now = file_->identity_now();
   if (!now || *now == file().identity()) return {};
   GgufFile another = TRY(GgufFile::open(file_->path()));
@@ -58,48 +58,49 @@ Result<void> WeightsSource::follow_file(const WeightsPart& part) {
   return {};
 }
 
-Result<Weights::MappedPart> WeightsSource::hold(const WeightsPart& part, control::Payload reply) {
+Result<Weights::MappedPart> WeightsSource::map_part(const WeightsPart& part,
+                                                    control::Payload reply) {
   const wire::WeightsOpened opened = TRY(wire::WeightsOpened::from_json(reply.body));
   if (reply.fds.size() != 1) {
     return fail(Errc::UntrustedSegment, "weights.open came without its one descriptor");
   }
-  const LeaseDependency lease = TRY(parts_.table->dependency(opened.lease));
+  const LeaseDependency lease = TRY(deps_.table->dependency(opened.lease));
   UniqueFd readable = std::move(reply.fds[0]);
   if (!opened.published) {
     readable = TRY(fill_and_publish(part, opened.region, lease, std::move(readable)));
   }
   LeasedMapping mapping =
-      TRY(parts_.regions->map(std::move(readable), part.layout.size_bytes, MapAccess::ReadOnly));
+      TRY(deps_.regions->map(std::move(readable), part.layout.size_bytes, MapAccess::ReadOnly));
   return Weights::MappedPart{.mapping = std::move(mapping), .lease = lease};
 }
 
 Result<control::Payload> WeightsSource::open(const WeightsPart& part) {
   const FileIdentity& identity = file().identity();
-  const wire::WeightsOpen ask{.model = config_->name,
-                              .part = part.name,
-                              .file_device = identity.device,
-                              .file_inode = identity.inode,
-                              .file_size_bytes = identity.size_bytes,
-                              .file_mtime_ns = identity.mtime_ns,
-                              .layout_digest = to_hex(part.layout.digest),
-                              .layout_version = kWeightsLayoutVersion,
-                              .size_bytes = part.layout.size_bytes,
-                              .request_id = {mint_request_id()}};
-  return parts_.broker->call(std::string(ask.kMethod), {.body = ask.to_json()}, kTimeout);
+  const wire::WeightsOpen request{.model = config_->name,
+                                  .part = part.name,
+                                  .file_device = identity.device,
+                                  .file_inode = identity.inode,
+                                  .file_size_bytes = identity.size_bytes,
+                                  .file_mtime_ns = identity.mtime_ns,
+                                  .layout_digest = to_hex(part.layout.digest),
+                                  .layout_version = kWeightsLayoutVersion,
+                                  .size_bytes = part.layout.size_bytes,
+                                  .request_id = {mint_request_id()}};
+  return deps_.broker->call(std::string(request.kMethod), {.body = request.to_json()}, kTimeout);
 }
 
-Result<control::Payload> WeightsSource::wait_and_open(const WeightsPart& part) {
+Result<control::Payload> WeightsSource::open_with_retry(const WeightsPart& part) {
   return retry_while_loading([&] { return open(part); },
-                             [] { std::this_thread::sleep_for(kOpenPause); });
+                             [] { std::this_thread::sleep_for(kOpenRetryInterval); });
 }
 
 Result<UniqueFd> WeightsSource::fill_and_publish(const WeightsPart& part, RegionId region,
                                                  LeaseDependency lease, UniqueFd writable) {
   TRY(fill(part, lease, std::move(writable)));
   fault_point(FaultSite::WorkerWeightsFilled);
-  const wire::WeightsPublish ask{.region = region, .request_id = {mint_request_id()}};
+  const wire::WeightsPublish request{.region = region, .request_id = {mint_request_id()}};
   control::Payload reply =
-      TRY(parts_.broker->call(std::string(ask.kMethod), {.body = ask.to_json()}, kTimeout));
+      TRY(deps_.broker->call(std::string(request.kMethod), {.body = request.to_json()}, kTimeout));
   if (reply.fds.size() != 1) {
     return fail(Errc::UntrustedSegment, "weights.publish came without its one descriptor");
   }
@@ -109,15 +110,15 @@ Result<UniqueFd> WeightsSource::fill_and_publish(const WeightsPart& part, Region
 Result<void> WeightsSource::fill(const WeightsPart& part, LeaseDependency lease,
                                  UniqueFd writable) {
   const LeasedMapping region =
-      TRY(parts_.regions->map(std::move(writable), part.layout.size_bytes, MapAccess::ReadWrite));
-  SilentListener listener;
+      TRY(deps_.regions->map(std::move(writable), part.layout.size_bytes, MapAccess::ReadWrite));
+  NullRefusalListener listener;
   GateSet gates(kFirstLoad + ++loads_, never_stopped_, listener);
   gates.add_engine_lease(lease);
   gates.add_sequence({});
   const auto progress = [this](std::uint64_t done_bytes, std::uint64_t) {
-    if (parts_.progress) parts_.progress(done_bytes_ + done_bytes, total_bytes_);
+    if (deps_.progress) deps_.progress(done_bytes_ + done_bytes, total_bytes_);
   };
-  return copy_weights(file(), part.layout, region, gates, *parts_.backend, progress);
+  return copy_weights(file(), part.layout, region, gates, *deps_.backend, progress);
 }
 
 }  // namespace leasehold

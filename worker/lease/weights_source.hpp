@@ -26,7 +26,7 @@ namespace leasehold {
 
 class WeightsSource {
  public:
-  struct Parts {
+  struct Dependencies {
     BrokerLink* broker = nullptr;
     const TableReader* table = nullptr;
     Backend* backend = nullptr;
@@ -34,8 +34,8 @@ class WeightsSource {
     const RegionMapper* regions = &host_mapper();  ///< For the memory this broker lends.
   };
   WeightsSource(const GgufFile& file, const ModelConfig& config, const WeightsPlan& plan,
-                Parts parts)
-      : file_(&file), config_(&config), plan_(&plan), parts_(std::move(parts)) {}
+                Dependencies dependencies)
+      : file_(&file), config_(&config), plan_(&plan), deps_(std::move(dependencies)) {}
 
   /// All parts, each under a fresh engine lease. Waits while another worker fills one.
   /// Errors: those of the calls above, FileNotFound …, EngineLeaseFenced.
@@ -43,7 +43,7 @@ class WeightsSource {
 
   struct Restored {
     std::string part;
-    bool from_another_file = false;  ///< Than the one the worker was started with.
+    bool from_replaced_file = false;  ///< Than the one the worker was started with.
   };
   /// The first part that is down, and no other, so that whoever calls can look after other things
   /// between two of them. Nothing when none is down.
@@ -54,18 +54,18 @@ class WeightsSource {
  private:
   Result<Weights::MappedPart> hold(const WeightsPart& part, control::Payload reply);
   Result<control::Payload> open(const WeightsPart& part);
-  Result<control::Payload> wait_and_open(const WeightsPart& part);
+  Result<control::Payload> open_with_retry(const WeightsPart& part);
   Result<UniqueFd> fill_and_publish(const WeightsPart& part, RegionId region, LeaseDependency lease,
                                     UniqueFd writable);
   Result<void> fill(const WeightsPart& part, LeaseDependency lease, UniqueFd writable);
-  Result<void> follow_file(const WeightsPart& part);
+  Result<void> reopen_replaced_file(const WeightsPart& part);
   const GgufFile& file() const { return replacement_ ? *replacement_ : *file_; }
 
   const GgufFile* file_;
   std::optional<GgufFile> replacement_;  // of file_, once there was another under its path
   const ModelConfig* config_;
   const WeightsPlan* plan_;
-  Parts parts_;
+  Dependencies deps_;
   StopFlags never_stopped_;       // no cancel of a request reaches a load
   std::uint64_t loads_ = 0;       // gate sets of loads are numbered apart from steps
   std::uint64_t done_bytes_ = 0;  // of this acquire, for progress

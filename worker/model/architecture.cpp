@@ -8,63 +8,67 @@ namespace {
 
 // The order is that of use in the forward pass, so that a layer is read front to back.
 constexpr TensorSpec kLlamaAttention[] = {
-    {"attn_norm.weight", Width::Embedding, Width::One},
-    {"attn_q.weight", Width::Embedding, Width::Query},
-    {"attn_q.bias", Width::Query, Width::One, Presence::Optional},
-    {"attn_k.weight", Width::Embedding, Width::KeyValue},
-    {"attn_k.bias", Width::KeyValue, Width::One, Presence::Optional},
-    {"attn_v.weight", Width::Embedding, Width::KeyValue},
-    {"attn_v.bias", Width::KeyValue, Width::One, Presence::Optional},
-    {"attn_output.weight", Width::Query, Width::Embedding},
-    {"attn_output.bias", Width::Embedding, Width::One, Presence::Optional},
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q.bias", TensorDim::Query, TensorDim::One, Presence::Optional},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k.bias", TensorDim::KeyValue, TensorDim::One, Presence::Optional},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_v.bias", TensorDim::KeyValue, TensorDim::One, Presence::Optional},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+    {"attn_output.bias", TensorDim::Embedding, TensorDim::One, Presence::Optional},
 };
 
 constexpr TensorSpec kQwen2Attention[] = {
-    {"attn_norm.weight", Width::Embedding, Width::One},
-    {"attn_q.weight", Width::Embedding, Width::Query},
-    {"attn_q.bias", Width::Query, Width::One},
-    {"attn_k.weight", Width::Embedding, Width::KeyValue},
-    {"attn_k.bias", Width::KeyValue, Width::One},
-    {"attn_v.weight", Width::Embedding, Width::KeyValue},
-    {"attn_v.bias", Width::KeyValue, Width::One},
-    {"attn_output.weight", Width::Query, Width::Embedding},
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q.bias", TensorDim::Query, TensorDim::One},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k.bias", TensorDim::KeyValue, TensorDim::One},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_v.bias", TensorDim::KeyValue, TensorDim::One},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
 };
 
 constexpr TensorSpec kQwen3Attention[] = {
-    {"attn_norm.weight", Width::Embedding, Width::One},
-    {"attn_q.weight", Width::Embedding, Width::Query},
-    {"attn_q_norm.weight", Width::Head, Width::One},
-    {"attn_k.weight", Width::Embedding, Width::KeyValue},
-    {"attn_k_norm.weight", Width::Head, Width::One},
-    {"attn_v.weight", Width::Embedding, Width::KeyValue},
-    {"attn_output.weight", Width::Query, Width::Embedding},
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q_norm.weight", TensorDim::Head, TensorDim::One},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k_norm.weight", TensorDim::Head, TensorDim::One},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
 };
 
 constexpr TensorSpec kFeedForward[] = {
-    {"ffn_norm.weight", Width::Embedding, Width::One},
-    {"ffn_gate.weight", Width::Embedding, Width::FeedForward},
-    {"ffn_up.weight", Width::Embedding, Width::FeedForward},
-    {"ffn_down.weight", Width::FeedForward, Width::Embedding},
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward},
+    {"ffn_up.weight", TensorDim::Embedding, TensorDim::FeedForward},
+    {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
 };
 
 constexpr TensorSpec kExperts[] = {
-    {"ffn_norm.weight", Width::Embedding, Width::One},
-    {"ffn_gate_inp.weight", Width::Embedding, Width::Experts},
-    {"ffn_gate_exps.weight", Width::Embedding, Width::ExpertFeedForward, Presence::PerExpert},
-    {"ffn_up_exps.weight", Width::Embedding, Width::ExpertFeedForward, Presence::PerExpert},
-    {"ffn_down_exps.weight", Width::ExpertFeedForward, Width::Embedding, Presence::PerExpert},
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
+    {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
+     Presence::PerExpert},
+    {"ffn_up_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward, Presence::PerExpert},
+    {"ffn_down_exps.weight", TensorDim::ExpertFeedForward, TensorDim::Embedding,
+     Presence::PerExpert},
 };
 
 constexpr TensorSpec kExpertsAndShared[] = {
-    {"ffn_norm.weight", Width::Embedding, Width::One},
-    {"ffn_gate_inp.weight", Width::Embedding, Width::Experts},
-    {"ffn_gate_exps.weight", Width::Embedding, Width::ExpertFeedForward, Presence::PerExpert},
-    {"ffn_up_exps.weight", Width::Embedding, Width::ExpertFeedForward, Presence::PerExpert},
-    {"ffn_down_exps.weight", Width::ExpertFeedForward, Width::Embedding, Presence::PerExpert},
-    {"ffn_gate_inp_shexp.weight", Width::Embedding, Width::One},
-    {"ffn_gate_shexp.weight", Width::Embedding, Width::FeedForward},
-    {"ffn_up_shexp.weight", Width::Embedding, Width::FeedForward},
-    {"ffn_down_shexp.weight", Width::FeedForward, Width::Embedding},
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
+    {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
+     Presence::PerExpert},
+    {"ffn_up_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward, Presence::PerExpert},
+    {"ffn_down_exps.weight", TensorDim::ExpertFeedForward, TensorDim::Embedding,
+     Presence::PerExpert},
+    {"ffn_gate_inp_shexp.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate_shexp.weight", TensorDim::Embedding, TensorDim::FeedForward},
+    {"ffn_up_shexp.weight", TensorDim::Embedding, TensorDim::FeedForward},
+    {"ffn_down_shexp.weight", TensorDim::FeedForward, TensorDim::Embedding},
 };
 
 // GGUF converters permute llama's query and key rows so that rotated pairs are neighbours; those of

@@ -12,7 +12,7 @@
 namespace leasehold {
 
 /// Lengths that a ModelConfig gives.
-enum class Width : std::uint8_t {
+enum class TensorDim : std::uint8_t {
   One,
   Embedding,          ///< n_embd
   Query,              ///< n_heads · head_dim
@@ -34,8 +34,8 @@ enum class Presence : std::uint8_t {
 /// A tensor of a model. Vectors (one row) are always F32.
 struct TensorSpec {
   std::string_view name;  ///< Of a block's tensor: what follows "blk.N.".
-  Width columns;
-  Width rows;
+  TensorDim columns;
+  TensorDim rows;
   Presence presence = Presence::Required;
 };
 

@@ -25,11 +25,11 @@ constexpr std::size_t kMaxNameBytes = 256;  // what the broker takes: TextRule::
 
 /// Metadata that would change what is computed, and the value that says nothing. Computing such a
 /// model without it would be silently wrong.
-struct Refinement {
+struct UnsupportedKey {
   std::string_view suffix;
-  float neutral;
+  float neutral_value;
 };
-constexpr Refinement kRefinements[] = {
+constexpr UnsupportedKey kUnsupportedKeys[] = {
     {"attention.scale", 0.0f},          {"attention.clamp_kqv", 0.0f},
     {"attention.max_alibi_bias", 0.0f}, {"attn_logit_softcapping", 0.0f},
     {"final_logit_softcapping", 0.0f},  {"logit_scale", 1.0f},
@@ -72,11 +72,11 @@ Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
 
 /// Zero is how some converters write "none".
 Result<void> reject_unsupported_keys(const ArchitectureKeys& keys) {
-  for (const Refinement& refinement : kRefinements) {
-    const float value = TRY(keys.get_or<float>(refinement.suffix, 0.0f));
-    if (value != 0.0f && value != refinement.neutral)
+  for (const UnsupportedKey& unsupported_key : kUnsupportedKeys) {
+    const float value = TRY(keys.get_or<float>(unsupported_key.suffix, 0.0f));
+    if (value != 0.0f && value != unsupported_key.neutral_value)
       return keys.unsupported("{} is {}; this build computes without it",
-                              keys.key(refinement.suffix), value);
+                              keys.key(unsupported_key.suffix), value);
   }
   if (!TRY(keys.get_or<bool>("attention.causal", true)))
     return keys.unsupported("{} is false; this build attends to what came before only",

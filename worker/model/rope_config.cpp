@@ -18,11 +18,11 @@ constexpr float kMinFreqFactor = 1.0f / 64;
 
 /// What a file may say about its way of scaling beyond what is computed here, and the value that
 /// says nothing.
-struct Refinement {
+struct UnsupportedKey {
   std::string_view suffix;
-  float neutral;
+  float neutral_value;
 };
-constexpr Refinement kYarnRefinements[] = {
+constexpr UnsupportedKey kUnsupportedYarnKeys[] = {
     {"rope.scaling.attn_factor", 1.0f},     {"rope.scaling.yarn_log_multiplier", 0.0f},
     {"rope.scaling.yarn_ext_factor", 1.0f}, {"rope.scaling.yarn_attn_factor", 1.0f},
     {"rope.scaling.yarn_beta_fast", 32.0f}, {"rope.scaling.yarn_beta_slow", 1.0f},
@@ -45,11 +45,13 @@ Result<void> read_scaling(const RopeMetadata& from, RopeConfig& config) {
   if (config.scaling == RopeScaling::Linear) return {};
   config.original_context =
       TRY(keys.count_or("rope.scaling.original_context_length", kMaxContext, from.n_context));
-  for (const Refinement& refinement : kYarnRefinements) {
-    const float value = TRY(keys.get_or<float>(refinement.suffix, refinement.neutral));
-    if (value != refinement.neutral)
+  for (const UnsupportedKey& unsupported_key : kUnsupportedYarnKeys) {
+    const float value =
+        TRY(keys.get_or<float>(unsupported_key.suffix, unsupported_key.neutral_value));
+    if (value != unsupported_key.neutral_value)
       return keys.unsupported("{} is {}; this build computes yarn with {}",
-                              keys.key(refinement.suffix), value, refinement.neutral);
+                              keys.key(unsupported_key.suffix), value,
+                              unsupported_key.neutral_value);
   }
   return {};
 }
@@ -65,10 +67,10 @@ Result<std::vector<float>> read_freq_factors(const RopeMetadata& from, const Rop
   if (tensor->rows() != 1 || tensor->columns() != config.dim / 2)
     return from.keys.corrupt("tensor {} has {} rows of {}; the metadata makes it {} pairs",
                              kRopeFreqFactors, tensor->rows(), tensor->columns(), config.dim / 2);
-  std::vector<float> divisors(config.dim / 2);
-  TRY(from.file.read(*tensor, 0, std::as_writable_bytes(std::span(divisors))));
-  if (std::ranges::all_of(divisors, [](float d) { return d >= kMinFreqFactor && d < 1e12f; }))
-    return divisors;
+  std::vector<float> freq_factors(config.dim / 2);
+  TRY(from.file.read(*tensor, 0, std::as_writable_bytes(std::span(freq_factors))));
+  if (std::ranges::all_of(freq_factors, [](float d) { return d >= kMinFreqFactor && d < 1e12f; }))
+    return freq_factors;
   return from.keys.corrupt("tensor {} has a number that divides no frequency", kRopeFreqFactors);
 }
 
@@ -84,7 +86,7 @@ Result<RopeConfig> read_rope(const RopeMetadata& from) {
                         keys.key("rope.dimension_count"), config.dim, from.head_dim);
   config.base = TRY(keys.between("rope.freq_base", 1.0f, 1e12f, base));
   TRY(read_scaling(from, config));
-  config.divisors = TRY(read_freq_factors(from, config));
+  config.freq_factors = TRY(read_freq_factors(from, config));
   return config;
 }
 

@@ -28,9 +28,9 @@ struct RopeConfig {
   float base;
   RopeStyle style;
   RopeScaling scaling = RopeScaling::None;
-  float factor = 1.0f;                 ///< Of the scaling; above 1.
-  std::uint32_t original_context = 0;  ///< Of Yarn: positions before they were stretched.
-  std::vector<float> divisors = {};    ///< rope_freqs.weight: one for each pair, or none at all.
+  float factor = 1.0f;                   ///< Of the scaling; above 1.
+  std::uint32_t original_context = 0;    ///< Of Yarn: positions before they were stretched.
+  std::vector<float> freq_factors = {};  ///< rope_freqs.weight: one for each pair, or none at all.
 
   bool operator==(const RopeConfig&) const = default;
 };

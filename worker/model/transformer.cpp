@@ -19,8 +19,8 @@ RopeAngles angles_of(const RopeConfig& config) {
                           .original_context = config.original_context});
   if (config.scaling == RopeScaling::Linear)
     for (double& frequency : angles.frequencies) frequency /= config.factor;
-  for (std::size_t i = 0; i < config.divisors.size(); ++i)
-    angles.frequencies[i] /= config.divisors[i];
+  for (std::size_t i = 0; i < config.freq_factors.size(); ++i)
+    angles.frequencies[i] /= config.freq_factors[i];
   return angles;
 }
 
@@ -206,7 +206,7 @@ class Transformer::Pass {
   void ffn_block(const LayerWeights& layer) {
     rms_norm(LaunchSite::FfnNorm, layer.ffn_norm);
     if (model_.config_.experts.n_experts == 0) return feed_forward(layer, s().x, true);
-    chosen_experts(layer);
+    routed_experts(layer);
     if (model_.config_.n_ff > 0) shared_expert(layer);
   }
 
@@ -222,7 +222,7 @@ class Transformer::Pass {
             .accumulate = accumulate});
   }
 
-  void chosen_experts(const LayerWeights& layer) {
+  void routed_experts(const LayerWeights& layer) {
     const ExpertConfig& experts = model_.config_.experts;
     matmul({LaunchSite::ExpertRouter, layer.expert_router, s().normed, s().scores});
     launch([&](Backend& b) {

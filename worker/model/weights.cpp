@@ -99,17 +99,18 @@ Result<Weights> Weights::bind(const WeightsPlan& plan, const ModelConfig& config
   return weights;
 }
 
-Result<void> Weights::hold(std::size_t part, MappedPart holding) {
+Result<void> Weights::hold(std::size_t part, MappedPart mapped_part) {
   const WeightsPart& planned = plan_->parts[part];
-  if (holding.mapping.size_bytes() < planned.layout.size_bytes) {
-    return fail(Errc::UntrustedSegment,
-                fmt::format("a weights region of {} bytes cannot hold the {} of {}",
-                            holding.mapping.size_bytes(), planned.layout.size_bytes, planned.name));
+  if (mapped_part.mapping.size_bytes() < planned.layout.size_bytes) {
+    return fail(
+        Errc::UntrustedSegment,
+        fmt::format("a weights region of {} bytes cannot hold the {} of {}",
+                    mapped_part.mapping.size_bytes(), planned.layout.size_bytes, planned.name));
   }
-  bases_[part] = holding.mapping.base();
-  leases_[part] = holding.lease;
+  bases_[part] = mapped_part.mapping.base();
+  leases_[part] = mapped_part.lease;
   const std::scoped_lock lock(mapped_->mutex);
-  mapped_->by_lease.insert_or_assign(id_of(holding.lease), std::move(holding.mapping));
+  mapped_->by_lease.insert_or_assign(id_of(mapped_part.lease), std::move(mapped_part.mapping));
   return {};
 }
 

@@ -13,43 +13,44 @@
 namespace leasehold {
 namespace {
 
-constexpr TensorSpec kEmbedding = {"token_embd.weight", Width::Embedding, Width::Vocabulary};
-constexpr TensorSpec kOutputNorm = {"output_norm.weight", Width::Embedding, Width::One};
-constexpr TensorSpec kOutput = {"output.weight", Width::Embedding, Width::Vocabulary};
+constexpr TensorSpec kEmbedding = {"token_embd.weight", TensorDim::Embedding,
+                                   TensorDim::Vocabulary};
+constexpr TensorSpec kOutputNorm = {"output_norm.weight", TensorDim::Embedding, TensorDim::One};
+constexpr TensorSpec kOutput = {"output.weight", TensorDim::Embedding, TensorDim::Vocabulary};
 
-std::uint32_t width_of(Width width, const ModelConfig& config) {
+std::uint32_t dim_of(TensorDim width, const ModelConfig& config) {
   switch (width) {
-    case Width::One:
+    case TensorDim::One:
       return 1;
-    case Width::Embedding:
+    case TensorDim::Embedding:
       return config.n_embd;
-    case Width::Query:
+    case TensorDim::Query:
       return config.n_heads * config.head_dim;
-    case Width::KeyValue:
+    case TensorDim::KeyValue:
       return config.n_kv_heads * config.head_dim;
-    case Width::Head:
+    case TensorDim::Head:
       return config.head_dim;
-    case Width::FeedForward:
+    case TensorDim::FeedForward:
       return config.n_ff;
-    case Width::Experts:
+    case TensorDim::Experts:
       return config.experts.n_experts;
-    case Width::ExpertFeedForward:
+    case TensorDim::ExpertFeedForward:
       return config.experts.n_ff;
-    case Width::Vocabulary:
+    case TensorDim::Vocabulary:
       return config.n_vocab;
   }
   return 0;
 }
 
 /// A tensor a model needs, under the name it has in the file.
-struct Need {
+struct RequiredTensor {
   std::string name;
   TensorSpec rule;
 };
 
 /// Adds those of a layer that the file must have or has.
 void add_layer(const GgufFile& file, std::uint32_t layer, std::span<const TensorSpec> rules,
-               std::vector<Need>& needs) {
+               std::vector<RequiredTensor>& needs) {
   for (const TensorSpec& rule : rules) {
     std::string name = fmt::format("blk.{}.{}", layer, rule.name);
     const bool is_omitted = rule.presence == Presence::Optional && file.find(name) == nullptr;
@@ -57,10 +58,10 @@ void add_layer(const GgufFile& file, std::uint32_t layer, std::span<const Tensor
   }
 }
 
-std::vector<Need> needs_of(const GgufFile& file, const ModelConfig& config) {
+std::vector<RequiredTensor> required_tensors(const GgufFile& file, const ModelConfig& config) {
   const Architecture* architecture = find_architecture(config.architecture);
   expects(architecture != nullptr, "a config names an architecture of the table");
-  std::vector<Need> needs = {{std::string(kEmbedding.name), kEmbedding}};
+  std::vector<RequiredTensor> needs = {{std::string(kEmbedding.name), kEmbedding}};
   const bool has_experts = config.experts.n_experts > 0;
   for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
     add_layer(file, layer, architecture->attention, needs);
@@ -71,20 +72,21 @@ std::vector<Need> needs_of(const GgufFile& file, const ModelConfig& config) {
   return needs;
 }
 
-Result<WeightTensor> slot_for(const GgufFile& file, const ModelConfig& config, const Need& need) {
+Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
+                                const RequiredTensor& need) {
   const GgufTensor* tensor = file.find(need.name);
   if (tensor == nullptr)
     return fail(Errc::MissingWeight, fmt::format("{}: has no tensor {}", file.path(), need.name));
-  const std::uint32_t columns = width_of(need.rule.columns, config);
+  const std::uint32_t columns = dim_of(need.rule.columns, config);
   const std::uint32_t matrices =
       need.rule.presence == Presence::PerExpert ? config.experts.n_experts : 1;
-  const std::uint32_t rows = width_of(need.rule.rows, config) * matrices;
+  const std::uint32_t rows = dim_of(need.rule.rows, config) * matrices;
   if (tensor->columns() != columns || tensor->rows() != rows)
     return fail(
         Errc::FileCorrupt,
         fmt::format("{}: tensor {} has {} rows of {}; the metadata makes it {} rows of {}",
                     file.path(), need.name, tensor->rows(), tensor->columns(), rows, columns));
-  if (need.rule.rows == Width::One && tensor->type != TensorType::F32)
+  if (need.rule.rows == TensorDim::One && tensor->type != TensorType::F32)
     return fail(Errc::UnsupportedModel, fmt::format("{}: vector {} is {}; this build reads F32",
                                                     file.path(), need.name, name(tensor->type)));
   return WeightTensor{.name = need.name,
@@ -100,10 +102,10 @@ bool belongs_to_config(const GgufTensor& tensor) {
   return tensor.name == kRopeFreqFactors;
 }
 
-Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<Need>& needs) {
+Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<RequiredTensor>& needs) {
   for (const GgufTensor& tensor : file.tensors()) {
     if (belongs_to_config(tensor)) continue;
-    if (std::ranges::find(needs, tensor.name, &Need::name) == needs.end())
+    if (std::ranges::find(needs, tensor.name, &RequiredTensor::name) == needs.end())
       return fail(Errc::UnsupportedModel,
                   fmt::format("{}: tensor {} has no part in what this build computes", file.path(),
                               tensor.name));
@@ -146,12 +148,12 @@ class LayoutHash {
 LayoutDigest digest_of(const std::vector<WeightTensor>& weights) {
   LayoutHash hash;
   hash.add(kWeightsLayoutVersion);
-  for (const WeightTensor& slot : weights) {
-    hash.add(slot.name);
-    hash.add(static_cast<std::uint32_t>(slot.type));
-    hash.add(slot.rows);
-    hash.add(slot.columns);
-    hash.add(slot.region_offset_bytes);
+  for (const WeightTensor& weight : weights) {
+    hash.add(weight.name);
+    hash.add(static_cast<std::uint32_t>(weight.type));
+    hash.add(weight.rows);
+    hash.add(weight.columns);
+    hash.add(weight.region_offset_bytes);
   }
   return hash.finish();
 }
@@ -159,15 +161,15 @@ LayoutDigest digest_of(const std::vector<WeightTensor>& weights) {
 }  // namespace
 
 const WeightTensor* WeightsLayout::find(std::string_view name) const {
-  const auto slot = std::ranges::find(weights, name, &WeightTensor::name);
-  return slot == weights.end() ? nullptr : &*slot;
+  const auto weight = std::ranges::find(weights, name, &WeightTensor::name);
+  return weight == weights.end() ? nullptr : &*weight;
 }
 
 WeightsLayout assign_weight_offsets(std::vector<WeightTensor> weights) {
   WeightsLayout layout{};
-  for (WeightTensor& slot : weights) {
-    slot.region_offset_bytes = layout.size_bytes;
-    const std::uint64_t end = layout.size_bytes + slot.size_bytes;
+  for (WeightTensor& weight : weights) {
+    weight.region_offset_bytes = layout.size_bytes;
+    const std::uint64_t end = layout.size_bytes + weight.size_bytes;
     layout.size_bytes = (end + kWeightAlignmentBytes - 1) & ~(kWeightAlignmentBytes - 1);
   }
   layout.weights = std::move(weights);
@@ -176,9 +178,9 @@ WeightsLayout assign_weight_offsets(std::vector<WeightTensor> weights) {
 }
 
 Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfig& config) {
-  const std::vector<Need> needs = needs_of(file, config);
+  const std::vector<RequiredTensor> needs = required_tensors(file, config);
   std::vector<WeightTensor> weights;
-  for (const Need& need : needs) weights.push_back(TRY(slot_for(file, config, need)));
+  for (const RequiredTensor& need : needs) weights.push_back(TRY(weight_for(file, config, need)));
   TRY(reject_unused_tensors(file, needs));
   return assign_weight_offsets(std::move(weights));
 }

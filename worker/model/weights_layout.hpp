@@ -42,7 +42,7 @@ struct WeightsLayout {
       weights;               ///< token_embd, layer by layer, output_norm, output: ascending.
   std::uint64_t size_bytes;  ///< Of the region; a multiple of kWeightAlignmentBytes.
 
-  /// Over the version and every slot's name, type, shape and offset. Two layouts with one digest
+  /// Over the version and every weight's name, type, shape and offset. Two layouts with one digest
   /// place bytes alike; it says nothing about the bytes.
   LayoutDigest digest;
 
@@ -50,7 +50,7 @@ struct WeightsLayout {
   const WeightTensor* find(std::string_view name) const;
 };
 
-/// Gives every slot its place, in this order; the offsets they came with do not matter.
+/// Gives every weight its place, in this order; the offsets they came with do not matter.
 WeightsLayout assign_weight_offsets(std::vector<WeightTensor> weights);
 
 /// `config` is what read_config gave for this file. All weights in one region.

@@ -19,16 +19,16 @@ std::string layer_of(std::string_view tensor) {
   return std::string(tensor.substr(0, tensor.find('.', 4)));
 }
 
-std::string part_of(const WeightTensor& slot, WeightsScope scope) {
+std::string part_of(const WeightTensor& weight, WeightsScope scope) {
   switch (scope) {
     case WeightsScope::Model:
       return "model";
     case WeightsScope::Layer:
-      return layer_of(slot.name);
+      return layer_of(weight.name);
     case WeightsScope::Tensor:
-      return slot.name;
+      return weight.name;
   }
-  return slot.name;
+  return weight.name;
 }
 
 }  // namespace
@@ -50,36 +50,36 @@ std::uint64_t WeightsPlan::size_bytes() const {
 }
 
 WeightsPlan make_weights_plan(const WeightsLayout& whole, WeightsScope scope) {
-  std::vector<std::pair<std::string, std::vector<WeightTensor>>> cut;
-  for (const WeightTensor& slot : whole.weights) {
-    std::string part = part_of(slot, scope);
-    if (cut.empty() || cut.back().first != part)
-      cut.emplace_back(std::move(part), std::vector<WeightTensor>{});
-    cut.back().second.push_back(slot);
+  std::vector<std::pair<std::string, std::vector<WeightTensor>>> groups;
+  for (const WeightTensor& weight : whole.weights) {
+    std::string part = part_of(weight, scope);
+    if (groups.empty() || groups.back().first != part)
+      groups.emplace_back(std::move(part), std::vector<WeightTensor>{});
+    groups.back().second.push_back(weight);
   }
   WeightsPlan plan;
-  for (auto& [part, weights] : cut) {
+  for (auto& [part, weights] : groups) {
     plan.parts.push_back({.name = part, .layout = assign_weight_offsets(std::move(weights))});
   }
   return plan;
 }
 
 Result<void> check_compatible(const GgufFile& file, const WeightsPart& part) {
-  for (const WeightTensor& slot : part.layout.weights) {
-    const GgufTensor* tensor = file.find(slot.name);
+  for (const WeightTensor& weight : part.layout.weights) {
+    const GgufTensor* tensor = file.find(weight.name);
     if (tensor == nullptr) {
       return fail(Errc::MissingWeight,
-                  fmt::format("{}: was replaced by a file without {}", file.path(), slot.name));
+                  fmt::format("{}: was replaced by a file without {}", file.path(), weight.name));
     }
-    const bool fits = tensor->type == slot.type && tensor->columns() == slot.columns &&
-                      tensor->rows() == slot.rows && tensor->size_bytes == slot.size_bytes;
+    const bool fits = tensor->type == weight.type && tensor->columns() == weight.columns &&
+                      tensor->rows() == weight.rows && tensor->size_bytes == weight.size_bytes;
     if (fits) continue;
     return fail(Errc::MissingWeight,
                 fmt::format("{}: was replaced by a file whose {} is {} with {} rows of {}; this "
                             "worker runs on {} with {} rows of {}: put such a file there, or start "
                             "the worker again",
-                            file.path(), slot.name, name(tensor->type), tensor->rows(),
-                            tensor->columns(), name(slot.type), slot.rows, slot.columns));
+                            file.path(), weight.name, name(tensor->type), tensor->rows(),
+                            tensor->columns(), name(weight.type), weight.rows, weight.columns));
   }
   return {};
 }

@@ -35,8 +35,8 @@ struct Completed {
   RequestId request;
   CompletionReason reason = CompletionReason::EngineError;
   std::uint32_t emitted_tokens = 0;
-  std::optional<RevocationInfo> verdict;  ///< With Revoked and LeaseFenced.
-  std::optional<Error> error;             ///< With EngineError.
+  std::optional<RevocationInfo> revocation;  ///< With Revoked and LeaseFenced.
+  std::optional<Error> error;                ///< With EngineError.
 };
 
 /// A request that was queued and will not be admitted.

@@ -20,7 +20,7 @@ std::uint32_t StepPlan::row_count() const {
 
 StepPlan Scheduler::plan(TimePoint now) {
   drop_expired(now);
-  admit_in_turn();
+  admit_round_robin();
   StepPlan plan;
   starved_.clear();
   std::uint32_t budget = limits_.token_budget;
@@ -49,7 +49,7 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   const std::uint32_t ahead = blocks_for(positions + limits_.tokens_per_block);
   const std::uint32_t held = blocks_held(sequence);
   const bool wants_more = ahead > held && tenancy.pool.free_blocks() == 0;
-  if (wants_more && !over_quota) wish(tenancy, ahead - held);
+  if (wants_more && !over_quota) request_growth(tenancy, ahead - held);
   if (!ok) starved_.push_back(&sequence);
   return ok;
 }
@@ -108,14 +108,14 @@ std::vector<SchedulerEvent> Scheduler::take_events() {
   };
   // A request's last token precedes its completion on the wire, so tokens of requests that ended
   // in this very tick go first; otherwise completions, rejections, tokens.
-  const auto ended_now = [this](const Token& token) {
+  const auto completed_now = [this](const Token& token) {
     return std::ranges::any_of(completed_,
                                [&](const Completed& c) { return c.request == token.request; });
   };
-  const auto rest = std::stable_partition(tokens_.begin(), tokens_.end(), ended_now);
-  std::vector<Token> last_words(tokens_.begin(), rest);
+  const auto rest = std::stable_partition(tokens_.begin(), tokens_.end(), completed_now);
+  std::vector<Token> final_tokens(tokens_.begin(), rest);
   tokens_.erase(tokens_.begin(), rest);
-  append(last_words);
+  append(final_tokens);
   append(completed_);
   append(rejected_);
   append(rebound_);
@@ -140,7 +140,7 @@ void Scheduler::drop_expired(TimePoint now) {
   }
 }
 
-void Scheduler::admit_in_turn() {
+void Scheduler::admit_round_robin() {
   // One admission per lease and round, starting behind the one served last.
   for (bool admitted = true; admitted;) {
     admitted = false;
@@ -160,7 +160,7 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
   if (running_of(tenancy.config.tenant) >= tenancy.config.max_concurrent) return false;
   auto sequence = std::make_unique<Sequence>(tenancy.waiting.front(), limits_.tokens_per_block);
   if (!reserve_first_blocks(*sequence, tenancy)) return false;
-  sequence->place = free_place();
+  sequence->stop_slot = free_stop_slot();
   sequence->admission = ++admissions_;
   tenancy.waiting.pop_front();
   ++tenancy.running;
@@ -195,21 +195,21 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
     tenancy.growth_denied = false;
     return false;
   }
-  wish(tenancy, needed - free);
+  request_growth(tenancy, needed - free);
   return false;
 }
 
-void Scheduler::wish(Tenancy& tenancy, std::uint32_t missing) {
+void Scheduler::request_growth(Tenancy& tenancy, std::uint32_t missing) {
   tenancy.blocks_wanted = std::max(tenancy.blocks_wanted, missing);
 }
 
 std::vector<GrowthRequest> Scheduler::take_growth_requests() {
-  std::vector<GrowthRequest> wishes;
+  std::vector<GrowthRequest> growth_requests;
   for (auto& [lease, tenancy] : tenancies_) {
-    if (tenancy.blocks_wanted > 0) wishes.push_back({lease, tenancy.blocks_wanted});
+    if (tenancy.blocks_wanted > 0) growth_requests.push_back({lease, tenancy.blocks_wanted});
     tenancy.blocks_wanted = 0;
   }
-  return wishes;
+  return growth_requests;
 }
 
 // ------------------------------------------------------------------------------------- requests
@@ -329,11 +329,11 @@ std::uint32_t Scheduler::blocks_held(const Sequence& sequence) {
   return static_cast<std::uint32_t>(sequence.blocks.blocks().size());
 }
 
-std::uint32_t Scheduler::free_place() const {
-  for (std::uint32_t place = 0; place < kMaxStepSequences; ++place) {
+std::uint32_t Scheduler::free_stop_slot() const {
+  for (std::uint32_t stop_slot = 0; stop_slot < kMaxStepSequences; ++stop_slot) {
     const bool taken = std::ranges::any_of(
-        running_, [place](const auto& sequence) { return sequence->place == place; });
-    if (!taken) return place;
+        running_, [stop_slot](const auto& sequence) { return sequence->stop_slot == stop_slot; });
+    if (!taken) return stop_slot;
   }
   ensures(false, "at most max_batch_size sequences run");
   return 0;

@@ -82,7 +82,7 @@ class Scheduler {
   void end_lease(LeaseId lease, const Completed& how);
   /// Its requests that wait will not be admitted; those that run go on.
   void reject_waiting(LeaseId lease, const Error& why);
-  bool knows(LeaseId lease) const { return tenancies_.contains(lease); }
+  bool has_lease(LeaseId lease) const { return tenancies_.contains(lease); }
   std::vector<LeaseId> leases() const;
 
   // ---- requests
@@ -129,15 +129,15 @@ class Scheduler {
   bool id_in_use(const RequestId& request) const;
   void end_waiting(Tenancy& tenancy, const Completed& how);
   void drop_expired(TimePoint now);
-  void admit_in_turn();
+  void admit_round_robin();
   bool admit_one(Tenancy& tenancy);
   bool reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
-  void wish(Tenancy& tenancy, std::uint32_t missing);
+  void request_growth(Tenancy& tenancy, std::uint32_t missing);
   void end_starved();
   std::uint32_t running_of(const TenantId& tenant) const;
   static std::uint32_t blocks_held(const Sequence& sequence);
-  std::uint32_t free_place() const;
+  std::uint32_t free_stop_slot() const;
   std::uint32_t blocks_for(std::uint32_t n_positions) const;
   std::uint32_t record_blocks_of(const PromptRequest& request) const;
   Tenancy& tenancy_of(const Sequence& sequence);

@@ -7,7 +7,7 @@
 namespace leasehold {
 
 void Scheduler::add_lease(TenancyConfig config) {
-  expects(!knows(config.lease), "a lease is granted to a worker once");
+  expects(!has_lease(config.lease), "a lease is granted to a worker once");
   const LeaseId lease = config.lease;
   tenancies_[lease].config = std::move(config);
 }
@@ -20,7 +20,7 @@ void Scheduler::set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint
 }
 
 void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
-  expects(knows(lease), "extents belong to a known lease");
+  expects(has_lease(lease), "extents belong to a known lease");
   tenancies_.at(lease).pool.add_extent(extent, blocks);
 }
 
@@ -36,7 +36,7 @@ std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_
 }
 
 void Scheduler::end_lease(LeaseId lease, const Completed& how) {
-  if (!knows(lease)) return;
+  if (!has_lease(lease)) return;
   std::vector<Sequence*> ending;
   for (const auto& sequence : running_) {
     if (sequence->request.lease == lease) ending.push_back(sequence.get());

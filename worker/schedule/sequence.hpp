@@ -17,7 +17,7 @@ struct Sequence {
   PromptRequest request;
   std::vector<TokenId> tokens;  ///< Prompt, then everything emitted.
   BlockTable blocks;
-  std::uint32_t place = 0;      ///< On the stop board, its own while it runs.
+  std::uint32_t stop_slot = 0;  ///< On the stop running_requests, its own while it runs.
   std::uint64_t admission = 0;  ///< Counts admissions of this scheduler; never the same twice.
   std::shared_ptr<TokenRules> rules;  ///< The engine's, made when it first draws a token.
 

@@ -12,18 +12,18 @@ const RequestId& request_of(const SchedulerEvent& event) {
 
 }  // namespace
 
-void Deliveries::add(std::vector<SchedulerEvent> events) {
+void DeliveryQueue::add(std::vector<SchedulerEvent> events) {
   const std::scoped_lock lock(mutex_);
   queue_.insert(queue_.end(), std::make_move_iterator(events.begin()),
                 std::make_move_iterator(events.end()));
 }
 
-void Deliveries::add_urgent(Completed completed) {
+void DeliveryQueue::add_urgent(Completed completed) {
   const std::scoped_lock lock(mutex_);
   urgent_.push_back(std::move(completed));
 }
 
-std::optional<SchedulerEvent> Deliveries::take() {
+std::optional<SchedulerEvent> DeliveryQueue::take() {
   const std::scoped_lock lock(mutex_);
   if (!urgent_.empty()) {
     const auto own =
@@ -39,9 +39,9 @@ std::optional<SchedulerEvent> Deliveries::take() {
   return take_at(queue_.begin());
 }
 
-SchedulerEvent Deliveries::take_at(Queue::iterator place) {
-  SchedulerEvent next = std::move(*place);
-  queue_.erase(place);
+SchedulerEvent DeliveryQueue::take_at(Queue::iterator position) {
+  SchedulerEvent next = std::move(*position);
+  queue_.erase(position);
   return next;
 }
 

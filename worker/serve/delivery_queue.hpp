@@ -16,7 +16,7 @@
 
 namespace leasehold {
 
-class Deliveries {
+class DeliveryQueue {
  public:
   void add(std::vector<SchedulerEvent> events);
   void add_urgent(Completed completed);
@@ -26,7 +26,7 @@ class Deliveries {
 
  private:
   using Queue = std::deque<SchedulerEvent>;
-  SchedulerEvent take_at(Queue::iterator place);
+  SchedulerEvent take_at(Queue::iterator position);
 
   std::mutex mutex_;
   Queue queue_;

@@ -13,7 +13,7 @@ Result<void> check_token(const Tokenizer& tokenizer, TokenId token, const char* 
                                             tokenizer.n_vocab() - 1));
 }
 
-Result<GrammarSource> read_grammar(const wire::Sampling& sent) {
+Result<GrammarSource> grammar_source(const wire::Sampling& sent) {
   const wire::ResponseFormat& format = sent.response_format;
   const bool has_format = format.type != "text";
   if (has_format && !sent.grammar.empty())
@@ -26,14 +26,14 @@ Result<GrammarSource> read_grammar(const wire::Sampling& sent) {
 
 }  // namespace
 
-Result<SamplingParams> read_sampling(const wire::Generate& ask, const Tokenizer& tokenizer) {
-  const wire::Sampling& sent = ask.sampling;
+Result<SamplingParams> parse_sampling(const wire::Generate& request, const Tokenizer& tokenizer) {
+  const wire::Sampling& sent = request.sampling;
   if (sent.top_logprobs > 0 && !sent.logprobs)
     return fail(Errc::BadRequest, "top_logprobs is for requests with logprobs");
-  GrammarSource grammar = TRY(read_grammar(sent));
+  GrammarSource grammar = TRY(grammar_source(sent));
   SamplingParams params{.temperature = sent.temperature,
                         .seed = sent.seed,
-                        .ignore_eos = ask.ignore_eos,
+                        .ignore_eos = request.ignore_eos,
                         .top_k = sent.top_k,
                         .top_p = sent.top_p,
                         .min_p = sent.min_p,

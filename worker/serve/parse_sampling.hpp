@@ -9,7 +9,7 @@ namespace leasehold {
 
 /// Errors: BadRequest naming the field: out of range, a token that is not of the vocabulary, two
 /// grammars at once, top_logprobs without logprobs. The grammar's text is not read yet.
-Result<SamplingParams> read_sampling(const wire::Generate& ask, const Tokenizer& tokenizer);
+Result<SamplingParams> parse_sampling(const wire::Generate& request, const Tokenizer& tokenizer);
 
 /// Grammars of requests, over one vocabulary. Threads: one. Lifetime: the tokenizer outlives it.
 class ConstraintCompiler {
@@ -17,7 +17,7 @@ class ConstraintCompiler {
   explicit ConstraintCompiler(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
 
   /// Empty when there is no grammar. Errors: BadRequest saying where in its text and what.
-  Result<TextConstraint> read(const GrammarSource& source);
+  Result<TextConstraint> compile(const GrammarSource& source);
 
  private:
   const Tokenizer* tokenizer_;

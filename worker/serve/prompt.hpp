@@ -17,17 +17,17 @@ struct PromptEncoder {
   bool has_sliding_window = false;  ///< See ModelConfig.
 
   /// For messages: what it is that holds `max_context` tokens.
-  std::string_view what_holds_a_text() const;
+  std::string_view context_name() const;
 
   /// A text that cannot fit is refused before it is cut into tokens. In a plain prompt "<s>" is
   /// three characters; in what the template writes it is the control token. `now_unix_s`: for
   /// messages that do not say when they were asked. Errors: BadRequest, PromptTooLong, those of
   /// Tokenizer::encode and of ChatTemplate.
-  Result<std::vector<TokenId>> read(const wire::Generate& ask, std::int64_t now_unix_s) const;
+  Result<std::vector<TokenId>> encode(const wire::Generate& request, std::int64_t now_unix_s) const;
 
  private:
-  Result<std::string> framed(const wire::Generate& ask, std::int64_t now_unix_s) const;
-  std::size_t most_bytes() const;
+  Result<std::string> render_messages(const wire::Generate& request, std::int64_t now_unix_s) const;
+  std::size_t max_prompt_bytes() const;
 };
 
 }  // namespace leasehold

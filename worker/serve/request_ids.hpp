@@ -12,12 +12,12 @@ inline RequestId to_engine_request_id(const TenantId& tenant, const RequestId& r
   return {tenant.value + "/" + request.value};
 }
 
-inline RequestId to_client_request_id(const RequestId& inner) {
-  return {inner.value.substr(inner.value.find('/') + 1)};
+inline RequestId to_client_request_id(const RequestId& engine_request_id) {
+  return {engine_request_id.value.substr(engine_request_id.value.find('/') + 1)};
 }
 
-inline TenantId tenant_of(const RequestId& inner) {
-  return {inner.value.substr(0, inner.value.find('/'))};
+inline TenantId tenant_of(const RequestId& engine_request_id) {
+  return {engine_request_id.value.substr(0, engine_request_id.value.find('/'))};
 }
 
 }  // namespace leasehold

@@ -19,9 +19,9 @@ class RequestParser {
       : prompt_(prompt), constraints_(*prompt.tokenizer) {}
 
   /// All but the deadline, which counts from when the request came.
-  /// Errors: those of read_sampling, PromptEncoder and ConstraintCompiler; BadRequest for emitted
+  /// Errors: those of parse_sampling, PromptEncoder and ConstraintCompiler; BadRequest for emitted
   /// tokens that are none; PromptTooLong.
-  Result<PromptRequest> read(const wire::Generate& ask, const LeaseClaim& claim);
+  Result<PromptRequest> parse(const wire::Generate& wire_request, const LeaseClaim& claim);
 
  private:
   PromptEncoder prompt_;
@@ -29,6 +29,6 @@ class RequestParser {
 };
 
 /// What a request holds of memory until it is read, about.
-std::size_t size_bytes(const wire::Generate& ask);
+std::size_t size_bytes(const wire::Generate& wire_request);
 
 }  // namespace leasehold

@@ -20,9 +20,9 @@ constexpr mode_t kSocketMode = 0666;  // a valid token, not the file mode, lets 
 constexpr std::size_t kMaxClients = 512;
 constexpr std::size_t kMaxRequestsPerClient = 256;
 constexpr std::size_t kMaxRequests = 4096;
-constexpr std::size_t kMaxUnreadBytes =
+constexpr std::size_t kMaxUnparsedBytes =
     2 << 20;  // of a connection; one more may be as long as a line
-constexpr int kDeliveriesAtOnce = 16;
+constexpr int kDeliveryBatchSize = 16;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 /// No method of a worker takes descriptors from a tenant.
 constexpr control::Limits kClientLimits{.max_fds = 0};
@@ -35,10 +35,10 @@ Error stopping() {
 
 struct TenantServer::Client {
   std::shared_ptr<control::Peer> peer;
-  std::set<RequestId> requests;  // inner ids that wait or run
-  std::deque<Unread> unread;
-  std::size_t unread_bytes = 0;
-  bool is_reading = false;  // one of them is with the reader
+  std::set<RequestId> requests;  // engine_request_id ids that wait or run
+  std::deque<UnparsedRequest> unparsed;
+  std::size_t unparsed_bytes = 0;
+  bool is_parsing = false;  // one of them is with the parser
 };
 
 // ------------------------------------------------------------------------------------ connections
@@ -56,7 +56,7 @@ void TenantServer::serve(Acceptor acceptor) {
 void TenantServer::close() {
   acceptor_.reset();
   is_closing_ = true;
-  for (auto& [inner, stream] : streams_) {
+  for (auto& [engine_request_id, stream] : streams_) {
     if (!stream.text) stream.respond(std::unexpected(stopping()));
   }
   for (const auto& client : clients_) client->peer->close();
@@ -89,7 +89,7 @@ void TenantServer::add_client(control::Socket socket) {
     }
   };
   const auto on_closed = [this, weak](const Error&) {
-    if (const auto here = weak.lock()) client_gone(*here);
+    if (const auto here = weak.lock()) on_client_closed(*here);
   };
   client->peer = control::Peer::create(
       std::move(socket), {.on_call = on_call_here, .on_notification = {}, .on_closed = on_closed},
@@ -98,12 +98,13 @@ void TenantServer::add_client(control::Socket socket) {
   client->peer->start();
 }
 
-void TenantServer::client_gone(Client& client) {
+void TenantServer::on_client_closed(Client& client) {
   for (const RequestId& request : client.requests) {
-    parts_.board->stop(request, LocalStop::Cancelled);
-    parts_.loop->post([request](Engine& engine) { (void)engine.cancel(request); });
+    deps_.running_requests->stop(request, LocalStop::Cancelled);
+    deps_.loop->post([request](Engine& engine) { (void)engine.cancel(request); });
   }
-  for (const Unread& unread : client.unread) streams_.erase(unread.inner());
+  for (const UnparsedRequest& unparsed : client.unparsed)
+    streams_.erase(unparsed.engine_request_id());
   std::erase_if(clients_, [&](const auto& other) { return other.get() == &client; });
 }
 
@@ -124,164 +125,174 @@ void TenantServer::on_call(const std::shared_ptr<Client>& client, const std::str
 
 // --------------------------------------------------------------------------------------- requests
 
-RequestId TenantServer::Unread::inner() const {
-  return to_engine_request_id(claim.tenant, ask.request_id);
+RequestId TenantServer::UnparsedRequest::engine_request_id() const {
+  return to_engine_request_id(claim.tenant, request.request_id);
 }
 
 void TenantServer::generate(const std::shared_ptr<Client>& client, const Json& body,
                             Responder respond) {
-  auto unread = check(*client, body);
-  if (!unread) return respond(std::unexpected(unread.error()));
-  streams_.emplace(unread->inner(), Stream{.respond = std::move(respond),
-                                           .lease = unread->claim.lease,
-                                           .max_emitted_tokens = unread->ask.max_emitted_tokens});
-  client->requests.insert(unread->inner());
-  client->unread_bytes += size_bytes(unread->ask);
-  client->unread.push_back(*std::move(unread));
-  read_next(client);
+  auto unparsed = check(*client, body);
+  if (!unparsed) return respond(std::unexpected(unparsed.error()));
+  streams_.emplace(unparsed->engine_request_id(),
+                   Stream{.respond = std::move(respond),
+                          .lease = unparsed->claim.lease,
+                          .max_emitted_tokens = unparsed->request.max_emitted_tokens});
+  client->requests.insert(unparsed->engine_request_id());
+  client->unparsed_bytes += size_bytes(unparsed->request);
+  client->unparsed.push_back(*std::move(unparsed));
+  parse_next(client);
 }
 
-Result<TenantServer::Unread> TenantServer::check(const Client& client, const Json& body) const {
-  Unread unread{.ask = TRY(wire::Generate::from_json(body))};
-  unread.claim = TRY(verify_token(parts_.token_key, unread.ask.token));
+Result<TenantServer::UnparsedRequest> TenantServer::check(const Client& client,
+                                                          const Json& body) const {
+  UnparsedRequest unparsed{.request = TRY(wire::Generate::from_json(body))};
+  unparsed.claim = TRY(verify_token(deps_.token_key, unparsed.request.token));
   if (is_closing_) return std::unexpected(stopping());
-  if (broker_away_) {
+  if (broker_disconnected_) {
     return fail(Errc::BrokerLost, "the broker is away; retry, it may come back");
   }
-  TRY(check_room(client));
-  if (streams_.contains(unread.inner())) {
+  TRY(check_capacity(client));
+  if (streams_.contains(unparsed.engine_request_id())) {
     return fail(Errc::BadRequest,
-                fmt::format("request {} is running already", unread.ask.request_id.value));
+                fmt::format("request {} is running already", unparsed.request.request_id.value));
   }
-  if (unread.ask.deadline_ms) {
-    unread.deadline = parts_.clock->now() + std::chrono::milliseconds(*unread.ask.deadline_ms);
+  if (unparsed.request.deadline_ms) {
+    unparsed.deadline =
+        deps_.clock->now() + std::chrono::milliseconds(*unparsed.request.deadline_ms);
   }
-  return unread;
+  return unparsed;
 }
 
-/// What waits for reader and engine is bounded here, whatever those are doing meanwhile.
-Result<void> TenantServer::check_room(const Client& client) const {
+/// What waits for parser and engine is bounded here, whatever those are doing meanwhile.
+Result<void> TenantServer::check_capacity(const Client& client) const {
   if (client.requests.size() >= kMaxRequestsPerClient) {
     return fail(Errc::QuotaConcurrent,
                 fmt::format("{} requests of this connection are running or waiting; retry when "
                             "one ends",
                             client.requests.size()));
   }
-  if (client.unread_bytes >= kMaxUnreadBytes) {
+  if (client.unparsed_bytes >= kMaxUnparsedBytes) {
     return fail(Errc::QueueFull, fmt::format("requests of {} bytes of this connection wait to be "
                                              "read; retry when one has been answered",
-                                             client.unread_bytes));
+                                             client.unparsed_bytes));
   }
   if (streams_.size() < kMaxRequests) return {};
   return fail(Errc::QueueFull,
               fmt::format("{} requests are running or waiting; retry later", streams_.size()));
 }
 
-void TenantServer::read_next(const std::shared_ptr<Client>& client) {
-  if (client->is_reading || client->unread.empty()) return;
-  client->is_reading = true;
-  Unread next = std::move(client->unread.front());
-  client->unread.pop_front();
-  client->unread_bytes -= size_bytes(next.ask);
+void TenantServer::parse_next(const std::shared_ptr<Client>& client) {
+  if (client->is_parsing || client->unparsed.empty()) return;
+  client->is_parsing = true;
+  UnparsedRequest next = std::move(client->unparsed.front());
+  client->unparsed.pop_front();
+  client->unparsed_bytes -= size_bytes(next.request);
   const std::weak_ptr<control::Peer> peer = client->peer;
   // Handed on, not copied: connections must end on the I/O thread.
-  boost::asio::post(parts_.reader, [this, client = client, peer, next = std::move(next)]() mutable {
-    auto done = read(next, peer);
-    boost::asio::post(*parts_.io, [this, client = std::move(client), inner = next.inner(),
-                                   done = std::move(done)]() mutable {
-      was_read(client, inner, std::move(done));
-    });
+  boost::asio::post(deps_.parser, [this, client = client, peer, next = std::move(next)]() mutable {
+    auto done = parse(next, peer);
+    boost::asio::post(
+        *deps_.io, [this, client = std::move(client), engine_request_id = next.engine_request_id(),
+                    done = std::move(done)]() mutable {
+          on_parsed(client, engine_request_id, std::move(done));
+        });
   });
 }
 
-/// On the reader's thread.
-Result<TenantServer::Read> TenantServer::read(const Unread& unread,
-                                              std::weak_ptr<control::Peer> peer) {
-  PromptRequest request = TRY(reader_.read(unread.ask, unread.claim));
-  request.deadline = unread.deadline;
-  GeneratedText answer(*parts_.prompt.tokenizer, request.sampling.stop);
-  TextStream text(std::move(peer), unread.ask.request_id, std::move(answer), request.emitted);
-  return Read{.request = std::move(request), .text = std::move(text)};
+/// On the parser's thread.
+Result<TenantServer::ParsedRequest> TenantServer::parse(const UnparsedRequest& unparsed,
+                                                        std::weak_ptr<control::Peer> peer) {
+  PromptRequest request = TRY(parser_.parse(unparsed.request, unparsed.claim));
+  request.deadline = unparsed.deadline;
+  GeneratedText answer(*deps_.prompt.tokenizer, request.sampling.stop);
+  TextStream text(std::move(peer), unparsed.request.request_id, std::move(answer), request.emitted);
+  return ParsedRequest{.request = std::move(request), .text = std::move(text)};
 }
 
-void TenantServer::was_read(const std::shared_ptr<Client>& client, const RequestId& inner,
-                            Result<Read> read) {
+void TenantServer::on_parsed(const std::shared_ptr<Client>& client,
+                             const RequestId& engine_request_id, Result<ParsedRequest> parsed) {
   if (is_closing_ || !clients_.contains(client)) {  // told, or gone meanwhile
-    streams_.erase(inner);
+    streams_.erase(engine_request_id);
     return;
   }
-  client->is_reading = false;
-  Responder respond = std::move(streams_.at(inner).respond);
-  if (read) {
-    submit(client, *std::move(read), std::move(respond));
+  client->is_parsing = false;
+  Responder respond = std::move(streams_.at(engine_request_id).respond);
+  if (parsed) {
+    submit(client, *std::move(parsed), std::move(respond));
   } else {
-    forget(*client, inner);
-    respond(std::unexpected(read.error()));
+    erase_request(*client, engine_request_id);
+    respond(std::unexpected(parsed.error()));
   }
-  read_next(client);
+  parse_next(client);
 }
 
-void TenantServer::submit(const std::shared_ptr<Client>& client, Read read, Responder respond) {
-  const RequestId inner = read.request.request;
-  const auto n_prompt = static_cast<std::uint32_t>(read.request.prompt.size());
-  const wire::Generating answer{.request = to_client_request_id(inner), .prompt_tokens = n_prompt};
-  Stream& stream = streams_.at(inner);
-  stream.text.emplace(std::move(read.text));
-  parts_.loop->post([this, client = client, inner, answer, request = std::move(read.request),
-                     respond = std::move(respond)](Engine& engine) mutable {
+void TenantServer::submit(const std::shared_ptr<Client>& client, ParsedRequest parsed,
+                          Responder respond) {
+  const RequestId engine_request_id = parsed.request.request;
+  const auto n_prompt = static_cast<std::uint32_t>(parsed.request.prompt.size());
+  const wire::Generating answer{.request = to_client_request_id(engine_request_id),
+                                .prompt_tokens = n_prompt};
+  Stream& stream = streams_.at(engine_request_id);
+  stream.text.emplace(std::move(parsed.text));
+  deps_.loop->post([this, client = client, engine_request_id, answer,
+                    request = std::move(parsed.request),
+                    respond = std::move(respond)](Engine& engine) mutable {
     Result<void> queued = engine.submit(std::move(request));
-    boost::asio::post(*parts_.io,
-                      [this, client = std::move(client), inner, answer, queued = std::move(queued),
-                       respond = std::move(respond)]() mutable {
+    boost::asio::post(*deps_.io,
+                      [this, client = std::move(client), engine_request_id, answer,
+                       queued = std::move(queued), respond = std::move(respond)]() mutable {
                         if (queued) return respond(Payload{.body = answer.to_json()});
-                        forget(*client, inner);
+                        erase_request(*client, engine_request_id);
                         respond(std::unexpected(queued.error()));
                       });
   });
   // Said while it was being read, when the engine did not know it yet.
-  if (stream.cancelled) parts_.loop->post([inner](Engine& engine) { (void)engine.cancel(inner); });
+  if (stream.cancelled)
+    deps_.loop->post(
+        [engine_request_id](Engine& engine) { (void)engine.cancel(engine_request_id); });
 }
 
-void TenantServer::forget(Client& client, const RequestId& inner) {
-  streams_.erase(inner);
-  client.requests.erase(inner);
+void TenantServer::erase_request(Client& client, const RequestId& engine_request_id) {
+  streams_.erase(engine_request_id);
+  client.requests.erase(engine_request_id);
 }
 
 Result<void> TenantServer::cancel(const Client& client, const Json& body) {
-  const wire::Cancel ask = TRY(wire::Cancel::from_json(body));
-  for (const RequestId& inner : client.requests) {
-    if (to_client_request_id(inner) != ask.request_id) continue;
-    const auto stream = streams_.find(inner);
+  const wire::Cancel request = TRY(wire::Cancel::from_json(body));
+  for (const RequestId& engine_request_id : client.requests) {
+    if (to_client_request_id(engine_request_id) != request.request_id) continue;
+    const auto stream = streams_.find(engine_request_id);
     if (stream == streams_.end() || std::exchange(stream->second.cancelled, true)) return {};
-    parts_.board->stop(inner, LocalStop::Cancelled);
-    parts_.loop->post([inner](Engine& engine) { (void)engine.cancel(inner); });
+    deps_.running_requests->stop(engine_request_id, LocalStop::Cancelled);
+    deps_.loop->post(
+        [engine_request_id](Engine& engine) { (void)engine.cancel(engine_request_id); });
     return {};
   }
   return fail(Errc::UnknownRequest,
-              fmt::format("no request {} runs on this connection", ask.request_id.value));
+              fmt::format("no request {} runs on this connection", request.request_id.value));
 }
 
 // --------------------------------------------------------------------------------------- delivery
 
 void TenantServer::deliver(std::vector<SchedulerEvent> events) {
   if (events.empty()) return;
-  deliveries_.add(std::move(events));
-  boost::asio::post(*parts_.io, [this] { deliver_some(); });
+  delivery_queue_.add(std::move(events));
+  boost::asio::post(*deps_.io, [this] { deliver_batch(); });
 }
 
 void TenantServer::complete_early(Completed completed) {
-  deliveries_.add_urgent(std::move(completed));
-  boost::asio::post(*parts_.io, [this] { deliver_some(); });
+  delivery_queue_.add_urgent(std::move(completed));
+  boost::asio::post(*deps_.io, [this] { deliver_batch(); });
 }
 
 /// Not all at once: the broker's calls wait for the same thread.
-void TenantServer::deliver_some() {
-  for (int told = 0; told < kDeliveriesAtOnce; ++told) {
-    const auto next = deliveries_.take();
+void TenantServer::deliver_batch() {
+  for (int delivered = 0; delivered < kDeliveryBatchSize; ++delivered) {
+    const auto next = delivery_queue_.take();
     if (!next) return;
     deliver_one(*next);
   }
-  boost::asio::post(*parts_.io, [this] { deliver_some(); });
+  boost::asio::post(*deps_.io, [this] { deliver_batch(); });
 }
 
 void TenantServer::deliver_one(const SchedulerEvent& event) {
@@ -297,27 +308,28 @@ void TenantServer::deliver_one(const SchedulerEvent& event) {
 }
 
 /// Fewer tokens than were asked for, although nothing was wrong: said, not left to be wondered at.
-std::string TenantServer::note_on(const Stream& stream, const Completed& completed) const {
+std::string TenantServer::truncation_detail(const Stream& stream,
+                                            const Completed& completed) const {
   const bool cut = completed.reason == CompletionReason::MaxTokensReached &&
                    completed.emitted_tokens < stream.max_emitted_tokens;
   if (!cut) return {};
   return fmt::format("{} holds {} tokens and is full: {} of at most {} tokens emitted",
-                     parts_.prompt.what_holds_a_text(), parts_.prompt.max_context,
+                     deps_.prompt.context_name(), deps_.prompt.max_context,
                      completed.emitted_tokens, stream.max_emitted_tokens);
 }
 
 /// Null as well for a request that is being read: what comes is about an earlier one of its name.
-TenantServer::Stream* TenantServer::find_running(const RequestId& inner) {
-  const auto found = streams_.find(inner);
+TenantServer::Stream* TenantServer::find_running(const RequestId& engine_request_id) {
+  const auto found = streams_.find(engine_request_id);
   return found != streams_.end() && found->second.text ? &found->second : nullptr;
 }
 
 void TenantServer::finish(const Completed& completed) {
   const Stream* stream = find_running(completed.request);
   if (stream == nullptr) return;
-  std::string note = note_on(*stream, completed);
+  std::string detail = truncation_detail(*stream, completed);
   end_stream(completed.request, name(completed.reason), completed.emitted_tokens,
-             [&](TextStream& text) { text.send_completed(completed, std::move(note)); });
+             [&](TextStream& text) { text.send_completed(completed, std::move(detail)); });
 }
 
 void TenantServer::reject(const AdmissionRejected& rejected) {
@@ -327,28 +339,28 @@ void TenantServer::reject(const AdmissionRejected& rejected) {
 
 void TenantServer::end_stream(const RequestId& request, std::string_view reason,
                               std::uint32_t emitted_tokens,
-                              const std::function<void(TextStream&)>& say_so) {
+                              const std::function<void(TextStream&)>& send) {
   Stream* stream = find_running(request);
   if (stream == nullptr) return;
-  const TimePoint now = parts_.clock->now();
-  say_so(*stream->text);
-  parts_.broker->report(events::RequestCompletedEvent{.request = to_client_request_id(request),
-                                                      .tenant = tenant_of(request).value,
-                                                      .lease = stream->lease,
-                                                      .reason = std::string(reason),
-                                                      .emitted_tokens = emitted_tokens},
-                        now);
+  const TimePoint now = deps_.clock->now();
+  send(*stream->text);
+  deps_.broker->report(events::RequestCompletedEvent{.request = to_client_request_id(request),
+                                                     .tenant = tenant_of(request).value,
+                                                     .lease = stream->lease,
+                                                     .reason = std::string(reason),
+                                                     .emitted_tokens = emitted_tokens},
+                       now);
   streams_.erase(request);
   for (const auto& client : clients_) client->requests.erase(request);
 }
 
 void TenantServer::report_rebound(const Rebound& rebound) {
-  parts_.broker->report(events::Rebind{.tenant = tenant_of(rebound.request).value,
-                                       .request = to_client_request_id(rebound.request),
-                                       .old_lease = rebound.old_lease,
-                                       .new_lease = rebound.new_lease,
-                                       .prompt_tokens = rebound.replayed_tokens},
-                        parts_.clock->now());
+  deps_.broker->report(events::Rebind{.tenant = tenant_of(rebound.request).value,
+                                      .request = to_client_request_id(rebound.request),
+                                      .old_lease = rebound.old_lease,
+                                      .new_lease = rebound.new_lease,
+                                      .prompt_tokens = rebound.replayed_tokens},
+                       deps_.clock->now());
 }
 
 }  // namespace leasehold

@@ -3,13 +3,13 @@
 /// A connection's requests are cancelled within one unit when it closes. A token says which lease a
 /// request runs under; nothing a client writes is believed beyond that.
 ///
-///   generate ─► token, room ─► the reader's thread: prompt, grammar ─► engine
+///   generate ─► token, room ─► the parser's thread: prompt, grammar ─► engine
 ///                              one at a time of each connection, so nobody's hard request holds up
 ///                              another's, and none the broker's calls
 ///
 /// Threads: the I/O thread, except `deliver` and `complete_early`, which may be called from any and
-/// hand over to it. Lifetime: everything in Parts outlives it, but for the reader's thread, which
-/// has ended before.
+/// hand over to it. Lifetime: everything in Dependencies outlives it, but for the parser's thread,
+/// which has ended before.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -32,18 +32,18 @@ namespace leasehold {
 
 class TenantServer {
  public:
-  struct Parts {
+  struct Dependencies {
     boost::asio::io_context* io = nullptr;
     EngineLoop* loop = nullptr;
-    RunningRequests* board = nullptr;
-    boost::asio::any_io_executor reader;  ///< Of one thread.
+    RunningRequests* running_requests = nullptr;
+    boost::asio::any_io_executor parser;  ///< Of one thread.
     PromptEncoder prompt;
     BrokerLink* broker = nullptr;
     const Clock* clock = nullptr;
     TokenKey token_key{};
   };
-  explicit TenantServer(Parts parts)
-      : parts_(std::move(parts)), accept_timer_(*parts_.io), reader_(parts_.prompt) {}
+  explicit TenantServer(Dependencies dependencies)
+      : deps_(std::move(dependencies)), accept_timer_(*deps_.io), parser_(deps_.prompt) {}
 
   using Acceptor = boost::asio::local::stream_protocol::acceptor;
   /// A socket any tenant can reach; nobody is answered before `serve`.
@@ -58,7 +58,7 @@ class TenantServer {
   bool is_closed() const { return clients_.empty(); }
 
   /// While the broker is away every new request is refused with BrokerLost.
-  void set_broker_disconnected(bool away) { broker_away_ = away; }
+  void set_broker_disconnected(bool disconnected) { broker_disconnected_ = disconnected; }
 
   /// What a step brought forth.
   void deliver(std::vector<SchedulerEvent> events);
@@ -67,14 +67,14 @@ class TenantServer {
 
  private:
   struct Client;
-  /// A request that waits for the reader.
-  struct Unread {
-    wire::Generate ask;
+  /// A request that waits for the parser.
+  struct UnparsedRequest {
+    wire::Generate request;
     LeaseClaim claim;
     std::optional<TimePoint> deadline;
-    RequestId inner() const;
+    RequestId engine_request_id() const;
   };
-  struct Read {
+  struct ParsedRequest {
     PromptRequest request;
     TextStream text;
   };
@@ -86,7 +86,7 @@ class TenantServer {
     bool cancelled = false;  ///< Said once; saying it again changes nothing.
   };
 
-  std::string note_on(const Stream& stream, const Completed& completed) const;
+  std::string truncation_detail(const Stream& stream, const Completed& completed) const;
   void accept_next();
   void accept_later();
   void add_client(control::Socket socket);
@@ -94,33 +94,35 @@ class TenantServer {
                control::Payload params, control::Responder respond);
   void generate(const std::shared_ptr<Client>& client, const control::Json& body,
                 control::Responder respond);
-  Result<Unread> check(const Client& client, const control::Json& body) const;
-  Result<void> check_room(const Client& client) const;
-  void read_next(const std::shared_ptr<Client>& client);
-  Result<Read> read(const Unread& unread, std::weak_ptr<control::Peer> peer);
-  void was_read(const std::shared_ptr<Client>& client, const RequestId& inner, Result<Read> read);
+  Result<UnparsedRequest> check(const Client& client, const control::Json& body) const;
+  Result<void> check_capacity(const Client& client) const;
+  void parse_next(const std::shared_ptr<Client>& client);
+  Result<ParsedRequest> parse(const UnparsedRequest& unparsed, std::weak_ptr<control::Peer> peer);
+  void on_parsed(const std::shared_ptr<Client>& client, const RequestId& engine_request_id,
+                 Result<ParsedRequest> parsed);
   Result<void> cancel(const Client& client, const control::Json& body);
-  void submit(const std::shared_ptr<Client>& client, Read read, control::Responder respond);
-  Stream* find_running(const RequestId& inner);
-  void forget(Client& client, const RequestId& inner);
-  void client_gone(Client& client);
-  void deliver_some();
+  void submit(const std::shared_ptr<Client>& client, ParsedRequest parsed,
+              control::Responder respond);
+  Stream* find_running(const RequestId& engine_request_id);
+  void erase_request(Client& client, const RequestId& engine_request_id);
+  void on_client_closed(Client& client);
+  void deliver_batch();
   void deliver_one(const SchedulerEvent& event);
   void finish(const Completed& completed);
   void reject(const AdmissionRejected& rejected);
   void end_stream(const RequestId& request, std::string_view reason, std::uint32_t emitted_tokens,
-                  const std::function<void(TextStream&)>& say_so);
+                  const std::function<void(TextStream&)>& send);
   void report_rebound(const Rebound& rebound);
 
-  Parts parts_;
+  Dependencies deps_;
   boost::asio::steady_timer accept_timer_;
-  RequestParser reader_;  // on its thread
-  bool broker_away_ = false;
+  RequestParser parser_;  // on its thread
+  bool broker_disconnected_ = false;
   bool is_closing_ = false;
   std::optional<Acceptor> acceptor_;
-  Deliveries deliveries_;
+  DeliveryQueue delivery_queue_;
   std::set<std::shared_ptr<Client>> clients_;
-  std::unordered_map<RequestId, Stream> streams_;  // by inner id
+  std::unordered_map<RequestId, Stream> streams_;  // by engine_request_id id
 };
 
 }  // namespace leasehold

@@ -30,16 +30,16 @@ void TextStream::send_token(const Token& token) {
   notify(wire::TokenEmitted::kMethod, message.to_json());
 }
 
-void TextStream::send_completed(const Completed& completed, std::string note) {
+void TextStream::send_completed(const Completed& completed, std::string detail) {
   wire::RequestCompleted message{.request = request_,
                                  .reason = std::string(reason_on_the_wire(completed)),
                                  .emitted_tokens = completed.emitted_tokens,
-                                 .detail = std::move(note)};
-  if (!completed.verdict) message.text = text_.finish();
-  if (completed.verdict) {
-    message.lease = completed.verdict->lease;
-    message.scope = completed.verdict->engine_scope ? "engine" : "tenant";
-    message.revoke_reason = name(completed.verdict->reason);
+                                 .detail = std::move(detail)};
+  if (!completed.revocation) message.text = text_.finish();
+  if (completed.revocation) {
+    message.lease = completed.revocation->lease;
+    message.scope = completed.revocation->engine_scope ? "engine" : "tenant";
+    message.revoke_reason = name(completed.revocation->reason);
   }
   if (completed.error) {
     message.detail = std::string(name(completed.error->code)) + ": " + completed.error->detail;

@@ -21,8 +21,8 @@ class TextStream {
 
   void send_token(const Token& token);
   /// With what was held back of the text, unless a lease ended it: then it may go on elsewhere.
-  /// `note`: what else there is to know about an end that is no error.
-  void send_completed(const Completed& completed, std::string note = {});
+  /// `detail`: what else there is to know about an end that is no error.
+  void send_completed(const Completed& completed, std::string detail = {});
   /// Queued, but never admitted: the reason on the wire is the error's own name.
   void send_rejected(const Error& reason);
 

@@ -103,8 +103,8 @@ template <class W>
 [[gnu::target("avx2,fma,f16c")]] inline __m256 exp8(__m256 x) {
   namespace e = exp_order;
   const __m256 round = _mm256_set1_ps(e::kRound);
-  const __m256 above = _mm256_min_ps(_mm256_set1_ps(e::kHighest), x);
-  const __m256 in_range = _mm256_max_ps(_mm256_set1_ps(e::kLowest), above);
+  const __m256 above = _mm256_min_ps(_mm256_set1_ps(e::kMaxInput), x);
+  const __m256 in_range = _mm256_max_ps(_mm256_set1_ps(e::kMinInput), above);
   const __m256 shifted = _mm256_fmadd_ps(in_range, _mm256_set1_ps(e::kLog2E), round);
   const __m256 n = _mm256_sub_ps(shifted, round);
   const __m256 high = _mm256_fmadd_ps(n, _mm256_set1_ps(-e::kLn2High), in_range);

@@ -68,9 +68,9 @@ void add_scaled(float weight, const float* x, float* out, std::size_t n) {
 void rope_head(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style) {
   // Scalar: a head is turned once for the thousands of products it then takes part in.
   for (std::uint32_t i = 0; i < rope_dim / 2; ++i) {
-    const PairOffsets place = pair_offsets(style, i, rope_dim);
-    float& first = head[place.first];
-    float& second = head[place.first + place.apart];
+    const PairOffsets offsets = pair_offsets(style, i, rope_dim);
+    float& first = head[offsets.first];
+    float& second = head[offsets.first + offsets.stride];
     const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);
     first = pair.first;
     second = pair.second;

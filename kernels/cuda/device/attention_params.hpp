@@ -34,7 +34,7 @@ struct AttentionPartials {
 
 struct AttentionParams {
   KernelGate gate;
-  KvPlaces places;
+  KvAddressing kv;
   AttentionPartials partials;
   const float* q;  ///< [n_rows, n_heads, head_dim]
   std::uint32_t n_heads;

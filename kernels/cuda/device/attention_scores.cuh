@@ -95,7 +95,7 @@ __device__ __forceinline__ void score_keys(const AttentionParams& p, const Atten
                                            std::uint32_t n_queries, const KvSpan& span,
                                            const std::byte* keys) {
   const std::uint32_t n_octets = octets(p.head_dim);
-  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.places.type);
+  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.kv.type);
   for (std::uint32_t unit = threadIdx.x; unit < p.tile_positions * (kTile / kPer);
        unit += blockDim.x) {
     const std::uint32_t position = unit % p.tile_positions;
@@ -120,8 +120,8 @@ __device__ __forceinline__ float warp_max(float own) {
 }
 
 /// Scores become their exponentials; a warp to a query.
-__device__ __forceinline__ void weigh(const AttentionParams& p, const AttentionTile& tile,
-                                      float* all_scores) {
+__device__ __forceinline__ void softmax_weights(const AttentionParams& p, const AttentionTile& tile,
+                                                float* all_scores) {
   for (std::uint32_t query = warp_of_block(); query < tile.n_queries();
        query += blockDim.x / kWarp) {
     const std::uint32_t n = query_reads(p, tile, query);

@@ -100,14 +100,14 @@ __device__ __forceinline__ void find_blocks(const AttentionParams& p, const Atte
   const std::uint32_t i = threadIdx.x;
   if (i >= kPartitionBlocks) return;
   const std::uint32_t sequence = p.gate.rows[tile.row].sequence;
-  const std::uint32_t first = p.places.tables.first[sequence] + tile.partition * kPartitionBlocks;
+  const std::uint32_t first = p.kv.tables.first[sequence] + tile.partition * kPartitionBlocks;
   const bool is_read = i * KvLayout::kBlockTokens < tile.last_reads;
-  blocks[i] = is_read ? p.places.tables.addresses[first + i] + p.places.keys_offset_bytes +
-                            std::uint64_t{tile.kv_head} * p.places.head_bytes
+  blocks[i] = is_read ? p.kv.tables.addresses[first + i] + p.kv.keys_offset_bytes +
+                            std::uint64_t{tile.kv_head} * p.kv.head_bytes
                       : 0;
 }
 
-/// The tile's queries in whole octets: [kMost, 8 · octets]; zeros where there is no query.
+/// The tile's queries in whole octets: [kMaxColumns, 8 · octets]; zeros where there is no query.
 __device__ __forceinline__ void load_queries(const AttentionParams& p, const AttentionTile& tile,
                                              std::uint32_t most, float* queries) {
   const std::uint32_t width = 8 * octets(p.head_dim);
@@ -117,7 +117,7 @@ __device__ __forceinline__ void load_queries(const AttentionParams& p, const Att
           i < tile.n_queries() && d < p.head_dim ? query_of(p, tile, i)[d] : 0.0F;
 }
 
-/// Which keys or values to bring.
+/// Which keys or values to load_kv_tile.
 struct KvSpan {
   std::uint32_t plane;  ///< 0 keys, 1 values
   std::uint32_t first;  ///< Position in the partition.
@@ -128,16 +128,16 @@ __device__ __forceinline__ std::uint64_t kv_row(const AttentionParams& p,
                                                 const std::uint64_t* blocks, const KvSpan& span,
                                                 std::uint32_t i, std::uint32_t row_bytes) {
   const std::uint32_t position = span.first + i;
-  return blocks[position / KvLayout::kBlockTokens] + span.plane * p.places.plane_bytes +
+  return blocks[position / KvLayout::kBlockTokens] + span.plane * p.kv.plane_bytes +
          position % KvLayout::kBlockTokens * row_bytes;
 }
 
 /// Rows of whole octets: 16 bytes at a time, beside computing.
 template <class Stored>
-__device__ __forceinline__ void bring_words(const AttentionParams& p, const std::uint64_t* blocks,
-                                            const KvSpan& span, std::byte* to) {
+__device__ __forceinline__ void load_kv_words(const AttentionParams& p, const std::uint64_t* blocks,
+                                              const KvSpan& span, std::byte* to) {
   const std::uint32_t row_bytes = p.head_dim * static_cast<std::uint32_t>(sizeof(Stored));
-  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.places.type);
+  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.kv.type);
   const std::uint32_t words = row_bytes / 16;
   std::uint32_t i = threadIdx.x / words;
   std::uint32_t word = threadIdx.x % words;
@@ -155,11 +155,11 @@ __device__ __forceinline__ void bring_words(const AttentionParams& p, const std:
 
 /// Rows of any length, padded with zeros.
 template <class Stored>
-__device__ __forceinline__ void bring_elements(const AttentionParams& p,
-                                               const std::uint64_t* blocks, const KvSpan& span,
-                                               std::byte* to) {
+__device__ __forceinline__ void load_kv_elements(const AttentionParams& p,
+                                                 const std::uint64_t* blocks, const KvSpan& span,
+                                                 std::byte* to) {
   const std::uint32_t row_bytes = p.head_dim * static_cast<std::uint32_t>(sizeof(Stored));
-  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.places.type);
+  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.kv.type);
   const std::uint32_t width = 8 * octets(p.head_dim);
   for (std::uint32_t at = threadIdx.x; at < span.count * width; at += blockDim.x) {
     const std::uint32_t i = at / width;
@@ -170,12 +170,12 @@ __device__ __forceinline__ void bring_elements(const AttentionParams& p,
 }
 
 template <class Stored>
-__device__ __forceinline__ void bring(const AttentionParams& p, const std::uint64_t* blocks,
-                                      const KvSpan& span, std::byte* to) {
+__device__ __forceinline__ void load_kv_tile(const AttentionParams& p, const std::uint64_t* blocks,
+                                             const KvSpan& span, std::byte* to) {
   if (p.head_dim % 8 == 0)
-    bring_words<Stored>(p, blocks, span, to);
+    load_kv_words<Stored>(p, blocks, span, to);
   else
-    bring_elements<Stored>(p, blocks, span, to);
+    load_kv_elements<Stored>(p, blocks, span, to);
 }
 
 }  // namespace leasehold::device

@@ -44,7 +44,7 @@ __device__ __forceinline__ ValueSums<kPer> value_sums(const AttentionParams& p,
 
 /// Values in shared memory, a thread's elements of them, and the weights of its queries.
 template <class Stored>
-struct WeighedValues {
+struct WeightedValues {
   const Stored* values;  ///< Of the first position.
   std::uint32_t stride;  ///< In elements.
   const float* weights;  ///< [kPer queries, stride 256], from the first position
@@ -52,7 +52,7 @@ struct WeighedValues {
 
 /// Positions that every query reads, a multiple of four of them.
 template <class Stored, int kPer>
-__device__ __forceinline__ void add_common(const WeighedValues<Stored>& from, std::uint32_t count,
+__device__ __forceinline__ void add_common(const WeightedValues<Stored>& from, std::uint32_t count,
                                            float2 (&acc)[kPer]) {
   for (std::uint32_t i = 0; i < count; i += 4) {
     float4 e[kPer];
@@ -75,7 +75,7 @@ __device__ __forceinline__ void add_common(const WeighedValues<Stored>& from, st
 /// Positions first ... end - 1, which some queries read and others may not; `reads` counts from the
 /// same position as first and end.
 template <class Stored, int kPer>
-__device__ __forceinline__ void add_rest(const WeighedValues<Stored>& from, std::uint32_t first,
+__device__ __forceinline__ void add_rest(const WeightedValues<Stored>& from, std::uint32_t first,
                                          std::uint32_t end, const std::uint32_t (&reads)[kPer],
                                          float2 (&acc)[kPer]) {
   for (std::uint32_t i = first; i < end; ++i) {
@@ -106,9 +106,9 @@ __device__ __forceinline__ void add_values(const AttentionParams& p, const Atten
   for (std::uint32_t s = 0; s < kPairSpans; ++s) {
     const std::uint32_t element = sums.element + s * 2 * kPairThreads;
     if (element >= p.head_dim) break;
-    const WeighedValues<Stored> from{
+    const WeightedValues<Stored> from{
         reinterpret_cast<const Stored*>(rows) + element,
-        kv_row_stride_bytes(p.head_dim, p.places.type) / static_cast<std::uint32_t>(sizeof(Stored)),
+        kv_row_stride_bytes(p.head_dim, p.kv.type) / static_cast<std::uint32_t>(sizeof(Stored)),
         scores + sums.query * kPartitionPositions + span.first};
     add_common<Stored, kPer>(from, common, sums.acc[s]);
     add_rest<Stored, kPer>(from, common, span.count, reads, sums.acc[s]);

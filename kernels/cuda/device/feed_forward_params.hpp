@@ -13,7 +13,7 @@ struct SwiGluParams {
   /// The output once more, for the next matmul; none where `halves` is null.
   TileRows tiles;
   std::uint32_t width;
-  std::uint32_t rows_per_row;  ///< Rows of these arrays to a row of the step: n_used of experts.
+  std::uint32_t items_per_row;  ///< Rows of these arrays to a row of the step: n_used of experts.
 };
 
 struct ExpertRoutingParams {

@@ -15,14 +15,15 @@ struct BlockTables {
 };
 
 /// One layer of it.
-struct KvPlaces {
+struct KvAddressing {
   BlockTables tables;
   std::uint64_t keys_offset_bytes;  ///< From the start of a block to the layer's keys.
   std::uint64_t plane_bytes;        ///< Values lie that far behind the keys.
   std::uint32_t head_bytes;         ///< From one kv head's [16][head_dim] to the next.
   KvType type;
 
-  static constexpr KvPlaces of(const KvLayout& layout, std::uint32_t layer, BlockTables tables) {
+  static constexpr KvAddressing of(const KvLayout& layout, std::uint32_t layer,
+                                   BlockTables tables) {
     return {.tables = tables,
             .keys_offset_bytes = layout.head_offset_bytes(layer, 0, 0),
             .plane_bytes = layout.plane_size_bytes(),

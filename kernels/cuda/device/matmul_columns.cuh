@@ -19,25 +19,27 @@ __device__ __forceinline__ std::uint32_t result_count(const KernelGate& gate,
 struct ResultSelection {
   const std::uint32_t* select;
   ExpertAssignment experts;
-  std::uint32_t end;     ///< Of all results.
-  std::uint32_t expert;  ///< Whose items are looked for.
-  std::uint32_t most;    ///< Columns of a block.
+  std::uint32_t end;          ///< Of all results.
+  std::uint32_t expert;       ///< Whose items are looked for.
+  std::uint32_t max_columns;  ///< Columns of a block.
 };
 
-/// A warp appends the next of the expert's items, ascending, up to `most`, and keeps the place.
-__device__ __forceinline__ void gather_items(ColumnList& list, const ResultSelection& places) {
+/// A warp appends the next of the expert's items, ascending, up to `max_columns`, and keeps the
+/// index.
+__device__ __forceinline__ void gather_items(ColumnList& list, const ResultSelection& selection) {
   std::uint32_t count = 0;
   std::uint32_t first = list.next;
-  while (count < places.most && first < places.end) {
+  while (count < selection.max_columns && first < selection.end) {
     const std::uint32_t item = first + lane_of_warp();
-    const bool is_mine = item < places.end && places.experts.chosen[item] == places.expert;
+    const bool is_mine = item < selection.end && selection.experts.chosen[item] == selection.expert;
     const std::uint32_t mine = __ballot_sync(kAllLanes, is_mine);
-    const std::uint32_t place = count + __popc(mine & ((1u << lane_of_warp()) - 1));
-    if (is_mine && place < places.most) {
-      list.source[place] = item / places.experts.items_per_x;
-      list.target[place] = item;
+    const std::uint32_t index = count + __popc(mine & ((1u << lane_of_warp()) - 1));
+    if (is_mine && index < selection.max_columns) {
+      list.source[index] = item / selection.experts.items_per_x;
+      list.target[index] = item;
     }
-    const std::uint32_t left_out = __ballot_sync(kAllLanes, is_mine && place >= places.most);
+    const std::uint32_t left_out =
+        __ballot_sync(kAllLanes, is_mine && index >= selection.max_columns);
     count += __popc(mine & ~left_out);
     first += left_out == 0 ? kWarp : static_cast<std::uint32_t>(__ffs(left_out)) - 1;
   }
@@ -48,19 +50,20 @@ __device__ __forceinline__ void gather_items(ColumnList& list, const ResultSelec
   }
 }
 
-/// Results first … first + most - 1, or the expert's next ones. False when there are none left.
-__device__ __forceinline__ bool gather_columns(ColumnList& list, const ResultSelection& places) {
+/// Results first … first + max_columns - 1, or the expert's next ones. False when there are none
+/// left.
+__device__ __forceinline__ bool gather_columns(ColumnList& list, const ResultSelection& selection) {
   __syncthreads();  // nobody looks at the last ones any more
-  if (places.experts.chosen != nullptr) {
-    if (warp_of_block() == 0) gather_items(list, places);
+  if (selection.experts.chosen != nullptr) {
+    if (warp_of_block() == 0) gather_items(list, selection);
   } else {
-    const std::uint32_t left = list.next < places.end ? places.end - list.next : 0;
-    for (std::uint32_t i = threadIdx.x; i < places.most && i < left; i += blockDim.x) {
+    const std::uint32_t left = list.next < selection.end ? selection.end - list.next : 0;
+    for (std::uint32_t i = threadIdx.x; i < selection.max_columns && i < left; i += blockDim.x) {
       const std::uint32_t result = list.next + i;
-      list.source[i] = places.select != nullptr ? places.select[result] : result;
+      list.source[i] = selection.select != nullptr ? selection.select[result] : result;
       list.target[i] = result;
     }
-    if (threadIdx.x == 0) list.count = left < places.most ? left : places.most;
+    if (threadIdx.x == 0) list.count = left < selection.max_columns ? left : selection.max_columns;
   }
   __syncthreads();
   return list.count > 0;

@@ -202,11 +202,11 @@ __device__ __forceinline__ void matmul_few(const MatmulParams& p) {
   const bool is_experts = p.experts.chosen != nullptr;
   const std::uint32_t expert = is_experts ? blockIdx.y : 0;
   if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * Kernel::kColumns;
-  const ResultSelection places = {.select = p.select,
-                                  .experts = p.experts,
-                                  .end = end,
-                                  .expert = expert,
-                                  .most = Kernel::kColumns};
+  const ResultSelection selection = {.select = p.select,
+                                     .experts = p.experts,
+                                     .end = end,
+                                     .expert = expert,
+                                     .max_columns = Kernel::kColumns};
   const WarpWeights weights = {.weights = p.weights + expert * p.n_out * p.row_bytes,
                                .row_bytes = p.row_bytes,
                                .first_row = blockIdx.x * 64 + warp_of_block() * kWarpRows,
@@ -216,7 +216,7 @@ __device__ __forceinline__ void matmul_few(const MatmulParams& p) {
                          .ring = dynamic_shared() + kListBytes,
                          .weights = weights,
                          .copies = WeightCopies<kType>(weights)};
-  while (gather_columns(list, places)) {
+  while (gather_columns(list, selection)) {
     kernel.run();
     if (!is_experts) return;
   }

@@ -49,15 +49,16 @@ struct ManyRows {
     std::uint32_t stage;
     bool exists;
   };
-  __device__ __forceinline__ static PipelineChunk place_of(std::uint32_t chunk, std::uint32_t end) {
+  __device__ __forceinline__ static PipelineChunk pipeline_chunk(std::uint32_t chunk,
+                                                                 std::uint32_t end) {
     return {chunk, chunk % 2, chunk < end};
   }
 
-  __device__ __forceinline__ void start_copies(const PipelineChunk& place) const {
-    std::byte* to = ring + place.stage * kStageBytes;
-    if (place.exists) {
-      copies.start(slots(to), place.chunk);
-      copy_x<kThreads, kColumns, kChunk.columns>(to, p.x, list, place.chunk);
+  __device__ __forceinline__ void start_copies(const PipelineChunk& current) const {
+    std::byte* to = ring + current.stage * kStageBytes;
+    if (current.exists) {
+      copies.start(slots(to), current.chunk);
+      copy_x<kThreads, kColumns, kChunk.columns>(to, p.x, list, current.chunk);
     }
     copy_async_commit();
   }
@@ -89,10 +90,10 @@ struct ManyRows {
     }
   }
 
-  __device__ __forceinline__ void multiply_chunk(Sums& sums, const PipelineChunk& place,
+  __device__ __forceinline__ void multiply_chunk(Sums& sums, const PipelineChunk& current,
                                                  const PipelineChunk& next) const {
-    std::byte* from = ring + place.stage * kStageBytes;
-    const StagedRows rows = staged_rows<kType>(slots(from), weights, place.chunk, p.x.n_in);
+    std::byte* from = ring + current.stage * kStageBytes;
+    const StagedRows rows = staged_rows<kType>(slots(from), weights, current.chunk, p.x.n_in);
     if (is_plain<kType>(rows, weights)) return multiply_plain(sums, rows, from, next);
     start_copies(next);
 #pragma unroll 1
@@ -115,12 +116,12 @@ struct ManyRows {
     const std::uint32_t n_chunks = (p.x.n_in + kChunk.columns - 1) / kChunk.columns;
     const std::uint32_t per_slice = slice_length(p.x.n_in) / kChunk.columns;
     Sums sums = {};
-    start_copies(place_of(0, n_chunks));
+    start_copies(pipeline_chunk(0, n_chunks));
     for (std::uint32_t chunk = 0; chunk < n_chunks; ++chunk) {
       copy_async_wait<0>();
       fence_proxy_async();
       __syncthreads();  // the chunk is there, and everybody is done with the one before
-      multiply_chunk(sums, place_of(chunk, n_chunks), place_of(chunk + 1, n_chunks));
+      multiply_chunk(sums, pipeline_chunk(chunk, n_chunks), pipeline_chunk(chunk + 1, n_chunks));
       if (chunk + 1 == n_chunks || (chunk + 1) % per_slice == 0)
         fold(total, sums, chunk < per_slice);
     }
@@ -147,8 +148,11 @@ __device__ __forceinline__ void matmul_many(const MatmulParams& p) {
   const bool is_experts = p.experts.chosen != nullptr;
   const std::uint32_t expert = is_experts ? blockIdx.y : 0;
   if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * kColumns;
-  const ResultSelection places = {
-      .select = p.select, .experts = p.experts, .end = end, .expert = expert, .most = kColumns};
+  const ResultSelection selection = {.select = p.select,
+                                     .experts = p.experts,
+                                     .end = end,
+                                     .expert = expert,
+                                     .max_columns = kColumns};
   const WarpWeights weights = {.weights = p.weights + expert * p.n_out * p.row_bytes,
                                .row_bytes = p.row_bytes,
                                .first_row = blockIdx.x * 128 + warp_of_block() * kWarpRows,
@@ -158,7 +162,7 @@ __device__ __forceinline__ void matmul_many(const MatmulParams& p) {
                          .ring = dynamic_shared() + kListBytes,
                          .weights = weights,
                          .copies = WeightCopies<kType>(weights)};
-  while (gather_columns(list, places)) {
+  while (gather_columns(list, selection)) {
     kernel.run();
     if (!is_experts) return;
   }

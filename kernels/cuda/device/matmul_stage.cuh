@@ -65,12 +65,12 @@ struct WeightCopies {
     const auto bytes = is_whole ? kChunk.bytes : static_cast<std::uint32_t>(row_bytes - first);
 #pragma unroll
     for (std::uint32_t i = 0; i < kOfLane; ++i) {
-      const std::uint32_t place = lane_of_warp() + i * kWarp;
-      const std::uint32_t unit = place % kChunk.units * kCopyBytes;
+      const std::uint32_t index = lane_of_warp() + i * kWarp;
+      const std::uint32_t unit = index % kChunk.units * kCopyBytes;
       const std::byte* begin = from[i] + first;
       const std::uint32_t skew = skew_of<kType>(begin);
-      if (place < kAll && unit < skew + bytes)
-        copy_async_16(slots + place / kChunk.units * kChunk.slot_bytes + unit, begin - skew + unit);
+      if (index < kAll && unit < skew + bytes)
+        copy_async_16(slots + index / kChunk.units * kChunk.slot_bytes + unit, begin - skew + unit);
     }
   }
 };

@@ -84,10 +84,10 @@ struct FieldOverPower {
 template <std::uint32_t kMask>
 __device__ __forceinline__ FieldOverPower field_over_power(std::uint32_t word, std::uint32_t i,
                                                            std::uint32_t shift) {
-  const std::uint32_t place = i % 2 * 8 + shift;
-  const std::uint32_t power = (127 + 23 - place) << 23;
+  const std::uint32_t bit = i % 2 * 8 + shift;
+  const std::uint32_t power = (127 + 23 - bit) << 23;
   const std::uint32_t part = i < 2 ? word : word >> 16;
-  return {__uint_as_float(masked_over(part, kMask << place, power)), __uint_as_float(power)};
+  return {__uint_as_float(masked_over(part, kMask << bit, power)), __uint_as_float(power)};
 }
 template <std::uint32_t kMask>
 __device__ __forceinline__ float field_value(std::uint32_t word, std::uint32_t i,

@@ -22,7 +22,7 @@ struct RopeParams {
 /// end where they were; keys and values end in the blocks, theirs here are left as they are.
 struct RopeKvAppendParams {
   KernelGate gate;
-  KvPlaces places;
+  KvAddressing kv;
   float* q;               ///< [n_rows, n_heads, head_dim]
   const float* k;         ///< [n_rows, n_kv_heads, head_dim]
   const float* v;         ///< [n_rows, n_kv_heads, head_dim]

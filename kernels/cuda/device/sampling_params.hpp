@@ -21,9 +21,9 @@ struct Candidate {
 
 struct TopCandidatesParams {
   KernelGate gate;
-  const float* logits;       ///< [n_logit_rows, n_vocab]
-  Candidate* out;            ///< [n_logit_rows, k], the largest first
-  std::uint32_t* has_fault;  ///< [n_logit_rows]
+  const float* logits;           ///< [n_logit_rows, n_vocab]
+  Candidate* out;                ///< [n_logit_rows, k], the largest first
+  std::uint32_t* has_nonfinite;  ///< [n_logit_rows]
   std::uint32_t n_vocab;
   std::uint32_t k;  ///< 1 ... kMaxCandidates
 };

@@ -51,7 +51,7 @@ __device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* at) {
 __device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* at) {
   return *reinterpret_cast<const volatile unsigned long long*>(at);
 }
-/// Seen by the host, after everything this thread wrote before.
+/// Seen by the host, after everything this thread invalidate_tiles before.
 __device__ __forceinline__ void store_to_host(std::uint64_t* at, std::uint64_t value) {
   __threadfence_system();
   *reinterpret_cast<volatile unsigned long long*>(at) = value;

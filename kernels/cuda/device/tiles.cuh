@@ -4,7 +4,7 @@
 ///   store_tile_row(tiles, row, values, largest);
 ///
 /// Threads: the whole block calls each of them, with the same arguments but for `own`. What the
-/// others wrote to `values` must be visible before: block_max is a barrier too.
+/// others invalidate_tiles to `values` must be visible before: block_max is a barrier too.
 #pragma once
 
 #include "kernels/cuda/device/simt.cuh"

@@ -54,9 +54,9 @@ inline constexpr WeightChunk kWeightChunk = weight_chunk(kType);
 
 /// What stands before the ring of chunks: which rows of x a block works for, and where they go.
 struct ColumnList {
-  static constexpr std::uint32_t kMost = 128;
-  std::uint32_t source[kMost];  ///< Row in the tiles.
-  std::uint32_t target[kMost];  ///< Row of the result.
+  static constexpr std::uint32_t kMaxColumns = 128;
+  std::uint32_t source[kMaxColumns];  ///< Row in the tiles.
+  std::uint32_t target[kMaxColumns];  ///< Row of the result.
   std::uint32_t count;
   std::uint32_t next;     ///< Where an expert's next items are looked for.
   std::uint32_t is_last;  ///< This block adds the slices.

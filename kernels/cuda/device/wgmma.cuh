@@ -3,8 +3,9 @@
 /// tests/support/simt/simt.hpp; simt.cuh includes whichever is right.
 ///
 /// The order in a kernel: write B to shared memory (copy_async_wait for copies),
-/// fence_proxy_async() in every thread that wrote, __syncthreads(), wgmma_fence(), wgmma_64x16 …,
-/// wgmma_commit(), wgmma_wait. Until that wait nobody touches d, a or that piece of shared memory.
+/// fence_proxy_async() in every thread that invalidate_tiles, __syncthreads(), wgmma_fence(),
+/// wgmma_64x16 …, wgmma_commit(), wgmma_wait. Until that wait nobody touches d, a or that piece of
+/// shared memory.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@
 
 namespace leasehold::device {
 
-/// What this thread wrote to shared memory before is seen by a wgmma after the next barrier.
+/// What this thread invalidate_tiles to shared memory before is seen by a wgmma after the next
+/// barrier.
 __device__ __forceinline__ void fence_proxy_async() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

@@ -24,11 +24,11 @@ struct Spans {
   }
   __device__ std::byte* buffer(std::uint32_t i) const { return buffers + i % 2 * buffer_bytes; }
   __device__ void start(std::uint32_t i) const {
-    if (i < 2 * per_plane()) bring<Stored>(p, blocks, at(i), buffer(i));
+    if (i < 2 * per_plane()) load_kv_tile<Stored>(p, blocks, at(i), buffer(i));
     copy_async_commit();
   }
   /// Span i is there, the next one on its way. Nobody reads any more where that one goes.
-  __device__ void arrive(std::uint32_t i) const {
+  __device__ void wait_for(std::uint32_t i) const {
     __syncthreads();
     start(i + 1);
     copy_async_wait<1>();
@@ -48,20 +48,20 @@ __device__ __forceinline__ void attend(const AttentionParams& p) {
   find_blocks(p, tile, blocks);
   __syncthreads();
   const Spans<Stored> spans{p, blocks, shared.rows,
-                            p.tile_positions * kv_row_stride_bytes(p.head_dim, p.places.type),
+                            p.tile_positions * kv_row_stride_bytes(p.head_dim, p.kv.type),
                             tile.last_reads};
   spans.start(0);
   load_queries(p, tile, kTile, shared.queries);
   const std::uint32_t n = spans.per_plane();
   for (std::uint32_t i = 0; i < n; ++i) {
-    spans.arrive(i);
+    spans.wait_for(i);
     score_keys<Stored, kTile, kPer>(p, shared, tile.n_queries(), spans.at(i), spans.buffer(i));
   }
   __syncthreads();
-  weigh(p, tile, shared.scores);
+  softmax_weights(p, tile, shared.scores);
   ValueSums<kPer> sums = value_sums<kPer>(p, tile);
   for (std::uint32_t i = n; i < 2 * n; ++i) {
-    spans.arrive(i);
+    spans.wait_for(i);
     add_values<Stored, kPer>(p, tile, spans.at(i), spans.buffer(i), shared.scores, sums);
   }
   store_values(p, tile, sums);

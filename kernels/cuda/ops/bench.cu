@@ -5,7 +5,7 @@
 namespace leasehold::device {
 
 /// Source of the mixing: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-__device__ __forceinline__ std::uint64_t mixed(std::uint64_t x) {
+__device__ __forceinline__ std::uint64_t splitmix64(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
   x = (x ^ x >> 27) * 0x94D049BB133111EBu;
@@ -17,7 +17,7 @@ LEASEHOLD_KERNEL(lh_fill, FillParams, 256) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < p.n_words;
        i += stride)
-    p.to[i] = (mixed(p.seed + i) & p.keep) | p.set;
+    p.to[i] = (splitmix64(p.seed + i) & p.keep) | p.set;
 }
 
 LEASEHOLD_KERNEL(lh_poke, PokeParams, 1) {
@@ -36,7 +36,7 @@ LEASEHOLD_KERNEL(lh_gate_polls, GatePollsParams, 1) {
 
 /// Small halves of either sign: sums of any number of their products stay finite.
 __device__ __forceinline__ std::uint32_t two_halves(std::uint32_t seed) {
-  return (static_cast<std::uint32_t>(mixed(seed)) & 0x83FF83FFu) | 0x24002400u;
+  return (static_cast<std::uint32_t>(splitmix64(seed)) & 0x83FF83FFu) | 0x24002400u;
 }
 
 #if defined(LEASEHOLD_SIMT) || defined(__CUDA_ARCH_FEAT_SM90_ALL)

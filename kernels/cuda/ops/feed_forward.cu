@@ -10,7 +10,7 @@ namespace leasehold::device {
 LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   __shared__ std::uint32_t scratch[32];
   const std::uint32_t row = blockIdx.y;
-  const bool exists = row < row_count(p.gate) * p.rows_per_row;
+  const bool exists = row < row_count(p.gate) * p.items_per_row;
   if (block_engine_is_stopped(p.gate) || !exists) return;
   float* gates = p.gates + std::size_t{row} * p.width;
   const float* up = p.up + std::size_t{row} * p.width;
@@ -46,7 +46,7 @@ LEASEHOLD_KERNEL(lh_expert_routing, ExpertRoutingParams, 32) {
   std::uint32_t* chosen = p.chosen + std::size_t{row} * p.n_used;
   float* weights = p.weights + std::size_t{row} * p.n_used;
   std::uint32_t last = p.n_experts;
-  float highest = 0.0F;
+  float max_score = 0.0F;
   float own_sum = 0.0F;
   for (std::uint32_t k = 0; k < p.n_used; ++k) {
     std::uint32_t best = p.n_experts;
@@ -55,8 +55,8 @@ LEASEHOLD_KERNEL(lh_expert_routing, ExpertRoutingParams, 32) {
       if (is_left && (best == p.n_experts || ranks_before(scores, e, best))) best = e;
     }
     last = first_of_warp(scores, best, p.n_experts);
-    if (k == 0) highest = scores[last];
-    const float term = exp_f32(scores[last] - highest);
+    if (k == 0) max_score = scores[last];
+    const float term = exp_f32(scores[last] - max_score);
     if (lane == 0) {
       chosen[k] = last;
       weights[k] = term;
@@ -65,7 +65,7 @@ LEASEHOLD_KERNEL(lh_expert_routing, ExpertRoutingParams, 32) {
   }
   if (p.normalize_expert_weights == 0)
     for (std::uint32_t e = lane; e < p.n_experts; e += kWarp)
-      own_sum += exp_f32(scores[e] - highest);
+      own_sum += exp_f32(scores[e] - max_score);
   const float sum = fold_warp(own_sum);
   __syncwarp();
   for (std::uint32_t k = lane; k < p.n_used; k += kWarp) weights[k] = weights[k] / sum;

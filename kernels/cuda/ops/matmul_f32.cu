@@ -36,11 +36,14 @@ __device__ __forceinline__ void matmul_f32(const FloatMatmulParams& p, ColumnLis
   const bool is_experts = p.experts.chosen != nullptr;
   const std::uint32_t expert = is_experts ? blockIdx.y : 0;
   if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * kColumns;
-  const ResultSelection places = {
-      .select = p.select, .experts = p.experts, .end = end, .expert = expert, .most = kColumns};
+  const ResultSelection selection = {.select = p.select,
+                                     .experts = p.experts,
+                                     .end = end,
+                                     .expert = expert,
+                                     .max_columns = kColumns};
   const std::uint32_t output = blockIdx.x * 4 + warp_of_block();
   const float* weights = p.weights + (std::size_t{expert} * p.n_out + output) * p.n_in;
-  while (gather_columns(list, places)) {
+  while (gather_columns(list, selection)) {
     if (output < p.n_out) float_products<kColumns>(p, list, weights, output);
     if (!is_experts) return;
   }

@@ -10,9 +10,9 @@ inline constexpr std::uint32_t kHeadsPerBlock = 4;
 
 __device__ __forceinline__ void rotate_pair_in_place(float* head, RopeStyle style, std::uint32_t i,
                                                      std::uint32_t rope_dim, const float* cos_sin) {
-  const PairOffsets place = pair_offsets(style, i, rope_dim);
-  float& first = head[place.first];
-  float& second = head[place.first + place.apart];
+  const PairOffsets offsets = pair_offsets(style, i, rope_dim);
+  float& first = head[offsets.first];
+  float& second = head[offsets.first + offsets.stride];
   const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);
   first = pair.first;
   second = pair.second;
@@ -48,19 +48,19 @@ __device__ __forceinline__ void prepare_head(const RopeKvAppendParams& p, const 
   __syncwarp();
 }
 
-/// To the row's place in its sequence's block; plane 0 keys, 1 values.
+/// To the row's offsets in its sequence's block; plane 0 keys, 1 values.
 __device__ __forceinline__ void append_head(const RopeKvAppendParams& p, std::uint32_t row,
                                             std::uint32_t plane, std::uint32_t kv_head,
                                             const float* head) {
   const RowRef ref = p.gate.rows[row];
   const std::uint64_t block =
-      p.places.tables
-          .addresses[p.places.tables.first[ref.sequence] + ref.position / KvLayout::kBlockTokens];
+      p.kv.tables
+          .addresses[p.kv.tables.first[ref.sequence] + ref.position / KvLayout::kBlockTokens];
   const std::uint32_t slot = ref.position % KvLayout::kBlockTokens * p.head_dim;
-  const std::uint64_t at = block + p.places.keys_offset_bytes + plane * p.places.plane_bytes +
-                           std::uint64_t{kv_head} * p.places.head_bytes;
+  const std::uint64_t at = block + p.kv.keys_offset_bytes + plane * p.kv.plane_bytes +
+                           std::uint64_t{kv_head} * p.kv.head_bytes;
   for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) {
-    if (p.places.type == KvType::F32)
+    if (p.kv.type == KvType::F32)
       reinterpret_cast<float*>(at)[slot + d] = head[d];
     else
       reinterpret_cast<Half*>(at)[slot + d] = f16_from_f32(head[d]);

@@ -5,7 +5,7 @@
 namespace leasehold::device {
 
 /// A thread's part of a piece, and how much of the piece is already seen to.
-struct Copying {
+struct CopyJob {
   std::byte* to;
   const std::byte* from;
   std::uint32_t size_bytes;
@@ -16,16 +16,16 @@ struct Copying {
 
 /// As many whole words as are left, where both ends are aligned to them.
 template <class Word>
-__device__ __forceinline__ void copy_words(Copying& copying) {
-  const auto ends = reinterpret_cast<std::uint64_t>(copying.from + copying.done_bytes) |
-                    reinterpret_cast<std::uint64_t>(copying.to + copying.done_bytes);
+__device__ __forceinline__ void copy_words(CopyJob& job) {
+  const auto ends = reinterpret_cast<std::uint64_t>(job.from + job.done_bytes) |
+                    reinterpret_cast<std::uint64_t>(job.to + job.done_bytes);
   if (ends % sizeof(Word) != 0) return;
-  auto* to = reinterpret_cast<Word*>(copying.to + copying.done_bytes);
-  const auto* from = reinterpret_cast<const Word*>(copying.from + copying.done_bytes);
+  auto* to = reinterpret_cast<Word*>(job.to + job.done_bytes);
+  const auto* from = reinterpret_cast<const Word*>(job.from + job.done_bytes);
   const std::uint32_t words =
-      (copying.size_bytes - copying.done_bytes) / static_cast<std::uint32_t>(sizeof(Word));
-  for (std::uint32_t i = copying.first; i < words; i += copying.stride) to[i] = from[i];
-  copying.done_bytes += words * static_cast<std::uint32_t>(sizeof(Word));
+      (job.size_bytes - job.done_bytes) / static_cast<std::uint32_t>(sizeof(Word));
+  for (std::uint32_t i = job.first; i < words; i += job.stride) to[i] = from[i];
+  job.done_bytes += words * static_cast<std::uint32_t>(sizeof(Word));
 }
 
 /// Grid: parts of a piece, pieces. Eight aligned bytes are one store: a word that vouches for
@@ -34,12 +34,12 @@ LEASEHOLD_KERNEL(lh_scatter, ScatterParams, 256) {
   if (engine_is_stopped(p.gate)) return;
   if (blockIdx.y >= p.n_pieces) return;
   const ScatterPiece piece = p.pieces[blockIdx.y];
-  Copying copying{
+  CopyJob job{
       reinterpret_cast<std::byte*>(piece.to), p.staging + piece.from_bytes, piece.size_bytes,
       blockIdx.x * blockDim.x + threadIdx.x,  gridDim.x * blockDim.x,       0};
-  copy_words<uint4>(copying);
-  copy_words<uint2>(copying);
-  copy_words<std::byte>(copying);
+  copy_words<uint4>(job);
+  copy_words<uint2>(job);
+  copy_words<std::byte>(job);
 }
 
 /// One thread. It runs on a stopped engine too: the host waits for the word, and the condition of a

@@ -82,7 +82,7 @@ KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& ar
           .shared_bytes = shared_bytes(layout, tile.kernel.queries, positions),
           .params = KernelParams(device::AttentionParams{
               .gate = context.gate,
-              .places = device::KvPlaces::of(layout, context.layer, input.tables),
+              .kv = device::KvAddressing::of(layout, context.layer, input.tables),
               .partials = partials,
               .q = args.q,
               .n_heads = args.n_heads,

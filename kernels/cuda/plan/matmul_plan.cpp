@@ -22,7 +22,7 @@ std::uint32_t groups(std::uint32_t n, std::uint32_t of) {
 }
 
 /// A kernel has a little shared memory of its own beside what its launch asks for.
-bool fits(std::uint32_t dynamic_bytes, const Card& card) {
+bool fits(std::uint32_t dynamic_bytes, const DeviceProperties& card) {
   constexpr std::uint32_t kStaticBytes = 128;
   return dynamic_bytes + kStaticBytes <= card.max_shared_bytes;
 }
@@ -37,7 +37,7 @@ std::uint32_t results_together(const MatmulOperands& operands) {
 }
 
 /// The fewest tiles that hold the results, or the most that the card's shared memory does.
-std::uint32_t tiles_for(const MatmulOperands& operands, const Card& card) {
+std::uint32_t tiles_for(const MatmulOperands& operands, const DeviceProperties& card) {
   const device::WeightChunk chunk = device::weight_chunk(operands.type);
   std::uint32_t best = 1;
   for (const std::uint32_t tiles : kTileChoices) {
@@ -51,7 +51,7 @@ std::uint32_t tiles_for(const MatmulOperands& operands, const Card& card) {
 
 /// Columns of a block of many rows, the narrow one while the wide ones would leave SMs idle; 0
 /// where few_launch serves: a few results, or a card without what it takes.
-std::uint32_t many_columns(const MatmulOperands& operands, const Card& card) {
+std::uint32_t many_columns(const MatmulOperands& operands, const DeviceProperties& card) {
   const std::uint32_t together = results_together(operands);
   if (!card.has_wgmma || together <= kFewRows) return 0;
   const std::uint32_t wide_blocks = groups(operands.n_out, kManyWeightRows) * groups(together, 128);
@@ -62,7 +62,7 @@ std::uint32_t many_columns(const MatmulOperands& operands, const Card& card) {
 }
 
 /// Slices side by side where blocks would leave the card half idle.
-bool is_split(const MatmulOperands& operands, const Card& card) {
+bool is_split(const MatmulOperands& operands, const DeviceProperties& card) {
   return operands.type != TensorType::F32 && !is_experts(operands) &&
          operands.n_results <= tiles_for(operands, card) * kTileRows &&
          groups(operands.n_out, kFewWeightRows) < card.n_sms &&
@@ -92,7 +92,7 @@ std::uint32_t grid_y(const MatmulOperands& operands, std::uint32_t columns) {
 }
 
 KernelLaunch few_launch(const MatmulOperands& operands, const MatmulScratch& scratch,
-                        const Card& card) {
+                        const DeviceProperties& card) {
   const std::uint32_t tiles = tiles_for(operands, card);
   device::MatmulParams params = params_of(operands, scratch);
   GridSize grid = {.x = groups(operands.n_out, kFewWeightRows),
@@ -159,7 +159,7 @@ KernelLaunch plan_prepare_tiles(const MatmulOperands& operands, const device::Ti
 }
 
 std::vector<KernelLaunch> plan_matmul(const MatmulOperands& operands, const MatmulScratch& scratch,
-                                      const Card& card) {
+                                      const DeviceProperties& card) {
   if (operands.n_results == 0) return {};
   if (operands.type == TensorType::F32) return {float_launch(operands)};
   expects(scratch.tiles.n_in == operands.n_in, "tiles are as wide as the matrix");
@@ -171,19 +171,19 @@ std::vector<KernelLaunch> plan_matmul(const MatmulOperands& operands, const Matm
   return launches;
 }
 
-std::uint64_t split_bytes(const MatmulOperands& operands, const Card& card) {
+std::uint64_t split_bytes(const MatmulOperands& operands, const DeviceProperties& card) {
   if (!is_split(operands, card)) return 0;
   return std::uint64_t{device::slice_count(operands.n_in)} * tiles_for(operands, card) * kTileRows *
          operands.n_out * sizeof(float);
 }
 
-std::uint64_t max_split_bytes(const Card& card) {
+std::uint64_t max_split_bytes(const DeviceProperties& card) {
   // A narrower matrix may be cut into more slices than a wider one.
   return std::uint64_t{device::kMaxSlices} * kFewRows * counter_count(card) * kFewWeightRows *
          sizeof(float);
 }
 
-std::uint32_t counter_count(const Card& card) {
+std::uint32_t counter_count(const DeviceProperties& card) {
   return std::max(card.n_sms, 1u);
 }
 

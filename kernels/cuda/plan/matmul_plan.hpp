@@ -25,7 +25,7 @@
 namespace leasehold::cuda {
 
 /// What a plan depends on besides the shapes.
-struct Card {
+struct DeviceProperties {
   std::uint32_t n_sms = 1;
   std::uint32_t max_shared_bytes = 64 * 1024;  ///< Of a block that asks for them.
   bool has_wgmma = false;                      ///< And lh_mma_probe found its sums to be mma's.
@@ -57,16 +57,16 @@ struct MatmulScratch {
 };
 
 std::vector<KernelLaunch> plan_matmul(const MatmulOperands& operands, const MatmulScratch& scratch,
-                                      const Card& card);
+                                      const DeviceProperties& card);
 
 /// Rows of floats into tiles, as a launch of its own. Of experts: rows of x, not items.
 KernelLaunch plan_prepare_tiles(const MatmulOperands& operands, const device::TileRows& tiles);
 
 /// What `partials` must hold for this matmul; 0: it is not split.
-std::uint64_t split_bytes(const MatmulOperands& operands, const Card& card);
+std::uint64_t split_bytes(const MatmulOperands& operands, const DeviceProperties& card);
 /// The most for any matmul.
-std::uint64_t max_split_bytes(const Card& card);
+std::uint64_t max_split_bytes(const DeviceProperties& card);
 /// For any matmul.
-std::uint32_t counter_count(const Card& card);
+std::uint32_t counter_count(const DeviceProperties& card);
 
 }  // namespace leasehold::cuda

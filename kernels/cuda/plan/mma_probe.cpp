@@ -31,21 +31,21 @@ MmaProbeInput make_mma_probe_input() {
           .b = random_halves(random, kProducts * device::kProbeColumns * depth, -5, 20)};
 }
 
-KernelLaunch plan_mma_probe(const MmaProbeInput& question, const MmaProbeBuffers& places) {
-  const device::MmaProbeParams params = {.gate = places.gate,
-                                         .a = places.a,
-                                         .b = places.b,
-                                         .results = places.results,
-                                         .steps = question.steps};
+KernelLaunch plan_mma_probe(const MmaProbeInput& input, const MmaProbeBuffers& buffers) {
+  const device::MmaProbeParams params = {.gate = buffers.gate,
+                                         .a = buffers.a,
+                                         .b = buffers.b,
+                                         .results = buffers.results,
+                                         .steps = input.steps};
   return {.kernel = "lh_mma_probe",
-          .grid = {.x = question.n_products},
+          .grid = {.x = input.n_products},
           .block_threads = 128,
-          .shared_bytes = device::kProbeColumns * 16 * question.steps * 2,
+          .shared_bytes = device::kProbeColumns * 16 * input.steps * 2,
           .params = KernelParams(params)};
 }
 
-bool wgmma_adds_as_mma(const MmaProbeInput& question, std::span<const std::uint32_t, 2> results) {
-  const std::uint32_t all = question.n_products * device::kProbeRows * device::kProbeColumns;
+bool wgmma_adds_as_mma(const MmaProbeInput& input, std::span<const std::uint32_t, 2> results) {
+  const std::uint32_t all = input.n_products * device::kProbeRows * device::kProbeColumns;
   return results[0] == all && results[1] == 0;
 }
 

@@ -89,7 +89,7 @@ KernelLaunch plan_rope_kv_append(const PlanContext& context, const RopeKvAppendA
           .block_threads = kHeadsPerBlock * kWarpThreads,
           .params = KernelParams(device::RopeKvAppendParams{
               .gate = context.gate,
-              .places = device::KvPlaces::of(layout, context.layer, tables),
+              .kv = device::KvAddressing::of(layout, context.layer, tables),
               .q = args.q,
               .k = args.k,
               .v = args.v,
@@ -112,18 +112,18 @@ KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args
 }
 
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
-                         std::uint32_t rows_per_row, device::TileRows tiles) {
+                         std::uint32_t items_per_row, device::TileRows tiles) {
   constexpr std::uint32_t kThreads = 512;
   const std::uint32_t blocks = tiles.halves != nullptr ? 1 : blocks_for(args.width, kThreads);
   return {.kernel = "lh_swiglu",
-          .grid = {blocks, context.n_rows * rows_per_row},
+          .grid = {blocks, context.n_rows * items_per_row},
           .block_threads = kThreads,
           .params = KernelParams(device::SwiGluParams{.gate = context.gate,
                                                       .gates = args.gate,
                                                       .up = args.up,
                                                       .tiles = tiles,
                                                       .width = args.width,
-                                                      .rows_per_row = rows_per_row})};
+                                                      .items_per_row = items_per_row})};
 }
 
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args) {

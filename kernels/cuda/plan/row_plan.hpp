@@ -41,10 +41,10 @@ KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args
                             device::BlockTables tables);
 
 /// With tiles, each of the array's rows is left there as well. Where a row of the step has several
-/// rows of the array, n_used of experts, that many stand in `rows_per_row`, and args.width is
+/// rows of the array, n_used of experts, that many stand in `items_per_row`, and args.width is
 /// one's.
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
-                         std::uint32_t rows_per_row = 1, device::TileRows tiles = {});
+                         std::uint32_t items_per_row = 1, device::TileRows tiles = {});
 
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args);
 KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args);

@@ -15,15 +15,16 @@ KernelLaunch plan_top_candidates(const PlanContext& context, const LogitRows& ro
                                  const CandidateRows& candidates) {
   expects(candidates.k >= 1 && candidates.k <= device::kMaxCandidates,
           "as many candidates as the kernel sorts");
-  return {.kernel = "lh_top_candidates",
-          .grid = {rows.n_rows},
-          .block_threads = kSamplingThreads,
-          .params = KernelParams(device::TopCandidatesParams{.gate = context.gate,
-                                                             .logits = rows.logits,
-                                                             .out = candidates.out,
-                                                             .has_fault = candidates.has_fault,
-                                                             .n_vocab = rows.n_vocab,
-                                                             .k = candidates.k})};
+  return {
+      .kernel = "lh_top_candidates",
+      .grid = {rows.n_rows},
+      .block_threads = kSamplingThreads,
+      .params = KernelParams(device::TopCandidatesParams{.gate = context.gate,
+                                                         .logits = rows.logits,
+                                                         .out = candidates.out,
+                                                         .has_nonfinite = candidates.has_nonfinite,
+                                                         .n_vocab = rows.n_vocab,
+                                                         .k = candidates.k})};
 }
 
 KernelLaunch plan_scatter(const PlanContext& context, const ScatterWork& work) {

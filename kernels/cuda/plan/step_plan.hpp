@@ -15,9 +15,9 @@ struct LogitRows {
   std::uint32_t n_vocab = 0;
 };
 struct CandidateRows {
-  device::Candidate* out = nullptr;    ///< [n_rows, k]
-  std::uint32_t* has_fault = nullptr;  ///< [n_rows]
-  std::uint32_t k = 0;                 ///< 1 ... kMaxCandidates
+  device::Candidate* out = nullptr;        ///< [n_rows, k]
+  std::uint32_t* has_nonfinite = nullptr;  ///< [n_rows]
+  std::uint32_t k = 0;                     ///< 1 ... kMaxCandidates
 };
 KernelLaunch plan_top_candidates(const PlanContext& context, const LogitRows& rows,
                                  const CandidateRows& candidates);

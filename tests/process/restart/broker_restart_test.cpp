@@ -93,7 +93,7 @@ TEST_CASE("restart: a revocation after it stops the stream, is proven, and scrub
   world.restart_broker();
   REQUIRE(eventually([&] { return world.system.worker_is_ready(); }));
   const LeaseId lease = cat->record().leases.back();
-  const auto kept = demo::keep_extents(world.system.view(), lease);
+  const auto kept = demo::open_extents(world.system.view(), lease);
   REQUIRE(kept);
   REQUIRE_FALSE(kept->empty());
   REQUIRE(demo::sum({kept->front().before}).nonzero_bytes > 0);

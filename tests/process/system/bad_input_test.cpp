@@ -96,7 +96,7 @@ TEST_CASE("bad input: requests a worker cannot serve are refused, each with its 
   const auto ask = [&](const char* field, const Json& value) {
     Json body = generate(holder);
     body[field] = value;
-    return code_of(holder.worker.call("generate", {.body = body}));
+    return code_of(holder.worker.call("request.submit", {.body = body}));
   };
   CHECK(ask("messages", Json::array({{{"role", "user"}, {"content", "Hi"}}})) == Errc::BadRequest);
   CHECK(ask("prompt", "") == Errc::BadRequest);
@@ -112,13 +112,14 @@ TEST_CASE("bad input: requests a worker cannot serve are refused, each with its 
   CHECK(ask("emitted", Json::array({99'999})) == Errc::BadRequest);
   Json both = generate(holder);
   both["prompt_tokens"] = Json::array({1, 2});
-  CHECK(code_of(holder.worker.call("generate", {.body = both})) == Errc::BadRequest);
+  CHECK(code_of(holder.worker.call("request.submit", {.body = both})) == Errc::BadRequest);
   Json nan = generate(holder);
-  const std::string line = R"({"jsonrpc":"2.0","id":1,"method":"generate","params":)" + nan.dump();
+  const std::string line =
+      R"({"jsonrpc":"2.0","id":1,"method":"request.submit","params":)" + nan.dump();
   CHECK(raw_code(ask_raw(system.worker_socket("w1"), line.substr(0, line.size() - 1) +
                                                          R"(,"sampling":{"temperature":NaN}}})"
                                                          "\n")) == "MalformedMessage");
-  CHECK(holder.worker.call("generate", {.body = generate(holder)}));
+  CHECK(holder.worker.call("request.submit", {.body = generate(holder)}));
   check_still_serves(system);
 }
 
@@ -167,19 +168,19 @@ TEST_CASE("bad input: what cannot be sampled by is refused, and the field is nam
     const char* const field = is_schema ? "response_format" : is_grammar ? "grammar" : named;
     Json body = generate(holder);
     body["sampling"][field] = value;
-    const auto reply = holder.worker.call("generate", {.body = body});
+    const auto reply = holder.worker.call("request.submit", {.body = body});
     CHECK(code_of(reply) == Errc::BadRequest);
     CHECK_THAT(reply.error().detail, Catch::Contains(named));
   }
   Json many = generate(holder);
   many["sampling"] = {{"temperature", 0.0}, {"seed", 0}, {"logprobs", true}, {"top_logprobs", 21}};
-  CHECK_THAT(holder.worker.call("generate", {.body = many}).error().detail,
+  CHECK_THAT(holder.worker.call("request.submit", {.body = many}).error().detail,
              Catch::Contains("top_logprobs"));
   Json endless = generate(holder);
   endless["ignore_eos"] = true;
   endless["sampling"] = {
       {"temperature", 0.0}, {"seed", 0}, {"response_format", {{"type", "json_object"}}}};
-  CHECK_THAT(holder.worker.call("generate", {.body = endless}).error().detail,
+  CHECK_THAT(holder.worker.call("request.submit", {.body = endless}).error().detail,
              Catch::Contains("ignore_eos"));
   check_still_serves(system);
 }
@@ -193,7 +194,7 @@ TEST_CASE("bad input: leases that are gone, old or somebody else's") {
   CHECK(system.brokerctl({"revoke", lease}) == 0);
   REQUIRE(system.eventually_fenced(holder.lease.lease));
   CHECK(system.brokerctl({"revoke", lease}) == exit_code(Errc::LeaseFenced));
-  const Errc later = code_of(holder.worker.call("generate", {.body = generate(holder)}));
+  const Errc later = code_of(holder.worker.call("request.submit", {.body = generate(holder)}));
   CHECK(later == Errc::LeaseFenced);
   const Errc renewed = code_of(holder.broker.call(
       "lease.renew",

@@ -36,7 +36,7 @@ Texts decode_together(System& system, const wire::LeaseAcquired& lease, const Te
       {.on_call = nullptr,
        .on_notification =
            [&](const std::string& method, const control::Payload& params) {
-             if (method == "completed") {
+             if (method == "request.completed") {
                ++completed;
                const auto end = wire::RequestCompleted::from_json(params.body).value();
                CHECK(end.reason == "MaxTokensReached");
@@ -54,7 +54,7 @@ Texts decode_together(System& system, const wire::LeaseAcquired& lease, const Te
                                .prompt = spec.prompt,
                                .max_emitted_tokens = spec.max_tokens,
                                .ignore_eos = true};
-      peer->call("generate", {ask.to_json(), {}}, [](const auto& reply) { CHECK(reply); });
+      peer->call("request.submit", {ask.to_json(), {}}, [](const auto& reply) { CHECK(reply); });
     }
     io.poll();
   });

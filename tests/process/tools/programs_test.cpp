@@ -117,7 +117,7 @@ TEST_CASE("programs: broker and worker say what was wrong and what to do next") 
 TEST_CASE("programs: a revoked tenant keeps its text and ends with the code of LeaseRevoked") {
   World world;
   world.worker.after_answer = [&](const std::string& method, const wire::Json&) {
-    if (method != "generate") return;
+    if (method != "request.submit") return;
     world.emit(0, 2);
     world.complete_revoked({1, 1});
   };
@@ -135,7 +135,7 @@ TEST_CASE("programs: a tenant that rebinds prints one text and never its lease t
   const bool json = GENERATE(true, false);
   World world;
   world.worker.after_answer = [&](const std::string& method, const wire::Json& params) {
-    if (method != "generate") return;
+    if (method != "request.submit") return;
     const bool first = params.at("emitted").empty();
     world.emit(first ? 0 : 2, 2);
     first ? world.complete_revoked({1, 1}) : world.complete("EndOfSequence");
@@ -157,8 +157,8 @@ TEST_CASE("programs: SIGTERM cancels, gives the lease back and ends cleanly") {
   World world;
   bool streaming = false;
   world.worker.after_answer = [&](const std::string& method, const wire::Json&) {
-    if (method == "generate") streaming = true;
-    if (method == "cancel") world.complete("Cancelled");
+    if (method == "request.submit") streaming = true;
+    if (method == "request.cancel") world.complete("Cancelled");
   };
   ProgramRun run("leasehold-tenant", tenant_arguments(world));
   while (!streaming) world.io.run_one_for(std::chrono::seconds(20));

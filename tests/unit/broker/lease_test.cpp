@@ -30,7 +30,7 @@ constexpr AttachmentId kWorker{5};
 
 }  // namespace
 
-TEST_CASE("lease: fencing asks for proof, not for patience") {
+TEST_CASE("lease: fencing asks for proof, not for timeout") {
   Lease<Live> live = open_lease(kLease, kWorker);
   Lease<Revoked> revoked = revoke(std::move(live), RevokeReason::Operator, TimePoint{10});
   const Lease<Fenced> fenced = fence(std::move(revoked), exit_of(kWorker), TimePoint{20});

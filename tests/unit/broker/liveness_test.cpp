@@ -101,7 +101,7 @@ TEST_CASE("signs of life: one that stands while it loads is no different") {
   CHECK(world.performed<effect::KillWorker>().size() == 1);
 }
 
-TEST_CASE("signs of life: without patience nobody is looked for") {
+TEST_CASE("signs of life: without timeout nobody is looked for") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   CHECK_FALSE(next_deadline(world.state));

@@ -196,7 +196,7 @@ TEST_CASE("quarantine: what is not quarantined is refused with its state") {
 }
 
 TEST_CASE(
-    "status: revoked leases are counted, with the age of the oldest, and stuck after patience") {
+    "status: revoked leases are counted, with the age of the oldest, and stuck after timeout") {
   World world;
   const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
   world.admit_tenant("a");

@@ -12,7 +12,7 @@ namespace {
 constexpr RateConfig kConfig{.lines = {.per_second = 10, .burst = 5},
                              .worker_lines = {.per_second = 100, .burst = 50},
                              .connection_weight = 2,
-                             .longest_debt = 1s};
+                             .max_wait = 1s};
 
 struct Fixture {
   uid_t operator_uid = ::geteuid();

@@ -69,7 +69,7 @@ TEST_CASE("request id: the newest 4096 are remembered, and no call that is still
         .call = CallId{number}, .request_id = {"r" + std::to_string(number)}, .fingerprint = "f"};
   };
   book.begin(caller(1));  // never answered
-  for (std::uint64_t i = 2; i <= RequestBook::kRemembered + 2; ++i) {
+  for (std::uint64_t i = 2; i <= RequestBook::kMaxEntries + 2; ++i) {
     book.begin(caller(i));
     book.finish(CallId{i}, Answer{});
   }
@@ -83,7 +83,7 @@ TEST_CASE("request id: one user's many calls push out no other user's answer") {
   const Caller mine{.call = CallId{1}, .uid = 1, .request_id = {"mine"}, .fingerprint = "f"};
   book.begin(mine);
   book.finish(mine.call, Answer{});
-  for (std::uint64_t i = 2; i <= 2 * RequestBook::kRemembered; ++i) {
+  for (std::uint64_t i = 2; i <= 2 * RequestBook::kMaxEntries; ++i) {
     book.begin({.call = CallId{i}, .uid = 2, .request_id = {std::to_string(i)}});
     book.finish(CallId{i}, Answer{});
   }
@@ -93,7 +93,7 @@ TEST_CASE("request id: one user's many calls push out no other user's answer") {
 TEST_CASE("request id: however often a lease is renewed, its lost answer is not forgotten") {
   Asker world;
   const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
-  for (std::size_t i = 0; i <= RequestBook::kRemembered; ++i) {
+  for (std::size_t i = 0; i <= RequestBook::kMaxEntries; ++i) {
     world.call(kHolder, wire::LeaseRenew{.lease = first.lease});
     world.forget_effects();
   }
@@ -105,7 +105,7 @@ TEST_CASE("request id: however much its holder asks, a lease's answer lasts as l
   Asker world;
   const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
   const auto ask_much = [&] {
-    for (std::size_t i = 0; i <= RequestBook::kRemembered; ++i) {
+    for (std::size_t i = 0; i <= RequestBook::kMaxEntries; ++i) {
       world.call(kHolder, wire::LeaseRelease{.lease = {63, 7}});
       world.forget_effects();
     }
@@ -127,7 +127,7 @@ TEST_CASE("request id: an answer that lasted with its lease is forgotten in its 
   book.begin(mine);
   book.finish(mine.call, Answer{wire::LeaseAcquired{.lease = lease}});
   const auto ask = [&](std::uint64_t from) {
-    for (std::uint64_t i = from; i < from + RequestBook::kRemembered; ++i) {
+    for (std::uint64_t i = from; i < from + RequestBook::kMaxEntries; ++i) {
       book.begin({.call = CallId{i}, .uid = 1, .request_id = {std::to_string(i)}});
       book.finish(CallId{i}, Answer{});
     }

@@ -24,8 +24,8 @@ struct WorkerTimeoutWorld : World {
     return config;
   }
   /// True when it is killed at the end of this time and not a moment sooner.
-  bool is_killed_after(Duration patience) {
-    advance(patience - 1ms);
+  bool is_killed_after(Duration timeout) {
+    advance(timeout - 1ms);
     const bool sooner = !performed<effect::KillWorker>().empty();
     advance(1ms);
     return !sooner && performed<effect::KillWorker>().size() == 1;
@@ -34,15 +34,15 @@ struct WorkerTimeoutWorld : World {
 
 }  // namespace
 
-TEST_CASE("pulse: a loop that turns at its beat never stood, one that missed ten did") {
+TEST_CASE("pulse: a loop that turns at its poll never stalled, one that missed ten did") {
   Pulse pulse(TimePoint{0});
   TimePoint now{0};
-  for (int turn = 0; turn < 100; ++turn) CHECK_FALSE(pulse.beat(now = now + Pulse::kBeat));
-  CHECK_FALSE(pulse.beat(now = now + Pulse::kStallThreshold));
-  CHECK(pulse.beat(now + Pulse::kStallThreshold + 1ns) == Pulse::kStallThreshold + 1ns);
+  for (int turn = 0; turn < 100; ++turn) CHECK_FALSE(pulse.poll(now = now + Pulse::kPollInterval));
+  CHECK_FALSE(pulse.poll(now = now + Pulse::kStallThreshold));
+  CHECK(pulse.poll(now + Pulse::kStallThreshold + 1ns) == Pulse::kStallThreshold + 1ns);
 }
 
-TEST_CASE("broker stood: proof that was owed meanwhile is owed from now on") {
+TEST_CASE("broker stalled: proof that was owed meanwhile is owed from now on") {
   WorkerTimeoutWorld world;
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease);
@@ -54,7 +54,7 @@ TEST_CASE("broker stood: proof that was owed meanwhile is owed from now on") {
   CHECK(world.is_killed_after(2s));
 }
 
-TEST_CASE("broker stood: an unmap is waited for as long again") {
+TEST_CASE("broker stalled: an unmap is waited for as long again") {
   WorkerTimeoutWorld world;
   world.revoke(world.lease);  // quiet at once
   REQUIRE(world.record(world.lease).is(LeaseState::Fenced));
@@ -66,7 +66,7 @@ TEST_CASE("broker stood: an unmap is waited for as long again") {
   CHECK(world.is_killed_after(1s));
 }
 
-TEST_CASE("broker stood: so is an answer, and who had been silent is looked for anew") {
+TEST_CASE("broker stalled: so is an answer, and who had been silent is looked for anew") {
   WorkerTimeoutWorld world;
   SECTION("answer") {
     world.call(kHolder, wire::LeaseGrow{.lease = world.lease, .extents = 1});
@@ -83,7 +83,7 @@ TEST_CASE("broker stood: so is an answer, and who had been silent is looked for 
   CHECK(world.record(world.lease).is(LeaseState::Live));
 }
 
-TEST_CASE("broker stood: workers of before its restart have their whole grace to come back") {
+TEST_CASE("broker stalled: workers of before its restart have their whole grace to come back") {
   WorkerTimeoutWorld world;
   world.restart(5s);
   world.advance(4s);
@@ -98,13 +98,13 @@ TEST_CASE("broker stood: workers of before its restart have their whole grace to
   CHECK(world.performed<effect::KillWorker>().empty());
 }
 
-TEST_CASE("broker stood: a lease that ran out meanwhile has run out") {
+TEST_CASE("broker stalled: a lease that ran out meanwhile has run out") {
   WorkerTimeoutWorld world;
   world.stall(60s);
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::TtlExpired);
 }
 
-TEST_CASE("broker stood: an orphan still has the deadlines it obeys") {
+TEST_CASE("broker stalled: an orphan still has the deadlines it obeys") {
   WorkerTimeoutWorld before;
   World after(before, {.table = false}, WorkerTimeoutWorld::config());
   after.stall(1s);

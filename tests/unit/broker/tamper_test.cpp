@@ -56,10 +56,10 @@ TEST_CASE("tampering: counters, header and unused slots are counted and end no l
 
 TEST_CASE("tampering: a whole table changed at once is one warning page, not a thousand") {
   World world;
-  std::vector<TableEntry> lines;
-  for (std::uint32_t slot = 0; slot < 1000; ++slot) lines.push_back({TablePart::Slot, slot});
+  std::vector<TableEntry> entries;
+  for (std::uint32_t slot = 0; slot < 1000; ++slot) entries.push_back({TablePart::Slot, slot});
 
-  world.post(TableTampered{lines});
+  world.post(TableTampered{entries});
 
   CHECK(recorded(world).size() == 32);
   CHECK(world.state.tampered == 1000);

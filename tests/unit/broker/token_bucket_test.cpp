@@ -43,7 +43,7 @@ TEST_CASE("token bucket: a long rest fills it to the burst and no further") {
   CHECK(bucket.take(100, later) == 5);
 }
 
-TEST_CASE("token bucket: a clock that goes back takes nothing away") {
+TEST_CASE("token bucket: a clock that goes back takes nothing unavailable") {
   TokenBucket bucket(kTenASecond, TimePoint{0} + 1s);
   CHECK(bucket.take(3, TimePoint{0}) == 3);
   CHECK(bucket.take(3, TimePoint{0}) == 2);

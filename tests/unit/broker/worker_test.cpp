@@ -115,7 +115,7 @@ TEST_CASE("reports: the clocks of a revocation come from the worker, within reas
 
   CHECK(world.record(world.lease).clocks.refuse_ns == 7000);
   CHECK(world.record(world.lease).clocks.error_ns == 20'000);
-  CHECK(world.record(world.lease).told_at == TimePoint{});
+  CHECK(world.record(world.lease).stopped_at == TimePoint{});
 }
 
 TEST_CASE(

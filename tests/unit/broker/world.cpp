@@ -155,13 +155,13 @@ CallId World::revoke(LeaseId lease) {
 }
 
 void World::begin_unit(AttachmentId worker, Touches touches, std::uint32_t thread) {
-  WorkerSegment& line = *segments_.at(worker);
-  line.writer.announce(thread).store(announcement(++line.seq, touches));
+  WorkerSegment& segment = *segments_.at(worker);
+  segment.writer.announce(thread).store(announcement(++segment.seq, touches));
 }
 
 void World::end_unit(AttachmentId worker, std::uint32_t thread) {
-  WorkerSegment& line = *segments_.at(worker);
-  line.writer.announce(thread).store(announcement(++line.seq, Touches::Nothing));
+  WorkerSegment& segment = *segments_.at(worker);
+  segment.writer.announce(thread).store(announcement(++segment.seq, Touches::Nothing));
   post(Tick{});
 }
 
@@ -246,7 +246,7 @@ void World::restart(Duration grace) {
     record.holder = ConnectionId{};
     record.grants.clear();
     record.grants_in_flight = 0;
-    record.reached_worker = true;
+    record.sent_to_worker = true;
   });
   for (const auto& [id, record] : state.extents.records()) state.extents.mark_unavailable(id);
   grants.clear();
@@ -387,7 +387,7 @@ void World::perform(const effect::AppendEvent& effect) {
 
 void World::perform(const effect::Warn& effect) {
   effects.push_back(effect);
-  warnings.push_back(effect.line);
+  warnings.push_back(effect.message);
 }
 
 }  // namespace leasehold

@@ -18,7 +18,7 @@ constexpr const char* kTenant = "bench";
 constexpr std::uint64_t kExtentBytes = 2 << 20;
 constexpr std::uint32_t kMaxExtentsByDefault = 1024;
 constexpr std::uint32_t kAcquiresInFlight = 64;
-constexpr Duration kPatience = std::chrono::seconds(120);
+constexpr Duration kTimeout = std::chrono::seconds(120);
 
 double ms(Duration duration) {
   return static_cast<double>(duration.count()) / 1e6;
@@ -32,7 +32,7 @@ class WordWatch {
 
   /// Waits for the last Fenced.
   void join() { thread_.join(); }
-  TimePoint first_down, last_down, last_fenced;
+  TimePoint first_revoked, last_revoked, last_fenced;
 
  private:
   void await(LeaseId lease, LeaseState state) const {
@@ -41,9 +41,9 @@ class WordWatch {
   }
   void watch() {
     await(leases_.front(), LeaseState::Revoked);  // one command takes words in the order of slots
-    first_down = clock_.now();
+    first_revoked = clock_.now();
     for (const LeaseId lease : leases_) await(lease, LeaseState::Revoked);
-    last_down = clock_.now();
+    last_revoked = clock_.now();
     for (const LeaseId lease : leases_) await(lease, LeaseState::Fenced);
     last_fenced = clock_.now();
   }
@@ -56,7 +56,7 @@ class WordWatch {
 
 Result<void> await_all_free(System& system) {
   const SystemClock clock;
-  for (const TimePoint give_up = clock.now() + kPatience; clock.now() < give_up;) {
+  for (const TimePoint deadline = clock.now() + kTimeout; clock.now() < deadline;) {
     const wire::StatusView status = TRY(system.status());
     if (status.free_bytes == status.capacity_bytes) return {};
     std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -88,9 +88,9 @@ Result<MassRound> revoke_all(System& system, const LightWorker& worker,
   const TimePoint answered = clock.now();
   watch.join();
   TRY(await_all_free(system));
-  return MassRound{.flips_us = ms(watch.last_down - watch.first_down) * 1e3,
-                   .fenced_ms = ms(watch.last_fenced - watch.first_down),
-                   .free_ms = ms(clock.now() - watch.first_down),
+  return MassRound{.flips_us = ms(watch.last_revoked - watch.first_revoked) * 1e3,
+                   .fenced_ms = ms(watch.last_fenced - watch.first_revoked),
+                   .free_ms = ms(clock.now() - watch.first_revoked),
                    .answer_ms = ms(answered - called)};
 }
 

@@ -12,9 +12,9 @@
 namespace leasehold::bench {
 namespace {
 
-constexpr Duration kCrowdPatience = std::chrono::seconds(120);
-constexpr Duration kEndPatience = std::chrono::seconds(30);
-constexpr Duration kFencePatience = std::chrono::seconds(10);
+constexpr Duration kPoolTimeout = std::chrono::seconds(120);
+constexpr Duration kEndTimeout = std::chrono::seconds(30);
+constexpr Duration kFenceTimeout = std::chrono::seconds(10);
 /// The longest pause between two flips; no step takes a multiple of it, so phases are random.
 constexpr std::uint32_t kTokensOfOneRequest = 200;
 constexpr std::uint64_t kMaxPauseUs = 3000;
@@ -24,20 +24,20 @@ double us(std::int64_t ns) {
 }
 
 /// As many as make the batch what it is said to be, while some are on their way back.
-std::size_t enough_of(std::uint32_t tenants) {
+std::size_t min_running(std::uint32_t tenants) {
   return std::max<std::size_t>(1, tenants * 3 / 4);
 }
 
 /// One flip at a random moment, and the holder's side of it.
-Result<ClockSample> flip_one(System& system, const Crowd& crowd, SeededRandom& random) {
-  const auto running = crowd.running();
+Result<ClockSample> flip_one(System& system, const TenantPool& tenant_pool, SeededRandom& random) {
+  const auto running = tenant_pool.running();
   if (running.empty()) return fail(Errc::TimedOut, "nobody runs");
   const LeaseId lease = running[random.below(running.size())].lease;
   std::this_thread::sleep_for(std::chrono::microseconds(random.below(kMaxPauseUs)));
   const pid_t engine = system.worker_pid();  // the engine runs on the process's first thread
   const RunQueue before = run_queue_of_thread(engine, engine);
   TRY(system.revoke(lease));
-  const auto end = crowd.await_end(lease, kEndPatience);
+  const auto end = tenant_pool.await_end(lease, kEndTimeout);
   if (!end) return fail(Errc::TimedOut, "no typed end for lease " + to_string(lease));
   const RunQueue after = run_queue_of_thread(engine, engine);
   // Between two requests there was no stream that could end: the next call was refused.
@@ -74,7 +74,7 @@ void read_lease(const wire::LeaseView& view, ClockSample& sample) {
 /// What the broker knows, once every lease that was flipped is fenced and its memory is back.
 Result<void> read_leases(System& system, const BySample& samples) {
   const SystemClock clock;
-  const TimePoint give_up = clock.now() + kFencePatience;
+  const TimePoint deadline = clock.now() + kFenceTimeout;
   while (true) {
     std::size_t open = samples.size();
     for (const wire::LeaseView& view : TRY(system.leases())) {
@@ -84,7 +84,7 @@ Result<void> read_leases(System& system, const BySample& samples) {
       if (found->second->reuse_us >= 0) --open;
     }
     if (open == 0) return {};
-    if (clock.now() > give_up) {
+    if (clock.now() > deadline) {
       return fail(Errc::TimedOut, fmt::format("{} leases are not free again", open));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -101,10 +101,10 @@ Result<ClockRun> measure_clocks(const ClockSetup& setup) {
   auto system = TRY(System::start(
       {.bin_dir = setup.bin_dir, .model_path = setup.model_path, .threads = setup.threads}));
   for (std::uint32_t i = 0; i < setup.tenants; ++i) TRY(system->admit(fmt::format("bench-{}", i)));
-  Crowd crowd({.broker_socket = system->broker_socket(),
-               .seats = setup.tenants,
-               .max_tokens = kTokensOfOneRequest});
-  TRY(crowd.await_running(setup.tenants, kCrowdPatience));
+  TenantPool tenant_pool({.broker_socket = system->broker_socket(),
+                          .clients = setup.tenants,
+                          .max_tokens = kTokensOfOneRequest});
+  TRY(tenant_pool.await_running(setup.tenants, kPoolTimeout));
   ClockRun run{.setup = setup};
   SeededRandom random(setup.seed);
   std::uint64_t events_seen = 0;
@@ -115,8 +115,8 @@ Result<ClockRun> measure_clocks(const ClockSetup& setup) {
   const TimePoint begin = clock.now();
   run.samples.reserve(setup.samples);
   for (std::uint32_t i = 0; i < setup.samples; ++i) {
-    TRY(crowd.await_running(enough_of(setup.tenants), kCrowdPatience));
-    run.samples.push_back(TRY(flip_one(*system, crowd, random)));
+    TRY(tenant_pool.await_running(min_running(setup.tenants), kPoolTimeout));
+    run.samples.push_back(TRY(flip_one(*system, tenant_pool, random)));
   }
   run.seconds = static_cast<double>((clock.now() - begin).count()) / 1e9;
   run.worker = run_queue_of_process(system->worker_pid()) - worker;

@@ -35,7 +35,7 @@ struct ClockSample {
   double quiet_us = -1;
   double reuse_us = -1;
   std::string site;             ///< Where the refusing poll stood, e.g. "lm_head".
-  double engine_waited_us = 0;  ///< The engine's thread stood without a core meanwhile.
+  double engine_waited_us = 0;  ///< The engine's thread stood without a core on_held.
 };
 
 struct ClockRun {

@@ -14,8 +14,8 @@
 namespace leasehold::bench {
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(120);
-constexpr auto kLookAgain = std::chrono::milliseconds(1);
+constexpr Duration kTimeout = std::chrono::seconds(120);
+constexpr auto kPollInterval = std::chrono::milliseconds(1);
 constexpr int kRebinds = 20;
 constexpr auto kCalm = std::chrono::milliseconds(500);
 /// For each tenant; more than one request has, so that each tells its end.
@@ -25,9 +25,9 @@ double ms_since(TimePoint begin) {
   return static_cast<double>((SystemClock().now() - begin).count()) / 1e6;
 }
 
-struct Scene {
+struct Scenario {
   std::unique_ptr<System> system;
-  std::unique_ptr<Crowd> crowd;
+  std::unique_ptr<TenantPool> tenant_pool;
 };
 
 Result<void> admit_all(System& system, const DeathsConfig& config) {
@@ -37,36 +37,36 @@ Result<void> admit_all(System& system, const DeathsConfig& config) {
   return {};
 }
 
-Result<Scene> set_scene(const DeathsConfig& config, bool with_store = false) {
-  Scene scene{.system = TRY(System::start({.bin_dir = config.bin_dir,
-                                           .model_path = config.model_path,
-                                           .threads = config.threads,
-                                           .journal = with_store,
-                                           .keep_descriptors = with_store})),
-              .crowd = nullptr};
-  TRY(admit_all(*scene.system, config));
-  scene.crowd = std::make_unique<Crowd>(
-      CrowdConfig{.broker_socket = scene.system->broker_socket(), .seats = config.tenants});
-  TRY(scene.crowd->await_running(config.tenants, kPatience));
-  return scene;
+Result<Scenario> start_scenario(const DeathsConfig& config, bool with_store = false) {
+  Scenario scenario{.system = TRY(System::start({.bin_dir = config.bin_dir,
+                                                 .model_path = config.model_path,
+                                                 .threads = config.threads,
+                                                 .journal = with_store,
+                                                 .keep_descriptors = with_store})),
+                    .tenant_pool = nullptr};
+  TRY(admit_all(*scenario.system, config));
+  scenario.tenant_pool = std::make_unique<TenantPool>(TenantPoolConfig{
+      .broker_socket = scenario.system->broker_socket(), .clients = config.tenants});
+  TRY(scenario.tenant_pool->await_running(config.tenants, kTimeout));
+  return scenario;
 }
 
 /// What follows a death: `restart` brings the processes back, the tenants come by themselves.
-Result<DeathTimes> time_comeback(Scene& scene, const DeathsConfig& config, TimePoint died,
-                                 const std::function<Result<void>()>& restart) {
+Result<DeathTimes> measure_recovery(Scenario& scenario, const DeathsConfig& config, TimePoint died,
+                                    const std::function<Result<void>()>& restart) {
   TRY(restart());
-  scene.crowd->forget_running();  // tokens that were still on their way are no service
+  scenario.tenant_pool->clear_running();  // tokens that were still on their way are no service
   DeathTimes times;
-  TRY(scene.crowd->await_running(1, kPatience));
+  TRY(scenario.tenant_pool->await_running(1, kTimeout));
   times.first_token_ms = ms_since(died);
-  const auto running = scene.crowd->running();
+  const auto running = scenario.tenant_pool->running();
   if (running.empty()) return fail(Errc::TimedOut, "the tenant that came back is gone again");
-  TRY(scene.system->revoke(running.front().lease));
-  if (!scene.crowd->await_end(running.front().lease, kPatience)) {
+  TRY(scenario.system->revoke(running.front().lease));
+  if (!scenario.tenant_pool->await_end(running.front().lease, kTimeout)) {
     return fail(Errc::TimedOut, "no typed end of the first revoke");
   }
   times.first_revoke_ms = ms_since(died);
-  TRY(scene.crowd->await_running(config.tenants, kPatience));
+  TRY(scenario.tenant_pool->await_running(config.tenants, kTimeout));
   times.all_tenants_ms = ms_since(died);
   return times;
 }
@@ -80,49 +80,49 @@ double longest_ms(const std::vector<TokenGap>& gaps) {
 }  // namespace
 
 Result<BrokerDeath> measure_broker_death(const DeathsConfig& config) {
-  Scene scene = TRY(set_scene(config, true));
-  Crowd& crowd = *scene.crowd;
+  Scenario scenario = TRY(start_scenario(config, true));
+  TenantPool& tenant_pool = *scenario.tenant_pool;
   BrokerDeath result;
-  (void)crowd.take_gaps();
+  (void)tenant_pool.take_gaps();
   std::this_thread::sleep_for(kCalm);
-  result.calm_gap_ms = longest_ms(crowd.take_gaps());
+  result.calm_gap_ms = longest_ms(tenant_pool.take_gaps());
   const TimePoint died = SystemClock().now();
-  TRY(scene.system->kill_broker());
-  TRY(scene.system->start_broker());
-  TRY(scene.system->status());
+  TRY(scenario.system->kill_broker());
+  TRY(scenario.system->start_broker());
+  TRY(scenario.system->status());
   result.answers_ms = ms_since(died);
-  const auto taken = crowd.running().at(0);
-  TRY(scene.system->revoke(taken.lease));
-  const auto end = crowd.await_end(taken.lease, kPatience);
+  const auto taken = tenant_pool.running().at(0);
+  TRY(scenario.system->revoke(taken.lease));
+  const auto end = tenant_pool.await_end(taken.lease, kTimeout);
   if (!end) return fail(Errc::TimedOut, "no typed end of the first revoke");
   result.first_revoke_ms = ms_since(died);
-  if (!crowd.await_token(taken.seat, end->at, kPatience)) {
+  if (!tenant_pool.await_token(taken.client, end->at, kTimeout)) {
     return fail(Errc::TimedOut, "no token under a fresh lease");
   }
   result.first_grant_ms = ms_since(died);
-  result.longest_gap_ms = longest_ms(crowd.take_gaps());
-  TRY(crowd.await_tokens(crowd.tokens() + kTokensAfter * config.tenants, kPatience));
-  result.tokens_lost = crowd.losses().tokens;
-  result.streams_broken = crowd.losses().streams;
+  result.longest_gap_ms = longest_ms(tenant_pool.take_gaps());
+  TRY(tenant_pool.await_tokens(tenant_pool.tokens() + kTokensAfter * config.tenants, kTimeout));
+  result.tokens_lost = tenant_pool.losses().tokens;
+  result.streams_broken = tenant_pool.losses().streams;
   return result;
 }
 
 Result<DeathTimes> measure_worker_death(const DeathsConfig& config) {
-  Scene scene = TRY(set_scene(config));
+  Scenario scenario = TRY(start_scenario(config));
   const TimePoint died = SystemClock().now();
-  TRY(scene.system->kill_worker());
-  return time_comeback(scene, config, died, [&] { return scene.system->start_worker(); });
+  TRY(scenario.system->kill_worker());
+  return measure_recovery(scenario, config, died, [&] { return scenario.system->start_worker(); });
 }
 
 Result<DeathTimes> measure_cold_restart(const DeathsConfig& config) {
-  Scene scene = TRY(set_scene(config));
+  Scenario scenario = TRY(start_scenario(config));
   const TimePoint died = SystemClock().now();
-  TRY(scene.system->kill_worker());
-  TRY(scene.system->kill_broker());
-  return time_comeback(scene, config, died, [&]() -> Result<void> {
-    TRY(scene.system->start_broker());
-    TRY(admit_all(*scene.system, config));
-    return scene.system->start_worker();
+  TRY(scenario.system->kill_worker());
+  TRY(scenario.system->kill_broker());
+  return measure_recovery(scenario, config, died, [&]() -> Result<void> {
+    TRY(scenario.system->start_broker());
+    TRY(admit_all(*scenario.system, config));
+    return scenario.system->start_worker();
   });
 }
 
@@ -136,11 +136,11 @@ Result<double> measure_tenant_death_ms(const DeathsConfig& config) {
                                  system->broker_socket(), "--tenant", "bench-0", "--prompt", "Once",
                                  "--max-tokens", "100000", "--ignore-eos"},
                         .log_path = "/dev/null"}));
-  const TimePoint give_up = SystemClock().now() + kPatience;
-  const auto await_memory = [&](auto&& as_wanted) -> Result<void> {
-    while (SystemClock().now() < give_up) {
-      if (as_wanted(TRY(system->status()).free_bytes)) return {};
-      std::this_thread::sleep_for(kLookAgain);
+  const TimePoint deadline = SystemClock().now() + kTimeout;
+  const auto await_memory = [&](auto&& condition) -> Result<void> {
+    while (SystemClock().now() < deadline) {
+      if (condition(TRY(system->status()).free_bytes)) return {};
+      std::this_thread::sleep_for(kPollInterval);
     }
     return fail(Errc::TimedOut, "the tenant's memory does not move");
   };
@@ -153,16 +153,17 @@ Result<double> measure_tenant_death_ms(const DeathsConfig& config) {
 }
 
 Result<double> measure_rebind_ms(const DeathsConfig& config) {
-  Scene scene = TRY(set_scene(config));
+  Scenario scenario = TRY(start_scenario(config));
   std::vector<double> times;
   for (int i = 0; i < kRebinds; ++i) {
-    TRY(scene.crowd->await_running(config.tenants, kPatience));
-    const auto taken = scene.crowd->running().at(static_cast<std::size_t>(i) % config.tenants);
+    TRY(scenario.tenant_pool->await_running(config.tenants, kTimeout));
+    const auto taken =
+        scenario.tenant_pool->running().at(static_cast<std::size_t>(i) % config.tenants);
     const TimePoint begin = SystemClock().now();
-    TRY(scene.system->revoke(taken.lease));
-    const auto end = scene.crowd->await_end(taken.lease, kPatience);
+    TRY(scenario.system->revoke(taken.lease));
+    const auto end = scenario.tenant_pool->await_end(taken.lease, kTimeout);
     if (!end) return fail(Errc::TimedOut, "no typed end");
-    const auto token = scene.crowd->await_token(taken.seat, end->at, kPatience);
+    const auto token = scenario.tenant_pool->await_token(taken.client, end->at, kTimeout);
     if (!token) return fail(Errc::TimedOut, "no token after the rebind");
     times.push_back(static_cast<double>((*token - begin).count()) / 1e6);
   }

@@ -81,10 +81,10 @@ class Holder {
 
 }  // namespace
 
-Result<void> hold_leases(const HolderConfig& config, const LeasesHeld& meanwhile) {
+Result<void> hold_leases(const HolderConfig& config, const OnLeasesHeld& on_held) {
   const auto holder = TRY(Holder::connect(config));
   TRY(holder->run(false));
-  return meanwhile(holder->held());
+  return on_held(holder->held());
 }
 
 Result<void> cycle_leases(const HolderConfig& config) {

@@ -11,7 +11,7 @@
 namespace leasehold::bench {
 
 /// What is done while leases are held; they come in the order of their slots.
-using LeasesHeld = std::function<Result<void>(const std::vector<LeaseId>& leases)>;
+using OnLeasesHeld = std::function<Result<void>(const std::vector<LeaseId>& leases)>;
 
 struct HolderConfig {
   std::string broker_socket;
@@ -20,9 +20,9 @@ struct HolderConfig {
   std::uint32_t in_flight = 1;  ///< Calls under way at once.
 };
 
-/// Acquires them all on one connection and calls `meanwhile` while they are held; the connection's
-/// end gives them back. Errors: the broker's first refusal, ConnectionLost, what `meanwhile` gave.
-Result<void> hold_leases(const HolderConfig& config, const LeasesHeld& meanwhile);
+/// Acquires them all on one connection and calls `on_held` while they are held; the connection's
+/// end gives them back. Errors: the broker's first refusal, ConnectionLost, what `on_held` gave.
+Result<void> hold_leases(const HolderConfig& config, const OnLeasesHeld& on_held);
 
 /// Acquires a lease and releases it, `count` times, in `in_flight` chains at once. Errors: as
 /// above.

@@ -22,10 +22,12 @@ Error error_of(const Json& message) {
 }  // namespace
 
 LineKind kind_of(std::string_view line) {
-  // {"jsonrpc":"2.0","method":"token","params":{… : text that a model wrote comes after the method.
+  // {"jsonrpc":"2.0","method":"token.emitted","params":{… : text that a model wrote comes after the
+  // method.
   const std::string_view head = line.substr(0, line.find("\"params\""));
-  if (head.find("\"method\":\"token\"") != std::string_view::npos) return LineKind::Token;
-  if (head.find("\"method\":\"completed\"") != std::string_view::npos) return LineKind::Completed;
+  if (head.find("\"method\":\"token.emitted\"") != std::string_view::npos) return LineKind::Token;
+  if (head.find("\"method\":\"request.completed\"") != std::string_view::npos)
+    return LineKind::Completed;
   return LineKind::Other;
 }
 
@@ -59,22 +61,22 @@ void LightStream::read_more() {
                             if (error)
                               return self->end(fail(Errc::ConnectionLost, error.message()));
                             self->unread_.append(self->chunk_.data(), size);
-                            self->take_lines();
+                            self->read_lines();
                             if (!self->over_) self->read_more();
                           });
 }
 
-void LightStream::take_lines() {
+void LightStream::read_lines() {
   std::size_t begin = 0;
   for (auto at = unread_.find('\n'); at != std::string::npos && !over_;
        at = unread_.find('\n', begin)) {
-    take_line(std::string_view(unread_).substr(begin, at - begin));
+    read_line(std::string_view(unread_).substr(begin, at - begin));
     begin = at + 1;
   }
   unread_.erase(0, begin);
 }
 
-void LightStream::take_line(std::string_view line) {
+void LightStream::read_line(std::string_view line) {
   const LineKind kind = kind_of(line);
   if (kind == LineKind::Token) return handlers_.on_token();
   const Json message = Json::parse(line, nullptr, false);

@@ -43,8 +43,8 @@ class LightStream : public std::enable_shared_from_this<LightStream> {
   LightStream(control::Socket socket, Handlers handlers)
       : socket_(std::move(socket)), handlers_(std::move(handlers)) {}
   void read_more();
-  void take_lines();
-  void take_line(std::string_view line);
+  void read_lines();
+  void read_line(std::string_view line);
   void end(Result<wire::RequestCompleted> how);
 
   control::Socket socket_;

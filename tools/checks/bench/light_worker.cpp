@@ -37,7 +37,7 @@ Result<void> LightWorker::start(const std::string& broker_socket) {
     return fail(Errc::MalformedMessage, "worker.attach must answer with three descriptors");
   }
   table_ = TRY(TableReader::attach(std::move(attached.fds[0])));
-  line_ = std::move(attached.fds[1]);
+  segment_ = std::move(attached.fds[1]);
   wakeup_fd_ = std::move(attached.fds[2]);
   index_ = TRY(wire::WorkerAttached::from_json(attached.body)).worker;
   const wire::WorkerReady ready{.address = "/nowhere",

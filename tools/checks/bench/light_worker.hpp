@@ -34,7 +34,7 @@ class LightWorker {
   boost::asio::io_context io_;
   std::shared_ptr<control::Peer> peer_;
   std::optional<TableReader> table_;
-  UniqueFd line_;  ///< Stays idle: every scope is quiet at the first look.
+  UniqueFd segment_;  ///< Stays idle: every scope is quiet at the first look.
   UniqueFd wakeup_fd_;
   WorkerId index_;
   std::jthread thread_;

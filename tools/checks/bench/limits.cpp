@@ -32,16 +32,16 @@ Result<Limit> parse_limit(const Json& entry) {
 }
 
 std::optional<double> value_at(const Json& report, const std::string& name) {
-  const Json* place = &report;
+  const Json* node = &report;
   std::istringstream keys(name);
   for (std::string key; std::getline(keys, key, '.');) {
-    if (!place->is_object()) return std::nullopt;
-    const auto found = place->find(key);
-    if (found == place->end()) return std::nullopt;
-    place = &*found;
+    if (!node->is_object()) return std::nullopt;
+    const auto found = node->find(key);
+    if (found == node->end()) return std::nullopt;
+    node = &*found;
   }
-  if (!place->is_number()) return std::nullopt;
-  return place->get<double>();
+  if (!node->is_number()) return std::nullopt;
+  return node->get<double>();
 }
 
 }  // namespace
@@ -56,15 +56,15 @@ Result<std::vector<Limit>> parse_limits(const std::string& text) {
   return limits;
 }
 
-std::vector<Verdict> hold_against(const Json& report, const std::vector<Limit>& limits) {
-  std::vector<Verdict> verdicts;
+std::vector<LimitCheck> check_limits(const Json& report, const std::vector<Limit>& limits) {
+  std::vector<LimitCheck> checks;
   for (const Limit& limit : limits) {
     const auto value = value_at(report, limit.name);
     const bool ok =
         value && (!limit.max || *value <= *limit.max) && (!limit.min || *value >= *limit.min);
-    verdicts.push_back({limit, value, ok});
+    checks.push_back({limit, value, ok});
   }
-  return verdicts;
+  return checks;
 }
 
 }  // namespace leasehold::bench

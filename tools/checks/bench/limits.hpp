@@ -22,12 +22,13 @@ struct Limit {
 /// Errors: BadRequest saying which entry cannot be understood.
 Result<std::vector<Limit>> parse_limits(const std::string& text);
 
-struct Verdict {
+struct LimitCheck {
   Limit limit;
   std::optional<double> value;  ///< None: the report does not have it, which is not ok either.
   bool ok = false;
 };
 
-std::vector<Verdict> hold_against(const nlohmann::json& report, const std::vector<Limit>& limits);
+std::vector<LimitCheck> check_limits(const nlohmann::json& report,
+                                     const std::vector<Limit>& limits);
 
 }  // namespace leasehold::bench

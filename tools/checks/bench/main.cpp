@@ -64,9 +64,9 @@ Result<std::vector<Limit>> read_limits(const Options& options, bool of_batch) {
 }
 
 int judge(const nlohmann::json& report, const std::vector<Limit>& limits) {
-  const std::vector<Verdict> verdicts = hold_against(report, limits);
-  if (!verdicts.empty()) std::cerr << verdicts_text(verdicts);
-  return std::ranges::all_of(verdicts, &Verdict::ok) ? kExitOk : kOverLimit;
+  const std::vector<LimitCheck> checks = check_limits(report, limits);
+  if (!checks.empty()) std::cerr << limit_checks_text(checks);
+  return std::ranges::all_of(checks, &LimitCheck::ok) ? kExitOk : kOverLimit;
 }
 
 /// The exit code.
@@ -110,8 +110,9 @@ void describe_revoke(CLI::App& app, Options& options) {
   app.add_option("--large-model", options.revoke.large_model,
                  "A GGUF model of the 0.5B shape; without it only the small one is measured");
   app.add_flag("--quick", options.revoke.quick, "A minute instead of ten: fewer runs and flips");
-  app.add_option("--only", options.only, "Only these parts; may be given often")
-      ->check(CLI::IsMember(std::set<std::string>(std::begin(kParts), std::end(kParts))));
+  app.add_option("--only", options.only, "Only these measurements; may be given often")
+      ->check(
+          CLI::IsMember(std::set<std::string>(std::begin(kMeasurements), std::end(kMeasurements))));
   app.add_option("--tenants", options.revoke.tenants, "Runs of the clocks; may be given often")
       ->check(CLI::Range(1, 64));
   app.add_option("--flips", options.revoke.flips, "In each run of the clocks")
@@ -157,7 +158,8 @@ int main(int argc, char** argv) {
       ->required()
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
-  if (!options.only.empty()) options.revoke.parts = {options.only.begin(), options.only.end()};
+  if (!options.only.empty())
+    options.revoke.measurements = {options.only.begin(), options.only.end()};
   const Result<int> done = revoke_command  ? revoke(options)
                            : batch_command ? batch(options)
                            : step_command  ? step(options)

@@ -23,11 +23,11 @@ double nines(double share) {
   return std::min(-std::log10(1 - share), kNines);
 }
 
-double place_x(double share) {
+double to_x(double share) {
   return kLeft + nines(share) / kNines * (kWidth - kLeft - kRight);
 }
 
-double place_y(double top, double us) {
+double to_y(double top, double us) {
   const double bounded = std::clamp(us, kSmallestUs, kLargestUs);
   const double up = std::log10(bounded / kSmallestUs) / std::log10(kLargestUs / kSmallestUs);
   return top + kPanelHeight - kBottom - up * (kPanelHeight - kTop - kBottom);
@@ -70,12 +70,12 @@ std::string grid(double top) {
   std::string lines = "<g stroke=\"#ddd\">\n";
   std::string words;
   for (const auto& [share, name] : kShares) {
-    const double x = place_x(share);
-    lines += line(x, place_y(top, kLargestUs), x, place_y(top, kSmallestUs));
+    const double x = to_x(share);
+    lines += line(x, to_y(top, kLargestUs), x, to_y(top, kSmallestUs));
     words += text_at(x, top + kPanelHeight - kBottom + 18, "middle", name);
   }
   for (const auto& [time, name] : kTimes) {
-    const double y = place_y(top, time);
+    const double y = to_y(top, time);
     lines += line(kLeft, y, kWidth - kRight, y);
     words += text_at(kLeft - 8, y + 4, "end", name);
   }
@@ -89,7 +89,7 @@ std::string curve_line(double top, const Curve& curve, const char* colour) {
   std::string points;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     const double share = static_cast<double>(i) / static_cast<double>(sorted.size());
-    points += fmt::format("{:.1f},{:.1f} ", place_x(share), place_y(top, sorted[i]));
+    points += fmt::format("{:.1f},{:.1f} ", to_x(share), to_y(top, sorted[i]));
   }
   if (points.empty()) return {};
   return fmt::format("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\" points=\"{}\"/>\n",
@@ -98,8 +98,8 @@ std::string curve_line(double top, const Curve& curve, const char* colour) {
 
 std::string target_mark(double top, const Curve& curve, const char* colour) {
   if (curve.target_us <= 0) return {};
-  const double x = place_x(0.99);
-  const double y = place_y(top, curve.target_us);
+  const double x = to_x(0.99);
+  const double y = to_y(top, curve.target_us);
   return fmt::format("<path d=\"M{:.1f} {:.1f} l-7 -5 v10 z\" fill=\"{}\"/>\n", x, y, colour);
 }
 

@@ -33,11 +33,11 @@ Result<double> measure_gate_ns(std::uint64_t units) {
   UniqueFd table_fd = TRY(table.reader_fd());
   const TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
   const WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
-  UniqueFd line_fd = TRY(segment.writer_fd());
-  const WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(line_fd)));
+  UniqueFd segment_fd = TRY(segment.writer_fd());
+  const WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(segment_fd)));
   const StopFlags stops;
-  Nobody nobody;
-  GateSet set(1, stops, nobody);
+  NullRefusalListener null_listener;
+  GateSet set(1, stops, null_listener);
   for (std::uint32_t slot = 0; slot < kSequences; ++slot) {
     const LeaseId lease{.slot = slot, .generation = 1};
     table.grant(lease, {});

@@ -167,15 +167,15 @@ std::string report_text(const Json& report) {
   return text + rest.dump(2) + "\n";
 }
 
-std::string verdicts_text(const std::vector<Verdict>& verdicts) {
+std::string limit_checks_text(const std::vector<LimitCheck>& checks) {
   cli::Table table{.columns = {{"LIMIT"}, {"MEASURED", true}, {"MIN", true}, {"MAX", true}, {""}},
                    .rows = {}};
   const auto number = [](const std::optional<double>& value) {
     return value ? fmt::format("{:.4g}", *value) : std::string("-");
   };
-  for (const Verdict& verdict : verdicts) {
-    table.rows.push_back({verdict.limit.name, number(verdict.value), number(verdict.limit.min),
-                          number(verdict.limit.max), verdict.ok ? "ok" : "NOT OK"});
+  for (const LimitCheck& check : checks) {
+    table.rows.push_back({check.limit.name, number(check.value), number(check.limit.min),
+                          number(check.limit.max), check.ok ? "ok" : "NOT OK"});
   }
   return cli::render(table);
 }

@@ -26,7 +26,7 @@ nlohmann::json death_json(const BrokerDeath& death);
 
 /// For people.
 std::string report_text(const nlohmann::json& report);
-std::string verdicts_text(const std::vector<Verdict>& verdicts);
+std::string limit_checks_text(const std::vector<LimitCheck>& checks);
 
 /// One panel per number of compute threads.
 std::vector<Panel> clock_panels(const std::vector<ClockRun>& runs);

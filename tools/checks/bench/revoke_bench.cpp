@@ -160,13 +160,14 @@ Result<void> Bench::deaths() {
 Result<RevokeReport> run_revoke_bench(const RevokeConfig& config, const Progress& progress) {
   Bench bench(config, progress);
   bench.report.json["machine"] = {{"cores", cores()}, {"load_at_start", load_average()}};
-  using Part = Result<void> (Bench::*)();
-  constexpr Part kMeasure[] = {&Bench::clocks, &Bench::poll,   &Bench::storm,
-                               &Bench::mass,   &Bench::cycles, &Bench::deaths};
+  using Measurement = Result<void> (Bench::*)();
+  constexpr Measurement kMeasure[] = {&Bench::clocks, &Bench::poll,   &Bench::storm,
+                                      &Bench::mass,   &Bench::cycles, &Bench::deaths};
   for (std::size_t i = 0; i < std::size(kMeasure); ++i) {
-    if (!config.parts.contains(kParts[i])) continue;
+    if (!config.measurements.contains(kMeasurements[i])) continue;
     if (auto measured = (bench.*kMeasure[i])(); !measured) {
-      return fail(measured.error().code, fmt::format("{}: {}", kParts[i], measured.error().detail));
+      return fail(measured.error().code,
+                  fmt::format("{}: {}", kMeasurements[i], measured.error().detail));
     }
   }
   bench.report.json["machine"]["load_at_end"] = load_average();

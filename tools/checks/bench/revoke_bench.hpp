@@ -11,14 +11,15 @@
 
 namespace leasehold::bench {
 
-/// The parts of the benchmark, as `--only` names them.
-inline constexpr const char* kParts[] = {"clocks", "poll", "storm", "mass", "cycles", "deaths"};
+/// The measurements of the benchmark, as `--only` names them.
+inline constexpr const char* kMeasurements[] = {"clocks", "poll",   "storm",
+                                                "mass",   "cycles", "deaths"};
 
 struct RevokeConfig {
   std::string bin_dir;
   std::string demo_model;
   std::string large_model;  ///< The 0.5B shape; empty: left out.
-  std::set<std::string> parts{std::begin(kParts), std::end(kParts)};
+  std::set<std::string> measurements{std::begin(kMeasurements), std::end(kMeasurements)};
   bool quick = false;
   std::vector<std::uint32_t> tenants;  ///< In the runs of `clocks`; empty: 1, 8, 64, or 8 if quick.
   std::uint32_t flips = 0;             ///< In each of them; 0: as the model's speed allows.

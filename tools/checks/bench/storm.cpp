@@ -14,11 +14,11 @@ namespace {
 
 constexpr Duration kWindow = std::chrono::seconds(1);
 constexpr Duration kSettle = std::chrono::milliseconds(200);
-constexpr Duration kPatience = std::chrono::seconds(60);
+constexpr Duration kTimeout = std::chrono::seconds(60);
 constexpr const char* kVictim = "victim";
 
-void add_gaps(Crowd& crowd, std::vector<double>& gaps_us) {
-  for (const TokenGap& gap : crowd.take_gaps()) gaps_us.push_back(gap.gap_us);
+void add_gaps(TenantPool& tenant_pool, std::vector<double>& gaps_us) {
+  for (const TokenGap& gap : tenant_pool.take_gaps()) gaps_us.push_back(gap.gap_us);
 }
 
 /// Until the absolute moment, so that late calls do not slow the rate.
@@ -48,17 +48,17 @@ Result<StormResult> measure_storm(const StormConfig& config) {
     TRY(system->admit(fmt::format("bench-{}", i)));
   }
   TRY(system->admit(kVictim));
-  Crowd crowd({.broker_socket = system->broker_socket(), .seats = config.survivors});
-  TRY(crowd.await_running(config.survivors, kPatience));
+  TenantPool tenant_pool({.broker_socket = system->broker_socket(), .clients = config.survivors});
+  TRY(tenant_pool.await_running(config.survivors, kTimeout));
   StormResult result;
   Duration stormy{};
   const auto one_pair = [&](const std::vector<LeaseId>& leases) -> Result<void> {
     std::this_thread::sleep_for(kSettle);
-    (void)crowd.take_gaps();
+    (void)tenant_pool.take_gaps();
     std::this_thread::sleep_for(kWindow);
-    add_gaps(crowd, result.calm_us);
+    add_gaps(tenant_pool, result.calm_us);
     stormy += TRY(revoke_steadily(*system, leases));
-    add_gaps(crowd, result.storm_us);
+    add_gaps(tenant_pool, result.storm_us);
     return {};
   };
   for (std::uint32_t pair = 0; pair < config.pairs; ++pair) {

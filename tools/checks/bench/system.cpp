@@ -16,9 +16,9 @@
 namespace leasehold::bench {
 namespace {
 
-constexpr auto kAskAgain = std::chrono::milliseconds(2);
-constexpr Duration kStartPatience = std::chrono::seconds(60);
-constexpr int kExitPatienceMs = 10'000;
+constexpr auto kPollInterval = std::chrono::milliseconds(2);
+constexpr Duration kStartTimeout = std::chrono::seconds(60);
+constexpr int kExitTimeout_ms = 10'000;
 constexpr const char* kWorkerName = "bench";
 
 Result<std::filesystem::path> fresh_directory() {
@@ -32,7 +32,7 @@ Result<std::filesystem::path> fresh_directory() {
 Result<void> kill_and_wait(std::optional<Child>& child) {
   TRY(child->signal(SIGKILL));
   pollfd exit{child->pidfd().get(), POLLIN, 0};
-  if (::poll(&exit, 1, kExitPatienceMs) <= 0) return fail(Errc::TimedOut, "it does not die");
+  if (::poll(&exit, 1, kExitTimeout_ms) <= 0) return fail(Errc::TimedOut, "it does not die");
   child.reset();
   return {};
 }
@@ -48,7 +48,7 @@ System::~System() {
 
 Result<std::unique_ptr<System>> System::start(const SystemConfig& config) {
   std::unique_ptr<System> system(new System(config, TRY(fresh_directory())));
-  if (!config.model_path.empty()) system->share_out_cores();
+  if (!config.model_path.empty()) system->partition_cores();
   auto started = system->start_broker();
   if (started && !config.model_path.empty()) started = system->start_worker();
   if (started) return system;
@@ -58,14 +58,14 @@ Result<std::unique_ptr<System>> System::start(const SystemConfig& config) {
 }
 
 /// When this thread may use all cores there are; somebody else has shared them out otherwise.
-void System::share_out_cores() {
+void System::partition_cores() {
   const std::uint32_t cores = std::thread::hardware_concurrency();
   if (config_.threads >= cores) return;
   const auto others = CpuSet::parse(fmt::format("0-{}", cores - config_.threads - 1));
   const auto all = CpuSet::parse(fmt::format("0-{}", cores - 1));
   if (!others || !all || !CpuSet::of_this_thread().contains(*all)) return;
   compute_cpus_ = fmt::format("{}-{}", cores - config_.threads, cores - 1);
-  elsewhere_.emplace(*others);
+  other_cpus_.emplace(*others);
 }
 
 Result<void> System::start_broker() {
@@ -94,14 +94,14 @@ Result<void> System::start_broker() {
 
 Result<void> System::connect() {
   const SystemClock clock;
-  for (const TimePoint give_up = clock.now() + kStartPatience; clock.now() < give_up;) {
+  for (const TimePoint deadline = clock.now() + kStartTimeout; clock.now() < deadline;) {
     if (has_exited(broker_->pidfd())) return fail(Errc::ConnectionLost, "the broker ended");
     auto client = control::Client::connect(broker_socket());
     if (client) {
       client_.emplace(*std::move(client));
       return {};
     }
-    std::this_thread::sleep_for(kAskAgain);
+    std::this_thread::sleep_for(kPollInterval);
   }
   return fail(Errc::TimedOut, "the broker does not listen");
 }
@@ -126,17 +126,17 @@ Result<void> System::start_worker() {
 
 Result<void> System::await_worker() {
   const SystemClock clock;
-  for (const TimePoint give_up = clock.now() + kStartPatience; clock.now() < give_up;) {
+  for (const TimePoint deadline = clock.now() + kStartTimeout; clock.now() < deadline;) {
     if (has_exited(worker_->pidfd())) return fail(Errc::ConnectionLost, "the worker ended");
     const auto view = worker_view();
     if (view && view->state == "ready" && view->pid == worker_->pid()) return {};
-    std::this_thread::sleep_for(kAskAgain);
+    std::this_thread::sleep_for(kPollInterval);
   }
   return fail(Errc::TimedOut, "the worker is not ready");
 }
 
 Result<wire::Json> System::ask(const std::string& method, wire::Json params) {
-  return TRY(client_->call(method, {.body = std::move(params)}, kStartPatience)).body;
+  return TRY(client_->call(method, {.body = std::move(params)}, kStartTimeout)).body;
 }
 
 Result<void> System::admit(const std::string& tenant, std::uint32_t max_blocks) {

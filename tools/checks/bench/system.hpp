@@ -62,14 +62,14 @@ class System {
  private:
   System(SystemConfig config, std::filesystem::path directory)
       : config_(std::move(config)), directory_(std::move(directory)) {}
-  void share_out_cores();
+  void partition_cores();
   Result<void> connect();
   Result<void> await_worker();
 
   SystemConfig config_;
   std::filesystem::path directory_;
   std::string compute_cpus_;  ///< Empty: anywhere.
-  std::optional<ScopedCpuAffinity> elsewhere_;
+  std::optional<ScopedCpuAffinity> other_cpus_;
   std::optional<FdStore> store_;
   std::optional<Child> broker_;
   std::optional<Child> worker_;  ///< Ends before the broker.

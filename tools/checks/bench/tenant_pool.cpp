@@ -18,38 +18,38 @@
 namespace leasehold::bench {
 namespace {
 
-constexpr Duration kTryAgain = std::chrono::milliseconds(5);
-constexpr Duration kReleasePatience = std::chrono::seconds(1);
-constexpr auto kLookAgain = std::chrono::milliseconds(2);
+constexpr Duration kRetryDelay = std::chrono::milliseconds(5);
+constexpr Duration kReleaseTimeout = std::chrono::seconds(1);
+constexpr auto kPollInterval = std::chrono::milliseconds(2);
 constexpr std::uint32_t kPromptTokens = 4;
 constexpr std::uint32_t kFirstPromptToken = 300;  // words, in every vocabulary we use
 
 }  // namespace
 
-/// What the seats tell, under one lock.
-struct Board {
-  struct Seat {
+/// What the clients tell, under one lock.
+struct PoolResults {
+  struct TenantClient {
     std::optional<LeaseId> lease;  ///< Under which a token came last.
     TimePoint token_at;
   };
   mutable std::mutex mutex;
   mutable std::condition_variable changed;
-  std::vector<Seat> seats;
+  std::vector<TenantClient> clients;
   std::map<LeaseId, LeaseEnd> ends;
   std::vector<TokenGap> gaps;
   std::uint64_t tokens = 0;
-  Crowd::Losses losses;
-  std::string last_error = "no seat met an error";
+  TenantPool::Losses losses;
+  std::string last_error = "no client met an error";
 };
 
-/// One tenant. Threads: the crowd's.
-class Seat : public std::enable_shared_from_this<Seat> {
+/// One tenant. Threads: the tenant_pool's.
+class TenantClient : public std::enable_shared_from_this<TenantClient> {
  public:
-  Seat(boost::asio::io_context& io, tenant::Timers& timers, const CrowdConfig& config, Board& board,
-       std::uint32_t index)
-      : io_(io), timers_(timers), config_(config), board_(board), index_(index) {}
+  TenantClient(boost::asio::io_context& io, tenant::Timers& timers, const TenantPoolConfig& config,
+               PoolResults& results, std::uint32_t index)
+      : io_(io), timers_(timers), config_(config), results_(results), index_(index) {}
 
-  ~Seat() {
+  ~TenantClient() {
     if (stream_) stream_->close();
   }
 
@@ -64,8 +64,8 @@ class Seat : public std::enable_shared_from_this<Seat> {
 
   boost::asio::io_context& io_;
   tenant::Timers& timers_;
-  const CrowdConfig& config_;
-  Board& board_;
+  const TenantPoolConfig& config_;
+  PoolResults& results_;
   std::uint32_t index_;
   std::shared_ptr<tenant::LeaseHolder> holder_;
   std::shared_ptr<LightStream> stream_;
@@ -75,7 +75,7 @@ class Seat : public std::enable_shared_from_this<Seat> {
   tenant::Timer retry_;
 };
 
-void Seat::acquire() {
+void TenantClient::acquire() {
   if (!holder_) {
     holder_ = tenant::LeaseHolder::create(io_, timers_, config_.broker_socket, [](const Error&) {});
   }
@@ -90,7 +90,7 @@ void Seat::acquire() {
   });
 }
 
-void Seat::submit() {
+void TenantClient::submit() {
   wire::Generate generate{.token = lease_->token,
                           .request_id = {mint_request_id()},
                           .max_emitted_tokens = config_.max_tokens,
@@ -118,24 +118,24 @@ void Seat::submit() {
   stream_ = *std::move(opened);
 }
 
-void Seat::take_token() {
+void TenantClient::take_token() {
   const TimePoint now = timers_.now();
-  const std::lock_guard lock(board_.mutex);
-  ++board_.tokens;
+  const std::lock_guard lock(results_.mutex);
+  ++results_.tokens;
   ++tokens_read_;
   if (last_token_) {
-    board_.gaps.push_back({index_, static_cast<double>((now - *last_token_).count()) / 1e3});
+    results_.gaps.push_back({index_, static_cast<double>((now - *last_token_).count()) / 1e3});
   }
   last_token_ = now;
-  const bool was_running = board_.seats[index_].lease.has_value();
-  board_.seats[index_] = {lease_->lease, now};
-  if (!was_running) board_.changed.notify_all();
+  const bool was_running = results_.clients[index_].lease.has_value();
+  results_.clients[index_] = {lease_->lease, now};
+  if (!was_running) results_.changed.notify_all();
 }
 
-void Seat::completed(const wire::RequestCompleted& completed) {
+void TenantClient::completed(const wire::RequestCompleted& completed) {
   {
-    const std::lock_guard lock(board_.mutex);
-    board_.losses.tokens +=
+    const std::lock_guard lock(results_.mutex);
+    results_.losses.tokens +=
         completed.emitted_tokens - std::min<std::uint64_t>(completed.emitted_tokens, tokens_read_);
   }
   const bool lost = completed.reason == "Revoked" || completed.reason == "LeaseFenced";
@@ -143,45 +143,45 @@ void Seat::completed(const wire::RequestCompleted& completed) {
   lease_ended(completed.reason);
 }
 
-void Seat::lease_ended(const std::string& reason) {
+void TenantClient::lease_ended(const std::string& reason) {
   {
-    const std::lock_guard lock(board_.mutex);
-    board_.ends[lease_->lease] = {lease_->lease, timers_.now(), reason};
-    board_.seats[index_].lease.reset();
-    board_.changed.notify_all();
+    const std::lock_guard lock(results_.mutex);
+    results_.ends[lease_->lease] = {lease_->lease, timers_.now(), reason};
+    results_.clients[index_].lease.reset();
+    results_.changed.notify_all();
   }
   if (config_.refill) acquire();
 }
 
 /// Refused or cut off: from the beginning, soon. While the broker is away a lease goes on, and only
 /// new requests are refused.
-void Seat::failed(const Error& error) {
+void TenantClient::failed(const Error& error) {
   if (error.code == Errc::BrokerLost && lease_) {
-    retry_ = timers_.after(kTryAgain, [this] { submit(); });
+    retry_ = timers_.after(kRetryDelay, [this] { submit(); });
     return;
   }
   if (error.code == Errc::LeaseRevoked || error.code == Errc::LeaseFenced) {
     return lease_ended(std::string(name(error.code)));  // taken between two requests
   }
   {
-    const std::lock_guard lock(board_.mutex);
-    ++board_.losses.streams;
-    board_.last_error = fmt::format("{}: {}", name(error.code), error.detail);
-    board_.seats[index_].lease.reset();
+    const std::lock_guard lock(results_.mutex);
+    ++results_.losses.streams;
+    results_.last_error = fmt::format("{}: {}", name(error.code), error.detail);
+    results_.clients[index_].lease.reset();
   }
   if (const auto holder = std::exchange(holder_, nullptr)) {
-    holder->release(kReleasePatience, [holder] {});  // kept until it has said goodbye
+    holder->release(kReleaseTimeout, [holder] {});  // kept until it has said goodbye
   }
   if (!config_.refill) return;
-  retry_ = timers_.after(kTryAgain, [this] { acquire(); });
+  retry_ = timers_.after(kRetryDelay, [this] { acquire(); });
 }
 
-struct Crowd::State {
-  explicit State(CrowdConfig the_config) : config(std::move(the_config)) {
-    board.seats.resize(config.seats);
-    for (std::uint32_t i = 0; i < config.seats; ++i) {
-      seats.push_back(std::make_shared<Seat>(io, timers, config, board, i));
-      boost::asio::post(io, [seat = seats.back()] { seat->acquire(); });
+struct TenantPool::State {
+  explicit State(TenantPoolConfig the_config) : config(std::move(the_config)) {
+    results.clients.resize(config.clients);
+    for (std::uint32_t i = 0; i < config.clients; ++i) {
+      clients.push_back(std::make_shared<TenantClient>(io, timers, config, results, i));
+      boost::asio::post(io, [client = clients.back()] { client->acquire(); });
     }
     thread = std::thread([this] {
       request_short_time_slice();
@@ -193,80 +193,85 @@ struct Crowd::State {
     thread.join();
   }
 
-  CrowdConfig config;
+  TenantPoolConfig config;
   boost::asio::io_context io;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
   tenant::AsioTimers timers{io};
-  Board board;
-  std::vector<std::shared_ptr<Seat>> seats;
+  PoolResults results;
+  std::vector<std::shared_ptr<TenantClient>> clients;
   std::thread thread;
 };
 
-Crowd::Crowd(CrowdConfig config) : state_(std::make_unique<State>(std::move(config))) {}
-Crowd::~Crowd() = default;
+TenantPool::TenantPool(TenantPoolConfig config)
+    : state_(std::make_unique<State>(std::move(config))) {}
+TenantPool::~TenantPool() = default;
 
-std::vector<Crowd::Running> Crowd::running() const {
-  const std::lock_guard lock(state_->board.mutex);
+std::vector<TenantPool::Running> TenantPool::running() const {
+  const std::lock_guard lock(state_->results.mutex);
   std::vector<Running> running;
-  for (std::uint32_t i = 0; i < state_->config.seats; ++i) {
-    if (const auto& lease = state_->board.seats[i].lease) running.push_back({i, *lease});
+  for (std::uint32_t i = 0; i < state_->config.clients; ++i) {
+    if (const auto& lease = state_->results.clients[i].lease) running.push_back({i, *lease});
   }
   return running;
 }
 
-Result<void> Crowd::await_running(std::size_t seats, Duration at_most) const {
-  const Board& board = state_->board;
-  std::unique_lock lock(board.mutex);
+Result<void> TenantPool::await_running(std::size_t clients, Duration at_most) const {
+  const PoolResults& results = state_->results;
+  std::unique_lock lock(results.mutex);
   const auto enough = [&] {
-    return std::ranges::count_if(board.seats, [](const auto& s) { return s.lease.has_value(); }) >=
-           static_cast<std::ptrdiff_t>(seats);
+    return std::ranges::count_if(results.clients, [](const auto& s) {
+             return s.lease.has_value();
+           }) >= static_cast<std::ptrdiff_t>(clients);
   };
-  if (board.changed.wait_for(lock, at_most, enough)) return {};
+  if (results.changed.wait_for(lock, at_most, enough)) return {};
   return fail(Errc::TimedOut,
-              fmt::format("{} tenants do not all run; last: {}", seats, board.last_error));
+              fmt::format("{} tenants do not all run; last: {}", clients, results.last_error));
 }
 
-void Crowd::forget_running() {
-  const std::lock_guard lock(state_->board.mutex);
-  for (auto& seat : state_->board.seats) seat.lease.reset();
+void TenantPool::clear_running() {
+  const std::lock_guard lock(state_->results.mutex);
+  for (auto& client : state_->results.clients) client.lease.reset();
 }
 
-std::optional<LeaseEnd> Crowd::await_end(LeaseId lease, Duration at_most) const {
-  const Board& board = state_->board;
-  std::unique_lock lock(board.mutex);
-  if (!board.changed.wait_for(lock, at_most, [&] { return board.ends.contains(lease); })) return {};
-  return board.ends.at(lease);
+std::optional<LeaseEnd> TenantPool::await_end(LeaseId lease, Duration at_most) const {
+  const PoolResults& results = state_->results;
+  std::unique_lock lock(results.mutex);
+  if (!results.changed.wait_for(lock, at_most, [&] { return results.ends.contains(lease); }))
+    return {};
+  return results.ends.at(lease);
 }
 
-std::optional<TimePoint> Crowd::await_token(std::uint32_t seat, TimePoint after,
-                                            Duration at_most) const {
-  const Board& board = state_->board;
-  std::unique_lock lock(board.mutex);
-  const auto came = [&] { return board.seats[seat].lease && board.seats[seat].token_at > after; };
-  if (!board.changed.wait_for(lock, at_most, came)) return {};
-  return board.seats[seat].token_at;
+std::optional<TimePoint> TenantPool::await_token(std::uint32_t client, TimePoint after,
+                                                 Duration at_most) const {
+  const PoolResults& results = state_->results;
+  std::unique_lock lock(results.mutex);
+  const auto came = [&] {
+    return results.clients[client].lease && results.clients[client].token_at > after;
+  };
+  if (!results.changed.wait_for(lock, at_most, came)) return {};
+  return results.clients[client].token_at;
 }
 
-std::vector<TokenGap> Crowd::take_gaps() {
-  const std::lock_guard lock(state_->board.mutex);
-  return std::exchange(state_->board.gaps, {});
+std::vector<TokenGap> TenantPool::take_gaps() {
+  const std::lock_guard lock(state_->results.mutex);
+  return std::exchange(state_->results.gaps, {});
 }
 
-std::uint64_t Crowd::tokens() const {
-  const std::lock_guard lock(state_->board.mutex);
-  return state_->board.tokens;
+std::uint64_t TenantPool::tokens() const {
+  const std::lock_guard lock(state_->results.mutex);
+  return state_->results.tokens;
 }
 
-Crowd::Losses Crowd::losses() const {
-  const std::lock_guard lock(state_->board.mutex);
-  return state_->board.losses;
+TenantPool::Losses TenantPool::losses() const {
+  const std::lock_guard lock(state_->results.mutex);
+  return state_->results.losses;
 }
 
-Result<void> Crowd::await_tokens(std::uint64_t tokens, Duration at_most) const {
+Result<void> TenantPool::await_tokens(std::uint64_t tokens, Duration at_most) const {
   const tenant::Timers& clock = state_->timers;
-  for (const TimePoint give_up = clock.now() + at_most; clock.now() < give_up;) {
+  for (const TimePoint deadline = clock.now() + at_most; clock.now() < deadline;) {
     if (this->tokens() >= tokens) return {};
-    std::this_thread::sleep_for(kLookAgain);
+    std::this_thread::sleep_for(kPollInterval);
   }
   return fail(Errc::TimedOut, fmt::format("{} tokens do not come", tokens));
 }

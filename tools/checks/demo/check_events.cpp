@@ -20,7 +20,7 @@ const events::StampedEvent* find(const Observation& seen, Wanted wanted) {
   return found == seen.events.end() ? nullptr : &*found;
 }
 
-const events::StampedEvent* turn(const Observation& seen, LeaseId lease, LeaseState state) {
+const events::StampedEvent* transition(const Observation& seen, LeaseId lease, LeaseState state) {
   return find<events::LeaseStateChanged>(
       seen, [&](const auto& e) { return e.lease == lease && e.state == state; });
 }
@@ -30,11 +30,11 @@ const events::StampedEvent* refusal(const Observation& seen, LeaseId lease) {
 }
 
 /// An extent of the lease got into this state. By the extent, for free memory is nobody's.
-const events::StampedEvent* memory_turn(const Observation& seen, LeaseId lease,
-                                        std::string_view state) {
+const events::StampedEvent* memory_transition(const Observation& seen, LeaseId lease,
+                                              std::string_view state) {
   return find<events::RegionStateChanged>(seen, [&](const auto& e) {
     return e.kind == "extent" && e.state == state &&
-           std::ranges::any_of(seen.extents, [&](const AuditedExtent& extent) {
+           std::ranges::any_of(seen.extents, [&](const CheckedExtent& extent) {
              return extent.lease == lease && extent.extent.value == e.region;
            });
   });
@@ -46,7 +46,7 @@ Check refused(const Observation& seen, LeaseId lease) {
   const auto* stamped = refusal(seen, lease);
   if (stamped == nullptr) return check;
   const auto& event = std::get<events::ForwardRevoked>(stamped->event);
-  const auto* flip = turn(seen, lease, LeaseState::Revoked);
+  const auto* flip = transition(seen, lease, LeaseState::Revoked);
   check.ok = event.since_flip_ns >= 0 && flip != nullptr && flip->at <= stamped->at;
   check.seen =
       fmt::format("{} of layer {} at position {}, {} after the flip", name(event.kernel_site),
@@ -54,15 +54,15 @@ Check refused(const Observation& seen, LeaseId lease) {
   return check;
 }
 
-Check rebound(const Observation& seen, const TenantRecord& told) {
+Check rebound(const Observation& seen, const TenantRecord& observed) {
   const auto* event = find<events::Rebind>(seen, [&](const auto& e) {
-    return e.old_lease == told.leases[0] && e.new_lease == told.leases[1];
+    return e.old_lease == observed.leases[0] && e.new_lease == observed.leases[1];
   });
   return {.promise = "the rebind from B's old lease to its new one is on record",
           .ok = event != nullptr,
           .seen = event == nullptr ? "no rebind event"
-                                   : fmt::format("{} → {}", to_string(told.leases[0]),
-                                                 to_string(told.leases[1]))};
+                                   : fmt::format("{} → {}", to_string(observed.leases[0]),
+                                                 to_string(observed.leases[1]))};
 }
 
 struct Moment {
@@ -89,18 +89,18 @@ Check in_order(std::string promise, const std::vector<Moment>& moments) {
 /// lease fenced, before it asks again.
 Check order(const Observation& seen, LeaseId lease, const std::string& whose) {
   return in_order("what happened to " + whose + " is on record in order",
-                  {{"granted", turn(seen, lease, LeaseState::Live)},
-                   {"revoked", turn(seen, lease, LeaseState::Revoked)},
-                   {"fenced", turn(seen, lease, LeaseState::Fenced)},
-                   {"scrubbing", memory_turn(seen, lease, "Scrubbing")},
-                   {"free", memory_turn(seen, lease, "Free")}});
+                  {{"granted", transition(seen, lease, LeaseState::Live)},
+                   {"revoked", transition(seen, lease, LeaseState::Revoked)},
+                   {"fenced", transition(seen, lease, LeaseState::Fenced)},
+                   {"scrubbing", memory_transition(seen, lease, "Scrubbing")},
+                   {"free", memory_transition(seen, lease, "Free")}});
 }
 
 }  // namespace
 
 void check_events(const Observation& seen, std::vector<Check>& checks) {
-  const TenantRecord& revoked = seen.story(seen.revoked).told;
-  const TenantRecord& killed = seen.story(seen.killed).told;
+  const TenantRecord& revoked = seen.result(seen.revoked).observed;
+  const TenantRecord& killed = seen.result(seen.killed).observed;
   if (revoked.leases.size() == 2) {
     checks.push_back(refused(seen, revoked.leases[0]));
     checks.push_back(rebound(seen, revoked));

@@ -46,34 +46,37 @@ Check clocks(const wire::LeaseView* lease, bool holder_lives, const std::string&
   return check;
 }
 
-void check_survivor(const Observation& seen, const Story& story, std::vector<Check>& checks) {
-  const auto& leases = story.told.leases;
+void check_survivor(const Observation& seen, const TenantResult& result,
+                    std::vector<Check>& checks) {
+  const auto& leases = result.observed.leases;
   if (leases.size() != 1) {
-    checks.push_back({.promise = fmt::format("{} needed one lease", story.actor.name),
+    checks.push_back({.promise = fmt::format("{} needed one lease", result.spec.name),
                       .seen = fmt::format("{} leases", leases.size())});
     return;
   }
   checks.push_back(ended(seen.lease(leases[0]), RevokeReason::Released,
-                         fmt::format("{}'s only lease", story.actor.name)));
+                         fmt::format("{}'s only lease", result.spec.name)));
 }
 
-void check_rebound(const Observation& seen, const Story& story, std::vector<Check>& checks) {
-  const auto& told = story.told;
-  checks.push_back({.promise = "B was told that the operator took its lease, then got another",
-                    .ok = told.leases.size() == 2 && told.revocations.size() == 1 &&
-                          told.revocations[0].reason == "operator" &&
-                          told.revocations[0].lease == told.leases[0],
-                    .seen = fmt::format("{} leases, {} revocations told", told.leases.size(),
-                                        told.revocations.size())});
-  if (told.leases.size() != 2) return;
-  const auto* first = seen.lease(told.leases[0]);
+void check_rebound(const Observation& seen, const TenantResult& result,
+                   std::vector<Check>& checks) {
+  const auto& observed = result.observed;
+  checks.push_back({.promise = "B was notified that the operator took its lease, then got another",
+                    .ok = observed.leases.size() == 2 && observed.revocations.size() == 1 &&
+                          observed.revocations[0].reason == "operator" &&
+                          observed.revocations[0].lease == observed.leases[0],
+                    .seen = fmt::format("{} leases, {} revocations observed",
+                                        observed.leases.size(), observed.revocations.size())});
+  if (observed.leases.size() != 2) return;
+  const auto* first = seen.lease(observed.leases[0]);
   checks.push_back(ended(first, RevokeReason::Operator, "B's first lease"));
   checks.push_back(clocks(first, true, "B's first lease"));
-  checks.push_back(ended(seen.lease(told.leases[1]), RevokeReason::Released, "B's second lease"));
+  checks.push_back(
+      ended(seen.lease(observed.leases[1]), RevokeReason::Released, "B's second lease"));
 }
 
-void check_killed(const Observation& seen, const Story& story, std::vector<Check>& checks) {
-  const auto& leases = story.told.leases;
+void check_killed(const Observation& seen, const TenantResult& result, std::vector<Check>& checks) {
+  const auto& leases = result.observed.leases;
   const auto* lease = leases.size() == 1 ? seen.lease(leases[0]) : nullptr;
   checks.push_back(ended(lease, RevokeReason::HolderGone, "C's lease"));
   checks.push_back(clocks(lease, false, "C's lease"));
@@ -82,13 +85,13 @@ void check_killed(const Observation& seen, const Story& story, std::vector<Check
 }  // namespace
 
 void check_leases(const Observation& seen, std::vector<Check>& checks) {
-  for (const Story& story : seen.stories) {
-    if (story.actor.name == seen.revoked) {
-      check_rebound(seen, story, checks);
-    } else if (story.actor.name == seen.killed) {
-      check_killed(seen, story, checks);
+  for (const TenantResult& result : seen.results) {
+    if (result.spec.name == seen.revoked) {
+      check_rebound(seen, result, checks);
+    } else if (result.spec.name == seen.killed) {
+      check_killed(seen, result, checks);
     } else {
-      check_survivor(seen, story, checks);
+      check_survivor(seen, result, checks);
     }
   }
 }

@@ -14,7 +14,7 @@ using cli::bytes_text;
 Check scrubbed(const Observation& seen, LeaseId lease, const std::string& whose) {
   std::vector<MemoryReading> before, after;
   bool held = false;
-  for (const AuditedExtent& extent : seen.extents) {
+  for (const CheckedExtent& extent : seen.extents) {
     if (extent.lease != lease) continue;
     before.push_back(extent.before);
     after.push_back(extent.after);
@@ -49,8 +49,8 @@ std::uint64_t sum_of_states(const wire::StatusView& status) {
 }
 
 void check_memory(const Observation& seen, std::vector<Check>& checks) {
-  const auto& revoked = seen.story(seen.revoked).told.leases;
-  const auto& killed = seen.story(seen.killed).told.leases;
+  const auto& revoked = seen.result(seen.revoked).observed.leases;
+  const auto& killed = seen.result(seen.killed).observed.leases;
   if (!revoked.empty() && seen.reads_memory)
     checks.push_back(scrubbed(seen, revoked[0], "B's old lease"));
   if (!killed.empty() && seen.reads_memory)

@@ -11,52 +11,52 @@ namespace {
 /// Past the revocation and the kill: what comes after them is what is judged.
 constexpr std::size_t kEnoughTokens = 64;
 
-std::string comparison(const TenantRecord& told, const TenantRecord& undisturbed) {
-  const auto differ = std::ranges::mismatch(told.tokens, undisturbed.tokens);
-  const auto same = differ.in1 - told.tokens.begin();
-  return fmt::format("{} tokens, {} undisturbed, the first {} the same", told.tokens.size(),
+std::string comparison(const TenantRecord& observed, const TenantRecord& undisturbed) {
+  const auto differ = std::ranges::mismatch(observed.tokens, undisturbed.tokens);
+  const auto same = differ.in1 - observed.tokens.begin();
+  return fmt::format("{} tokens, {} undisturbed, the first {} the same", observed.tokens.size(),
                      undisturbed.tokens.size(), same);
 }
 
-Check same_text(const Story& story, const std::string& promise) {
-  const bool same =
-      story.told.tokens == story.undisturbed.tokens && story.told.text == story.undisturbed.text;
+Check same_text(const TenantResult& result, const std::string& promise) {
+  const bool same = result.observed.tokens == result.undisturbed.tokens &&
+                    result.observed.text == result.undisturbed.text;
   return {.promise = promise,
-          .ok = same && story.told.tokens.size() >= kEnoughTokens,
-          .seen = comparison(story.told, story.undisturbed)};
+          .ok = same && result.observed.tokens.size() >= kEnoughTokens,
+          .seen = comparison(result.observed, result.undisturbed)};
 }
 
-Check cut_short(const Story& story) {
-  const auto& told = story.told.tokens;
-  const auto differ = std::ranges::mismatch(told, story.undisturbed.tokens);
+Check cut_short(const TenantResult& result) {
+  const auto& observed = result.observed.tokens;
+  const auto differ = std::ranges::mismatch(observed, result.undisturbed.tokens);
   return {.promise = fmt::format("{} was killed in the middle, and was right until then",
-                                 story.actor.name),
-          .ok = !told.empty() && told.size() < story.undisturbed.tokens.size() &&
-                differ.in1 == told.end(),
-          .seen = comparison(story.told, story.undisturbed)};
+                                 result.spec.name),
+          .ok = !observed.empty() && observed.size() < result.undisturbed.tokens.size() &&
+                differ.in1 == observed.end(),
+          .seen = comparison(result.observed, result.undisturbed)};
 }
 
-std::string ending(const TenantRecord& told) {
-  if (told.failed) return *told.failed;
-  return told.completed.value_or("no ending at all");
+std::string ending(const TenantRecord& observed) {
+  if (observed.failed) return *observed.failed;
+  return observed.completed.value_or("no ending at all");
 }
 
 }  // namespace
 
 void check_texts(const Observation& seen, std::vector<Check>& checks) {
-  for (const Story& story : seen.stories) {
-    const std::string& name = story.actor.name;
+  for (const TenantResult& result : seen.results) {
+    const std::string& name = result.spec.name;
     if (name == seen.killed) {
-      checks.push_back(cut_short(story));
+      checks.push_back(cut_short(result));
       continue;
     }
     checks.push_back(same_text(
-        story, name == seen.revoked
-                   ? fmt::format("{}'s text across two leases is its undisturbed text", name)
-                   : fmt::format("{}'s tokens are those of the undisturbed run", name)));
+        result, name == seen.revoked
+                    ? fmt::format("{}'s text across two leases is its undisturbed text", name)
+                    : fmt::format("{}'s tokens are those of the undisturbed run", name)));
     checks.push_back({.promise = fmt::format("{} ended with an answer", name),
-                      .ok = story.told.completed.has_value(),
-                      .seen = ending(story.told)});
+                      .ok = result.observed.completed.has_value(),
+                      .seen = ending(result.observed)});
   }
 }
 

@@ -79,7 +79,7 @@ std::vector<std::string> columns(const std::vector<TenantRecord>& records, std::
   return lines;
 }
 
-void ColumnScreen::show(const std::vector<TenantRecord>& records) {
+void ColumnDisplay::show(const std::vector<TenantRecord>& records) {
   if (lines_drawn_ > 0) out_ << fmt::format("\x1b[{}A", lines_drawn_);
   const auto lines = columns(records, width_, kColumnHeight);
   for (const std::string& line : lines) out_ << '\r' << line << "\x1b[K\n";
@@ -87,7 +87,7 @@ void ColumnScreen::show(const std::vector<TenantRecord>& records) {
   lines_drawn_ = lines.size();
 }
 
-void LineScreen::advance(const std::vector<TenantRecord>& records, std::size_t at_least) {
+void PlainDisplay::advance(const std::vector<TenantRecord>& records, std::size_t at_least) {
   for (const TenantRecord& record : records) {
     Shown& shown = shown_[record.name];
     const bool news =
@@ -107,7 +107,7 @@ void LineScreen::advance(const std::vector<TenantRecord>& records, std::size_t a
   out_ << std::flush;
 }
 
-void LineScreen::show_text(const TenantRecord& record, Shown& shown, std::size_t at_least) {
+void PlainDisplay::show_text(const TenantRecord& record, Shown& shown, std::size_t at_least) {
   if (record.text.size() - shown.text < at_least) return;
   out_ << record.name << " | " << printable(std::string_view(record.text).substr(shown.text))
        << '\n';

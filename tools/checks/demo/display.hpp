@@ -19,18 +19,18 @@ std::vector<std::string> columns(const std::vector<TenantRecord>& records, std::
                                  std::size_t height);
 
 /// Shows what has changed since it was last called. Threads: one.
-class Screen {
+class Display {
  public:
-  virtual ~Screen() = default;
+  virtual ~Display() = default;
   virtual void show(const std::vector<TenantRecord>& records) = 0;
   /// Nothing more comes.
   virtual void finish(const std::vector<TenantRecord>& records) = 0;
 };
 
 /// Redraws columns in place with plain ANSI sequences.
-class ColumnScreen final : public Screen {
+class ColumnDisplay final : public Display {
  public:
-  ColumnScreen(std::ostream& out, std::size_t width) : out_(out), width_(width) {}
+  ColumnDisplay(std::ostream& out, std::size_t width) : out_(out), width_(width) {}
   void show(const std::vector<TenantRecord>& records) override;
   void finish(const std::vector<TenantRecord>& records) override { show(records); }
 
@@ -41,9 +41,9 @@ class ColumnScreen final : public Screen {
 };
 
 /// A line per 60 characters and tenant, with the tenant's name in front.
-class LineScreen final : public Screen {
+class PlainDisplay final : public Display {
  public:
-  explicit LineScreen(std::ostream& out) : out_(out) {}
+  explicit PlainDisplay(std::ostream& out) : out_(out) {}
   void show(const std::vector<TenantRecord>& records) override { advance(records, 60); }
   void finish(const std::vector<TenantRecord>& records) override { advance(records, 1); }
 

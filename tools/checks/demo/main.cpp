@@ -22,17 +22,17 @@ namespace {
 using namespace leasehold;
 using namespace leasehold::demo;
 
-constexpr int kNotAllOk = 1;
+constexpr int kChecksFailed = 1;
 /// Up to here a model is so quick that nobody could follow.
 constexpr std::uintmax_t kSmallModelBytes = 32u << 20;
 constexpr std::uint32_t kSlowMotion_us = 100;
 constexpr int kInterrupted = 130;  // As a shell calls the end by SIGINT.
 
-std::unique_ptr<Screen> make_screen(bool plain) {
+std::unique_ptr<Display> make_display(bool plain) {
   winsize size{};
   const bool terminal = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
-  if (plain || !terminal || size.ws_col < 60) return std::make_unique<LineScreen>(std::cout);
-  return std::make_unique<ColumnScreen>(std::cout, size.ws_col);
+  if (plain || !terminal || size.ws_col < 60) return std::make_unique<PlainDisplay>(std::cout);
+  return std::make_unique<ColumnDisplay>(std::cout, size.ws_col);
 }
 
 std::string json_text(const wire::Json& json) {
@@ -40,17 +40,17 @@ std::string json_text(const wire::Json& json) {
 }
 
 /// True when every promise was kept.
-Result<bool> perform(const Settings& settings, const Patience& patience) {
+Result<bool> run_demo(const Settings& settings, const Poller& poller) {
   std::optional<cli::ReportFile> report;
   if (settings.report_path) report = TRY(cli::ReportFile::open(*settings.report_path));
   std::cout << "Loading " << settings.model_path << std::endl;
-  const auto stage = TRY(Stage::set(settings, patience));
-  const auto screen = make_screen(settings.plain);
-  auto seen = play(*stage, *screen, std::cout);
+  const auto system = TRY(System::start(settings, poller));
+  const auto display = make_display(settings.plain);
+  auto seen = run_scenario(*system, *display, std::cout);
   const auto checks = seen ? judge(*seen) : std::vector<Check>{};
-  if (!all_ok(checks) && !patience.interrupted()) {
-    stage->keep_logs();
-    std::cerr << "Logs: " << stage->directory().string() << "/*.log\n";
+  if (!all_ok(checks) && !poller.interrupted()) {
+    system->keep_logs();
+    std::cerr << "Logs: " << system->directory().string() << "/*.log\n";
   }
   if (!seen) return std::unexpected(std::move(seen).error());
   std::cout << report_text(*seen, checks, settings);
@@ -92,13 +92,13 @@ int main(int argc, char** argv) {
   describe(app, settings, slow_motion_us);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   settings.slow_motion_us = slow_motion_us.value_or(slow_motion_for(settings.model_path));
-  const auto patience = Patience::create();
-  if (!patience) return print_error(app.get_name(), patience.error());
-  const auto all_kept = perform(settings, *patience);
-  if (patience->interrupted()) {
+  const auto poller = Poller::create();
+  if (!poller) return print_error(app.get_name(), poller.error());
+  const auto all_passed = run_demo(settings, *poller);
+  if (poller->interrupted()) {
     std::cerr << "leasehold-demo: interrupted; everything it started has ended\n";
     return kInterrupted;
   }
-  if (!all_kept) return print_error(app.get_name(), all_kept.error());
-  return finish_program(app.get_name(), *all_kept ? kExitOk : kNotAllOk);
+  if (!all_passed) return print_error(app.get_name(), all_passed.error());
+  return finish_program(app.get_name(), *all_passed ? kExitOk : kChecksFailed);
 }

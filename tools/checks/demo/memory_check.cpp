@@ -32,16 +32,16 @@ Result<MemoryReading> read_memory(const UniqueFd& object) {
   }
 }
 
-Result<std::vector<KeptExtent>> keep_extents(BrokerView& broker, LeaseId lease) {
-  std::vector<KeptExtent> kept;
+Result<std::vector<OpenedExtent>> open_extents(BrokerView& broker, LeaseId lease) {
+  std::vector<OpenedExtent> opened;
   for (const wire::ExtentView& view : TRY(broker.extents())) {
     if (view.lease != lease) continue;
-    KeptExtent extent{.extent = view.extent, .lease = lease};
+    OpenedExtent extent{.extent = view.extent, .lease = lease};
     extent.object = TRY(broker.open_extent(view.extent));
     extent.before = TRY(read_memory(extent.object));
-    kept.push_back(std::move(extent));
+    opened.push_back(std::move(extent));
   }
-  return kept;
+  return opened;
 }
 
 MemoryReading sum(const std::vector<MemoryReading>& readings) {

@@ -17,7 +17,7 @@ struct MemoryReading {
 /// Errors: SystemError.
 Result<MemoryReading> read_memory(const UniqueFd& object);
 
-struct KeptExtent {
+struct OpenedExtent {
   ExtentId extent;
   LeaseId lease;
   UniqueFd object;
@@ -25,7 +25,7 @@ struct KeptExtent {
 };
 
 /// Descriptors of all memory the lease holds now, each read once.
-Result<std::vector<KeptExtent>> keep_extents(BrokerView& broker, LeaseId lease);
+Result<std::vector<OpenedExtent>> open_extents(BrokerView& broker, LeaseId lease);
 
 /// What all readings together found.
 MemoryReading sum(const std::vector<MemoryReading>& readings);

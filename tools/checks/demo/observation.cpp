@@ -7,10 +7,10 @@
 
 namespace leasehold::demo {
 
-const Story& Observation::story(const std::string& name) const {
+const TenantResult& Observation::result(const std::string& name) const {
   const auto found = std::ranges::find_if(
-      stories, [&](const Story& candidate) { return candidate.actor.name == name; });
-  expects(found != stories.end(), "the cast has this name");
+      results, [&](const TenantResult& candidate) { return candidate.spec.name == name; });
+  expects(found != results.end(), "the scenario has this name");
   return *found;
 }
 

@@ -11,8 +11,8 @@
 
 namespace leasehold::demo {
 
-/// One tenant of the cast. A and D are left alone, B's lease is revoked, C's process is killed.
-struct Actor {
+/// One tenant of the scenario. A and D are left alone, B's lease is revoked, C's process is killed.
+struct TenantSpec {
   std::string name;
   std::string prompt;
   std::string temperature;
@@ -20,13 +20,13 @@ struct Actor {
   bool rebind = false;
 };
 
-struct Story {
-  Actor actor;
+struct TenantResult {
+  TenantSpec spec;
   TenantRecord undisturbed;  ///< The same request, alone and before.
-  TenantRecord told;         ///< With three others, a revocation and a death beside it.
+  TenantRecord observed;     ///< With three others, a revocation and a death beside it.
 };
 
-struct AuditedExtent {
+struct CheckedExtent {
   ExtentId extent;
   LeaseId lease;
   MemoryReading before;     ///< While the lease was live.
@@ -35,18 +35,18 @@ struct AuditedExtent {
 };
 
 struct Observation {
-  std::vector<Story> stories;
+  std::vector<TenantResult> results;
   std::string revoked = "B";
   std::string killed = "C";
   std::vector<wire::LeaseView> leases;
   std::vector<events::StampedEvent> events;
   bool reads_memory = true;  ///< False of a card's: nobody reads that through a descriptor.
-  std::vector<AuditedExtent> extents;
+  std::vector<CheckedExtent> extents;
   std::vector<wire::StatusView> samples;  ///< Taken all through the run.
   wire::StatusView last;                  ///< After everybody was done.
 
   /// Precondition: there is one with this name.
-  const Story& story(const std::string& name) const;
+  const TenantResult& result(const std::string& name) const;
   /// Nothing when the broker does not list it.
   const wire::LeaseView* lease(LeaseId id) const;
 };

@@ -8,7 +8,7 @@
 
 namespace leasehold::demo {
 
-Result<Patience> Patience::create() {
+Result<Poller> Poller::create() {
   sigset_t wanted;
   sigemptyset(&wanted);
   sigaddset(&wanted, SIGINT);
@@ -16,10 +16,10 @@ Result<Patience> Patience::create() {
   sigprocmask(SIG_BLOCK, &wanted, nullptr);
   const int fd = ::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
   if (fd < 0) return fail_errno(Errc::SystemError, "signalfd", errno);
-  return Patience(UniqueFd(fd));
+  return Poller(UniqueFd(fd));
 }
 
-Result<std::vector<int>> Patience::wait(std::span<const int> descriptors, Duration at_most) const {
+Result<std::vector<int>> Poller::wait(std::span<const int> descriptors, Duration at_most) const {
   std::vector<pollfd> entries;
   for (const int fd : descriptors) entries.push_back({fd, POLLIN, 0});
   entries.push_back({signals_.get(), POLLIN, 0});

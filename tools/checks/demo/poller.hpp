@@ -11,9 +11,9 @@ namespace leasehold::demo {
 
 /// SIGINT and SIGTERM become readable here instead of ending the process, so that everything that
 /// was started is taken down again. One per process, made before anything else.
-class Patience {
+class Poller {
  public:
-  static Result<Patience> create();
+  static Result<Poller> create();
 
   /// The descriptors that became readable (or were closed) within `at_most`; none when none did.
   /// Errors: TimedOut after a signal; `interrupted` is true from then on.
@@ -22,7 +22,7 @@ class Patience {
   bool interrupted() const { return interrupted_; }
 
  private:
-  explicit Patience(UniqueFd signals) : signals_(std::move(signals)) {}
+  explicit Poller(UniqueFd signals) : signals_(std::move(signals)) {}
   UniqueFd signals_;
   mutable bool interrupted_ = false;
 };

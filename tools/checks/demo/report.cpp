@@ -13,10 +13,11 @@ namespace {
 using cli::nanoseconds_text;
 using cli::or_dash;
 
-std::vector<std::string> lease_row(const Story& story, LeaseId id, const wire::LeaseView* lease) {
+std::vector<std::string> lease_row(const TenantResult& result, LeaseId id,
+                                   const wire::LeaseView* lease) {
   std::vector<std::string> row{
-      story.actor.name,
-      fmt::format("{} of {}", story.told.tokens.size(), story.undisturbed.tokens.size()),
+      result.spec.name,
+      fmt::format("{} of {}", result.observed.tokens.size(), result.undisturbed.tokens.size()),
       to_string(id)};
   if (lease == nullptr) {
     row.insert(row.end(), 7, "?");
@@ -41,9 +42,9 @@ cli::Table lease_table(const Observation& seen) {
                                {"T_ERROR", true},
                                {"T_QUIET", true},
                                {"T_REUSE", true}}};
-  for (const Story& story : seen.stories) {
-    for (const LeaseId id : story.told.leases) {
-      table.rows.push_back(lease_row(story, id, seen.lease(id)));
+  for (const TenantResult& result : seen.results) {
+    for (const LeaseId id : result.observed.leases) {
+      table.rows.push_back(lease_row(result, id, seen.lease(id)));
     }
   }
   return table;
@@ -66,8 +67,8 @@ std::string report_text(const Observation& seen, const std::vector<Check>& check
 wire::Json report_json(const Observation& seen, const std::vector<Check>& checks,
                        const Settings& settings) {
   wire::Json leases = wire::Json::array();
-  for (const Story& story : seen.stories) {
-    for (const LeaseId id : story.told.leases) {
+  for (const TenantResult& result : seen.results) {
+    for (const LeaseId id : result.observed.leases) {
       if (const auto* lease = seen.lease(id)) leases.push_back(lease->to_json());
     }
   }

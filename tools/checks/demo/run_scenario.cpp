@@ -16,9 +16,9 @@ constexpr std::size_t kKeepMemoryAfter = 20;
 constexpr std::size_t kRevokeAfter = 40;
 constexpr std::size_t kKillAfter = 60;
 /// Of a slow machine: it ends with the last extent.
-constexpr Duration kSettlePatience = std::chrono::minutes(2);
+constexpr Duration kSettleTimeout = std::chrono::minutes(2);
 
-std::vector<Actor> cast() {
+std::vector<TenantSpec> tenant_specs() {
   return {
       {.name = "A", .prompt = "Once upon a time", .temperature = "0"},
       {.name = "B", .prompt = "The little fox", .temperature = "0.8", .seed = 7, .rebind = true},
@@ -26,152 +26,153 @@ std::vector<Actor> cast() {
       {.name = "D", .prompt = "In the garden", .temperature = "0"}};
 }
 
-class Play {
+class Scenario {
  public:
-  Play(Stage& stage, Screen& screen, std::ostream& out)
-      : stage_(stage), screen_(screen), out_(out) {}
+  Scenario(System& system, Display& display, std::ostream& out)
+      : system_(system), display_(display), out_(out) {}
 
-  Result<Observation> perform() {
-    seen_.reads_memory = TRY(stage_.broker().status()).device == "cpu";
+  Result<Observation> run() {
+    seen_.reads_memory = TRY(system_.broker().status()).device == "cpu";
     TRY(admit());
-    TRY(play_undisturbed());
-    TRY(play_disturbed());
+    TRY(run_undisturbed());
+    TRY(run_disturbed());
     TRY(settle());
-    TRY(look_at_memory());
-    seen_.leases = TRY(stage_.broker().leases());
-    seen_.events = TRY(stage_.broker().events());
-    seen_.last = TRY(stage_.broker().status());
+    TRY(recheck_memory());
+    seen_.leases = TRY(system_.broker().leases());
+    seen_.events = TRY(system_.broker().events());
+    seen_.last = TRY(system_.broker().status());
     return std::move(seen_);
   }
 
  private:
   Result<void> admit() {
     out_ << "Four tenants are admitted.\n";
-    for (const Actor& actor : cast()) {
-      TRY(stage_.run_to_end("brokerctl",
-                            {"--socket", stage_.broker_socket(), "admit", actor.name}));
-      seen_.stories.push_back({.actor = actor});
+    for (const TenantSpec& spec : tenant_specs()) {
+      TRY(system_.run_to_end("brokerctl",
+                             {"--socket", system_.broker_socket(), "admit", spec.name}));
+      seen_.results.push_back({.spec = spec});
     }
     return {};
   }
 
-  Result<void> play_undisturbed() {
+  Result<void> run_undisturbed() {
     out_ << "Undisturbed: one after the other, to know what each would say." << std::endl;
-    for (Story& story : seen_.stories) {
-      Players alone;
-      alone.push_back(TRY(Player::start(stage_, story.actor)));
-      TRY(listen(stage_, alone, [&] { return sample(); }));
-      story.undisturbed = alone[0]->record();
-      if (!story.undisturbed.completed) {
+    for (TenantResult& result : seen_.results) {
+      TenantProcesses alone;
+      alone.push_back(TRY(TenantProcess::start(system_, result.spec)));
+      TRY(read_all(system_, alone, [&] { return sample(); }));
+      result.undisturbed = alone[0]->record();
+      if (!result.undisturbed.completed) {
         return fail(Errc::SystemError,
-                    fmt::format("tenant {} alone did not end well: {}", story.actor.name,
-                                story.undisturbed.failed.value_or("no last line")));
+                    fmt::format("tenant {} alone did not end well: {}", result.spec.name,
+                                result.undisturbed.failed.value_or("no last line")));
       }
     }
     return {};
   }
 
-  Result<void> play_disturbed() {
+  Result<void> run_disturbed() {
     out_ << fmt::format(
                 "Side by side: B's lease is revoked after {} tokens, C's process is killed "
                 "after {}.\n",
                 kRevokeAfter, kKillAfter)
          << std::endl;
-    for (const Story& story : seen_.stories) {
-      players_.push_back(TRY(Player::start(stage_, story.actor)));
+    for (const TenantResult& result : seen_.results) {
+      tenants_.push_back(TRY(TenantProcess::start(system_, result.spec)));
     }
-    TRY(listen(stage_, players_, [&] { return after_round(); }));
-    for (std::size_t i = 0; i < players_.size(); ++i) {
-      seen_.stories[i].told = players_[i]->record();
+    TRY(read_all(system_, tenants_, [&] { return on_progress(); }));
+    for (std::size_t i = 0; i < tenants_.size(); ++i) {
+      seen_.results[i].observed = tenants_[i]->record();
     }
-    screen_.finish(records());
+    display_.finish(records());
     return {};
   }
 
-  Result<void> after_round() {
-    TRY(keep_memory(player(seen_.revoked), kept_revoked_));
-    TRY(keep_memory(player(seen_.killed), kept_killed_));
-    if (!revoked_ && player(seen_.revoked).record().tokens.size() >= kRevokeAfter) {
+  Result<void> on_progress() {
+    TRY(open_memory(tenant(seen_.revoked), opened_revoked_));
+    TRY(open_memory(tenant(seen_.killed), opened_killed_));
+    if (!revoked_ && tenant(seen_.revoked).record().tokens.size() >= kRevokeAfter) {
       revoked_ = true;
-      TRY(stage_.run_to_end(
-          "brokerctl", {"--socket", stage_.broker_socket(), "revoke", "--tenant", seen_.revoked}));
+      TRY(system_.run_to_end(
+          "brokerctl", {"--socket", system_.broker_socket(), "revoke", "--tenant", seen_.revoked}));
     }
-    if (!killed_ && player(seen_.killed).record().tokens.size() >= kKillAfter) {
+    if (!killed_ && tenant(seen_.killed).record().tokens.size() >= kKillAfter) {
       killed_ = true;
-      TRY(player(seen_.killed).kill());
+      TRY(tenant(seen_.killed).kill());
     }
-    screen_.show(records());
+    display_.show(records());
     return sample();
   }
 
   /// Before anything happens to the lease: its memory, from outside.
-  Result<void> keep_memory(const Player& player, bool& done) {
-    const bool is_early = player.record().tokens.size() < kKeepMemoryAfter;
+  Result<void> open_memory(const TenantProcess& tenant, bool& done) {
+    const bool is_early = tenant.record().tokens.size() < kKeepMemoryAfter;
     if (done || is_early || !seen_.reads_memory) return {};
     done = true;
-    for (KeptExtent& extent : TRY(keep_extents(stage_.broker(), player.record().leases.back()))) {
-      kept_.push_back(std::move(extent));
+    for (OpenedExtent& extent :
+         TRY(open_extents(system_.broker(), tenant.record().leases.back()))) {
+      opened_.push_back(std::move(extent));
     }
     return {};
   }
 
   Result<void> sample() {
-    seen_.samples.push_back(TRY(stage_.broker().status()));
+    seen_.samples.push_back(TRY(system_.broker().status()));
     return {};
   }
 
   /// Until no memory is on its way back any more; what does not come is for the judge.
   Result<void> settle() {
     const SystemClock clock;
-    const TimePoint give_up = clock.now() + kSettlePatience;
-    while (clock.now() < give_up) {
-      TRY(stage_.check_alive());
+    const TimePoint deadline = clock.now() + kSettleTimeout;
+    while (clock.now() < deadline) {
+      TRY(system_.check_alive());
       TRY(sample());
       const wire::StatusView& status = seen_.samples.back();
       if (status.free_bytes == status.capacity_bytes) return {};
-      TRY(stage_.patience().wait({}, std::chrono::milliseconds(10)));
+      TRY(system_.poller().wait({}, std::chrono::milliseconds(10)));
     }
     return {};
   }
 
-  Result<void> look_at_memory() {
-    const auto listed = TRY(stage_.broker().extents());
-    for (const KeptExtent& kept : kept_) {
-      auto after = TRY(read_memory(kept.object));
-      const auto view = std::ranges::find(listed, kept.extent, &wire::ExtentView::extent);
-      seen_.extents.push_back({.extent = kept.extent,
-                               .lease = kept.lease,
-                               .before = kept.before,
+  Result<void> recheck_memory() {
+    const auto listed = TRY(system_.broker().extents());
+    for (const OpenedExtent& opened : opened_) {
+      auto after = TRY(read_memory(opened.object));
+      const auto view = std::ranges::find(listed, opened.extent, &wire::ExtentView::extent);
+      seen_.extents.push_back({.extent = opened.extent,
+                               .lease = opened.lease,
+                               .before = opened.before,
                                .after = std::move(after),
                                .still_held = view != listed.end() && view->state != "Free"});
     }
     return {};
   }
 
-  Player& player(const std::string& name) {
-    return **std::ranges::find_if(players_,
-                                  [&](const auto& other) { return other->actor().name == name; });
+  TenantProcess& tenant(const std::string& name) {
+    return **std::ranges::find_if(tenants_,
+                                  [&](const auto& other) { return other->spec().name == name; });
   }
 
   std::vector<TenantRecord> records() const {
     std::vector<TenantRecord> all;
-    for (const auto& player : players_) all.push_back(player->record());
+    for (const auto& tenant : tenants_) all.push_back(tenant->record());
     return all;
   }
 
-  Stage& stage_;
-  Screen& screen_;
+  System& system_;
+  Display& display_;
   std::ostream& out_;
   Observation seen_;
-  Players players_;
-  std::vector<KeptExtent> kept_;
-  bool kept_revoked_ = false, kept_killed_ = false, revoked_ = false, killed_ = false;
+  TenantProcesses tenants_;
+  std::vector<OpenedExtent> opened_;
+  bool opened_revoked_ = false, opened_killed_ = false, revoked_ = false, killed_ = false;
 };
 
 }  // namespace
 
-Result<Observation> play(Stage& stage, Screen& screen, std::ostream& out) {
-  return Play(stage, screen, out).perform();
+Result<Observation> run_scenario(System& system, Display& display, std::ostream& out) {
+  return Scenario(system, display, out).run();
 }
 
 }  // namespace leasehold::demo

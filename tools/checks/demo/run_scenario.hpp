@@ -6,12 +6,12 @@
 
 #include "tools/checks/demo/display.hpp"
 #include "tools/checks/demo/observation.hpp"
-#include "tools/checks/demo/stage.hpp"
+#include "tools/checks/demo/system.hpp"
 
 namespace leasehold::demo {
 
-/// `out` gets a sentence per act; `screen` the streams.
+/// `out` gets a sentence per act; `display` the streams.
 /// Errors: whatever kept the demo from being played to its end. What was seen is judged elsewhere.
-Result<Observation> play(Stage& stage, Screen& screen, std::ostream& out);
+Result<Observation> run_scenario(System& system, Display& display, std::ostream& out);
 
 }  // namespace leasehold::demo

@@ -11,36 +11,37 @@
 namespace leasehold::demo {
 namespace {
 
-constexpr Duration kRound = std::chrono::milliseconds(20);
-constexpr Duration kSilence = std::chrono::minutes(5);  // four prompts on a large model
+constexpr Duration kPollInterval = std::chrono::milliseconds(20);
+constexpr Duration kIdleTimeout = std::chrono::minutes(5);  // four prompts on a large model
 
 }  // namespace
 
-Result<std::unique_ptr<Player>> Player::start(const Stage& stage, const Actor& actor) {
-  std::vector<std::string> argv{stage.program("leasehold-tenant"),
+Result<std::unique_ptr<TenantProcess>> TenantProcess::start(const System& system,
+                                                            const TenantSpec& spec) {
+  std::vector<std::string> argv{system.program("leasehold-tenant"),
                                 "--socket",
-                                stage.broker_socket(),
+                                system.broker_socket(),
                                 "--tenant",
-                                actor.name,
+                                spec.name,
                                 "--prompt",
-                                actor.prompt,
+                                spec.prompt,
                                 "--temperature",
-                                actor.temperature,
+                                spec.temperature,
                                 "--seed",
-                                std::to_string(actor.seed),
+                                std::to_string(spec.seed),
                                 "--max-tokens",
-                                std::to_string(stage.settings().max_tokens),
+                                std::to_string(system.settings().max_tokens),
                                 "--ignore-eos",
                                 "-o",
                                 "json"};
-  if (actor.rebind) argv.push_back("--rebind");
+  if (spec.rebind) argv.push_back("--rebind");
   auto child = TRY(Child::start({.argv = std::move(argv),
-                                 .log_path = stage.directory() / ("tenant-" + actor.name + ".log"),
+                                 .log_path = system.directory() / ("tenant-" + spec.name + ".log"),
                                  .read_output = true}));
-  return std::unique_ptr<Player>(new Player(actor, std::move(child)));
+  return std::unique_ptr<TenantProcess>(new TenantProcess(spec, std::move(child)));
 }
 
-Result<void> Player::read() {
+Result<void> TenantProcess::read() {
   std::array<char, 16 * 1024> bytes;
   const ssize_t got = ::read(child_.output().get(), bytes.data(), bytes.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
@@ -51,28 +52,28 @@ Result<void> Player::read() {
   return {};
 }
 
-Result<void> Player::kill() {
+Result<void> TenantProcess::kill() {
   return child_.signal(SIGKILL);
 }
 
-Result<void> listen(Stage& stage, const Players& players,
-                    const std::function<Result<void>()>& after_each_round) {
+Result<void> read_all(System& system, const TenantProcesses& tenants,
+                      const std::function<Result<void>()>& on_progress) {
   const SystemClock clock;
-  TimePoint last_word = clock.now();
+  TimePoint last_output = clock.now();
   while (true) {
     std::vector<int> outputs;
-    for (const auto& player : players) {
-      if (!player->is_over()) outputs.push_back(player->output());
+    for (const auto& tenant : tenants) {
+      if (!tenant->is_over()) outputs.push_back(tenant->output());
     }
     if (outputs.empty()) return {};
-    const auto ready = TRY(stage.patience().wait(outputs, kRound));
-    for (const auto& player : players) {
-      if (std::ranges::find(ready, player->output()) != ready.end()) TRY(player->read());
+    const auto ready = TRY(system.poller().wait(outputs, kPollInterval));
+    for (const auto& tenant : tenants) {
+      if (std::ranges::find(ready, tenant->output()) != ready.end()) TRY(tenant->read());
     }
-    TRY(after_each_round());
-    TRY(stage.check_alive());
-    if (!ready.empty()) last_word = clock.now();
-    if (clock.now() - last_word > kSilence) {
+    TRY(on_progress());
+    TRY(system.check_alive());
+    if (!ready.empty()) last_output = clock.now();
+    if (clock.now() - last_output > kIdleTimeout) {
       return fail(Errc::TimedOut, "no tenant has told anything for 5 min");
     }
   }

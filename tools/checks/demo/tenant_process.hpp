@@ -7,17 +7,17 @@
 
 #include "common/child_process.hpp"
 #include "tools/checks/demo/observation.hpp"
-#include "tools/checks/demo/stage.hpp"
+#include "tools/checks/demo/system.hpp"
 
 namespace leasehold::demo {
 
 /// One leasehold-tenant process. Threads: one.
-class Player {
+class TenantProcess {
  public:
   /// Errors: those of Child::start.
-  static Result<std::unique_ptr<Player>> start(const Stage& stage, const Actor& actor);
+  static Result<std::unique_ptr<TenantProcess>> start(const System& system, const TenantSpec& spec);
 
-  const Actor& actor() const { return actor_; }
+  const TenantSpec& spec() const { return spec_; }
   const TenantRecord& record() const { return record_; }
   /// Its output has ended: it exited or was killed.
   bool is_over() const { return record_.gone; }
@@ -29,22 +29,22 @@ class Player {
   Result<void> kill();
 
  private:
-  Player(Actor actor, Child child) : actor_(std::move(actor)), child_(std::move(child)) {
-    record_.name = actor_.name;
+  TenantProcess(TenantSpec spec, Child child) : spec_(std::move(spec)), child_(std::move(child)) {
+    record_.name = spec_.name;
   }
 
-  Actor actor_;
+  TenantSpec spec_;
   Child child_;
   LineBuffer lines_;
   TenantRecord record_;
 };
 
-using Players = std::vector<std::unique_ptr<Player>>;
+using TenantProcesses = std::vector<std::unique_ptr<TenantProcess>>;
 
-/// Listens to all of them until all are over, and calls `after_each_round` whenever something was
+/// Listens to all of them until all are over, and calls `on_progress` whenever something was
 /// told, and at least every 20 ms.
 /// Errors: those of the call, of check_alive; TimedOut when nobody tells anything for 5 minutes.
-Result<void> listen(Stage& stage, const Players& players,
-                    const std::function<Result<void>()>& after_each_round);
+Result<void> read_all(System& system, const TenantProcesses& tenants,
+                      const std::function<Result<void>()>& on_progress);
 
 }  // namespace leasehold::demo

@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 Result<void> note_token(TenantRecord& record, const Json& line) {
   const auto position = line.at("position").get<std::uint64_t>();
   if (position != record.tokens.size()) {
-    return fail(Errc::MalformedMessage, fmt::format("tenant {} told position {}, expected {}",
+    return fail(Errc::MalformedMessage, fmt::format("tenant {} reported position {}, expected {}",
                                                     record.name, position, record.tokens.size()));
   }
   record.tokens.push_back(line.at("token").get<std::int32_t>());
@@ -20,20 +20,21 @@ Result<void> note_token(TenantRecord& record, const Json& line) {
   return {};
 }
 
-Result<void> note_told(TenantRecord& record, const Json& line) {
-  Told told{.event = line.at("event").get<std::string>(),
-            .at = TimePoint{line.value("at_boottime_ns", std::int64_t{0})},
-            .why = line.value("code", line.value("reason", std::string())),
-            .detail = line.value("detail", std::string())};
-  if (line.contains("lease")) told.lease = TRY(LeaseId::parse(line["lease"].get<std::string>()));
-  record.told.push_back(std::move(told));
+Result<void> append_event(TenantRecord& record, const Json& line) {
+  TenantEvent reported{.event = line.at("event").get<std::string>(),
+                       .at = TimePoint{line.value("at_boottime_ns", std::int64_t{0})},
+                       .why = line.value("code", line.value("reason", std::string())),
+                       .detail = line.value("detail", std::string())};
+  if (line.contains("lease"))
+    reported.lease = TRY(LeaseId::parse(line["lease"].get<std::string>()));
+  record.reported.push_back(std::move(reported));
   return {};
 }
 
 Result<void> note_event(TenantRecord& record, const Json& line) {
   const auto event = line.at("event").get<std::string>();
   if (event == "token") return note_token(record, line);
-  TRY(note_told(record, line));
+  TRY(append_event(record, line));
   if (event == "acquired") {
     record.leases.push_back(TRY(LeaseId::parse(line.at("lease").get<std::string>())));
   } else if (event == "revoked") {
@@ -56,8 +57,8 @@ Result<void> note(TenantRecord& record, std::string_view line) {
   try {
     return note_event(record, Json::parse(line));
   } catch (const Json::exception& error) {
-    return fail(Errc::MalformedMessage,
-                fmt::format("tenant {} told what cannot be read: {}", record.name, error.what()));
+    return fail(Errc::MalformedMessage, fmt::format("tenant {} reported what cannot be read: {}",
+                                                    record.name, error.what()));
   }
 }
 

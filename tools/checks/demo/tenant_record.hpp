@@ -1,4 +1,4 @@
-/// What one leasehold-tenant process told on its stdout, understood line by line.
+/// What one leasehold-tenant process reported on its stdout, understood line by line.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Revocation {
 };
 
 /// One line that is not a token.
-struct Told {
+struct TenantEvent {
   std::string event;  ///< "acquired", "submitted", "revoked", "retry", "completed" …
   TimePoint at;
   std::optional<LeaseId> lease;
@@ -29,7 +29,7 @@ struct Told {
 
 struct TenantRecord {
   std::string name;
-  std::vector<Told> told;
+  std::vector<TenantEvent> reported;
   std::vector<LeaseId> leases;  ///< In the order they were acquired.
   std::vector<std::int32_t> tokens;
   std::string text;

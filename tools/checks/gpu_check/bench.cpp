@@ -29,7 +29,7 @@ Result<BenchCase> make_case(const Settings& settings, const char* shape, Mix mix
 }
 
 /// A part that has no room or no code is named, and the next one begins.
-void try_part(StageReport& report, const std::string& what, const Result<void>& done) {
+void report_failure(StageReport& report, const std::string& what, const Result<void>& done) {
   if (done) return;
   if (done.error().code == Errc::OutOfMemory) {
     report.unknown(what, done.error().detail);
@@ -38,13 +38,13 @@ void try_part(StageReport& report, const std::string& what, const Result<void>& 
   }
 }
 
-struct WantedCase {
+struct CaseName {
   const char* shape;
   Mix mix;
 };
 
 /// What has targets first, for time may run out.
-constexpr WantedCase kCases[] = {
+constexpr CaseName kCases[] = {
     {"7b", Mix::Q4KM}, {"7b", Mix::F16}, {"0.5b", Mix::Q8}, {"0.5b", Mix::F16}, {"7b", Mix::Q8}};
 
 }  // namespace
@@ -53,12 +53,13 @@ Result<void> bench(const Settings& settings, StageReport& report) {
   const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
   const Rates rates = TRY(measure_rates(settings, report, *card));
   bool is_first = true;
-  for (const WantedCase& wanted : kCases) {
+  for (const CaseName& wanted : kCases) {
     const BenchCase one = TRY(make_case(settings, wanted.shape, wanted.mix));
     const std::string title = one.shape.title();
-    try_part(report, title + " decode", bench_decode(report, *card, one, rates));
-    try_part(report, title + " prefill", bench_prefill(settings, report, *card, one, rates));
-    if (is_first) try_part(report, title + " revoke", bench_revoke(settings, report, *card, one));
+    report_failure(report, title + " decode", bench_decode(report, *card, one, rates));
+    report_failure(report, title + " prefill", bench_prefill(settings, report, *card, one, rates));
+    if (is_first)
+      report_failure(report, title + " revoke", bench_revoke(settings, report, *card, one));
     is_first = false;
     if (settings.tiny) break;
   }

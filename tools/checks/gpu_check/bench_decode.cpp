@@ -15,7 +15,7 @@ namespace {
 constexpr double kShareOfFloorAlone = 0.70;
 constexpr double kShareOfFloorTogether = 0.75;
 constexpr double kShareOfRate = 0.50;
-constexpr double kMostGateCost = 0.02;
+constexpr double kMaxGateCost = 0.02;
 
 Verdict against(bool has_target, bool holds) {
   return !has_target ? Verdict::Measured : holds ? Verdict::Reached : Verdict::Missed;
@@ -48,7 +48,7 @@ Result<double> measure_multiply(const Settings& settings, Card& card) {
   return products * 2 * 64 * 16 * MmaRateParams::kColumns / seconds;
 }
 
-/// Bytes that a decoding step reads at least: the weights, and what its sequences have kept.
+/// Bytes that a decoding step reads at least: the weights, and what its sequences have owner.
 double floor_bytes(const BenchCase& one, std::uint32_t batch) {
   const double kept_each = 2.0 * sizeof(std::uint16_t) * one.shape.shape.kv_width() *
                            one.shape.shape.layers * one.context;
@@ -67,7 +67,7 @@ Result<double> measure_card_gate(const Settings& settings, Card& card) {
   const cuda::DeviceBuffer seen = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));
   const auto time = [&](std::uint32_t n_polls) -> Result<double> {
     const double seconds = TRY(median_seconds({.warm = 1, .count = 9}, [&] {
-      return card.look_at_gate(cuda::device_address(seen.data()), n_polls);
+      return card.poll_gate(cuda::device_address(seen.data()), n_polls);
     }));
     std::uint32_t n_seen = 0;
     TRY(card.fetch(std::as_writable_bytes(std::span(&n_seen, 1)),
@@ -89,7 +89,7 @@ struct StepTime {
 using StepTimes = std::map<std::uint32_t, StepTime>;
 
 /// A replay is one.
-constexpr double kMostUnitsOfGraph = 4;
+constexpr double kMaxUnitsOfGraph = 4;
 
 Result<StepTime> time_step(const BenchCase& one, BenchModel& model, cuda::GraphUse graphs,
                            std::uint32_t batch) {
@@ -98,7 +98,7 @@ Result<StepTime> time_step(const BenchCase& one, BenchModel& model, cuda::GraphU
   const std::uint64_t before = model.model().units();
   TRY(model.decode(batch, one.context));  // one more: no graph is made in it
   const auto units = static_cast<double>(model.model().units() - before);
-  if (graphs != cuda::GraphUse::None && units > kMostUnitsOfGraph)
+  if (graphs != cuda::GraphUse::None && units > kMaxUnitsOfGraph)
     return fail(Errc::DeviceUnsupported, "this driver made no graph of a step");
   return StepTime{seconds, units};
 }
@@ -159,8 +159,8 @@ void report_gate_cost(StageReport& report, const BenchCase& one, const Rates& ra
         {.what = fmt::format("{} batch {}: gates", one.shape.title(), batch),
          .measured = fmt::format("{:.2f} % of a step of {:.0f} launches, {:.2f} % of a graph",
                                  of_plain * 100, plain.units, of_gated * 100),
-         .target = one.has_targets ? fmt::format("<= {:.0f} %", kMostGateCost * 100) : "",
-         .verdict = against(one.has_targets, std::max(of_plain, of_gated) <= kMostGateCost)});
+         .target = one.has_targets ? fmt::format("<= {:.0f} %", kMaxGateCost * 100) : "",
+         .verdict = against(one.has_targets, std::max(of_plain, of_gated) <= kMaxGateCost)});
   }
 }
 

@@ -16,18 +16,19 @@ TokenId some_token(std::uint32_t i, const ModelConfig& config) {
 
 Result<std::unique_ptr<BenchModel>> BenchModel::load(Card& card, const ShapeFile& file,
                                                      cuda::CudaOptions options,
-                                                     const BenchRoom& room,
-                                                     const BenchWatchers& watchers) {
-  auto place = std::make_unique<CardPlace>(card, options, CardPlace::WeightsAre::MadeUp);
+                                                     const BenchCapacity& capacity,
+                                                     const BenchListeners& listeners) {
+  auto placement =
+      std::make_unique<CardPlacement>(card, options, CardPlacement::WeightsSource::Synthetic);
   LocalOptions local{.model_path = file.path,
-                     .place = place.get(),
-                     .max_rows = room.max_rows,
-                     .sequences = room.sequences,
-                     .positions = room.positions,
-                     .listener = watchers.listener,
-                     .probe = watchers.probe};
+                     .placement = placement.get(),
+                     .max_rows = capacity.max_rows,
+                     .sequences = capacity.sequences,
+                     .positions = capacity.positions,
+                     .listener = listeners.listener,
+                     .probe = listeners.probe};
   std::unique_ptr<LocalModel> model = TRY(LocalModel::load(std::move(local)));
-  return std::unique_ptr<BenchModel>(new BenchModel(std::move(place), std::move(model)));
+  return std::unique_ptr<BenchModel>(new BenchModel(std::move(placement), std::move(model)));
 }
 
 Result<void> BenchModel::decode(std::uint32_t batch, std::uint32_t context) {
@@ -53,7 +54,8 @@ Result<double> median_seconds(const Repeats& repeats, const std::function<Result
   for (int i = 0; i < repeats.warm; ++i) TRY(once());
   std::vector<double> seconds;
   const auto begun = SteadyClock::now();
-  for (int i = 0; i < repeats.count && (i < 3 || SteadyClock::now() - begun < repeats.most); ++i) {
+  for (int i = 0; i < repeats.count && (i < 3 || SteadyClock::now() - begun < repeats.max_duration);
+       ++i) {
     const auto from = SteadyClock::now();
     TRY(once());
     seconds.push_back(std::chrono::duration<double>(SteadyClock::now() - from).count());

@@ -1,6 +1,6 @@
 /// A model of some shape on the card, and how long its steps take.
 ///
-/// Lifetime: the card outlives it. Threads: one. Errors: OutOfMemory when the card has no room;
+/// Lifetime: the card outlives it. Threads: one. Errors: OutOfMemory when the card has no capacity;
 /// what a local model's are.
 #pragma once
 
@@ -20,13 +20,13 @@ struct BenchShape {
   std::string title() const { return name + " " + std::string(leasehold::gpu_check::name(mix)); }
 };
 
-struct BenchRoom {
+struct BenchCapacity {
   std::uint32_t max_rows = 32;
   std::uint32_t sequences = 32;
   std::uint32_t positions = 528;
 };
 
-struct BenchWatchers {
+struct BenchListeners {
   RefusalListener* listener = nullptr;
   GateProbe* probe = nullptr;
 };
@@ -35,8 +35,9 @@ class BenchModel {
  public:
   /// `file` is of that shape.
   static Result<std::unique_ptr<BenchModel>> load(Card& card, const ShapeFile& file,
-                                                  cuda::CudaOptions options, const BenchRoom& room,
-                                                  const BenchWatchers& watchers = {});
+                                                  cuda::CudaOptions options,
+                                                  const BenchCapacity& capacity,
+                                                  const BenchListeners& listeners = {});
 
   LocalModel& model() { return *model_; }
 
@@ -46,10 +47,10 @@ class BenchModel {
   Result<void> prefill(std::uint32_t from, std::uint32_t count);
 
  private:
-  BenchModel(std::unique_ptr<CardPlace> place, std::unique_ptr<LocalModel> model)
-      : place_(std::move(place)), model_(std::move(model)) {}
+  BenchModel(std::unique_ptr<CardPlacement> placement, std::unique_ptr<LocalModel> model)
+      : placement_(std::move(placement)), model_(std::move(model)) {}
 
-  std::unique_ptr<CardPlace> place_;
+  std::unique_ptr<CardPlacement> placement_;
   std::unique_ptr<LocalModel> model_;
 };
 
@@ -57,7 +58,7 @@ class BenchModel {
 struct Repeats {
   int warm = 4;
   int count = 40;
-  std::chrono::milliseconds most{1500};
+  std::chrono::milliseconds max_duration{1500};
 };
 
 /// The median of what `once` takes, in seconds.

@@ -17,10 +17,10 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 using Microseconds = std::chrono::duration<double, std::micro>;
 
-constexpr double kMostRefuse_us = 50;
-constexpr double kMostBeside_us = 20;
+constexpr double kMaxRefuse_us = 50;
+constexpr double kMaxQuietSlack_us = 20;
 constexpr std::uint32_t kSegmentLayers = 4;
-constexpr std::chrono::microseconds kLookAgain{20};
+constexpr std::chrono::microseconds kPollInterval{20};
 
 std::int64_t now_ns() {
   return SteadyClock::now().time_since_epoch().count();
@@ -51,7 +51,7 @@ struct Flips final : RefusalListener {
 
 struct FlipPlan {
   int count = 200;
-  std::chrono::milliseconds most{15'000};
+  std::chrono::milliseconds max_duration{15'000};
   std::uint32_t batch = 8;
 };
 
@@ -60,16 +60,16 @@ bool flip_once(Flips& flips, LocalModel& model) {
   flips.victim_refused = 0;
   flips.quiet = 0;
   const std::int64_t flipped = now_ns();
-  model.take_back(0);
+  model.revoke(0);
   model.when_drained([&flips] { note(flips.quiet); });
   while (flips.victim_refused == 0 || flips.quiet == 0) {
     if (flips.is_over) return false;
-    std::this_thread::sleep_for(kLookAgain);
+    std::this_thread::sleep_for(kPollInterval);
   }
   flips.refuse_us.push_back(static_cast<double>(flips.victim_refused - flipped) / 1e3);
   flips.quiet_us.push_back(static_cast<double>(flips.quiet - flipped) / 1e3);
   flips.wants_new_lease = true;
-  while (flips.wants_new_lease && !flips.is_over) std::this_thread::sleep_for(kLookAgain);
+  while (flips.wants_new_lease && !flips.is_over) std::this_thread::sleep_for(kPollInterval);
   return true;
 }
 
@@ -77,7 +77,7 @@ void flip_at_random(Flips& flips, LocalModel& model, const FlipPlan& plan, doubl
   SeededRandom random(1);
   const auto begun = SteadyClock::now();
   const auto most_ns = static_cast<std::uint64_t>(step_seconds * 2e9) + 1;
-  for (int i = 0; i < plan.count && SteadyClock::now() - begun < plan.most; ++i) {
+  for (int i = 0; i < plan.count && SteadyClock::now() - begun < plan.max_duration; ++i) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(random.below(most_ns)));
     if (!flip_once(flips, model)) break;
   }
@@ -101,7 +101,7 @@ Result<void> decode_through(Flips& flips, BenchModel& model, const BenchCase& on
     ++result.steps;
     if ((model.model().live() & others) != others) ++result.dips;
     if (!flips.wants_new_lease) continue;
-    model.model().lend_again(0);
+    model.model().regrant(0);
     flips.wants_new_lease = false;
   }
   return {};
@@ -200,11 +200,11 @@ Result<void> stamp_units(Card& card, const BenchCase& one, const FlipPlan& plan,
 
 void report_clock(StageReport& report, const std::string& what, const std::vector<double>& times_us,
                   double most_us, bool has_target) {
-  const bench::Distribution told = bench::distribution_of(times_us);
-  const bool holds = told.p99 <= most_us;
+  const bench::Distribution times = bench::distribution_of(times_us);
+  const bool holds = times.p99 <= most_us;
   report.add({.what = what,
-              .measured =
-                  fmt::format("p50 {:.1f} us, p99 {:.1f} us of {}", told.p50, told.p99, told.count),
+              .measured = fmt::format("p50 {:.1f} us, p99 {:.1f} us of {}", times.p50, times.p99,
+                                      times.count),
               .target = has_target ? fmt::format("p99 <= {:.0f} us", most_us) : std::string(),
               .verdict = !has_target ? Verdict::Measured
                          : holds     ? Verdict::Reached
@@ -213,21 +213,20 @@ void report_clock(StageReport& report, const std::string& what, const std::vecto
 }
 
 void report_flips(StageReport& report, const BenchCase& one, cuda::GraphUse graphs,
-                  const FlipResult& result, double most_quiet_us) {
+                  const FlipResult& result, double max_quiet_us) {
   const std::string mode(name(graphs));
   report.numbers()["revoke"].push_back({{"model", one.shape.title()},
                                         {"mode", mode},
                                         {"step_us", result.step_us},
                                         {"steps", result.steps},
                                         {"dips", result.dips},
-                                        {"most_quiet_us", most_quiet_us},
+                                        {"max_quiet_us", max_quiet_us},
                                         {"t_refuse_us", result.refuse_us},
                                         {"t_quiet_us", result.quiet_us}});
   const bool has_target = one.has_targets && !result.refuse_us.empty();
-  report_clock(report, fmt::format("t_refuse, {}", mode), result.refuse_us, kMostRefuse_us,
+  report_clock(report, fmt::format("t_refuse, {}", mode), result.refuse_us, kMaxRefuse_us,
                has_target);
-  report_clock(report, fmt::format("t_quiet, {}", mode), result.quiet_us, most_quiet_us,
-               has_target);
+  report_clock(report, fmt::format("t_quiet, {}", mode), result.quiet_us, max_quiet_us, has_target);
   report.require(fmt::format("survivors' dip, {}", mode), result.dips == 0,
                  fmt::format("{} of {} steps", result.dips, result.steps));
 }
@@ -245,7 +244,7 @@ Result<void> bench_revoke(const Settings& settings, StageReport& report, Card& c
               .measured = fmt::format("{:.0f} us with its launch", stamps.longest_us()),
               .target = {}});
   const FlipResult plain = TRY(measure_flips(card, one, plan, {.graphs = cuda::GraphUse::None}));
-  report_flips(report, one, cuda::GraphUse::None, plain, stamps.longest_us() + kMostBeside_us);
+  report_flips(report, one, cuda::GraphUse::None, plain, stamps.longest_us() + kMaxQuietSlack_us);
   const FlipResult gated = TRY(measure_flips(
       card, one, plan, {.graphs = cuda::GraphUse::Gated, .segment_layers = kSegmentLayers}));
   report_flips(report, one, cuda::GraphUse::Gated, gated,

@@ -14,14 +14,14 @@ constexpr std::uint32_t kFillThreads = 256;
 
 }  // namespace
 
-struct Card::Parts {
+struct Card::Resources {
   std::unique_ptr<cuda::Context> context;
   cuda::KernelLibrary library;
   cuda::Stream stream;
   cuda::DeviceBuffer mirrors;
 };
 
-Card::Card(Parts parts)
+Card::Card(Resources parts)
     : context_(std::move(parts.context)),
       library_(std::move(parts.library)),
       stream_(std::move(parts.stream)),
@@ -37,7 +37,7 @@ Result<std::unique_ptr<Card>> Card::open(int ordinal) {
        {.live = 0, .engine_stopped = 1, .epoch = 2}}};
   cuda::DeviceBuffer mirrors = TRY(cuda::DeviceBuffer::allocate(*context, sizeof values));
   std::unique_ptr<Card> card(new Card(
-      Parts{std::move(context), std::move(library), std::move(stream), std::move(mirrors)}));
+      Resources{std::move(context), std::move(library), std::move(stream), std::move(mirrors)}));
   TRY(card->wait(driver->cuMemcpyHtoDAsync(cuda::device_address(card->mirrors_.data()), &values,
                                            sizeof values, card->stream_.get()),
                  "writing gates"));
@@ -115,7 +115,7 @@ Result<void> Card::multiply(CUdeviceptr sums, std::uint32_t blocks, std::uint32_
               .params = cuda::KernelParams(params)});
 }
 
-Result<void> Card::look_at_gate(CUdeviceptr seen, std::uint32_t n_polls) {
+Result<void> Card::poll_gate(CUdeviceptr seen, std::uint32_t n_polls) {
   const device::GatePollsParams params{.gate = gate(),
                                        .n_polled_open = cuda::device_pointer<std::uint32_t>(seen),
                                        .n_polls = n_polls};

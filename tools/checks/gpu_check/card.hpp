@@ -51,13 +51,13 @@ class Card {
   Result<void> multiply(CUdeviceptr sums, std::uint32_t blocks, std::uint32_t rounds);
 
   /// One thread's looks at an open gate, one after the other; `seen` has room for 4 bytes.
-  Result<void> look_at_gate(CUdeviceptr seen, std::uint32_t n_polls);
+  Result<void> poll_gate(CUdeviceptr seen, std::uint32_t n_polls);
 
   Result<int> attribute(CUdevice_attribute which) const;
 
  private:
-  struct Parts;
-  explicit Card(Parts parts);
+  struct Resources;
+  explicit Card(Resources parts);
   Result<void> wait(CUresult begun, std::string_view doing);
 
   std::unique_ptr<cuda::Context> context_;  // the others hold its address

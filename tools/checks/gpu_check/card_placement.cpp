@@ -5,8 +5,8 @@
 namespace leasehold::gpu_check {
 namespace {
 
-struct Kept final : LeasedMapping::Owner {
-  explicit Kept(cuda::DeviceMapping the_mapping) : mapping(std::move(the_mapping)) {}
+struct MappingOwner final : LeasedMapping::Owner {
+  explicit MappingOwner(cuda::DeviceMapping the_mapping) : mapping(std::move(the_mapping)) {}
   cuda::DeviceMapping mapping;
 };
 
@@ -17,9 +17,9 @@ Result<cuda::DeviceMapping> map_new(const cuda::Context& context, std::size_t si
 }
 
 LeasedMapping leased(cuda::DeviceMapping mapping, std::size_t size_bytes) {
-  auto kept = std::make_unique<Kept>(std::move(mapping));
-  auto* const data = cuda::device_pointer<>(kept->mapping.address());
-  return LeasedMapping(std::move(kept), {data, size_bytes}, MapAccess::ReadWrite);
+  auto owner = std::make_unique<MappingOwner>(std::move(mapping));
+  auto* const data = cuda::device_pointer<>(owner->mapping.address());
+  return LeasedMapping(std::move(owner), {data, size_bytes}, MapAccess::ReadWrite);
 }
 
 constexpr std::uint64_t four_times(std::uint16_t half) {
@@ -43,19 +43,19 @@ Card::Filling filling_for(TensorType type, std::uint64_t seed) {
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> CardPlace::make_backend(const BackendLimits& limits,
-                                                         const ThreadGate& gate) {
+Result<std::unique_ptr<Backend>> CardPlacement::make_backend(const BackendLimits& limits,
+                                                             const ThreadGate& gate) {
   return TRY(cuda::CudaBackend::create(card_->context(), limits, gate, options_));
 }
 
-Result<LeasedMapping> CardPlace::allocate(std::size_t size_bytes) {
+Result<LeasedMapping> CardPlacement::allocate(std::size_t size_bytes) {
   cuda::DeviceMapping mapping = TRY(map_new(card_->context(), size_bytes));
   TRY(card_->fill(mapping.address(), mapping.size_bytes(), filling_for(TensorType::F16, 1)));
   return leased(std::move(mapping), size_bytes);
 }
 
-Result<std::optional<LeasedMapping>> CardPlace::make_weights(const WeightsLayout& layout) {
-  if (weights_ == WeightsAre::Read) return std::nullopt;
+Result<std::optional<LeasedMapping>> CardPlacement::make_weights(const WeightsLayout& layout) {
+  if (weights_ == WeightsSource::File) return std::nullopt;
   cuda::DeviceMapping mapping = TRY(map_new(card_->context(), layout.size_bytes));
   constexpr std::uint64_t kWord = sizeof(std::uint64_t);
   std::uint64_t seed = 0;

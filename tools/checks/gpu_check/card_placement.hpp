@@ -1,5 +1,5 @@
 /// A local model on a card: memory as a broker's device agent makes it, the CUDA backend, and
-/// weights made up in their place when nobody needs them to mean anything.
+/// weights made up in their placement when nobody needs them to mean anything.
 ///
 /// Lifetime: the card outlives it, and it every model. Threads: the card's.
 #pragma once
@@ -10,10 +10,10 @@
 
 namespace leasehold::gpu_check {
 
-class CardPlace final : public LocalPlace {
+class CardPlacement final : public LocalPlacement {
  public:
-  enum class WeightsAre : std::uint8_t { Read, MadeUp };
-  CardPlace(Card& card, cuda::CudaOptions options, WeightsAre weights)
+  enum class WeightsSource : std::uint8_t { File, Synthetic };
+  CardPlacement(Card& card, cuda::CudaOptions options, WeightsSource weights)
       : card_(&card), options_(options), weights_(weights) {}
 
   Result<std::unique_ptr<Backend>> make_backend(const BackendLimits& limits,
@@ -27,7 +27,7 @@ class CardPlace final : public LocalPlace {
  private:
   Card* card_;
   cuda::CudaOptions options_;
-  WeightsAre weights_;
+  WeightsSource weights_;
 };
 
 }  // namespace leasehold::gpu_check

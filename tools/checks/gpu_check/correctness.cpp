@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 /// The CPU multiplies floats, a card halves of 11 bits: logits of these models, about 10, differ by
 /// less than a hundredth of that.
-constexpr double kMostFromCpu = 0.1;
+constexpr double kMaxFromCpu = 0.1;
 /// The oracle rounds activations to 8 bits, so near ties may fall the other way there.
 constexpr double kDecided = 1.0;
 
@@ -94,22 +94,24 @@ struct CardOptions {
   cuda::GraphUse graphs;
 };
 
-LocalOptions options_for(const std::string& model, std::size_t n_tokens, LocalPlace* place) {
+LocalOptions options_for(const std::string& model, std::size_t n_tokens,
+                         LocalPlacement* placement) {
   const auto n_rows = static_cast<std::uint32_t>(n_tokens);
-  return {.model_path = model, .place = place, .max_rows = n_rows, .positions = n_rows};
+  return {.model_path = model, .placement = placement, .max_rows = n_rows, .positions = n_rows};
 }
 
 /// One case, three ways: on the CPU, on the card in one step, on the card token by token.
 Result<void> check_case(Card& card, const std::string& model, const OracleCase& one, Found& found) {
-  CardPlace place(card, {.graphs = cuda::GraphUse::Gated}, CardPlace::WeightsAre::Read);
+  CardPlacement placement(card, {.graphs = cuda::GraphUse::Gated},
+                          CardPlacement::WeightsSource::File);
   const std::vector<TokenId> tokens = one.tokens();
   const std::size_t n = one.answers.size();
   const std::vector<Logits> cpu =
       TRY(run_tokens(options_for(model, tokens.size(), nullptr), tokens, n, false));
   const std::vector<Logits> whole =
-      TRY(run_tokens(options_for(model, tokens.size(), &place), tokens, n, false));
+      TRY(run_tokens(options_for(model, tokens.size(), &placement), tokens, n, false));
   const std::vector<Logits> single =
-      TRY(run_tokens(options_for(model, tokens.size(), &place), tokens, n, true));
+      TRY(run_tokens(options_for(model, tokens.size(), &placement), tokens, n, true));
   found.compare(one, whole, cpu);
   found.same = found.same && same_bits(whole, single);
   return {};
@@ -130,7 +132,7 @@ Result<void> check_model(StageReport& report, Card& card, const std::string& mod
                                         {"decided", found.decided},
                                         {"wrong", found.wrong},
                                         {"same_bits", found.same}});
-  report.require(title + ": logits as the CPU's", found.from_cpu <= kMostFromCpu,
+  report.require(title + ": logits as the CPU's", found.from_cpu <= kMaxFromCpu,
                  fmt::format("at most {:.4f} apart", found.from_cpu));
   report.require(title + ": the oracle's tokens", found.wrong == 0,
                  fmt::format("{} wrong of {} decided", found.wrong, found.decided));

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kModel = "leasehold-stories-q8_0.gguf";
 
-void add_promises(StageReport& report, const Json& judged) {
+void add_checks(StageReport& report, const Json& judged) {
   for (const Json& check : judged.value("checks", Json::array())) {
     report.require("demo: " + check.value("promise", "?"), check.value("ok", false),
                    check.value("seen", ""));
@@ -25,7 +25,7 @@ void add_promises(StageReport& report, const Json& judged) {
   report.numbers()["demo"] = judged;
 }
 
-Result<void> play_demo(const Settings& settings, StageReport& report) {
+Result<void> run_demo(const Settings& settings, StageReport& report) {
   const std::string written = settings.out_dir + "/gate-demo.json";
   const std::string log = settings.out_dir + "/gate-demo.log";
   Child child =
@@ -40,7 +40,7 @@ Result<void> play_demo(const Settings& settings, StageReport& report) {
   std::ifstream file(written);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const Json judged = Json::parse(text, nullptr, false);
-  if (judged.is_object()) add_promises(report, judged);
+  if (judged.is_object()) add_checks(report, judged);
   report.require("demo: broker, worker and four tenants on the card", status == 0,
                  fmt::format("exit code {}, see {}", status, log));
   return {};
@@ -62,7 +62,7 @@ Result<void> check_gate(const Settings& settings, StageReport& report) {
                    settings.tiny ? "left out with --tiny" : "not in this bundle");
     return {};
   }
-  return play_demo(settings, report);
+  return run_demo(settings, report);
 }
 
 }  // namespace leasehold::gpu_check

@@ -18,7 +18,7 @@ constexpr std::uint32_t kVictim = 1;
 
 using Texts = std::vector<std::vector<TokenId>>;  // [kSequences]
 
-struct Told final : RefusalListener {
+struct RefusalCounter final : RefusalListener {
   void refused(const GateRefusal&) noexcept override { ++count; }
   void quiet_progress() noexcept override {}
   std::atomic<int> count{0};
@@ -51,10 +51,10 @@ Result<void> decode(LocalModel& model, const RunPlan& plan, Run& run) {
     std::vector<LocalRow> rows;
     for (std::uint32_t s = 0; s < kSequences; ++s)
       rows.push_back({.sequence = s, .token = next[s]});
-    std::thread taker;
-    if (step == plan.flip_at) taker = std::thread([&] { model.take_back(kVictim); });
+    std::thread revoker;
+    if (step == plan.flip_at) revoker = std::thread([&] { model.revoke(kVictim); });
     const Result<void> done = model.forward(rows);
-    if (taker.joinable()) taker.join();
+    if (revoker.joinable()) revoker.join();
     TRY(done);
     run.live_at_end = model.live();
     for (std::uint32_t s = 0; s < kSequences; ++s) {
@@ -67,18 +67,18 @@ Result<void> decode(LocalModel& model, const RunPlan& plan, Run& run) {
 }
 
 Result<Run> run_plan(Card& card, const RunPlan& plan) {
-  Told told;
-  CardPlace place(card, {.graphs = plan.graphs}, CardPlace::WeightsAre::Read);
+  RefusalCounter refusal_counter;
+  CardPlacement placement(card, {.graphs = plan.graphs}, CardPlacement::WeightsSource::File);
   const std::unique_ptr<LocalModel> model =
       TRY(LocalModel::load({.model_path = plan.model,
-                            .place = &place,
+                            .placement = &placement,
                             .max_rows = kSequences,
                             .sequences = kSequences,
                             .positions = static_cast<std::uint32_t>(plan.steps) + 1,
-                            .listener = &told}));
+                            .listener = &refusal_counter}));
   Run run;
   TRY(decode(*model, plan, run));
-  run.refusals = told.count;
+  run.refusals = refusal_counter.count;
   return run;
 }
 
@@ -103,7 +103,7 @@ void compare(StageReport& report, const std::string& mode, const Run& calm, cons
     report.add({.what = std::move(what) + ", " + mode,
                 .measured = holds ? "yes" : "no",
                 .target = {},
-                .verdict = holds ? Verdict::Right : Verdict::Wrong,
+                .verdict = holds ? Verdict::Pass : Verdict::Fail,
                 .as_threads = true});
   };
   add("gate: the lease's sequence ends", ended);

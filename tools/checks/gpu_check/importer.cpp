@@ -10,7 +10,7 @@
 namespace leasehold::gpu_check {
 namespace {
 
-void say(ImporterSays what) {
+void say(ImportResult what) {
   const char byte = static_cast<char>(what);
   (void)!::write(kImporterSocket, &byte, 1);
 }
@@ -24,27 +24,27 @@ void wait_for_the_end() {
 
 Result<void> poke(Card& card, CUdeviceptr at) {
   const device::PokeParams params{
-      .gate = card.gate(), .at = cuda::device_pointer<std::uint32_t>(at), .value = kItsWord};
+      .gate = card.gate(), .at = cuda::device_pointer<std::uint32_t>(at), .value = kReplyWord};
   return card.run(
       {.kernel = "lh_poke", .grid = {}, .block_threads = 1, .params = cuda::KernelParams(params)});
 }
 
-Result<ImporterSays> use(Card& card, CUdeviceptr at) {
+Result<ImportResult> use(Card& card, CUdeviceptr at) {
   std::uint32_t first = 0;
   TRY(card.fetch(std::as_writable_bytes(std::span(&first, 1)), at));
-  if (first != kFirstWord) return ImporterSays::WrongContent;
+  if (first != kMagicWord) return ImportResult::WrongContent;
   const Result<void> poked = poke(card, at + sizeof first);
-  return poked ? ImporterSays::Done : ImporterSays::Refused;
+  return poked ? ImportResult::Done : ImportResult::Refused;
 }
 
-Result<void> run(ImporterDoes what, int ordinal, std::size_t size_bytes) {
+Result<void> run(ImportMode what, int ordinal, std::size_t size_bytes) {
   const std::unique_ptr<Card> card = TRY(Card::open(ordinal));
   const UniqueFd fd(::dup(kImporterMemory));
   ::close(kImporterMemory);
   const cuda::DeviceMemory memory =
       TRY(cuda::DeviceMemory::import(card->context(), fd, size_bytes));
   const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(
-      memory, what == ImporterDoes::Share ? MapAccess::ReadWrite : MapAccess::ReadOnly));
+      memory, what == ImportMode::Share ? MapAccess::ReadWrite : MapAccess::ReadOnly));
   say(TRY(use(*card, mapping.address())));
   wait_for_the_end();
   return {};
@@ -52,10 +52,10 @@ Result<void> run(ImporterDoes what, int ordinal, std::size_t size_bytes) {
 
 }  // namespace
 
-int run_importer(ImporterDoes what, int ordinal, std::size_t size_bytes) {
+int run_importer(ImportMode what, int ordinal, std::size_t size_bytes) {
   const Result<void> done = run(what, ordinal, size_bytes);
   if (done) return 0;
-  say(ImporterSays::CannotImport);
+  say(ImportResult::CannotImport);
   return print_error("leasehold-gpu-check --import", done.error());
 }
 

@@ -10,18 +10,18 @@
 
 namespace leasehold::gpu_check {
 
-enum class ImporterDoes : std::uint8_t {
-  Share,          ///< Looks for kFirstWord, writes kItsWord behind it.
+enum class ImportMode : std::uint8_t {
+  Share,          ///< Looks for kMagicWord, writes kReplyWord behind it.
   WriteReadOnly,  ///< Maps it read-only and writes all the same.
 };
 
 inline constexpr int kImporterSocket = 3;
 inline constexpr int kImporterMemory = 4;
-inline constexpr std::uint32_t kFirstWord = 0x1ea5e401;
-inline constexpr std::uint32_t kItsWord = 0x1ea5e402;
+inline constexpr std::uint32_t kMagicWord = 0x1ea5e401;
+inline constexpr std::uint32_t kReplyWord = 0x1ea5e402;
 
 /// What it says on the socket: one byte.
-enum class ImporterSays : char {
+enum class ImportResult : char {
   Done = 'd',
   CannotImport = 'i',
   WrongContent = 'w',
@@ -29,6 +29,6 @@ enum class ImporterSays : char {
 };
 
 /// Its exit code.
-int run_importer(ImporterDoes what, int ordinal, std::size_t size_bytes);
+int run_importer(ImportMode what, int ordinal, std::size_t size_bytes);
 
 }  // namespace leasehold::gpu_check

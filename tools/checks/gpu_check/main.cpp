@@ -19,13 +19,13 @@ using namespace leasehold::gpu_check;
 constexpr const char* kProgram = "leasehold-gpu-check";
 
 /// What only this program asks of itself.
-struct Inner {
+struct InternalOptions {
   std::string stage;
   std::size_t import_bytes = 0;
   std::size_t import_read_only_bytes = 0;
 };
 
-void describe(CLI::App& app, Settings& settings, Inner& inner) {
+void describe(CLI::App& app, Settings& settings, InternalOptions& internal) {
   app.set_version_flag("--version", "leasehold-gpu-check " + std::string(version()));
   app.add_option("--bin-dir", settings.bin_dir, "Where the programs are");
   app.add_option("--model-dir", settings.model_dir, "Models with their oracles' answers");
@@ -38,23 +38,23 @@ void describe(CLI::App& app, Settings& settings, Inner& inner) {
       ->check(CLI::Range(0.1, 1440.0));
   app.add_option("--ordinal", settings.ordinal, "Which card")->check(CLI::Range(0, 255));
   app.add_flag("--tiny", settings.tiny, "Small shapes, for a driver that computes on the CPU");
-  app.add_option("--stage", inner.stage)->group("");
-  app.add_option("--import", inner.import_bytes)->group("");
-  app.add_option("--import-read-only", inner.import_read_only_bytes)->group("");
+  app.add_option("--stage", internal.stage)->group("");
+  app.add_option("--import", internal.import_bytes)->group("");
+  app.add_option("--import-read-only", internal.import_read_only_bytes)->group("");
 }
 
-int run(const Settings& settings, const Inner& inner) {
-  if (inner.import_bytes != 0)
-    return run_importer(ImporterDoes::Share, settings.ordinal, inner.import_bytes);
-  if (inner.import_read_only_bytes != 0)
-    return run_importer(ImporterDoes::WriteReadOnly, settings.ordinal,
-                        inner.import_read_only_bytes);
+int run(const Settings& settings, const InternalOptions& internal) {
+  if (internal.import_bytes != 0)
+    return run_importer(ImportMode::Share, settings.ordinal, internal.import_bytes);
+  if (internal.import_read_only_bytes != 0)
+    return run_importer(ImportMode::WriteReadOnly, settings.ordinal,
+                        internal.import_read_only_bytes);
   std::error_code failed;
   std::filesystem::create_directories(settings.out_dir, failed);
   if (failed)
     return print_error(kProgram,
                        fail_file("making --out " + settings.out_dir, failed.value()).error());
-  if (!inner.stage.empty()) return run_stage(settings, inner.stage);
+  if (!internal.stage.empty()) return run_stage(settings, internal.stage);
   const Result<int> code = orchestrate(settings, std::cout);
   return code ? finish_program(kProgram, *code) : print_error(kProgram, code.error());
 }
@@ -64,9 +64,9 @@ int run(const Settings& settings, const Inner& inner) {
 int main(int argc, char** argv) {
   Settings settings;
   settings.out_dir = "gpu-check";
-  Inner inner;
+  InternalOptions internal;
   CLI::App app{"Checks Leasehold on a machine with a card.", kProgram};
-  describe(app, settings, inner);
+  describe(app, settings, internal);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
-  return run(settings, inner);
+  return run(settings, internal);
 }

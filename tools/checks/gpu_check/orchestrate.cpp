@@ -25,7 +25,7 @@ using SteadyClock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr std::string_view kProgram = "leasehold-gpu-check";
-constexpr int kLookAgain_ms = 200;
+constexpr int kPollInterval_ms = 200;
 constexpr std::size_t kLogEnd = 800;
 
 constexpr std::array<StageRow, 6> kStages{{{"probe", probe, 0.10},
@@ -87,7 +87,7 @@ class StageRun {
     std::remove(part_path(settings_, stage_).c_str());
     const auto begun = SteadyClock::now();
     Ending ending = watch(begun, budget);
-    print_new_lines();
+    print_new_entries();
     ending.seconds = Seconds(SteadyClock::now() - begun).count();
     if (ending.state != "ended") out_ << "  " << ending.state << ": " << ending.why << "\n";
     return ending;
@@ -115,8 +115,8 @@ class StageRun {
                 .exit_code = {}};
       }
       pollfd gone{child->pidfd().get(), POLLIN, 0};
-      ::poll(&gone, 1, kLookAgain_ms);
-      print_new_lines();
+      ::poll(&gone, 1, kPollInterval_ms);
+      print_new_entries();
     }
     if (*status == 0) return {.exit_code = 0};
     const std::string text = text_of_file(log);
@@ -126,11 +126,11 @@ class StageRun {
             .exit_code = status};
   }
 
-  void print_new_lines() {
+  void print_new_entries() {
     const Json written = part();
     const Json lines = written.value("lines", Json::array());
     for (; printed_ < lines.size(); ++printed_) {
-      if (const auto line = line_from(lines[printed_])) out_ << text_of(*line) << "\n";
+      if (const auto line = entry_from(lines[printed_])) out_ << text_of(*line) << "\n";
     }
     out_ << std::flush;
   }
@@ -148,7 +148,7 @@ std::set<std::string> split(const std::string& names) {
   return all;
 }
 
-bool says_no_card(std::optional<Errc> code) {
+bool is_no_card(std::optional<Errc> code) {
   return code == Errc::NoDevice || code == Errc::DeviceUnsupported;
 }
 
@@ -156,7 +156,7 @@ bool says_no_card(std::optional<Errc> code) {
 std::optional<Errc> no_card(const Ending& ending) {
   if (!ending.exit_code) return std::nullopt;
   const std::optional<Errc> code = errc_from_exit_code(*ending.exit_code);
-  return says_no_card(code) ? code : std::nullopt;
+  return is_no_card(code) ? code : std::nullopt;
 }
 
 }  // namespace
@@ -206,7 +206,7 @@ Result<int> orchestrate(const Settings& settings, std::ostream& out) {
   }
   const bool all_right = report["all_right"];
   out << (all_right ? "\nAll that ran was right.\n" : "\nNOT all was right.\n");
-  return all_right ? 0 : kNotAllRight;
+  return all_right ? 0 : kChecksFailed;
 }
 
 int run_stage(const Settings& settings, const std::string& stage) {
@@ -218,7 +218,7 @@ int run_stage(const Settings& settings, const std::string& stage) {
   StageReport report(row.name, part_path(settings, row.name));
   const Result<void> done = row.run(settings, report);
   if (!done) {
-    if (says_no_card(done.error().code)) {
+    if (is_no_card(done.error().code)) {
       report.unknown("the stage", done.error().detail);
     } else {
       report.failed("the stage came no further", done.error());
@@ -227,7 +227,7 @@ int run_stage(const Settings& settings, const std::string& stage) {
   const Result<void> written = report.finish();
   if (!written) print_error(kProgram, written.error());
   if (!done) return print_error(fmt::format("{}: {}", kProgram, row.name), done.error());
-  return report.all_right() && written ? 0 : kNotAllRight;
+  return report.all_right() && written ? 0 : kChecksFailed;
 }
 
 bool processes_share_memory(const Settings& settings) {

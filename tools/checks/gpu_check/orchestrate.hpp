@@ -12,12 +12,12 @@
 
 namespace leasehold::gpu_check {
 
-inline constexpr int kNotAllRight = 1;
+inline constexpr int kChecksFailed = 1;
 
 /// What is wrong with these names, commas between them; nothing when all are stages'.
 std::string check_stages(const std::string& names);
 
-/// The exit code: 0 when all that ran was right, kNotAllRight, or that of the error (NoDevice …)
+/// The exit code: 0 when all that ran was right, kChecksFailed, or that of the error (NoDevice …)
 /// for which nothing could run. Errors: SystemError when no report can be written.
 Result<int> orchestrate(const Settings& settings, std::ostream& out);
 

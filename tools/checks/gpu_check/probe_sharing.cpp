@@ -19,14 +19,14 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTimeout{60};
 constexpr int kDeaths = 5;
 
 /// One importer, and what it said.
 struct Importer {
   Child child;
   UniqueFd socket;
-  std::optional<ImporterSays> said;
+  std::optional<ImportResult> said;
 };
 
 std::string own_path() {
@@ -35,7 +35,7 @@ std::string own_path() {
   return {path.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
-Result<Importer> start_importer(const Settings& settings, ImporterDoes what, const UniqueFd& memory,
+Result<Importer> start_importer(const Settings& settings, ImportMode what, const UniqueFd& memory,
                                 std::size_t size_bytes) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
@@ -43,7 +43,7 @@ Result<Importer> start_importer(const Settings& settings, ImporterDoes what, con
   UniqueFd ours(ends[0]);
   const UniqueFd theirs(ends[1]);
   Child child = TRY(Child::start(
-      {.argv = {own_path(), what == ImporterDoes::Share ? "--import" : "--import-read-only",
+      {.argv = {own_path(), what == ImportMode::Share ? "--import" : "--import-read-only",
                 std::to_string(size_bytes), "--ordinal", std::to_string(settings.ordinal)},
        .log_path = settings.out_dir + "/importer.log",
        .inherited_fds = {{"socket", theirs.get()}, {"memory", memory.get()}}}));
@@ -54,14 +54,14 @@ Result<Importer> start_importer(const Settings& settings, ImporterDoes what, con
 void hear(Importer& importer) {
   pollfd wait{importer.socket.get(), POLLIN, 0};
   char byte = 0;
-  const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience);
-  if (::poll(&wait, 1, static_cast<int>(patience.count())) <= 0) return;
-  if (::read(importer.socket.get(), &byte, 1) == 1) importer.said = ImporterSays{byte};
+  const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(kTimeout);
+  if (::poll(&wait, 1, static_cast<int>(timeout.count())) <= 0) return;
+  if (::read(importer.socket.get(), &byte, 1) == 1) importer.said = ImportResult{byte};
 }
 
 Result<void> write_first_word(Card& card, CUdeviceptr at) {
   TRY(card.clear(at, 256));
-  return card.store(at, std::as_bytes(std::span(&kFirstWord, 1)));
+  return card.store(at, std::as_bytes(std::span(&kMagicWord, 1)));
 }
 
 Result<std::uint32_t> second_word(Card& card, CUdeviceptr at) {
@@ -70,16 +70,16 @@ Result<std::uint32_t> second_word(Card& card, CUdeviceptr at) {
   return word;
 }
 
-std::string sentence(const std::optional<ImporterSays>& said) {
+std::string sentence(const std::optional<ImportResult>& said) {
   if (!said) return "the importer ended without a word";
   switch (*said) {
-    case ImporterSays::Done:
+    case ImportResult::Done:
       return "done";
-    case ImporterSays::CannotImport:
+    case ImportResult::CannotImport:
       return "it cannot be imported, see importer.log";
-    case ImporterSays::WrongContent:
+    case ImportResult::WrongContent:
       return "other bytes than were written";
-    case ImporterSays::Refused:
+    case ImportResult::Refused:
       return "the driver refused the write";
   }
   return "something else";
@@ -98,10 +98,10 @@ Result<bool> share_once(const Settings& settings, StageReport& report, Card& car
     return false;
   }
   report.require("memory: leaves as a descriptor", true);
-  Importer importer = TRY(start_importer(settings, ImporterDoes::Share, *fd, kSize));
+  Importer importer = TRY(start_importer(settings, ImportMode::Share, *fd, kSize));
   hear(importer);
-  const bool shared =
-      importer.said == ImporterSays::Done && TRY(second_word(card, mapping.address())) == kItsWord;
+  const bool shared = importer.said == ImportResult::Done &&
+                      TRY(second_word(card, mapping.address())) == kReplyWord;
   if (shared) {
     report.require("memory: another process maps and writes it", true);
   } else {
@@ -117,9 +117,9 @@ Result<void> ask_read_only(const Settings& settings, StageReport& report, Card& 
   const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(memory, MapAccess::ReadWrite));
   TRY(write_first_word(card, mapping.address()));
   const UniqueFd fd = TRY(memory.export_fd());
-  Importer importer = TRY(start_importer(settings, ImporterDoes::WriteReadOnly, fd, kSize));
+  Importer importer = TRY(start_importer(settings, ImportMode::WriteReadOnly, fd, kSize));
   hear(importer);
-  const bool written = TRY(second_word(card, mapping.address())) == kItsWord;
+  const bool written = TRY(second_word(card, mapping.address())) == kReplyWord;
   report.numbers()["read_only_honoured"] = !written;
   report.add({.what = "memory: a read-only mapping cannot be written",
               .measured = written ? "no: the driver lets it, read-only is our own word"
@@ -142,12 +142,12 @@ Result<Death> kill_holder(const Settings& settings, Card& card, std::size_t size
     const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(memory, MapAccess::ReadWrite));
     TRY(write_first_word(card, mapping.address()));
     const UniqueFd fd = TRY(memory.export_fd());
-    Importer importer = TRY(start_importer(settings, ImporterDoes::Share, fd, size_bytes));
+    Importer importer = TRY(start_importer(settings, ImportMode::Share, fd, size_bytes));
     hear(importer);
     return importer;
   };
   Importer importer = TRY(start_holding());
-  if (importer.said != ImporterSays::Done) return fail(Errc::SystemError, sentence(importer.said));
+  if (importer.said != ImportResult::Done) return fail(Errc::SystemError, sentence(importer.said));
   TRY(importer.child.signal(SIGKILL));
   pollfd gone{importer.child.pidfd().get(), POLLIN, 0};
   if (::poll(&gone, 1, 60'000) <= 0) return fail(Errc::TimedOut, "a killed importer does not end");

@@ -54,15 +54,15 @@ Result<void> watch(const Settings& settings, StageReport& report, const std::str
     report.unknown(tool, "no compute-sanitizer in PATH or /usr/local/cuda/bin");
     return {};
   }
-  const std::string inner = settings.out_dir + "/" + tool + "-run";
+  const std::string internal = settings.out_dir + "/" + tool + "-run";
   std::error_code ignored;  // the stage itself says when it cannot write there
-  fs::create_directories(inner, ignored);
+  fs::create_directories(internal, ignored);
   const std::string log = settings.out_dir + "/" + tool + "-output.log";
   std::vector<std::string> argv{*sanitizer};
   for (const std::string& option : options_of(tool)) argv.push_back(option);
   for (const std::string& word :
        {fs::read_symlink("/proc/self/exe").string(), std::string("--stage"), std::string("short"),
-        std::string("--model-dir"), settings.model_dir, std::string("--out"), inner,
+        std::string("--model-dir"), settings.model_dir, std::string("--out"), internal,
         std::string("--ordinal"), std::to_string(settings.ordinal)})
     argv.push_back(word);
   Child child =
@@ -70,7 +70,7 @@ Result<void> watch(const Settings& settings, StageReport& report, const std::str
   pollfd gone{child.pidfd().get(), POLLIN, 0};
   ::poll(&gone, 1, -1);  // whoever started this stage ends it in time, and the short run with it
   const int status = child.status().value_or(-1);
-  if (status == 0 || status == kFoundSomething || status == kNotAllRight) {
+  if (status == 0 || status == kFoundSomething || status == kChecksFailed) {
     report.require(tool + " over a short run", status == 0,
                    status == 0 ? "nothing found" : "see " + log);
     return {};

@@ -11,8 +11,8 @@ namespace leasehold::gpu_check {
 namespace {
 
 constexpr std::array<std::pair<Verdict, std::string_view>, 6> kVerdicts{
-    {{Verdict::Right, "right"},
-     {Verdict::Wrong, "WRONG"},
+    {{Verdict::Pass, "right"},
+     {Verdict::Fail, "WRONG"},
      {Verdict::Reached, "reached"},
      {Verdict::Missed, "missed"},
      {Verdict::Measured, "measured"},
@@ -29,14 +29,14 @@ std::optional<Verdict> verdict_from_name(std::string_view text) {
   return found == kVerdicts.end() ? std::nullopt : std::optional(found->first);
 }
 
-std::string text_of(const Line& line) {
+std::string text_of(const ReportEntry& line) {
   std::string text = fmt::format("  {:<9}{:<50} {}", name(line.verdict), line.what, line.measured);
   if (!line.target.empty()) text += fmt::format("   (target: {})", line.target);
   if (line.as_threads) text += "   [as threads of one process]";
   return text;
 }
 
-Json to_json(const Line& line) {
+Json to_json(const ReportEntry& line) {
   return {{"what", line.what},
           {"measured", line.measured},
           {"target", line.target},
@@ -44,21 +44,21 @@ Json to_json(const Line& line) {
           {"as_threads_of_one_process", line.as_threads}};
 }
 
-std::optional<Line> line_from(const Json& json) {
+std::optional<ReportEntry> entry_from(const Json& json) {
   try {
     const auto verdict = verdict_from_name(json.at("verdict").get<std::string>());
     if (!verdict) return std::nullopt;
-    return Line{.what = json.at("what"),
-                .measured = json.at("measured"),
-                .target = json.at("target"),
-                .verdict = *verdict,
-                .as_threads = json.at("as_threads_of_one_process")};
+    return ReportEntry{.what = json.at("what"),
+                       .measured = json.at("measured"),
+                       .target = json.at("target"),
+                       .verdict = *verdict,
+                       .as_threads = json.at("as_threads_of_one_process")};
   } catch (const Json::exception&) {
     return std::nullopt;
   }
 }
 
-void StageReport::add(Line line) {
+void StageReport::add(ReportEntry line) {
   lines_.push_back(std::move(line));
   (void)write(false);  // finish() tells
 }
@@ -68,7 +68,7 @@ void StageReport::require(std::string what, bool holds, std::string measured) {
   add({.what = std::move(what),
        .measured = std::move(measured),
        .target = {},
-       .verdict = holds ? Verdict::Right : Verdict::Wrong});
+       .verdict = holds ? Verdict::Pass : Verdict::Fail});
 }
 
 void StageReport::unknown(std::string what, std::string why) {
@@ -82,12 +82,12 @@ void StageReport::failed(std::string what, const Error& error) {
   add({.what = std::move(what),
        .measured = fmt::format("{} ({})", error.detail, leasehold::name(error.code)),
        .target = {},
-       .verdict = Verdict::Wrong});
+       .verdict = Verdict::Fail});
 }
 
 bool StageReport::all_right() const {
-  return std::ranges::none_of(lines_,
-                              [](const Line& line) { return line.verdict == Verdict::Wrong; });
+  return std::ranges::none_of(
+      lines_, [](const ReportEntry& line) { return line.verdict == Verdict::Fail; });
 }
 
 Result<void> StageReport::finish() {
@@ -96,7 +96,7 @@ Result<void> StageReport::finish() {
 
 Result<void> StageReport::write(bool finished) const {
   Json lines = Json::array();
-  for (const Line& line : lines_) lines.push_back(to_json(line));
+  for (const ReportEntry& line : lines_) lines.push_back(to_json(line));
   const Json report{
       {"stage", stage_}, {"finished", finished}, {"lines", lines}, {"numbers", numbers_}};
   return replace_file(path_, report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");

@@ -16,36 +16,36 @@ namespace leasehold::gpu_check {
 
 using Json = nlohmann::json;
 
-/// Right and Wrong are about promises, Reached and Missed about speed. Unknown: the card or the
+/// Pass and Fail are about promises, Reached and Missed about speed. Unknown: the card or the
 /// machine does not allow it, or it was not got to.
-enum class Verdict : std::uint8_t { Right, Wrong, Reached, Missed, Measured, Unknown };
+enum class Verdict : std::uint8_t { Pass, Fail, Reached, Missed, Measured, Unknown };
 
 std::string_view name(Verdict verdict);
 std::optional<Verdict> verdict_from_name(std::string_view text);
 
-struct Line {
+struct ReportEntry {
   std::string what;
   std::string measured;
   std::string target;  ///< Empty: none.
   Verdict verdict = Verdict::Measured;
   bool as_threads = false;  ///< What is meant for processes ran as threads of one.
 
-  bool operator==(const Line&) const = default;
+  bool operator==(const ReportEntry&) const = default;
 };
 
 /// "  right   vmm: import by another process      yes            (as threads of one process)"
-std::string text_of(const Line& line);
+std::string text_of(const ReportEntry& line);
 
-Json to_json(const Line& line);
+Json to_json(const ReportEntry& line);
 /// Nothing for what is no line.
-std::optional<Line> line_from(const Json& json);
+std::optional<ReportEntry> entry_from(const Json& json);
 
 class StageReport {
  public:
   StageReport(std::string stage, std::string path)
       : stage_(std::move(stage)), path_(std::move(path)) {}
 
-  void add(Line line);
+  void add(ReportEntry line);
   /// A yes that has to be one.
   void require(std::string what, bool holds, std::string measured = {});
   /// What could not be found out, and why.
@@ -54,7 +54,7 @@ class StageReport {
   void failed(std::string what, const Error& error);
 
   Json& numbers() { return numbers_; }
-  const std::vector<Line>& lines() const { return lines_; }
+  const std::vector<ReportEntry>& lines() const { return lines_; }
   bool all_right() const;
 
   Result<void> finish();
@@ -64,7 +64,7 @@ class StageReport {
 
   std::string stage_;
   std::string path_;
-  std::vector<Line> lines_;
+  std::vector<ReportEntry> lines_;
   Json numbers_ = Json::object();
 };
 

@@ -1,5 +1,5 @@
 /// The stages, each in a process of its own. What one finds stands in its report; an error is what
-/// kept it from going on.
+/// owner it from going on.
 ///
 /// Errors: NoDevice, DeviceUnsupported and the like where there is no card to ask.
 #pragma once

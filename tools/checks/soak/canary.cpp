@@ -79,8 +79,8 @@ bool holds(std::span<const std::int32_t> stream, const Canary& canary) {
   return !std::ranges::search(stream, canary.tokens).empty();
 }
 
-Result<void> look_for_canaries(demo::BrokerView& broker, std::span<const Canary> canaries,
-                               CanaryReport& report) {
+Result<void> find_canaries(demo::BrokerView& broker, std::span<const Canary> canaries,
+                           CanaryReport& report) {
   const Owners owners = TRY(owners_of(broker));
   for (const wire::ExtentView& view : TRY(broker.extents())) {
     if (!view.lease || !owners.contains(*view.lease)) continue;
@@ -95,11 +95,11 @@ Result<void> look_for_canaries(demo::BrokerView& broker, std::span<const Canary>
   return {};
 }
 
-void look_for_canaries(const std::string& tenant, std::span<const std::int32_t> stream,
-                       std::span<const Canary> canaries, CanaryReport& report) {
+void find_canaries(const std::string& tenant, std::span<const std::int32_t> stream,
+                   std::span<const Canary> canaries, CanaryReport& report) {
   for (const Canary& canary : canaries) {
     if (canary.tenant == tenant || !holds(stream, canary)) continue;
-    report.foreign.push_back(fmt::format("{}'s in what {} was told", canary.tenant, tenant));
+    report.foreign.push_back(fmt::format("{}'s in what {} was sent", canary.tenant, tenant));
   }
 }
 

@@ -26,11 +26,11 @@ bool holds(std::span<const std::int32_t> stream, const Canary& canary);
 
 /// Reads all memory that tenants lease now. What changes hands meanwhile is left out.
 /// Errors: those of the broker's calls; SystemError.
-Result<void> look_for_canaries(demo::BrokerView& broker, std::span<const Canary> canaries,
-                               CanaryReport& report);
+Result<void> find_canaries(demo::BrokerView& broker, std::span<const Canary> canaries,
+                           CanaryReport& report);
 
-/// The same for what a tenant was told.
-void look_for_canaries(const std::string& tenant, std::span<const std::int32_t> stream,
-                       std::span<const Canary> canaries, CanaryReport& report);
+/// The same for what a tenant was reported.
+void find_canaries(const std::string& tenant, std::span<const std::int32_t> stream,
+                   std::span<const Canary> canaries, CanaryReport& report);
 
 }  // namespace leasehold::soak

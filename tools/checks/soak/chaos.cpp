@@ -11,41 +11,41 @@ struct Share {
   std::uint64_t weight;
 };
 
-// In the order of the enum. Tenants come and go; workers cost a start each, brokers everybody's.
-constexpr std::array<Share, kDeedKindCount> kShares{{{"kill tenant", 45},
-                                                     {"kill worker", 10},
-                                                     {"kill broker", 3},
-                                                     {"stop tenant", 8},
-                                                     {"stop worker", 5},
-                                                     {"stop broker", 3},
-                                                     {"revoke lease", 14},
-                                                     {"drain lease", 6},
-                                                     {"revoke weights", 6}}};
+// In the plan of the enum. Tenants come and go; workers cost a start each, brokers everybody's.
+constexpr std::array<Share, kScriptActionKindCount> kShares{{{"kill tenant", 45},
+                                                             {"kill worker", 10},
+                                                             {"kill broker", 3},
+                                                             {"stop tenant", 8},
+                                                             {"stop worker", 5},
+                                                             {"stop broker", 3},
+                                                             {"revoke lease", 14},
+                                                             {"drain lease", 6},
+                                                             {"revoke weights", 6}}};
 
-constexpr std::uint64_t kMostTokensBetween = 40;
-constexpr std::uint64_t kLongestStand = 4;
+constexpr std::uint64_t kMaxTokensBetween = 40;
+constexpr std::uint64_t kMaxStopActions = 4;
 
 }  // namespace
 
-std::string_view name(DeedKind kind) {
+std::string_view name(ScriptActionKind kind) {
   return kShares[static_cast<std::size_t>(kind)].name;
 }
 
-bool is_kill(DeedKind kind) {
-  return kind <= DeedKind::KillBroker;
+bool is_kill(ScriptActionKind kind) {
+  return kind <= ScriptActionKind::KillBroker;
 }
 
-Deed Chaos::next() {
+ScriptAction Chaos::next() {
   constexpr std::uint64_t kAll =
       std::accumulate(kShares.begin(), kShares.end(), std::uint64_t{0},
                       [](std::uint64_t sum, const Share& share) { return sum + share.weight; });
   std::uint64_t drawn = random_.below(kAll);
   std::size_t kind = 0;
   while (drawn >= kShares[kind].weight) drawn -= kShares[kind++].weight;
-  return {.kind = static_cast<DeedKind>(kind),
+  return {.kind = static_cast<ScriptActionKind>(kind),
           .which = random_(),
-          .after_tokens = random_.below(kMostTokensBetween + 1),
-          .stands_for = 1 + random_.below(kLongestStand)};
+          .after_tokens = random_.below(kMaxTokensBetween + 1),
+          .stop_actions = 1 + random_.below(kMaxStopActions)};
 }
 
 }  // namespace leasehold::soak

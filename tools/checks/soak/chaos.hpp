@@ -8,7 +8,7 @@
 
 namespace leasehold::soak {
 
-enum class DeedKind : std::uint8_t {
+enum class ScriptActionKind : std::uint8_t {
   KillTenant,
   KillWorker,
   KillBroker,
@@ -20,24 +20,24 @@ enum class DeedKind : std::uint8_t {
   RevokeWeights,
 };
 
-inline constexpr int kDeedKindCount = static_cast<int>(DeedKind::RevokeWeights) + 1;
+inline constexpr int kScriptActionKindCount = static_cast<int>(ScriptActionKind::RevokeWeights) + 1;
 
 /// "kill tenant" …
-std::string_view name(DeedKind kind);
+std::string_view name(ScriptActionKind kind);
 
-bool is_kill(DeedKind kind);
+bool is_kill(ScriptActionKind kind);
 
-struct Deed {
-  DeedKind kind{};
+struct ScriptAction {
+  ScriptActionKind kind{};
   std::uint64_t which = 0;         ///< Any number; of n there are, the one at `which % n`.
-  std::uint64_t after_tokens = 0;  ///< Told by all tenants together since the deed before.
-  std::uint64_t stands_for = 1;    ///< With Stop: so many deeds later it goes on.
+  std::uint64_t after_tokens = 0;  ///< TenantEvent by all tenants together since the action before.
+  std::uint64_t stop_actions = 1;  ///< With Stop: so many actions later it goes on.
 };
 
 class Chaos {
  public:
   explicit Chaos(std::uint64_t seed) : random_(seed) {}
-  Deed next();
+  ScriptAction next();
 
  private:
   SeededRandom random_;

@@ -10,19 +10,19 @@
 
 namespace leasehold::soak {
 
-struct Tally {
-  std::array<std::uint64_t, kDeedKindCount> deeds{};
+struct Counters {
+  std::array<std::uint64_t, kScriptActionKindCount> actions{};
   std::uint64_t brokers = 0, workers = 0, tenants = 0;  ///< Processes.
   std::uint64_t answered = 0;                           ///< Tenants, in full.
   std::map<std::string, std::uint64_t> gave_up;         ///< Tenants, by the error they ended with.
   std::uint64_t leases = 0, revoked_leases = 0, tokens = 0, extents_read = 0;
 
   std::uint64_t kills() const;
-  void add(const Tally& other);
+  void add(const Counters& other);
 };
 
 struct RoundResult {
-  Tally tally;
+  Counters counters;
   std::vector<demo::Check> checks;
 };
 

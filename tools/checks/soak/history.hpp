@@ -13,11 +13,11 @@
 
 namespace leasehold::soak {
 
-/// One span in which lease ids name one lease each: a broker's life, or several of a broker that
-/// takes up where the one before it ended.
-struct BrokerLife {
+/// One span in which lease ids name one lease each: a broker's instance, or several of a broker
+/// that takes up where the one before it ended.
+struct BrokerInstance {
   std::vector<events::StampedEvent> events;
-  std::vector<wire::StatusView> samples;  ///< Taken all through its life.
+  std::vector<wire::StatusView> samples;  ///< Taken all through its instance.
   std::vector<TimePoint> restarts;        ///< When it took up again after a death.
   bool ended_early = false;               ///< Killed for good: leases may be left as they were.
 
@@ -25,13 +25,13 @@ struct BrokerLife {
   bool restarted_between(TimePoint from, TimePoint to) const;
 };
 
-struct WorkerLife {
+struct WorkerInstance {
   std::string name;
   std::size_t broker = 0;  ///< Index of the broker it was attached to.
   std::vector<events::StampedEvent> steps;
 };
 
-struct TenantLife {
+struct TenantInstance {
   std::string tenant;
   demo::TenantRecord record;
   std::vector<std::int32_t> undisturbed;  ///< What it says when nobody disturbs it.
@@ -46,17 +46,17 @@ struct CanaryReport {
 };
 
 /// How a process ended that nobody killed: its exit code, or 128 + signal.
-struct OwnEnd {
+struct ExitRecord {
   std::string program;
   int status = 0;
 };
 
 struct History {
-  std::vector<BrokerLife> brokers;  ///< In the order in which they lived.
-  std::vector<WorkerLife> workers;
-  std::vector<TenantLife> tenants;
-  std::vector<OwnEnd> ends;
-  std::optional<CanaryReport> canaries;  ///< Nothing when nobody looked for any.
+  std::vector<BrokerInstance> brokers;  ///< In the plan in which they lived.
+  std::vector<WorkerInstance> workers;
+  std::vector<TenantInstance> tenants;
+  std::vector<ExitRecord> ends;
+  std::optional<CanaryReport> canaries;  ///< Nothing when nobody checked for any.
   std::optional<wire::StatusView> last;  ///< After everybody was done.
 };
 

@@ -12,17 +12,17 @@ void Finding::wrong(std::string what) {
 
 demo::Check Finding::check(std::uint64_t at_least) const {
   demo::Check check{.promise = promise_,
-                    .ok = wrong_ == 0 && looked_ >= at_least,
-                    .seen = fmt::format("{} {}", looked_, unit_)};
+                    .ok = wrong_ == 0 && checked_ >= at_least,
+                    .seen = fmt::format("{} {}", checked_, unit_)};
   if (wrong_ > 0) check.seen += fmt::format("; {} wrong, the first: {}", wrong_, first_);
-  if (looked_ < at_least) check.seen += ", too few to tell";
+  if (checked_ < at_least) check.seen += ", too few to tell";
   return check;
 }
 
 std::vector<demo::Check> judge(const History& history) {
-  Case all{.history = history, .lives = {}};
-  for (const BrokerLife& broker : history.brokers) {
-    all.lives.push_back(lease_stories(broker));
+  Case all{.history = history, .instances = {}};
+  for (const BrokerInstance& broker : history.brokers) {
+    all.instances.push_back(lease_traces(broker));
   }
   std::vector<demo::Check> checks;
   judge_leases(all, checks);

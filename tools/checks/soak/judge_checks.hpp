@@ -1,4 +1,4 @@
-/// The groups of checks; `judge` runs them all.
+/// The groups of checks; `judge` is_running them all.
 #pragma once
 
 #include <string>
@@ -15,20 +15,20 @@ class Finding {
   Finding(std::string promise, std::string unit)
       : promise_(std::move(promise)), unit_(std::move(unit)) {}
 
-  void looked(std::uint64_t count = 1) { looked_ += count; }
+  void checked(std::uint64_t count = 1) { checked_ += count; }
   void wrong(std::string what);
-  /// `at_least` so many must have been looked at.
+  /// `at_least` so many must have been checked at.
   demo::Check check(std::uint64_t at_least = 1) const;
 
  private:
   std::string promise_, unit_, first_;
-  std::uint64_t looked_ = 0, wrong_ = 0;
+  std::uint64_t checked_ = 0, wrong_ = 0;
 };
 
 /// A history, and what follows from its brokers' events.
 struct Case {
   const History& history;
-  std::vector<LeaseStories> lives;  ///< One per broker.
+  std::vector<LeaseTraces> instances;  ///< One per broker.
 };
 
 /// Live → Revoked → Fenced by proof, and no row of a step under a lease that was fenced before.

@@ -10,25 +10,28 @@ constexpr TimePoint kLastMoment{INT64_MAX};
 demo::Check one_way(const Case& all) {
   Finding finding("every lease went Live → Revoked → Fenced and never back, fenced by proof",
                   "leases");
-  for (const LeaseStories& life : all.lives) {
-    finding.looked(life.leases.size());
-    for (const std::string& wrong : life.wrong) finding.wrong(wrong);
+  for (const LeaseTraces& instance : all.instances) {
+    finding.checked(instance.leases.size());
+    for (const std::string& wrong : instance.wrong) finding.wrong(wrong);
   }
   return finding.check();
 }
 
 /// A broker that was killed leaves leases as they were; engine leases outlive a round. A fence at
-/// the very moment of a death may not have been told; that its memory is free is another promise.
+/// the very moment of a death may not have been reported; that its memory is free is another
+/// promise.
 demo::Check all_fenced(const Case& all) {
   Finding finding("every lease of a tenant was fenced in the end", "leases");
-  for (std::size_t i = 0; i < all.lives.size(); ++i) {
-    const BrokerLife& broker = all.history.brokers[i];
+  for (std::size_t i = 0; i < all.instances.size(); ++i) {
+    const BrokerInstance& broker = all.history.brokers[i];
     if (broker.ended_early) continue;
-    for (const auto& [id, story] : all.lives[i].leases) {
-      if (story.tenant.empty()) continue;
-      finding.looked();
-      const bool untold = story.revoked && broker.restarted_between(*story.revoked, kLastMoment);
-      if (!story.fenced && !untold) finding.wrong(fmt::format("lease {} was not", to_string(id)));
+    for (const auto& [id, trace] : all.instances[i].leases) {
+      if (trace.tenant.empty()) continue;
+      finding.checked();
+      const bool unreported =
+          trace.revoked && broker.restarted_between(*trace.revoked, kLastMoment);
+      if (!trace.fenced && !unreported)
+        finding.wrong(fmt::format("lease {} was not", to_string(id)));
     }
   }
   return finding.check();
@@ -36,12 +39,12 @@ demo::Check all_fenced(const Case& all) {
 
 /// Steps are stamped before their commit reads the words, so a stamp after the fence is a row that
 /// ran on memory which was given back.
-void judge_step(const events::BatchedDecodeStep& step, TimePoint at, const LeaseStories& life,
+void judge_step(const events::BatchedDecodeStep& step, TimePoint at, const LeaseTraces& instance,
                 Finding& finding) {
   for (const LeaseId id : step.per_seq_leases) {
-    finding.looked();
-    const auto found = life.leases.find(id);
-    if (found == life.leases.end()) {
+    finding.checked();
+    const auto found = instance.leases.find(id);
+    if (found == instance.leases.end()) {
       finding.wrong(
           fmt::format("step {} under lease {}, which was never granted", step.step, to_string(id)));
     } else if (found->second.fenced && *found->second.fenced < at) {
@@ -53,10 +56,10 @@ void judge_step(const events::BatchedDecodeStep& step, TimePoint at, const Lease
 
 demo::Check no_unit_after_fence(const Case& all) {
   Finding finding("no row of a step was committed under a lease that was fenced", "rows");
-  for (const WorkerLife& worker : all.history.workers) {
+  for (const WorkerInstance& worker : all.history.workers) {
     for (const events::StampedEvent& stamped : worker.steps) {
       const auto* step = std::get_if<events::BatchedDecodeStep>(&stamped.event);
-      if (step != nullptr) judge_step(*step, stamped.at, all.lives.at(worker.broker), finding);
+      if (step != nullptr) judge_step(*step, stamped.at, all.instances.at(worker.broker), finding);
     }
   }
   return finding.check();
@@ -64,21 +67,21 @@ demo::Check no_unit_after_fence(const Case& all) {
 
 /// A worker that refuses says so of leases that were taken back, and not before they were; but it
 /// knows their deadlines as well as the broker does.
-bool has_cause(const LeaseStory& story, TimePoint refused_at) {
-  if (!story.revoked) return false;
-  return *story.revoked <= refused_at || story.reason == RevokeReason::TtlExpired;
+bool has_cause(const LeaseTrace& trace, TimePoint refused_at) {
+  if (!trace.revoked) return false;
+  return *trace.revoked <= refused_at || trace.reason == RevokeReason::TtlExpired;
 }
 
 demo::Check refusals_have_cause(const Case& all) {
   Finding finding("no launch was refused without its lease having been taken back", "refusals");
-  for (std::size_t i = 0; i < all.lives.size(); ++i) {
+  for (std::size_t i = 0; i < all.instances.size(); ++i) {
     for (const events::StampedEvent& stamped : all.history.brokers[i].events) {
       const auto* refused = std::get_if<events::ForwardRevoked>(&stamped.event);
       if (refused == nullptr) continue;
-      finding.looked();
-      const auto found = all.lives[i].leases.find(refused->lease);
+      finding.checked();
+      const auto found = all.instances[i].leases.find(refused->lease);
       const bool caused =
-          found != all.lives[i].leases.end() && has_cause(found->second, stamped.at);
+          found != all.instances[i].leases.end() && has_cause(found->second, stamped.at);
       if (!caused) finding.wrong("lease " + to_string(refused->lease));
     }
   }

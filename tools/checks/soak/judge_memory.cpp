@@ -9,7 +9,7 @@ namespace leasehold::soak {
 namespace {
 
 /// Extent numbers are never used twice, so each has one lease and one way.
-struct ExtentStory {
+struct ExtentTrace {
   std::string state = "Free";
   std::string lease;
   TimePoint at;
@@ -22,42 +22,43 @@ bool may_follow(std::string_view before, std::string_view after) {
   return after == "Free" && before == "Scrubbing";
 }
 
-/// What is wrong with this turn; empty when nothing is. After a death turns may be missing.
-std::string turn(ExtentStory& story, const events::RegionStateChanged& event, bool after_death) {
-  const std::string before = std::exchange(story.state, event.state);
+/// What is wrong with this transition; empty when nothing is. After a death turns may be missing.
+std::string transition(ExtentTrace& trace, const events::RegionStateChanged& event,
+                       bool after_death) {
+  const std::string before = std::exchange(trace.state, event.state);
   const bool fits = after_death ? event.state != "Quarantined" : may_follow(before, event.state);
   if (!fits) return fmt::format("went {} → {}", before, event.state);
   if (event.state == "Free") return {};
-  if (story.lease.empty()) story.lease = event.lease;
-  if (event.lease == story.lease) return {};
-  return fmt::format("of lease {} was handed to {}", story.lease, event.lease);
+  if (trace.lease.empty()) trace.lease = event.lease;
+  if (event.lease == trace.lease) return {};
+  return fmt::format("of lease {} was handed to {}", trace.lease, event.lease);
 }
 
-void judge_extents(const BrokerLife& broker, Finding& finding) {
-  std::map<std::uint64_t, ExtentStory> stories;
+void judge_extents(const BrokerInstance& broker, Finding& finding) {
+  std::map<std::uint64_t, ExtentTrace> traces;
   for (const events::StampedEvent& stamped : broker.events) {
     const auto* event = std::get_if<events::RegionStateChanged>(&stamped.event);
     if (event == nullptr || event->kind != "extent") continue;
-    ExtentStory& story = stories[event->region];
-    const bool after_death = broker.restarted_between(story.at, stamped.at);
-    const std::string wrong = turn(story, *event, after_death);
-    story.at = stamped.at;
+    ExtentTrace& trace = traces[event->region];
+    const bool after_death = broker.restarted_between(trace.at, stamped.at);
+    const std::string wrong = transition(trace, *event, after_death);
+    trace.at = stamped.at;
     if (!wrong.empty()) finding.wrong(fmt::format("extent {} {}", event->region, wrong));
   }
-  finding.looked(stories.size());
+  finding.checked(traces.size());
 }
 
 demo::Check one_owner_each(const Case& all) {
   Finding finding("no extent had two owners, or was free before it was scrubbed", "extents");
-  for (const BrokerLife& broker : all.history.brokers) judge_extents(broker, finding);
+  for (const BrokerInstance& broker : all.history.brokers) judge_extents(broker, finding);
   return finding.check();
 }
 
 demo::Check conserved(const Case& all) {
-  Finding finding("no byte of the pool was lost or counted twice", "looks");
-  for (const BrokerLife& broker : all.history.brokers) {
+  Finding finding("no byte of the pool was lost or counted twice", "samples");
+  for (const BrokerInstance& broker : all.history.brokers) {
     for (const wire::StatusView& status : broker.samples) {
-      finding.looked();
+      finding.checked();
       const std::uint64_t sum = demo::sum_of_states(status);
       if (sum != status.capacity_bytes) {
         finding.wrong(fmt::format("{} of {} bytes", sum, status.capacity_bytes));
@@ -78,7 +79,7 @@ demo::Check all_free(const Case& all) {
 demo::Check no_foreign_canary(const Case& all) {
   const CanaryReport& report = *all.history.canaries;
   Finding finding("no tenant's canary was seen in another's memory or stream", "extents read");
-  finding.looked(report.extents_read);
+  finding.checked(report.extents_read);
   for (const std::string& foreign : report.foreign) finding.wrong(foreign);
   demo::Check check = finding.check();
   check.ok = check.ok && report.own_found > 0;

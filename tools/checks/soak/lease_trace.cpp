@@ -13,77 +13,77 @@ constexpr std::array<std::string_view, 5> kProofs{"LaunchQuiet", "WorkerAck", "P
                                                   "NeverMapped", "MachineRestart"};
 
 /// One event about a lease, and whether the broker died since the last one.
-struct Turn {
+struct Transition {
   const events::LeaseStateChanged& event;
   TimePoint at;
   bool after_death = false;
 };
 
-/// What is wrong with this turn; empty when nothing is. After a death the one before it may be
-/// missing or told again, but nothing goes back.
-std::string take(LeaseStory& story, const Turn& turn) {
-  const auto& event = turn.event;
+/// What is wrong with this transition; empty when nothing is. After a death the one before it may
+/// be missing or reported again, but nothing goes back.
+std::string take(LeaseTrace& trace, const Transition& transition) {
+  const auto& event = transition.event;
   switch (event.state) {
     case LeaseState::Closed:
-      return "was closed, which is no turn";
+      return "was closed, which is no transition";
     case LeaseState::Live:
-      if (story.revoked || story.fenced) return "was granted after it was over";
-      if (story.granted && !turn.after_death) return "was granted twice";
-      story.granted = story.granted.value_or(turn.at);
-      story.tenant = event.tenant;
+      if (trace.revoked || trace.fenced) return "was granted after it was over";
+      if (trace.granted && !transition.after_death) return "was granted twice";
+      trace.granted = trace.granted.value_or(transition.at);
+      trace.tenant = event.tenant;
       return {};
     case LeaseState::Revoked:
-      if (story.fenced) return "was revoked after its fence";
-      if (!turn.after_death && (!story.granted || story.revoked)) {
+      if (trace.fenced) return "was revoked after its fence";
+      if (!transition.after_death && (!trace.granted || trace.revoked)) {
         return "was revoked without being Live";
       }
-      story.revoked = story.revoked.value_or(turn.at);
-      story.reason = event.reason;
+      trace.revoked = trace.revoked.value_or(transition.at);
+      trace.reason = event.reason;
       return event.reason == RevokeReason::None ? "was revoked for no reason" : "";
     case LeaseState::Fenced:
-      if (!turn.after_death && (!story.revoked || story.fenced)) {
+      if (!transition.after_death && (!trace.revoked || trace.fenced)) {
         return "was fenced without being Revoked";
       }
-      story.fenced = story.fenced.value_or(turn.at);
-      story.proof = event.proof;
+      trace.fenced = trace.fenced.value_or(transition.at);
+      trace.proof = event.proof;
       return std::ranges::find(kProofs, event.proof) == kProofs.end() ? "was fenced without proof"
                                                                       : "";
   }
-  return "took a turn nobody knows";
+  return "took a transition nobody knows";
 }
 
-TimePoint last_turn(const LeaseStory& story) {
-  return std::max({story.granted.value_or(TimePoint{}), story.revoked.value_or(TimePoint{}),
-                   story.fenced.value_or(TimePoint{})});
+TimePoint last_transition(const LeaseTrace& trace) {
+  return std::max({trace.granted.value_or(TimePoint{}), trace.revoked.value_or(TimePoint{}),
+                   trace.fenced.value_or(TimePoint{})});
 }
 
 }  // namespace
 
-bool BrokerLife::restarted_between(TimePoint from, TimePoint to) const {
+bool BrokerInstance::restarted_between(TimePoint from, TimePoint to) const {
   return std::ranges::any_of(restarts, [&](TimePoint at) { return from <= at && at <= to; });
 }
 
-LeaseStories lease_stories(const BrokerLife& life) {
-  LeaseStories stories;
-  for (const events::StampedEvent& stamped : life.events) {
+LeaseTraces lease_traces(const BrokerInstance& instance) {
+  LeaseTraces traces;
+  for (const events::StampedEvent& stamped : instance.events) {
     const auto* event = std::get_if<events::LeaseStateChanged>(&stamped.event);
     if (event == nullptr) continue;
-    LeaseStory& story = stories.leases[event->lease];
-    const bool after_death = life.restarted_between(last_turn(story), stamped.at);
-    const std::string wrong = take(story, {*event, stamped.at, after_death});
+    LeaseTrace& trace = traces.leases[event->lease];
+    const bool after_death = instance.restarted_between(last_transition(trace), stamped.at);
+    const std::string wrong = take(trace, {*event, stamped.at, after_death});
     if (wrong.empty()) continue;
-    stories.wrong.push_back(fmt::format("lease {} {}", to_string(event->lease), wrong));
+    traces.wrong.push_back(fmt::format("lease {} {}", to_string(event->lease), wrong));
   }
-  return stories;
+  return traces;
 }
 
-std::optional<std::size_t> life_of(const std::vector<LeaseStories>& lives, LeaseId lease,
-                                   const std::string& tenant, TimePoint acquired_at) {
-  for (std::size_t i = lives.size(); i-- > 0;) {
-    const auto found = lives[i].leases.find(lease);
-    if (found == lives[i].leases.end()) continue;
-    const LeaseStory& story = found->second;
-    if (story.tenant == tenant && story.granted && *story.granted <= acquired_at) return i;
+std::optional<std::size_t> instance_of(const std::vector<LeaseTraces>& instances, LeaseId lease,
+                                       const std::string& tenant, TimePoint acquired_at) {
+  for (std::size_t i = instances.size(); i-- > 0;) {
+    const auto found = instances[i].leases.find(lease);
+    if (found == instances[i].leases.end()) continue;
+    const LeaseTrace& trace = found->second;
+    if (trace.tenant == tenant && trace.granted && *trace.granted <= acquired_at) return i;
   }
   return std::nullopt;
 }

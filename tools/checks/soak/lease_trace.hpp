@@ -9,23 +9,23 @@
 
 namespace leasehold::soak {
 
-struct LeaseStory {
+struct LeaseTrace {
   std::string tenant;  ///< Empty for engine leases.
   std::optional<TimePoint> granted, revoked, fenced;
   RevokeReason reason = RevokeReason::None;
   std::string proof;
 };
 
-struct LeaseStories {
-  std::map<LeaseId, LeaseStory> leases;
+struct LeaseTraces {
+  std::map<LeaseId, LeaseTrace> leases;
   std::vector<std::string> wrong;  ///< Turns no lease may take, in words.
 };
 
-LeaseStories lease_stories(const BrokerLife& life);
+LeaseTraces lease_traces(const BrokerInstance& instance);
 
-/// The life in which the tenant got this lease at that time: the latest that tells of it. Nothing
-/// when none does.
-std::optional<std::size_t> life_of(const std::vector<LeaseStories>& lives, LeaseId lease,
-                                   const std::string& tenant, TimePoint acquired_at);
+/// The instance in which the tenant got this lease at that time: the latest that tells of it.
+/// Nothing when none does.
+std::optional<std::size_t> instance_of(const std::vector<LeaseTraces>& instances, LeaseId lease,
+                                       const std::string& tenant, TimePoint acquired_at);
 
 }  // namespace leasehold::soak

@@ -16,7 +16,7 @@ namespace {
 using namespace leasehold;
 using namespace leasehold::soak;
 
-constexpr int kNotAllKept = 1;
+constexpr int kChecksFailed = 1;
 constexpr int kInterrupted = 130;  // As a shell calls the end by SIGINT.
 
 namespace fs = std::filesystem;
@@ -29,7 +29,7 @@ Result<fs::path> fresh_directory() {
   return fs::path(pattern);
 }
 
-/// Removed when all was kept; what was not kept is looked into there.
+/// Removed when all was kept; what was not kept is checked into there.
 struct Directory {
   fs::path path;
   bool keep = true;
@@ -41,43 +41,44 @@ struct Directory {
 
 /// Each round's seed is one more than the last one's, so a round that failed is repeated by
 /// --seed S --kills (one round's).
-Result<void> play(const Settings& settings, const demo::Patience& patience,
-                  const fs::path& directory, Summary& summary) {
-  Cast cast = TRY(make_cast(settings));
+Result<void> run_rounds(const Settings& settings, const demo::Poller& poller,
+                        const fs::path& directory, Summary& summary) {
+  Workload workload = TRY(make_workload(settings));
   fs::create_directory(directory / "calm");
-  TRY(play_calm(settings, cast, patience, directory / "calm"));
+  TRY(run_undisturbed(settings, workload, poller, directory / "calm"));
   const SystemClock clock;
   const TimePoint until = clock.now() + std::chrono::minutes(settings.max_minutes);
   for (std::uint64_t round = 0; summary.kills() < settings.kills && clock.now() < until; ++round) {
     const auto left = static_cast<std::uint32_t>(settings.kills - summary.kills());
-    const RoundOrder order{.seed = settings.seed + round,
-                           .kills = std::min(left, settings.kills_per_round),
-                           .until = until,
-                           .directory = directory / std::to_string(settings.seed + round)};
-    fs::create_directory(order.directory);
-    const RoundResult result = TRY(play_round(settings, cast, patience, order));
-    std::cout << round_text(order.seed, result) << std::endl;
+    const RoundPlan plan{.seed = settings.seed + round,
+                         .kills = std::min(left, settings.kills_per_round),
+                         .until = until,
+                         .directory = directory / std::to_string(settings.seed + round)};
+    fs::create_directory(plan.directory);
+    const RoundResult result = TRY(run_round(settings, workload, poller, plan));
+    std::cout << round_text(plan.seed, result) << std::endl;
     summary.add(result);
-    if (demo::all_ok(result.checks)) fs::remove_all(order.directory);
+    if (demo::all_ok(result.checks)) fs::remove_all(plan.directory);
   }
   return {};
 }
 
-Result<bool> run(const Settings& settings, const demo::Patience& patience) {
+Result<bool> run(const Settings& settings, const demo::Poller& poller) {
   std::optional<cli::ReportFile> report;
   if (settings.report_path) report = TRY(cli::ReportFile::open(*settings.report_path));
   Directory directory{.path = TRY(fresh_directory())};
   std::cout << "seed " << settings.seed << std::endl;
   Summary summary(settings);
-  const auto played = play(settings, patience, directory.path, summary);
-  directory.keep = !played || !summary.all_kept();
+  const auto done = run_rounds(settings, poller, directory.path, summary);
+  directory.keep = !done || !summary.all_passed();
   if (directory.keep) std::cerr << "Histories and logs: " << directory.path.string() << '\n';
   std::cout << '\n' << summary.text();
   const auto written = report ? report->write(summary.json().dump(2) + "\n") : Result<void>{};
-  if (!played) return std::unexpected(played.error());
-  std::cout << (summary.all_kept() ? "\nAll promises kept.\n" : "\nNOT all promises were kept.\n");
+  if (!done) return std::unexpected(done.error());
+  std::cout << (summary.all_passed() ? "\nAll promises kept.\n"
+                                     : "\nNOT all promises were kept.\n");
   TRY(written);
-  return summary.all_kept();
+  return summary.all_passed();
 }
 
 void describe(CLI::App& app, Settings& settings) {
@@ -113,10 +114,10 @@ int main(int argc, char** argv) {
   CLI::App app{"Kills, stops and takes back at random, and judges what is left.", "leasehold-soak"};
   describe(app, settings);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
-  const auto patience = demo::Patience::create();
-  if (!patience) return print_error(app.get_name(), patience.error());
-  const auto all_kept = run(settings, *patience);
-  if (patience->interrupted()) return kInterrupted;
-  if (!all_kept) return print_error(app.get_name(), all_kept.error());
-  return finish_program(app.get_name(), *all_kept ? kExitOk : kNotAllKept);
+  const auto poller = demo::Poller::create();
+  if (!poller) return print_error(app.get_name(), poller.error());
+  const auto all_passed = run(settings, *poller);
+  if (poller->interrupted()) return kInterrupted;
+  if (!all_passed) return print_error(app.get_name(), all_passed.error());
+  return finish_program(app.get_name(), *all_passed ? kExitOk : kChecksFailed);
 }

@@ -7,22 +7,22 @@
 namespace leasehold::soak {
 
 Result<void> ProcessSlot::start(const ChildConfig& config) {
-  fill(TRY(Child::start(config)));
+  adopt(TRY(Child::start(config)));
   return {};
 }
 
-void ProcessSlot::fill(Child child) {
+void ProcessSlot::adopt(Child child) {
   expects(!child_, "the end of the last process was taken");
   child_.emplace(std::move(child));
-  stands_for_ = 0;
+  stop_actions_ = 0;
   was_killed_ = false;
 }
 
-bool ProcessSlot::runs() {
+bool ProcessSlot::is_running() {
   return child_ && !child_->status();
 }
 
-std::optional<int> ProcessSlot::take_end() {
+std::optional<int> ProcessSlot::take_exit_status() {
   if (!child_) return std::nullopt;
   const std::optional<int> status = child_->status();
   if (status) child_.reset();
@@ -31,24 +31,24 @@ std::optional<int> ProcessSlot::take_end() {
 
 void ProcessSlot::kill() {
   was_killed_ = true;
-  stands_for_ = 0;
+  stop_actions_ = 0;
   (void)child_->signal(SIGKILL);
 }
 
-void ProcessSlot::stop(std::uint64_t for_deeds) {
-  stands_for_ = for_deeds;
+void ProcessSlot::stop(std::uint64_t for_actions) {
+  stop_actions_ = for_actions;
   (void)child_->signal(SIGSTOP);
 }
 
-void ProcessSlot::go_on() {
+void ProcessSlot::resume() {
   if (child_) (void)child_->signal(SIGCONT);
-  stands_for_ = 0;
+  stop_actions_ = 0;
 }
 
-void ProcessSlot::count_deed() {
-  if (stands_for_ == 0) return;
-  --stands_for_;
-  if (stands_for_ == 0) go_on();
+void ProcessSlot::count_action() {
+  if (stop_actions_ == 0) return;
+  --stop_actions_;
+  if (stop_actions_ == 0) resume();
 }
 
 }  // namespace leasehold::soak

@@ -1,4 +1,4 @@
-/// A place that is filled with one process after another.
+/// A place that is has_process with one process after another.
 #pragma once
 
 #include <optional>
@@ -11,24 +11,24 @@ namespace leasehold::soak {
 /// Threads: one.
 class ProcessSlot {
  public:
-  /// Not while it is filled, nor `fill`. Errors: those of Child::start.
+  /// Not while it is has_process, nor `adopt`. Errors: those of Child::start.
   Result<void> start(const ChildConfig& config);
-  void fill(Child child);
+  void adopt(Child child);
 
   /// Until the end of the process was taken, so that none is lost.
-  bool filled() const { return child_.has_value(); }
-  bool runs();  ///< At this moment; stopped ones do.
-  bool stands() const { return stands_for_ > 0; }
-  /// How the last one ended, told once; nothing while it runs.
-  std::optional<int> take_end();
+  bool has_process() const { return child_.has_value(); }
+  bool is_running();  ///< At this moment; stopped ones do.
+  bool is_stopped() const { return stop_actions_ > 0; }
+  /// How the last one ended, reported once; nothing while it is_running.
+  std::optional<int> take_exit_status();
   /// This very process was killed by `kill`.
   bool was_killed() const { return was_killed_; }
 
   void kill();
-  void stop(std::uint64_t for_deeds);
-  void go_on();
-  /// One more deed was done: counts down, and lets it go on when its time is over.
-  void count_deed();
+  void stop(std::uint64_t for_actions);
+  void resume();
+  /// One more action was done: counts down, and lets it go on when its time is over.
+  void count_action();
 
   const UniqueFd& output() const { return child_->output(); }
   const UniqueFd& pidfd() const { return child_->pidfd(); }
@@ -36,7 +36,7 @@ class ProcessSlot {
 
  private:
   std::optional<Child> child_;
-  std::uint64_t stands_for_ = 0;
+  std::uint64_t stop_actions_ = 0;
   bool was_killed_ = false;
 };
 

@@ -12,87 +12,89 @@ namespace {
 
 struct Figure {
   std::string_view name;
-  std::uint64_t Tally::* value;
+  std::uint64_t Counters::* value;
 };
 
 constexpr Figure kFigures[] = {
-    {"brokers_started", &Tally::brokers}, {"workers_started", &Tally::workers},
-    {"tenants_started", &Tally::tenants}, {"tenants_answered", &Tally::answered},
-    {"leases_held", &Tally::leases},      {"revocations_told", &Tally::revoked_leases},
-    {"tokens_told", &Tally::tokens},      {"extents_read", &Tally::extents_read}};
+    {"brokers_started", &Counters::brokers}, {"workers_started", &Counters::workers},
+    {"tenants_started", &Counters::tenants}, {"tenants_answered", &Counters::answered},
+    {"leases_held", &Counters::leases},      {"revocations_received", &Counters::revoked_leases},
+    {"tokens_received", &Counters::tokens},  {"extents_read", &Counters::extents_read}};
 
 }  // namespace
 
 void Summary::add(const RoundResult& round) {
-  tally_.add(round.tally);
+  counters_.add(round.counters);
   ++rounds_;
   for (const demo::Check& check : round.checks) {
-    auto verdict = std::ranges::find(verdicts_, check.promise, &Verdict::promise);
-    if (verdict == verdicts_.end()) {
-      verdict = verdicts_.insert(verdict, {.promise = check.promise});
+    auto summary = std::ranges::find(summaries_, check.promise, &CheckSummary::promise);
+    if (summary == summaries_.end()) {
+      summary = summaries_.insert(summary, {.promise = check.promise});
     }
-    const bool was_kept = verdict->kept == verdict->rounds;
-    ++verdict->rounds;
-    if (check.ok) ++verdict->kept;
-    if (was_kept) verdict->seen = check.seen;
+    const bool was_passing = summary->passed == summary->rounds;
+    ++summary->rounds;
+    if (check.ok) ++summary->passed;
+    if (was_passing) summary->seen = check.seen;
   }
 }
 
-bool Summary::all_kept() const {
-  return rounds_ > 0 && std::ranges::all_of(verdicts_, [](const Verdict& verdict) {
-           return verdict.kept == verdict.rounds;
+bool Summary::all_passed() const {
+  return rounds_ > 0 && std::ranges::all_of(summaries_, [](const CheckSummary& summary) {
+           return summary.passed == summary.rounds;
          });
 }
 
 std::string Summary::text() const {
   cli::Table table{.columns = {{"WHAT"}, {"COUNT", true}}};
   table.rows.push_back({"rounds", std::to_string(rounds_)});
-  for (int i = 0; i < kDeedKindCount; ++i) {
-    table.rows.push_back({std::string(name(static_cast<DeedKind>(i))),
-                          std::to_string(tally_.deeds[static_cast<std::size_t>(i)])});
+  for (int i = 0; i < kScriptActionKindCount; ++i) {
+    table.rows.push_back({std::string(name(static_cast<ScriptActionKind>(i))),
+                          std::to_string(counters_.actions[static_cast<std::size_t>(i)])});
   }
   for (const Figure& figure : kFigures) {
-    table.rows.push_back({std::string(figure.name), std::to_string(tally_.*figure.value)});
+    table.rows.push_back({std::string(figure.name), std::to_string(counters_.*figure.value)});
   }
-  for (const auto& [code, count] : tally_.gave_up) {
+  for (const auto& [code, count] : counters_.gave_up) {
     table.rows.push_back({"gave up with " + code, std::to_string(count)});
   }
   std::string text = cli::render(table) + "\n";
-  for (const Verdict& verdict : verdicts_) {
-    const bool ok = verdict.kept == verdict.rounds;
+  for (const CheckSummary& summary : summaries_) {
+    const bool ok = summary.passed == summary.rounds;
     text += fmt::format("{}  {} ({} of {} rounds; {}: {})\n", ok ? "ok    " : "FAILED",
-                        verdict.promise, verdict.kept, verdict.rounds,
-                        ok ? "the last" : "the first that broke it", verdict.seen);
+                        summary.promise, summary.passed, summary.rounds,
+                        ok ? "the last" : "the first that broke it", summary.seen);
   }
   return text;
 }
 
 wire::Json Summary::json() const {
-  wire::Json deeds = wire::Json::object();
-  for (int i = 0; i < kDeedKindCount; ++i) {
-    deeds[std::string(name(static_cast<DeedKind>(i)))] = tally_.deeds[static_cast<std::size_t>(i)];
+  wire::Json actions = wire::Json::object();
+  for (int i = 0; i < kScriptActionKindCount; ++i) {
+    actions[std::string(name(static_cast<ScriptActionKind>(i)))] =
+        counters_.actions[static_cast<std::size_t>(i)];
   }
   wire::Json checks = wire::Json::array();
-  for (const Verdict& verdict : verdicts_) {
-    checks.push_back({{"promise", verdict.promise},
-                      {"rounds", verdict.rounds},
-                      {"kept", verdict.kept},
-                      {"seen", verdict.seen}});
+  for (const CheckSummary& summary : summaries_) {
+    checks.push_back({{"promise", summary.promise},
+                      {"rounds", summary.rounds},
+                      {"passed", summary.passed},
+                      {"seen", summary.seen}});
   }
-  wire::Json json{{"ok", all_kept()},
+  wire::Json json{{"ok", all_passed()},
                   {"seed", settings_.seed},
                   {"rounds", rounds_},
                   {"kills", kills()},
-                  {"deeds", std::move(deeds)},
+                  {"actions", std::move(actions)},
                   {"checks", std::move(checks)},
-                  {"tenants_gave_up", tally_.gave_up}};
-  for (const Figure& figure : kFigures) json[std::string(figure.name)] = tally_.*figure.value;
+                  {"tenants_gave_up", counters_.gave_up}};
+  for (const Figure& figure : kFigures) json[std::string(figure.name)] = counters_.*figure.value;
   return json;
 }
 
 std::string round_text(std::uint64_t seed, const RoundResult& round) {
-  std::string text = fmt::format("seed {}: {} kills, {} leases, {} tokens", seed,
-                                 round.tally.kills(), round.tally.leases, round.tally.tokens);
+  std::string text =
+      fmt::format("seed {}: {} kills, {} leases, {} tokens", seed, round.counters.kills(),
+                  round.counters.leases, round.counters.tokens);
   for (const demo::Check& check : round.checks) {
     if (!check.ok) text += fmt::format("\n  FAILED  {}: {}", check.promise, check.seen);
   }

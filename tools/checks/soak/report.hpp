@@ -11,9 +11,9 @@
 namespace leasehold::soak {
 
 /// One promise over all rounds.
-struct Verdict {
+struct CheckSummary {
   std::string promise;
-  std::uint32_t rounds = 0, kept = 0;
+  std::uint32_t rounds = 0, passed = 0;
   std::string seen;  ///< Of the first round that broke it, else of the last.
 };
 
@@ -22,16 +22,16 @@ class Summary {
   explicit Summary(const Settings& settings) : settings_(settings) {}
   void add(const RoundResult& round);
 
-  bool all_kept() const;
-  std::uint64_t kills() const { return tally_.kills(); }
+  bool all_passed() const;
+  std::uint64_t kills() const { return counters_.kills(); }
   std::string text() const;
   wire::Json json() const;
 
  private:
   const Settings& settings_;
-  Tally tally_;
+  Counters counters_;
   std::uint32_t rounds_ = 0;
-  std::vector<Verdict> verdicts_;
+  std::vector<CheckSummary> summaries_;
 };
 
 /// One line while it goes on.

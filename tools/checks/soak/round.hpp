@@ -1,4 +1,4 @@
-/// One round: a fresh broker and workers, tenants in a loop, deeds until enough were killed, then
+/// One round: a fresh broker and workers, tenants in a loop, actions until enough were killed, then
 /// calm until everybody is done, then judgement.
 #pragma once
 
@@ -11,19 +11,19 @@
 
 namespace leasehold::soak {
 
-struct RoundOrder {
+struct RoundPlan {
   std::uint64_t seed = 0;
   std::uint32_t kills = 0;
-  TimePoint until;                  ///< No more deeds from then on.
+  TimePoint until;                  ///< No more actions from then on.
   std::filesystem::path directory;  ///< Its own, and there.
 };
 
 /// Errors: TimedOut (interrupted, or somebody never ended), those of starting programs.
-Result<RoundResult> play_round(const Settings& settings, const Cast& cast,
-                               const demo::Patience& patience, const RoundOrder& order);
+Result<RoundResult> run_round(const Settings& settings, const Workload& workload,
+                              const demo::Poller& poller, const RoundPlan& plan);
 
-/// Each part's text when nobody disturbs it. Errors: as above.
-Result<void> play_calm(const Settings& settings, Cast& cast, const demo::Patience& patience,
-                       const std::filesystem::path& directory);
+/// Each spec's text when nobody disturbs it. Errors: as above.
+Result<void> run_undisturbed(const Settings& settings, Workload& workload,
+                             const demo::Poller& poller, const std::filesystem::path& directory);
 
 }  // namespace leasehold::soak

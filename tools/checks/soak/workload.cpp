@@ -10,30 +10,30 @@ namespace {
 /// Long enough that no text has them by chance; the first is what every prompt begins with.
 constexpr std::size_t kCanaryTokens = 10;
 
-Result<Canary> canary_of(const Part& part, const Tokenizer& tokenizer) {
-  const auto tokens = TRY(tokenizer.encode(part.prompt));
+Result<Canary> canary_of(const TenantSpec& spec, const Tokenizer& tokenizer) {
+  const auto tokens = TRY(tokenizer.encode(spec.prompt));
   if (tokens.size() <= kCanaryTokens) {
     return fail(Errc::UnsupportedModel, fmt::format("\"{}\" is only {} tokens; a canary needs more",
-                                                    part.prompt, tokens.size()));
+                                                    spec.prompt, tokens.size()));
   }
-  return Canary{part.name, {tokens.begin() + 1, tokens.begin() + 1 + kCanaryTokens}};
+  return Canary{spec.name, {tokens.begin() + 1, tokens.begin() + 1 + kCanaryTokens}};
 }
 
 }  // namespace
 
-Result<Cast> make_cast(const Settings& settings) {
+Result<Workload> make_workload(const Settings& settings) {
   const GgufFile file = TRY(GgufFile::open(settings.model_path));
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
-  Cast cast;
+  Workload workload;
   for (std::uint32_t i = 0; i < settings.tenants; ++i) {
-    Part part{.name = fmt::format("t{}", i),
-              .prompt = canary_words(settings.seed, i) + "Once upon a time",
-              .seed = settings.seed + i,
-              .undisturbed = {}};
-    cast.canaries.push_back(TRY(canary_of(part, tokenizer)));
-    cast.parts.push_back(std::move(part));
+    TenantSpec spec{.name = fmt::format("t{}", i),
+                    .prompt = canary_words(settings.seed, i) + "Once upon a time",
+                    .seed = settings.seed + i,
+                    .undisturbed = {}};
+    workload.canaries.push_back(TRY(canary_of(spec, tokenizer)));
+    workload.tenants.push_back(std::move(spec));
   }
-  return cast;
+  return workload;
 }
 
 }  // namespace leasehold::soak

@@ -1,4 +1,4 @@
-/// Who takes part: tenants, each with a prompt that begins with a canary of its own.
+/// Who takes spec: tenants, each with a prompt that begins with a canary of its own.
 #pragma once
 
 #include <vector>
@@ -8,19 +8,19 @@
 
 namespace leasehold::soak {
 
-struct Part {
+struct TenantSpec {
   std::string name;
   std::string prompt;
   std::uint64_t seed = 0;                 ///< Of its sampling.
   std::vector<std::int32_t> undisturbed;  ///< Filled in by a calm run.
 };
 
-struct Cast {
-  std::vector<Part> parts;
-  std::vector<Canary> canaries;  ///< Of the part with the same index.
+struct Workload {
+  std::vector<TenantSpec> tenants;
+  std::vector<Canary> canaries;  ///< Of the spec with the same index.
 };
 
 /// Errors: those of opening the model and reading its vocabulary.
-Result<Cast> make_cast(const Settings& settings);
+Result<Workload> make_workload(const Settings& settings);
 
 }  // namespace leasehold::soak

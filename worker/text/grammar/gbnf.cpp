@@ -11,14 +11,14 @@ namespace leasehold {
 namespace {
 
 constexpr int kMaxNesting = 64;
-constexpr std::string_view kDefines = "::=";
+constexpr std::string_view kDefinedAs = "::=";
 
 class GbnfParser {
  public:
   GbnfParser(std::string_view text, GrammarBuilder& builder) : text_(text), builder_(builder) {}
 
   Result<std::map<std::string, RuleId>> read() {
-    for (text_.skip(true); !text_.at_end(); text_.skip(true)) TRY(read_rule());
+    for (text_.skip(true); !text_.at_end(); text_.skip(true)) TRY(parse_rule());
     for (const auto& [name, at] : first_reference_) {
       if (!builder_.is_defined(rules_.at(name)))
         return text_.error_at(at, fmt::format("rule '{}' is not defined", name));
@@ -27,45 +27,46 @@ class GbnfParser {
   }
 
  private:
-  RuleId rule_named(const std::string& name, std::size_t at) {
+  RuleId rule_id(const std::string& name, std::size_t at) {
     const auto known = rules_.find(name);
     if (known != rules_.end()) return known->second;
     first_reference_.emplace(name, at);
     return rules_.emplace(name, builder_.declare(name)).first->second;
   }
 
-  Result<void> read_rule() {
+  Result<void> parse_rule() {
     const std::size_t at = text_.position();
     const std::string name(text_.take_name());
     if (name.empty()) return text_.error("expected the name of a rule");
     text_.skip(false);
-    if (!text_.take(kDefines)) return text_.error("expected '::='");
-    const RuleId rule = rule_named(name, at);
+    if (!text_.take(kDefinedAs)) return text_.error("expected '::='");
+    const RuleId rule = rule_id(name, at);
     if (builder_.is_defined(rule))
       return text_.error_at(at, fmt::format("rule '{}' is defined twice", name));
     text_.skip(true);
-    builder_.define(rule, TRY(read_alternatives(0)));
+    builder_.define(rule, TRY(parse_alternatives(0)));
     if (text_.at_end() || text_.at_newline()) return {};
     return text_.error("expected the end of the line");
   }
 
-  Result<std::vector<Symbols>> read_alternatives(int nesting) {
+  Result<std::vector<Symbols>> parse_alternatives(int nesting) {
     if (nesting > kMaxNesting) {
       return text_.error(fmt::format("parentheses are nested deeper than {}", kMaxNesting));
     }
     std::vector<Symbols> alternatives;
     do {
       text_.skip(nesting > 0 || !alternatives.empty());
-      alternatives.push_back(TRY(read_sequence(nesting)));
+      alternatives.push_back(TRY(parse_sequence(nesting)));
     } while (text_.take("|"));
     return alternatives;
   }
 
-  Result<Symbols> read_sequence(int nesting) {
+  Result<Symbols> parse_sequence(int nesting) {
     Symbols sequence;
-    while (!text_.at_end() && !text_.at_newline() && !text_.looks_at('|') && !text_.looks_at(')')) {
-      Symbols item = TRY(read_item(nesting));
-      item = TRY(read_repetitions(std::move(item)));
+    while (!text_.at_end() && !text_.at_newline() && !text_.starts_with('|') &&
+           !text_.starts_with(')')) {
+      Symbols item = TRY(parse_item(nesting));
+      item = TRY(parse_repetitions(std::move(item)));
       sequence = GrammarBuilder::join(std::move(sequence), item);
       if (builder_.is_full() || sequence.size() > GrammarBuilder::kMaxSymbols) return too_large();
       text_.skip(nesting > 0);
@@ -78,27 +79,27 @@ class GbnfParser {
                                    GrammarBuilder::kMaxSymbols));
   }
 
-  Result<Symbols> read_item(int nesting) {
-    if (text_.take("\"")) return read_literal();
-    if (text_.take("[")) return read_class();
+  Result<Symbols> parse_item(int nesting) {
+    if (text_.take("\"")) return parse_literal();
+    if (text_.take("[")) return parse_class();
     if (text_.take(".")) return builder_.character(complement_of({}));
-    if (text_.take("(")) return read_group(nesting);
+    if (text_.take("(")) return parse_group(nesting);
     const std::size_t at = text_.position();
     const std::string_view name = text_.take_name();
     if (name.empty()) {
       return text_.error("expected a literal, a character class, '.', '(' or the name of a rule");
     }
-    return GrammarBuilder::rule(rule_named(std::string(name), at));
+    return GrammarBuilder::rule(rule_id(std::string(name), at));
   }
 
-  Result<Symbols> read_group(int nesting) {
+  Result<Symbols> parse_group(int nesting) {
     const std::size_t at = text_.position() - 1;
-    std::vector<Symbols> alternatives = TRY(read_alternatives(nesting + 1));
+    std::vector<Symbols> alternatives = TRY(parse_alternatives(nesting + 1));
     if (!text_.take(")")) return text_.error_at(at, "this '(' is not closed");
     return builder_.choice(std::move(alternatives));
   }
 
-  Result<Symbols> read_literal() {
+  Result<Symbols> parse_literal() {
     const std::size_t at = text_.position() - 1;
     std::string bytes;
     while (!text_.take("\"")) {
@@ -109,23 +110,23 @@ class GbnfParser {
     return builder_.text(bytes);
   }
 
-  Result<Symbols> read_class() {
+  Result<Symbols> parse_class() {
     const std::size_t at = text_.position() - 1;
     const bool inverted = text_.take("^");
     CharacterClass characters;
     while (!text_.take("]")) {
       if (text_.at_end() || text_.at_newline())
         return text_.error_at(at, "this '[' is not closed on its line");
-      characters.push_back(TRY(read_range()));
+      characters.push_back(TRY(parse_range()));
     }
     return builder_.character(inverted ? complement_of(std::move(characters))
                                        : std::move(characters));
   }
 
-  Result<CodePoints> read_range() {
+  Result<CodePoints> parse_range() {
     const std::size_t at = text_.position();
     const std::uint32_t low = TRY(text_.take_character());
-    if (!text_.looks_at('-') || text_.looks_at("-]")) return CodePoints{low, low};
+    if (!text_.starts_with('-') || text_.starts_with("-]")) return CodePoints{low, low};
     (void)text_.take("-");
     if (text_.at_end() || text_.at_newline()) return text_.error("the range has no end");
     const std::uint32_t high = TRY(text_.take_character());
@@ -133,7 +134,7 @@ class GbnfParser {
     return CodePoints{low, high};
   }
 
-  Result<Symbols> read_repetitions(Symbols item) {
+  Result<Symbols> parse_repetitions(Symbols item) {
     while (true) {
       text_.skip_blanks();
       if (text_.take("*")) {
@@ -144,7 +145,7 @@ class GbnfParser {
         item = builder_.repeat(item, 0, 1);
       } else if (text_.take("{")) {
         const Repetition times = TRY(text_.take_repetition());
-        item = builder_.repeat(item, times.least, times.most);
+        item = builder_.repeat(item, times.min, times.max);
       } else {
         return item;
       }

@@ -32,7 +32,7 @@ Result<void> check_utf8(std::string_view text) {
 }
 
 bool GbnfScanner::take(std::string_view what) {
-  if (!looks_at(what)) return false;
+  if (!starts_with(what)) return false;
   at_ += what.size();
   return true;
 }
@@ -62,7 +62,7 @@ Result<std::uint32_t> GbnfScanner::take_escape() {
       {']', ']', 0},  {'-', '-', 0},  {'x', 0, 2},    {'u', 0, 4},     {'U', 0, 8}};
   const std::size_t begin = at_ - 1;
   const auto* escape = std::ranges::find_if(
-      kEscapes, [this](const Escape& candidate) { return looks_at(candidate.letter); });
+      kEscapes, [this](const Escape& candidate) { return starts_with(candidate.letter); });
   if (escape == std::end(kEscapes)) return error_at(begin, "this escape is not known");
   ++at_;
   if (escape->digits == 0) return escape->value;
@@ -91,30 +91,30 @@ Result<std::uint32_t> GbnfScanner::take_number() {
 Result<Repetition> GbnfScanner::take_repetition() {
   const std::size_t begin = at_ - 1;
   skip_blanks();
-  Repetition times{.least = TRY(take_number()), .most = std::nullopt};
+  Repetition times{.min = TRY(take_number()), .max = std::nullopt};
   skip_blanks();
   const bool is_range = take(",");
   skip_blanks();
-  if (!is_range) times.most = times.least;
-  if (is_range && !looks_at('}')) times.most = TRY(take_number());
+  if (!is_range) times.max = times.min;
+  if (is_range && !starts_with('}')) times.max = TRY(take_number());
   skip_blanks();
   if (!take("}")) return error("expected '}'");
-  if (times.most && *times.most < times.least)
+  if (times.max && *times.max < times.min)
     return error_at(begin, "the repetition ends before it begins");
   return times;
 }
 
 void GbnfScanner::skip_blanks() {
-  while (looks_at(' ') || looks_at('\t')) ++at_;
+  while (starts_with(' ') || starts_with('\t')) ++at_;
 }
 
 void GbnfScanner::skip(bool newlines) {
   while (true) {
     skip_blanks();
-    if (looks_at('#')) {
+    if (starts_with('#')) {
       while (!at_end() && !at_newline()) ++at_;
     } else if (newlines && at_newline()) {
-      at_ += looks_at('\r') ? 2 : 1;
+      at_ += starts_with('\r') ? 2 : 1;
     } else {
       return;
     }

@@ -11,8 +11,8 @@
 namespace leasehold {
 
 struct Repetition {
-  std::uint32_t least = 0;
-  std::optional<std::uint32_t> most;  ///< Nothing: any number.
+  std::uint32_t min = 0;
+  std::optional<std::uint32_t> max;  ///< Nothing: any number.
 };
 
 /// BadRequest naming the place of the first byte that is not UTF-8.
@@ -25,9 +25,9 @@ class GbnfScanner {
 
   std::size_t position() const { return at_; }
   bool at_end() const { return at_ == text_.size(); }
-  bool at_newline() const { return looks_at('\n') || looks_at("\r\n"); }
-  bool looks_at(char c) const { return !at_end() && text_[at_] == c; }
-  bool looks_at(std::string_view what) const { return rest().starts_with(what); }
+  bool at_newline() const { return starts_with('\n') || starts_with("\r\n"); }
+  bool starts_with(char c) const { return !at_end() && text_[at_] == c; }
+  bool starts_with(std::string_view what) const { return rest().starts_with(what); }
 
   /// True when it was there.
   bool take(std::string_view what);

@@ -114,23 +114,23 @@ Symbols GrammarBuilder::choice(std::vector<Symbols> alternatives) {
   return rule(make({}, std::move(alternatives)));
 }
 
-Symbols GrammarBuilder::repeat(const Symbols& what, std::uint32_t least,
-                               std::optional<std::uint32_t> most) {
+Symbols GrammarBuilder::repeat(const Symbols& what, std::uint32_t min,
+                               std::optional<std::uint32_t> max) {
   // Copies of a longer run are copies of one rule.
-  const bool many = least > 1 || (most && *most > 1);
+  const bool many = min > 1 || (max && *max > 1);
   const Symbols one = many && what.size() > 1 ? as_rule({}, what) : what;
   Symbols symbols;
-  for (std::uint32_t i = 0; i < least && symbols.size() <= kMaxSymbols; ++i)
+  for (std::uint32_t i = 0; i < min && symbols.size() <= kMaxSymbols; ++i)
     symbols.insert(symbols.end(), one.begin(), one.end());
   too_large_ = too_large_ || symbols.size() > kMaxSymbols;
-  if (!most) {
+  if (!max) {
     const RuleId loop = declare({});
     define(loop, {join(one, rule(loop)), {}});
     return join(std::move(symbols), rule(loop));
   }
   // x{0,3} is (x (x (x)?)?)?, from the inside out.
   Symbols optional;
-  for (std::uint32_t i = least; i < *most && !is_full(); ++i)
+  for (std::uint32_t i = min; i < *max && !is_full(); ++i)
     optional = rule(make({}, {join(one, optional), {}}));
   return join(std::move(symbols), optional);
 }

@@ -46,8 +46,8 @@ class GrammarBuilder {
   /// One character of the class, as UTF-8.
   Symbols character(CharacterClass characters);
   Symbols choice(std::vector<Symbols> alternatives);
-  /// At least `least` times, at most `most` times; no `most`: as often as one likes.
-  Symbols repeat(const Symbols& what, std::uint32_t least, std::optional<std::uint32_t> most);
+  /// At min `min` times, at max `max` times; no `max`: as often as one likes.
+  Symbols repeat(const Symbols& what, std::uint32_t min, std::optional<std::uint32_t> max);
 
   template <class... More>
   static Symbols join(Symbols first, const More&... more) {

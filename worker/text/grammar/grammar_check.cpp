@@ -139,10 +139,11 @@ Result<void> check_grammar(const Grammar& grammar) {
   const Flags productive = closure(grammar, [&](const GrammarSymbol& symbol) {
     return !grammar.byte_sets[symbol.index].empty();
   });
-  const auto barren = std::ranges::find(productive, false) - productive.begin();
-  if (static_cast<std::size_t>(barren) < productive.size()) {
-    return fail(Errc::BadRequest, fmt::format("rule '{}' can never be completed by any text",
-                                              named(grammar, static_cast<std::uint32_t>(barren))));
+  const auto unproductive = std::ranges::find(productive, false) - productive.begin();
+  if (static_cast<std::size_t>(unproductive) < productive.size()) {
+    return fail(Errc::BadRequest,
+                fmt::format("rule '{}' can never be completed by any text",
+                            named(grammar, static_cast<std::uint32_t>(unproductive))));
   }
   return {};
 }

@@ -11,10 +11,10 @@ using Kind = GrammarSymbol::Kind;
 
 GrammarMatcher::GrammarMatcher(std::shared_ptr<const Grammar> grammar)
     : grammar_(std::move(grammar)) {
-  forget();
+  reset();
 }
 
-void GrammarMatcher::forget() {
+void GrammarMatcher::reset() {
   entries_.clear();
   entry_index_.clear();
   states_.clear();
@@ -126,11 +126,11 @@ bool GrammarMatcher::must_end(State state) const {
 
 std::pair<GrammarMatcher::State, bool> GrammarMatcher::retain(State state) {
   if (state == kDead) return {kDead, false};  // perhaps because of an overflow: that stays known
-  const bool roomy = states_.size() < kMaxStates / 2 && entries_.size() < kMaxEntries / 2;
-  if (roomy && !overflowed_) return {state, false};
+  const bool has_space = states_.size() < kMaxStates / 2 && entries_.size() < kMaxEntries / 2;
+  if (has_space && !overflowed_) return {state, false};
   const std::vector<Entry> entries = entries_;
   const Stacks stacks = *states_[state];
-  forget();
+  reset();
   Stacks kept;
   for (const std::uint32_t stack : stacks) {
     std::vector<std::uint32_t> path;  // of entries, from the top

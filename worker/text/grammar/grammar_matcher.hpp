@@ -67,7 +67,7 @@ class GrammarMatcher {
   using Stacks = std::vector<std::uint32_t>;
   using Row = std::array<State, 256>;
 
-  void forget();
+  void reset();
   State find_next(State state, std::uint8_t byte);
   void expand(std::uint32_t symbol, std::uint32_t below);
   void visit(std::uint32_t symbol, std::uint32_t below);

@@ -11,8 +11,8 @@ namespace leasehold {
 
 /// Made once per model: sorting the pieces takes a while. Threads: immutable.
 struct GrammarVocabulary {
-  PieceTrie pieces;           ///< Of tokens that do not end a text.
-  std::vector<TokenId> ends;  ///< The others.
+  PieceTrie pieces;                 ///< Of tokens that do not end a text.
+  std::vector<TokenId> end_tokens;  ///< The others.
 
   explicit GrammarVocabulary(const Tokenizer& tokenizer);
 };

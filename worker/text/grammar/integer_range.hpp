@@ -6,9 +6,9 @@
 namespace leasehold {
 
 /// What numbers without bounds are kept to: exact in every reader's double, and 16 digits.
-inline constexpr std::int64_t kLargestInteger = 9'007'199'254'740'991;
+inline constexpr std::int64_t kMaxSafeInteger = 9'007'199'254'740'991;
 
-/// Without leading zeros and without -0. low ≤ high, both within ±kLargestInteger.
+/// Without leading zeros and without -0. low ≤ high, both within ±kMaxSafeInteger.
 Symbols integer_range(GrammarBuilder& builder, std::int64_t low, std::int64_t high);
 
 }  // namespace leasehold

@@ -32,7 +32,7 @@ void PieceTrie::add(std::string_view piece, std::uint32_t token) {
     open_.push_back(static_cast<std::uint32_t>(nodes_.size()));
     nodes_.push_back(
         {0, token, static_cast<std::uint16_t>(depth), static_cast<std::uint8_t>(piece[depth - 1])});
-    deepest_ = std::max(deepest_, static_cast<std::uint16_t>(depth));
+    max_depth_ = std::max(max_depth_, static_cast<std::uint16_t>(depth));
   }
 }
 

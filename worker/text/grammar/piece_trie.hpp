@@ -30,7 +30,7 @@ class PieceTrie {
   /// than `dead`. `State next(State, std::uint8_t byte)`.
   template <class State, class Next>
   void walk(State start, State dead, Next next, TokenMask& found) const {
-    std::vector<State> path(deepest_ + 1u, start);
+    std::vector<State> path(max_depth_ + 1u, start);
     const std::size_t end = node_count();
     for (std::size_t i = 0; i < end;) {
       const Node& node = nodes_[i];
@@ -61,7 +61,7 @@ class PieceTrie {
   std::vector<TokenId> tokens_;  ///< In the order of the walk.
   std::vector<Node> nodes_;      ///< And one more, to end the last.
   std::vector<std::uint32_t> open_;
-  std::uint16_t deepest_ = 0;
+  std::uint16_t max_depth_ = 0;
 };
 
 }  // namespace leasehold

@@ -65,12 +65,13 @@ Result<std::vector<std::string>> types_of(const OrderedJson& schema, const std::
 
 // ------------------------------------------------------------------------------ the whole document
 
-SchemaCompiler::Place SchemaCompiler::Place::at(const std::string& key) const {
+SchemaCompiler::SchemaNode SchemaCompiler::SchemaNode::at(const std::string& key) const {
   return {schema.at(key), path + "/" + key};
 }
 
-std::unexpected<Error> SchemaCompiler::bad(const Place& place, const std::string& what) {
-  return fail(Errc::BadRequest, fmt::format("JSON schema, {}: {}", place.path, what));
+std::unexpected<Error> SchemaCompiler::schema_error(const SchemaNode& node,
+                                                    const std::string& what) {
+  return fail(Errc::BadRequest, fmt::format("JSON schema, {}: {}", node.path, what));
 }
 
 Result<RuleId> SchemaCompiler::read() {
@@ -94,11 +95,11 @@ RuleId SchemaCompiler::rule_for(const std::string& pointer) {
   return known->second;
 }
 
-Result<Symbols> SchemaCompiler::reference(const Place& place) {
-  TRY(check_keywords(place.schema, place.path, {"$ref"}));
-  const OrderedJson& target = place.schema.at("$ref");
+Result<Symbols> SchemaCompiler::reference(const SchemaNode& node) {
+  TRY(check_keywords(node.schema, node.path, {"$ref"}));
+  const OrderedJson& target = node.schema.at("$ref");
   const std::string text = target.is_string() ? target.get<std::string>() : std::string();
-  if (!text.starts_with('#')) return bad(place.at("$ref"), "expected \"#\" or \"#/…\"");
+  if (!text.starts_with('#')) return schema_error(node.at("$ref"), "expected \"#\" or \"#/…\"");
   const std::string pointer = text.substr(1);
   const bool is_there = [&] {
     try {
@@ -108,31 +109,31 @@ Result<Symbols> SchemaCompiler::reference(const Place& place) {
     }
   }();
   if (!is_there)
-    return bad(place.at("$ref"), fmt::format("there is no '{}' in this document", text));
+    return schema_error(node.at("$ref"), fmt::format("there is no '{}' in this document", text));
   return GrammarBuilder::rule(rule_for(pointer));
 }
 
 // ------------------------------------------------------------------------------------- one schema
 
-Result<Symbols> SchemaCompiler::value(const Place& place) {
-  const OrderedJson& schema = place.schema;
+Result<Symbols> SchemaCompiler::value(const SchemaNode& node) {
+  const OrderedJson& schema = node.schema;
   if (schema.is_boolean() && schema.get<bool>()) return json_["value"];
-  if (schema.is_boolean()) return bad(place, "'false' allows nothing");
-  if (!schema.is_object()) return bad(place, "expected a schema: an object, true or false");
-  if (builder_.is_full()) return bad(place, "the schema is too large up to here");
-  if (schema.contains("$ref")) return reference(place);
-  if (schema.contains("const") || schema.contains("enum")) return literals(place);
+  if (schema.is_boolean()) return schema_error(node, "'false' allows nothing");
+  if (!schema.is_object()) return schema_error(node, "expected a schema: an object, true or false");
+  if (builder_.is_full()) return schema_error(node, "the schema is too large up to here");
+  if (schema.contains("$ref")) return reference(node);
+  if (schema.contains("const") || schema.contains("enum")) return literals(node);
   for (const char* keyword : {"anyOf", "oneOf"})
-    if (schema.contains(keyword)) return alternatives(place, keyword);
-  if (schema.contains("allOf")) return all_of(place);
-  return typed(place);
+    if (schema.contains(keyword)) return alternatives(node, keyword);
+  if (schema.contains("allOf")) return all_of(node);
+  return typed(node);
 }
 
-Result<Symbols> SchemaCompiler::alternatives(const Place& place, const char* keyword) {
-  TRY(check_keywords(place.schema, place.path, {keyword}));
-  const Place list = place.at(keyword);
+Result<Symbols> SchemaCompiler::alternatives(const SchemaNode& node, const char* keyword) {
+  TRY(check_keywords(node.schema, node.path, {keyword}));
+  const SchemaNode list = node.at(keyword);
   if (!list.schema.is_array() || list.schema.empty())
-    return bad(list, "expected a list of schemas");
+    return schema_error(list, "expected a list of schemas");
   std::vector<Symbols> all;
   for (std::size_t i = 0; i < list.schema.size(); ++i)
     all.push_back(TRY(value({list.schema[i], fmt::format("{}/{}", list.path, i)})));
@@ -140,54 +141,54 @@ Result<Symbols> SchemaCompiler::alternatives(const Place& place, const char* key
 }
 
 /// Objects are merged member by member; what two of them both say cannot be.
-Result<Symbols> SchemaCompiler::all_of(const Place& place) {
-  TRY(check_keywords(place.schema, place.path, {"allOf"}));
-  const Place list = place.at("allOf");
+Result<Symbols> SchemaCompiler::all_of(const SchemaNode& node) {
+  TRY(check_keywords(node.schema, node.path, {"allOf"}));
+  const SchemaNode list = node.at("allOf");
   if (!list.schema.is_array() || list.schema.empty())
-    return bad(list, "expected a list of schemas");
+    return schema_error(list, "expected a list of schemas");
   if (list.schema.size() == 1) return value({list.schema[0], list.path + "/0"});
   OrderedJson merged{{"type", "object"},
                      {"properties", OrderedJson::object()},
                      {"required", OrderedJson::array()}};
   for (std::size_t i = 0; i < list.schema.size(); ++i) {
-    const Place part{list.schema[i], fmt::format("{}/{}", list.path, i)};
-    if (!part.schema.is_object()) return bad(part, "expected the schema of an object");
+    const SchemaNode part{list.schema[i], fmt::format("{}/{}", list.path, i)};
+    if (!part.schema.is_object()) return schema_error(part, "expected the schema of an object");
     TRY(check_keywords(part.schema, part.path, {"type", "properties", "required"}));
     if (TRY(types_of(part.schema, part.path)) != std::vector<std::string>{"object"})
-      return bad(part, "only schemas of objects can be merged");
+      return schema_error(part, "only schemas of objects can be merged");
     const OrderedJson properties = part.schema.value("properties", OrderedJson::object());
-    if (!properties.is_object()) return bad(part.at("properties"), "expected an object");
+    if (!properties.is_object()) return schema_error(part.at("properties"), "expected an object");
     for (const auto& [name, schema] : properties.items()) {
       if (merged["properties"].contains(name))
-        return bad(part, fmt::format("property '{}' was described before", name));
+        return schema_error(part, fmt::format("property '{}' was described before", name));
       merged["properties"][name] = schema;
     }
     const OrderedJson required = part.schema.value("required", OrderedJson::array());
-    if (!required.is_array()) return bad(part.at("required"), "expected a list of names");
+    if (!required.is_array()) return schema_error(part.at("required"), "expected a list of names");
     for (const OrderedJson& name : required) merged["required"].push_back(name);
   }
   return object({merged, list.path});
 }
 
-Result<Symbols> SchemaCompiler::typed(const Place& place) {
-  const std::vector<std::string> types = TRY(types_of(place.schema, place.path));
+Result<Symbols> SchemaCompiler::typed(const SchemaNode& node) {
+  const std::vector<std::string> types = TRY(types_of(node.schema, node.path));
   std::set<std::string> known{"type"};
   for (const std::string& type : types) {
     const auto& keywords = keywords_by_type().at(type);
     known.insert(keywords.begin(), keywords.end());
   }
-  TRY(check_keywords(place.schema, place.path, known));
+  TRY(check_keywords(node.schema, node.path, known));
   if (types.empty()) return json_["value"];
   std::vector<Symbols> all;
-  for (const std::string& type : types) all.push_back(TRY(of_type(place, type)));
+  for (const std::string& type : types) all.push_back(TRY(of_type(node, type)));
   return builder_.choice(std::move(all));
 }
 
-Result<Symbols> SchemaCompiler::of_type(const Place& place, const std::string& type) {
-  if (type == "object") return object(place);
-  if (type == "array") return array(place);
-  if (type == "string") return string(place);
-  if (type == "integer") return integer(place);
+Result<Symbols> SchemaCompiler::of_type(const SchemaNode& node, const std::string& type) {
+  if (type == "object") return object(node);
+  if (type == "array") return array(node);
+  if (type == "string") return string(node);
+  if (type == "integer") return integer(node);
   return json_[type];
 }
 

@@ -25,14 +25,14 @@ class SchemaCompiler {
 
  private:
   /// A part of the document and where it stands: "#/properties/a".
-  struct Place {
+  struct SchemaNode {
     const OrderedJson& schema;
     std::string path;
-    Place at(const std::string& key) const;
+    SchemaNode at(const std::string& key) const;
   };
   struct Bounds {
-    std::uint32_t least = 0;
-    std::optional<std::uint32_t> most;
+    std::uint32_t min = 0;
+    std::optional<std::uint32_t> max;
   };
   struct Member {
     std::string name;
@@ -42,31 +42,31 @@ class SchemaCompiler {
 
   // schema_compiler.cpp: dispatch, references, combinators
   RuleId rule_for(const std::string& pointer);
-  Result<Symbols> value(const Place& place);
-  Result<Symbols> reference(const Place& place);
-  Result<Symbols> alternatives(const Place& place, const char* keyword);
-  Result<Symbols> all_of(const Place& place);
-  Result<Symbols> typed(const Place& place);
-  Result<Symbols> of_type(const Place& place, const std::string& type);
+  Result<Symbols> value(const SchemaNode& node);
+  Result<Symbols> reference(const SchemaNode& node);
+  Result<Symbols> alternatives(const SchemaNode& node, const char* keyword);
+  Result<Symbols> all_of(const SchemaNode& node);
+  Result<Symbols> typed(const SchemaNode& node);
+  Result<Symbols> of_type(const SchemaNode& node, const std::string& type);
 
   // schema_containers.cpp
-  Result<Symbols> object(const Place& place);
-  Result<std::vector<Member>> members(const Place& place);
-  Result<std::optional<Symbols>> extra_member(const Place& place);
+  Result<Symbols> object(const SchemaNode& node);
+  Result<std::vector<Member>> members(const SchemaNode& node);
+  Result<std::optional<Symbols>> extra_member(const SchemaNode& node);
   Symbols key_other_than(const std::vector<std::u32string>& names);
   Symbols member_list(const std::vector<Member>& members, const std::optional<Symbols>& extra);
-  Result<Symbols> array(const Place& place);
-  Result<Symbols> element_list(const Place& place, const Bounds& bounds);
-  Symbols comma_then(const Symbols& what);
+  Result<Symbols> array(const SchemaNode& node);
+  Result<Symbols> element_list(const SchemaNode& node, const Bounds& bounds);
+  Symbols with_leading_comma(const Symbols& what);
 
   // schema_scalars.cpp
-  Result<Symbols> literals(const Place& place);
-  Result<Symbols> string(const Place& place);
-  Result<Symbols> integer(const Place& place);
-  Result<Bounds> bounds(const Place& place, const char* least, const char* most);
+  Result<Symbols> literals(const SchemaNode& node);
+  Result<Symbols> string(const SchemaNode& node);
+  Result<Symbols> integer(const SchemaNode& node);
+  Result<Bounds> bounds(const SchemaNode& node, const char* min, const char* max);
 
   Symbols quoted(const Symbols& inside);
-  static std::unexpected<Error> bad(const Place& place, const std::string& what);
+  static std::unexpected<Error> schema_error(const SchemaNode& node, const std::string& what);
 
   const OrderedJson& document_;
   GrammarBuilder& builder_;

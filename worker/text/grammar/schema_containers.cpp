@@ -24,62 +24,62 @@ bool needs_escape(std::uint32_t c) {
 
 }  // namespace
 
-Symbols SchemaCompiler::comma_then(const Symbols& what) {
+Symbols SchemaCompiler::with_leading_comma(const Symbols& what) {
   return GrammarBuilder::join(builder_.text(","), json_["ws"], what);
 }
 
 // ---------------------------------------------------------------------------------------- objects
 
-Result<Symbols> SchemaCompiler::object(const Place& place) {
-  const std::vector<Member> all = TRY(members(place));
-  const std::optional<Symbols> extra = TRY(extra_member(place));
+Result<Symbols> SchemaCompiler::object(const SchemaNode& node) {
+  const std::vector<Member> all = TRY(members(node));
+  const std::optional<Symbols> extra = TRY(extra_member(node));
   return GrammarBuilder::join(builder_.text("{"), json_["ws"], member_list(all, extra),
                               builder_.text("}"));
 }
 
 /// What `properties` describes, then what is only `required`.
-Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const Place& place) {
+Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const SchemaNode& node) {
   static const OrderedJson kNothing = OrderedJson::object();
-  const bool has_properties = place.schema.contains("properties");
-  const OrderedJson& properties = has_properties ? place.schema.at("properties") : kNothing;
-  if (!properties.is_object()) return bad(place.at("properties"), "expected an object");
+  const bool has_properties = node.schema.contains("properties");
+  const OrderedJson& properties = has_properties ? node.schema.at("properties") : kNothing;
+  if (!properties.is_object()) return schema_error(node.at("properties"), "expected an object");
   std::set<std::string> required;
   std::vector<std::string> names;
   for (const auto& [name, schema] : properties.items()) names.push_back(name);
-  if (place.schema.contains("required")) {
-    const Place list = place.at("required");
-    if (!list.schema.is_array()) return bad(list, "expected a list of names");
+  if (node.schema.contains("required")) {
+    const SchemaNode list = node.at("required");
+    if (!list.schema.is_array()) return schema_error(list, "expected a list of names");
     for (const OrderedJson& name : list.schema) {
-      if (!name.is_string()) return bad(list, "expected a list of names");
+      if (!name.is_string()) return schema_error(list, "expected a list of names");
       const bool is_new = required.insert(name.get<std::string>()).second;
       if (is_new && !properties.contains(name.get<std::string>()))
         names.push_back(name.get<std::string>());
     }
   }
-  const auto other = place.schema.find("additionalProperties");
+  const auto other = node.schema.find("additionalProperties");
   std::vector<Member> all;
   for (const std::string& name : names) {
     Symbols what = json_["value"];
     if (properties.contains(name)) {
-      what = TRY(value({properties.at(name), place.path + "/properties/" + name}));
-    } else if (other != place.schema.end()) {
-      what = TRY(value(place.at("additionalProperties")));  // `false` is refused there
+      what = TRY(value({properties.at(name), node.path + "/properties/" + name}));
+    } else if (other != node.schema.end()) {
+      what = TRY(value(node.at("additionalProperties")));  // `false` is refused there
     }
     const Symbols key = builder_.text(OrderedJson(name).dump() + ":");
     const Symbols text = GrammarBuilder::join(key, json_["ws"], what, json_["ws"]);
-    all.push_back({name, builder_.as_rule(place.path + "/properties/" + name, text),
-                   required.contains(name)});
+    all.push_back(
+        {name, builder_.as_rule(node.path + "/properties/" + name, text), required.contains(name)});
   }
   return all;
 }
 
 /// A member that is not described, where there may be one.
-Result<std::optional<Symbols>> SchemaCompiler::extra_member(const Place& place) {
-  const bool has_properties = place.schema.contains("properties");
-  const auto other = place.schema.find("additionalProperties");
-  const bool is_absent = other == place.schema.end();
+Result<std::optional<Symbols>> SchemaCompiler::extra_member(const SchemaNode& node) {
+  const bool has_properties = node.schema.contains("properties");
+  const auto other = node.schema.find("additionalProperties");
+  const bool is_absent = other == node.schema.end();
   if (is_absent ? has_properties : *other == OrderedJson(false)) return std::nullopt;
-  const Symbols what = is_absent ? json_["value"] : TRY(value(place.at("additionalProperties")));
+  const Symbols what = is_absent ? json_["value"] : TRY(value(node.at("additionalProperties")));
   std::vector<std::u32string> names;
   const auto add = [&names](const std::string& name) {
     if (name.size() <= kMaxNameBytes) names.push_back(code_points(name));
@@ -87,18 +87,19 @@ Result<std::optional<Symbols>> SchemaCompiler::extra_member(const Place& place) 
   };
   bool fits = true;
   if (has_properties) {
-    for (const auto& [name, schema] : place.schema.at("properties").items())
+    for (const auto& [name, schema] : node.schema.at("properties").items())
       fits = add(name) && fits;
   }
-  if (place.schema.contains("required")) {
-    for (const OrderedJson& name : place.schema.at("required")) fits = add(name) && fits;
+  if (node.schema.contains("required")) {
+    for (const OrderedJson& name : node.schema.at("required")) fits = add(name) && fits;
   }
   if (!fits)
-    return bad(place, fmt::format("a name of more than {} bytes beside additionalProperties",
-                                  kMaxNameBytes));
+    return schema_error(
+        node,
+        fmt::format("a name of more than {} bytes beside additionalProperties", kMaxNameBytes));
   const Symbols key = GrammarBuilder::join(builder_.text("\""), key_other_than(names));
   return builder_.as_rule(
-      place.path + "/additionalProperties",
+      node.path + "/additionalProperties",
       GrammarBuilder::join(key, builder_.text(":"), json_["ws"], what, json_["ws"]));
 }
 
@@ -136,13 +137,13 @@ Symbols SchemaCompiler::member_list(const std::vector<Member>& members,
   Symbols after;
   Symbols first;
   if (extra) {
-    after = builder_.repeat(comma_then(*extra), 0, std::nullopt);
+    after = builder_.repeat(with_leading_comma(*extra), 0, std::nullopt);
     first = builder_.choice({GrammarBuilder::join(*extra, after), {}});
   }
   for (const Member& member : members | std::views::reverse) {
     const Symbols with = GrammarBuilder::join(member.text, after);
     first = member.required ? with : builder_.choice({with, first});
-    const Symbols with_comma = comma_then(with);
+    const Symbols with_comma = with_leading_comma(with);
     after =
         member.required ? builder_.as_rule({}, with_comma) : builder_.choice({with_comma, after});
   }
@@ -151,44 +152,45 @@ Symbols SchemaCompiler::member_list(const std::vector<Member>& members,
 
 // ----------------------------------------------------------------------------------------- arrays
 
-Result<Symbols> SchemaCompiler::array(const Place& place) {
-  const Bounds count = TRY(bounds(place, "minItems", "maxItems"));
-  return GrammarBuilder::join(builder_.text("["), json_["ws"], TRY(element_list(place, count)),
+Result<Symbols> SchemaCompiler::array(const SchemaNode& node) {
+  const Bounds count = TRY(bounds(node, "minItems", "maxItems"));
+  return GrammarBuilder::join(builder_.text("["), json_["ws"], TRY(element_list(node, count)),
                               builder_.text("]"));
 }
 
-Result<Symbols> SchemaCompiler::element_list(const Place& place, const Bounds& count) {
+Result<Symbols> SchemaCompiler::element_list(const SchemaNode& node, const Bounds& count) {
   std::vector<Symbols> fixed;
-  if (place.schema.contains("prefixItems")) {
-    const Place list = place.at("prefixItems");
-    if (!list.schema.is_array()) return bad(list, "expected a list of schemas");
-    for (std::size_t i = 0; i < list.schema.size() && i < count.most.value_or(UINT32_MAX); ++i)
+  if (node.schema.contains("prefixItems")) {
+    const SchemaNode list = node.at("prefixItems");
+    if (!list.schema.is_array()) return schema_error(list, "expected a list of schemas");
+    for (std::size_t i = 0; i < list.schema.size() && i < count.max.value_or(UINT32_MAX); ++i)
       fixed.push_back(GrammarBuilder::join(
           TRY(value({list.schema[i], fmt::format("{}/{}", list.path, i)})), json_["ws"]));
   }
   const auto n_fixed = static_cast<std::uint32_t>(fixed.size());
-  const auto items = place.schema.find("items");
-  const bool is_closed = items != place.schema.end() && *items == OrderedJson(false);
-  if (is_closed && count.least > n_fixed) return bad(place, "minItems is above what may be there");
-  const bool has_more = !is_closed && count.most.value_or(UINT32_MAX) > n_fixed;
+  const auto items = node.schema.find("items");
+  const bool is_closed = items != node.schema.end() && *items == OrderedJson(false);
+  if (is_closed && count.min > n_fixed)
+    return schema_error(node, "minItems is above what may be there");
+  const bool has_more = !is_closed && count.max.value_or(UINT32_MAX) > n_fixed;
   if (fixed.empty() && !has_more) return Symbols{};
 
   Symbols rest;  // everything after the elements so far, from the back
   std::uint32_t at_front = n_fixed;
   if (has_more) {
-    const Symbols what =
-        items == place.schema.end() ? json_["value"] : TRY(value(place.at("items")));
+    const Symbols what = items == node.schema.end() ? json_["value"] : TRY(value(node.at("items")));
     const Symbols element =
-        builder_.as_rule(place.path + "/items", GrammarBuilder::join(what, json_["ws"]));
+        builder_.as_rule(node.path + "/items", GrammarBuilder::join(what, json_["ws"]));
     if (fixed.empty()) fixed.push_back(element);
     at_front = static_cast<std::uint32_t>(fixed.size());
     const auto minus = [at_front](std::uint32_t n) { return n > at_front ? n - at_front : 0; };
-    const auto most = count.most ? std::optional(minus(*count.most)) : std::nullopt;
-    rest = builder_.repeat(comma_then(element), minus(count.least), most);
+    const auto max = count.max ? std::optional(minus(*count.max)) : std::nullopt;
+    rest = builder_.repeat(with_leading_comma(element), minus(count.min), max);
   }
   for (std::uint32_t i = at_front; i-- > 0;) {
-    const Symbols with = GrammarBuilder::join(i > 0 ? comma_then(fixed[i]) : fixed[i], rest);
-    rest = i < count.least ? builder_.as_rule({}, with) : builder_.choice({with, {}});
+    const Symbols with =
+        GrammarBuilder::join(i > 0 ? with_leading_comma(fixed[i]) : fixed[i], rest);
+    rest = i < count.min ? builder_.as_rule({}, with) : builder_.choice({with, {}});
   }
   return rest;
 }

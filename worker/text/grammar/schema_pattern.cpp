@@ -68,7 +68,7 @@ class PatternParser {
     const bool from_front = take('^');
     const bool to_end = rest_.ends_with('$') && !rest_.ends_with("\\$");
     if (to_end) rest_.remove_suffix(1);
-    std::vector<Symbols> alternatives = TRY(read_alternatives(0));
+    std::vector<Symbols> alternatives = TRY(parse_alternatives(0));
     if (!rest_.empty()) return error("this ')' closes nothing");
     // In ^a|b$ each anchor would belong to one alternative.
     if (alternatives.size() > 1 && (from_front || to_end))
@@ -82,9 +82,9 @@ class PatternParser {
   }
 
  private:
-  bool looks_at(char c) const { return rest_.starts_with(c); }
+  bool starts_with(char c) const { return rest_.starts_with(c); }
   bool take(char c) {
-    if (!looks_at(c)) return false;
+    if (!starts_with(c)) return false;
     rest_.remove_prefix(1);
     return true;
   }
@@ -93,20 +93,20 @@ class PatternParser {
                 fmt::format("{}, at byte {} of the pattern", what, all_.size() - rest_.size()));
   }
 
-  Result<std::vector<Symbols>> read_alternatives(int nesting) {
+  Result<std::vector<Symbols>> parse_alternatives(int nesting) {
     if (nesting > kMaxNesting) return error("groups are nested too deeply");
     std::vector<Symbols> alternatives;
     do {
-      alternatives.push_back(TRY(read_sequence(nesting)));
+      alternatives.push_back(TRY(parse_sequence(nesting)));
     } while (take('|'));
     return alternatives;
   }
 
-  Result<Symbols> read_sequence(int nesting) {
+  Result<Symbols> parse_sequence(int nesting) {
     Symbols sequence;
-    while (!rest_.empty() && !looks_at('|') && !looks_at(')')) {
-      Symbols atom = TRY(read_atom(nesting));
-      atom = TRY(read_quantifier(std::move(atom)));
+    while (!rest_.empty() && !starts_with('|') && !starts_with(')')) {
+      Symbols atom = TRY(parse_atom(nesting));
+      atom = TRY(parse_quantifier(std::move(atom)));
       sequence = GrammarBuilder::join(std::move(sequence), atom);
       if (builder_.is_full() || sequence.size() > GrammarBuilder::kMaxSymbols)
         return error("the pattern is too large up to here");
@@ -114,34 +114,34 @@ class PatternParser {
     return sequence;
   }
 
-  Result<Symbols> read_atom(int nesting) {
-    if (take('(')) return read_group(nesting);
-    if (take('[')) return read_class();
+  Result<Symbols> parse_atom(int nesting) {
+    if (take('(')) return parse_group(nesting);
+    if (take('[')) return parse_class();
     if (take('.')) return json_character(builder_, complement_of(kLineEnds));
     if (std::string_view("*+?{}]^$").contains(rest_.front()))
       return error(fmt::format("'{}' is not supported here", rest_.front()));
-    return json_character(builder_, TRY(read_member()));
+    return json_character(builder_, TRY(parse_member()));
   }
 
-  Result<Symbols> read_group(int nesting) {
+  Result<Symbols> parse_group(int nesting) {
     if (take('?') && !take(':'))
       return error("of groups that begin with '(?' only '(?:' is supported");
-    std::vector<Symbols> alternatives = TRY(read_alternatives(nesting + 1));
+    std::vector<Symbols> alternatives = TRY(parse_alternatives(nesting + 1));
     if (!take(')')) return error("a '(' is not closed");
     return builder_.choice(std::move(alternatives));
   }
 
-  Result<Symbols> read_class() {
+  Result<Symbols> parse_class() {
     const bool inverted = take('^');
     CharacterClass characters;
     while (!take(']')) {
       if (rest_.empty()) return error("a '[' is not closed");
-      const CharacterClass low = TRY(read_member());
+      const CharacterClass low = TRY(parse_member());
       characters.insert(characters.end(), low.begin(), low.end());
-      if (!looks_at('-') || rest_.starts_with("-]")) continue;
+      if (!starts_with('-') || rest_.starts_with("-]")) continue;
       (void)take('-');
       if (rest_.empty()) return error("a '[' is not closed");
-      const CharacterClass high = TRY(read_member());
+      const CharacterClass high = TRY(parse_member());
       const bool is_range = low.size() == 1 && low[0].low == low[0].high && high.size() == 1 &&
                             high[0].low == high[0].high && low[0].low <= high[0].low;
       if (!is_range) return error("this is no range of characters");
@@ -151,7 +151,7 @@ class PatternParser {
   }
 
   /// A character, or an escape that stands for one or for a class.
-  Result<CharacterClass> read_member() {
+  Result<CharacterClass> parse_member() {
     if (!take('\\')) {
       const std::uint32_t c = take_code_point(rest_);
       return CharacterClass{{c, c}};
@@ -162,12 +162,12 @@ class PatternParser {
       (void)take(letter);
       return known;
     }
-    const std::uint32_t c = TRY(read_escaped(letter));
+    const std::uint32_t c = TRY(parse_escaped(letter));
     return CharacterClass{{c, c}};
   }
 
-  Result<std::uint32_t> read_escaped(char letter) {
-    if (letter == 'x' || letter == 'u') return read_hex(letter == 'x' ? 2 : 4);
+  Result<std::uint32_t> parse_escaped(char letter) {
+    if (letter == 'x' || letter == 'u') return parse_hex(letter == 'x' ? 2 : 4);
     const std::uint32_t control = control_of_letter(letter);
     const bool is_word = letter == '_' || (letter >= '0' && letter <= '9') ||
                          (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z');
@@ -178,7 +178,7 @@ class PatternParser {
     return control;
   }
 
-  Result<std::uint32_t> read_hex(std::size_t digits) {
+  Result<std::uint32_t> parse_hex(std::size_t digits) {
     rest_.remove_prefix(1);
     std::uint32_t value = 0;
     const std::string_view text = rest_.substr(0, digits);
@@ -189,29 +189,29 @@ class PatternParser {
     return value;
   }
 
-  Result<Symbols> read_quantifier(Symbols atom) {
-    std::uint32_t least = 0;
-    std::optional<std::uint32_t> most;
+  Result<Symbols> parse_quantifier(Symbols atom) {
+    std::uint32_t min = 0;
+    std::optional<std::uint32_t> max;
     if (take('?')) {
-      most = 1;
+      max = 1;
     } else if (take('+')) {
-      least = 1;
+      min = 1;
     } else if (take('{')) {
-      least = TRY(read_number());
+      min = TRY(parse_number());
       if (!take(',')) {
-        most = least;
-      } else if (!looks_at('}')) {
-        most = TRY(read_number());
+        max = min;
+      } else if (!starts_with('}')) {
+        max = TRY(parse_number());
       }
-      if (!take('}') || (most && *most < least)) return error("this is no repetition");
+      if (!take('}') || (max && *max < min)) return error("this is no repetition");
     } else if (!take('*')) {
       return atom;
     }
     (void)take('?');  // lazy: which of the same texts is found first
-    return builder_.repeat(atom, least, most);
+    return builder_.repeat(atom, min, max);
   }
 
-  Result<std::uint32_t> read_number() {
+  Result<std::uint32_t> parse_number() {
     std::uint32_t value = 0;
     const auto [end, failed] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (failed != std::errc{} || value > kMaxRepetitions)
@@ -253,7 +253,7 @@ Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters
   return builder.choice(std::move(alternatives));
 }
 
-Result<Symbols> read_pattern(std::string_view pattern, GrammarBuilder& builder) {
+Result<Symbols> parse_pattern(std::string_view pattern, GrammarBuilder& builder) {
   return PatternParser(pattern, builder).read();
 }
 

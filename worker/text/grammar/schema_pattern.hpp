@@ -17,6 +17,6 @@ namespace leasehold {
 Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters);
 
 /// Errors: a sentence with the character's place, BadRequest.
-Result<Symbols> read_pattern(std::string_view pattern, GrammarBuilder& builder);
+Result<Symbols> parse_pattern(std::string_view pattern, GrammarBuilder& builder);
 
 }  // namespace leasehold

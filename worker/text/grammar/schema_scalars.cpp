@@ -10,7 +10,7 @@
 namespace leasehold {
 namespace {
 
-constexpr std::uint32_t kLargestCount = 1u << 16;
+constexpr std::uint32_t kMaxCount = 1u << 16;
 
 bool is_of_type(const OrderedJson& value, const std::string& type) {
   if (type == "object") return value.is_object();
@@ -26,9 +26,9 @@ bool is_of_type(const OrderedJson& value, const std::string& type) {
 /// What a bound leaves of the integers: the one nearest to it, on the allowed side.
 std::int64_t nearest_integer(const OrderedJson& bound, bool upper) {
   const double exact = bound.get<double>();
-  const auto most = static_cast<double>(kLargestInteger);
+  const auto max = static_cast<double>(kMaxSafeInteger);
   const double whole = upper ? std::floor(exact) : std::ceil(exact);
-  return static_cast<std::int64_t>(std::clamp(whole, -most, most));
+  return static_cast<std::int64_t>(std::clamp(whole, -max, max));
 }
 
 }  // namespace
@@ -38,80 +38,82 @@ Symbols SchemaCompiler::quoted(const Symbols& inside) {
   return GrammarBuilder::join(quote, inside, quote);
 }
 
-Result<Symbols> SchemaCompiler::literals(const Place& place) {
-  const bool is_const = place.schema.contains("const");
+Result<Symbols> SchemaCompiler::literals(const SchemaNode& node) {
+  const bool is_const = node.schema.contains("const");
   const char* keyword = is_const ? "const" : "enum";
-  TRY(check_keywords(place.schema, place.path, {"type", keyword}));
-  const Place list = place.at(keyword);
+  TRY(check_keywords(node.schema, node.path, {"type", keyword}));
+  const SchemaNode list = node.at(keyword);
   const bool is_list = list.schema.is_array() && !list.schema.empty();
-  if (!is_const && !is_list) return bad(list, "expected a list of values");
-  const std::vector<std::string> types = TRY(types_of(place.schema, place.path));
+  if (!is_const && !is_list) return schema_error(list, "expected a list of values");
+  const std::vector<std::string> types = TRY(types_of(node.schema, node.path));
   std::vector<Symbols> all;
   for (const OrderedJson& value : is_const ? OrderedJson::array({list.schema}) : list.schema) {
     const auto fits = [&](const std::string& type) { return is_of_type(value, type); };
     if (types.empty() || std::ranges::any_of(types, fits))
       all.push_back(builder_.text(value.dump()));
   }
-  if (all.empty()) return bad(list, "no value is of the type");
+  if (all.empty()) return schema_error(list, "no value is of the type");
   return builder_.choice(std::move(all));
 }
 
-Result<SchemaCompiler::Bounds> SchemaCompiler::bounds(const Place& place, const char* least,
-                                                      const char* most) {
+Result<SchemaCompiler::Bounds> SchemaCompiler::bounds(const SchemaNode& node, const char* min,
+                                                      const char* max) {
   Bounds result;
-  for (const char* keyword : {least, most}) {
-    const auto found = place.schema.find(keyword);
-    if (found == place.schema.end()) continue;
-    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > kLargestCount)
-      return bad(place.at(keyword), fmt::format("expected a number from 0 to {}", kLargestCount));
+  for (const char* keyword : {min, max}) {
+    const auto found = node.schema.find(keyword);
+    if (found == node.schema.end()) continue;
+    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > kMaxCount)
+      return schema_error(node.at(keyword),
+                          fmt::format("expected a number from 0 to {}", kMaxCount));
     const auto count = found->get<std::uint32_t>();
-    if (keyword == least) {
-      result.least = count;
+    if (keyword == min) {
+      result.min = count;
     } else {
-      result.most = count;
+      result.max = count;
     }
   }
-  if (!result.most || *result.most >= result.least) return result;
-  return bad(place, fmt::format("{} is above {}", least, most));
+  if (!result.max || *result.max >= result.min) return result;
+  return schema_error(node, fmt::format("{} is above {}", min, max));
 }
 
-Result<Symbols> SchemaCompiler::string(const Place& place) {
-  const OrderedJson& schema = place.schema;
+Result<Symbols> SchemaCompiler::string(const SchemaNode& node) {
+  const OrderedJson& schema = node.schema;
   const bool has_length = schema.contains("minLength") || schema.contains("maxLength");
   if (static_cast<int>(has_length) + static_cast<int>(schema.contains("pattern")) +
           static_cast<int>(schema.contains("format")) >
       1)
-    return bad(place, "of lengths, 'pattern' and 'format' only one can be kept to at a time");
+    return schema_error(node,
+                        "of lengths, 'pattern' and 'format' only one can be kept to at a time");
   if (has_length) {
-    const Bounds length = TRY(bounds(place, "minLength", "maxLength"));
-    return quoted(builder_.repeat(json_["character"], length.least, length.most));
+    const Bounds length = TRY(bounds(node, "minLength", "maxLength"));
+    return quoted(builder_.repeat(json_["character"], length.min, length.max));
   }
   for (const char* keyword : {"pattern", "format"}) {
     if (!schema.contains(keyword)) continue;
-    const Place here = place.at(keyword);
-    if (!here.schema.is_string()) return bad(here, "expected text");
-    const auto text = here.schema.get<std::string>();
+    const SchemaNode child = node.at(keyword);
+    if (!child.schema.is_string()) return schema_error(child, "expected text");
+    const auto text = child.schema.get<std::string>();
     if (keyword == std::string_view("pattern")) {
-      const Result<Symbols> pattern = read_pattern(text, builder_);
-      if (!pattern) return bad(here, pattern.error().detail);
+      const Result<Symbols> pattern = parse_pattern(text, builder_);
+      if (!pattern) return schema_error(child, pattern.error().detail);
       return quoted(*pattern);
     }
     static const std::set<std::string> kFormats{"date", "time", "date-time", "uuid"};
     if (!kFormats.contains(text))
-      return bad(here,
-                 fmt::format("'{}' is not supported; date, time, date-time and uuid are", text));
+      return schema_error(
+          child, fmt::format("'{}' is not supported; date, time, date-time and uuid are", text));
     return quoted(json_[text]);
   }
   return json_["string"];
 }
 
-Result<Symbols> SchemaCompiler::integer(const Place& place) {
-  std::int64_t low = -kLargestInteger;
-  std::int64_t high = kLargestInteger;
+Result<Symbols> SchemaCompiler::integer(const SchemaNode& node) {
+  std::int64_t low = -kMaxSafeInteger;
+  std::int64_t high = kMaxSafeInteger;
   for (const char* keyword : {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}) {
-    const auto found = place.schema.find(keyword);
-    if (found == place.schema.end()) continue;
-    if (!found->is_number()) return bad(place.at(keyword), "expected a number");
+    const auto found = node.schema.find(keyword);
+    if (found == node.schema.end()) continue;
+    if (!found->is_number()) return schema_error(node.at(keyword), "expected a number");
     const bool upper = std::string_view(keyword).ends_with("aximum");
     const bool exclusive = std::string_view(keyword).starts_with("exclusive");
     std::int64_t bound = nearest_integer(*found, upper);
@@ -123,7 +125,7 @@ Result<Symbols> SchemaCompiler::integer(const Place& place) {
       low = std::max(low, bound);
     }
   }
-  if (low > high) return bad(place, "no integer is within the bounds");
+  if (low > high) return schema_error(node, "no integer is within the bounds");
   return integer_range(builder_, low, high);
 }
 

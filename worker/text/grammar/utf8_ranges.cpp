@@ -29,41 +29,41 @@ std::vector<std::uint8_t> encoded(std::uint32_t c) {
 }
 
 /// Cuts the span until all but the bytes in front are free to be anything.
-void spell(Span span, std::vector<Utf8Sequence>& spellings) {
+void split_range(Span span, std::vector<Utf8Sequence>& sequences) {
   for (const std::uint32_t free_bits : {6u, 12u, 18u}) {
     const std::uint32_t free = (1u << free_bits) - 1;
     if ((span.low & ~free) == (span.high & ~free)) break;  // they differ in the free bits alone
     if ((span.low & free) != 0) {
-      spell({span.low, span.low | free}, spellings);
-      return spell({(span.low | free) + 1, span.high}, spellings);
+      split_range({span.low, span.low | free}, sequences);
+      return split_range({(span.low | free) + 1, span.high}, sequences);
     }
     if ((span.high & free) != free) {
-      spell({span.low, (span.high & ~free) - 1}, spellings);
-      return spell({span.high & ~free, span.high}, spellings);
+      split_range({span.low, (span.high & ~free) - 1}, sequences);
+      return split_range({span.high & ~free, span.high}, sequences);
     }
   }
   const std::vector<std::uint8_t> low = encoded(span.low);
   const std::vector<std::uint8_t> high = encoded(span.high);
   Utf8Sequence ranges;
   for (std::size_t i = 0; i < low.size(); ++i) ranges.push_back({low[i], high[i]});
-  spellings.push_back(std::move(ranges));
+  sequences.push_back(std::move(ranges));
 }
 
 }  // namespace
 
 std::vector<Utf8Sequence> utf8_ranges(std::uint32_t low, std::uint32_t high) {
-  std::vector<Utf8Sequence> spellings;
+  std::vector<Utf8Sequence> sequences;
   for (const Span& length : kLengths) {
     const Span part{std::max(low, length.low), std::min(high, length.high)};
     if (part.low > part.high) continue;
     if (length.high <= 0x7F) {
-      spellings.push_back(
+      sequences.push_back(
           {{static_cast<std::uint8_t>(part.low), static_cast<std::uint8_t>(part.high)}});
     } else {
-      spell(part, spellings);
+      split_range(part, sequences);
     }
   }
-  return spellings;
+  return sequences;
 }
 
 }  // namespace leasehold

@@ -38,16 +38,16 @@ float highest_of(std::span<const float> values) {
   return std::ranges::max(lanes);
 }
 
-Result<void> check_logits(std::span<const float> logits, std::string_view who) {
+Result<void> check_logits(std::span<const float> logits, std::string_view source) {
   if (all_finite(logits)) return {};
   const auto bad = std::ranges::find_if(logits, [](float x) { return !std::isfinite(x); });
-  return fail(Errc::NumericFault,
-              fmt::format("{} gave a logit of {} for token {}", who, *bad, bad - logits.begin()));
+  return fail(Errc::NumericFault, fmt::format("{} gave a logit of {} for token {}", source, *bad,
+                                              bad - logits.begin()));
 }
 
 // ------------------------------------------------------------------------------------- penalties
 
-bool penalises(const SamplingParams& params) {
+bool has_penalties(const SamplingParams& params) {
   return params.repetition_penalty != 1.0f || params.presence_penalty != 0.0f ||
          params.frequency_penalty != 0.0f;
 }
@@ -64,7 +64,7 @@ void for_each_count(std::span<const TokenId> tokens, std::vector<std::uint32_t>&
   }
 }
 
-void penalise(const SampleInput& input, SamplerScratch& scratch) {
+void apply_penalties(const SampleInput& input, SamplerScratch& scratch) {
   const SamplingParams& params = *input.params;
   const std::size_t all = input.history.size();
   const std::size_t window =
@@ -93,13 +93,13 @@ void apply_mask(const TokenMask& allowed, std::vector<float>& logits) {
 }
 
 /// The logits that tokens are chosen by; the model's own where nothing changes them.
-Result<std::span<const float>> adjusted(const SampleInput& input, SamplerScratch& scratch) {
+Result<std::span<const float>> adjusted_logits(const SampleInput& input, SamplerScratch& scratch) {
   const SamplingParams& params = *input.params;
-  if (params.logit_bias.empty() && !penalises(params) && !input.allowed) return input.logits;
+  if (params.logit_bias.empty() && !has_penalties(params) && !input.allowed) return input.logits;
   scratch.logits.assign(input.logits.begin(), input.logits.end());
   for (const LogitBias& bias : params.logit_bias)
     scratch.logits[static_cast<std::size_t>(bias.token)] += bias.bias;
-  if (penalises(params)) penalise(input, scratch);
+  if (has_penalties(params)) apply_penalties(input, scratch);
   TRY(check_logits(scratch.logits, "bias or penalties"));
   if (input.allowed) apply_mask(*input.allowed, scratch.logits);
   return std::span<const float>(scratch.logits);
@@ -108,7 +108,7 @@ Result<std::span<const float>> adjusted(const SampleInput& input, SamplerScratch
 // --------------------------------------------------------------------------------------- the draw
 
 /// Uniform in [0, bound): the high half of a 64 by 64 bit product.
-std::uint64_t drawn_below(std::uint64_t bound, const SampleInput& input) {
+std::uint64_t random_below(std::uint64_t bound, const SampleInput& input) {
   __extension__ using Wide = unsigned __int128;
   const std::uint64_t random = random_at(input.params->seed, input.position);
   return static_cast<std::uint64_t>(Wide{random} * bound >> 64);
@@ -118,7 +118,7 @@ std::uint64_t drawn_below(std::uint64_t bound, const SampleInput& input) {
 TokenId draw_from_all(std::span<const std::uint32_t> weights, const SampleInput& input) {
   std::uint64_t total = 0;
   for (const std::uint32_t weight : weights) total += weight;
-  std::uint64_t left = drawn_below(total, input);
+  std::uint64_t left = random_below(total, input);
   std::size_t token = 0;
   for (; left >= weights[token]; ++token) left -= weights[token];
   return static_cast<TokenId>(token);
@@ -126,7 +126,7 @@ TokenId draw_from_all(std::span<const std::uint32_t> weights, const SampleInput&
 
 TokenId draw_from_kept(std::uint64_t total, const SampleInput& input,
                        const SamplerScratch& scratch) {
-  std::uint64_t left = drawn_below(total, input);
+  std::uint64_t left = random_below(total, input);
   TokenId drawn = 0;
   scratch.kept.for_each([&](TokenId token) {
     drawn = token;
@@ -181,7 +181,7 @@ Logprobs logprobs_of(TokenId chosen, const SampleInput& input) {
 }  // namespace
 
 std::uint32_t top_logits_needed(const SamplingParams& params) {
-  if (!params.logit_bias.empty() || penalises(params) || params.top_logprobs) return 0;
+  if (!params.logit_bias.empty() || has_penalties(params) || params.top_logprobs) return 0;
   return params.temperature == 0.0f ? 1 : params.top_k;
 }
 
@@ -191,19 +191,19 @@ Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest,
                                      const SampleInput& input, SamplerScratch& scratch) {
   scratch.rated.assign(largest.begin(), largest.end());
   std::ranges::sort(scratch.rated, {}, &CandidateToken::token);
-  std::vector<float> logits = std::move(scratch.few_logits);
+  std::vector<float> logits = std::move(scratch.candidate_logits);
   logits.clear();
   for (const CandidateToken& rated : scratch.rated) logits.push_back(rated.logit);
   Result<SampledToken> sampled =
       sample({.logits = logits, .params = input.params, .position = input.position}, scratch);
   if (sampled) sampled->token = scratch.rated[static_cast<std::size_t>(sampled->token)].token;
-  scratch.few_logits = std::move(logits);
+  scratch.candidate_logits = std::move(logits);
   return sampled;
 }
 
 Result<SampledToken> sample(const SampleInput& input, SamplerScratch& scratch) {
   TRY(check_logits(input.logits, "the model"));
-  const std::span<const float> logits = TRY(adjusted(input, scratch));
+  const std::span<const float> logits = TRY(adjusted_logits(input, scratch));
   const float highest = highest_of(logits);
   if (highest == -kInfinity) {
     return fail(Errc::BadRequest, "the grammar allows no token of this model's vocabulary here");

@@ -69,7 +69,7 @@ struct SamplerScratch {
   std::vector<RankedToken> ranked;
   TokenMask kept;
   std::vector<CandidateToken> rated;
-  std::vector<float> few_logits;
+  std::vector<float> candidate_logits;
 };
 
 /// How many of the largest logits decide the draw, when all tokens are allowed; 0: all of them, or

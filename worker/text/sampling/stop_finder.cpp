@@ -10,10 +10,10 @@ std::string StopFinder::push(std::string_view text) {
   held_ += text;
   const std::size_t stop = first_stop();
   found_ = stop != std::string::npos;
-  const std::size_t certain = found_ ? stop : held_.size() - may_become_stop();
-  std::string handed_on = held_.substr(0, certain);
+  const std::size_t certain = found_ ? stop : held_.size() - partial_stop_start();
+  std::string released = held_.substr(0, certain);
   held_ = found_ ? std::string() : held_.substr(certain);
-  return handed_on;
+  return released;
 }
 
 std::string StopFinder::finish() {
@@ -35,7 +35,7 @@ std::size_t StopFinder::first_stop() const {
 }
 
 /// The longest end of the text that is the beginning of a stop string.
-std::size_t StopFinder::may_become_stop() const {
+std::size_t StopFinder::partial_stop_start() const {
   std::size_t longest = 0;
   for (const std::string& stop : stops_) {
     for (std::size_t n = std::min(stop.size() - 1, held_.size()); n > longest; --n) {

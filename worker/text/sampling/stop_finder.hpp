@@ -31,7 +31,7 @@ class StopFinder {
  private:
   /// Where the first stop string to become complete begins; npos: there is none.
   std::size_t first_stop() const;
-  std::size_t may_become_stop() const;
+  std::size_t partial_stop_start() const;
 
   std::vector<std::string> stops_;
   std::string held_;

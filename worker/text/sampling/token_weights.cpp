@@ -52,8 +52,8 @@ ExpBlock fastest_exp_block() {
 
 const ExpBlock kFastest = fastest_exp_block();
 
-void weigh(ExpBlock exp_of, std::span<const float> logits, Scale scale,
-           std::span<std::uint32_t> weights) {
+void compute_weights(ExpBlock exp_of, std::span<const float> logits, Scale scale,
+                     std::span<std::uint32_t> weights) {
   std::array<float, kBlock> exps;
   for (std::size_t from = 0; from < logits.size(); from += kBlock) {
     const std::size_t n = std::min(kBlock, logits.size() - from);
@@ -70,12 +70,12 @@ void weigh(ExpBlock exp_of, std::span<const float> logits, Scale scale,
 
 void compute_token_weights(std::span<const float> logits, float highest, float temperature,
                            std::span<std::uint32_t> weights) {
-  weigh(kFastest, logits, {highest, temperature}, weights);
+  compute_weights(kFastest, logits, {highest, temperature}, weights);
 }
 
 void compute_token_weights_scalar(std::span<const float> logits, float highest, float temperature,
                                   std::span<std::uint32_t> weights) {
-  weigh(exp_block, logits, {highest, temperature}, weights);
+  compute_weights(exp_block, logits, {highest, temperature}, weights);
 }
 
 double sum_exp(std::span<const float> logits, float highest) {

@@ -23,24 +23,24 @@ std::uint64_t mass_of(std::span<const RankedToken> ranked) {
   return mass;
 }
 
-/// The weight that makes up `share` of `mass`, at least 1. The product is one double's, rounded
+/// The weight that makes up `fraction` of `mass`, at least 1. The product is one double's, rounded
 /// once: mass is below 2^53.
-std::uint64_t share_of(std::uint64_t mass, float share) {
-  const double part = std::ceil(static_cast<double>(mass) * static_cast<double>(share));
+std::uint64_t mass_fraction(std::uint64_t mass, float fraction) {
+  const double part = std::ceil(static_cast<double>(mass) * static_cast<double>(fraction));
   return std::max(std::uint64_t{1}, static_cast<std::uint64_t>(part));
 }
 
-struct Above {
+struct CountAndMass {
   std::uint64_t tokens = 0;
   std::uint64_t mass = 0;
 };
 
-/// The tokens that weigh at least `floor`.
-Above above(std::span<const std::uint32_t> weights, std::uint32_t floor) {
-  Above found;
+/// The tokens that weigh at least `threshold`.
+CountAndMass above(std::span<const std::uint32_t> weights, std::uint32_t threshold) {
+  CountAndMass found;
   for (const std::uint32_t weight : weights) {
-    found.tokens += weight >= floor ? 1 : 0;
-    found.mass += weight >= floor ? weight : 0;
+    found.tokens += weight >= threshold ? 1 : 0;
+    found.mass += weight >= threshold ? weight : 0;
   }
   return found;
 }
@@ -48,17 +48,17 @@ Above above(std::span<const std::uint32_t> weights, std::uint32_t floor) {
 /// A weight with `enough` at or above it, so that what is below cannot matter. Tried in steps of
 /// 16: a look costs less than a histogram, and few are needed.
 template <class Enough>
-std::uint32_t floor_for(std::span<const std::uint32_t> weights, Enough enough) {
-  for (std::uint32_t floor = 1u << 28; floor > 1; floor >>= 4)
-    if (enough(above(weights, floor))) return floor;
+std::uint32_t threshold_for(std::span<const std::uint32_t> weights, Enough enough) {
+  for (std::uint32_t threshold = 1u << 28; threshold > 1; threshold >>= 4)
+    if (enough(above(weights, threshold))) return threshold;
   return 1;
 }
 
-/// Tokens of at least `floor`, most likely first in key, in ascending id.
-void gather(const TokenScores& scores, std::uint32_t floor, Ranked& ranked) {
+/// Tokens of at least `threshold`, most likely first in key, in ascending id.
+void collect_candidates(const TokenScores& scores, std::uint32_t threshold, Ranked& ranked) {
   ranked.clear();
   for (std::size_t i = 0; i < scores.weights.size(); ++i) {
-    if (scores.weights[i] < floor) continue;
+    if (scores.weights[i] < threshold) continue;
     ranked.push_back(
         {-static_cast<double>(scores.logits[i]), static_cast<TokenId>(i), scores.weights[i]});
   }
@@ -66,7 +66,7 @@ void gather(const TokenScores& scores, std::uint32_t floor, Ranked& ranked) {
 
 /// Keeps the first tokens in order whose weight together is at least `enough`; all when it is not.
 /// Halves what is in question, so the time is linear and nothing is sorted.
-void keep_share(Ranked& ranked, std::uint64_t enough) {
+void keep_mass(Ranked& ranked, std::uint64_t enough) {
   std::size_t kept = 0;  // these stay, whatever comes
   std::size_t end = ranked.size();
   const auto at = [&](std::size_t i) { return ranked.begin() + static_cast<std::ptrdiff_t>(i); };
@@ -92,7 +92,7 @@ void keep_top_k(Ranked& ranked, std::uint32_t k) {
 }
 
 /// ln p but for a constant, as a whole number of 2^-32: exact sums again.
-std::int64_t log_share(const TokenScores& scores, TokenId token, float temperature) {
+std::int64_t log_probability(const TokenScores& scores, TokenId token, float temperature) {
   const float below = scores.logits[static_cast<std::size_t>(token)] - scores.highest;
   return static_cast<std::int64_t>(static_cast<double>(below / temperature) * 0x1p32);
 }
@@ -100,44 +100,46 @@ std::int64_t log_share(const TokenScores& scores, TokenId token, float temperatu
 void keep_typical(const TokenScores& scores, const SamplingParams& params, Ranked& ranked) {
   Wide sum = 0;
   for (const RankedToken& token : ranked)
-    sum += Wide{log_share(scores, token.token, params.temperature)} * token.weight;
+    sum += Wide{log_probability(scores, token.token, params.temperature)} * token.weight;
   const std::uint64_t mass = mass_of(ranked);
   const auto mean = static_cast<std::int64_t>(sum / static_cast<std::int64_t>(mass));
-  const auto swap_key = [&](auto key_of) {
+  const auto set_key = [&](auto key_of) {
     for (RankedToken& token : ranked) token.key = key_of(token.token);
   };
-  swap_key([&](TokenId token) {
-    return std::abs(static_cast<double>(log_share(scores, token, params.temperature) - mean));
+  set_key([&](TokenId token) {
+    return std::abs(static_cast<double>(log_probability(scores, token, params.temperature) - mean));
   });
-  keep_share(ranked, share_of(mass, params.typical_p));
-  swap_key([&](TokenId token) {
+  keep_mass(ranked, mass_fraction(mass, params.typical_p));
+  set_key([&](TokenId token) {
     return -static_cast<double>(scores.logits[static_cast<std::size_t>(token)]);
   });
 }
 
 void keep_min_p(Ranked& ranked, float min_p) {
-  const auto heaviest = std::ranges::max(ranked, {}, &RankedToken::weight).weight;
-  const std::uint64_t least = share_of(heaviest, min_p);
+  const auto max_weight = std::ranges::max(ranked, {}, &RankedToken::weight).weight;
+  const std::uint64_t least = mass_fraction(max_weight, min_p);
   std::erase_if(ranked, [least](const RankedToken& token) { return token.weight < least; });
 }
 
-struct FirstLook {
-  std::uint32_t floor = 1;  ///< Tokens below it cannot stay.
-  std::uint64_t mass = 0;   ///< Of all tokens; for a top-p that comes first.
+struct Prefilter {
+  std::uint32_t threshold = 1;  ///< Tokens below it cannot stay.
+  std::uint64_t mass = 0;       ///< Of all tokens; for a top-p that comes first.
 };
 
 /// Only tokens that can matter to the first filter are to be looked at one by one.
-FirstLook first_look(std::span<const std::uint32_t> weights, const SamplingParams& params) {
+Prefilter prefilter(std::span<const std::uint32_t> weights, const SamplingParams& params) {
   if (params.top_k > 0)
-    return {floor_for(weights, [&](const Above& found) { return found.tokens >= params.top_k; })};
+    return {threshold_for(weights,
+                          [&](const CountAndMass& found) { return found.tokens >= params.top_k; })};
   if (params.typical_p < 1.0f) return {};
   if (params.top_p == 1.0f) {
     const auto top = static_cast<std::uint64_t>(kTopWeight);
-    return {static_cast<std::uint32_t>(share_of(top, params.min_p))};
+    return {static_cast<std::uint32_t>(mass_fraction(top, params.min_p))};
   }
   const std::uint64_t mass = above(weights, 1).mass;
-  const std::uint64_t needed = share_of(mass, params.top_p);
-  return {floor_for(weights, [&](const Above& found) { return found.mass >= needed; }), mass};
+  const std::uint64_t needed = mass_fraction(mass, params.top_p);
+  return {threshold_for(weights, [&](const CountAndMass& found) { return found.mass >= needed; }),
+          mass};
 }
 
 }  // namespace
@@ -149,12 +151,12 @@ bool truncates(const SamplingParams& params) {
 std::uint64_t truncate_tokens(const TokenScores& scores, const SamplingParams& params,
                               std::vector<RankedToken>& ranked, TokenMask& kept) {
   const bool typical = params.typical_p < 1.0f;
-  const FirstLook look = first_look(scores.weights, params);
-  gather(scores, look.floor, ranked);
+  const Prefilter look = prefilter(scores.weights, params);
+  collect_candidates(scores, look.threshold, ranked);
   if (params.top_k > 0) keep_top_k(ranked, params.top_k);
   if (typical) keep_typical(scores, params, ranked);
   const std::uint64_t mass = params.top_k > 0 || typical ? mass_of(ranked) : look.mass;
-  if (params.top_p < 1.0f) keep_share(ranked, share_of(mass, params.top_p));
+  if (params.top_p < 1.0f) keep_mass(ranked, mass_fraction(mass, params.top_p));
   if (params.min_p > 0.0f) keep_min_p(ranked, params.min_p);
   for (const RankedToken& token : ranked) kept.add(token.token);
   return mass_of(ranked);

@@ -73,7 +73,7 @@ void BpeEncoder::index_tokens() {
   }
 }
 
-std::optional<TokenId> BpeEncoder::token_spelled(std::string_view text) const {
+std::optional<TokenId> BpeEncoder::find_token(std::string_view text) const {
   const auto found = by_bytes_.find(piece_of(text, TokenKind::Normal));
   if (found == by_bytes_.end()) return std::nullopt;
   return found->second;
@@ -89,14 +89,14 @@ Result<void> BpeEncoder::read_merges(const GgufFile& file) {
     const std::string_view line = lines[rank];
     const std::size_t space = std::min(line.find(' ', 1), line.size());
     const std::string_view second = line.substr(std::min(space + 1, line.size()));
-    const auto left = token_spelled(line.substr(0, space));
-    const auto right = token_spelled(second);
-    const auto whole = token_spelled(std::string(line.substr(0, space)).append(second));
+    const auto left = find_token(line.substr(0, space));
+    const auto right = find_token(second);
+    const auto whole = find_token(std::string(line.substr(0, space)).append(second));
     if (!left || !right || !whole)
       return corrupt_vocabulary(file, fmt::format("merge {} is \"{}\", which joins no two tokens "
                                                   "to a third",
                                                   rank, printable_excerpt(line)));
-    merges_.emplace(pair_of(*left, *right), Union{-static_cast<float>(rank), *whole});
+    merges_.emplace(pair_of(*left, *right), Merge{-static_cast<float>(rank), *whole});
   }
   return {};
 }
@@ -105,10 +105,10 @@ Result<void> BpeEncoder::append(std::string_view text, std::vector<TokenId>& tok
   const auto has_token = [this](char c) {
     return by_byte_[static_cast<std::uint8_t>(c)] != kNoToken;
   };
-  const auto strange = std::ranges::find_if_not(text, has_token);
-  if (strange != text.end() && !vocabulary_->unknown)
+  const auto unmapped = std::ranges::find_if_not(text, has_token);
+  if (unmapped != text.end() && !vocabulary_->unknown)
     return fail(Errc::BadRequest, fmt::format("the model has no token for the byte 0x{:02x}",
-                                              static_cast<std::uint8_t>(*strange)));
+                                              static_cast<std::uint8_t>(*unmapped)));
   SymbolMerger symbols;
   return pre_tokenizer_.for_each_word(
       text, [&](std::string_view word) { append_word(word, symbols, tokens); });
@@ -123,7 +123,7 @@ void BpeEncoder::append_word(std::string_view word, SymbolMerger& symbols,
   symbols.clear();
   for (const char c : word) symbols.add(1, by_byte_[static_cast<std::uint8_t>(c)]);
   using Symbol = SymbolMerger::Symbol;
-  symbols.merge([this](const Symbol& left, const Symbol& right) -> std::optional<Union> {
+  symbols.merge([this](const Symbol& left, const Symbol& right) -> std::optional<Merge> {
     const auto found = merges_.find(pair_of(left.token, right.token));
     if (found == merges_.end()) return std::nullopt;
     return found->second;

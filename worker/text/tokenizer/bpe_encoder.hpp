@@ -37,12 +37,12 @@ class BpeEncoder : public TextEncoder {
   Result<void> append(std::string_view text, std::vector<TokenId>& tokens) const override;
 
  private:
-  using Union = SymbolMerger::Union;
+  using Merge = SymbolMerger::Merge;
 
   explicit BpeEncoder(PreTokenizer pre_tokenizer) : pre_tokenizer_(std::move(pre_tokenizer)) {}
   void index_tokens();
   Result<void> read_merges(const GgufFile& file);
-  std::optional<TokenId> token_spelled(std::string_view text) const;
+  std::optional<TokenId> find_token(std::string_view text) const;
   void append_word(std::string_view word, SymbolMerger& symbols,
                    std::vector<TokenId>& tokens) const;
 
@@ -52,7 +52,7 @@ class BpeEncoder : public TextEncoder {
   std::array<TokenId, 256> by_byte_{};
   /// Normal tokens by their bytes, which are pieces of vocabulary_.
   boost::unordered_flat_map<std::string_view, TokenId> by_bytes_;
-  boost::unordered_flat_map<std::uint64_t, Union> merges_;  ///< By the two tokens' ids.
+  boost::unordered_flat_map<std::uint64_t, Merge> merges_;  ///< By the two tokens' ids.
 };
 
 }  // namespace leasehold

@@ -38,7 +38,7 @@ std::string pcre2_message(int code) {
 }
 
 /// The length of the run of whole characters at the beginning, or of that of other bytes.
-std::size_t run_of(std::string_view text, bool characters) {
+std::size_t utf8_run_size(std::string_view text, bool characters) {
   std::size_t end = 0;
   while (end < text.size()) {
     const Utf8Step step = next_utf8(text.substr(end));
@@ -98,19 +98,19 @@ Result<PreTokenizer> PreTokenizer::create(std::string name,
 Result<void> PreTokenizer::for_each_word(std::string_view text, const Sink& sink) const {
   Matcher matcher(sink, text.size());
   if (!matcher.data || !matcher.context)
-    return fail(Errc::OutOfMemory, "no memory left to cut a text into words");
+    return fail(Errc::OutOfMemory, "no memory left to split a text into words");
   while (!text.empty()) {
-    const std::size_t characters = run_of(text, true);
-    if (characters > 0) TRY(cut(text.substr(0, characters), 0, matcher));
+    const std::size_t characters = utf8_run_size(text, true);
+    if (characters > 0) TRY(split(text.substr(0, characters), 0, matcher));
     text.remove_prefix(characters);
-    const std::size_t others = run_of(text, false);
+    const std::size_t others = utf8_run_size(text, false);
     if (others > 0) sink(text.substr(0, others));
     text.remove_prefix(others);
   }
   return {};
 }
 
-Result<void> PreTokenizer::cut(std::string_view text, std::size_t stage, Matcher& matcher) const {
+Result<void> PreTokenizer::split(std::string_view text, std::size_t stage, Matcher& matcher) const {
   if (stage == stages_.size()) {
     matcher.sink(text);
     return {};
@@ -120,7 +120,7 @@ Result<void> PreTokenizer::cut(std::string_view text, std::size_t stage, Matcher
     const int count =
         pcre2_match(stages_[stage].get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0,
                     PCRE2_NO_UTF_CHECK, matcher.data.get(), matcher.context.get());
-    if (count == PCRE2_ERROR_NOMATCH) return cut(text, stage + 1, matcher);
+    if (count == PCRE2_ERROR_NOMATCH) return split(text, stage + 1, matcher);
     if (count < 0)
       return fail(count == PCRE2_ERROR_NOMEMORY ? Errc::OutOfMemory : Errc::BadRequest,
                   fmt::format("pre-tokenizer {} gave up on a text of {} bytes: {}", name_,
@@ -129,8 +129,8 @@ Result<void> PreTokenizer::cut(std::string_view text, std::size_t stage, Matcher
     const std::size_t start = bounds[0];
     const std::size_t end = bounds[1];
     ensures(end > start, "an expression of a pre-tokenizer matches something");
-    if (start > 0) TRY(cut(text.substr(0, start), stage + 1, matcher));
-    TRY(cut(text.substr(start, end - start), stage + 1, matcher));
+    if (start > 0) TRY(split(text.substr(0, start), stage + 1, matcher));
+    TRY(split(text.substr(start, end - start), stage + 1, matcher));
     text.remove_prefix(end);
   }
   return {};

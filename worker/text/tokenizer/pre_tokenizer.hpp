@@ -40,7 +40,7 @@ class PreTokenizer {
   struct Matcher;
 
   PreTokenizer() = default;
-  Result<void> cut(std::string_view text, std::size_t stage, Matcher& matcher) const;
+  Result<void> split(std::string_view text, std::size_t stage, Matcher& matcher) const;
 
   std::string name_;
   std::vector<std::unique_ptr<pcre2_real_code_8, FreeCode>> stages_;

@@ -27,21 +27,21 @@ SpecialTokenFinder::Node SpecialTokenFinder::step(Node from, char byte) const {
   return found == edges_.end() ? kNoNode : found->second;
 }
 
-std::optional<SpecialTokenFinder::Found> SpecialTokenFinder::longest_at(std::string_view text,
-                                                                        std::size_t start) const {
-  std::optional<Found> longest;
+std::optional<SpecialTokenFinder::Match> SpecialTokenFinder::longest_match_at(
+    std::string_view text, std::size_t start) const {
+  std::optional<Match> longest;
   Node node = first_[static_cast<std::uint8_t>(text[start])];
   for (std::size_t end = start + 1; node != kNoNode; ++end) {
-    if (tokens_[node] != kNoToken) longest = Found{start, end - start, tokens_[node]};
+    if (tokens_[node] != kNoToken) longest = Match{start, end - start, tokens_[node]};
     if (end == text.size()) break;
     node = step(node, text[end]);
   }
   return longest;
 }
 
-std::optional<SpecialTokenFinder::Found> SpecialTokenFinder::next(std::string_view text) const {
+std::optional<SpecialTokenFinder::Match> SpecialTokenFinder::next(std::string_view text) const {
   for (std::size_t start = 0; start < text.size(); ++start)
-    if (const auto found = longest_at(text, start)) return found;
+    if (const auto found = longest_match_at(text, start)) return found;
   return std::nullopt;
 }
 

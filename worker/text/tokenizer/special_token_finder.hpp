@@ -17,7 +17,7 @@ namespace leasehold {
 
 class SpecialTokenFinder {
  public:
-  struct Found {
+  struct Match {
     std::size_t start;
     std::size_t size_bytes;
     TokenId token;
@@ -27,14 +27,14 @@ class SpecialTokenFinder {
   void add(std::string_view text, TokenId token);
 
   /// The first one in `text`.
-  std::optional<Found> next(std::string_view text) const;
+  std::optional<Match> next(std::string_view text) const;
 
  private:
   using Node = std::uint32_t;
   static constexpr Node kNoNode = 0;
   static constexpr TokenId kNoToken = -1;
 
-  std::optional<Found> longest_at(std::string_view text, std::size_t start) const;
+  std::optional<Match> longest_match_at(std::string_view text, std::size_t start) const;
   Node step(Node from, char byte) const;
 
   std::array<Node, 256> first_{};  ///< By the first byte; most bytes begin no token.

@@ -80,8 +80,8 @@ Result<void> SpmEncoder::index_tokens(const GgufFile& file) {
     const TokenKind kind = vocabulary_->kinds[token];
     if (kind == TokenKind::Normal) {
       by_text_[texts[token]] = id;  // of two alike the later counts
-      const std::size_t later_mark = texts[token].find(kSpaceMark, skip_space_marks(texts[token]));
-      merges_respect_words_ = merges_respect_words_ && later_mark == std::string::npos;
+      const std::size_t next_space = texts[token].find(kSpaceMark, skip_space_marks(texts[token]));
+      merges_respect_words_ = merges_respect_words_ && next_space == std::string::npos;
     }
     if (kind == TokenKind::Byte)
       by_byte_[static_cast<std::uint8_t>(vocabulary_->pieces[token][0])] = id;
@@ -128,10 +128,10 @@ void SpmEncoder::append_word(std::string_view word, SymbolMerger& symbols,
     rest.remove_prefix(first.size());
   }
   using Symbol = SymbolMerger::Symbol;
-  symbols.merge([&](const Symbol& a, const Symbol& b) -> std::optional<SymbolMerger::Union> {
+  symbols.merge([&](const Symbol& a, const Symbol& b) -> std::optional<SymbolMerger::Merge> {
     const TokenId token = token_of(word.substr(a.start, a.size_bytes + b.size_bytes));
     if (token == SymbolMerger::kNoToken) return std::nullopt;
-    return SymbolMerger::Union{scores_[token], token};
+    return SymbolMerger::Merge{scores_[token], token};
   });
   symbols.for_each([&](const Symbol& symbol) {
     if (symbol.token != SymbolMerger::kNoToken) return tokens.push_back(symbol.token);

@@ -28,7 +28,7 @@ class SymbolMerger {
   };
 
   /// What two neighbours become, and how good that is: the greatest goes first.
-  struct Union {
+  struct Merge {
     float score;
     TokenId token;
   };
@@ -46,18 +46,18 @@ class SymbolMerger {
     symbols_.push_back({start, size_bytes, index - 1, kNone, token});
   }
 
-  /// `union_of(left, right)` gives an optional Union.
-  template <class UnionOf>
-  void merge(UnionOf union_of) {
-    for (std::int32_t i = 1; i < std::ssize(symbols_); ++i) consider(i - 1, i, union_of);
+  /// `find_merge(left, right)` gives an optional Merge.
+  template <class FindMerge>
+  void merge(FindMerge find_merge) {
+    for (std::int32_t i = 1; i < std::ssize(symbols_); ++i) push_pair(i - 1, i, find_merge);
     while (!pairs_.empty()) {
       const Pair pair = pairs_.front();
-      std::ranges::pop_heap(pairs_, Pair::is_worse);
+      std::ranges::pop_heap(pairs_, Pair::lower_priority);
       pairs_.pop_back();
       if (is_stale(pair)) continue;
-      join(pair);
-      consider(symbols_[pair.left].previous, pair.left, union_of);
-      consider(pair.left, symbols_[pair.left].next, union_of);
+      apply_merge(pair);
+      push_pair(symbols_[pair.left].previous, pair.left, find_merge);
+      push_pair(pair.left, symbols_[pair.left].next, find_merge);
     }
   }
 
@@ -78,20 +78,20 @@ class SymbolMerger {
     std::uint32_t size_bytes;  ///< Of both together.
     TokenId token;
 
-    static bool is_worse(const Pair& a, const Pair& b) {
+    static bool lower_priority(const Pair& a, const Pair& b) {
       return std::tuple(a.score, b.left) < std::tuple(b.score, a.left);
     }
   };
 
-  template <class UnionOf>
-  void consider(std::int32_t left, std::int32_t right, UnionOf& union_of) {
+  template <class FindMerge>
+  void push_pair(std::int32_t left, std::int32_t right, FindMerge& find_merge) {
     if (left == kNone || right == kNone) return;
     const Symbol& a = symbols_[left];
     const Symbol& b = symbols_[right];
-    const std::optional<Union> whole = union_of(a, b);
+    const std::optional<Merge> whole = find_merge(a, b);
     if (!whole) return;
     pairs_.push_back({whole->score, left, right, a.size_bytes + b.size_bytes, whole->token});
-    std::ranges::push_heap(pairs_, Pair::is_worse);
+    std::ranges::push_heap(pairs_, Pair::lower_priority);
   }
 
   /// Symbols only grow or vanish, so a pair in which either has merged otherwise shows in the
@@ -103,7 +103,7 @@ class SymbolMerger {
            left.size_bytes + right.size_bytes != pair.size_bytes;
   }
 
-  void join(const Pair& pair) {
+  void apply_merge(const Pair& pair) {
     Symbol& left = symbols_[pair.left];
     Symbol& right = symbols_[pair.right];
     left.size_bytes = pair.size_bytes;

@@ -76,8 +76,8 @@ std::string_view Tokenizer::text(TokenId token) const {
   return vocabulary_->texts[token];
 }
 
-bool Tokenizer::is_end(TokenId token) const {
-  return std::ranges::find(vocabulary_->ends, token) != vocabulary_->ends.end();
+bool Tokenizer::is_end_token(TokenId token) const {
+  return std::ranges::find(vocabulary_->end_tokens, token) != vocabulary_->end_tokens.end();
 }
 
 }  // namespace leasehold

@@ -48,7 +48,7 @@ class Tokenizer {
   std::string_view text(TokenId token) const;
 
   /// True for the tokens with which a model says that it is done: end of text, of turn, of message.
-  bool is_end(TokenId token) const;
+  bool is_end_token(TokenId token) const;
 
   /// No token stands for more bytes of text than this.
   std::size_t longest_piece_bytes() const { return vocabulary_->longest_piece_bytes; }

@@ -84,7 +84,7 @@ Result<void> Vocabulary::read_special_ids(const GgufFile& file, const Vocabulary
   const auto eot = TRY(special_id(file, "eot", kNoTokenId, size()));
   const auto eom = TRY(special_id(file, "eom", kNoTokenId, size()));
   for (const auto& end : {eos, eot, eom})
-    if (end) ends.push_back(*end);
+    if (end) end_tokens.push_back(*end);
   // A token with such a task is none of text's, even where a converter forgot to say so.
   for (const auto& id : {bos, eos, eot, eom})
     if (id && kinds[*id] == TokenKind::Normal) kinds[*id] = TokenKind::Control;
@@ -102,7 +102,7 @@ void Vocabulary::find_end_tokens_by_text() {
     if (!is_special || std::ranges::find(kEndTokenTexts, texts[token]) == std::end(kEndTokenTexts))
       continue;
     kinds[token] = TokenKind::Control;  // as a user-defined one it would arise from a user's text
-    if (std::ranges::find(ends, token) == ends.end()) ends.push_back(token);
+    if (std::ranges::find(end_tokens, token) == end_tokens.end()) end_tokens.push_back(token);
   }
 }
 

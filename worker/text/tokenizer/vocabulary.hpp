@@ -45,7 +45,7 @@ struct Vocabulary {
   std::size_t longest_piece_bytes = 4;  ///< An unknown token may stand for a whole character.
 
   std::optional<TokenId> unknown, bos, eos;
-  std::vector<TokenId> ends;  ///< With these a model says that it is done.
+  std::vector<TokenId> end_tokens;  ///< With these a model says that it is done.
   bool adds_bos = false;
   bool adds_space_prefix = false;
 

@@ -209,9 +209,11 @@ TEST_CASE("journal: operators' actions stay, each in a row of its own, with the 
   SqliteJournal::open(dir.path()).value()->write({.rows = {action}, .durable = true}).value();
 
   auto database = Database::open(dir.file("journal.db")).value();
-  CHECK(database
-            .number("SELECT count(*) FROM audit WHERE uid=7 AND action='quarantine_release' AND"
-                    " object='extent:5' AND reason='the worker''s gone' AND done=0 AND"
-                    " at_boottime_ns=5 AND at_unix_s > 1700000000")
-            .value() == 2);
+  CHECK(
+      database
+          .number(
+              "SELECT count(*) FROM operator_action WHERE uid=7 AND action='quarantine_release' AND"
+              " object='extent:5' AND reason='the worker''s gone' AND done=0 AND"
+              " at_boottime_ns=5 AND at_unix_s > 1700000000")
+          .value() == 2);
 }

@@ -28,7 +28,7 @@ Errc refused(const StateDir& dir) {
 
 }  // namespace
 
-TEST_CASE("journal: begun anew after it was moved away it uses no number again") {
+TEST_CASE("journal: begun anew after it was moved unavailable it uses no number again") {
   const UsedJournal world;
   std::filesystem::remove(world.dir.file("journal.db"));
   CHECK(world.read_again() == kUsed);

@@ -14,9 +14,9 @@ using namespace leasehold;
 
 namespace {
 
-void keep(FdKeeper& keeper, const char* name) {
+void keep(FdKeeper& fd_store, const char* name) {
   const UniqueFd file(::memfd_create(name, MFD_CLOEXEC));
-  if (::dprintf(file.get(), "%s", name) < 0 || !keeper.keep(name, file)) std::exit(3);
+  if (::dprintf(file.get(), "%s", name) < 0 || !fd_store.keep(name, file)) std::exit(3);
 }
 
 void tell(KeptDescriptors& given) {
@@ -38,12 +38,12 @@ int main(int argc, char** argv) {
     return exit_code(given.error().code);
   }
   tell(*given);
-  const auto keeper = make_fd_keeper(given->stored_names());
+  const auto fd_store = make_fd_keeper(given->stored_names());
   for (int i = 1; i < argc; ++i) {
     const std::string_view verb = argv[i];
-    if (verb == "keep") keep(*keeper, argv[++i]);
-    if (verb == "let-go") keeper->let_go(argv[++i]);
-    if (verb == "let-all-go") keeper->let_go_all();
+    if (verb == "keep") keep(*fd_store, argv[++i]);
+    if (verb == "let-go") fd_store->remove(argv[++i]);
+    if (verb == "let-all-go") fd_store->remove_all();
     if (verb == "ready") notify_service_manager("READY=1");
   }
   return 0;

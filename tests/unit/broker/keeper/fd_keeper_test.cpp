@@ -44,7 +44,7 @@ UniqueFd file_holding(const char* text) {
 
 }  // namespace
 
-TEST_CASE("fd keeper: what is kept comes back by name at the next start, and the one after") {
+TEST_CASE("fd fd_store: what is kept comes back by name at the next start, and the one after") {
   FdStore store;
   CHECK(run(store, {"keep", "table", "keep", "segment-7"}).output == "taken\n");
 
@@ -55,7 +55,7 @@ TEST_CASE("fd keeper: what is kept comes back by name at the next start, and the
   CHECK(third.output == second.output);
 }
 
-TEST_CASE("fd keeper: what was let go does not come back") {
+TEST_CASE("fd fd_store: what was let go does not come back") {
   FdStore store;
   run(store, {"keep", "table", "keep", "segment-7"});
 
@@ -64,7 +64,7 @@ TEST_CASE("fd keeper: what was let go does not come back") {
   CHECK(run(store, {}).output == "table=table;taken\n");
 }
 
-TEST_CASE("fd keeper: who stops for good lets go of everything, kept now or before") {
+TEST_CASE("fd fd_store: who stops for good lets go of everything, kept now or before") {
   FdStore store;
   run(store, {"keep", "table"});
 
@@ -74,7 +74,7 @@ TEST_CASE("fd keeper: who stops for good lets go of everything, kept now or befo
   CHECK(store.names().empty());
 }
 
-TEST_CASE("fd keeper: a name that came twice names nothing") {
+TEST_CASE("fd fd_store: a name that came twice names nothing") {
   FdStore store;
   store.put("table", file_holding("one"));
   store.put("table", file_holding("two"));
@@ -83,37 +83,37 @@ TEST_CASE("fd keeper: a name that came twice names nothing") {
   CHECK(run(store, {}).output == "socket=s;taken\n");
 }
 
-TEST_CASE("fd keeper: descriptors meant for another process are not taken") {
+TEST_CASE("fd fd_store: descriptors meant for another process are not taken") {
   FdStore store;
   CHECK(run(store, {}, {"LISTEN_PID=1", "LISTEN_FDS=1", "LISTEN_FDNAMES=table"}).output ==
         "taken\n");
 }
 
-TEST_CASE("fd keeper: damaged variables are an error, not a crash") {
+TEST_CASE("fd fd_store: damaged variables are an error, not a crash") {
   FdStore store;
   store.put("table", file_holding("one"));
   const Run damaged = run(store, {}, {"LISTEN_FDS=-3"});
   CHECK(damaged.status == exit_code(Errc::SystemError));
 }
 
-TEST_CASE("fd keeper: without a service manager nothing is kept and nothing fails") {
+TEST_CASE("fd fd_store: without a service manager nothing is kept and nothing fails") {
   ::unsetenv("NOTIFY_SOCKET");
-  const auto keeper = make_fd_keeper();
-  CHECK(keeper->keep("table", file_holding("x")));
-  keeper->let_go("table");
-  CHECK(dynamic_cast<NoFdKeeper*>(keeper.get()) != nullptr);
+  const auto fd_store = make_fd_keeper();
+  CHECK(fd_store->keep("table", file_holding("x")));
+  fd_store->remove("table");
+  CHECK(dynamic_cast<NoFdKeeper*>(fd_store.get()) != nullptr);
 }
 
-TEST_CASE("fd keeper: a service manager that went away is an error to run on with") {
+TEST_CASE("fd fd_store: a service manager that went unavailable is an error to run on with") {
   ::setenv("NOTIFY_SOCKET", "/nowhere/notify", 1);
-  const auto keeper = make_fd_keeper();
-  const auto kept = keeper->keep("table", file_holding("x"));
+  const auto fd_store = make_fd_keeper();
+  const auto kept = fd_store->keep("table", file_holding("x"));
   ::unsetenv("NOTIFY_SOCKET");
   REQUIRE_FALSE(kept);
   CHECK(kept.error().code == Errc::SystemError);
 }
 
-TEST_CASE("fd keeper: readiness reaches the service manager") {
+TEST_CASE("fd fd_store: readiness reaches the service manager") {
   FdStore store;
   run(store, {});
   CHECK_FALSE(store.is_ready());
@@ -121,7 +121,7 @@ TEST_CASE("fd keeper: readiness reaches the service manager") {
   CHECK(store.is_ready());
 }
 
-TEST_CASE("fd keeper: names are made in one place") {
+TEST_CASE("fd fd_store: names are made in one place") {
   CHECK(kept::segment(3) == "segment-3");
   CHECK(kept::wakeup_fd(3) == "wakeup_fd-3");
   CHECK(kept::pidfd(3) == "pidfd-3");

@@ -133,7 +133,7 @@ std::vector<MessageSample> make_samples() {
            "revoke_reason":"operator","detail":"by hand","text":"end"})",
        {"lease", "text"},
        round_trip<RequestCompleted>},
-      {"Cancel", R"({"request_id":"r-1"})", {}, round_trip<Cancel>},
+      {"RequestCancel", R"({"request_id":"r-1"})", {}, round_trip<RequestCancel>},
       {"RevokeClocks",
        R"({"refuse_ns":1,"error_ns":2,"quiet_ns":3,"reuse_ns":-1})",
        {},

@@ -135,7 +135,7 @@ TEST_CASE("revoke core: every word is down before the counter moves, all seq_cst
   WitnessedMemory::Atomic<std::uint64_t> second{8};
   using Revoke = RevokeCore<WitnessedMemory>;
   const std::array flips{Revoke::WordStore{&first, 70}, Revoke::WordStore{&second, 80}};
-  Revoke::store_words(flips, [](const auto& lowering) { return lowering; }, bench.revocations);
+  Revoke::store_words(flips, [](const auto& word_store) { return word_store; }, bench.revocations);
   CHECK(log_of_accesses == std::vector<Access>{
                                {Action::Store, &first, Order::SeqCst, 70},
                                {Action::Store, &second, Order::SeqCst, 80},

@@ -91,8 +91,8 @@ class Rounds {
     for (std::uint64_t pause = random.below(200); pause > 0; --pause) (void)units_.load();
 
     store_words(round, LeaseState::Revoked);
-    const auto seen = line_.snapshot();
-    wait_until([&] { return line_.is_quiet_since(seen, Touches::TenantMemory); });
+    const auto seen = segment_.snapshot();
+    wait_until([&] { return segment_.is_quiet_since(seen, Touches::TenantMemory); });
     reclaimed_.store(true, std::memory_order_relaxed);
     buffer_.fill(kScrubbed);
 
@@ -112,8 +112,8 @@ class Rounds {
 
   LeaseTable table_ = required(LeaseTable::create(16));
   TableReader reader_ = TableReader::in_process(table_);
-  WorkerSegmentReader line_ = required(WorkerSegmentReader::create());
-  WorkerSegmentWriter writer_ = WorkerSegmentWriter::in_process(line_);
+  WorkerSegmentReader segment_ = required(WorkerSegmentReader::create());
+  WorkerSegmentWriter writer_ = WorkerSegmentWriter::in_process(segment_);
   StopFlags stops_;
   testing::RecordingListener listener_;
   HeldUp held_up_;

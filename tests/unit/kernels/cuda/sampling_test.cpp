@@ -35,19 +35,19 @@ struct LogitCase {
 
   void check_candidates(std::uint32_t k, std::uint64_t seed = 0) {
     std::vector<device::Candidate> out((n_rows + 1) * k, {7777, 0.5F});
-    std::vector<std::uint32_t> has_fault(n_rows + 1, 7);
-    step.run(cuda::plan_top_candidates(step.plan(), rows(), {out.data(), has_fault.data(), k}),
+    std::vector<std::uint32_t> has_nonfinite(n_rows + 1, 7);
+    step.run(cuda::plan_top_candidates(step.plan(), rows(), {out.data(), has_nonfinite.data(), k}),
              seed);
-    REQUIRE(has_fault.back() == 7);
+    REQUIRE(has_nonfinite.back() == 7);
     REQUIRE(out.back().token == 7777);
     for (std::uint32_t r = 0; r < n_rows; ++r) {
       CAPTURE(r, k, n_vocab, seed);
       const float* row = logits.data() + std::size_t{r} * n_vocab;
       REQUIRE(
-          has_fault[r] ==
+          has_nonfinite[r] ==
           (std::all_of(row, row + n_vocab, [](float x) { return std::isfinite(x); }) ? 0u : 1u));
       const auto expected = sorted(row, n_vocab);
-      for (std::uint32_t i = 0; i < k && has_fault[r] == 0; ++i) {
+      for (std::uint32_t i = 0; i < k && has_nonfinite[r] == 0; ++i) {
         const device::Candidate got = out[r * k + i];
         REQUIRE(got.token == (i < n_vocab ? expected[i] : device::kNoToken));
         if (i < n_vocab) REQUIRE(got.logit == row[expected[i]]);

@@ -8,7 +8,7 @@ namespace {
 
 struct Count {
   int told = 0;
-  DrainWatch::Told callback() {
+  DrainWatch::Callback callback() {
     return [this] { ++told; };
   }
 };
@@ -75,7 +75,7 @@ TEST_CASE("drain watch: when the device is lost nobody is told any more") {
   Count count;
   watch.issued();
   watch.when_drained(count.callback());
-  watch.lose();
+  watch.mark_lost();
   watch.finished(1);
   watch.when_drained(count.callback());
   CHECK(count.told == 0);

@@ -7,8 +7,8 @@ using namespace leasehold::brokerctl;
 
 namespace {
 
-Result<void> show(FakeBroker& broker, ListEvents wish, Output output = Output::Table) {
-  return run({.output = output, .verb = std::move(wish)}, broker.surroundings());
+Result<void> show(FakeBroker& broker, ListEvents query, Output output = Output::Table) {
+  return run({.output = output, .verb = std::move(query)}, broker.dependencies());
 }
 
 wire::Json event(std::uint64_t sequence, const std::string& lease = "1.1") {

@@ -21,7 +21,7 @@ struct FakeBroker {
   ManualClock clock;
   std::ostringstream out;
 
-  Surroundings surroundings() {
+  Dependencies dependencies() {
     return {
         .call = [this](std::string_view method,
                        const wire::Json& params) { return answer(std::string(method), params); },

@@ -10,7 +10,7 @@ using namespace leasehold::brokerctl;
 namespace {
 
 Result<void> run_verb(FakeBroker& broker, Verb verb, Output output = Output::Table) {
-  return run({.output = output, .verb = std::move(verb)}, broker.surroundings());
+  return run({.output = output, .verb = std::move(verb)}, broker.dependencies());
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ TEST_CASE("brokerctl: tenants, extents and fences are read page after page too")
 
   REQUIRE(run_verb(broker, ListTenants{}));
   REQUIRE(run_verb(broker, ListExtents{}));
-  REQUIRE(run_verb(broker, ListFences{}));
+  REQUIRE(run_verb(broker, ListQuarantine{}));
 
   for (const char* word : {"acme", "zoo", " 5 ", " 17 ", "extent:9", "region:3", "region:4"}) {
     CHECK(broker.out.str().find(word) != std::string::npos);
@@ -149,7 +149,7 @@ TEST_CASE("brokerctl: fences are listed with why nobody gets them") {
                                    .why = "4096 bytes were written after it was taken back"};
   broker.answers["quarantine.list"] = {wire::Json{{"items", wire::Json::array({fence.to_json()})}}};
 
-  REQUIRE(run_verb(broker, ListFences{}));
+  REQUIRE(run_verb(broker, ListQuarantine{}));
 
   for (const char* word : {"extent:5", "17.4", "w0", "1.500000", "2 MiB", "4096 bytes"}) {
     CHECK(broker.out.str().find(word) != std::string::npos);

@@ -30,7 +30,7 @@ const TimelineStep& step(const std::vector<TimelineStep>& steps, const std::stri
 }
 
 Result<void> show(FakeBroker& broker, LeaseId lease, Output output = Output::Table) {
-  return run({.output = output, .verb = ShowTimeline{lease}}, broker.surroundings());
+  return run({.output = output, .verb = ShowTimeline{lease}}, broker.dependencies());
 }
 
 }  // namespace

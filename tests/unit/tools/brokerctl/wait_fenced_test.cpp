@@ -20,7 +20,7 @@ wire::LeaseView fenced_with_clocks() {
 Result<void> revoke_and_wait(FakeBroker& broker) {
   broker.answers["lease.revoke"] = {wire::LeasesTouched{.leases = {kLease}}.to_json()};
   return run({.verb = Revoke{.message = {.lease = kLease}, .wait = true, .timeout_ms = 100}},
-             broker.surroundings());
+             broker.dependencies());
 }
 
 }  // namespace

@@ -108,8 +108,9 @@ World::World()
   broker.answers["lease.hold"] = {
       wire::LeaseRenewed{.deadline_boottime_ns = 5'000'000'000}.to_json()};
   broker.answers["lease.release"] = {wire::Json::object()};
-  worker.answers["generate"] = {wire::Generating{.request = {"any"}, .prompt_tokens = 4}.to_json()};
-  worker.answers["cancel"] = {wire::Json::object()};
+  worker.answers["request.submit"] = {
+      wire::Generating{.request = {"any"}, .prompt_tokens = 4}.to_json()};
+  worker.answers["request.cancel"] = {wire::Json::object()};
 }
 
 World::~World() {
@@ -155,24 +156,24 @@ void World::emit(std::uint32_t first_position, int count) {
 
 void World::complete(const std::string& reason) {
   worker.notify(
-      "completed",
+      "request.completed",
       wire::RequestCompleted{.request = {"req-1"}, .reason = reason, .emitted_tokens = sent}
           .to_json());
 }
 
 void World::complete_revoked(LeaseId id) {
-  worker.notify("completed", wire::RequestCompleted{.request = {"req-1"},
-                                                    .reason = "Revoked",
-                                                    .emitted_tokens = sent,
-                                                    .lease = id,
-                                                    .scope = "tenant",
-                                                    .revoke_reason = "operator"}
-                                 .to_json());
+  worker.notify("request.completed", wire::RequestCompleted{.request = {"req-1"},
+                                                            .reason = "Revoked",
+                                                            .emitted_tokens = sent,
+                                                            .lease = id,
+                                                            .scope = "tenant",
+                                                            .revoke_reason = "operator"}
+                                         .to_json());
 }
 
 Ended World::end() {
-  run_until([&] { return !told<Ended>().empty(); });
-  return told<Ended>().front();
+  run_until([&] { return !reported<Ended>().empty(); });
+  return reported<Ended>().front();
 }
 
 }  // namespace leasehold::tenant

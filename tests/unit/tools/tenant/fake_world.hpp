@@ -44,7 +44,7 @@ class FakeServer {
   std::vector<std::pair<std::string, wire::Json>> calls_;
 };
 
-/// Both servers, a session between them, and everything it told.
+/// Both servers, a session between them, and everything it reported.
 ///
 /// Unless a test says otherwise the broker grants leases 1.1, 1.2 … of 3 s and the worker accepts
 /// what it is sent.
@@ -64,7 +64,7 @@ struct World {
   void complete_revoked(LeaseId lease);
 
   template <class Kind>
-  std::vector<Kind> told() const {
+  std::vector<Kind> reported() const {
     std::vector<Kind> found;
     for (const SessionEvent& event : events) {
       if (const auto* kind = std::get_if<Kind>(&event)) found.push_back(*kind);

@@ -27,7 +27,7 @@ TEST_CASE("tenant printer: the names of what happens are the ones other programs
   CHECK(to_json(Interrupted{.completed = completed}, {})["event"] == "revoked");
   CHECK(to_json(Rebound{}, {})["event"] == "rebound");
   CHECK(to_json(Retrying{}, {})["event"] == "retry");
-  CHECK(to_json(BrokerGone{}, {})["event"] == "broker_lost");
+  CHECK(to_json(BrokerDisconnected{}, {})["event"] == "broker_lost");
   CHECK(to_json(Ended{.reason = "EndOfSequence"}, {})["event"] == "completed");
   CHECK(to_json(Ended{.error = Error{Errc::LeaseRevoked, ""}}, {})["code"] == "LeaseRevoked");
 }

@@ -15,14 +15,14 @@ wire::RequestCompleted ended_with(const std::string& reason) {
   return {.reason = reason, .emitted_tokens = 3, .lease = LeaseId{1, 1}};
 }
 
-Errc code_of(const Decision& decision) {
+Errc code_of(const RetryDecision& decision) {
   REQUIRE(std::holds_alternative<GiveUp>(decision));
   return std::get<GiveUp>(decision).error.code;
 }
 
-TryAgain again_of(const Decision& decision) {
-  REQUIRE(std::holds_alternative<TryAgain>(decision));
-  return std::get<TryAgain>(decision);
+Retry retry_of(const RetryDecision& decision) {
+  REQUIRE(std::holds_alternative<Retry>(decision));
+  return std::get<Retry>(decision);
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ TEST_CASE("outcome: a lease taken back is replaced at once") {
   const auto reason = GENERATE("Revoked", "LeaseFenced");
 
   const auto again =
-      again_of(after_completed(ended_with(reason), {.rebind = true, .had_lease = true}, kPolicy));
+      retry_of(after_completed(ended_with(reason), {.rebind = true, .had_lease = true}, kPolicy));
 
   CHECK(again.delay == 0ns);
   CHECK(again.fresh_lease);
@@ -61,7 +61,7 @@ TEST_CASE("outcome: a lease taken back is replaced at once") {
 
 TEST_CASE("outcome: a lease taken back twice without a token in between has to wait") {
   const auto again =
-      again_of(after_completed(ended_with("Revoked"), {.rebind = true, .failures = 1}, kPolicy));
+      retry_of(after_completed(ended_with("Revoked"), {.rebind = true, .failures = 1}, kPolicy));
 
   CHECK(again.delay == 100ms);
 }
@@ -77,14 +77,14 @@ TEST_CASE("outcome: what may pass is tried again only for those who asked for it
   const Error error{code, ""};
 
   CHECK(code_of(after_failure(error, Stage::Broker, {}, kPolicy)) == code);
-  CHECK(again_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).delay == 50ms);
+  CHECK(retry_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).delay == 50ms);
 }
 
 TEST_CASE("outcome: a lease whose worker went before it was granted is asked for once more") {
   const Error error{Errc::LeaseRevoked, "worker_gone"};
 
   CHECK(code_of(after_failure(error, Stage::Broker, {}, kPolicy)) == Errc::LeaseRevoked);
-  CHECK(again_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).fresh_lease);
+  CHECK(retry_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).fresh_lease);
 }
 
 TEST_CASE("outcome: what is final is final with rebind as well") {
@@ -98,26 +98,26 @@ TEST_CASE("outcome: a broker that was never there is not waited for") {
   const auto code = GENERATE(Errc::ConnectionRefused, Errc::FileNotFound);
 
   CHECK(code_of(after_failure({code, ""}, Stage::Broker, {.rebind = true}, kPolicy)) == code);
-  again_of(after_failure({code, ""}, Stage::Broker, {.rebind = true, .had_lease = true}, kPolicy));
-  again_of(after_failure({code, ""}, Stage::Worker, {.rebind = true}, kPolicy));
+  retry_of(after_failure({code, ""}, Stage::Broker, {.rebind = true, .had_lease = true}, kPolicy));
+  retry_of(after_failure({code, ""}, Stage::Worker, {.rebind = true}, kPolicy));
 }
 
 TEST_CASE("outcome: a refusal for now keeps the lease, a lost worker does not") {
-  const Situation situation{.rebind = true, .had_lease = true};
+  const RetryContext retry_context{.rebind = true, .had_lease = true};
 
   CHECK_FALSE(
-      again_of(after_failure({Errc::QuotaConcurrent, ""}, Stage::Worker, situation, kPolicy))
+      retry_of(after_failure({Errc::QuotaConcurrent, ""}, Stage::Worker, retry_context, kPolicy))
           .fresh_lease);
-  CHECK(again_of(after_failure({Errc::ConnectionLost, ""}, Stage::Worker, situation, kPolicy))
+  CHECK(retry_of(after_failure({Errc::ConnectionLost, ""}, Stage::Worker, retry_context, kPolicy))
             .fresh_lease);
-  CHECK(again_of(after_failure({Errc::QuotaConcurrent, ""}, Stage::Broker, situation, kPolicy))
+  CHECK(retry_of(after_failure({Errc::QuotaConcurrent, ""}, Stage::Broker, retry_context, kPolicy))
             .fresh_lease);
 }
 
-TEST_CASE("outcome: attempts are bounded and the last error is the one told") {
+TEST_CASE("outcome: attempts are bounded and the last error is the one reported") {
   const Error error{Errc::PoolExhausted, "0 free"};
 
-  again_of(after_failure(error, Stage::Broker, {.rebind = true, .failures = 7}, kPolicy));
+  retry_of(after_failure(error, Stage::Broker, {.rebind = true, .failures = 7}, kPolicy));
   const auto last = after_failure(error, Stage::Broker, {.rebind = true, .failures = 8}, kPolicy);
 
   CHECK(code_of(last) == Errc::PoolExhausted);

@@ -34,15 +34,15 @@ TEST_CASE("loss: with rebind a worker that comes back is given what was delivere
   World world;
   stream(world, true);
   world.worker.drop_connections();
-  world.run_until([&] { return world.told<Retrying>().size() == 1; });
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
   world.timers.advance(50ms);
-  world.run_until([&] { return world.told<Submitted>().size() == 2; });
+  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
   world.emit(2, 1);
   world.complete("EndOfSequence");
 
   CHECK(world.end().delivered_tokens == 3);
-  CHECK(world.told<Retrying>()[0].error.code == Errc::ConnectionLost);
-  CHECK(world.worker.calls("generate").at(1).at("emitted") == wire::Json{100, 101});
+  CHECK(world.reported<Retrying>()[0].error.code == Errc::ConnectionLost);
+  CHECK(world.worker.calls("request.submit").at(1).at("emitted") == wire::Json{100, 101});
 }
 
 TEST_CASE("loss: with rebind a worker that stays away is given up with the last error") {
@@ -50,8 +50,8 @@ TEST_CASE("loss: with rebind a worker that stays away is given up with the last 
   stream(world, true);
   world.worker.vanish();
   for (std::size_t retries = 1; retries <= 8; ++retries) {
-    world.run_until([&] { return world.told<Retrying>().size() == retries; });
-    world.timers.advance(world.told<Retrying>().back().delay);
+    world.run_until([&] { return world.reported<Retrying>().size() == retries; });
+    world.timers.advance(world.reported<Retrying>().back().delay);
   }
 
   const Ended ended = world.end();
@@ -65,7 +65,7 @@ TEST_CASE("loss: without a broker the stream goes on until the worker ends it") 
   World world;
   stream(world, false);
   world.broker.vanish();
-  world.run_until([&] { return world.told<BrokerGone>().size() == 1; });
+  world.run_until([&] { return world.reported<BrokerDisconnected>().size() == 1; });
   world.emit(2, 2);
   world.complete("EndOfSequence");
 
@@ -73,7 +73,7 @@ TEST_CASE("loss: without a broker the stream goes on until the worker ends it") 
 
   CHECK_FALSE(ended.error);
   CHECK(ended.delivered_tokens == 4);
-  CHECK(world.told<BrokerGone>()[0].error.code == Errc::BrokerLost);
+  CHECK(world.reported<BrokerDisconnected>()[0].error.code == Errc::BrokerLost);
   CHECK(world.timers.pending() == 0);
 }
 
@@ -81,20 +81,20 @@ TEST_CASE("loss: a broker that comes back is asked for the next lease") {
   World world;
   stream(world, true);
   world.broker.drop_connections();
-  world.run_until([&] { return world.told<BrokerGone>().size() == 1; });
+  world.run_until([&] { return world.reported<BrokerDisconnected>().size() == 1; });
   world.complete_revoked({1, 1});
-  world.run_until([&] { return world.told<Interrupted>().size() == 1; });
+  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
   world.timers.advance(0ns);
-  world.run_until([&] { return world.told<Submitted>().size() == 2; });
+  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
 
-  CHECK(world.told<Rebound>().size() == 1);
+  CHECK(world.reported<Rebound>().size() == 1);
 }
 
-TEST_CASE("loss: a broker that comes back is told who holds the lease, and renewing goes on") {
+TEST_CASE("loss: a broker that comes back is reported who holds the lease, and renewing goes on") {
   World world;
   stream(world, false);
   world.broker.drop_connections();
-  world.run_until([&] { return world.told<BrokerGone>().size() == 1; });
+  world.run_until([&] { return world.reported<BrokerDisconnected>().size() == 1; });
 
   world.timers.advance(20ms);
   world.run_until([&] { return world.broker.calls("lease.renew").size() == 1; });
@@ -113,7 +113,7 @@ TEST_CASE("loss: a broker is looked for until the lease is over, and no longer")
   World world;
   stream(world, false);
   world.broker.vanish();
-  world.run_until([&] { return world.told<BrokerGone>().size() == 1; });
+  world.run_until([&] { return world.reported<BrokerDisconnected>().size() == 1; });
   for (int looks = 0; looks < 100 && world.timers.pending() > 0; ++looks) {
     world.timers.advance(500ms);
     world.settle();
@@ -127,7 +127,7 @@ TEST_CASE("loss: a broker that knows nothing of the lease is left alone") {
   world.broker.answers["lease.hold"] = {fail(Errc::UnknownLease, "never granted")};
   stream(world, false);
   world.broker.drop_connections();
-  world.run_until([&] { return world.told<BrokerGone>().size() == 1; });
+  world.run_until([&] { return world.reported<BrokerDisconnected>().size() == 1; });
   world.timers.advance(20ms);
   world.run_until([&] { return world.broker.calls("lease.hold").size() == 1; });
   world.settle();
@@ -161,7 +161,7 @@ TEST_CASE("loss: a broker that does not come back while a lease is being asked f
   world.start();
   world.broker.vanish();
   world.run_until([&] { return world.timers.pending() == 1; });
-  for (int again = 0; again < 40 && world.told<Ended>().empty(); ++again) {
+  for (int again = 0; again < 40 && world.reported<Ended>().empty(); ++again) {
     world.timers.advance(500ms);
   }
 

@@ -15,13 +15,13 @@ void stream_then_revoke(World& world, int count) {
   world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
   world.emit(0, count);
   world.complete_revoked({1, 1});
-  world.run_until([&] { return world.told<Interrupted>().size() == 1; });
+  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
 }
 
 /// Lets pending delays pass until the worker has seen so many submissions.
 void run_until_submitted(World& world, std::size_t submissions) {
   world.timers.advance(0ns);
-  world.run_until([&] { return world.told<Submitted>().size() == submissions; });
+  world.run_until([&] { return world.reported<Submitted>().size() == submissions; });
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ TEST_CASE("rebind: the stream goes on after the last token, under the same reque
   std::vector<std::int32_t> expected;
   for (std::uint32_t i = 0; i < 8; ++i) expected.push_back(token_at(i));
   CHECK(world.session->tokens() == expected);
-  const auto again = world.worker.calls("generate").at(1);
+  const auto again = world.worker.calls("request.submit").at(1);
   CHECK(again.at("request_id") == "req-1");
   CHECK(again.at("prompt") == "Once");
   CHECK(again.at("emitted") == wire::Json{100, 101, 102, 103, 104});
@@ -53,7 +53,7 @@ TEST_CASE("rebind: a chat is asked again as it was, with the time it was first a
   world.request.asked_at_unix_s = 86'399;
   stream_then_revoke(world, 5);
   run_until_submitted(world, 2);
-  const auto again = world.worker.calls("generate").at(1);
+  const auto again = world.worker.calls("request.submit").at(1);
   CHECK(again.at("messages") == wire::Json::parse(R"([{"role":"user","content":"Hi"}])"));
   CHECK(again.at("asked_at_unix_s") == 86'399);
   CHECK_FALSE(again.contains("prompt"));
@@ -69,10 +69,10 @@ TEST_CASE("rebind: the fresh lease names the one it replaces, and the old one is
         world.broker.calls("lease.acquire")[1].at("request_id"));
   world.run_until([&] { return world.broker.calls("lease.release").size() == 1; });
   CHECK(world.broker.calls("lease.release")[0].at("lease") == "1.1");
-  REQUIRE(world.told<Rebound>().size() == 1);
-  CHECK(world.told<Rebound>()[0].old_lease == LeaseId{1, 1});
-  CHECK(world.told<Rebound>()[0].new_lease == LeaseId{1, 2});
-  CHECK(world.told<Retrying>().empty());  // the end of the stream has said it
+  REQUIRE(world.reported<Rebound>().size() == 1);
+  CHECK(world.reported<Rebound>()[0].old_lease == LeaseId{1, 1});
+  CHECK(world.reported<Rebound>()[0].new_lease == LeaseId{1, 2});
+  CHECK(world.reported<Retrying>().empty());  // the end of the stream has said it
 }
 
 TEST_CASE("rebind: only the fresh lease is renewed") {
@@ -88,28 +88,28 @@ TEST_CASE("rebind: only the fresh lease is renewed") {
 
 TEST_CASE("rebind: a fenced lease is replaced like a revoked one") {
   World world;
-  world.worker.answers["generate"].push_front(fail(Errc::LeaseFenced, "lease 1.1 is fenced"));
+  world.worker.answers["request.submit"].push_front(fail(Errc::LeaseFenced, "lease 1.1 is fenced"));
   world.start(true);
   world.run_until([&] { return world.timers.pending() > 1; });
   run_until_submitted(world, 1);
 
-  CHECK(world.worker.calls("generate").at(1).count("rebound_from") == 0);
+  CHECK(world.worker.calls("request.submit").at(1).count("rebound_from") == 0);
   CHECK(world.broker.calls("lease.acquire").size() == 2);
-  REQUIRE(world.told<Retrying>().size() == 1);
-  CHECK(world.told<Retrying>()[0].error.code == Errc::LeaseFenced);
+  REQUIRE(world.reported<Retrying>().size() == 1);
+  CHECK(world.reported<Retrying>()[0].error.code == Errc::LeaseFenced);
 }
 
-TEST_CASE("rebind: a lease that went while the request waited is told, and replaced at once") {
+TEST_CASE("rebind: a lease that went while the request waited is reported, and replaced at once") {
   World world;
   world.start(true);
   run_until_submitted(world, 1);
   world.complete("LeaseRevoked");
-  world.run_until([&] { return world.told<Retrying>().size() == 1; });
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
   run_until_submitted(world, 2);
 
-  CHECK(world.told<Interrupted>().empty());
-  CHECK(world.told<Retrying>()[0].error.code == Errc::LeaseRevoked);
-  CHECK(world.told<Retrying>()[0].delay == 0ns);
+  CHECK(world.reported<Interrupted>().empty());
+  CHECK(world.reported<Retrying>()[0].error.code == Errc::LeaseRevoked);
+  CHECK(world.reported<Retrying>()[0].delay == 0ns);
   CHECK(world.broker.calls("lease.acquire").size() == 2);
 }
 
@@ -119,13 +119,13 @@ TEST_CASE("rebind: the second revocation is survived like the first") {
   run_until_submitted(world, 2);
   world.emit(2, 2);
   world.complete_revoked({1, 2});
-  world.run_until([&] { return world.told<Interrupted>().size() == 2; });
+  world.run_until([&] { return world.reported<Interrupted>().size() == 2; });
   run_until_submitted(world, 3);
   world.emit(4, 1);
   world.complete("EndOfSequence");
 
   CHECK(world.end().delivered_tokens == 5);
-  CHECK(world.worker.calls("generate").at(2).at("rebound_from") == "1.2");
+  CHECK(world.worker.calls("request.submit").at(2).at("rebound_from") == "1.2");
 }
 
 TEST_CASE("rebind: a full pool is asked again, each time a little later, then given up") {
@@ -137,9 +137,9 @@ TEST_CASE("rebind: a full pool is asked again, each time a little later, then gi
   world.timers.advance(0ns);
   std::vector<std::int64_t> delays_ms;
   for (std::size_t retries = 1; retries <= 7; ++retries) {
-    world.run_until([&] { return world.told<Retrying>().size() == retries; });
-    delays_ms.push_back(world.told<Retrying>().back().delay / 1ms);
-    world.timers.advance(world.told<Retrying>().back().delay);
+    world.run_until([&] { return world.reported<Retrying>().size() == retries; });
+    delays_ms.push_back(world.reported<Retrying>().back().delay / 1ms);
+    world.timers.advance(world.reported<Retrying>().back().delay);
   }
   const Ended ended = world.end();
 
@@ -151,14 +151,14 @@ TEST_CASE("rebind: a full pool is asked again, each time a little later, then gi
 
 TEST_CASE("rebind: a quota that is full for the moment is asked again under the same lease") {
   World world;
-  world.worker.answers["generate"].push_front(fail(Errc::QuotaConcurrent, "1 of 1 running"));
+  world.worker.answers["request.submit"].push_front(fail(Errc::QuotaConcurrent, "1 of 1 running"));
   world.start(true);
-  world.run_until([&] { return world.told<Retrying>().size() == 1; });
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
   world.timers.advance(50ms);
   world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
 
   CHECK(world.broker.calls("lease.acquire").size() == 1);
-  CHECK(world.worker.calls("generate").size() == 2);
+  CHECK(world.worker.calls("request.submit").size() == 2);
 }
 
 TEST_CASE("rebind: a last token that got out makes the request complete, not revoked") {

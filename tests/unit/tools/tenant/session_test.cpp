@@ -40,7 +40,7 @@ TEST_CASE("tenant session: the worker sees the broker's token and the tenant's p
   World world;
   stream(world);
 
-  const auto generate = world.worker.calls("generate").at(0);
+  const auto generate = world.worker.calls("request.submit").at(0);
 
   CHECK(generate.at("token") == "v1:secret");
   CHECK(generate.at("prompt") == "Once");
@@ -93,7 +93,7 @@ TEST_CASE("tenant session: what the broker refuses ends it with the broker's own
 
 TEST_CASE("tenant session: a prompt the worker refuses is shown as the worker said it") {
   World world;
-  world.worker.answers["generate"] = {fail(Errc::BadRequest, "prompt: must not be empty")};
+  world.worker.answers["request.submit"] = {fail(Errc::BadRequest, "prompt: must not be empty")};
   world.start();
 
   CHECK(world.end().error == Error{Errc::BadRequest, "prompt: must not be empty"});
@@ -122,7 +122,7 @@ TEST_CASE("tenant session: a revocation says which lease, scope, reason, and how
     CHECK(ended.error->detail.find(word) != std::string::npos);
   }
   CHECK(ended.delivered_tokens == 5);
-  CHECK(world.told<TokenArrived>().size() == 5);
+  CHECK(world.reported<TokenArrived>().size() == 5);
 }
 
 TEST_CASE("tenant session: a repeated position is an error, not a second delivery") {
@@ -163,14 +163,14 @@ TEST_CASE("tenant session: cancelling asks the worker and then gives the lease b
   world.emit(0, 2);
   world.run_until([&] { return world.session->tokens().size() == 2; });
   world.session->cancel();
-  world.run_until([&] { return world.worker.calls("cancel").size() == 1; });
+  world.run_until([&] { return world.worker.calls("request.cancel").size() == 1; });
   world.complete("Cancelled");
 
   const Ended ended = world.end();
 
   CHECK_FALSE(ended.error);
   CHECK(ended.reason == "Cancelled");
-  CHECK(world.worker.calls("cancel")[0].at("request_id") == "req-1");
+  CHECK(world.worker.calls("request.cancel")[0].at("request_id") == "req-1");
   CHECK(world.broker.calls("lease.release").size() == 1);
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("tenant session: a worker that does not answer a cancel is not waited 
   World world;
   stream(world);
   world.session->cancel();
-  world.run_until([&] { return world.worker.calls("cancel").size() == 1; });
+  world.run_until([&] { return world.worker.calls("request.cancel").size() == 1; });
 
   world.timers.advance(2s);
 
@@ -191,5 +191,5 @@ TEST_CASE("tenant session: cancelling before the grant needs no worker") {
   world.session->cancel();
 
   CHECK(world.end().reason == "Cancelled");
-  CHECK(world.worker.calls("generate").empty());
+  CHECK(world.worker.calls("request.submit").empty());
 }

@@ -5,69 +5,70 @@
 namespace leasehold {
 namespace {
 
-RunningRequests::Places stop_slots_with(std::uint32_t place, const RunningRequest& occupant) {
-  RunningRequests::Places places;
-  places[place] = occupant;
-  return places;
+RunningRequests::StopSlots stop_slots_with(std::uint32_t stop_slot,
+                                           const RunningRequest& running_request) {
+  RunningRequests::StopSlots stop_slots;
+  stop_slots[stop_slot] = running_request;
+  return stop_slots;
 }
 
-RunningRequest occupant(std::uint64_t admission = 1) {
+RunningRequest running_request(std::uint64_t admission = 1) {
   return {.request = RequestId{"r"}, .lease = {1, 1}, .admission = admission, .deadline = {}};
 }
 
 }  // namespace
 
 TEST_CASE("running requests: a running request can be stopped, any other not") {
-  RunningRequests board;
-  board.occupy(stop_slots_with(3, occupant()));
-  REQUIRE_FALSE(board.stop(RequestId{"s"}, LocalStop::Cancelled));
-  REQUIRE(board.stop(RequestId{"r"}, LocalStop::Cancelled));
-  REQUIRE(board.stops().read(3) == LocalStop::Cancelled);
-  REQUIRE(board.stop(RequestId{"r"}, LocalStop::LeaseExpired));
-  REQUIRE(board.stops().read(3) == LocalStop::Cancelled);  // the first reason stays
+  RunningRequests running_requests;
+  running_requests.update(stop_slots_with(3, running_request()));
+  REQUIRE_FALSE(running_requests.stop(RequestId{"s"}, LocalStop::Cancelled));
+  REQUIRE(running_requests.stop(RequestId{"r"}, LocalStop::Cancelled));
+  REQUIRE(running_requests.stops().read(3) == LocalStop::Cancelled);
+  REQUIRE(running_requests.stop(RequestId{"r"}, LocalStop::LeaseExpired));
+  REQUIRE(running_requests.stops().read(3) == LocalStop::Cancelled);  // the first reason stays
 }
 
-TEST_CASE("running requests: a stop lasts as long as its occupant") {
-  RunningRequests board;
-  board.occupy(stop_slots_with(3, occupant()));
-  board.stop(RequestId{"r"}, LocalStop::Cancelled);
-  board.occupy(stop_slots_with(3, occupant()));
-  REQUIRE(board.stops().read(3) == LocalStop::Cancelled);
-  board.occupy(stop_slots_with(3, occupant(2)));  // the same id, admitted again
-  REQUIRE(board.stops().read(3) == LocalStop::None);
-  board.occupy({});
-  REQUIRE_FALSE(board.stop(RequestId{"r"}, LocalStop::Cancelled));
+TEST_CASE("running requests: a stop lasts as long as its running_request") {
+  RunningRequests running_requests;
+  running_requests.update(stop_slots_with(3, running_request()));
+  running_requests.stop(RequestId{"r"}, LocalStop::Cancelled);
+  running_requests.update(stop_slots_with(3, running_request()));
+  REQUIRE(running_requests.stops().read(3) == LocalStop::Cancelled);
+  running_requests.update(stop_slots_with(3, running_request(2)));  // the same id, admitted again
+  REQUIRE(running_requests.stops().read(3) == LocalStop::None);
+  running_requests.update({});
+  REQUIRE_FALSE(running_requests.stop(RequestId{"r"}, LocalStop::Cancelled));
 }
 
 TEST_CASE("running requests: whoever waits for changes hears of each, and of nothing else") {
-  RunningRequests board;
+  RunningRequests running_requests;
   BoottimeTimer alarm = BoottimeTimer::create().value();
   const auto has_rung = [&] { return alarm.wait_until(TimePoint{}); };
-  board.wake_on_change(&alarm);
-  board.occupy(stop_slots_with(3, occupant()));
+  running_requests.wake_on_change(&alarm);
+  running_requests.update(stop_slots_with(3, running_request()));
   REQUIRE(has_rung());
-  board.occupy(stop_slots_with(3, occupant()));
+  running_requests.update(stop_slots_with(3, running_request()));
   REQUIRE_FALSE(has_rung());
-  board.wake_on_change(nullptr);
-  board.occupy({});
+  running_requests.wake_on_change(nullptr);
+  running_requests.update({});
   REQUIRE_FALSE(has_rung());
 }
 
 TEST_CASE("running requests: only what is due is stopped, and gates can tell that something was") {
-  RunningRequests board;
-  RunningRequests::Places places = stop_slots_with(0, occupant());
-  places[9] =
+  RunningRequests running_requests;
+  RunningRequests::StopSlots stop_slots = stop_slots_with(0, running_request());
+  stop_slots[9] =
       RunningRequest{.request = RequestId{"late"}, .lease = {2, 1}, .admission = 2, .deadline = {}};
-  board.occupy(places);
-  const std::uint64_t before = board.stops().changes();
-  board.stop_due([](const RunningRequest&) { return LocalStop::None; });
-  REQUIRE(board.stops().changes() == before);
-  board.stop_due([](const RunningRequest& one) {
+  running_requests.update(stop_slots);
+  const std::uint64_t before = running_requests.stops().changes();
+  running_requests.stop_due([](const RunningRequest&) { return LocalStop::None; });
+  REQUIRE(running_requests.stops().changes() == before);
+  running_requests.stop_due([](const RunningRequest& one) {
     return one.request.value == "late" ? LocalStop::DeadlineExceeded : LocalStop::None;
   });
-  REQUIRE(board.stops().read(0) == LocalStop::None);
-  REQUIRE(board.stops().read(9) == LocalStop::DeadlineExceeded);
-  REQUIRE(board.stops().changes() > before);
+  REQUIRE(running_requests.stops().read(0) == LocalStop::None);
+  REQUIRE(running_requests.stops().read(9) == LocalStop::DeadlineExceeded);
+  REQUIRE(running_requests.stops().changes() > before);
 }
 
 }  // namespace leasehold

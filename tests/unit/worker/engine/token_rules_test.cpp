@@ -67,15 +67,15 @@ TEST_CASE("token rules: a stop string is found across tokens, and across a rebin
   const Fixture fixture;
   const PromptRequest request = fixture.request({.stop = {"bcc"}});
   TokenRules rules = fixture.rules(request);
-  rules.take(kAb);
+  rules.accept(kAb);
   REQUIRE_FALSE(rules.over());
-  rules.take(kCc);
+  rules.accept(kCc);
   REQUIRE(rules.over() == CompletionReason::StopSequence);
 
   const PromptRequest again = fixture.request({.stop = {"bcc"}}, {kAb});
   TokenRules rebound = fixture.rules(again);
   REQUIRE_FALSE(rebound.over());
-  rebound.take(kCc);
+  rebound.accept(kCc);
   REQUIRE(rebound.over() == CompletionReason::StopSequence);
 
   const PromptRequest complete = fixture.request({.stop = {"bcc"}}, {kAb, kCc});
@@ -96,7 +96,7 @@ TEST_CASE("token rules: an end token is allowed where the grammar may end, and o
   REQUIRE((*rules.allowed())->contains(byte_token('a')));
   REQUIRE_FALSE((*rules.allowed())->contains(kCc));
   REQUIRE_FALSE((*rules.allowed())->contains(kEnd));
-  rules.take(kAb);
+  rules.accept(kAb);
   REQUIRE_FALSE(rules.over());
   REQUIRE((*rules.allowed())->contains(kCc));
   REQUIRE((*rules.allowed())->contains(kEnd));
@@ -107,9 +107,9 @@ TEST_CASE("token rules: where the grammar has nothing more to say the text is ov
   const Fixture fixture;
   const PromptRequest request = fixture.request(with_grammar(R"(root ::= "abc")"));
   TokenRules rules = fixture.rules(request);
-  rules.take(kAb);
+  rules.accept(kAb);
   REQUIRE_FALSE(rules.over());
-  rules.take(byte_token('c'));
+  rules.accept(byte_token('c'));
   REQUIRE(rules.over() == CompletionReason::EndOfSequence);
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("token rules: built anew from what was emitted they allow what they al
     REQUIRE(**rebuilt.allowed() == **going_on.allowed());
     emitted.push_back(byte_token(byte));
     REQUIRE((*going_on.allowed())->contains(emitted.back()));
-    going_on.take(emitted.back());
+    going_on.accept(emitted.back());
   }
 }
 

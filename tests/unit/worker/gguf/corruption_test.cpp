@@ -25,9 +25,9 @@ Result<void> load(const std::string& path) {
   const GgufFile file = TRY(GgufFile::open(path));
   const ModelConfig config = TRY(read_config(file));
   const WeightsLayout layout = TRY(make_weights_layout(file, config));
-  for (const WeightTensor& slot : layout.weights) {
-    std::vector<std::byte> bytes(slot.size_bytes);
-    TRY(file.read(*file.find(slot.name), 0, bytes));
+  for (const WeightTensor& weight : layout.weights) {
+    std::vector<std::byte> bytes(weight.size_bytes);
+    TRY(file.read(*file.find(weight.name), 0, bytes));
   }
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   StreamDecoder decoder(tokenizer);

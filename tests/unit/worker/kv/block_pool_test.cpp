@@ -29,7 +29,7 @@ TEST_CASE("block pool: blocks come from the fullest extent, so that others becom
   REQUIRE(pool.take() == BlockId{ExtentId{2}, 0});
   REQUIRE(pool.take() == BlockId{ExtentId{2}, 1});
   REQUIRE(pool.take() == BlockId{ExtentId{1}, 0});
-  pool.give({ExtentId{2}, 0});
+  pool.release({ExtentId{2}, 0});
   REQUIRE(pool.take() == BlockId{ExtentId{2}, 0});
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("block pool: an extent leaves whole or not at all") {
   REQUIRE(pool.remove_free_extents(5) == std::vector{ExtentId{2}});
   REQUIRE(pool.extent_count() == 1);
   REQUIRE(pool.remove_free_extents(5).empty());
-  pool.give(held);
+  pool.release(held);
   REQUIRE(pool.remove_free_extents(0).empty());
   REQUIRE(pool.remove_free_extents(1) == std::vector{held.extent});
   REQUIRE(pool.total_blocks() == 0);
@@ -72,7 +72,7 @@ TEST_CASE("block pool: free and held are all blocks, and no block is held twice,
       if (!block) REQUIRE(pool.free_blocks() == 0);
     } else if (!held.empty()) {
       const auto which = std::next(held.begin(), static_cast<long>(random.below(held.size())));
-      pool.give(*which);
+      pool.release(*which);
       held.erase(which);
     }
     std::uint32_t total = 0;

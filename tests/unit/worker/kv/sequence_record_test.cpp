@@ -166,7 +166,7 @@ TEST_CASE("sequence record: every changed byte is noticed or harmless") {
   REQUIRE(fell_back > 20);
 }
 
-TEST_CASE("sequence record: a head of another model, a short record and zeros are FileCorrupt") {
+TEST_CASE("sequence record: a header of another model, a short record and zeros are FileCorrupt") {
   const std::vector<std::byte> whole = three_commits().bytes();
   REQUIRE(read_record(whole, kContext + 16).error().code == Errc::FileCorrupt);
   REQUIRE(read_record(std::span(whole).first(400), kContext).error().code == Errc::FileCorrupt);
@@ -178,22 +178,22 @@ TEST_CASE("sequence record: sampling parameters out of range, or lists cut off, 
   const std::vector<std::byte> whole = three_commits().bytes();
   const auto refused = [&](auto spoil) {
     std::vector<std::byte> bytes = whole;
-    auto& head = *reinterpret_cast<RecordHead*>(bytes.data());
-    spoil(head);
-    head.checksum = head_checksum(head);
+    auto& header = *reinterpret_cast<RecordHeader*>(bytes.data());
+    spoil(header);
+    header.checksum = header_checksum(header);
     return read_record(bytes, kContext).error().code == Errc::FileCorrupt;
   };
-  REQUIRE(refused([](RecordHead& head) { head.top_p = 2.0f; }));
-  REQUIRE(refused([](RecordHead& head) { head.temperature = -1.0f; }));
-  REQUIRE(refused([](RecordHead& head) { head.lists_bytes = UINT32_MAX; }));
-  REQUIRE(refused([](RecordHead& head) { --head.lists_bytes; }));
+  REQUIRE(refused([](RecordHeader& header) { header.top_p = 2.0f; }));
+  REQUIRE(refused([](RecordHeader& header) { header.temperature = -1.0f; }));
+  REQUIRE(refused([](RecordHeader& header) { header.lists_bytes = UINT32_MAX; }));
+  REQUIRE(refused([](RecordHeader& header) { --header.lists_bytes; }));
   const std::size_t size_bytes = record_size_bytes(kContext) + sampling_lists_bytes(sampling());
   REQUIRE(read_record(std::span(whole).first(size_bytes), kContext));
   REQUIRE(read_record(std::span(whole).first(size_bytes - 1), kContext).error().code ==
           Errc::FileCorrupt);
 }
 
-TEST_CASE("sequence record: an earlier record's commits do not speak for a new head") {
+TEST_CASE("sequence record: an earlier record's commits do not speak for a new header") {
   Recorded recorded = three_commits();
   recorded.sequence = Sequence(request(), 16);
   recorded.commit(3, 77);

@@ -41,19 +41,21 @@ TEST_CASE("deadline watcher: it stops whoever is due and leaves the others") {
   const TableReader reader = *TableReader::attach(*table.reader_fd());
   const SystemClock clock;
   table.grant(kLease, clock.now());  // over as soon as it begins
-  RunningRequests board;
-  const std::atomic<bool> broker_away = false;
-  const auto watcher = DeadlineWatcher::begin(
-      {.board = &board, .table = &reader, .clock = &clock, .broker_away = &broker_away});
+  RunningRequests running_requests;
+  const std::atomic<bool> broker_disconnected = false;
+  const auto watcher = DeadlineWatcher::start({.running_requests = &running_requests,
+                                               .table = &reader,
+                                               .clock = &clock,
+                                               .broker_disconnected = &broker_disconnected});
   REQUIRE(watcher.has_value());
-  RunningRequests::Places places;
-  places[4] = until({});
-  places[5] =
+  RunningRequests::StopSlots stop_slots;
+  stop_slots[4] = until({});
+  stop_slots[5] =
       RunningRequest{.request = RequestId{"s"}, .lease = {3, 1}, .admission = 2, .deadline = {}};
-  board.occupy(places);
-  await([&] { return board.stops().read(4) != LocalStop::None; });
-  REQUIRE(board.stops().read(4) == LocalStop::LeaseExpired);
-  REQUIRE(board.stops().read(5) == LocalStop::None);
+  running_requests.update(stop_slots);
+  await([&] { return running_requests.stops().read(4) != LocalStop::None; });
+  REQUIRE(running_requests.stops().read(4) == LocalStop::LeaseExpired);
+  REQUIRE(running_requests.stops().read(5) == LocalStop::None);
 }
 
 }  // namespace leasehold

@@ -15,7 +15,7 @@ class Fixture {
  public:
   enum class QuiesceMode { BetweenSteps, Manual };
   explicit Fixture(QuiesceMode quiesce_mode = QuiesceMode::BetweenSteps)
-      : service_(parts(quiesce_mode)) {}
+      : service_(dependencies(quiesce_mode)) {}
 
   void call(const auto& message, std::vector<UniqueFd> fds = {}) {
     answer.reset();
@@ -57,7 +57,9 @@ class Fixture {
     return grant;
   }
 
-  std::vector<LeaseService::Delivery> deliveries() const { return service_.deliveries().value(); }
+  std::vector<LeaseService::Redelivery> redeliveries() const {
+    return service_.redeliveries().value();
+  }
 
   void say_settled() {
     std::exchange(quiesced_, nullptr)();
@@ -70,21 +72,21 @@ class Fixture {
   LeaseId quiesce_requested_for;
 
  private:
-  LeaseService::Parts parts(QuiesceMode quiesce_mode) {
-    LeaseService::Parts parts{.io = &io_,
-                              .mapper = mapper_.get_executor(),
-                              .unmapper = io_.get_executor(),
-                              .loop = &loop_,
-                              .engine = &rig.engine(),
-                              .table = &rig.table(),
-                              .clock = &rig.clock()};
+  LeaseService::Dependencies dependencies(QuiesceMode quiesce_mode) {
+    LeaseService::Dependencies dependencies{.io = &io_,
+                                            .mapper = mapper_.get_executor(),
+                                            .unmapper = io_.get_executor(),
+                                            .loop = &loop_,
+                                            .engine = &rig.engine(),
+                                            .table = &rig.table(),
+                                            .clock = &rig.clock()};
     if (quiesce_mode == QuiesceMode::Manual) {
-      parts.settle = [this](LeaseId lease, std::move_only_function<void()> settled) {
+      dependencies.quiesce = [this](LeaseId lease, std::move_only_function<void()> quiesced) {
         quiesce_requested_for = lease;
-        quiesced_ = std::move(settled);
+        quiesced_ = std::move(quiesced);
       };
     }
-    return parts;
+    return dependencies;
   }
 
   boost::asio::io_context io_;
@@ -159,7 +161,7 @@ TEST_CASE("unmap: it does not overtake a grant that is being mapped") {
   CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
 }
 
-TEST_CASE("settle: a lease whose word is still up is not called settled") {
+TEST_CASE("quiesce: a lease whose word is still up is not called quiesced") {
   Fixture fixture;
   const LeaseId lease = fixture.rig.grant("t");
 
@@ -170,7 +172,7 @@ TEST_CASE("settle: a lease whose word is still up is not called settled") {
   CHECK(fixture.answer->error().code == Errc::IllegalTransition);
 }
 
-TEST_CASE("settle: it is answered between two steps, not in the middle of one") {
+TEST_CASE("quiesce: it is answered between two steps, not in the middle of one") {
   Fixture fixture;
   const LeaseId lease = fixture.rig.grant("t");
   fixture.rig.revoke(lease);
@@ -183,7 +185,7 @@ TEST_CASE("settle: it is answered between two steps, not in the middle of one") 
   CHECK(fixture.answer->has_value());
 }
 
-TEST_CASE("settle: whoever knows the device's launches says when they are over") {
+TEST_CASE("quiesce: whoever knows the device's launches says when they are over") {
   Fixture fixture(Fixture::QuiesceMode::Manual);
   const LeaseId lease = fixture.rig.grant("t");
   fixture.rig.revoke(lease);
@@ -203,11 +205,11 @@ TEST_CASE("deliver: memory that is still being mapped is brought back too") {
   const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
   fixture.grant(lease);
 
-  const auto deliveries = fixture.deliveries();
+  const auto redeliveries = fixture.redeliveries();
 
-  REQUIRE(deliveries.size() == 1);
-  CHECK(deliveries.front().message.lease == lease);
-  CHECK(deliveries.front().fds.size() == 1);
+  REQUIRE(redeliveries.size() == 1);
+  CHECK(redeliveries.front().message.lease == lease);
+  CHECK(redeliveries.front().fds.size() == 1);
 }
 
 }  // namespace leasehold

@@ -26,67 +26,67 @@ ReconnectState resuming() {
 
 TEST_CASE("reconnect state: lost, connected, resumed, delivered, together again") {
   ReconnectState path(10s);
-  CHECK(path.phase() == Phase::Together);
+  CHECK(path.phase() == Phase::Attached);
   path.connection_lost(kStart);
-  CHECK(path.phase() == Phase::Away);
-  CHECK(path.next_try() > kStart);
+  CHECK(path.phase() == Phase::Disconnected);
+  CHECK(path.next_attempt() > kStart);
   path.connected();
-  CHECK(path.phase() == Phase::Asking);
+  CHECK(path.phase() == Phase::Resuming);
   path.resumed();
-  CHECK(path.phase() == Phase::Delivering);
-  path.settled();
-  CHECK(path.phase() == Phase::Together);
+  CHECK(path.phase() == Phase::Redelivering);
+  path.reattached();
+  CHECK(path.phase() == Phase::Attached);
 }
 
 TEST_CASE("reconnect state: pauses grow to a bound and begin anew after a return") {
   ReconnectState path = disconnected();
-  const Duration first = path.next_try() - kStart;
+  const Duration first = path.next_attempt() - kStart;
   Duration longest{};
   TimePoint now = kStart;
   for (int i = 0; i < 12; ++i) {
-    path.not_connected(now);
-    longest = std::max(longest, path.next_try() - now);
-    now = path.next_try();
+    path.connect_failed(now);
+    longest = std::max(longest, path.next_attempt() - now);
+    now = path.next_attempt();
   }
   CHECK(longest == 200ms);
   path.connected();
   path.resumed();
-  path.settled();
+  path.reattached();
   path.connection_lost(now);
-  CHECK(path.next_try() - now == first);
+  CHECK(path.next_attempt() - now == first);
 }
 
 TEST_CASE("reconnect state: the broker's no is final, its silence is not") {
   for (const Errc no : {Errc::BrokerLost, Errc::PermissionDenied, Errc::UntrustedSegment,
                         Errc::BadRequest, Errc::UnknownMethod}) {
     ReconnectState path = resuming();
-    path.answered_with(no, kStart);
-    CHECK(path.phase() == Phase::Refused);
+    path.request_failed(no, kStart);
+    CHECK(path.phase() == Phase::Lost);
     path.connection_lost(kStart);
-    CHECK(path.phase() == Phase::Refused);
+    CHECK(path.phase() == Phase::Lost);
   }
   for (const Errc silence : {Errc::ConnectionLost, Errc::TimedOut, Errc::Draining}) {
     ReconnectState path = resuming();
-    path.answered_with(silence, kStart);
-    CHECK(path.phase() == Phase::Away);
+    path.request_failed(silence, kStart);
+    CHECK(path.phase() == Phase::Disconnected);
   }
 }
 
 TEST_CASE("reconnect state: a broker that dies again while it is told is waited for again") {
   ReconnectState path = resuming();
   path.resumed();
-  path.answered_with(Errc::ConnectionLost, kStart + 1s);
-  CHECK(path.phase() == Phase::Away);
+  path.request_failed(Errc::ConnectionLost, kStart + 1s);
+  CHECK(path.phase() == Phase::Disconnected);
   path.connection_lost(kStart + 1s);  // the same death, told by the connection
-  CHECK(path.phase() == Phase::Away);
+  CHECK(path.phase() == Phase::Disconnected);
 }
 
-TEST_CASE("reconnect state: patience counts from the first loss, however often the broker dies") {
+TEST_CASE("reconnect state: timeout counts from the first loss, however often the broker dies") {
   ReconnectState path = disconnected();
   path.connected();
   path.connection_lost(kStart + 9s);
-  CHECK(path.phase() == Phase::Away);
-  CHECK(path.next_try() <= kStart + 10s);
-  path.not_connected(kStart + 10s);
-  CHECK(path.phase() == Phase::Refused);
+  CHECK(path.phase() == Phase::Disconnected);
+  CHECK(path.next_attempt() <= kStart + 10s);
+  path.connect_failed(kStart + 10s);
+  CHECK(path.phase() == Phase::Lost);
 }

@@ -6,12 +6,12 @@ using leasehold::ReportQueue;
 
 TEST_CASE("report queue: the oldest go first, no more at once than a line may hold") {
   ReportQueue queue;
-  for (std::size_t i = 0; i < ReportQueue::kMostAtOnce + 2; ++i) queue.push(std::to_string(i));
+  for (std::size_t i = 0; i < ReportQueue::kMaxBatch + 2; ++i) queue.push(std::to_string(i));
 
   const auto first = queue.take();
   const auto rest = queue.take();
 
-  CHECK(first.size() == ReportQueue::kMostAtOnce);
+  CHECK(first.size() == ReportQueue::kMaxBatch);
   CHECK(first.front() == "0");
   CHECK(rest == std::vector<std::string>{"256", "257"});
   CHECK(queue.empty());

@@ -149,13 +149,13 @@ TEST_CASE("config: positions are scaled as the metadata says, by its old keys to
   CHECK(none->rope == config_of(tiny_llama())->rope);
 }
 
-TEST_CASE("config: divisors of frequencies come from their tensor, and only good ones") {
-  const auto with = [](const std::vector<float>& divisors) {
-    return tiny_llama().vector("rope_freqs.weight", divisors);
+TEST_CASE("config: freq_factors of frequencies come from their tensor, and only good ones") {
+  const auto with = [](const std::vector<float>& freq_factors) {
+    return tiny_llama().vector("rope_freqs.weight", freq_factors);
   };
   const auto config = config_of(with({1, 1.5f, 4, 8}));
   REQUIRE(config.has_value());
-  CHECK(config->rope.divisors == std::vector<float>{1, 1.5f, 4, 8});
+  CHECK(config->rope.freq_factors == std::vector<float>{1, 1.5f, 4, 8});
   const GgufBuilder halves = tiny_llama().tensor("rope_freqs.weight", TensorType::F16, {4});
   check_refused({
       {halves, Errc::UnsupportedModel, "rope_freqs.weight is F16"},

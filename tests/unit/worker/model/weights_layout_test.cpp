@@ -38,12 +38,12 @@ TEST_CASE("layout: every weight has its place, in order, on cache lines, none ov
   CHECK(layout->weights.back().name == "output.weight");
 
   std::uint64_t end = 0;
-  for (const WeightTensor& slot : layout->weights) {
-    CHECK(slot.region_offset_bytes % 64 == 0);
-    CHECK(slot.region_offset_bytes >= end);
-    CHECK(slot.region_offset_bytes - end < 64);
-    CHECK(slot.size_bytes == slot.rows * row_size_bytes(slot.type, slot.columns));
-    end = slot.region_offset_bytes + slot.size_bytes;
+  for (const WeightTensor& weight : layout->weights) {
+    CHECK(weight.region_offset_bytes % 64 == 0);
+    CHECK(weight.region_offset_bytes >= end);
+    CHECK(weight.region_offset_bytes - end < 64);
+    CHECK(weight.size_bytes == weight.rows * row_size_bytes(weight.type, weight.columns));
+    end = weight.region_offset_bytes + weight.size_bytes;
   }
   CHECK(layout->size_bytes % 64 == 0);
   CHECK(layout->size_bytes >= end);
@@ -83,9 +83,9 @@ TEST_CASE("layout: wide heads widen the query and output matrices only") {
 TEST_CASE("layout: any one weight missing is an error that names it") {
   const auto whole = layout_of(tiny_llama());
   REQUIRE(whole.has_value());
-  for (const WeightTensor& slot : whole->weights) {
-    if (slot.name == "output.weight" || slot.name == "token_embd.weight") continue;
-    check_refused(tiny_llama().remove_tensor(slot.name), Errc::MissingWeight, slot.name);
+  for (const WeightTensor& weight : whole->weights) {
+    if (weight.name == "output.weight" || weight.name == "token_embd.weight") continue;
+    check_refused(tiny_llama().remove_tensor(weight.name), Errc::MissingWeight, weight.name);
   }
 }
 

@@ -70,16 +70,16 @@ TEST_CASE("plan: every weight is in exactly one part, and parts start at their r
     for (const WeightsPart& part : plan.parts) {
       CHECK(part.layout.weights.front().region_offset_bytes == 0);
       std::uint64_t end = 0;
-      for (const WeightTensor& slot : part.layout.weights) {
-        weights.push_back(slot.name);
-        CHECK(slot.region_offset_bytes >= end);
-        end = slot.region_offset_bytes + slot.size_bytes;
+      for (const WeightTensor& weight : part.layout.weights) {
+        weights.push_back(weight.name);
+        CHECK(weight.region_offset_bytes >= end);
+        end = weight.region_offset_bytes + weight.size_bytes;
       }
       CHECK(part.layout.size_bytes >= end);
       CHECK(digests.insert(part.layout.digest).second);
     }
     std::vector<std::string> wanted;
-    for (const WeightTensor& slot : model.whole.weights) wanted.push_back(slot.name);
+    for (const WeightTensor& weight : model.whole.weights) wanted.push_back(weight.name);
     CHECK(weights == wanted);
     if (scope == WeightsScope::Tensor) CHECK(names(plan) == wanted);
   }

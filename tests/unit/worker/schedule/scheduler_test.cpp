@@ -183,10 +183,10 @@ TEST_CASE("scheduler: a sequence without a block waits for the broker and then g
   fixture.tick();
   REQUIRE(fixture.tick().empty());
   REQUIRE(fixture.plan.parts.empty());
-  const auto wishes = fixture.scheduler.take_growth_requests();
-  REQUIRE(wishes.size() == 1);
-  REQUIRE(wishes[0].lease == lease);
-  REQUIRE(wishes[0].blocks >= 1);
+  const auto growth_requests = fixture.scheduler.take_growth_requests();
+  REQUIRE(growth_requests.size() == 1);
+  REQUIRE(growth_requests[0].lease == lease);
+  REQUIRE(growth_requests[0].blocks >= 1);
   fixture.grow(lease, 4);
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
@@ -272,13 +272,13 @@ TEST_CASE("scheduler: a lease that ends takes its own requests with it, running 
   fixture.tick();
   fixture.scheduler.end_lease(
       dead, {.reason = CompletionReason::Revoked,
-             .verdict = RevocationInfo{.lease = dead, .reason = RevokeReason::Released}});
+             .revocation = RevocationInfo{.lease = dead, .reason = RevokeReason::Released}});
   const auto ends = only<Completed>(fixture.scheduler.take_events());
   REQUIRE(ends.size() == 2);
   for (const Completed& end : ends) {
     REQUIRE(end.reason == CompletionReason::Revoked);
-    REQUIRE(end.verdict->lease == dead);
-    REQUIRE(end.verdict->reason == RevokeReason::Released);
+    REQUIRE(end.revocation->lease == dead);
+    REQUIRE(end.revocation->reason == RevokeReason::Released);
   }
   REQUIRE_FALSE(fixture.scheduler.has_lease(dead));
   REQUIRE(only<Token>(fixture.tick()).size() == 1);

@@ -60,9 +60,9 @@ class Walk {
 
   void reopen() {
     const auto slot = static_cast<std::uint32_t>(1 + random_.below(4));
-    fixture_.scheduler.end_lease(
-        leases_[slot],
-        {.reason = CompletionReason::Revoked, .verdict = RevocationInfo{.lease = leases_[slot]}});
+    fixture_.scheduler.end_lease(leases_[slot],
+                                 {.reason = CompletionReason::Revoked,
+                                  .revocation = RevocationInfo{.lease = leases_[slot]}});
     note(fixture_.scheduler.take_events());
     open(slot);
   }
@@ -85,11 +85,11 @@ class Walk {
   }
 
   void answer_growth_requests() {
-    for (const GrowthRequest& wish : fixture_.scheduler.take_growth_requests()) {
+    for (const GrowthRequest& growth : fixture_.scheduler.take_growth_requests()) {
       if (random_.below(2) == 0) {
-        fixture_.scheduler.deny_growth(wish.lease);
+        fixture_.scheduler.deny_growth(growth.lease);
       } else {
-        fixture_.grow(wish.lease, 3);
+        fixture_.grow(growth.lease, 3);
       }
     }
   }

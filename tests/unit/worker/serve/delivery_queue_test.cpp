@@ -12,13 +12,13 @@ const RequestId kB{"req-b"};
 Completed revoked(const RequestId& request) {
   return {.request = request,
           .reason = CompletionReason::Revoked,
-          .verdict = RevocationInfo{.lease = {.slot = 1, .generation = 1}}};
+          .revocation = RevocationInfo{.lease = {.slot = 1, .generation = 1}}};
 }
 
 /// "a0 b0 a!": tokens with their position, and ends.
-std::string drain_all(Deliveries& deliveries) {
+std::string drain_all(DeliveryQueue& delivery_queue) {
   std::string all;
-  while (const auto next = deliveries.take()) {
+  while (const auto next = delivery_queue.take()) {
     if (const auto* token = std::get_if<Token>(&*next)) {
       all += token->request.value.back() + std::to_string(token->position) + " ";
     } else if (const auto* completed = std::get_if<Completed>(&*next)) {
@@ -30,16 +30,16 @@ std::string drain_all(Deliveries& deliveries) {
 
 }  // namespace
 
-TEST_CASE("deliveries: what a step brought forth is told in its order") {
-  Deliveries deliveries;
-  deliveries.add({Token{kA, 1, 0}, Token{kB, 2, 0}});
-  deliveries.add({Token{kA, 3, 1}});
-  CHECK(drain_all(deliveries) == "a0 b0 a1 ");
+TEST_CASE("delivery_queue: what a step brought forth is told in its order") {
+  DeliveryQueue delivery_queue;
+  delivery_queue.add({Token{kA, 1, 0}, Token{kB, 2, 0}});
+  delivery_queue.add({Token{kA, 3, 1}});
+  CHECK(drain_all(delivery_queue) == "a0 b0 a1 ");
 }
 
-TEST_CASE("deliveries: a completion in mid-step overtakes others' tokens, never its own") {
-  Deliveries deliveries;
-  deliveries.add({Token{kA, 1, 0}, Token{kB, 2, 0}, Token{kA, 3, 1}});
-  deliveries.add_urgent(revoked(kB));
-  CHECK(drain_all(deliveries) == "b0 b! a0 a1 ");
+TEST_CASE("delivery_queue: a completion in mid-step overtakes others' tokens, never its own") {
+  DeliveryQueue delivery_queue;
+  delivery_queue.add({Token{kA, 1, 0}, Token{kB, 2, 0}, Token{kA, 3, 1}});
+  delivery_queue.add_urgent(revoked(kB));
+  CHECK(drain_all(delivery_queue) == "b0 b! a0 a1 ");
 }

@@ -17,52 +17,55 @@ Tokenizer tiny_tokenizer() {
 
 TEST_CASE("read sampling: everything that was sent arrives") {
   const Tokenizer tokenizer = tiny_tokenizer();
-  wire::Generate ask;
-  ask.ignore_eos = true;
-  ask.sampling = {.temperature = 0.5f,
-                  .seed = 7,
-                  .top_k = 40,
-                  .top_p = 0.9f,
-                  .min_p = 0.1f,
-                  .typical_p = 0.8f,
-                  .repetition_penalty = 1.5f,
-                  .presence_penalty = 1.0f,
-                  .frequency_penalty = -1.0f,
-                  .penalty_window = 64,
-                  .logit_bias = {{{9, 2.0f}, {3, -1.0f}}},
-                  .logprobs = true,
-                  .top_logprobs = 4,
-                  .stop = {{"END"}},
-                  .stop_token_ids = {5}};
-  REQUIRE(*read_sampling(ask, tokenizer) == SamplingParams{.temperature = 0.5f,
-                                                           .seed = 7,
-                                                           .ignore_eos = true,
-                                                           .top_k = 40,
-                                                           .top_p = 0.9f,
-                                                           .min_p = 0.1f,
-                                                           .typical_p = 0.8f,
-                                                           .repetition_penalty = 1.5f,
-                                                           .presence_penalty = 1.0f,
-                                                           .frequency_penalty = -1.0f,
-                                                           .penalty_window = 64,
-                                                           .top_logprobs = 4,
-                                                           .logit_bias = {{3, -1.0f}, {9, 2.0f}},
-                                                           .stop_tokens = {5},
-                                                           .stop = {"END"}});
-  REQUIRE(*read_sampling({}, tokenizer) == SamplingParams{});
+  wire::Generate request;
+  request.ignore_eos = true;
+  request.sampling = {.temperature = 0.5f,
+                      .seed = 7,
+                      .top_k = 40,
+                      .top_p = 0.9f,
+                      .min_p = 0.1f,
+                      .typical_p = 0.8f,
+                      .repetition_penalty = 1.5f,
+                      .presence_penalty = 1.0f,
+                      .frequency_penalty = -1.0f,
+                      .penalty_window = 64,
+                      .logit_bias = {{{9, 2.0f}, {3, -1.0f}}},
+                      .logprobs = true,
+                      .top_logprobs = 4,
+                      .stop = {{"END"}},
+                      .stop_token_ids = {5}};
+  REQUIRE(*parse_sampling(request, tokenizer) ==
+          SamplingParams{.temperature = 0.5f,
+                         .seed = 7,
+                         .ignore_eos = true,
+                         .top_k = 40,
+                         .top_p = 0.9f,
+                         .min_p = 0.1f,
+                         .typical_p = 0.8f,
+                         .repetition_penalty = 1.5f,
+                         .presence_penalty = 1.0f,
+                         .frequency_penalty = -1.0f,
+                         .penalty_window = 64,
+                         .top_logprobs = 4,
+                         .logit_bias = {{3, -1.0f}, {9, 2.0f}},
+                         .stop_tokens = {5},
+                         .stop = {"END"}});
+  REQUIRE(*parse_sampling({}, tokenizer) == SamplingParams{});
 }
 
 TEST_CASE("read sampling: what the text must be comes as a format or as a grammar, not both") {
   const Tokenizer tokenizer = tiny_tokenizer();
-  wire::Generate ask;
-  ask.sampling.response_format.type = "json_object";
-  REQUIRE(read_sampling(ask, tokenizer)->grammar == GrammarSource{GrammarKind::JsonObject, {}});
-  ask.sampling.response_format = {"json_schema", "{}"};
-  REQUIRE(read_sampling(ask, tokenizer)->grammar == GrammarSource{GrammarKind::JsonSchema, "{}"});
-  ask.sampling.grammar = "root ::= \"x\"";
-  REQUIRE(read_sampling(ask, tokenizer).error().code == Errc::BadRequest);
-  ask.sampling.response_format = {};
-  REQUIRE(read_sampling(ask, tokenizer)->grammar ==
+  wire::Generate request;
+  request.sampling.response_format.type = "json_object";
+  REQUIRE(parse_sampling(request, tokenizer)->grammar ==
+          GrammarSource{GrammarKind::JsonObject, {}});
+  request.sampling.response_format = {"json_schema", "{}"};
+  REQUIRE(parse_sampling(request, tokenizer)->grammar ==
+          GrammarSource{GrammarKind::JsonSchema, "{}"});
+  request.sampling.grammar = "root ::= \"x\"";
+  REQUIRE(parse_sampling(request, tokenizer).error().code == Errc::BadRequest);
+  request.sampling.response_format = {};
+  REQUIRE(parse_sampling(request, tokenizer)->grammar ==
           GrammarSource{GrammarKind::Gbnf, "root ::= \"x\""});
 }
 
@@ -77,10 +80,10 @@ TEST_CASE("read sampling: a refusal names the field") {
       {"stop", [](auto& s) { s.stop.all = {""}; }},
   };
   for (const auto& [field, spoil] : kWrong) {
-    wire::Generate ask;
-    spoil(ask.sampling);
+    wire::Generate request;
+    spoil(request.sampling);
     CAPTURE(field);
-    const auto params = read_sampling(ask, tokenizer);
+    const auto params = parse_sampling(request, tokenizer);
     REQUIRE(params.error().code == Errc::BadRequest);
     REQUIRE_THAT(params.error().detail, Catch::Contains(field));
   }
@@ -93,7 +96,7 @@ TEST_CASE("constraint compiler: one vocabulary for all grammars, and none for re
   const auto first = compiler.compile({GrammarKind::Gbnf, "root ::= \"x\""});
   const auto second = compiler.compile({GrammarKind::JsonObject, {}});
   REQUIRE(first->vocabulary == second->vocabulary);
-  REQUIRE(first->vocabulary->ends == std::vector<TokenId>{2});
+  REQUIRE(first->vocabulary->end_tokens == std::vector<TokenId>{2});
   REQUIRE(compiler.compile({GrammarKind::Gbnf, "rot"}).error().code == Errc::BadRequest);
 }
 

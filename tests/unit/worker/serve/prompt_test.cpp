@@ -21,12 +21,12 @@ struct Fixture {
     const TemporaryFile file(tiny_llama().bytes());
     return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
   }
-  Result<std::vector<TokenId>> read(const wire::Generate& ask) const {
+  Result<std::vector<TokenId>> encode(const wire::Generate& request) const {
     const PromptEncoder encoder{.tokenizer = &tokenizer,
                                 .chat = &chat,
                                 .max_context = 64,
                                 .has_sliding_window = has_sliding_window};
-    return encoder.encode(ask, 1732104000);
+    return encoder.encode(request, 1732104000);
   }
 
   Tokenizer tokenizer = read_tokenizer();
@@ -35,9 +35,9 @@ struct Fixture {
 };
 
 wire::Generate chat_of(std::string content) {
-  wire::Generate ask;
-  ask.messages.emplace().push_back({.role = "user", .content = std::move(content)});
-  return ask;
+  wire::Generate request;
+  request.messages.emplace().push_back({.role = "user", .content = std::move(content)});
+  return request;
 }
 
 std::size_t times(const std::vector<TokenId>& tokens, TokenId wanted) {
@@ -57,9 +57,9 @@ TEST_CASE("prompt: what the template writes holds control tokens, and one at the
 
 TEST_CASE("prompt: in a plain prompt the name of a control token is text") {
   const Fixture fixture("{{ bos_token }}");
-  wire::Generate ask;
-  ask.prompt = "<s>ab</s>";
-  const auto tokens = fixture.encode(ask);
+  wire::Generate request;
+  request.prompt = "<s>ab</s>";
+  const auto tokens = fixture.encode(request);
   REQUIRE(tokens.has_value());
   CHECK(times(*tokens, kBos) == 1);
   CHECK(times(*tokens, kEos) == 0);
@@ -67,17 +67,17 @@ TEST_CASE("prompt: in a plain prompt the name of a control token is text") {
 
 TEST_CASE("prompt: tokens are taken as they are") {
   const Fixture fixture("{{ bos_token }}");
-  wire::Generate ask;
-  ask.prompt_tokens = std::vector<TokenId>{5, 6};
-  CHECK(fixture.encode(ask).value() == std::vector<TokenId>{5, 6});
+  wire::Generate request;
+  request.prompt_tokens = std::vector<TokenId>{5, 6};
+  CHECK(fixture.encode(request).value() == std::vector<TokenId>{5, 6});
 }
 
 TEST_CASE("prompt: a template's date is the one the request says, or else the worker's") {
   const Fixture fixture("{{ strftime_now('%Y') }}");
-  wire::Generate ask = chat_of("");
-  const auto now = fixture.encode(ask);
-  ask.asked_at_unix_s = 0;
-  const auto then = fixture.encode(ask);
+  wire::Generate request = chat_of("");
+  const auto now = fixture.encode(request);
+  request.asked_at_unix_s = 0;
+  const auto then = fixture.encode(request);
   wire::Generate plain;
   plain.prompt = "2024";
   CHECK(now.value() == fixture.encode(plain).value());
@@ -101,9 +101,10 @@ TEST_CASE("prompt: messages are refused for what they are, the template, or thei
 
 TEST_CASE("prompt: what is too long is told what would have held it, context or window") {
   Fixture fixture("a");
-  wire::Generate ask;
-  ask.prompt = std::string(100'000, 'a');
-  CHECK_THAT(fixture.encode(ask).error().detail, Contains("the model's context holds 64 tokens"));
+  wire::Generate request;
+  request.prompt = std::string(100'000, 'a');
+  CHECK_THAT(fixture.encode(request).error().detail,
+             Contains("the model's context holds 64 tokens"));
   fixture.has_sliding_window = true;
-  CHECK_THAT(fixture.encode(ask).error().detail, Contains("sliding window"));
+  CHECK_THAT(fixture.encode(request).error().detail, Contains("sliding window"));
 }

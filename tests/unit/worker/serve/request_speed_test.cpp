@@ -42,12 +42,12 @@ void report_grammar(const std::string& what, const GrammarSource& source) {
 }
 
 wire::Generate chat_of(std::size_t messages) {
-  wire::Generate ask;
-  ask.messages.emplace();
+  wire::Generate request;
+  request.messages.emplace();
   for (std::size_t i = 0; i < messages; ++i)
-    ask.messages->push_back(
+    request.messages->push_back(
         {i % 2 == 0 ? "user" : "assistant", repeated("Once upon a time there was a fox. ", 6)});
-  return ask;
+  return request;
 }
 
 }  // namespace
@@ -64,10 +64,10 @@ TEST_CASE("request speed", "[.speed]") {
   report_grammar("grammar, 32 KiB of rules",
                  {GrammarKind::Gbnf, "root ::= " + repeated("[^\\x00-\\x1f\"]{0,60} ", 500)});
   const auto report_prompt = [&](const std::string& what, const std::string& source,
-                                 const wire::Generate& ask) {
+                                 const wire::Generate& request) {
     const auto chat = ChatTemplate::parse(source, {});
     const PromptEncoder encoder{.tokenizer = &tokenizer, .chat = &chat, .max_context = 131'072};
-    report(what, [&]() -> Result<std::size_t> { return TRY(encoder.encode(ask, 0)).size(); });
+    report(what, [&]() -> Result<std::size_t> { return TRY(encoder.encode(request, 0)).size(); });
   };
   const std::string chatml =
       "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] | trim + "

@@ -1,4 +1,4 @@
-// The tenants' socket with a whole engine behind it. The reader's thread is the test: a request is
+// The tenants' socket with a whole engine behind it. The parser's thread is the test: a request is
 // being read for as long as the test does not read.
 #include "worker/serve/tenant_server.hpp"
 
@@ -21,7 +21,7 @@ struct Tenant {
     peer->start();
   }
   bool has_ended() const {
-    return !seen.notifications.empty() && seen.notifications.back().first == "completed";
+    return !seen.notifications.empty() && seen.notifications.back().first == "request.completed";
   }
 
   RecordedCalls seen;
@@ -33,16 +33,16 @@ struct ServerFixture {
   ServerFixture() {
     std::filesystem::create_directory(directory);
     broker_socket.emplace(*control::listen_on(io, directory / "broker", 0600));
-    broker = *BrokerLink::connect(io, directory / "broker", {.on_call = {}, .on_lost = {}});
-    server.emplace(TenantServer::Parts{.io = &io,
-                                       .loop = &loop,
-                                       .board = &rig.board(),
-                                       .reader = reader.get_executor(),
-                                       .prompt = {.tokenizer = &rig.tokenizer(),
-                                                  .chat = &no_chat,
-                                                  .max_context = rig.config().n_context},
-                                       .broker = broker.get(),
-                                       .clock = &rig.clock()});
+    broker = *BrokerLink::connect(io, directory / "broker", {.on_call = {}, .on_disconnected = {}});
+    server.emplace(TenantServer::Dependencies{.io = &io,
+                                              .loop = &loop,
+                                              .running_requests = &rig.running_requests(),
+                                              .parser = parser.get_executor(),
+                                              .prompt = {.tokenizer = &rig.tokenizer(),
+                                                         .chat = &no_chat,
+                                                         .max_context = rig.config().n_context},
+                                              .broker = broker.get(),
+                                              .clock = &rig.clock()});
     server->serve(*TenantServer::listen(io, directory / "worker"));
   }
   ~ServerFixture() {
@@ -53,10 +53,10 @@ struct ServerFixture {
 
   std::unique_ptr<Tenant> tenant() { return std::make_unique<Tenant>(io, directory / "worker"); }
   void generate(Tenant& tenant, const std::string& id, std::string prompt = "Once upon a time") {
-    wire::Generate ask{.token = mint_token({}, {lease, {"ann"}}), .request_id = {id}};
-    ask.prompt = std::move(prompt);
-    ask.max_emitted_tokens = 4;
-    call(tenant, id, std::string(wire::Generate::kMethod), ask.to_json());
+    wire::Generate request{.token = mint_token({}, {lease, {"ann"}}), .request_id = {id}};
+    request.prompt = std::move(prompt);
+    request.max_emitted_tokens = 4;
+    call(tenant, id, std::string(wire::Generate::kMethod), request.to_json());
   }
   void cancel(Tenant& tenant, const std::string& id) {
     call(tenant, "cancel " + id, std::string(wire::Cancel::kMethod),
@@ -76,8 +76,8 @@ struct ServerFixture {
   }
   /// Reads what waits to be read; how many that were.
   std::size_t read() {
-    reader.restart();
-    const std::size_t n = reader.poll();
+    parser.restart();
+    const std::size_t n = parser.poll();
     io.restart();
     io.poll();
     return n;
@@ -91,7 +91,7 @@ struct ServerFixture {
   EngineRig rig;
   LeaseId lease = rig.grant("ann");
   Result<ChatTemplate> no_chat = fail(Errc::UnsupportedModel, "no template");
-  boost::asio::io_context io, reader;
+  boost::asio::io_context io, parser;
   std::optional<boost::asio::local::stream_protocol::acceptor> broker_socket;
   std::unique_ptr<BrokerLink> broker;
   std::optional<TenantServer> server;

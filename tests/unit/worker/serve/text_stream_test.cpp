@@ -67,7 +67,7 @@ TEST_CASE("text stream: what can become no character any more goes out with the 
   stream.send_token({RequestId{"t/r"}, byte_token(kLlama[0]), 0});
   REQUIRE(fixture.text().empty());
   stream.send_completed({.reason = CompletionReason::EndOfSequence});
-  REQUIRE(fixture.received("completed").at("text") == "\uFFFD");
+  REQUIRE(fixture.received("request.completed").at("text") == "\uFFFD");
 }
 
 TEST_CASE(
@@ -80,10 +80,11 @@ TEST_CASE(
   REQUIRE(fixture.text().empty());
   TextStream revoked = stream;
   stream.send_completed({.reason = CompletionReason::MaxTokensReached});
-  REQUIRE(fixture.received("completed").at("text") == "<");
+  REQUIRE(fixture.received("request.completed").at("text") == "<");
   // A lease that ends it ends no text: the rest comes where it goes on.
-  revoked.send_completed({.reason = CompletionReason::Revoked, .verdict = RevocationInfo{{17, 4}}});
-  REQUIRE_FALSE(fixture.received("completed").contains("text"));
+  revoked.send_completed(
+      {.reason = CompletionReason::Revoked, .revocation = RevocationInfo{{17, 4}}});
+  REQUIRE_FALSE(fixture.received("request.completed").contains("text"));
 }
 
 TEST_CASE("text stream: a stop string is no part of the text, nor is what follows it") {
@@ -95,7 +96,7 @@ TEST_CASE("text stream: a stop string is no part of the text, nor is what follow
     text += fixture.text();
   }
   stream.send_completed({.reason = CompletionReason::StopSequence});
-  REQUIRE_FALSE(fixture.received("completed").contains("text"));
+  REQUIRE_FALSE(fixture.received("request.completed").contains("text"));
   REQUIRE(text == "x");
 }
 
@@ -116,8 +117,8 @@ TEST_CASE("text stream: an end says why, and which lease said so") {
   stream.send_completed({.request = RequestId{"t/r"},
                          .reason = CompletionReason::Revoked,
                          .emitted_tokens = 7,
-                         .verdict = RevocationInfo{{17, 4}, false, RevokeReason::Operator}});
-  const nlohmann::json end = fixture.received("completed");
+                         .revocation = RevocationInfo{{17, 4}, false, RevokeReason::Operator}});
+  const nlohmann::json end = fixture.received("request.completed");
   REQUIRE(end.at("reason") == "Revoked");
   REQUIRE(end.at("emitted_tokens") == 7);
   REQUIRE(end.at("lease") == "17.4");
@@ -129,7 +130,7 @@ TEST_CASE("text stream: a good end carries what else there is to know") {
   StreamFixture fixture;
   TextStream stream = fixture.stream();
   stream.send_completed({.reason = CompletionReason::MaxTokensReached}, "the context is full");
-  REQUIRE(fixture.received("completed").at("detail") == "the context is full");
+  REQUIRE(fixture.received("request.completed").at("detail") == "the context is full");
 }
 
 TEST_CASE("text stream: a client that has gone is no concern of the stream") {
@@ -140,10 +141,10 @@ TEST_CASE("text stream: a client that has gone is no concern of the stream") {
 }
 
 TEST_CASE("request key: the engine's name keeps tenants apart and gives both halves back") {
-  const RequestId inner = to_engine_request_id(TenantId{"acme"}, RequestId{"r.1"});
-  REQUIRE(inner.value == "acme/r.1");
-  REQUIRE(to_client_request_id(inner).value == "r.1");
-  REQUIRE(tenant_of(inner).value == "acme");
+  const RequestId engine_request_id = to_engine_request_id(TenantId{"acme"}, RequestId{"r.1"});
+  REQUIRE(engine_request_id.value == "acme/r.1");
+  REQUIRE(to_client_request_id(engine_request_id).value == "r.1");
+  REQUIRE(tenant_of(engine_request_id).value == "acme");
   REQUIRE(to_engine_request_id(TenantId{"a"}, RequestId{"b"}) !=
           to_engine_request_id(TenantId{"b"}, RequestId{"a"}));
 }

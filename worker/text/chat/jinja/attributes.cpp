@@ -51,7 +51,7 @@ Result<Value> list_index(Runtime& runtime, const Value& self, const Arguments& g
   const std::vector<Value>& items = self.as_list()->items;
   for (std::size_t i = 0; i < items.size(); ++i)
     if (TRY(are_equal(runtime, items[i], wanted))) return Value(static_cast<std::int64_t>(i));
-  return runtime.mistake("index() finds no such element");
+  return runtime.bad_request("index() finds no such element");
 }
 
 Method find_method(const Value& value, std::string_view name) {
@@ -115,7 +115,7 @@ Result<Value> method_of(Runtime& runtime, const Value& value, std::string_view n
 Result<Value> attribute_of(Runtime& runtime, const Value& value, std::string_view name) {
   if (value.is_undefined()) {
     const Text& what = value.get<Undefined>()->what;
-    return runtime.mistake(what ? *what : "something undefined has no attributes");
+    return runtime.bad_request(what ? *what : "something undefined has no attributes");
   }
   TRY(runtime.charge_for(value.as_dict() != nullptr ? value : Value()));
   if (const auto* loop = value.get<LoopRef>()) return loop_attribute(runtime, *loop, name);
@@ -136,22 +136,22 @@ Result<Value> element_of(Runtime& runtime, const Value& value, const Value& inde
   auto missing = Value::undefined(fmt::format("'{}' has no such element", value.type_name()));
   if (!index.is_integer()) return missing;
   TRY(runtime.charge_for(value.is_text() ? value : Value()));
-  const auto place_in = [&](std::size_t length) -> std::optional<std::size_t> {
+  const auto resolve_index = [&](std::size_t length) -> std::optional<std::size_t> {
     const auto size = static_cast<std::int64_t>(length);
-    const std::int64_t place = index.integer() < 0 ? index.integer() + size : index.integer();
-    if (place < 0 || place >= size) return std::nullopt;
-    return static_cast<std::size_t>(place);
+    const std::int64_t position = index.integer() < 0 ? index.integer() + size : index.integer();
+    if (position < 0 || position >= size) return std::nullopt;
+    return static_cast<std::size_t>(position);
   };
   if (const List* list = value.as_list()) {
-    const auto place = place_in(list->items.size());
-    return place ? list->items[*place] : missing;
+    const auto position = resolve_index(list->items.size());
+    return position ? list->items[*position] : missing;
   }
   const std::string* text = value.as_text();
   if (text == nullptr) return missing;
-  const auto place = place_in(count_characters(*text));
-  if (!place) return missing;
+  const auto position = resolve_index(count_characters(*text));
+  if (!position) return missing;
   std::string_view rest = *text;
-  for (std::size_t i = 0; i < *place; ++i) rest.remove_prefix(next_utf8(rest).size_bytes);
+  for (std::size_t i = 0; i < *position; ++i) rest.remove_prefix(next_utf8(rest).size_bytes);
   return runtime.text(std::string(rest.substr(0, next_utf8(rest).size_bytes)));
 }
 

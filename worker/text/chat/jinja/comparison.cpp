@@ -83,7 +83,7 @@ Result<bool> is_less(Runtime& runtime, const Value& left, const Value& right) {
   if (one != nullptr && other != nullptr && one->is_tuple == other->is_tuple) {
     return lists_less(runtime, *one, *other);
   }
-  return runtime.mistake(
+  return runtime.bad_request(
       fmt::format("'{}' and '{}' have no order", left.type_name(), right.type_name()));
 }
 
@@ -92,7 +92,7 @@ Result<bool> contains(Runtime& runtime, const Value& container, const Value& wan
   if (const std::string* text = container.as_text()) {
     const std::string* part = wanted.as_text();
     if (part == nullptr) {
-      return runtime.mistake(fmt::format("a '{}' cannot be in a text", wanted.type_name()));
+      return runtime.bad_request(fmt::format("a '{}' cannot be in a text", wanted.type_name()));
     }
     return find_text(*text, *part) != std::string_view::npos;
   }
@@ -107,7 +107,7 @@ Result<bool> contains(Runtime& runtime, const Value& container, const Value& wan
     return false;
   }
   if (container.is_undefined()) return false;
-  return runtime.mistake(fmt::format("nothing is in a '{}'", container.type_name()));
+  return runtime.bad_request(fmt::format("nothing is in a '{}'", container.type_name()));
 }
 
 Result<bool> compare(Runtime& runtime, std::string_view operation, const Value& left,

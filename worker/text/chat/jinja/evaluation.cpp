@@ -95,7 +95,7 @@ Result<Value> Interpreter::call_with(const Call& call, const Value* caller) {
     return runtime_.unsupported(
         fmt::format("the function '{}' is not supported", shown(name->name)));
   }
-  return runtime_.mistake(fmt::format("'{}' cannot be called", callee.type_name()));
+  return runtime_.bad_request(fmt::format("'{}' cannot be called", callee.type_name()));
 }
 
 Result<Value> Interpreter::value_of(const FilterCall& filter) {
@@ -112,8 +112,8 @@ Result<Value> Interpreter::value_of(const TestCall& test) {
 
 Result<Value> Interpreter::value_of(const Unary& unary) {
   const Value operand = TRY(evaluate(*unary.operand));
-  if (unary.operation == "not") return Value(!operand.truth());
-  return with_sign(runtime_, unary.operation, operand);
+  if (unary.operation == "not") return Value(!operand.is_truthy());
+  return apply_sign(runtime_, unary.operation, operand);
 }
 
 Result<Value> Interpreter::value_of(const Binary& binary) {
@@ -142,12 +142,12 @@ Result<Value> Interpreter::value_of(const Comparison& comparison) {
 
 Result<Value> Interpreter::value_of(const Logical& logical) {
   Value left = TRY(evaluate(*logical.left));
-  if (left.truth() != logical.is_and) return left;
+  if (left.is_truthy() != logical.is_and) return left;
   return evaluate(*logical.right);
 }
 
 Result<Value> Interpreter::value_of(const Conditional& conditional) {
-  if (TRY(evaluate(*conditional.condition)).truth()) return evaluate(*conditional.then);
+  if (TRY(evaluate(*conditional.condition)).is_truthy()) return evaluate(*conditional.then);
   if (conditional.otherwise != nullptr) return evaluate(*conditional.otherwise);
   return Value::undefined("an inline if without else was false");
 }

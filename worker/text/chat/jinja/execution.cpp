@@ -50,7 +50,7 @@ Result<Flow> Interpreter::perform(const Print& print) {
 
 Result<Flow> Interpreter::perform(const If& choice) {
   for (const If::Branch& branch : choice.branches) {
-    const bool taken = branch.condition == nullptr || TRY(evaluate(*branch.condition)).truth();
+    const bool taken = branch.condition == nullptr || TRY(evaluate(*branch.condition)).is_truthy();
     if (taken) return execute(branch.body);
   }
   return Flow::Next;
@@ -64,7 +64,7 @@ Result<Value> Interpreter::loop_items(const For& loop) {
   for (Value& item : items) {
     const InnerScope inner(*this);
     TRY(assign(loop.target, item));
-    if (TRY(evaluate(*loop.filter)).truth()) chosen.push_back(std::move(item));
+    if (TRY(evaluate(*loop.filter)).is_truthy()) chosen.push_back(std::move(item));
   }
   return runtime_.list(std::move(chosen));
 }
@@ -78,7 +78,7 @@ Result<Flow> Interpreter::perform(const For& loop) {
   Flow flow = Flow::Next;
   for (std::size_t i = 0; i < list->items.size() && flow != Flow::Break; ++i) {
     state->index0 = i;
-    flow = TRY(run_round(loop, state));
+    flow = TRY(run_iteration(loop, state));
     has_finished_one |= flow == Flow::Next;
   }
   if (has_finished_one || loop.otherwise.empty()) return Flow::Next;
@@ -86,7 +86,7 @@ Result<Flow> Interpreter::perform(const For& loop) {
   return execute(loop.otherwise);
 }
 
-Result<Flow> Interpreter::run_round(const For& loop, const LoopRef& state) {
+Result<Flow> Interpreter::run_iteration(const For& loop, const LoopRef& state) {
   TRY(runtime_.charge(4));
   const InnerScope inner(*this);
   define("loop", Value(state));
@@ -99,8 +99,8 @@ Result<void> Interpreter::assign(const Target& target, Value value) {
     const Value object = TRY(value_of(Name{target.names.front()}));
     const auto* space = object.get<NamespaceRef>();
     if (space == nullptr) {
-      return runtime_.mistake(fmt::format("'{}' is no namespace, so '{}' cannot be set in it",
-                                          target.names.front(), target.attribute));
+      return runtime_.bad_request(fmt::format("'{}' is no namespace, so '{}' cannot be set in it",
+                                              target.names.front(), target.attribute));
     }
     (*space)->attributes[target.attribute] = std::move(value);
     return {};
@@ -111,7 +111,7 @@ Result<void> Interpreter::assign(const Target& target, Value value) {
   }
   const std::vector<Value> parts = TRY(runtime_.elements(value));
   if (parts.size() != target.names.size()) {
-    return runtime_.mistake(
+    return runtime_.bad_request(
         fmt::format("{} values cannot be unpacked into {}", parts.size(), target.names.size()));
   }
   for (std::size_t i = 0; i < parts.size(); ++i) define(target.names[i], parts[i]);

@@ -29,15 +29,15 @@ std::uint32_t height_of(const ArgumentExpressions& arguments) {
   return height;
 }
 
-Result<ExpressionPtr> ExpressionParser::expression(Inline allowed) {
+Result<ExpressionPtr> ExpressionParser::expression(ExpressionForm allowed) {
   const TokenStream::Nesting nesting(tokens_);
   TRY(tokens_.check_nesting());
   ExpressionPtr value = TRY(disjunction());
-  while (allowed == Inline::Conditional && tokens_.at_name("if")) {
+  while (allowed == ExpressionForm::Conditional && tokens_.at_name("if")) {
     const int line = tokens_.take().line;
     ExpressionPtr condition = TRY(disjunction());
     ExpressionPtr otherwise;
-    if (tokens_.skip_name("else")) otherwise = TRY(expression(Inline::Conditional));
+    if (tokens_.skip_name("else")) otherwise = TRY(expression(ExpressionForm::Conditional));
     const auto height = std::max({height_of(value), height_of(condition), height_of(otherwise)});
     value = TRY(node(Conditional{std::move(condition), std::move(value), std::move(otherwise)},
                      line, height));
@@ -45,7 +45,7 @@ Result<ExpressionPtr> ExpressionParser::expression(Inline allowed) {
   return value;
 }
 
-Result<ExpressionPtr> ExpressionParser::tuple(Inline allowed) {
+Result<ExpressionPtr> ExpressionParser::tuple(ExpressionForm allowed) {
   const int line = tokens_.line();
   std::vector<ExpressionPtr> items;
   items.push_back(TRY(expression(allowed)));
@@ -156,7 +156,7 @@ std::string_view ExpressionParser::operation_of(std::size_t level) const {
 }
 
 Result<ExpressionPtr> ExpressionParser::arithmetic(std::size_t level) {
-  if (level == kLevels.size()) return signed_value(true);
+  if (level == kLevels.size()) return unary(true);
   ExpressionPtr left = TRY(arithmetic(level + 1));
   if (tokens_.at_operator("~") && !operation_of(level).empty()) {
     return concatenation(std::move(left), level);
@@ -183,11 +183,11 @@ Result<ExpressionPtr> ExpressionParser::concatenation(ExpressionPtr first, std::
   return node(std::move(concat), line, height);
 }
 
-Result<ExpressionPtr> parse_expression(TokenStream& tokens, Inline allowed) {
+Result<ExpressionPtr> parse_expression(TokenStream& tokens, ExpressionForm allowed) {
   return ExpressionParser(tokens).expression(allowed);
 }
 
-Result<ExpressionPtr> parse_tuple(TokenStream& tokens, Inline allowed) {
+Result<ExpressionPtr> parse_tuple(TokenStream& tokens, ExpressionForm allowed) {
   return ExpressionParser(tokens).tuple(allowed);
 }
 

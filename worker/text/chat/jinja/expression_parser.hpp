@@ -15,8 +15,8 @@ class ExpressionParser {
   /// Lifetime: `tokens` outlives it.
   explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
 
-  Result<ExpressionPtr> expression(Inline allowed);
-  Result<ExpressionPtr> tuple(Inline allowed);
+  Result<ExpressionPtr> expression(ExpressionForm allowed);
+  Result<ExpressionPtr> tuple(ExpressionForm allowed);
   Result<ArgumentExpressions> arguments();
   Result<FilterCall> filter_name_and_arguments();
 
@@ -43,8 +43,8 @@ class ExpressionParser {
   std::string_view operation_of(std::size_t level) const;
   Result<ExpressionPtr> arithmetic(std::size_t level);
   Result<ExpressionPtr> concatenation(ExpressionPtr first, std::size_t level);
-  Result<ExpressionPtr> signed_value(bool with_filters);
-  Result<ExpressionPtr> with_suffixes(ExpressionPtr value);
+  Result<ExpressionPtr> unary(bool with_filters);
+  Result<ExpressionPtr> postfix(ExpressionPtr value);
   Result<ExpressionPtr> filtered(ExpressionPtr value);
   Result<ExpressionPtr> attribute(ExpressionPtr object);
   Result<ExpressionPtr> subscript(ExpressionPtr object);
@@ -74,7 +74,7 @@ class ExpressionParser {
     return syntax_error(token.line, fmt::format("the number '{}' is too large", shown(token.text)));
   }
 
-  Result<ExpressionPtr> in_parentheses();
+  Result<ExpressionPtr> parenthesized();
   Result<ExpressionPtr> list();
   Result<ExpressionPtr> dict();
 

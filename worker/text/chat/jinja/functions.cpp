@@ -15,14 +15,14 @@ constexpr std::size_t kMaxDateBytes = 1024;
 Result<Value> range(Runtime& runtime, const Arguments& given) {
   std::vector<std::int64_t> bounds;
   for (const Value& bound : given.positional)
-    bounds.push_back(TRY(wanted_integer(runtime, "range", bound)));
+    bounds.push_back(TRY(require_integer(runtime, "range", bound)));
   if (bounds.empty() || bounds.size() > 3 || !given.named.empty()) {
-    return runtime.mistake("range takes a stop, or a start, a stop and a step");
+    return runtime.bad_request("range takes a stop, or a start, a stop and a step");
   }
   const std::int64_t start = bounds.size() == 1 ? 0 : bounds[0];
   const std::int64_t stop = bounds.size() == 1 ? bounds[0] : bounds[1];
   const std::int64_t step = bounds.size() == 3 ? bounds[2] : 1;
-  if (step == 0) return runtime.mistake("the step of range is zero");
+  if (step == 0) return runtime.bad_request("the step of range is zero");
   std::vector<Value> items;
   for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
     if (std::cmp_greater_equal(items.size(), runtime.limits().range_items)) {
@@ -38,7 +38,7 @@ Result<Value> range(Runtime& runtime, const Arguments& given) {
 /// dict(…) and namespace(…): what a mapping holds, if one is given, then the named arguments.
 Result<std::vector<Dict::Entry>> entries_given(Runtime& runtime, const Arguments& given) {
   std::vector<Dict::Entry> entries;
-  if (given.positional.size() > 1) return runtime.mistake("more than one mapping was given");
+  if (given.positional.size() > 1) return runtime.bad_request("more than one mapping was given");
   if (!given.positional.empty()) {
     const Dict* dict = given.positional[0].as_dict();
     if (dict == nullptr) return runtime.unsupported("a mapping made of something that is none");
@@ -64,7 +64,7 @@ Result<Value> make_namespace(Runtime& runtime, const Arguments& given) {
   TRY(runtime.charge(16 + entries.size()));
   Value space = runtime.make_namespace();
   for (const auto& [key, value] : entries) {
-    const std::string name = TRY(wanted_text(runtime, "the name of an attribute", key));
+    const std::string name = TRY(require_text(runtime, "the name of an attribute", key));
     (*space.get<NamespaceRef>())->attributes[name] = value;
   }
   return space;
@@ -80,15 +80,15 @@ Result<Value> raise_exception(Runtime& runtime, const Arguments& given) {
 
 Result<Value> strftime_now(Runtime& runtime, const Arguments& given, std::int64_t now_unix_s) {
   Parameters parameters("strftime_now", given);
-  const std::string format = TRY(wanted_text(runtime, "strftime_now", parameters.next("format")));
+  const std::string format = TRY(require_text(runtime, "strftime_now", parameters.next("format")));
   TRY(parameters.done(runtime));
   const std::time_t now = now_unix_s;
   std::tm date{};
-  if (::gmtime_r(&now, &date) == nullptr) return runtime.mistake("the clock is out of range");
+  if (::gmtime_r(&now, &date) == nullptr) return runtime.bad_request("the clock is out of range");
   char text[kMaxDateBytes];
   // One character more, because an empty result and one that is too long look the same.
   const std::size_t size = std::strftime(text, sizeof(text), (format + ".").c_str(), &date);
-  if (size == 0) return runtime.mistake("the date is longer than 1023 bytes");
+  if (size == 0) return runtime.bad_request("the date is longer than 1023 bytes");
   return runtime.text(std::string(text, size - 1));
 }
 

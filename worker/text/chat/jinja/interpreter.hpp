@@ -82,7 +82,7 @@ class Interpreter {
 
   Result<Flow> write(std::string_view text);
   Result<Value> loop_items(const For& loop);
-  Result<Flow> run_round(const For& loop, const LoopRef& state);
+  Result<Flow> run_iteration(const For& loop, const LoopRef& state);
   Result<void> assign(const Target& target, Value value);
   struct Captured {
     Value text;
@@ -120,16 +120,16 @@ class Interpreter::InnerScope {
  public:
   InnerScope(Interpreter& interpreter, ScopeRef parent)
       : interpreter_(interpreter),
-        before_(std::exchange(interpreter.scope_,
-                              std::make_shared<Scope>(Scope{std::move(parent), {}}))) {}
+        saved_scope_(std::exchange(interpreter.scope_,
+                                   std::make_shared<Scope>(Scope{std::move(parent), {}}))) {}
   explicit InnerScope(Interpreter& interpreter) : InnerScope(interpreter, interpreter.scope_) {}
-  ~InnerScope() { interpreter_.scope_ = std::move(before_); }
+  ~InnerScope() { interpreter_.scope_ = std::move(saved_scope_); }
   InnerScope(const InnerScope&) = delete;
   InnerScope& operator=(const InnerScope&) = delete;
 
  private:
   Interpreter& interpreter_;
-  ScopeRef before_;
+  ScopeRef saved_scope_;
 };
 
 }  // namespace leasehold::jinja

@@ -29,16 +29,16 @@ std::string_view short_escape(char c) {
   }
 }
 
-void append_unit(std::string& out, std::uint32_t unit) {
+void append_unicode_escape(std::string& out, std::uint32_t unit) {
   fmt::format_to(std::back_inserter(out), "\\u{:04x}", unit);
 }
 
-void append_beyond_ascii(std::string& out, std::string_view character) {
+void append_surrogate_escape(std::string& out, std::string_view character) {
   std::uint32_t number = code_point_of(character);
-  if (number < 0x10000) return append_unit(out, number);
+  if (number < 0x10000) return append_unicode_escape(out, number);
   number -= 0x10000;
-  append_unit(out, 0xD800 + (number >> 10));
-  append_unit(out, 0xDC00 + (number & 0x3FF));
+  append_unicode_escape(out, 0xD800 + (number >> 10));
+  append_unicode_escape(out, 0xDC00 + (number & 0x3FF));
 }
 
 void append_quoted(std::string& out, std::string_view text, bool ascii_only) {
@@ -48,9 +48,9 @@ void append_quoted(std::string& out, std::string_view text, bool ascii_only) {
     if (!escape.empty()) {
       out += escape;
     } else if (static_cast<unsigned char>(character[0]) < 0x20) {
-      append_unit(out, static_cast<unsigned char>(character[0]));
+      append_unicode_escape(out, static_cast<unsigned char>(character[0]));
     } else if (ascii_only && !is_ascii(character)) {
-      append_beyond_ascii(out, character);
+      append_surrogate_escape(out, character);
     } else {
       out += character;
     }
@@ -82,7 +82,7 @@ class JsonWriter {
     if (const bool* truth = value.get<bool>()) return std::string(*truth ? "true" : "false");
     if (value.is_integer()) return std::to_string(value.integer());
     if (!value.is_number()) {
-      return runtime_.mistake(fmt::format("JSON has no word for '{}'", value.type_name()));
+      return runtime_.bad_request(fmt::format("JSON has no word for '{}'", value.type_name()));
     }
     const double number = value.number();
     if (std::isnan(number)) return std::string("NaN");

@@ -46,13 +46,13 @@ class Lexer {
   }
 
  private:
-  std::string_view rest() const { return std::string_view(source_).substr(place_); }
+  std::string_view rest() const { return std::string_view(source_).substr(position_); }
 
   void skip(std::size_t bytes) {
     const std::string_view skipped = rest().substr(0, bytes);
     line_ += static_cast<int>(std::ranges::count(skipped, '\n'));
     if (!skipped.empty()) at_line_start_ = skipped.back() == '\n';
-    place_ += skipped.size();
+    position_ += skipped.size();
   }
 
   void add(TokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
@@ -238,7 +238,7 @@ class Lexer {
   Result<void> literal() {
     const std::size_t size = literal_size(rest());
     if (size == 0) return syntax_error(line_, "a text that does not end");
-    const auto text = read_literal(rest().substr(1, size - 2));
+    const auto text = unescape_literal(rest().substr(1, size - 2));
     if (!text) return syntax_error(line_, text.error().detail);
     add(TokenKind::TextLiteral, *text);
     skip(size);
@@ -258,7 +258,7 @@ class Lexer {
   }
 
   std::string source_;
-  std::size_t place_ = 0;
+  std::size_t position_ = 0;
   int line_ = 1;
   bool at_line_start_ = true;
   std::string brackets_;  // what has to close, innermost last

@@ -33,8 +33,8 @@ struct Token {
   std::string text;
   int line = 1;
 
-  bool is(TokenKind wanted, std::string_view wanted_text) const {
-    return kind == wanted && text == wanted_text;
+  bool is(TokenKind wanted, std::string_view require_text) const {
+    return kind == wanted && text == require_text;
   }
 };
 

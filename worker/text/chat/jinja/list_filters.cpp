@@ -18,7 +18,7 @@ struct Key {
   Result<Value> of(Runtime& runtime, const Value& element) const {
     Value value = path.is_none() ? element : TRY(element_by_path(runtime, element, path));
     if (case_sensitive || !value.is_text()) return value;
-    return in_case(runtime, *value.as_text(), Case::Lower);
+    return convert_case(runtime, *value.as_text(), Case::Lower);
   }
 };
 
@@ -69,9 +69,9 @@ Result<Value> sorted(Runtime& runtime, const Value& subject, const Key& key, boo
 
 Result<Value> sort(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("sort", given);
-  const bool reverse = parameters.next("reverse", Value(false)).truth();
+  const bool reverse = parameters.next("reverse", Value(false)).is_truthy();
   Key key;
-  key.case_sensitive = parameters.next("case_sensitive", Value(false)).truth();
+  key.case_sensitive = parameters.next("case_sensitive", Value(false)).is_truthy();
   key.path = parameters.next("attribute");
   TRY(parameters.done(runtime));
   return sorted(runtime, subject, key, reverse);
@@ -81,7 +81,7 @@ Result<Value> pairs_of(Runtime& runtime, const Value& subject) {
   if (subject.is_undefined()) return runtime.list({});
   const Dict* dict = subject.as_dict();
   if (dict == nullptr) {
-    return runtime.mistake(fmt::format("a mapping is needed, not '{}'", subject.type_name()));
+    return runtime.bad_request(fmt::format("a mapping is needed, not '{}'", subject.type_name()));
   }
   std::vector<Value> pairs;
   for (const auto& [key, value] : dict->entries) pairs.push_back(TRY(runtime.tuple({key, value})));
@@ -95,12 +95,13 @@ Result<Value> items(Runtime& runtime, const Value& subject, const Arguments& giv
 
 Result<Value> dictsort(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("dictsort", given);
-  const bool case_sensitive = parameters.next("case_sensitive", Value(false)).truth();
+  const bool case_sensitive = parameters.next("case_sensitive", Value(false)).is_truthy();
   const Value by = parameters.next("by", Value::text("key"));
-  const bool reverse = parameters.next("reverse", Value(false)).truth();
+  const bool reverse = parameters.next("reverse", Value(false)).is_truthy();
   TRY(parameters.done(runtime));
-  const std::string what = TRY(wanted_text(runtime, "what dictsort goes by", by));
-  if (what != "key" && what != "value") return runtime.mistake("dictsort goes by key or by value");
+  const std::string what = TRY(require_text(runtime, "what dictsort goes by", by));
+  if (what != "key" && what != "value")
+    return runtime.bad_request("dictsort goes by key or by value");
   const Key key{.path = Value(std::int64_t{what == "key" ? 0 : 1}),
                 .case_sensitive = case_sensitive};
   return sorted(runtime, TRY(pairs_of(runtime, subject)), key, reverse);
@@ -109,7 +110,7 @@ Result<Value> dictsort(Runtime& runtime, const Value& subject, const Arguments& 
 Result<Value> unique(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("unique", given);
   Key key;
-  key.case_sensitive = parameters.next("case_sensitive", Value(false)).truth();
+  key.case_sensitive = parameters.next("case_sensitive", Value(false)).is_truthy();
   key.path = parameters.next("attribute");
   TRY(parameters.done(runtime));
   std::vector<Keyed> seen;
@@ -125,10 +126,10 @@ Result<Value> unique(Runtime& runtime, const Value& subject, const Arguments& gi
 }
 
 template <bool largest>
-Result<Value> extreme(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> min_or_max(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("min or max", given);
   Key key;
-  key.case_sensitive = parameters.next("case_sensitive", Value(false)).truth();
+  key.case_sensitive = parameters.next("case_sensitive", Value(false)).is_truthy();
   key.path = parameters.next("attribute");
   TRY(parameters.done(runtime));
   std::optional<Keyed> best;
@@ -160,7 +161,7 @@ Result<Value> length(Runtime& runtime, const Value& subject, const Arguments& gi
   if (const List* list = subject.as_list()) return number(list->items.size());
   if (const Dict* dict = subject.as_dict()) return number(dict->entries.size());
   if (subject.is_undefined()) return number(0);
-  return runtime.mistake(fmt::format("'{}' has no length", subject.type_name()));
+  return runtime.bad_request(fmt::format("'{}' has no length", subject.type_name()));
 }
 
 template <bool first>
@@ -201,27 +202,27 @@ Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given
     const Value path = parameters.next("attribute");
     const Value fallback = parameters.next("default");
     TRY(parameters.done(runtime));
-    if (path.is_none()) return runtime.mistake("map wants a filter or an attribute");
+    if (path.is_none()) return runtime.bad_request("map wants a filter or an attribute");
     for (Value& element : out) {
       element = TRY(element_by_path(runtime, element, path));
       if (element.is_undefined() && !fallback.is_none()) element = fallback;
     }
     return runtime.list(std::move(out));
   }
-  const std::string filter = TRY(wanted_text(runtime, "map", given.positional.front()));
+  const std::string filter = TRY(require_text(runtime, "map", given.positional.front()));
   const Arguments rest = arguments_after(given, 1);
   for (Value& element : out) element = TRY(apply_filter(runtime, filter, element, rest));
   return runtime.list(std::move(out));
 }
 
-/// select, reject, and the same by a part of the element. Without a test, truth decides.
+/// select, reject, and the same by a part of the element. Without a test, is_truthy decides.
 template <bool by_attribute, bool wanted>
-Result<Value> chosen(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> select_items(Runtime& runtime, const Value& subject, const Arguments& given) {
   constexpr std::size_t kTestIndex = by_attribute ? 1 : 0;
-  if (given.positional.size() < kTestIndex) return runtime.mistake("an attribute is missing");
+  if (given.positional.size() < kTestIndex) return runtime.bad_request("an attribute is missing");
   std::string test;
   if (given.positional.size() > kTestIndex) {
-    test = TRY(wanted_text(runtime, "the name of a test", given.positional[kTestIndex]));
+    test = TRY(require_text(runtime, "the name of a test", given.positional[kTestIndex]));
   }
   const Arguments rest = arguments_after(given, kTestIndex + 1);
   std::vector<Value> out;
@@ -229,7 +230,8 @@ Result<Value> chosen(Runtime& runtime, const Value& subject, const Arguments& gi
     TRY(runtime.charge(1));
     const Value judged =
         by_attribute ? TRY(element_by_path(runtime, element, given.positional[0])) : element;
-    const bool holds = test.empty() ? judged.truth() : TRY(apply_test(runtime, test, judged, rest));
+    const bool holds =
+        test.empty() ? judged.is_truthy() : TRY(apply_test(runtime, test, judged, rest));
     if (holds == wanted) out.push_back(element);
   }
   return runtime.list(std::move(out));
@@ -249,13 +251,13 @@ constexpr Row kFilters[] = {
     {"length", length},
     {"list", list},
     {"map", map},
-    {"max", extreme<true>},
-    {"min", extreme<false>},
-    {"reject", chosen<false, false>},
-    {"rejectattr", chosen<true, false>},
+    {"max", min_or_max<true>},
+    {"min", min_or_max<false>},
+    {"reject", select_items<false, false>},
+    {"rejectattr", select_items<true, false>},
     {"reverse", reverse},
-    {"select", chosen<false, true>},
-    {"selectattr", chosen<true, true>},
+    {"select", select_items<false, true>},
+    {"selectattr", select_items<true, true>},
     {"sort", sort},
     {"sum", sum},
     {"unique", unique},

@@ -13,14 +13,14 @@ namespace {
 
 constexpr double kLargestInteger = 9223372036854774784.0;  // the last double below 2^63
 
-std::string_view without_space(std::string_view text) {
+std::string_view trim(std::string_view text) {
   text.remove_prefix(leading_space(text));
   text.remove_suffix(trailing_space(text));
   return text;
 }
 
 std::optional<double> read_float(std::string_view text) {
-  text = without_space(text);
+  text = trim(text);
   if (text.starts_with('+')) text.remove_prefix(1);
   double number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -31,7 +31,7 @@ std::optional<double> read_float(std::string_view text) {
 }
 
 std::optional<std::int64_t> read_integer(std::string_view text, std::int64_t base) {
-  text = without_space(text);
+  text = trim(text);
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   const std::string_view prefix = base == 16 ? "0x" : base == 8 ? "0o" : base == 2 ? "0b" : "";
@@ -49,8 +49,8 @@ Result<Value> to_int(Runtime& runtime, const Value& subject, const Arguments& gi
   Value fallback = parameters.next("default", Value(std::int64_t{0}));
   const Value base_value = parameters.next("base", Value(std::int64_t{10}));
   TRY(parameters.done(runtime));
-  const std::int64_t base = TRY(wanted_integer(runtime, "the base of int", base_value));
-  if (base < 2 || base > 36) return runtime.mistake("the base of int is from 2 to 36");
+  const std::int64_t base = TRY(require_integer(runtime, "the base of int", base_value));
+  if (base < 2 || base > 36) return runtime.bad_request("the base of int is from 2 to 36");
   if (subject.is_integer()) return Value(subject.integer());
   std::optional<double> number;
   if (const std::string* text = subject.as_text()) {
@@ -74,8 +74,8 @@ Result<Value> to_float(Runtime& runtime, const Value& subject, const Arguments& 
 
 Result<Value> absolute(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("abs", given).done(runtime));
-  if (subject.is_number() && !(subject.number() < 0)) return with_sign(runtime, "+", subject);
-  return with_sign(runtime, "-", subject);
+  if (subject.is_number() && !(subject.number() < 0)) return apply_sign(runtime, "+", subject);
+  return apply_sign(runtime, "-", subject);
 }
 
 /// Rounded in decimal, as Python does: the digits that stand for the number decide, ties go to the
@@ -94,11 +94,11 @@ Result<Value> round(Runtime& runtime, const Value& subject, const Arguments& giv
   const Value precision = parameters.next("precision", Value(std::int64_t{0}));
   const Value method_value = parameters.next("method", Value::text("common"));
   TRY(parameters.done(runtime));
-  const std::string method = TRY(wanted_text(runtime, "the method of round", method_value));
-  const std::int64_t digits = TRY(wanted_integer(runtime, "the precision of round", precision));
+  const std::string method = TRY(require_text(runtime, "the method of round", method_value));
+  const std::int64_t digits = TRY(require_integer(runtime, "the precision of round", precision));
   if (digits < 0 || digits > 15) return runtime.unsupported("round to other than 0 to 15 digits");
   if (!subject.is_number()) {
-    return runtime.mistake(fmt::format("'{}' cannot be rounded", subject.type_name()));
+    return runtime.bad_request(fmt::format("'{}' cannot be rounded", subject.type_name()));
   }
   if (method == "common" && subject.is_integer()) return Value(subject.integer());
   const double number = subject.number();
@@ -106,15 +106,15 @@ Result<Value> round(Runtime& runtime, const Value& subject, const Arguments& giv
   const double scale = std::pow(10.0, static_cast<double>(digits));
   if (method == "ceil") return Value((std::ceil(number * scale) + 0.0) / scale);  // no -0
   if (method == "floor") return Value(std::floor(number * scale) / scale);
-  return runtime.mistake("the method of round is common, ceil or floor");
+  return runtime.bad_request("the method of round is common, ceil or floor");
 }
 
 Result<Value> default_value(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("default", given);
   const Value fallback = parameters.next("default_value", Value::text(""));
-  const bool also_false = parameters.next("boolean", Value(false)).truth();
+  const bool also_false = parameters.next("boolean", Value(false)).is_truthy();
   TRY(parameters.done(runtime));
-  const bool wanted = subject.is_undefined() || (also_false && !subject.truth());
+  const bool wanted = subject.is_undefined() || (also_false && !subject.is_truthy());
   return wanted ? fallback : subject;
 }
 

@@ -15,14 +15,14 @@ std::unexpected<Error> unsupported_operands(Runtime& runtime, std::string_view o
     return undefined != nullptr && undefined->what ? *undefined->what : std::string();
   };
   for (const Value* value : {&left, &right})
-    if (const std::string what = detail_of(*value); !what.empty()) return runtime.mistake(what);
-  return runtime.mistake(fmt::format("'{}' does not work between '{}' and '{}'", operation,
-                                     left.type_name(), right.type_name()));
+    if (const std::string what = detail_of(*value); !what.empty()) return runtime.bad_request(what);
+  return runtime.bad_request(fmt::format("'{}' does not work between '{}' and '{}'", operation,
+                                         left.type_name(), right.type_name()));
 }
 
 Result<Value> number(Runtime& runtime, double value) {
   if (!std::isinf(value)) return Value(value);
-  return runtime.mistake("a number has become too large");
+  return runtime.bad_request("a number has become too large");
 }
 
 /// Python rounds towards minus infinity, so that the remainder has the sign of the divisor.
@@ -77,7 +77,7 @@ Result<Value> integer_arithmetic(Runtime& runtime, std::string_view operation, s
   } else {
     result = left - floor_division(left, right) * right;
   }
-  if (overflow) return runtime.mistake("a whole number has become too large");
+  if (overflow) return runtime.bad_request("a whole number has become too large");
   return Value(result);
 }
 
@@ -101,7 +101,7 @@ Result<Value> number_arithmetic(Runtime& runtime, std::string_view operation, co
   const bool divides = operation == "/" || operation == "//" || operation == "%";
   const bool negative_power_of_zero = operation == "**" && left.number() == 0 && right.number() < 0;
   if ((divides && right.number() == 0) || negative_power_of_zero) {
-    return runtime.mistake("division by zero");
+    return runtime.bad_request("division by zero");
   }
   const bool to_float = operation == "/" || (operation == "**" && right.number() < 0);
   if (left.is_integer() && right.is_integer() && !to_float) {
@@ -110,7 +110,7 @@ Result<Value> number_arithmetic(Runtime& runtime, std::string_view operation, co
   return float_arithmetic(runtime, operation, left.number(), right.number());
 }
 
-Result<Value> repeated(Runtime& runtime, const Value& value, std::int64_t times) {
+Result<Value> repeat(Runtime& runtime, const Value& value, std::int64_t times) {
   const std::uint64_t count = times > 0 ? static_cast<std::uint64_t>(times) : 0;
   const std::string* text = value.as_text();
   const std::uint64_t size = text != nullptr ? text->size() : value.as_list()->items.size();
@@ -134,7 +134,7 @@ bool is_sequence(const Value& value) {
   return value.is_text() || value.as_list() != nullptr;
 }
 
-Result<Value> joined(Runtime& runtime, const Value& left, const Value& right) {
+Result<Value> concatenate(Runtime& runtime, const Value& left, const Value& right) {
   if (left.is_text() && right.is_text()) {
     TRY(runtime.charge_bytes(left.as_text()->size() + right.as_text()->size()));
     return Value::text(*left.as_text() + *right.as_text());
@@ -150,31 +150,31 @@ Result<Value> joined(Runtime& runtime, const Value& left, const Value& right) {
 }
 
 /// Which of `length` elements a slice takes, in its order.
-Result<std::vector<std::size_t>> chosen(Runtime& runtime, std::size_t length,
-                                        const SliceBounds& bounds) {
+Result<std::vector<std::size_t>> slice_indices(Runtime& runtime, std::size_t length,
+                                               const SliceBounds& bounds) {
   for (const Value* bound : {&bounds.start, &bounds.stop, &bounds.step}) {
     if (bound->is_none() || bound->is_integer()) continue;
-    return runtime.mistake(
+    return runtime.bad_request(
         fmt::format("a slice wants whole numbers, not '{}'", bound->type_name()));
   }
   const std::int64_t step = bounds.step.is_none() ? 1 : bounds.step.integer();
-  if (step == 0) return runtime.mistake("the step of a slice is zero");
+  if (step == 0) return runtime.bad_request("the step of a slice is zero");
   const auto size = static_cast<std::int64_t>(length);
   const std::int64_t low = step > 0 ? 0 : -1;
   const std::int64_t high = step > 0 ? size : size - 1;
   const auto place_of = [&](const Value& bound, std::int64_t fallback) {
     if (bound.is_none()) return fallback;
-    const std::int64_t place = bound.integer();
-    return std::clamp(place < 0 ? place + size : place, low, high);
+    const std::int64_t position = bound.integer();
+    return std::clamp(position < 0 ? position + size : position, low, high);
   };
   const std::int64_t stop = place_of(bounds.stop, step > 0 ? high : low);
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> indices;
   for (std::int64_t i = place_of(bounds.start, step > 0 ? low : high);
        step > 0 ? i < stop : i > stop;) {
-    places.push_back(static_cast<std::size_t>(i));
+    indices.push_back(static_cast<std::size_t>(i));
     if (__builtin_add_overflow(i, step, &i)) break;
   }
-  return places;
+  return indices;
 }
 
 }  // namespace
@@ -183,20 +183,21 @@ Result<Value> arithmetic(Runtime& runtime, std::string_view operation, const Val
                          const Value& right) {
   if (left.is_number() && right.is_number())
     return number_arithmetic(runtime, operation, left, right);
-  if (operation == "+") return joined(runtime, left, right);
+  if (operation == "+") return concatenate(runtime, left, right);
   if (operation == "*" && is_sequence(left) && right.is_integer()) {
-    return repeated(runtime, left, right.integer());
+    return repeat(runtime, left, right.integer());
   }
   if (operation == "*" && is_sequence(right) && left.is_integer()) {
-    return repeated(runtime, right, left.integer());
+    return repeat(runtime, right, left.integer());
   }
   if (operation == "%" && left.is_text()) return runtime.unsupported("formatting text with '%'");
   return unsupported_operands(runtime, operation, left, right);
 }
 
-Result<Value> with_sign(Runtime& runtime, std::string_view sign, const Value& operand) {
+Result<Value> apply_sign(Runtime& runtime, std::string_view sign, const Value& operand) {
   if (!operand.is_number()) {
-    return runtime.mistake(fmt::format("'{}' does not work on '{}'", sign, operand.type_name()));
+    return runtime.bad_request(
+        fmt::format("'{}' does not work on '{}'", sign, operand.type_name()));
   }
   const Value factor(std::int64_t{sign == "-" ? -1 : 1});
   return arithmetic(runtime, "*", operand, factor);
@@ -204,20 +205,20 @@ Result<Value> with_sign(Runtime& runtime, std::string_view sign, const Value& op
 
 Result<Value> slice(Runtime& runtime, const Value& value, const SliceBounds& bounds) {
   if (!is_sequence(value)) {
-    return runtime.mistake(fmt::format("'{}' cannot be sliced", value.type_name()));
+    return runtime.bad_request(fmt::format("'{}' cannot be sliced", value.type_name()));
   }
   TRY(runtime.charge_for(value));
   if (const std::string* text = value.as_text()) {
     TRY(runtime.charge(text->size() / 4));
     const auto characters = characters_of(*text);
     std::string part;
-    for (const std::size_t i : TRY(chosen(runtime, characters.size(), bounds)))
+    for (const std::size_t i : TRY(slice_indices(runtime, characters.size(), bounds)))
       part += characters[i];
     return runtime.text(std::move(part));
   }
   const List& list = *value.as_list();
   std::vector<Value> items;
-  for (const std::size_t i : TRY(chosen(runtime, list.items.size(), bounds)))
+  for (const std::size_t i : TRY(slice_indices(runtime, list.items.size(), bounds)))
     items.push_back(list.items[i]);
   return list.is_tuple ? runtime.tuple(std::move(items)) : runtime.list(std::move(items));
 }

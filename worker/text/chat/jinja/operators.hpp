@@ -13,7 +13,7 @@ namespace leasehold::jinja {
 Result<Value> arithmetic(Runtime& runtime, std::string_view operation, const Value& left,
                          const Value& right);
 /// `-` and `+` in front of a number.
-Result<Value> with_sign(Runtime& runtime, std::string_view sign, const Value& operand);
+Result<Value> apply_sign(Runtime& runtime, std::string_view sign, const Value& operand);
 
 /// == != < <= > >= in, not in
 Result<bool> compare(Runtime& runtime, std::string_view operation, const Value& left,

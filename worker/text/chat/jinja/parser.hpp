@@ -14,15 +14,17 @@ namespace leasehold::jinja {
 Result<Body> parse_template(std::string_view source);
 
 /// Where an expression stands decides what may belong to it.
-enum class Inline : std::uint8_t {
+enum class ExpressionForm : std::uint8_t {
   Conditional,  ///< `a if b else c` may come.
   Plain,        ///< An `if` belongs to somebody else: a loop's filter.
 };
 
-Result<ExpressionPtr> parse_expression(TokenStream& tokens, Inline allowed = Inline::Conditional);
+Result<ExpressionPtr> parse_expression(TokenStream& tokens,
+                                       ExpressionForm allowed = ExpressionForm::Conditional);
 
 /// One expression, or several with commas, which make a tuple.
-Result<ExpressionPtr> parse_tuple(TokenStream& tokens, Inline allowed = Inline::Conditional);
+Result<ExpressionPtr> parse_tuple(TokenStream& tokens,
+                                  ExpressionForm allowed = ExpressionForm::Conditional);
 
 /// What stands between the brackets of a call, both included.
 Result<ArgumentExpressions> parse_arguments(TokenStream& tokens);

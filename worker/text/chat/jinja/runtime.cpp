@@ -74,7 +74,7 @@ Value Runtime::make_namespace() {
   return Value(namespaces_.back());
 }
 
-std::unexpected<Error> Runtime::mistake(std::string_view detail) const {
+std::unexpected<Error> Runtime::bad_request(std::string_view detail) const {
   return fail(Errc::BadRequest, fmt::format("the chat template, line {}: {}", line_, detail));
 }
 
@@ -101,7 +101,7 @@ Result<std::vector<Value>> Runtime::elements(const Value& value) {
       items.push_back(Value::text(std::string(character)));
     return items;
   }
-  return mistake(fmt::format("'{}' cannot be iterated", value.type_name()));
+  return bad_request(fmt::format("'{}' cannot be iterated", value.type_name()));
 }
 
 Value member(const Value& value, std::string_view name) {
@@ -116,7 +116,7 @@ Value member(const Value& value, std::string_view name) {
 }
 
 const Value* Parameters::given(std::string_view name) {
-  if (place_ < given_.positional.size()) return &given_.positional[place_++];
+  if (position_ < given_.positional.size()) return &given_.positional[position_++];
   return named(name);
 }
 
@@ -135,8 +135,8 @@ Value Parameters::next(std::string_view name, Value fallback) {
 }
 
 Result<void> Parameters::done(const Runtime& runtime) const {
-  if (place_ == given_.positional.size() && taken_by_name_ == given_.named.size()) return {};
-  return runtime.mistake(fmt::format("'{}' was given an argument it does not take", callee_));
+  if (position_ == given_.positional.size() && taken_by_name_ == given_.named.size()) return {};
+  return runtime.bad_request(fmt::format("'{}' was given an argument it does not take", callee_));
 }
 
 }  // namespace leasehold::jinja

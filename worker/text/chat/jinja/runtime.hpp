@@ -45,7 +45,7 @@ class Runtime {
   Value make_namespace();
 
   /// `detail` is what went wrong, with the values; where it was is added.
-  std::unexpected<Error> mistake(std::string_view detail) const;
+  std::unexpected<Error> bad_request(std::string_view detail) const;
   std::unexpected<Error> unsupported(std::string_view detail) const;
   std::unexpected<Error> too_long(std::string_view detail) const;
 
@@ -85,7 +85,7 @@ class Parameters {
  private:
   std::string callee_;
   const Arguments& given_;
-  std::size_t place_ = 0;
+  std::size_t position_ = 0;
   std::size_t taken_by_name_ = 0;
 };
 

@@ -91,7 +91,7 @@ class StatementParser {
     For loop;
     loop.target = TRY(target());
     TRY(tokens_.expect_name("in"));
-    loop.iterable = TRY(parse_tuple(tokens_, Inline::Plain));
+    loop.iterable = TRY(parse_tuple(tokens_, ExpressionForm::Plain));
     if (tokens_.skip_name("if")) loop.filter = TRY(parse_expression(tokens_));
     if (tokens_.at_name("recursive")) {
       return syntax_error(tokens_.line(), "recursive loops are not supported");
@@ -150,7 +150,7 @@ class StatementParser {
   }
 
   /// A body that runs on its own: no break in it reaches a loop outside.
-  Result<Body> detached_body(std::string_view end) {
+  Result<Body> parse_macro_body(std::string_view end) {
     const int loops_outside = std::exchange(loops_, 0);
     Body inner = TRY(body_until(end));
     loops_ = loops_outside;
@@ -161,7 +161,7 @@ class StatementParser {
     Macro macro;
     macro.name = TRY(tokens_.name());
     macro.parameters = TRY(parameters());
-    macro.body = TRY(detached_body("endmacro"));
+    macro.body = TRY(parse_macro_body("endmacro"));
     return std::make_shared<const Macro>(std::move(macro));
   }
 
@@ -173,7 +173,7 @@ class StatementParser {
     if (!std::holds_alternative<Call>(call->kind)) {
       return syntax_error(line, "'call' wants a call of a macro");
     }
-    caller.body = TRY(detached_body("endcall"));
+    caller.body = TRY(parse_macro_body("endcall"));
     return CallBlock{std::move(call), std::make_shared<const Macro>(std::move(caller))};
   }
 
@@ -186,7 +186,7 @@ class StatementParser {
   /// Marks the text that training would count; when rendering it is only a scope.
   Result<Statement::Kind> generation_block() {
     ScopeBlock block;
-    block.body = TRY(detached_body("endgeneration"));
+    block.body = TRY(parse_macro_body("endgeneration"));
     return block;
   }
 

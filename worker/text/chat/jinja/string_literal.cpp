@@ -10,17 +10,17 @@
 namespace leasehold::jinja {
 namespace {
 
-constexpr std::string_view kSimple = "\\'\"abfnrtv";
-constexpr std::string_view kMeanings = "\\'\"\a\b\f\n\r\t\v";
+constexpr std::string_view kEscapeLetters = "\\'\"abfnrtv";
+constexpr std::string_view kEscapeValues = "\\'\"\a\b\f\n\r\t\v";
 
-struct Numbered {
+struct NumericEscape {
   std::size_t skipped = 0;  ///< Bytes in front of the digits.
   std::size_t max_digits = 0;
   bool all_digits = true;  ///< Fewer than `max_digits` are an error.
   int base = 16;
 };
 
-Numbered numbered(char letter) {
+NumericEscape numeric_escape(char letter) {
   if (letter == 'x') return {.skipped = 1, .max_digits = 2};
   if (letter == 'u') return {.skipped = 1, .max_digits = 4};
   if (letter == 'U') return {.skipped = 1, .max_digits = 8};
@@ -30,15 +30,15 @@ Numbered numbered(char letter) {
 
 /// Appends what the escape behind the backslash means; gives how many bytes it takes.
 Result<std::size_t> read_escape(std::string_view escape, std::string& out) {
-  if (const auto at = kSimple.find(escape[0]); at != std::string_view::npos) {
-    out += kMeanings[at];
+  if (const auto at = kEscapeLetters.find(escape[0]); at != std::string_view::npos) {
+    out += kEscapeValues[at];
     return 1;
   }
   if (escape[0] == '\n') return 1;  // the line goes on
   if (escape[0] == 'N') {
     return fail(Errc::UnsupportedModel, "characters by name, \\N{…}, are not supported");
   }
-  const Numbered form = numbered(escape[0]);
+  const NumericEscape form = numeric_escape(escape[0]);
   if (form.max_digits == 0) {
     out += '\\';
     return 0;
@@ -69,7 +69,7 @@ std::size_t literal_size(std::string_view text) {
   return 0;
 }
 
-Result<std::string> read_literal(std::string_view between_quotes) {
+Result<std::string> unescape_literal(std::string_view between_quotes) {
   std::string out;
   while (!between_quotes.empty()) {
     const char c = between_quotes[0];

@@ -14,6 +14,6 @@ std::size_t literal_size(std::string_view text);
 
 /// What stands between the quotes, read. An escape Python does not know stays as it is.
 /// Errors: UnsupportedModel, without a line, for an escape that names no character.
-Result<std::string> read_literal(std::string_view between_quotes);
+Result<std::string> unescape_literal(std::string_view between_quotes);
 
 }  // namespace leasehold::jinja

@@ -19,7 +19,7 @@ Result<Value> string(Runtime& runtime, const Value& subject, const Arguments& gi
 template <Case wanted>
 Result<Value> to_case(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("a change of case", given).done(runtime));
-  return in_case(runtime, TRY(to_text(runtime, subject)), wanted);
+  return convert_case(runtime, TRY(to_text(runtime, subject)), wanted);
 }
 
 /// The first letter of each word large, the others small. Other than str.title, an apostrophe ends
@@ -27,7 +27,7 @@ Result<Value> to_case(Runtime& runtime, const Value& subject, const Arguments& g
 Result<Value> title(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("title", given).done(runtime));
   const std::string given_text = TRY(to_text(runtime, subject));
-  const Value low = TRY(in_case(runtime, given_text, Case::Lower));
+  const Value low = TRY(convert_case(runtime, given_text, Case::Lower));
   std::string text = *low.as_text();
   bool at_start = true;
   for (char& c : text) {
@@ -39,9 +39,9 @@ Result<Value> title(Runtime& runtime, const Value& subject, const Arguments& giv
 
 Result<Value> trim(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("trim", given);
-  const Value unwanted = parameters.next("chars");
+  const Value strip_chars = parameters.next("chars");
   TRY(parameters.done(runtime));
-  return stripped(runtime, TRY(to_text(runtime, subject)), unwanted, {});
+  return strip_text(runtime, TRY(to_text(runtime, subject)), strip_chars, {});
 }
 
 Result<Value> replace(Runtime& runtime, const Value& subject, const Arguments& given) {
@@ -50,8 +50,8 @@ Result<Value> replace(Runtime& runtime, const Value& subject, const Arguments& g
   const std::string to = TRY(to_text(runtime, parameters.next("new")));
   const Value count = parameters.next("count");
   TRY(parameters.done(runtime));
-  const std::int64_t most = count.is_none() ? -1 : TRY(wanted_integer(runtime, "replace", count));
-  return with_replaced(runtime, TRY(to_text(runtime, subject)), from, to, most);
+  const std::int64_t most = count.is_none() ? -1 : TRY(require_integer(runtime, "replace", count));
+  return replace_text(runtime, TRY(to_text(runtime, subject)), from, to, most);
 }
 
 Result<Value> join(Runtime& runtime, const Value& subject, const Arguments& given) {
@@ -63,20 +63,20 @@ Result<Value> join(Runtime& runtime, const Value& subject, const Arguments& give
   if (!path.is_none()) {
     for (Value& part : parts) part = TRY(element_by_path(runtime, part, path));
   }
-  return joined_by(runtime, separator, parts);
+  return join_text(runtime, separator, parts);
 }
 
 Result<Value> indent(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("indent", given);
   const Value width = parameters.next("width", Value(std::int64_t{4}));
-  const bool first = parameters.next("first", Value(false)).truth();
-  const bool blank = parameters.next("blank", Value(false)).truth();
+  const bool first = parameters.next("first", Value(false)).is_truthy();
+  const bool blank = parameters.next("blank", Value(false)).is_truthy();
   TRY(parameters.done(runtime));
   std::string margin;
   if (width.is_text()) {
     margin = *width.as_text();
   } else {
-    const std::int64_t columns = TRY(wanted_integer(runtime, "indent", width));
+    const std::int64_t columns = TRY(require_integer(runtime, "indent", width));
     if (columns > kMaxIndent) return runtime.unsupported("an indent of more than 1000 columns");
     margin.assign(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' ');
   }
@@ -125,10 +125,10 @@ Result<Value> escape(Runtime& runtime, const Value& subject, const Arguments& gi
 Result<void> read_separators(Runtime& runtime, const Value& pair, JsonStyle& style) {
   const List* list = pair.as_list();
   if (list == nullptr || list->items.size() != 2) {
-    return runtime.mistake("the separators of tojson are two texts");
+    return runtime.bad_request("the separators of tojson are two texts");
   }
-  style.item_separator = TRY(wanted_text(runtime, "separators", list->items[0]));
-  style.key_separator = TRY(wanted_text(runtime, "separators", list->items[1]));
+  style.item_separator = TRY(require_text(runtime, "separators", list->items[0]));
+  style.key_separator = TRY(require_text(runtime, "separators", list->items[1]));
   return {};
 }
 
@@ -137,16 +137,16 @@ Result<void> read_separators(Runtime& runtime, const Value& pair, JsonStyle& sty
 Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("tojson", given);
   JsonStyle style;
-  style.ascii_only = parameters.next("ensure_ascii", Value(false)).truth();
+  style.ascii_only = parameters.next("ensure_ascii", Value(false)).is_truthy();
   const Value indent_by = parameters.next("indent");
   const Value separators = parameters.next("separators");
-  style.sort_keys = parameters.next("sort_keys", Value(false)).truth();
+  style.sort_keys = parameters.next("sort_keys", Value(false)).is_truthy();
   TRY(parameters.done(runtime));
   if (!indent_by.is_none()) {
     style.item_separator = ",";
     const bool by_text = indent_by.is_text();
     const std::int64_t columns =
-        by_text ? 0 : TRY(wanted_integer(runtime, "the indent of tojson", indent_by));
+        by_text ? 0 : TRY(require_integer(runtime, "the indent of tojson", indent_by));
     if (columns > kMaxIndent) return runtime.unsupported("an indent of more than 1000 columns");
     style.indent =
         by_text ? *indent_by.as_text()

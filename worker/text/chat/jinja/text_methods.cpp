@@ -17,15 +17,15 @@ const std::string& self_text(const Value& self) {
 template <Case wanted>
 Result<Value> to_case(Runtime& runtime, const Value& self, const Arguments& given) {
   TRY(Parameters("a change of case", given).done(runtime));
-  return in_case(runtime, self_text(self), wanted);
+  return convert_case(runtime, self_text(self), wanted);
 }
 
 template <bool left, bool right>
 Result<Value> strip(Runtime& runtime, const Value& self, const Arguments& given) {
   Parameters parameters("strip", given);
-  const Value unwanted = parameters.next("chars");
+  const Value strip_chars = parameters.next("chars");
   TRY(parameters.done(runtime));
-  return stripped(runtime, self_text(self), unwanted, {.left = left, .right = right});
+  return strip_text(runtime, self_text(self), strip_chars, {.left = left, .right = right});
 }
 
 /// One text, or any of a tuple of them.
@@ -38,7 +38,7 @@ Result<Value> begins_or_ends(Runtime& runtime, const Value& self, const Argument
   const std::vector<Value> parts = several != nullptr ? several->items : std::vector{wanted};
   const std::string& text = self_text(self);
   for (const Value& part : parts) {
-    const std::string end = TRY(wanted_text(runtime, at_end ? "endswith" : "startswith", part));
+    const std::string end = TRY(require_text(runtime, at_end ? "endswith" : "startswith", part));
     if (at_end ? text.ends_with(end) : text.starts_with(end)) return Value(true);
   }
   return Value(false);
@@ -47,7 +47,7 @@ Result<Value> begins_or_ends(Runtime& runtime, const Value& self, const Argument
 template <bool at_end>
 Result<Value> without_affix(Runtime& runtime, const Value& self, const Arguments& given) {
   Parameters parameters("removeprefix", given);
-  const std::string affix = TRY(wanted_text(runtime, "removeprefix", parameters.next("prefix")));
+  const std::string affix = TRY(require_text(runtime, "removeprefix", parameters.next("prefix")));
   TRY(parameters.done(runtime));
   std::string_view text = self_text(self);
   if (at_end ? !text.ends_with(affix) : !text.starts_with(affix)) return self;
@@ -75,14 +75,14 @@ std::vector<std::string> words_of(std::string_view text, std::int64_t most) {
 std::vector<std::string> parts_of(std::string_view text, std::string_view separator,
                                   std::int64_t most) {
   std::vector<std::string> parts;
-  std::size_t place = 0;
+  std::size_t position = 0;
   while (most < 0 || std::cmp_less(parts.size(), most)) {
-    const std::size_t at = find_text(text, separator, place);
+    const std::size_t at = find_text(text, separator, position);
     if (at == std::string_view::npos) break;
-    parts.emplace_back(text.substr(place, at - place));
-    place = at + separator.size();
+    parts.emplace_back(text.substr(position, at - position));
+    position = at + separator.size();
   }
-  parts.emplace_back(text.substr(place));
+  parts.emplace_back(text.substr(position));
   return parts;
 }
 
@@ -106,7 +106,7 @@ Result<Value> split(Runtime& runtime, const Value& self, const Arguments& given)
   Parameters parameters("split", given);
   const Value separator = parameters.next("sep");
   const std::int64_t most = TRY(
-      wanted_integer(runtime, "maxsplit", parameters.next("maxsplit", Value(std::int64_t{-1}))));
+      require_integer(runtime, "maxsplit", parameters.next("maxsplit", Value(std::int64_t{-1}))));
   TRY(parameters.done(runtime));
   const std::string& text = self_text(self);
   TRY(runtime.charge(text.size() / 4));
@@ -115,8 +115,8 @@ Result<Value> split(Runtime& runtime, const Value& self, const Arguments& given)
     if (from_right && most >= 0) return runtime.unsupported("rsplit at spaces with a limit");
     parts = words_of(text, most);
   } else {
-    const std::string between = TRY(wanted_text(runtime, "the separator", separator));
-    if (between.empty()) return runtime.mistake("the separator of split is empty");
+    const std::string between = TRY(require_text(runtime, "the separator", separator));
+    if (between.empty()) return runtime.bad_request("the separator of split is empty");
     if (from_right) TRY(runtime.charge(text.size() / 64 * between.size()));
     parts = from_right ? parts_from_right(text, between, most) : parts_of(text, between, most);
   }
@@ -129,7 +129,7 @@ Result<Value> splitlines(Runtime& runtime, const Value& self, const Arguments& g
   Parameters parameters("splitlines", given);
   const Value keepends = parameters.next("keepends", Value(false));
   TRY(parameters.done(runtime));
-  if (keepends.truth()) return runtime.unsupported("splitlines with keepends");
+  if (keepends.is_truthy()) return runtime.unsupported("splitlines with keepends");
   std::vector<Value> items;
   for (const std::string_view line : lines_of(self_text(self)))
     items.push_back(Value::text(std::string(line)));
@@ -138,18 +138,18 @@ Result<Value> splitlines(Runtime& runtime, const Value& self, const Arguments& g
 
 Result<Value> replace(Runtime& runtime, const Value& self, const Arguments& given) {
   Parameters parameters("replace", given);
-  const std::string from = TRY(wanted_text(runtime, "replace", parameters.next("old")));
-  const std::string to = TRY(wanted_text(runtime, "replace", parameters.next("new")));
+  const std::string from = TRY(require_text(runtime, "replace", parameters.next("old")));
+  const std::string to = TRY(require_text(runtime, "replace", parameters.next("new")));
   const Value most = parameters.next("count", Value(std::int64_t{-1}));
   TRY(parameters.done(runtime));
-  return with_replaced(runtime, self_text(self), from, to,
-                       TRY(wanted_integer(runtime, "replace", most)));
+  return replace_text(runtime, self_text(self), from, to,
+                      TRY(require_integer(runtime, "replace", most)));
 }
 
 template <bool last>
 Result<Value> find(Runtime& runtime, const Value& self, const Arguments& given) {
   Parameters parameters("find", given);
-  const std::string wanted = TRY(wanted_text(runtime, "find", parameters.next("sub")));
+  const std::string wanted = TRY(require_text(runtime, "find", parameters.next("sub")));
   TRY(parameters.done(runtime));
   const std::string& text = self_text(self);
   if (last) TRY(runtime.charge(text.size() / 64 * wanted.size()));
@@ -160,7 +160,7 @@ Result<Value> find(Runtime& runtime, const Value& self, const Arguments& given) 
 
 Result<Value> count(Runtime& runtime, const Value& self, const Arguments& given) {
   Parameters parameters("count", given);
-  const std::string wanted = TRY(wanted_text(runtime, "count", parameters.next("sub")));
+  const std::string wanted = TRY(require_text(runtime, "count", parameters.next("sub")));
   TRY(parameters.done(runtime));
   const std::string& text = self_text(self);
   if (wanted.empty()) return Value(static_cast<std::int64_t>(count_characters(text) + 1));
@@ -172,15 +172,15 @@ Result<Value> join(Runtime& runtime, const Value& self, const Arguments& given) 
   const auto parts = TRY(runtime.elements(parameters.next("iterable")));
   TRY(parameters.done(runtime));
   const auto is_text = [](const Value& part) { return part.is_text(); };
-  if (!std::ranges::all_of(parts, is_text)) return runtime.mistake("join wants texts alone");
-  return joined_by(runtime, self_text(self), parts);
+  if (!std::ranges::all_of(parts, is_text)) return runtime.bad_request("join wants texts alone");
+  return join_text(runtime, self_text(self), parts);
 }
 
 /// `{}`, `{0}` and `{name}`; not their conversions and format specifications.
 Result<Value> format(Runtime& runtime, const Value& self, const Arguments& given) {
   std::string_view rest = self_text(self);
   std::string out;
-  std::size_t place = 0;
+  std::size_t position = 0;
   while (!rest.empty()) {
     const std::size_t size = std::min(rest.find_first_of("{}"), rest.size());
     out += rest.substr(0, size);
@@ -194,21 +194,21 @@ Result<Value> format(Runtime& runtime, const Value& self, const Arguments& given
     const std::size_t end = rest.find('}');
     const std::string field(rest.substr(0, std::min(end, rest.size())).substr(1));
     if (rest[0] == '}' || end == std::string_view::npos) {
-      return runtime.mistake("a bracket in format() stands alone");
+      return runtime.bad_request("a bracket in format() stands alone");
     }
     rest.remove_prefix(end + 1);
     if (field.find_first_of("{!:.[") != std::string::npos) {
-      return runtime.unsupported("format() with more than a place or a name in brackets");
+      return runtime.unsupported("format() with more than a position or a name in brackets");
     }
     const Value* value = nullptr;
     for (const auto& [name, candidate] : given.named)
       if (name == field) value = &candidate;
     const bool is_place = std::ranges::all_of(field, [](char c) { return c >= '0' && c <= '9'; });
     if (is_place && field.size() < 6) {
-      const std::size_t index = field.empty() ? place++ : std::stoul(field);
+      const std::size_t index = field.empty() ? position++ : std::stoul(field);
       if (index < given.positional.size()) value = &given.positional[index];
     }
-    if (value == nullptr) return runtime.mistake("format() was given too few values");
+    if (value == nullptr) return runtime.bad_request("format() was given too few values");
     out += TRY(to_text(runtime, *value));
   }
   return runtime.text(std::move(out));

@@ -21,7 +21,7 @@ char lower(char c) {
   return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-char in_case(char c, Case wanted, bool is_first, bool follows_letter) {
+char convert_case(char c, Case wanted, bool is_first, bool follows_letter) {
   switch (wanted) {
     case Case::Upper:
       return upper(c);
@@ -35,18 +35,18 @@ char in_case(char c, Case wanted, bool is_first, bool follows_letter) {
   std::unreachable();
 }
 
-std::string_view without(std::string_view text, const std::vector<std::string_view>& unwanted,
-                         Ends ends) {
+std::string_view without(std::string_view text, const std::vector<std::string_view>& strip_chars,
+                         StripSides ends) {
   const auto begins = [&](std::string_view part) { return text.starts_with(part); };
   const auto finishes = [&](std::string_view part) { return text.ends_with(part); };
   while (ends.left && !text.empty()) {
-    const auto found = std::ranges::find_if(unwanted, begins);
-    if (found == unwanted.end()) break;
+    const auto found = std::ranges::find_if(strip_chars, begins);
+    if (found == strip_chars.end()) break;
     text.remove_prefix(found->size());
   }
   while (ends.right && !text.empty()) {
-    const auto found = std::ranges::find_if(unwanted, finishes);
-    if (found == unwanted.end()) break;
+    const auto found = std::ranges::find_if(strip_chars, finishes);
+    if (found == strip_chars.end()) break;
     text.remove_suffix(found->size());
   }
   return text;
@@ -54,54 +54,55 @@ std::string_view without(std::string_view text, const std::vector<std::string_vi
 
 }  // namespace
 
-Result<Value> in_case(Runtime& runtime, std::string_view text, Case wanted) {
+Result<Value> convert_case(Runtime& runtime, std::string_view text, Case wanted) {
   if (!is_ascii(text)) {
     return runtime.unsupported("upper and lower case of letters beyond ASCII");
   }
   std::string out(text);
   bool follows_letter = false;
   for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = in_case(out[i], wanted, i == 0, follows_letter);
+    out[i] = convert_case(out[i], wanted, i == 0, follows_letter);
     follows_letter = is_upper(out[i]) || is_lower(out[i]);
   }
   return runtime.text(std::move(out));
 }
 
-Result<Value> stripped(Runtime& runtime, std::string_view text, const Value& unwanted, Ends ends) {
-  if (unwanted.is_none()) {
+Result<Value> strip_text(Runtime& runtime, std::string_view text, const Value& strip_chars,
+                         StripSides ends) {
+  if (strip_chars.is_none()) {
     if (ends.left) text.remove_prefix(leading_space(text));
     if (ends.right) text.remove_suffix(trailing_space(text));
     return runtime.text(std::string(text));
   }
-  const std::string set = TRY(wanted_text(runtime, "the characters to strip", unwanted));
+  const std::string set = TRY(require_text(runtime, "the characters to strip", strip_chars));
   TRY(runtime.charge(text.size() / 64 * (1 + set.size())));
   return runtime.text(std::string(without(text, characters_of(set), ends)));
 }
 
-Result<Value> with_replaced(Runtime& runtime, std::string_view text, std::string_view from,
-                            std::string_view to, std::int64_t most) {
+Result<Value> replace_text(Runtime& runtime, std::string_view text, std::string_view from,
+                           std::string_view to, std::int64_t most) {
   std::string out;
-  std::size_t place = 0;
+  std::size_t position = 0;
   for (std::int64_t done = 0; most < 0 || done < most; ++done) {
-    std::size_t at = find_text(text, from, place);
+    std::size_t at = find_text(text, from, position);
     // Nothing stands in front of each character, and at the end.
     if (from.empty() && done > 0) {
-      if (place == text.size()) break;
-      at = place + characters_of(text.substr(place, 4)).front().size();
+      if (position == text.size()) break;
+      at = position + characters_of(text.substr(position, 4)).front().size();
     }
     if (at == std::string_view::npos) break;
-    out.append(text.substr(place, at - place)).append(to);
-    TRY(runtime.charge_bytes(to.size() + at - place + from.size()));
+    out.append(text.substr(position, at - position)).append(to);
+    TRY(runtime.charge_bytes(to.size() + at - position + from.size()));
     if (out.size() > runtime.limits().output_bytes) {
       return runtime.too_long("replace makes more text than a prompt may have");
     }
-    place = at + from.size();
+    position = at + from.size();
   }
-  out += text.substr(place);
+  out += text.substr(position);
   return runtime.text(std::move(out));
 }
 
-Result<Value> joined_by(Runtime& runtime, std::string_view separator,
+Result<Value> join_text(Runtime& runtime, std::string_view separator,
                         const std::vector<Value>& parts) {
   std::string out;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -112,17 +113,17 @@ Result<Value> joined_by(Runtime& runtime, std::string_view separator,
   return runtime.text(std::move(out));
 }
 
-Result<std::string> wanted_text(Runtime& runtime, std::string_view what, const Value& value) {
+Result<std::string> require_text(Runtime& runtime, std::string_view what, const Value& value) {
   if (const std::string* text = value.as_text()) {
     TRY(runtime.charge_bytes(text->size()));
     return *text;
   }
-  return runtime.mistake(fmt::format("{}: expected text, got '{}'", what, value.type_name()));
+  return runtime.bad_request(fmt::format("{}: expected text, got '{}'", what, value.type_name()));
 }
 
-Result<std::int64_t> wanted_integer(Runtime& runtime, std::string_view what, const Value& value) {
+Result<std::int64_t> require_integer(Runtime& runtime, std::string_view what, const Value& value) {
   if (value.is_integer()) return value.integer();
-  return runtime.mistake(
+  return runtime.bad_request(
       fmt::format("{}: expected a whole number, got '{}'", what, value.type_name()));
 }
 

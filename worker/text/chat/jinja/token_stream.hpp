@@ -17,13 +17,13 @@ class TokenStream {
   /// `tokens` ends with End, as tokenize gives it.
   explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
-  const Token& current() const { return tokens_[place_]; }
-  const Token& following() const { return tokens_[std::min(place_ + 1, tokens_.size() - 1)]; }
+  const Token& current() const { return tokens_[position_]; }
+  const Token& following() const { return tokens_[std::min(position_ + 1, tokens_.size() - 1)]; }
   int line() const { return current().line; }
 
   Token take() {
     Token token = current();
-    if (place_ + 1 < tokens_.size()) ++place_;
+    if (position_ + 1 < tokens_.size()) ++position_;
     return token;
   }
 
@@ -52,7 +52,7 @@ class TokenStream {
   }
 
   std::unexpected<Error> unexpected(std::string_view wanted) const {
-    return syntax_error(line(), fmt::format("expected {}, got {}", wanted, described()));
+    return syntax_error(line(), fmt::format("expected {}, got {}", wanted, describe_current()));
   }
 
   /// Counts how deep the parsers are within each other.
@@ -77,7 +77,7 @@ class TokenStream {
     return wanted;
   }
 
-  std::string described() const {
+  std::string describe_current() const {
     switch (current().kind) {
       case TokenKind::End:
         return "the end of the template";
@@ -93,7 +93,7 @@ class TokenStream {
   }
 
   std::vector<Token> tokens_;
-  std::size_t place_ = 0;
+  std::size_t position_ = 0;
   std::uint32_t nesting_ = 0;
 };
 

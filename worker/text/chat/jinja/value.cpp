@@ -37,7 +37,7 @@ struct TypeName {
 
 }  // namespace
 
-bool Value::truth() const {
+bool Value::is_truthy() const {
   return std::visit(Truth{}, content_);
 }
 

@@ -85,8 +85,8 @@ class Value {
   std::int64_t integer() const { return is<bool>() ? *get<bool>() : *get<std::int64_t>(); }
   double number() const { return is<double>() ? *get<double>() : static_cast<double>(integer()); }
 
-  /// Python's truth: false for what is empty, zero, None or undefined.
-  bool truth() const;
+  /// Python's is_truthy: false for what is empty, zero, None or undefined.
+  bool is_truthy() const;
 
   /// How deep containers nest in it; 0 for a plain value.
   std::uint32_t depth() const;

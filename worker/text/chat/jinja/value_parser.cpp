@@ -6,24 +6,24 @@
 
 namespace leasehold::jinja {
 
-Result<ExpressionPtr> ExpressionParser::signed_value(bool with_filters) {
+Result<ExpressionPtr> ExpressionParser::unary(bool with_filters) {
   ExpressionPtr value;
   if (tokens_.at_operator("-") || tokens_.at_operator("+")) {
     const TokenStream::Nesting nesting(tokens_);
     TRY(tokens_.check_nesting());
     const Token sign = tokens_.take();
-    ExpressionPtr operand = TRY(signed_value(false));
+    ExpressionPtr operand = TRY(unary(false));
     const auto height = height_of(operand);
     value = TRY(node(Unary{sign.text, std::move(operand)}, sign.line, height));
   } else {
     value = TRY(primary());
   }
-  value = TRY(with_suffixes(std::move(value)));
+  value = TRY(postfix(std::move(value)));
   if (with_filters) return filtered(std::move(value));
   return value;
 }
 
-Result<ExpressionPtr> ExpressionParser::with_suffixes(ExpressionPtr value) {
+Result<ExpressionPtr> ExpressionParser::postfix(ExpressionPtr value) {
   while (true) {
     if (tokens_.at_operator(".")) {
       value = TRY(attribute(std::move(value)));
@@ -64,7 +64,7 @@ Result<ExpressionPtr> ExpressionParser::attribute(ExpressionPtr object) {
 Result<ExpressionPtr> ExpressionParser::subscript(ExpressionPtr object) {
   const int line = tokens_.take().line;
   Slice slice{.object = std::move(object), .start = nullptr, .stop = nullptr, .step = nullptr};
-  if (!tokens_.at_operator(":")) slice.start = TRY(tuple(Inline::Conditional));
+  if (!tokens_.at_operator(":")) slice.start = TRY(tuple(ExpressionForm::Conditional));
   const bool is_slice = tokens_.skip_operator(":");
   if (is_slice) {
     slice.stop = TRY(slice_bound());
@@ -79,7 +79,7 @@ Result<ExpressionPtr> ExpressionParser::subscript(ExpressionPtr object) {
 
 Result<ExpressionPtr> ExpressionParser::slice_bound() {
   if (tokens_.at_operator(":") || tokens_.at_operator("]")) return nullptr;
-  return expression(Inline::Conditional);
+  return expression(ExpressionForm::Conditional);
 }
 
 Result<ExpressionPtr> ExpressionParser::call(ExpressionPtr callee) {
@@ -97,12 +97,12 @@ Result<void> ExpressionParser::argument(ArgumentExpressions& given) {
       tokens_.at(TokenKind::Name) && tokens_.following().is(TokenKind::Operator, "=");
   if (!is_named) {
     if (!given.named.empty()) return tokens_.unexpected("an argument with its name");
-    given.positional.push_back(TRY(expression(Inline::Conditional)));
+    given.positional.push_back(TRY(expression(ExpressionForm::Conditional)));
     return {};
   }
   std::string name = tokens_.take().text;
   tokens_.take();
-  given.named.emplace_back(std::move(name), TRY(expression(Inline::Conditional)));
+  given.named.emplace_back(std::move(name), TRY(expression(ExpressionForm::Conditional)));
   return {};
 }
 
@@ -129,7 +129,7 @@ Result<ExpressionPtr> ExpressionParser::test(ExpressionPtr subject) {
     call.arguments = TRY(arguments());
   } else if (at_bare_argument()) {
     ExpressionPtr argument = TRY(primary());
-    call.arguments.positional.push_back(TRY(with_suffixes(std::move(argument))));
+    call.arguments.positional.push_back(TRY(postfix(std::move(argument))));
   }
   const auto height = std::max(height_of(subject), height_of(call.arguments));
   call.subject = std::move(subject);
@@ -165,7 +165,7 @@ Result<ExpressionPtr> ExpressionParser::primary() {
     default:
       break;
   }
-  if (token.text == "(" && token.kind == TokenKind::Operator) return in_parentheses();
+  if (token.text == "(" && token.kind == TokenKind::Operator) return parenthesized();
   if (token.text == "[" && token.kind == TokenKind::Operator) return list();
   if (token.text == "{" && token.kind == TokenKind::Operator) return dict();
   return tokens_.unexpected("an expression");
@@ -190,10 +190,10 @@ Result<ExpressionPtr> ExpressionParser::text() {
   return literal(Value::text(std::move(whole)), line);
 }
 
-Result<ExpressionPtr> ExpressionParser::in_parentheses() {
+Result<ExpressionPtr> ExpressionParser::parenthesized() {
   const int line = tokens_.take().line;
   if (tokens_.skip_operator(")")) return list_node({}, true, line);
-  ExpressionPtr value = TRY(tuple(Inline::Conditional));
+  ExpressionPtr value = TRY(tuple(ExpressionForm::Conditional));
   TRY(tokens_.expect_operator(")"));
   return value;
 }
@@ -202,7 +202,7 @@ Result<ExpressionPtr> ExpressionParser::list() {
   const int line = tokens_.take().line;
   std::vector<ExpressionPtr> items;
   while (!tokens_.skip_operator("]")) {
-    items.push_back(TRY(expression(Inline::Conditional)));
+    items.push_back(TRY(expression(ExpressionForm::Conditional)));
     if (!tokens_.at_operator("]")) TRY(tokens_.expect_operator(","));
   }
   return list_node(std::move(items), false, line);
@@ -213,9 +213,9 @@ Result<ExpressionPtr> ExpressionParser::dict() {
   DictLiteral literal;
   std::uint32_t height = 0;
   while (!tokens_.skip_operator("}")) {
-    ExpressionPtr key = TRY(expression(Inline::Conditional));
+    ExpressionPtr key = TRY(expression(ExpressionForm::Conditional));
     TRY(tokens_.expect_operator(":"));
-    ExpressionPtr value = TRY(expression(Inline::Conditional));
+    ExpressionPtr value = TRY(expression(ExpressionForm::Conditional));
     height = std::max({height, height_of(key), height_of(value)});
     literal.entries.emplace_back(std::move(key), std::move(value));
     if (!tokens_.at_operator("}")) TRY(tokens_.expect_operator(","));

@@ -30,10 +30,10 @@ bool is_boolean(const Value& value) {
   return value.is<bool>();
 }
 bool is_true(const Value& value) {
-  return value.is<bool>() && value.truth();
+  return value.is<bool>() && value.is_truthy();
 }
 bool is_false(const Value& value) {
-  return value.is<bool>() && !value.truth();
+  return value.is<bool>() && !value.is_truthy();
 }
 bool is_integer(const Value& value) {
   return value.is<std::int64_t>();
@@ -88,7 +88,7 @@ Result<bool> in_its_case(Runtime& runtime, const Value& subject, const Arguments
   TRY(Parameters("lower or upper", given).done(runtime));
   const std::string text = TRY(to_text(runtime, subject));
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  const Value changed = TRY(in_case(runtime, text, wanted));
+  const Value changed = TRY(convert_case(runtime, text, wanted));
   return *changed.as_text() == text && std::ranges::any_of(text, is_letter);
 }
 

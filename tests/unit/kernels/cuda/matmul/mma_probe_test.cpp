@@ -1,4 +1,4 @@
-/// The question whether wgmma adds as mma.sync does, asked of the emulated card.
+/// The input whether wgmma adds as mma.sync does, asked of the emulated card.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -9,17 +9,17 @@
 namespace leasehold::testing {
 namespace {
 
-std::vector<std::uint32_t> ask(const cuda::MmaProbeInput& question) {
+std::vector<std::uint32_t> ask(const cuda::MmaProbeInput& input) {
   const device::GateMirror mirror{.live = 1, .engine_stopped = 0, .epoch = 0};
   const device::DeviceStep step{.n_rows = 0, .n_sequences = 0, .n_logit_rows = 0, .longest = 0};
-  DeviceArray<std::uint16_t> a(question.a);
-  DeviceArray<std::uint16_t> b(question.b);
+  DeviceArray<std::uint16_t> a(input.a);
+  DeviceArray<std::uint16_t> b(input.b);
   DeviceArray<std::uint32_t> results(std::vector<std::uint32_t>{0, 0});
   const auto result = simt::run(
-      cuda::plan_mma_probe(question, {.gate = {.mirror = &mirror, .step = &step, .rows = nullptr},
-                                      .a = a.data(),
-                                      .b = b.data(),
-                                      .results = results.data()}));
+      cuda::plan_mma_probe(input, {.gate = {.mirror = &mirror, .step = &step, .rows = nullptr},
+                                   .a = a.data(),
+                                   .b = b.data(),
+                                   .results = results.data()}));
   if (!result) FAIL(result.error().detail);
   return results.values();
 }
@@ -27,27 +27,27 @@ std::vector<std::uint32_t> ask(const cuda::MmaProbeInput& question) {
 }  // namespace
 
 TEST_CASE("mma probe: a card whose two ways add alike says so, of every sum") {
-  const auto question = cuda::make_mma_probe_input();
-  const auto results = ask(question);
-  REQUIRE(cuda::wgmma_adds_as_mma(question, std::span<const std::uint32_t, 2>(results)));
+  const auto input = cuda::make_mma_probe_input();
+  const auto results = ask(input);
+  REQUIRE(cuda::wgmma_adds_as_mma(input, std::span<const std::uint32_t, 2>(results)));
 }
 
 TEST_CASE("mma probe: one sum that differs, or none that was compared, is a no") {
-  const auto question = cuda::make_mma_probe_input();
-  const std::uint32_t all = question.n_products * 64 * 128;
+  const auto input = cuda::make_mma_probe_input();
+  const std::uint32_t all = input.n_products * 64 * 128;
   const std::uint32_t one_differs[2] = {all, 1};
   const std::uint32_t none_compared[2] = {0, 0};
   const std::uint32_t equal[2] = {all, 0};
-  REQUIRE(!cuda::wgmma_adds_as_mma(question, one_differs));
-  REQUIRE(!cuda::wgmma_adds_as_mma(question, none_compared));
-  REQUIRE(cuda::wgmma_adds_as_mma(question, equal));
+  REQUIRE(!cuda::wgmma_adds_as_mma(input, one_differs));
+  REQUIRE(!cuda::wgmma_adds_as_mma(input, none_compared));
+  REQUIRE(cuda::wgmma_adds_as_mma(input, equal));
 }
 
 TEST_CASE("mma probe: factors are finite, so no sum of them can leave what floats hold") {
-  const auto question = cuda::make_mma_probe_input();
+  const auto input = cuda::make_mma_probe_input();
   const auto is_finite = [](std::uint16_t half) { return (half & 0x7c00) != 0x7c00; };
-  REQUIRE(std::ranges::all_of(question.a, is_finite));
-  REQUIRE(std::ranges::all_of(question.b, is_finite));
+  REQUIRE(std::ranges::all_of(input.a, is_finite));
+  REQUIRE(std::ranges::all_of(input.b, is_finite));
 }
 
 }  // namespace leasehold::testing

@@ -5,12 +5,14 @@
 using namespace leasehold::bench;
 
 TEST_CASE("bench: a line is known by its method, whatever text the model wrote") {
-  CHECK(kind_of(R"({"jsonrpc":"2.0","method":"token","params":{"text":"a"}})") == LineKind::Token);
-  CHECK(kind_of(R"({"jsonrpc":"2.0","method":"completed","params":{"detail":""}})") ==
+  CHECK(kind_of(R"({"jsonrpc":"2.0","method":"token.emitted","params":{"text":"a"}})") ==
+        LineKind::Token);
+  CHECK(kind_of(R"({"jsonrpc":"2.0","method":"request.completed","params":{"detail":""}})") ==
         LineKind::Completed);
   CHECK(kind_of(R"({"id":1,"jsonrpc":"2.0","result":{}})") == LineKind::Other);
   CHECK(
-      kind_of(R"({"jsonrpc":"2.0","method":"completed","params":{"x":"\"method\":\"token\""}})") ==
+      kind_of(
+          R"({"jsonrpc":"2.0","method":"request.completed","params":{"x":"\"method\":\"token.emitted\""}})") ==
       LineKind::Completed);
   CHECK(kind_of("") == LineKind::Other);
 }

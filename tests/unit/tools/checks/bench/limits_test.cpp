@@ -15,10 +15,10 @@ namespace {
 
 const nlohmann::json kReport = {{"t_refuse_us", {{"p99", 24.0}}}, {"cycles_per_s", 5100.0}};
 
-Verdict judge(const std::string& limit) {
+LimitCheck judge(const std::string& limit) {
   const auto limits = parse_limits(R"({"limits":[)" + limit + "]}");
   REQUIRE(limits);
-  return hold_against(kReport, *limits).at(0);
+  return check_limits(kReport, *limits).at(0);
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ TEST_CASE("bench: a limit is held from its own side, the limit included") {
 }
 
 TEST_CASE("bench: what was not measured is not within its limit") {
-  const Verdict missing = judge(R"({"name":"t_quiet_us.p99","max":1000000})");
+  const LimitCheck missing = judge(R"({"name":"t_quiet_us.p99","max":1000000})");
   CHECK_FALSE(missing.ok);
   CHECK_FALSE(missing.value);
   CHECK_FALSE(judge(R"({"name":"t_refuse_us","max":1000000})").ok);

@@ -14,18 +14,18 @@ constexpr LeaseId kA{1, 1}, kB{2, 1}, kC{3, 1}, kD{4, 1}, kSecondB{5, 1};
 constexpr ExtentId kExtentOfB{20}, kExtentOfC{30};
 
 TenantRecord record(const std::string& name, std::vector<LeaseId> leases, int tokens) {
-  TenantRecord told{.name = name, .leases = std::move(leases), .completed = "MaxTokensReached"};
+  TenantRecord observed{.name = name, .leases = std::move(leases), .completed = "MaxTokensReached"};
   for (int i = 0; i < tokens; ++i) {
-    told.tokens.push_back(i);
-    told.text += "t ";
+    observed.tokens.push_back(i);
+    observed.text += "t ";
   }
-  return told;
+  return observed;
 }
 
-Story story(const std::string& name, std::vector<LeaseId> leases) {
-  return {.actor = {.name = name},
+TenantResult result(const std::string& name, std::vector<LeaseId> leases) {
+  return {.spec = {.name = name},
           .undisturbed = record(name, {}, 160),
-          .told = record(name, std::move(leases), 160)};
+          .observed = record(name, std::move(leases), 160)};
 }
 
 wire::LeaseView fenced(LeaseId lease, RevokeReason reason) {
@@ -49,11 +49,11 @@ void put_on_record(Observation& seen, LeaseId lease, ExtentId extent) {
 
 /// A run in which everything went as promised.
 Observation perfect() {
-  Observation seen{.stories = {story("A", {kA}), story("B", {kB, kSecondB}), story("C", {kC}),
-                               story("D", {kD})}};
-  seen.stories[1].told.revocations = {{.lease = kB, .reason = "operator", .after_tokens = 40}};
-  seen.stories[2].told.tokens.resize(60);
-  seen.stories[2].told.completed.reset();
+  Observation seen{.results = {result("A", {kA}), result("B", {kB, kSecondB}), result("C", {kC}),
+                               result("D", {kD})}};
+  seen.results[1].observed.revocations = {{.lease = kB, .reason = "operator", .after_tokens = 40}};
+  seen.results[2].observed.tokens.resize(60);
+  seen.results[2].observed.completed.reset();
   seen.leases = {fenced(kA, RevokeReason::Released), fenced(kB, RevokeReason::Operator),
                  fenced(kC, RevokeReason::HolderGone), fenced(kD, RevokeReason::Released),
                  fenced(kSecondB, RevokeReason::Released)};
@@ -93,35 +93,36 @@ TEST_CASE("demo judge: nothing checked is nothing promised") {
 
 TEST_CASE("demo judge: one wrong token of a survivor is found") {
   auto seen = perfect();
-  seen.stories[3].told.tokens[77] += 1;
+  seen.results[3].observed.tokens[77] += 1;
   CHECK(broken(seen) == 1);
 }
 
 TEST_CASE("demo judge: a survivor's text that differs is found even when its tokens agree") {
   auto seen = perfect();
-  seen.stories[0].told.text += "!";
+  seen.results[0].observed.text += "!";
   CHECK(broken(seen) == 1);
 }
 
 TEST_CASE("demo judge: a token lost or doubled across B's leases is found") {
   auto lost = perfect();
-  lost.stories[1].told.tokens.erase(lost.stories[1].told.tokens.begin() + 40);
+  lost.results[1].observed.tokens.erase(lost.results[1].observed.tokens.begin() + 40);
   CHECK(broken(lost) == 1);
   auto doubled = perfect();
-  doubled.stories[1].told.tokens.insert(doubled.stories[1].told.tokens.begin() + 40, 39);
+  doubled.results[1].observed.tokens.insert(doubled.results[1].observed.tokens.begin() + 40, 39);
   CHECK(broken(doubled) == 1);
 }
 
 TEST_CASE("demo judge: streams too short to prove anything do not count") {
   auto seen = perfect();
-  for (auto* side : {&seen.stories[0].undisturbed, &seen.stories[0].told}) side->tokens.resize(50);
+  for (auto* side : {&seen.results[0].undisturbed, &seen.results[0].observed})
+    side->tokens.resize(50);
   CHECK(broken(seen) == 1);
 }
 
 TEST_CASE("demo judge: a C that came to its end was not killed in the middle") {
   auto seen = perfect();
-  seen.stories[2].told = seen.stories[2].undisturbed;
-  seen.stories[2].told.leases = {kC};
+  seen.results[2].observed = seen.results[2].undisturbed;
+  seen.results[2].observed.leases = {kC};
   CHECK(broken(seen) == 1);
 }
 
@@ -141,7 +142,7 @@ TEST_CASE("demo judge: a lease without proof, in another state or for another re
 
 TEST_CASE("demo judge: a survivor that needed two leases did notice") {
   auto seen = perfect();
-  seen.stories[0].told.leases.push_back({9, 9});
+  seen.results[0].observed.leases.push_back({9, 9});
   CHECK(broken(seen) == 1);
 }
 

@@ -8,12 +8,12 @@
 using namespace leasehold;
 using namespace leasehold::demo;
 
-TEST_CASE("screen: text is wrapped at words and only its end is shown") {
+TEST_CASE("display: text is wrapped at words and only its end is shown") {
   CHECK(wrap("one two three", 7, 5) == std::vector<std::string>{"one two", "three"});
   CHECK(wrap("one two three", 7, 1) == std::vector<std::string>{"three"});
 }
 
-TEST_CASE("screen: every line of columns is as wide as the others") {
+TEST_CASE("display: every line of columns is as wide as the others") {
   const std::vector<TenantRecord> records{{.name = "A", .text = "grün und blau, äöü, äöü"},
                                           {.name = "B"},
                                           {.name = "C", .text = "Donaudampfschifffahrt"}};
@@ -25,16 +25,16 @@ TEST_CASE("screen: every line of columns is as wide as the others") {
   CHECK(lines[0].starts_with("A lease - 0"));
 }
 
-TEST_CASE("screen: a log gets a line per tenant and one for every change of lease") {
+TEST_CASE("display: a log gets a line per tenant and one for every change of lease") {
   std::ostringstream out;
-  LineScreen screen(out);
+  PlainDisplay display(out);
   TenantRecord record{.name = "B", .leases = {{1, 1}}, .text = "Once upon"};
-  screen.show({record});
+  display.show({record});
   record.text += " a time";
-  screen.show({record});
+  display.show({record});
   record.revocations = {{.lease = {1, 1}, .reason = "operator", .after_tokens = 4}};
   record.leases.push_back({2, 1});
-  screen.finish({record});
+  display.finish({record});
 
   CHECK(out.str() ==
         "B | Once upon\n"
@@ -44,10 +44,10 @@ TEST_CASE("screen: a log gets a line per tenant and one for every change of leas
         "B | -- lease 2.1 acquired\n");
 }
 
-TEST_CASE("screen: a tenant's text cannot drive the terminal") {
+TEST_CASE("display: a tenant's text cannot drive the terminal") {
   std::ostringstream out;
-  LineScreen screen(out);
-  screen.finish({{.name = "A", .text = "\x1b[2Jboo\n"}});
+  PlainDisplay display(out);
+  display.finish({{.name = "A", .text = "\x1b[2Jboo\n"}});
 
   CHECK(out.str() == "A |  [2Jboo \n");
 }

@@ -5,7 +5,7 @@
 using namespace leasehold;
 using namespace leasehold::demo;
 
-TEST_CASE("tenant record: a whole story is understood") {
+TEST_CASE("tenant record: a whole result is understood") {
   TenantRecord record{.name = "B"};
   for (const char* line :
        {R"({"event":"acquired","lease":"1.1","at_boottime_ns":1})",
@@ -37,7 +37,7 @@ TEST_CASE("tenant record: what cannot be read is an error, not a crash") {
   }
 }
 
-TEST_CASE("tenant record: a position told twice is an error") {
+TEST_CASE("tenant record: a position reported twice is an error") {
   TenantRecord record{.name = "A"};
   REQUIRE(note(record, R"({"event":"token","position":0,"token":7,"text":"a"})"));
 

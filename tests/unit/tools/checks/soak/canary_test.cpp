@@ -35,11 +35,11 @@ TEST_CASE("canary: found wherever it lies, and only it") {
 TEST_CASE("canary: a stream that tells another tenant's is reported, its own is not") {
   CanaryReport report;
   const std::vector<std::int32_t> stream{1, 2, 900, 17, 4, 33, 5};
-  look_for_canaries("ann", stream, std::vector{kAnn, kBob}, report);
+  find_canaries("ann", stream, std::vector{kAnn, kBob}, report);
   CHECK(report.foreign.empty());
-  look_for_canaries("bob", stream, std::vector{kAnn, kBob}, report);
+  find_canaries("bob", stream, std::vector{kAnn, kBob}, report);
   REQUIRE(report.foreign.size() == 1);
-  CHECK(report.foreign.front() == "ann's in what bob was told");
+  CHECK(report.foreign.front() == "ann's in what bob was sent");
 }
 
 TEST_CASE("canary: words depend on seed and number only, and no two are the same") {

@@ -34,13 +34,13 @@ events::StampedEvent extent(std::int64_t ns, const std::string& state, LeaseId i
                     .region = 1, .kind = "extent", .state = state, .lease = owner});
 }
 
-demo::Told told(std::int64_t ns, const std::string& event, LeaseId id = kLease) {
+demo::TenantEvent reported(std::int64_t ns, const std::string& event, LeaseId id = kLease) {
   return {.event = event, .at = TimePoint{ns}, .lease = id, .why = "operator"};
 }
 
-/// ann held a lease, was told that it was taken, went on under the next and was answered.
+/// ann held a lease, was notified that it was taken, went on under the next and was answered.
 History good() {
-  BrokerLife broker;
+  BrokerInstance broker;
   broker.events = {lease(10, LeaseState::Live),
                    extent(10, "Owned"),
                    lease(20, LeaseState::Revoked),
@@ -53,15 +53,15 @@ History good() {
                    lease(50, LeaseState::Revoked, kNext),
                    lease(60, LeaseState::Fenced, kNext)};
   broker.samples = {{.capacity_bytes = 8, .free_bytes = 5, .owned_bytes = 3}};
-  WorkerLife worker{.name = "w1", .broker = 0};
+  WorkerInstance worker{.name = "w1", .broker = 0};
   worker.steps = {at(15, events::BatchedDecodeStep{.step = 1, .per_seq_leases = {kLease}}),
                   at(45, events::BatchedDecodeStep{.step = 2, .per_seq_leases = {kNext}})};
-  TenantLife ann{.tenant = "ann", .undisturbed = {1, 2, 3}};
+  TenantInstance ann{.tenant = "ann", .undisturbed = {1, 2, 3}};
   ann.record.tokens = {1, 2, 3};
   ann.record.completed = "MaxTokensReached";
-  ann.record.told = {told(11, "acquired"),         told(12, "submitted"),
-                     told(23, "revoked"),          told(41, "acquired", kNext),
-                     told(42, "submitted", kNext), told(49, "completed", kNext)};
+  ann.record.reported = {reported(11, "acquired"),         reported(12, "submitted"),
+                         reported(23, "revoked"),          reported(41, "acquired", kNext),
+                         reported(42, "submitted", kNext), reported(49, "completed", kNext)};
   return {.brokers = {broker},
           .workers = {worker},
           .tenants = {ann},
@@ -97,19 +97,21 @@ demo::TenantRecord& ann(History& history) {
 }
 
 /// ann's broker or worker refuses something, or her program gives up.
-demo::Told refusal(const std::string& event, const std::string& words,
-                   const std::string& code = "LeaseRevoked") {
+demo::TenantEvent refusal(const std::string& event, const std::string& words,
+                          const std::string& code = "LeaseRevoked") {
   return {.event = event, .at = TimePoint{24}, .lease = {}, .why = code, .detail = words};
 }
 
 /// Puts lines in; by default after the one by which she heard that her lease is over.
-void add_events(History& history, const std::vector<demo::Told>& lines, std::ptrdiff_t after = 3) {
-  auto& all = ann(history).told;
+void add_events(History& history, const std::vector<demo::TenantEvent>& lines,
+                std::ptrdiff_t after = 3) {
+  auto& all = ann(history).reported;
   all.insert(all.begin() + after, lines.begin(), lines.end());
 }
 
-void remove_told(History& history, std::string_view event) {
-  std::erase_if(ann(history).told, [&](const demo::Told& line) { return line.event == event; });
+void remove_reported(History& history, std::string_view event) {
+  std::erase_if(ann(history).reported,
+                [&](const demo::TenantEvent& line) { return line.event == event; });
 }
 
 }  // namespace
@@ -138,7 +140,7 @@ TEST_CASE("soak judge: a lease that comes back, or is fenced without proof or re
     events_of(history).push_back(lease(70, LeaseState::Live, kNext));
   });
   check_finds("never back", [](History& history) {
-    std::get<events::LeaseStateChanged>(events_of(history).back().event).proof = "patience";
+    std::get<events::LeaseStateChanged>(events_of(history).back().event).proof = "poller";
   });
   check_finds("never back", [](History& history) {
     events_of(history).push_back(lease(70, LeaseState::Live, {7, 1}));
@@ -170,12 +172,12 @@ TEST_CASE("soak judge: a refusal before the revoke is found, unless its deadline
 }
 
 TEST_CASE("soak judge: a holder that hears nothing, twice, or of another's lease is found") {
-  check_finds("heard exactly once", [](History& history) { remove_told(history, "revoked"); });
+  check_finds("heard exactly once", [](History& history) { remove_reported(history, "revoked"); });
   check_finds("heard exactly once", [](History& history) {
-    ann(history).told.insert(ann(history).told.begin() + 3, told(24, "revoked"));
+    ann(history).reported.insert(ann(history).reported.begin() + 3, reported(24, "revoked"));
   });
   check_finds("heard exactly once", [](History& history) {
-    ann(history).told.insert(ann(history).told.begin() + 5, told(43, "revoked"));
+    ann(history).reported.insert(ann(history).reported.begin() + 5, reported(43, "revoked"));
   });
 }
 
@@ -185,15 +187,15 @@ TEST_CASE("soak judge: a second telling is found in whatever words it comes") {
   const auto code = GENERATE(as<std::string>{}, "LeaseRevoked", "LeaseFenced", "EngineLeaseFenced",
                              "StaleGeneration");
   CAPTURE(words, code);
-  const demo::Told said = refusal("retry", words, code);
+  const demo::TenantEvent said = refusal("retry", words, code);
   check_finds("heard exactly once", [&](History& history) { add_events(history, {said, said}); });
   check_finds("heard exactly once", [&](History& history) { add_events(history, {said}, 2); });
   check_finds("heard exactly once", [&](History& history) {
-    remove_told(history, "revoked");
+    remove_reported(history, "revoked");
     add_events(history, {said, said}, 2);
   });
   check_finds("heard exactly once", [&](History& history) {
-    ann(history).told.resize(3);
+    ann(history).reported.resize(3);
     ann(history).completed.reset();
     add_events(history, {said, refusal("failed", words, code)});
   });
@@ -203,7 +205,7 @@ TEST_CASE("soak judge: what a tenant does about the end of its stream is no seco
   const std::string words = "lease 5.3 (tenant scope) was taken back (operator) after 3 tokens";
   CHECK(broken([&](History& history) { add_events(history, {refusal("retry", words)}); }).empty());
   CHECK(broken([&](History& history) {
-          ann(history).told.resize(3);
+          ann(history).reported.resize(3);
           ann(history).completed.reset();
           add_events(history, {refusal("failed", words)});
         }).empty());
@@ -211,8 +213,8 @@ TEST_CASE("soak judge: what a tenant does about the end of its stream is no seco
 
 TEST_CASE("soak judge: a refusal that names another lease, or has another cause, tells nothing") {
   CHECK(broken([](History& history) {
-          const demo::Told other = refusal("retry", "lease 5.30 was taken back (operator)");
-          const demo::Told away = refusal("retry", "the broker is gone", "BrokerLost");
+          const demo::TenantEvent other = refusal("retry", "lease 5.30 was taken back (operator)");
+          const demo::TenantEvent away = refusal("retry", "the broker is gone", "BrokerLost");
           add_events(history, {refusal("retry", "lease 5.3 was taken back"), other, away, other});
         }).empty());
 }
@@ -238,20 +240,22 @@ TEST_CASE("soak judge: a stream that is sent the end of its lease twice is found
 }
 
 TEST_CASE("soak judge: a refusal or failure is a hearing too, and the dead need none") {
-  CHECK(broken([](History& history) { ann(history).told[2].event = "retry"; }).empty());
+  CHECK(broken([](History& history) { ann(history).reported[2].event = "retry"; }).empty());
   CHECK(broken([](History& history) {
-          remove_told(history, "revoked");
-          remove_told(history, "completed");
+          remove_reported(history, "revoked");
+          remove_reported(history, "completed");
           history.tenants.front().was_killed = true;
         }).empty());
 }
 
 TEST_CASE("soak judge: a tenant without an end, with two, or with more after it is found") {
-  check_finds("ended once", [](History& history) { remove_told(history, "completed"); });
-  check_finds("ended once",
-              [](History& history) { ann(history).told.push_back(told(50, "failed", kNext)); });
-  check_finds("ended once",
-              [](History& history) { ann(history).told.push_back(told(50, "retry", kNext)); });
+  check_finds("ended once", [](History& history) { remove_reported(history, "completed"); });
+  check_finds("ended once", [](History& history) {
+    ann(history).reported.push_back(reported(50, "failed", kNext));
+  });
+  check_finds("ended once", [](History& history) {
+    ann(history).reported.push_back(reported(50, "retry", kNext));
+  });
 }
 
 TEST_CASE("soak judge: a changed or short text is found, a beginning is enough when cut off") {
@@ -289,7 +293,7 @@ TEST_CASE(
   check_finds("canary", [](History& history) { history.canaries->own_found = 0; });
 }
 
-TEST_CASE("soak judge: a death may swallow or repeat a turn, but turns nothing back") {
+TEST_CASE("soak judge: a death may swallow or repeat a transition, but turns nothing back") {
   const auto restart_at = [](History& history, std::int64_t ns) {
     history.brokers.front().restarts = {TimePoint{ns}};
   };
@@ -330,7 +334,7 @@ TEST_CASE("soak judge: a lease number that comes back after a restart is another
           History again = good();
           for (auto& event : again.brokers.front().events) event.at.boottime_ns += 1000;
           for (auto& step : again.workers.front().steps) step.at.boottime_ns += 1000;
-          for (auto& line : again.tenants.front().record.told) line.at.boottime_ns += 1000;
+          for (auto& line : again.tenants.front().record.reported) line.at.boottime_ns += 1000;
           again.workers.front().broker = 1;
           history.brokers.push_back(again.brokers.front());
           history.workers.push_back(again.workers.front());

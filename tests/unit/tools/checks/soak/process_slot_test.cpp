@@ -24,21 +24,21 @@ ProcessSlot slot_of(const char* command) {
 
 }  // namespace
 
-TEST_CASE("soak slot: it stays filled until the end of its process was taken") {
+TEST_CASE("soak slot: it stays has_process until the end of its process was taken") {
   ProcessSlot slot = slot_of("exit 7");
   wait_for_end(slot);
-  CHECK_FALSE(slot.runs());
-  CHECK(slot.filled());
-  CHECK(slot.take_end() == 7);
-  CHECK_FALSE(slot.filled());
-  CHECK_FALSE(slot.take_end());
+  CHECK_FALSE(slot.is_running());
+  CHECK(slot.has_process());
+  CHECK(slot.take_exit_status() == 7);
+  CHECK_FALSE(slot.has_process());
+  CHECK_FALSE(slot.take_exit_status());
 }
 
-TEST_CASE("soak slot: who was killed is known until the slot is filled again") {
+TEST_CASE("soak slot: who was killed is known until the slot is has_process again") {
   ProcessSlot slot = slot_of("exec sleep 600");
   slot.kill();
   wait_for_end(slot);
-  CHECK(slot.take_end() == 128 + 9);
+  CHECK(slot.take_exit_status() == 128 + 9);
   CHECK(slot.was_killed());
   REQUIRE(slot.start({.argv = {"/bin/sh", "-c", "exit 0"}, .log_path = "/dev/null"}));
   CHECK_FALSE(slot.was_killed());

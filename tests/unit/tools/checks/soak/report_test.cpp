@@ -8,12 +8,12 @@ using namespace leasehold::soak;
 
 namespace {
 
-RoundResult round_with(bool kept, const std::string& seen) {
+RoundResult round_with(bool passed, const std::string& seen) {
   RoundResult round;
-  round.tally.deeds[static_cast<std::size_t>(DeedKind::KillWorker)] = 3;
-  round.tally.deeds[static_cast<std::size_t>(DeedKind::RevokeLease)] = 2;
-  round.tally.leases = 10;
-  round.checks = {{.promise = "bytes", .ok = kept, .seen = seen}};
+  round.counters.actions[static_cast<std::size_t>(ScriptActionKind::KillWorker)] = 3;
+  round.counters.actions[static_cast<std::size_t>(ScriptActionKind::RevokeLease)] = 2;
+  round.counters.leases = 10;
+  round.checks = {{.promise = "bytes", .ok = passed, .seen = seen}};
   return round;
 }
 
@@ -22,10 +22,10 @@ RoundResult round_with(bool kept, const std::string& seen) {
 TEST_CASE("soak summary: adds rounds up, and counts only kills as kills") {
   Settings settings;
   Summary summary(settings);
-  CHECK_FALSE(summary.all_kept());  // nothing was judged
+  CHECK_FALSE(summary.all_passed());  // nothing was judged
   summary.add(round_with(true, "1"));
   summary.add(round_with(true, "2"));
-  CHECK(summary.all_kept());
+  CHECK(summary.all_passed());
   CHECK(summary.kills() == 6);
   CHECK(summary.json()["leases_held"] == 20);
   CHECK(summary.json()["checks"][0]["seen"] == "2");
@@ -37,9 +37,9 @@ TEST_CASE("soak summary: one broken promise in one round breaks all, and its val
   summary.add(round_with(true, "fine"));
   summary.add(round_with(false, "7 of 8"));
   summary.add(round_with(true, "fine again"));
-  CHECK_FALSE(summary.all_kept());
+  CHECK_FALSE(summary.all_passed());
   CHECK(summary.json()["ok"] == false);
-  CHECK(summary.json()["checks"][0]["kept"] == 2);
+  CHECK(summary.json()["checks"][0]["passed"] == 2);
   CHECK(summary.text().find("FAILED  bytes (2 of 3 rounds; the first that broke it: 7 of 8)") !=
         std::string::npos);
 }

@@ -9,8 +9,8 @@
 namespace leasehold {
 namespace {
 
-bool spells(const std::vector<Utf8Sequence>& spellings, const std::string& bytes) {
-  return std::ranges::any_of(spellings, [&](const Utf8Sequence& ranges) {
+bool spells(const std::vector<Utf8Sequence>& sequences, const std::string& bytes) {
+  return std::ranges::any_of(sequences, [&](const Utf8Sequence& ranges) {
     if (ranges.size() != bytes.size()) return false;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const auto byte = static_cast<std::uint8_t>(bytes[i]);
@@ -20,9 +20,9 @@ bool spells(const std::vector<Utf8Sequence>& spellings, const std::string& bytes
   });
 }
 
-std::uint64_t spelled_count(const std::vector<Utf8Sequence>& spellings) {
+std::uint64_t spelled_count(const std::vector<Utf8Sequence>& sequences) {
   std::uint64_t count = 0;
-  for (const Utf8Sequence& ranges : spellings) {
+  for (const Utf8Sequence& ranges : sequences) {
     std::uint64_t here = 1;
     for (const ByteRange& range : ranges) here *= range.high - range.low + 1u;
     count += here;
@@ -38,7 +38,7 @@ std::uint64_t characters_between(std::uint32_t low, std::uint32_t high) {
 
 }  // namespace
 
-TEST_CASE("utf8 ranges: all of Unicode has the nine spellings of its table, and no surrogate") {
+TEST_CASE("utf8 ranges: all of Unicode has the nine sequences of its table, and no surrogate") {
   const auto all = utf8_ranges(0, 0x10FFFF);
   REQUIRE(spelled_count(all) == 0x110000 - 0x800);
   REQUIRE(all.size() <= 10);
@@ -55,16 +55,16 @@ TEST_CASE("utf8 ranges: a range spells its characters, each once, and nothing el
       return std::min<std::uint32_t>(c, 0x10FFFF);
     };
     const auto [low, high] = std::minmax({near(), near()});
-    const auto spellings = utf8_ranges(low, high);
+    const auto sequences = utf8_ranges(low, high);
     CAPTURE(low, high);
     // As many as there are characters, and every one that is asked for: so it is those.
-    REQUIRE(spelled_count(spellings) == characters_between(low, high));
+    REQUIRE(spelled_count(sequences) == characters_between(low, high));
     for (int i = 0; i < 40; ++i) {
       const auto c = low + static_cast<std::uint32_t>(random.below(high - low + 1));
       std::string bytes;
       if (!is_scalar_value(c)) continue;
       append_utf8(bytes, c);
-      REQUIRE(spells(spellings, bytes));
+      REQUIRE(spells(sequences, bytes));
     }
   }
 }

@@ -151,11 +151,11 @@ TEST_CASE("sentencepiece: pieces are what tokens stand for in text") {
 
 TEST_CASE("sentencepiece: end of sequence and end of turn both end; a file may have neither") {
   const auto both = tokenizer_of(tiny_llama().set("tokenizer.ggml.eot_token_id", 5u));
-  CHECK(both->is_end(2));
-  CHECK(both->is_end(5));
-  CHECK_FALSE(both->is_end(1));
+  CHECK(both->is_end_token(2));
+  CHECK(both->is_end_token(5));
+  CHECK_FALSE(both->is_end_token(1));
   const auto none = tokenizer_of(tiny_llama().set("tokenizer.ggml.eos_token_id", ~0u));
-  CHECK_FALSE(none->is_end(2));
+  CHECK_FALSE(none->is_end_token(2));
 }
 
 TEST_CASE("sentencepiece: a moved tokenizer still finds its tokens") {

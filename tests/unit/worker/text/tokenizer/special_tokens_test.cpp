@@ -71,10 +71,10 @@ TEST_CASE("special tokens: ends of text, turn and message end, by id and by thei
   builder.set("tokenizer.ggml.eos_token_id", 'E' + 0u).set("tokenizer.ggml.eot_token_id", 'T' + 0u);
   builder.set("tokenizer.ggml.eom_token_id", 'M' + 0u);
   const auto tokenizer = tokenizer_of(builder);
-  for (const char end : {'E', 'T', 'M'}) CHECK(tokenizer->is_end(end));
-  CHECK(tokenizer->is_end(258));  // <|im_end|>
-  CHECK_FALSE(tokenizer->is_end(257));
-  CHECK_FALSE(tokenizer->is_end('a'));
+  for (const char end : {'E', 'T', 'M'}) CHECK(tokenizer->is_end_token(end));
+  CHECK(tokenizer->is_end_token(258));  // <|im_end|>
+  CHECK_FALSE(tokenizer->is_end_token(257));
+  CHECK_FALSE(tokenizer->is_end_token('a'));
   CHECK(tokenizer->eos() == 'E');
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("special tokens: an end is a control token, whatever its file calls it
   CHECK(tokenizer->piece(256).empty());
   CHECK(tokenizer->text(256) == "<|im_end|>");
   CHECK(tokenizer->piece(257).empty());
-  CHECK(tokenizer->is_end(256));
+  CHECK(tokenizer->is_end_token(256));
 }
 
 TEST_CASE(

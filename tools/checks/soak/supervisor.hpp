@@ -16,32 +16,32 @@ namespace leasehold::soak {
 struct WorkerSlot {
   ProcessSlot process;
   std::string name;
-  std::size_t life = 0;  ///< Index in the history.
+  std::size_t instance = 0;  ///< Index in the history.
   bool ready = false;
 };
 
 struct TenantSlot {
   ProcessSlot process;
-  const Part* part = nullptr;
+  const TenantSpec* spec = nullptr;
   demo::LineBuffer lines;
   demo::TenantRecord record;
 };
 
-/// Lifetime: children end with it. `cast` and `patience` must outlive it. Threads: one.
-class Arena {
+/// Lifetime: children end with it. `workload` and `poller` must outlive it. Threads: one.
+class Supervisor {
  public:
-  Arena(const Settings& settings, const Cast& cast, const demo::Patience& patience,
-        std::filesystem::path directory);
+  Supervisor(const Settings& settings, const Workload& workload, const demo::Poller& poller,
+             std::filesystem::path directory);
 
   /// Waits for a word of anybody, reads it, takes in who has ended, starts who is missing, and
   /// counts bytes. Tenants are started only while `tenants` says so.
   /// Errors: TimedOut after Ctrl-C; FileNotFound without programs; MalformedMessage.
-  Result<void> tend(bool tenants);
+  Result<void> poll(bool tenants);
 
   /// Let all that stand go on.
-  void wake_all();
-  /// To every process that stands.
-  void count_deed();
+  void resume_all();
+  /// To every process that is_stopped.
+  void count_action();
 
   /// Asked of the broker; nothing while it does not answer, which may be so the next moment.
   demo::BrokerView* view();
@@ -50,38 +50,39 @@ class Arena {
   std::vector<WorkerSlot>& workers() { return workers_; }
   std::vector<TenantSlot>& tenants() { return tenants_; }
   bool all_workers_ready() const;
-  std::uint64_t tokens_told() const { return tokens_told_; }
+  std::uint64_t tokens_received() const { return tokens_received_; }
   History& history() { return history_; }
   /// What broker and workers wrote to their files joins the rest.
   Result<void> collect_event_logs();
 
  private:
   Result<void> read(TenantSlot& slot);
-  Result<void> take_in_ends();
-  Result<void> take_in(TenantSlot& slot);
+  Result<void> collect_exits();
+  Result<void> record_tenant(TenantSlot& slot);
   Result<void> start_missing(bool tenants);
   Result<void> start_broker();
   Result<void> start_worker(WorkerSlot& slot);
   Result<void> start_tenant(TenantSlot& slot);
-  Result<void> meet_broker();
-  void look_at_workers();
-  void count_bytes();
+  Result<void> connect_broker();
+  void refresh_workers();
+  void sample_status();
   std::string program(const std::string& name) const { return settings_.bin_dir + "/" + name; }
   std::string log(const std::string& name) const { return directory_ / (name + ".log"); }
   std::string socket() const { return directory_ / "broker.sock"; }
 
   const Settings& settings_;
-  const Cast& cast_;
-  const demo::Patience& patience_;
+  const Workload& workload_;
+  const demo::Poller& poller_;
   std::filesystem::path directory_;
   SystemClock clock_;
-  std::unique_ptr<FdStore> store_;         ///< Nothing without one.
-  std::vector<std::size_t> broker_lives_;  ///< Of each broker process: its index in the history.
+  std::unique_ptr<FdStore> store_;  ///< Nothing without one.
+  std::vector<std::size_t>
+      broker_instances_;  ///< Of each broker process: its index in the history.
   ProcessSlot broker_;
   std::optional<demo::BrokerView> view_;
   std::vector<WorkerSlot> workers_;
   std::vector<TenantSlot> tenants_;
-  std::uint64_t tokens_told_ = 0;
+  std::uint64_t tokens_received_ = 0;
   History history_;
 };
 
