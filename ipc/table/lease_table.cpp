@@ -181,7 +181,7 @@ bool LeaseTable::counter_matches_shadow(std::uint32_t worker) {
          shadow().counter(worker).revocations.load(std::memory_order_relaxed);
 }
 
-/// A store is about to cover the traces.
+/// Call before a store, which would hide the change.
 void LeaseTable::check_slot(std::uint32_t slot) {
   if (!slot_matches_shadow(slot)) tampered_.push_back({TablePart::Slot, slot});
 }
@@ -190,7 +190,7 @@ void LeaseTable::check_counter(std::uint32_t worker) {
   if (!counter_matches_shadow(worker)) tampered_.push_back({TablePart::Counter, worker});
 }
 
-/// By the shadow, whatever stands in the table. One writer, so a store is as good as an addition.
+/// Counts from the shadow, not from the table. There is one writer, so a store is enough.
 void LeaseTable::increment_counter(std::uint32_t worker) {
   std::atomic<std::uint64_t>& count = shadow().counter(worker).revocations;
   const std::uint64_t next = count.load(std::memory_order_relaxed) + 1;
