@@ -21,7 +21,7 @@ struct UsedJournal {
   }
 };
 
-Errc refused(const StateDir& dir) {
+Errc open_error(const StateDir& dir) {
   const auto opened = SqliteJournal::open(dir.path());
   return opened ? Errc::BadRequest : opened.error().code;
 }
@@ -60,7 +60,7 @@ TEST_CASE("journal: half a line of numbers, or another's file, is refused by nam
                               "999999999999999 0 0 0\n");
   CAPTURE(text);
   std::ofstream(world.dir.file("high_water_marks"), std::ios::trunc) << text;
-  CHECK(refused(world.dir) == Errc::FileCorrupt);
+  CHECK(open_error(world.dir) == Errc::FileCorrupt);
 }
 
 TEST_CASE("journal: an empty or missing file whose log is there is damaged, and the log stays") {
@@ -76,7 +76,7 @@ TEST_CASE("journal: an empty or missing file whose log is there is damaged, and 
   }
   SECTION("missing") {}
 
-  CHECK(refused(crashed) == Errc::FileCorrupt);
+  CHECK(open_error(crashed) == Errc::FileCorrupt);
   CHECK(std::filesystem::file_size(log) == log_bytes);
   std::filesystem::remove(log);
   CHECK(SqliteJournal::open(crashed.path()).has_value());
