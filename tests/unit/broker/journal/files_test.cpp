@@ -30,12 +30,12 @@ void crash_copy(const StateDir& from, const StateDir& to) {
 
 }  // namespace
 
-TEST_CASE("journal: what is no journal, or a newer one, is refused and left alone") {
+TEST_CASE("journal: a foreign or newer file is refused and left unchanged") {
   const StateDir dir;
   SECTION("text") {
     std::ofstream(dir.file("journal.db")) << std::string(5000, 'x');
   }
-  SECTION("somebody else's database") {
+  SECTION("a foreign database") {
     run_sql(dir.file("journal.db"), "CREATE TABLE theirs (x)");
   }
   SECTION("a journal of a newer broker") {
@@ -47,7 +47,7 @@ TEST_CASE("journal: what is no journal, or a newer one, is refused and left alon
   CHECK(std::filesystem::file_size(dir.file("journal.db")) == before);
 }
 
-TEST_CASE("journal: a value out of range is refused, whatever wrote it") {
+TEST_CASE("journal: a value out of range is refused") {
   const StateDir dir;
   SqliteJournal::open(dir.path()).value()->write({.rows = {worker_row(1), lease_row(4)}}).value();
   const char* damage = GENERATE(
@@ -64,7 +64,7 @@ TEST_CASE("journal: a value out of range is refused, whatever wrote it") {
   CHECK(load_error(dir) == Errc::FileCorrupt);
 }
 
-TEST_CASE("journal: damaged pages are found before anything is believed") {
+TEST_CASE("journal: damaged pages are found when it is opened") {
   const StateDir dir;
   {
     auto journal = SqliteJournal::open(dir.path()).value();
@@ -82,7 +82,7 @@ TEST_CASE("journal: damaged pages are found before anything is believed") {
   CHECK(load_error(dir) == Errc::FileCorrupt);
 }
 
-TEST_CASE("journal: a log torn anywhere holds the batches before the tear, each whole or not") {
+TEST_CASE("journal: a torn log holds whole batches only") {
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();
   journal->write({.rows = {worker_row(1)}}).value();
@@ -105,7 +105,7 @@ TEST_CASE("journal: a log torn anywhere holds the batches before the tear, each 
   CHECK(most == 12);
 }
 
-TEST_CASE("journal: its files are for their owner alone, and no link is followed") {
+TEST_CASE("journal: only the owner can read its files, and links are not followed") {
   const StateDir dir;
   const auto journal = SqliteJournal::open(dir.path()).value();
   journal->write({.rows = {worker_row(1)}}).value();
@@ -119,7 +119,7 @@ TEST_CASE("journal: its files are for their owner alone, and no link is followed
   CHECK_FALSE(SqliteJournal::open(other.path()).has_value());
 }
 
-TEST_CASE("journal: a directory has one broker, until that one is gone") {
+TEST_CASE("journal: a state directory has one broker at a time") {
   const StateDir dir;
   auto first = lock_state_dir(dir.path());
   REQUIRE(first.has_value());
@@ -130,7 +130,7 @@ TEST_CASE("journal: a directory has one broker, until that one is gone") {
   CHECK(lock_state_dir(dir.path()).has_value());
 }
 
-TEST_CASE("state directory: what is wrong with it is said with what to do about it") {
+TEST_CASE("state directory: each error says what to do") {
   const StateDir dir;
   const auto missing = lock_state_dir(dir.file("missing"));
   CHECK(missing.error().code == Errc::BadRequest);
@@ -140,7 +140,7 @@ TEST_CASE("state directory: what is wrong with it is said with what to do about 
   run_sql(dir.file("journal.db"), "PRAGMA user_version=0; CREATE TABLE x (y);");
   const auto no_directory = lock_state_dir(dir.file("journal.db"));
   CHECK(no_directory.error().code == Errc::BadRequest);
-  CHECK(no_directory.error().detail.find("is no directory") != std::string::npos);
+  CHECK(no_directory.error().detail.find("is not a directory") != std::string::npos);
 
   const auto error = [&](int number) { return state_file_error(dir.file("x"), number).error(); };
   CHECK(error(ENOSPC).code == Errc::DiskFull);
@@ -151,7 +151,7 @@ TEST_CASE("state directory: what is wrong with it is said with what to do about 
   CHECK(error(EIO).code == Errc::SystemError);
 }
 
-TEST_CASE("journal: operators' actions stay, each in a row of its own, with the time of day") {
+TEST_CASE("journal: each operator action has its own row with the time of day") {
   const StateDir dir;
   const OperatorActionRow action{.at_boottime_ns = 5,
                                  .uid = 7,
