@@ -48,7 +48,7 @@ TEST_CASE("acquire: the word is stored before the grant is sent") {
 
 TEST_CASE("acquire: each refusal has its own error code") {
   OneWorker world;
-  CHECK(world.refusal(world.acquire("nobody")) == Errc::UnknownTenant);
+  CHECK(world.refusal(world.acquire("unknown")) == Errc::UnknownTenant);
   CHECK(world.refusal(world.acquire("a", 65)) == Errc::QuotaBlocks);
   CHECK(world.refusal(world.call(kHolder, wire::LeaseAcquire{.tenant = {"a"}, .worker = "w9"})) ==
         Errc::UnknownWorker);
