@@ -15,7 +15,6 @@ namespace {
 constexpr std::uint32_t kSharedBytes = 48 * 1024 - 512;
 constexpr std::uint32_t kMaxTilePositions = 64;
 constexpr std::uint32_t kMinTilePositions = 8;
-constexpr std::uint32_t kWarpThreads = 32;
 /// Of a block that has a part of a row: heads enough for that many, four elements to each.
 constexpr std::uint32_t kMergeThreads = 128;
 /// acc begins on a boundary of 16 bytes.

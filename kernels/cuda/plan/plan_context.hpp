@@ -9,6 +9,8 @@
 
 namespace leasehold::cuda {
 
+inline constexpr std::uint32_t kWarpThreads = 32;
+
 struct PlanContext {
   device::KernelGate gate;
   std::uint32_t n_rows = 0;  ///< The most that a step of this plan has.

@@ -15,7 +15,6 @@ namespace {
 constexpr std::uint32_t kPlainSharedBytes = 47 * 1024;  // a little is static
 
 constexpr std::uint32_t kHeadsPerBlock = 4;
-constexpr std::uint32_t kWarpThreads = 32;
 
 }  // namespace
 

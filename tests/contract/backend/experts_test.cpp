@@ -9,7 +9,7 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr int kShapes = 16;
+constexpr int kExpertShapes = 16;
 
 std::uint32_t between(SeededRandom& random, std::uint32_t low, std::uint32_t high) {
   return low + static_cast<std::uint32_t>(random.below(high - low + 1));
@@ -17,7 +17,7 @@ std::uint32_t between(SeededRandom& random, std::uint32_t low, std::uint32_t hig
 
 /// Rows of as many sequences; all of them must still be live afterwards.
 template <class Launch>
-void run_step(Rig& rig, std::uint32_t n_rows, Launch&& launch) {
+void run_expert_step(Rig& rig, std::uint32_t n_rows, Launch&& launch) {
   std::vector<RowRef> rows;
   for (std::uint32_t i = 0; i < n_rows; ++i) rows.push_back({.sequence = i, .position = 0});
   const auto gates = rig.table.step(n_rows);
@@ -42,7 +42,7 @@ struct ChoiceCase {
   Choice on(Rig& rig) const {
     Choice choice{.chosen = std::vector<std::uint32_t>(std::size_t{n_rows} * n_used, 99),
                   .weights = std::vector<float>(std::size_t{n_rows} * n_used)};
-    run_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
+    run_expert_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
       return backend.expert_routing(context, {.scores = scores.data(),
                                               .n_experts = n_experts,
                                               .n_used = n_used,
@@ -90,7 +90,7 @@ struct ExpertCase {
 
   std::vector<float> on(Rig& rig) const {
     std::vector<float> out(chosen.size() * n_out);
-    run_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
+    run_expert_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
       return backend.expert_matmul(context, {.site = LaunchSite::ExpertUp,
                                              .weight = weight.view(),
                                              .n_experts = n_experts,
@@ -121,7 +121,7 @@ TEST_CASE("backend: the experts of a row are those of its highest scores, with t
   CAPTURE(threads, test_seed());
   Rig rig(threads);
   Rig reference(0);
-  for (int shape = 0; shape < kShapes; ++shape) {
+  for (int shape = 0; shape < kExpertShapes; ++shape) {
     const ChoiceCase c(random);
     const Choice choice = c.on(rig);
     const Choice same = c.on(reference);
@@ -164,7 +164,7 @@ TEST_CASE("backend: each item goes through its own expert, whatever else does") 
   CAPTURE(threads, test_seed());
   Rig rig(threads);
   Rig reference(0);
-  for (int shape = 0; shape < kShapes; ++shape) {
+  for (int shape = 0; shape < kExpertShapes; ++shape) {
     const ExpertCase c(random);
     const std::vector<float> out = c.on(rig);
     CAPTURE(shape, c.n_rows, c.n_experts, c.n_used, c.by_row, c.n_out, c.weight.n_in);
@@ -215,7 +215,7 @@ TEST_CASE("backend: a weighted sum adds its terms in order, a gate's through the
   CAPTURE(threads, test_seed());
   Rig rig(threads);
   Rig reference(0);
-  for (int shape = 0; shape < kShapes; ++shape) {
+  for (int shape = 0; shape < kExpertShapes; ++shape) {
     const std::uint32_t n_rows = between(random, 1, 48);
     const std::uint32_t n_terms = between(random, 1, 9);
     const std::uint32_t width = between(random, 1, shape == 0 ? 9000 : 700);
@@ -225,7 +225,7 @@ TEST_CASE("backend: a weighted sum adds its terms in order, a gate's through the
     const auto before = random_floats(random, std::size_t{n_rows} * width);
     const auto on = [&](Rig& on_rig) {
       std::vector<float> out = before;
-      run_step(on_rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
+      run_expert_step(on_rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
         return backend.weighted_sum(context, {.x = x.data(),
                                               .weights = weights.data(),
                                               .out = out.data(),

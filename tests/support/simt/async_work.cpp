@@ -8,8 +8,6 @@
 namespace leasehold::simt {
 namespace {
 
-constexpr unsigned kWarpgroup = 4 * kLanes;
-
 /// Where the groups end of which at most `pending` may be unfinished.
 std::size_t end_of_waited(const std::vector<std::size_t>& groups, std::size_t pending) {
   return groups.size() > pending ? groups[groups.size() - 1 - pending] : 0;

@@ -17,6 +17,7 @@
 namespace leasehold::simt {
 
 constexpr unsigned kLanes = 32;
+constexpr unsigned kWarpgroup = 4 * kLanes;
 constexpr int kDepth = 16;  ///< Of one matrix product.
 
 /// A's rows of one warp.

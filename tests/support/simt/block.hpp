@@ -18,7 +18,6 @@
 namespace leasehold::simt {
 
 constexpr unsigned kWarp = 32;
-constexpr unsigned kWarpgroup = 4 * kWarp;
 constexpr unsigned kMaxThreads = 1024;
 
 /// Visits 0 … count-1 once each. Seed 0: in ascending order.
