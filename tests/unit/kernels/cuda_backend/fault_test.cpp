@@ -60,7 +60,7 @@ TEST_CASE("cuda backend: after a launch failed nothing is launched and nobody he
   CHECK(rig.step().none_live());
   REQUIRE(rig.backend->fault());
   CHECK(rig.backend->fault()->code == Errc::DeviceFault);
-  CHECK(contains(rig.backend->fault()->detail, "start this worker again"));
+  CHECK(contains(rig.backend->fault()->detail, "restart this worker"));
   CHECK(rig.units.count() == 8);
 
   const KernelCount kernels(nullptr);
