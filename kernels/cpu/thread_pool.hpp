@@ -5,8 +5,8 @@
 /// a futex. A launch allocates nothing.
 ///
 ///   state_word_ = launch:24 | closed:1 | busy:7
-///     caller   publishes a job by opening state_word_ with the next launch number
-///     worker   joins by busy += 1 while the launch is open, leaves by busy -= 1
+///     caller   publishes a job by opening state_word_ with the next launch number;
+///     worker   joins by busy += 1 while the launch is open; leaves by busy -= 1
 ///     caller   closes when the tiles run out, and waits for busy == 0
 ///
 /// Threads: `run` from one thread at a time. Work must not throw.
