@@ -48,8 +48,7 @@ void dequantize_q4_k(const std::byte* block, float* out) {
   const float dmin = read_half(block + Fields::kDmin);
   for (std::size_t e = 0; e < kSuperBlock; ++e) {
     const ScaleAndMin sub = q4_scale_and_min(block + Fields::kScales, e / 32);
-    out[e] =
-        times(times(d, sub.scale), nibble(block + Fields::kQuants, e)) - times(dmin, sub.min);
+    out[e] = times(times(d, sub.scale), nibble(block + Fields::kQuants, e)) - times(dmin, sub.min);
   }
 }
 
