@@ -18,7 +18,6 @@
 /// one launch at a time, from one engine thread; a backend may use threads of its own. Any thread
 /// may call `when_drained`. Errors: create() reports what can fail on the host; `fault` reports a
 /// failed device.
-/// became of a device.
 #pragma once
 
 #include <cstddef>

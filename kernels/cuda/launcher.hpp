@@ -47,8 +47,8 @@ class Launcher {
                                                   Config config);
 
   const device::GateMirror* mirror() const;
-  /// Whether a sequence was stopped since the last call. Kernels may then have run partially: some
-  /// blocks of one ran, others did not.
+  /// Whether the mirror stopped all kernels since the last call. Some blocks of a kernel may then
+  /// have run and others not.
   bool take_stopped() { return std::exchange(was_stopped_, false); }
   GraphProgress* graph_progress() const;
 

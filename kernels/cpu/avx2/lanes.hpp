@@ -3,7 +3,6 @@
 /// Each function that uses AVX2 has the target attribute, so the compiler cannot emit AVX2
 /// elsewhere, least of all in inline functions of shared headers. Call these only after the CPU
 /// check.
-/// it by accident, inline functions of shared headers least of all. Call only after the CPU check.
 #pragma once
 
 #include <immintrin.h>

@@ -12,8 +12,8 @@
 /// then the bias and the previous value are added. Tiles that an earlier kernel stored are used as
 /// they are.
 ///
-/// Errors: none. Weights begin at a multiple of 16 bytes; the matrices of one tensor are
-/// row_size_bytes apart per row.
+/// Errors: none. Weights begin at a multiple of 16 bytes; each matrix of a tensor begins at a
+/// multiple of row_size_bytes.
 #pragma once
 
 #include <vector>

@@ -227,9 +227,9 @@ TEST_CASE("backend: a lease revoked between two units of a launch is not touched
   SmallStep step(test_seed());
   FakeTable* table = nullptr;
   // Revokes the lease while unit 3 runs. After the next poll the memory may have another owner.
-  class TakeThenForbid final : public GateProbe {
+  class RevokeThenForbid final : public GateProbe {
    public:
-    TakeThenForbid(SmallStep& s, FakeTable*& t) : step_(s), table_(t) {}
+    RevokeThenForbid(SmallStep& s, FakeTable*& t) : step_(s), table_(t) {}
     void unit_polled(std::uint32_t, LaunchSite, std::uint16_t, SequenceMask) override {
       if (unit_ == 3) table_->revoke(FakeTable::slot_of(kDead));
       if (unit_ == 4) step_.kv.forbid(kDead);
