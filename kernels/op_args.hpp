@@ -189,10 +189,9 @@ struct ExpertMatmulArgs {
   std::uint32_t n_experts;
   const std::uint32_t* chosen;  ///< [n_items]: the expert of each item.
   std::uint32_t n_items;
-  const float* x;  ///< [n_items / items_per_x, n_in]
-  std::uint32_t
-      items_per_x;  ///< n_used if a row of x serves all its experts, 1 if each item has its own.
-  float* out;       ///< [n_items, n_out]
+  const float* x;             ///< [n_items / items_per_x, n_in]
+  std::uint32_t items_per_x;  ///< n_used if the items of a row share a row of x, otherwise 1.
+  float* out;                 ///< [n_items, n_out]
 
   std::uint32_t n_out() const { return weight.n_out / n_experts; }
 };

@@ -62,8 +62,7 @@ void ThreadPool::stop() {
 void ThreadPool::run_job(const Job& job) {
   job_ = job;
   next_tile_.store(0, std::memory_order_relaxed);
-  if (job.n_tiles <= 1 || workers_.empty())
-    return take_tiles(0);  // one tile does not justify a wake-up
+  if (job.n_tiles <= 1 || workers_.empty()) return take_tiles(0);  // not worth a wake-up
   const std::uint32_t launch = launch_of(state_word_.load(std::memory_order_relaxed)) + kLaunchStep;
   state_word_.store(launch, std::memory_order_release);  // pairs with join: the job is visible
   state_word_.notify_all();

@@ -9,8 +9,7 @@ namespace leasehold::testing {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-constexpr std::size_t kStackBytes =
-    512 * 1024;  // AddressSanitizer puts guards around every variable
+constexpr std::size_t kStackBytes = 512 * 1024;  // AddressSanitizer guards every variable
 #else
 constexpr std::size_t kStackBytes = 128 * 1024;
 #endif

@@ -29,8 +29,7 @@ struct AttentionPartials {
   float* max_sum;
   float* acc;
   std::uint32_t n_partitions;  ///< Capacity per row and head.
-  std::uint32_t
-      first_row;  ///< The first row of the step for this launch; the grid counts rows from here.
+  std::uint32_t first_row;     ///< Of the step; the grid counts rows from here.
 };
 
 struct AttentionParams {

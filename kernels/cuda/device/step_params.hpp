@@ -21,8 +21,7 @@ struct ScatterParams {
 
 struct SegmentGateParams {
   KernelGate gate;
-  std::uint64_t*
-      seen;  ///< Read by the host: the segment in the low half, the epoch in the high half.
+  std::uint64_t* seen;      ///< For the host: segment in the low half, epoch in the high half.
   std::uint64_t condition;  ///< Of the next segment, or 0.
   std::uint32_t segment;
 };

@@ -28,8 +28,7 @@ namespace leasehold::cuda {
 struct DeviceProperties {
   std::uint32_t n_sms = 1;
   std::uint32_t max_shared_bytes = 64 * 1024;  ///< Per block that requests it.
-  bool has_wgmma =
-      false;  ///< Also requires that lh_mma_probe found wgmma sums equal to mma.sync sums.
+  bool has_wgmma = false;  ///< And its sums equal those of mma.sync (lh_mma_probe).
 };
 
 struct MatmulOperands {

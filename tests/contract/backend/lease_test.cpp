@@ -222,8 +222,7 @@ TEST_CASE("backend: a local stop masks a sequence as a revocation does") {
 }
 
 TEST_CASE("backend: a lease revoked between two units of a launch is not touched by the second") {
-  const std::uint32_t threads =
-      GENERATE(0, 1);  // one thread, so the revocation falls between two units
+  const std::uint32_t threads = GENERATE(0, 1);  // one thread, so "between" is well defined
   SmallStep step(test_seed());
   FakeTable* table = nullptr;
   // Revokes the lease while unit 3 runs. After the next poll the memory may have another owner.

@@ -25,8 +25,7 @@ using RowsOfA = std::array<std::array<float, kDepth>, 16>;
 struct QueuedProduct {
   std::array<RowsOfA, 4> a;
   std::array<float*, 4 * kLanes> d;
-  GroupProduct
-      described;  ///< The description from any lane; all lanes share b, strides and columns.
+  GroupProduct described;  ///< By any lane; all lanes share b, strides and columns.
 };
 
 /// Adds the product to the lanes' d; reads b at this moment.

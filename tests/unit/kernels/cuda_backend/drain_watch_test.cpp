@@ -59,8 +59,7 @@ TEST_CASE("drain watch: a waiter that arrives during a poll waits for the next p
   watch.issued();
   watch.when_drained(early.callback());
   const std::uint64_t asked = watch.unstamped();
-  watch.when_drained(
-      late.callback());  // the current poll may have missed a word that this waiter knows of
+  watch.when_drained(late.callback());  // may know of a word that the current poll missed
   watch.stamp(asked, 5);
   watch.seen(5);
   CHECK(early.told == 1);

@@ -93,8 +93,7 @@ struct MatmulCall {
   std::vector<float> x;               ///< [n_rows, n_in]
   std::vector<std::uint32_t> select;  ///< Empty: all rows.
   std::vector<float> bias;            ///< Empty: none.
-  std::vector<float>
-      before;  ///< Empty: out is overwritten; otherwise the product is added to this.
+  std::vector<float> before;          ///< The product is added to this; empty: out is overwritten.
   std::vector<std::uint32_t> chosen;  ///< The expert of each item; empty: no experts.
   std::uint32_t n_experts = 1;
   std::uint32_t items_per_x = 1;
