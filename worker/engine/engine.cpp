@@ -303,8 +303,9 @@ SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
     record_pieces_.clear();
     for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
       if (!permit.is_live(i)) continue;
+      Sequence& sequence = *plan.parts[i].sequence;
       commit_record(record_pieces_, batch.record(i), config_.limits.max_context,
-                    *plan.parts[i].sequence, plan.parts[i].n_rows, next_token(i));
+                    sequence.record_commit(plan.parts[i].n_rows, next_token(i)), sequence.record);
     }
     deps_.backend->write(permit, record_pieces_.pieces());
   };

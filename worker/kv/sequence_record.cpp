@@ -98,66 +98,65 @@ void set_sampling(RecordHeader& header, const SamplingParams& sampling) {
   header.top_logprobs = sampling.top_logprobs.value_or(kNoLogprobs);
 }
 
-void write_header(RecordPieces& pieces, const RecordMemory& memory, const Sequence& sequence,
+void write_header(RecordPieces& pieces, const RecordMemory& memory, const RecordCommit& commit,
                   std::uint32_t max_context) {
-  const std::vector<std::byte> lists = pack_sampling_lists(sequence.request.sampling);
+  const std::vector<std::byte> lists = pack_sampling_lists(*commit.sampling);
   RecordHeader header{};
   header.magic = kRecordMagic;
   header.version = kRecordVersion;
   header.max_context = max_context;
-  sequence.request.request.value.copy(header.request, sizeof(header.request));
-  header.prompt_tokens = static_cast<std::uint32_t>(sequence.request.prompt.size());
-  header.max_emitted_tokens = sequence.request.max_emitted_tokens;
-  set_sampling(header, sequence.request.sampling);
+  commit.engine_request_id->value.copy(header.request, sizeof(header.request));
+  header.prompt_tokens = commit.prompt_tokens;
+  header.max_emitted_tokens = commit.max_emitted_tokens;
+  set_sampling(header, *commit.sampling);
   header.lists_bytes = static_cast<std::uint32_t>(lists.size());
   header.lists_checksum = Checksum::of(lists.data(), lists.size());
   header.checksum = header_checksum(header);
   pieces.add(memory, record_size_bytes(max_context), lists);
-  // An old record's slots must not speak for a new header. The other one is this commit's, and
-  // pieces do not overlap; its old number does not fit what is stored before the new one.
+  // Clears slot 0, so that no commit of an earlier record is valid under the new header. This
+  // commit writes slot 1; until its number is stored, the checksum there does not match.
   constexpr std::array<std::byte, kCacheLineBytes> kNoSlot{};
   pieces.add(memory, kSlotsOffset, kNoSlot);
   pieces.add(memory, 0, bytes_of(header));
 }
 
-/// Appends what the arrays do not have yet.
-void append(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
-            Sequence& sequence) {
-  const auto tokens = std::span<const TokenId>(sequence.tokens).subspan(sequence.recorded_tokens);
-  pieces.add(memory, kTokensOffset + sequence.recorded_tokens * sizeof(TokenId),
-             std::as_bytes(tokens));
-  sequence.tokens_checksum.add(tokens.data(), tokens.size_bytes());
-  sequence.recorded_tokens = static_cast<std::uint32_t>(sequence.tokens.size());
+/// Appends the tokens and blocks that the record does not hold yet.
+void append_new(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
+                const RecordCommit& commit, RecordProgress& progress) {
+  const auto tokens = commit.tokens.subspan(progress.tokens);
+  pieces.add(memory, kTokensOffset + progress.tokens * sizeof(TokenId), std::as_bytes(tokens));
+  progress.tokens_checksum.add(tokens.data(), tokens.size_bytes());
+  progress.tokens = static_cast<std::uint32_t>(commit.tokens.size());
   std::vector<std::uint64_t> blocks;
-  for (const BlockId block : sequence.blocks.blocks().subspan(sequence.recorded_blocks))
+  for (const BlockId block : commit.blocks.subspan(progress.blocks))
     blocks.push_back(packed(block));
-  pieces.add(memory,
-             record_blocks_offset(max_context) + sequence.recorded_blocks * sizeof(std::uint64_t),
+  pieces.add(memory, record_blocks_offset(max_context) + progress.blocks * sizeof(std::uint64_t),
              std::as_bytes(std::span(blocks)));
-  sequence.blocks_checksum.add(blocks.data(), blocks.size() * sizeof(std::uint64_t));
-  sequence.recorded_blocks = static_cast<std::uint32_t>(sequence.blocks.blocks().size());
+  progress.blocks_checksum.add(blocks.data(), blocks.size() * sizeof(std::uint64_t));
+  progress.blocks = static_cast<std::uint32_t>(commit.blocks.size());
 }
 
 }  // namespace
 
 void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
-                   Sequence& sequence, std::uint32_t n_rows, std::optional<TokenId> next) {
-  if (sequence.record_number == 0) write_header(pieces, memory, sequence, max_context);
-  append(pieces, memory, max_context, sequence);
-  const auto known = static_cast<std::uint32_t>(sequence.tokens.size());
-  Checksum tokens_checksum = sequence.tokens_checksum;
-  if (next && known < max_context) {
-    pieces.add(memory, kTokensOffset + known * sizeof(TokenId), bytes_of(*next));
-    tokens_checksum.add(&*next, sizeof(TokenId));
+                   const RecordCommit& commit, RecordProgress& progress) {
+  if (progress.number == 0) write_header(pieces, memory, commit, max_context);
+  append_new(pieces, memory, max_context, commit, progress);
+  const auto known = static_cast<std::uint32_t>(commit.tokens.size());
+  const bool has_next = commit.next && known < max_context;
+  Checksum tokens_checksum = progress.tokens_checksum;
+  if (has_next) {
+    pieces.add(memory, kTokensOffset + known * sizeof(TokenId), bytes_of(*commit.next));
+    tokens_checksum.add(&*commit.next, sizeof(TokenId));
   }
   RecordSlot slot{.checksum = 0,
                   .tokens_checksum = tokens_checksum.value,
-                  .blocks_checksum = sequence.blocks_checksum.value,
-                  .committed = sequence.blocks.committed() + n_rows,
-                  .tokens = known + (next && known < max_context ? 1 : 0),
-                  .blocks = sequence.recorded_blocks,
+                  .blocks_checksum = progress.blocks_checksum.value,
+                  .committed = commit.committed,
+                  .tokens = known + (has_next ? 1 : 0),
+                  .blocks = progress.blocks,
                   .unused = 0,
-                  .number = ++sequence.record_number};
+                  .number = ++progress.number};
   slot.checksum = slot_checksum(slot);
   constexpr std::size_t kNumber = offsetof(RecordSlot, number);
   const std::uint64_t at = kSlotsOffset + slot.number % 2 * kCacheLineBytes;

@@ -25,8 +25,9 @@
 #include <vector>
 
 #include "kernels/op_args.hpp"
+#include "worker/kv/block_pool.hpp"
+#include "worker/kv/checksum.hpp"
 #include "worker/kv/sampling_lists.hpp"
-#include "worker/schedule/sequence.hpp"
 
 namespace leasehold {
 
@@ -73,10 +74,31 @@ class RecordPieces {
   std::vector<std::byte> bytes_;     // of all pieces, one after the other
 };
 
-/// Adds what brings the record of `sequence` to the state it has once `n_rows` more positions and,
-/// when there is one, `next` are committed. The first call writes the header.
+/// One commit of a sequence as its record stores it. Views: they are read during the call only.
+struct RecordCommit {
+  const RequestId* engine_request_id = nullptr;
+  const SamplingParams* sampling = nullptr;
+  std::uint32_t max_emitted_tokens = 0;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t committed = 0;      ///< Positions in the KV cache once this commit is done.
+  std::span<const TokenId> tokens;  ///< Prompt and emitted.
+  std::optional<TokenId> next;      ///< The token this commit emits.
+  std::span<const BlockId> blocks;  ///< Of the KV cache, in order of position.
+};
+
+/// How much of a sequence its record already holds.
+struct RecordProgress {
+  std::uint64_t number = 0;  ///< Of the last commit; 0: there is no record yet.
+  std::uint32_t tokens = 0;
+  std::uint32_t blocks = 0;
+  Checksum tokens_checksum;  ///< Over the recorded ones.
+  Checksum blocks_checksum;
+};
+
+/// Adds the pieces that bring a record from `progress` to `commit`, and moves `progress` on. The
+/// first call writes the header.
 void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
-                   Sequence& sequence, std::uint32_t n_rows, std::optional<TokenId> next);
+                   const RecordCommit& commit, RecordProgress& progress);
 
 /// Reads a record that lies in one piece. That tokens are of the vocabulary and blocks of the lease
 /// is for the caller to check. Errors: FileCorrupt, naming what is wrong.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "worker/kv/block_table.hpp"
-#include "worker/kv/checksum.hpp"
+#include "worker/kv/sequence_record.hpp"
 #include "worker/schedule/request.hpp"
 
 namespace leasehold {
@@ -21,12 +21,7 @@ struct Sequence {
   std::uint64_t admission = 0;  ///< Counts admissions of this scheduler; never the same twice.
   std::shared_ptr<TokenRules> rules;  ///< The engine's, made when it first draws a token.
 
-  // How much of it the sequence record has (worker/kv/sequence_record.hpp).
-  std::uint64_t record_number = 0;  ///< Of the last commit; 0: no record yet.
-  std::uint32_t recorded_tokens = 0;
-  std::uint32_t recorded_blocks = 0;
-  Checksum tokens_checksum;  ///< Over the recorded ones.
-  Checksum blocks_checksum;
+  RecordProgress record;  ///< Of the sequence record in the lease's memory.
 
   Sequence(PromptRequest from, std::uint32_t tokens_per_block)
       : request(std::move(from)), tokens(request.prompt), blocks(tokens_per_block) {
@@ -40,6 +35,17 @@ struct Sequence {
   /// Positions not in the cache yet; 1 when decoding.
   std::uint32_t pending() const {
     return static_cast<std::uint32_t>(tokens.size()) - blocks.committed();
+  }
+  /// The commit of `n_rows` more positions and, when there is one, of the token `next`.
+  RecordCommit record_commit(std::uint32_t n_rows, std::optional<TokenId> next) const {
+    return {.engine_request_id = &request.request,
+            .sampling = &request.sampling,
+            .max_emitted_tokens = request.max_emitted_tokens,
+            .prompt_tokens = static_cast<std::uint32_t>(request.prompt.size()),
+            .committed = blocks.committed() + n_rows,
+            .tokens = tokens,
+            .next = next,
+            .blocks = blocks.blocks()};
   }
 };
 
