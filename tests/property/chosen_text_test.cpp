@@ -194,7 +194,7 @@ TEST_CASE("the record in the tenant's own memory says how tokens are chosen, to 
     EngineRig rig;
     const LeaseId lease = rig.grant("t");
     PromptRequest request = make_request(rig, sampling, lease, "r");
-    request.request = {"t/r"};
+    request.engine_request_id = {"t/r"};
     REQUIRE(rig.submit(request));
     REQUIRE(rig.step());
     const Sequence* sequence = rig.sequence("t/r");
@@ -218,7 +218,7 @@ TEST_CASE("log probabilities come with every token that asked for them, and with
     for (const SchedulerEvent& event : report->events) {
       const auto* token = std::get_if<Token>(&event);
       if (token == nullptr) continue;
-      REQUIRE(token->logprobs.has_value() == (token->request.value == "with"));
+      REQUIRE(token->logprobs.has_value() == (token->engine_request_id.value == "with"));
       if (!token->logprobs) continue;
       ++delivered;
       REQUIRE(token->logprobs->top.size() == 3);

@@ -114,7 +114,7 @@ TEST_CASE("the record in the tenant's own memory says what the sequence is after
   EngineRig rig({.limits = {.token_budget = 8}});
   const LeaseId lease = rig.grant("t");
   PromptRequest request = make_request(rig, warm(prompts()[3], 5), lease, "r");
-  request.request = {"t/r"};  // as the tenant server names it
+  request.engine_request_id = {"t/r"};  // as the tenant server names it
   REQUIRE(rig.submit(request));
   int commits = 0;
   for (; rig.engine().scheduler().has_work(); ++commits) {
@@ -126,7 +126,7 @@ TEST_CASE("the record in the tenant's own memory says what the sequence is after
     const auto bytes = rig.bytes_of(lease, sequence->blocks.record_blocks());
     const Result<SequenceRecord> record = read_record(bytes, rig.config().n_context);
     REQUIRE(record);
-    REQUIRE(record->request == request.request);
+    REQUIRE(record->engine_request_id == request.engine_request_id);
     REQUIRE(record->sampling.seed == 5);
     REQUIRE(record->sampling.temperature == 1.0f);
     REQUIRE(record->prompt_tokens == request.prompt.size());

@@ -190,8 +190,8 @@ TEST_CASE("a request that takes the id, lease and place of a cancelled one is no
   const PromptRequest request = rig.request("t", lease, "r", rig.encode(prompts()[0]), 3);
   REQUIRE(rig.submit(request));
   REQUIRE(rig.step());
-  REQUIRE(rig.running_requests().stop(request.request, LocalStop::Cancelled));
-  REQUIRE(rig.engine().cancel(request.request));
+  REQUIRE(rig.running_requests().stop(request.engine_request_id, LocalStop::Cancelled));
+  REQUIRE(rig.engine().cancel(request.engine_request_id));
   REQUIRE(rig.submit(request));
   rig.run();
   REQUIRE(rig.outcome("r").completions.size() == 2);

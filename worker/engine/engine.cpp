@@ -212,8 +212,8 @@ void Engine::publish_running_requests() {
   RunningRequests::StopSlots stop_slots;
   for (const auto& sequence : scheduler_.running()) {
     const PromptRequest& request = sequence->request;
-    stop_slots[sequence->stop_slot] =
-        RunningRequest{request.request, request.lease, sequence->admission, request.deadline};
+    stop_slots[sequence->stop_slot] = RunningRequest{request.engine_request_id, request.lease,
+                                                     sequence->admission, request.deadline};
   }
   deps_.running_requests->update(stop_slots);
 }
@@ -238,7 +238,7 @@ void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMa
     if (!logits || (live >> i & 1) == 0) continue;
     Sequence& sequence = *plan.parts[i].sequence;
     drawn_[i] = draw(sequence, *logits);
-    last_logits_[sequence.request.request] = *logits;
+    last_logits_[sequence.request.engine_request_id] = *logits;
   }
 }
 
@@ -355,8 +355,8 @@ void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
   scheduler_.commit(part, std::move(**drawn));
 }
 
-std::span<const float> Engine::last_logits(const RequestId& request) const {
-  const auto found = last_logits_.find(request);
+std::span<const float> Engine::last_logits(const RequestId& engine_request_id) const {
+  const auto found = last_logits_.find(engine_request_id);
   if (found == last_logits_.end()) return {};
   return transformer_.logits(found->second);
 }

@@ -98,7 +98,9 @@ class Engine {
   /// Errors: those of Scheduler::submit, LeaseRevoked, LeaseFenced, Draining, MissingWeight;
   /// BadRequest for tokens of another vocabulary, and for emitted ones that are not of the grammar.
   Result<void> submit(PromptRequest request);
-  Result<void> cancel(const RequestId& request) { return scheduler_.cancel(request); }
+  Result<void> cancel(const RequestId& engine_request_id) {
+    return scheduler_.cancel(engine_request_id);
+  }
 
   // ---- the step
 
@@ -117,7 +119,7 @@ class Engine {
   const Scheduler& scheduler() const { return scheduler_; }
   /// Logits of `request` in the step just run. Empty when it had none, and after a step in which
   /// anybody died: then all scratch is forgotten.
-  std::span<const float> last_logits(const RequestId& request) const;
+  std::span<const float> last_logits(const RequestId& engine_request_id) const;
 
  private:
   Result<void> check_weights() const;

@@ -18,7 +18,7 @@
 namespace leasehold {
 
 struct RunningRequest {
-  RequestId request;
+  RequestId engine_request_id;
   LeaseId lease;
   /// Tells a request from an earlier one that had the same id, lease and stop_slot.
   std::uint64_t admission = 0;
@@ -36,7 +36,7 @@ class RunningRequests {
   void update(const StopSlots& stop_slots);
 
   /// False when the request is not running.
-  bool stop(const RequestId& request, LocalStop reason);
+  bool stop(const RequestId& engine_request_id, LocalStop reason);
 
   /// Stops whatever `due` gives a reason for.
   using Due = std::function<LocalStop(const RunningRequest&)>;

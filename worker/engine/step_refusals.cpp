@@ -33,7 +33,7 @@ Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop loca
         .revocation =
             RevocationInfo{lease, false, same_generation ? seen.reason() : RevokeReason::None}};
   }
-  completed.request = sequence.request.request;
+  completed.engine_request_id = sequence.request.engine_request_id;
   completed.emitted_tokens = sequence.emitted();
   return completed;
 }

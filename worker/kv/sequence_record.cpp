@@ -270,7 +270,7 @@ Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32
     return fail(Errc::FileCorrupt, "a sequence record names no request");
   }
   SamplingParams sampling = TRY(read_sampling(header, bytes));
-  SequenceRecord record{.request = {std::string(request)},
+  SequenceRecord record{.engine_request_id = {std::string(request)},
                         .sampling = std::move(sampling),
                         .max_emitted_tokens = header.max_emitted_tokens,
                         .prompt_tokens = header.prompt_tokens,

@@ -49,7 +49,7 @@ struct RecordMemory {
 
 /// Everything a record says, after checking.
 struct SequenceRecord {
-  RequestId request;  ///< As the engine knows it: "<id>" or "<tenant>/<id>".
+  RequestId engine_request_id;
   SamplingParams sampling;
   std::uint32_t max_emitted_tokens = 0;
   std::uint32_t prompt_tokens = 0;

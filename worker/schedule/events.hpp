@@ -17,7 +17,7 @@ namespace leasehold {
 /// One committed token. `position` 0 is the first emitted token of the request, counted through
 /// rebinds; each position is told exactly once.
 struct Token {
-  RequestId request;
+  RequestId engine_request_id;
   TokenId token = 0;
   std::uint32_t position = 0;
   std::optional<Logprobs> logprobs = {};  ///< When asked for.
@@ -32,7 +32,7 @@ struct RevocationInfo {
 
 /// The one end of an admitted request.
 struct Completed {
-  RequestId request;
+  RequestId engine_request_id;
   CompletionReason reason = CompletionReason::EngineError;
   std::uint32_t emitted_tokens = 0;
   std::optional<RevocationInfo> revocation;  ///< With Revoked and LeaseFenced.
@@ -41,17 +41,17 @@ struct Completed {
 
 /// A request that was queued and will not be admitted.
 struct AdmissionRejected {
-  RequestId request;
+  RequestId engine_request_id;
   Error reason;
 };
 
 struct Preempted {
-  RequestId request;
+  RequestId engine_request_id;
 };
 
 /// A request goes on under another lease.
 struct Rebound {
-  RequestId request;
+  RequestId engine_request_id;
   LeaseId old_lease;
   LeaseId new_lease;
   std::uint32_t replayed_tokens = 0;  ///< Prompt and tokens emitted before.

@@ -16,7 +16,7 @@ namespace leasehold {
 struct PromptRequest {
   TenantId tenant;
   LeaseId lease;  ///< Where its KV lies.
-  RequestId request;
+  RequestId engine_request_id;
   std::vector<TokenId> prompt;          ///< Not empty.
   std::vector<TokenId> emitted;         ///< After a rebind: delivered before, in order.
   std::optional<LeaseId> rebound_from;  ///< … under this lease.

@@ -76,8 +76,8 @@ void Scheduler::commit(const PlannedRows& part, std::optional<DrawnToken> drawn)
   if (!drawn) return;
   if (drawn->is_text) {
     const TokenId token = drawn->sampled.token;
-    tokens_.push_back(
-        {sequence.request.request, token, sequence.emitted(), std::move(drawn->sampled.logprobs)});
+    tokens_.push_back({sequence.request.engine_request_id, token, sequence.emitted(),
+                       std::move(drawn->sampled.logprobs)});
     sequence.tokens.push_back(token);
   }
   if (drawn->ends) return end_sequence(sequence, {.reason = *drawn->ends});
@@ -90,7 +90,7 @@ bool Scheduler::is_full(const Sequence& sequence) const {
 }
 
 void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_delivered) {
-  how.request = sequence.request.request;
+  how.engine_request_id = sequence.request.engine_request_id;
   how.emitted_tokens = sequence.emitted();
   if (!already_delivered) completed_.push_back(std::move(how));
   Tenancy& tenancy = tenancy_of(sequence);
@@ -109,8 +109,9 @@ std::vector<SchedulerEvent> Scheduler::take_events() {
   // A request's last token precedes its completion on the wire, so tokens of requests that ended
   // in this very tick go first; otherwise completions, rejections, tokens.
   const auto completed_now = [this](const Token& token) {
-    return std::ranges::any_of(completed_,
-                               [&](const Completed& c) { return c.request == token.request; });
+    return std::ranges::any_of(completed_, [&](const Completed& c) {
+      return c.engine_request_id == token.engine_request_id;
+    });
   };
   const auto rest = std::stable_partition(tokens_.begin(), tokens_.end(), completed_now);
   std::vector<Token> final_tokens(tokens_.begin(), rest);
@@ -132,7 +133,7 @@ void Scheduler::drop_expired(TimePoint now) {
   for (auto& [lease, tenancy] : tenancies_) {
     for (const PromptRequest& request : tenancy.waiting) {
       if (!expired(request)) continue;
-      completed_.push_back({.request = request.request,
+      completed_.push_back({.engine_request_id = request.engine_request_id,
                             .reason = CompletionReason::DeadlineExceeded,
                             .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size())});
     }
@@ -166,7 +167,7 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
   ++tenancy.running;
   const PromptRequest& request = sequence->request;
   if (request.rebound_from) {
-    rebound_.push_back({request.request, *request.rebound_from, request.lease,
+    rebound_.push_back({request.engine_request_id, *request.rebound_from, request.lease,
                         static_cast<std::uint32_t>(sequence->tokens.size())});
   }
   running_.push_back(std::move(sequence));
@@ -190,7 +191,7 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
         "the prompt needs {} KV blocks, lease {} has {} free and the "
         "broker lends no more",
         needed, to_string(tenancy.config.lease), free);
-    rejected_.push_back({sequence.request.request, Error{Errc::PoolExhausted, detail}});
+    rejected_.push_back({sequence.request.engine_request_id, Error{Errc::PoolExhausted, detail}});
     tenancy.waiting.pop_front();
     tenancy.growth_denied = false;
     return false;
@@ -232,9 +233,9 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
     return fail(Errc::UnknownTenant, fmt::format("lease {} is not tenant {}'s",
                                                  to_string(request.lease), request.tenant.value));
   }
-  if (id_in_use(request.request)) {
+  if (id_in_use(request.engine_request_id)) {
     return fail(Errc::BadRequest,
-                fmt::format("request {} is running already", request.request.value));
+                fmt::format("request {} is running already", request.engine_request_id.value));
   }
   TRY(check_sizes(request, tenancy));
   if (tenancy.waiting.size() >= limits_.max_waiting_per_lease) {
@@ -274,35 +275,36 @@ Result<void> Scheduler::check_sizes(const PromptRequest& request, const Tenancy&
   return {};
 }
 
-bool Scheduler::id_in_use(const RequestId& request) const {
+bool Scheduler::id_in_use(const RequestId& engine_request_id) const {
   for (const auto& sequence : running_) {
-    if (sequence->request.request == request) return true;
+    if (sequence->request.engine_request_id == engine_request_id) return true;
   }
   for (const auto& [lease, tenancy] : tenancies_) {
     for (const PromptRequest& waiting : tenancy.waiting) {
-      if (waiting.request == request) return true;
+      if (waiting.engine_request_id == engine_request_id) return true;
     }
   }
   return false;
 }
 
-Result<void> Scheduler::cancel(const RequestId& request) {
+Result<void> Scheduler::cancel(const RequestId& engine_request_id) {
   for (const auto& sequence : running_) {
-    if (sequence->request.request != request) continue;
+    if (sequence->request.engine_request_id != engine_request_id) continue;
     end_sequence(*sequence, {.reason = CompletionReason::Cancelled});
     return {};
   }
   for (auto& [lease, tenancy] : tenancies_) {
-    const auto found = std::ranges::find(tenancy.waiting, request, &PromptRequest::request);
+    const auto found =
+        std::ranges::find(tenancy.waiting, engine_request_id, &PromptRequest::engine_request_id);
     if (found == tenancy.waiting.end()) continue;
-    completed_.push_back({.request = request,
+    completed_.push_back({.engine_request_id = engine_request_id,
                           .reason = CompletionReason::Cancelled,
                           .emitted_tokens = static_cast<std::uint32_t>(found->emitted.size())});
     tenancy.waiting.erase(found);
     return {};
   }
   return fail(Errc::UnknownRequest,
-              fmt::format("no request {} is waiting or running", request.value));
+              fmt::format("no request {} is waiting or running", engine_request_id.value));
 }
 
 // ----------------------------------------------------------------------------------- looking up

@@ -92,7 +92,7 @@ class Scheduler {
   /// QuotaConcurrent (this lease's queue is full), QueueFull.
   Result<void> submit(PromptRequest request);
   /// Ends it, waiting or running. UnknownRequest when there is none.
-  Result<void> cancel(const RequestId& request);
+  Result<void> cancel(const RequestId& engine_request_id);
 
   // ---- the tick
 
@@ -126,7 +126,7 @@ class Scheduler {
  private:
   Result<void> check(const PromptRequest& request) const;
   Result<void> check_sizes(const PromptRequest& request, const Tenancy& tenancy) const;
-  bool id_in_use(const RequestId& request) const;
+  bool id_in_use(const RequestId& engine_request_id) const;
   void end_waiting(Tenancy& tenancy, const Completed& how);
   void drop_expired(TimePoint now);
   void admit_round_robin();

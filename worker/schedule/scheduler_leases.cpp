@@ -50,7 +50,8 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
 
 void Scheduler::reject_waiting(LeaseId lease, const Error& why) {
   Tenancy& tenancy = tenancies_.at(lease);
-  for (const PromptRequest& request : tenancy.waiting) rejected_.push_back({request.request, why});
+  for (const PromptRequest& request : tenancy.waiting)
+    rejected_.push_back({request.engine_request_id, why});
   tenancy.waiting.clear();
 }
 
@@ -63,7 +64,7 @@ void Scheduler::end_all(const Error& error) {
 void Scheduler::end_waiting(Tenancy& tenancy, const Completed& how) {
   for (const PromptRequest& request : tenancy.waiting) {
     Completed completed = how;
-    completed.request = request.request;
+    completed.engine_request_id = request.engine_request_id;
     completed.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
     completed_.push_back(std::move(completed));
   }

@@ -38,7 +38,7 @@ struct Sequence {
   }
   /// The commit of `n_rows` more positions and, when there is one, of the token `next`.
   RecordCommit record_commit(std::uint32_t n_rows, std::optional<TokenId> next) const {
-    return {.engine_request_id = &request.request,
+    return {.engine_request_id = &request.engine_request_id,
             .sampling = &request.sampling,
             .max_emitted_tokens = request.max_emitted_tokens,
             .prompt_tokens = static_cast<std::uint32_t>(request.prompt.size()),

@@ -42,7 +42,7 @@ void Deliveries::deliver_batch() {
 
 void Deliveries::deliver_one(const SchedulerEvent& event) {
   if (const auto* token = std::get_if<Token>(&event)) {
-    if (ClientStream* stream = find(token->request)) stream->text.send_token(*token);
+    if (ClientStream* stream = find(token->engine_request_id)) stream->text.send_token(*token);
   } else if (const auto* completed = std::get_if<Completed>(&event)) {
     finish(*completed);
   } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
@@ -71,15 +71,15 @@ std::string Deliveries::truncation_detail(const ClientStream& stream,
 }
 
 void Deliveries::finish(const Completed& completed) {
-  const ClientStream* stream = find(completed.request);
+  const ClientStream* stream = find(completed.engine_request_id);
   if (stream == nullptr) return;
   std::string detail = truncation_detail(*stream, completed);
-  end_stream(completed.request, name(completed.reason), completed.emitted_tokens,
+  end_stream(completed.engine_request_id, name(completed.reason), completed.emitted_tokens,
              [&](TextStream& text) { text.send_completed(completed, std::move(detail)); });
 }
 
 void Deliveries::reject(const AdmissionRejected& rejected) {
-  end_stream(rejected.request, name(rejected.reason.code), 0,
+  end_stream(rejected.engine_request_id, name(rejected.reason.code), 0,
              [&](TextStream& text) { text.send_rejected(rejected.reason); });
 }
 
@@ -102,8 +102,8 @@ void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view
 }
 
 void Deliveries::report_rebound(const Rebound& rebound) {
-  deps_.broker->report(events::Rebind{.tenant = tenant_of(rebound.request).value,
-                                      .request = to_client_request_id(rebound.request),
+  deps_.broker->report(events::Rebind{.tenant = tenant_of(rebound.engine_request_id).value,
+                                      .request = to_client_request_id(rebound.engine_request_id),
                                       .old_lease = rebound.old_lease,
                                       .new_lease = rebound.new_lease,
                                       .prompt_tokens = rebound.replayed_tokens},

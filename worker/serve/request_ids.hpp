@@ -8,8 +8,8 @@
 namespace leasehold {
 
 /// "<tenant>/<id>"; the slash is in no name, so this cannot be guessed across tenants.
-inline RequestId to_engine_request_id(const TenantId& tenant, const RequestId& request) {
-  return {tenant.value + "/" + request.value};
+inline RequestId to_engine_request_id(const TenantId& tenant, const RequestId& client_request_id) {
+  return {tenant.value + "/" + client_request_id.value};
 }
 
 inline RequestId to_client_request_id(const RequestId& engine_request_id) {

@@ -12,13 +12,14 @@ namespace leasehold {
 Result<PromptRequest> RequestParser::parse(const wire::Generate& wire_request,
                                            const LeaseClaim& claim) {
   SamplingParams sampling = TRY(parse_sampling(wire_request, *prompt_.tokenizer));
-  PromptRequest request{.tenant = claim.tenant,
-                        .lease = claim.lease,
-                        .request = to_engine_request_id(claim.tenant, wire_request.request_id),
-                        .emitted = wire_request.emitted,
-                        .rebound_from = wire_request.rebound_from,
-                        .sampling = std::move(sampling),
-                        .max_emitted_tokens = wire_request.max_emitted_tokens};
+  PromptRequest request{
+      .tenant = claim.tenant,
+      .lease = claim.lease,
+      .engine_request_id = to_engine_request_id(claim.tenant, wire_request.request_id),
+      .emitted = wire_request.emitted,
+      .rebound_from = wire_request.rebound_from,
+      .sampling = std::move(sampling),
+      .max_emitted_tokens = wire_request.max_emitted_tokens};
   const auto is_unknown = [this](TokenId token) { return !prompt_.tokenizer->contains(token); };
   if (std::ranges::any_of(wire_request.emitted, is_unknown)) {
     return fail(Errc::BadRequest,

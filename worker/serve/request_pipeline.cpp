@@ -138,7 +138,7 @@ void RequestPipeline::on_parsed(const RequestId& engine_request_id, Result<Parse
 // ----------------------------------------------------------------------------------------- submit
 
 void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
-  const RequestId engine_request_id = parsed.request.request;
+  const RequestId engine_request_id = parsed.request.engine_request_id;
   const wire::Generating answer{
       .request = to_client_request_id(engine_request_id),
       .prompt_tokens = static_cast<std::uint32_t>(parsed.request.prompt.size())};
@@ -179,7 +179,7 @@ void RequestPipeline::forget(const RequestId& engine_request_id) {
 // ----------------------------------------------------------------------------------------- cancel
 
 Result<void> RequestPipeline::cancel(const TenantConnection& connection, const Json& body) {
-  const wire::Cancel cancel = TRY(wire::Cancel::from_json(body));
+  const wire::RequestCancel cancel = TRY(wire::RequestCancel::from_json(body));
   const RequestId& client_request_id = cancel.request_id;
   const auto from = connections_.find(connection.id);
   if (from != connections_.end()) {

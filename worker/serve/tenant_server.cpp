@@ -41,7 +41,7 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
   if (method == wire::Generate::kMethod) {
     return pipeline_.generate(connection, params.body, std::move(respond));
   }
-  if (method != wire::Cancel::kMethod) {
+  if (method != wire::RequestCancel::kMethod) {
     return respond(fail(Errc::UnknownMethod,
                         fmt::format("a worker answers generate and cancel, not '{}'", method)));
   }

@@ -16,7 +16,7 @@ namespace leasehold {
 class TextStream {
  public:
   /// `text` is as new. `emitted` was delivered before (rebind): the text goes on after it.
-  TextStream(std::weak_ptr<control::Peer> peer, RequestId request, GeneratedText text,
+  TextStream(std::weak_ptr<control::Peer> peer, RequestId client_request_id, GeneratedText text,
              std::span<const TokenId> emitted);
 
   void send_token(const Token& token);
@@ -30,7 +30,7 @@ class TextStream {
   void notify(std::string_view method, control::Json body);
 
   std::weak_ptr<control::Peer> peer_;
-  RequestId request_;
+  RequestId client_request_id_;
   GeneratedText text_;
 };
 

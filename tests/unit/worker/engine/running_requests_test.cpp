@@ -13,7 +13,8 @@ RunningRequests::StopSlots stop_slots_with(std::uint32_t stop_slot,
 }
 
 RunningRequest running_request(std::uint64_t admission = 1) {
-  return {.request = RequestId{"r"}, .lease = {1, 1}, .admission = admission, .deadline = {}};
+  return {
+      .engine_request_id = RequestId{"r"}, .lease = {1, 1}, .admission = admission, .deadline = {}};
 }
 
 }  // namespace
@@ -57,14 +58,14 @@ TEST_CASE("running requests: whoever waits for changes hears of each, and of not
 TEST_CASE("running requests: only what is due is stopped, and gates can tell that something was") {
   RunningRequests running_requests;
   RunningRequests::StopSlots stop_slots = stop_slots_with(0, running_request());
-  stop_slots[9] =
-      RunningRequest{.request = RequestId{"late"}, .lease = {2, 1}, .admission = 2, .deadline = {}};
+  stop_slots[9] = RunningRequest{
+      .engine_request_id = RequestId{"late"}, .lease = {2, 1}, .admission = 2, .deadline = {}};
   running_requests.update(stop_slots);
   const std::uint64_t before = running_requests.stops().changes();
   running_requests.stop_due([](const RunningRequest&) { return LocalStop::None; });
   REQUIRE(running_requests.stops().changes() == before);
   running_requests.stop_due([](const RunningRequest& one) {
-    return one.request.value == "late" ? LocalStop::DeadlineExceeded : LocalStop::None;
+    return one.engine_request_id.value == "late" ? LocalStop::DeadlineExceeded : LocalStop::None;
   });
   REQUIRE(running_requests.stops().read(0) == LocalStop::None);
   REQUIRE(running_requests.stops().read(9) == LocalStop::DeadlineExceeded);

@@ -105,7 +105,7 @@ Recorded three_commits(std::size_t block_bytes = 4096) {
 }
 
 bool same(const SequenceRecord& a, const SequenceRecord& b) {
-  return a.request == b.request && a.sampling == b.sampling &&
+  return a.engine_request_id == b.engine_request_id && a.sampling == b.sampling &&
          a.max_emitted_tokens == b.max_emitted_tokens && a.prompt_tokens == b.prompt_tokens &&
          a.committed == b.committed && a.tokens == b.tokens && a.blocks == b.blocks;
 }
@@ -116,7 +116,7 @@ TEST_CASE("sequence record: what was written is what is read") {
   const Recorded recorded = three_commits();
   const Result<SequenceRecord> record = read_record(recorded.bytes(), kContext);
   REQUIRE(record);
-  REQUIRE(record->request == kRequestId);
+  REQUIRE(record->engine_request_id == kRequestId);
   REQUIRE(record->sampling == sampling());
   REQUIRE(record->max_emitted_tokens == 40);
   REQUIRE(record->prompt_tokens == 3);

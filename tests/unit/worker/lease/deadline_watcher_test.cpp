@@ -12,7 +12,8 @@ constexpr TimePoint kNone{};
 constexpr LeaseId kLease{2, 1};
 
 RunningRequest until(std::optional<TimePoint> deadline) {
-  return {.request = RequestId{"r"}, .lease = kLease, .admission = 1, .deadline = deadline};
+  return {
+      .engine_request_id = RequestId{"r"}, .lease = kLease, .admission = 1, .deadline = deadline};
 }
 
 /// Waits for another thread's deed without counting on any time; ctest's limit is the bound.
@@ -50,8 +51,8 @@ TEST_CASE("deadline watcher: it stops whoever is due and leaves the others") {
   REQUIRE(watcher.has_value());
   RunningRequests::StopSlots stop_slots;
   stop_slots[4] = until({});
-  stop_slots[5] =
-      RunningRequest{.request = RequestId{"s"}, .lease = {3, 1}, .admission = 2, .deadline = {}};
+  stop_slots[5] = RunningRequest{
+      .engine_request_id = RequestId{"s"}, .lease = {3, 1}, .admission = 2, .deadline = {}};
   running_requests.update(stop_slots);
   await([&] { return running_requests.stops().read(4) != LocalStop::None; });
   REQUIRE(running_requests.stops().read(4) == LocalStop::LeaseExpired);

@@ -28,7 +28,7 @@ class SchedulerFixture {
                         std::uint32_t tokens = 3) const {
     return {.tenant = TenantId{"t" + std::to_string(id.slot)},
             .lease = id,
-            .request = RequestId{name},
+            .engine_request_id = RequestId{name},
             .prompt = std::vector<TokenId>(prompt, 1),
             .max_emitted_tokens = tokens};
   }

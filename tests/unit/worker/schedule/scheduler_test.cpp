@@ -100,11 +100,11 @@ TEST_CASE("scheduler: a request's last token comes before its end, other tokens 
   REQUIRE(kinds(fixture.tick()) == std::vector<std::string>{"token", "token"});
   const std::vector<SchedulerEvent> events = fixture.tick();
   REQUIRE(kinds(events) == std::vector<std::string>{"token", "completed", "token"});
-  REQUIRE(std::get<Token>(events[0]).request.value == "shorter");
+  REQUIRE(std::get<Token>(events[0]).engine_request_id.value == "shorter");
   REQUIRE(std::get<Token>(events[0]).position == 1);
   REQUIRE(std::get<Completed>(events[1]).reason == CompletionReason::MaxTokensReached);
   REQUIRE(std::get<Completed>(events[1]).emitted_tokens == 2);
-  REQUIRE(std::get<Token>(events[2]).request.value == "longer");
+  REQUIRE(std::get<Token>(events[2]).engine_request_id.value == "longer");
 }
 
 TEST_CASE("scheduler: a token that ends a text is a part of it or not, as the draw says") {
@@ -126,7 +126,7 @@ TEST_CASE("scheduler: a token that ends a text is a part of it or not, as the dr
   REQUIRE(ends[1].reason == CompletionReason::StopSequence);
   REQUIRE(ends[1].emitted_tokens == 1);
   REQUIRE(only<Token>(events).size() == 1);
-  REQUIRE(only<Token>(events)[0].request.value == "s");
+  REQUIRE(only<Token>(events)[0].engine_request_id.value == "s");
 }
 
 TEST_CASE("scheduler: a text ends where the context does") {
@@ -152,7 +152,8 @@ TEST_CASE("scheduler: leases with a free place are admitted in turn") {
   }
   std::vector<std::string> order;
   for (int tick = 0; tick < 2; ++tick) {
-    for (const Token& token : only<Token>(fixture.tick())) order.push_back(token.request.value);
+    for (const Token& token : only<Token>(fixture.tick()))
+      order.push_back(token.engine_request_id.value);
   }
   REQUIRE(order == std::vector<std::string>{"a0", "b0", "a1", "b1", "a2", "b2", "a3"});
 }
@@ -169,7 +170,8 @@ TEST_CASE("scheduler: with one place in the batch no lease waits for another's w
   }
   std::vector<std::string> order;
   for (int tick = 0; tick < 5; ++tick) {
-    for (const Token& token : only<Token>(fixture.tick())) order.push_back(token.request.value);
+    for (const Token& token : only<Token>(fixture.tick()))
+      order.push_back(token.engine_request_id.value);
   }
   REQUIRE(order == std::vector<std::string>{"a0", "b0", "a1", "b1", "a2"});
 }
@@ -206,7 +208,7 @@ TEST_CASE("scheduler: when the broker lends no more, the one with the least to l
   const auto events = fixture.tick();
   const auto ends = only<Completed>(events);
   REQUIRE(ends.size() == 1);
-  REQUIRE(ends[0].request.value == "younger");
+  REQUIRE(ends[0].engine_request_id.value == "younger");
   REQUIRE(ends[0].reason == CompletionReason::EngineError);
   REQUIRE(ends[0].error->code == Errc::OutOfBlocks);
   REQUIRE(only<Token>(events).size() == 1);
@@ -223,7 +225,7 @@ TEST_CASE("scheduler: a prompt that will never fit is rejected once the broker s
   fixture.scheduler.deny_growth(lease);
   const auto rejected = only<AdmissionRejected>(fixture.tick());
   REQUIRE(rejected.size() == 1);
-  REQUIRE(rejected[0].request.value == "big");
+  REQUIRE(rejected[0].engine_request_id.value == "big");
   REQUIRE(rejected[0].reason.code == Errc::PoolExhausted);
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
@@ -238,7 +240,7 @@ TEST_CASE("scheduler: cancel ends a waiting and a running request, and knows no 
     REQUIRE(fixture.scheduler.cancel(RequestId{id}));
     const auto ends = only<Completed>(fixture.scheduler.take_events());
     REQUIRE(ends.size() == 1);
-    REQUIRE(ends[0].request.value == id);
+    REQUIRE(ends[0].engine_request_id.value == id);
     REQUIRE(ends[0].reason == CompletionReason::Cancelled);
   }
   REQUIRE(fixture.scheduler.cancel(RequestId{"running"}).error().code == Errc::UnknownRequest);

@@ -97,13 +97,14 @@ class Walk {
   void note(const std::vector<SchedulerEvent>& events) {
     for (const SchedulerEvent& event : events) {
       if (const auto* token = std::get_if<Token>(&event)) {
-        REQUIRE(open_.at(token->request.value)++ == token->position);  // no gap, no repeat
+        REQUIRE(open_.at(token->engine_request_id.value)++ ==
+                token->position);  // no gap, no repeat
       } else if (const auto* end = std::get_if<Completed>(&event)) {
-        REQUIRE(open_.at(end->request.value) == end->emitted_tokens);
-        REQUIRE(open_.erase(end->request.value) == 1);  // one end, and nothing after it
+        REQUIRE(open_.at(end->engine_request_id.value) == end->emitted_tokens);
+        REQUIRE(open_.erase(end->engine_request_id.value) == 1);  // one end, and nothing after it
         ends.insert(end->reason);
       } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
-        REQUIRE(open_.erase(rejected->request.value) == 1);
+        REQUIRE(open_.erase(rejected->engine_request_id.value) == 1);
         ++rejections;
       }
     }

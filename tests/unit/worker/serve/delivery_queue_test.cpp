@@ -10,7 +10,7 @@ const RequestId kA{"req-a"};
 const RequestId kB{"req-b"};
 
 Completed revoked(const RequestId& request) {
-  return {.request = request,
+  return {.engine_request_id = request,
           .reason = CompletionReason::Revoked,
           .revocation = RevocationInfo{.lease = {.slot = 1, .generation = 1}}};
 }
@@ -20,9 +20,9 @@ std::string drain_all(DeliveryQueue& delivery_queue) {
   std::string all;
   while (const auto next = delivery_queue.take()) {
     if (const auto* token = std::get_if<Token>(&*next)) {
-      all += token->request.value.back() + std::to_string(token->position) + " ";
+      all += token->engine_request_id.value.back() + std::to_string(token->position) + " ";
     } else if (const auto* completed = std::get_if<Completed>(&*next)) {
-      all += completed->request.value.back() + std::string("! ");
+      all += completed->engine_request_id.value.back() + std::string("! ");
     }
   }
   return all;

@@ -114,7 +114,7 @@ TEST_CASE("text stream: log probabilities come with their token, when asked for"
 TEST_CASE("text stream: an end says why, and which lease said so") {
   StreamFixture fixture;
   TextStream stream = fixture.stream();
-  stream.send_completed({.request = RequestId{"t/r"},
+  stream.send_completed({.engine_request_id = RequestId{"t/r"},
                          .reason = CompletionReason::Revoked,
                          .emitted_tokens = 7,
                          .revocation = RevocationInfo{{17, 4}, false, RevokeReason::Operator}});
