@@ -37,8 +37,8 @@ Result<void> check_record_block_size(std::uint64_t block_size_bytes) {
   if (block_size_bytes >= kTokensOffset && block_size_bytes % kCacheLineBytes == 0) return {};
   return fail(
       Errc::UnsupportedModel,
-      fmt::format("a KV block of {} bytes is too small: it takes at least {} and a multiple "
-                  "of {}",
+      fmt::format("a KV block of {} bytes cannot hold a sequence record: at least {} bytes and "
+                  "a multiple of {} are needed",
                   block_size_bytes, kTokensOffset, kCacheLineBytes));
 }
 
@@ -61,7 +61,7 @@ void RecordPieces::add(const RecordMemory& memory, std::uint64_t offset,
   while (!bytes.empty()) {
     const std::uint64_t block = offset / memory.block_size_bytes;
     const std::uint64_t in_block = offset % memory.block_size_bytes;
-    expects(block < memory.blocks.size(), "a record lies within its blocks");
+    expects(block < memory.blocks.size(), "a record fits its blocks");
     const auto n = std::min<std::size_t>(bytes.size(), memory.block_size_bytes - in_block);
     pieces_.push_back({.to = memory.blocks[block] + static_cast<std::ptrdiff_t>(in_block),
                        .bytes = bytes.first(n),
@@ -169,23 +169,24 @@ namespace {
 Result<RecordHeader> read_header(std::span<const std::byte> bytes, std::uint32_t max_context) {
   RecordHeader header{};
   if (bytes.size() < record_size_bytes(max_context)) {
-    return fail(Errc::FileCorrupt, fmt::format("a sequence record of {} bytes, {} expected",
+    return fail(Errc::FileCorrupt, fmt::format("a sequence record has {} bytes, {} are expected",
                                                bytes.size(), record_size_bytes(max_context)));
   }
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.magic != kRecordMagic || header.version != kRecordVersion ||
       header.checksum != header_checksum(header) || header.max_context != max_context) {
-    return fail(Errc::FileCorrupt, "the header of a sequence record is damaged or of another kind");
+    return fail(Errc::FileCorrupt,
+                "the header of a sequence record is damaged or has another format");
   }
   return header;
 }
 
-/// Within its range, or a reader that draws by it would not do what was asked.
+/// Errors: FileCorrupt, also for a value outside its range.
 Result<SamplingParams> read_sampling(const RecordHeader& header, std::span<const std::byte> bytes) {
   const std::uint64_t offset = record_size_bytes(header.max_context);
   if (header.lists_bytes > kMaxSamplingListsBytes || header.lists_bytes > bytes.size() - offset) {
-    return fail(Errc::FileCorrupt, fmt::format("a sequence record of {} bytes has {} of sampling "
-                                               "lists",
+    return fail(Errc::FileCorrupt, fmt::format("a sequence record of {} bytes claims {} bytes of "
+                                               "sampling lists",
                                                bytes.size(), header.lists_bytes));
   }
   const std::span<const std::byte> lists = bytes.subspan(offset, header.lists_bytes);
@@ -227,8 +228,8 @@ bool is_valid(const RecordSlot& slot, const RecordHeader& header,
          slot.blocks_checksum == Checksum::of(blocks, slot.blocks * sizeof(std::uint64_t));
 }
 
-/// The engine's name of a request (worker/serve/request_ids.hpp): both halves are names.
-bool is_request_name(std::string_view text) {
+/// An engine_request_id is an id, or a tenant, a slash and an id (worker/serve/request_ids.hpp).
+bool is_engine_request_id(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return RequestId::parse(text).has_value();
   return TenantId::parse(text.substr(0, slash)) && RequestId::parse(text.substr(slash + 1));
@@ -264,10 +265,10 @@ std::vector<BlockId> read_blocks(std::span<const std::byte> bytes, const RecordH
 Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32_t max_context) {
   const RecordHeader header = TRY(read_header(bytes, max_context));
   const std::optional<RecordSlot> slot = newest_slot(bytes, header);
-  if (!slot) return fail(Errc::FileCorrupt, "no commit of this sequence record is whole");
+  if (!slot) return fail(Errc::FileCorrupt, "both commits of a sequence record are damaged");
   const std::string_view request(header.request, strnlen(header.request, sizeof(header.request)));
-  if (!is_request_name(request)) {
-    return fail(Errc::FileCorrupt, "a sequence record names no request");
+  if (!is_engine_request_id(request)) {
+    return fail(Errc::FileCorrupt, "the request id of a sequence record is malformed");
   }
   SamplingParams sampling = TRY(read_sampling(header, bytes));
   SequenceRecord record{.engine_request_id = {std::string(request)},

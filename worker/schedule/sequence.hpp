@@ -1,4 +1,4 @@
-/// One running request: its tokens and how far the KV cache has them.
+/// One running request: its tokens, its blocks and how many positions the KV cache holds.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct Sequence {
   PromptRequest request;
   std::vector<TokenId> tokens;  ///< Prompt, then everything emitted.
   BlockTable blocks;
-  std::uint32_t stop_slot = 0;  ///< On the stop running_requests, its own while it runs.
-  std::uint64_t admission = 0;  ///< Counts admissions of this scheduler; never the same twice.
-  std::shared_ptr<TokenRules> rules;  ///< The engine's, made when it first draws a token.
+  std::uint32_t stop_slot = 0;        ///< Of the StopFlags; its own while it runs.
+  std::uint64_t admission = 0;        ///< Number of this admission; unique in a scheduler.
+  std::shared_ptr<TokenRules> rules;  ///< Set and used by the engine.
 
   RecordProgress record;  ///< Of the sequence record in the lease's memory.
 
@@ -28,11 +28,11 @@ struct Sequence {
     tokens.insert(tokens.end(), request.emitted.begin(), request.emitted.end());
   }
 
-  /// Emitted over the whole life of the request, rebinds included.
+  /// Tokens emitted over the whole life of the request, rebinds included.
   std::uint32_t emitted() const {
     return static_cast<std::uint32_t>(tokens.size() - request.prompt.size());
   }
-  /// Positions not in the cache yet; 1 when decoding.
+  /// Positions that are not in the cache yet; 1 when decoding.
   std::uint32_t pending() const {
     return static_cast<std::uint32_t>(tokens.size()) - blocks.committed();
   }
