@@ -43,7 +43,8 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
   }
   if (method != wire::RequestCancel::kMethod) {
     return respond(fail(Errc::UnknownMethod,
-                        fmt::format("a worker answers generate and cancel, not '{}'", method)));
+                        fmt::format("a worker answers {} and {}, not '{}'", wire::Generate::kMethod,
+                                    wire::RequestCancel::kMethod, method)));
   }
   const Result<void> cancelled = pipeline_.cancel(connection, params.body);
   if (!cancelled) return respond(std::unexpected(cancelled.error()));

@@ -3,7 +3,7 @@
 namespace leasehold {
 namespace {
 
-/// An engine error goes by its own name: programs act on it.
+/// An engine error is sent under its own name, so that programs can act on it.
 std::string_view reason_on_the_wire(const Completed& completed) {
   const bool named = completed.reason == CompletionReason::EngineError && completed.error;
   return named ? name(completed.error->code) : name(completed.reason);
