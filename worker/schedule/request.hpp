@@ -33,10 +33,13 @@ inline bool fits_context(const PromptRequest& request, std::uint32_t max_context
   return known < max_context || (known == max_context && !request.emitted.empty());
 }
 
+/// Why a request ends. Text held back for a stop string or an incomplete character is sent with the
+/// end.
 enum class CompletionReason : std::uint8_t {
-  EndOfSequence,
-  MaxTokensReached,
-  StopSequence,
+  EndOfSequence,     ///< An end token (never sent), or the last token of a grammar (sent).
+  MaxTokensReached,  ///< The token limit or the end of the context; the last token is sent.
+  StopSequence,      ///< A stop token (never sent), or a token that completes a stop string (sent,
+                     ///< with its text up to the string).
   Cancelled,
   Preempted,
   Revoked,
