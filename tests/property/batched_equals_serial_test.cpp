@@ -1,4 +1,4 @@
-/// The pin: what else is in a batch changes no bit of a sequence's logits.
+/// The other sequences of a batch change no bit of a sequence's logits.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <set>
@@ -21,7 +21,7 @@ bool same_bits(const Run& a, const Run& b) {
 constexpr std::uint32_t kSequences = 16;
 constexpr std::uint32_t kTenants = 4;
 constexpr std::uint32_t kTokens = 6;
-constexpr std::uint32_t kBudget = 24;            // the longer prompts come in chunks
+constexpr std::uint32_t kBudget = 24;            // splits the longer prompts into chunks
 constexpr std::size_t kExtentBytes = 144 << 10;  // few blocks, so that sequences cross extents
 
 RigOptions small_extents(RigOptions options) {
@@ -30,7 +30,7 @@ RigOptions small_extents(RigOptions options) {
   return options;
 }
 
-/// Sixteen texts of sixteen lengths.
+/// Sixteen texts of different lengths.
 std::string text(std::uint32_t i) {
   std::string all = prompts()[i % prompts().size()];
   for (std::uint32_t more = 0; more < i / 3; ++more) all += " and " + prompts()[(i + more) % 8];
@@ -41,7 +41,7 @@ std::string id_of(std::uint32_t i) {
   return "r" + std::to_string(i);
 }
 
-/// Runs these sequences together; extents come one by one, when the scheduler wishes for them.
+/// Runs these sequences together; grants one extent for each growth request.
 class Batch {
  public:
   Batch(RigOptions options, std::vector<std::uint32_t> members)
@@ -104,7 +104,7 @@ std::vector<Run> serial_runs(const RigOptions& options) {
   return runs;
 }
 
-/// A forward pass outside the engine, whose block tables a test may spoil.
+/// A forward pass outside the engine, with block tables that a test may corrupt.
 class BarePass {
  public:
   BarePass()
@@ -180,7 +180,7 @@ TEST_CASE("batched decode equals serial decode") {
   const std::vector<Run> serial = serial_runs({.kv_type = kv_type});
   for (std::uint32_t i = 1; i < kSequences; ++i) {
     CAPTURE(i);
-    REQUIRE_FALSE(same_bits(serial[i], serial[i - 1]));  // or the comparison would show nothing
+    REQUIRE_FALSE(same_bits(serial[i], serial[i - 1]));  // or the comparison would prove nothing
   }
   for (const BackendUnderTest backend : {BackendUnderTest{1}, {2}, {0}}) {
     for (const std::uint32_t count : {1u, 2u, 3u, 4u, 8u, 16u}) {
@@ -194,7 +194,7 @@ TEST_CASE("batched decode equals serial decode") {
   }
 }
 
-TEST_CASE("batched decode on a card equals serial decode there, with and without graphs") {
+TEST_CASE("batched decode on a GPU equals serial decode there, with and without graphs") {
   if (cuda_backends().empty()) return;
   std::map<std::uint32_t, Run> serial;
   for (const std::uint32_t i : first(4))
@@ -210,7 +210,7 @@ TEST_CASE("batched decode on a card equals serial decode there, with and without
   }
 }
 
-TEST_CASE("batched decode: a swapped block table and a neighbour's block would be seen") {
+TEST_CASE("batched decode: the comparison detects a swapped block table and a foreign block") {
   BarePass pass;
   std::array<std::vector<TokenId>, 2> tokens{pass.encode(text(3)), pass.encode(prompts()[5])};
   REQUIRE(tokens[0].size() > 16);  // so that its last row is not written to its first block
@@ -233,7 +233,7 @@ TEST_CASE("batched decode: a swapped block table and a neighbour's block would b
   REQUIRE(same_bits(neighbour[1], right[1]));
 }
 
-TEST_CASE("transformer: scrubbing forgets the logits") {
+TEST_CASE("transformer: scrubbing clears the logits") {
   BarePass pass;
   const std::array<std::vector<TokenId>, 2> tokens{pass.encode(text(0)), pass.encode(text(1))};
   const auto logits = pass.forward(tokens, ~0u, {pass.table(0), pass.table(1)});

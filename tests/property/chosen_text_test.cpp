@@ -1,5 +1,5 @@
-/// However its tokens are chosen, a request's text is the one it has alone and undisturbed; and it
-/// is what was asked for.
+/// With all sampling parameters, a request's text in a batch or after a rebind equals its text
+/// alone, and follows its constraints.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -31,7 +31,7 @@ SamplingParams of_schema(std::string schema) {
           .grammar = {GrammarKind::JsonSchema, std::move(schema)}};
 }
 
-/// What a user may ask for, each in a way that matters within few tokens.
+/// Sampling parameters, each with a visible effect within a few tokens.
 const std::vector<SamplingParams>& all_sampling_params() {
   static const std::vector<SamplingParams> kAsked{
       {.temperature = 1.0f,
@@ -89,7 +89,7 @@ std::string text_of(const EngineRig& rig, const Answer& answer,
 
 }  // namespace
 
-TEST_CASE("rebound after any token, a request goes on choosing as if nothing had happened") {
+TEST_CASE("sampling: a request rebound after any token draws the same tokens") {
   for (std::size_t which = 0; which < all_sampling_params().size(); ++which) {
     const SamplingParams& sampling = all_sampling_params()[which];
     const Answer undisturbed = alone(sampling);
@@ -117,7 +117,7 @@ TEST_CASE("rebound after any token, a request goes on choosing as if nothing had
   }
 }
 
-TEST_CASE("in one batch everybody's tokens are chosen as they are alone") {
+TEST_CASE("sampling: a request draws the same tokens in a batch as alone") {
   EngineRig rig({.threads = 2});
   const LeaseId lease = rig.grant("t");
   for (std::size_t i = 0; i < all_sampling_params().size(); ++i) {
@@ -132,7 +132,7 @@ TEST_CASE("in one batch everybody's tokens are chosen as they are alone") {
   }
 }
 
-TEST_CASE("a text under a schema is valid JSON when it ends") {
+TEST_CASE("sampling: a text under a JSON schema is valid JSON when it ends") {
   EngineRig rig;
   SamplingParams sampling = all_sampling_params()[4];
   for (sampling.seed = 0; sampling.seed < 12; ++sampling.seed) {
@@ -150,7 +150,7 @@ TEST_CASE("a text under a schema is valid JSON when it ends") {
   }
 }
 
-TEST_CASE("a stop string ends a text before it, and the text is else the same") {
+TEST_CASE("sampling: a stop string truncates the text and changes nothing before it") {
   EngineRig rig;
   SamplingParams sampling = all_sampling_params()[2];
   const Answer stopped = alone(sampling);
@@ -164,7 +164,7 @@ TEST_CASE("a stop string ends a text before it, and the text is else the same") 
       stops, [&](const std::string& stop) { return whole.substr(text.size()).starts_with(stop); }));
 }
 
-TEST_CASE("a request that comes back with its whole text ends at once, for the same reason") {
+TEST_CASE("rebind: a request with its whole text ends at once, for the same reason") {
   EngineRig rig;
   for (const std::size_t which : {0u, 2u, 4u}) {
     const Answer whole = alone(all_sampling_params()[which]);
@@ -178,7 +178,7 @@ TEST_CASE("a request that comes back with its whole text ends at once, for the s
   }
 }
 
-TEST_CASE("a request that comes back when the context was full ends at once, too") {
+TEST_CASE("rebind: a request with a full context ends at once") {
   EngineRig rig;
   PromptRequest whole = make_request(rig, all_sampling_params()[0], rig.grant("t"), "r");
   const std::size_t room = rig.config().n_context - whole.prompt.size();
@@ -189,7 +189,7 @@ TEST_CASE("a request that comes back when the context was full ends at once, too
   REQUIRE(answer_of(rig, "r") == Answer{{}, CompletionReason::MaxTokensReached});
 }
 
-TEST_CASE("the record in the tenant's own memory says how tokens are chosen, to the last list") {
+TEST_CASE("sequence record: the record in the tenant's memory holds all sampling parameters") {
   for (const SamplingParams& sampling : all_sampling_params()) {
     EngineRig rig;
     const LeaseId lease = rig.grant("t");
@@ -206,7 +206,7 @@ TEST_CASE("the record in the tenant's own memory says how tokens are chosen, to 
   }
 }
 
-TEST_CASE("log probabilities come with every token that asked for them, and with no other") {
+TEST_CASE("sampling: every token of a request has log probabilities only if requested") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
   REQUIRE(rig.submit(make_request(rig, all_sampling_params()[0], lease, "with")));

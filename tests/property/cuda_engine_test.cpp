@@ -1,5 +1,5 @@
-/// Whole engines on a card: the same logits, bit for bit, however a step got there; graphs come and
-/// go; and the text is the CPU's.
+/// Whole engines on a GPU: the same logits bit for bit with chunks, batches and graphs, the life of
+/// graphs, and the CPU's text.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -29,7 +29,7 @@ std::string id_of(std::uint32_t i) {
   return "r" + std::to_string(i);
 }
 
-/// Three requests of one lease, which come one step after the other, to their ends.
+/// Runs three requests of one lease to their ends, submitted one step apart.
 std::vector<Run> run_all(EngineRig& rig, std::vector<std::uint32_t> members) {
   const LeaseId lease = rig.grant("t", 2);
   std::vector<Run> runs(3);
@@ -61,13 +61,13 @@ cuda::CudaBackend& card_of(EngineRig& rig) {
 
 struct GraphMode {
   GraphUse graphs;
-  std::uint32_t budget;  ///< Small: prompts come in chunks.
+  std::uint32_t budget;  ///< Small, so that prompts are split into chunks.
 };
 const std::vector<GraphMode> kAllGraphModes{{GraphUse::None, 3},  {GraphUse::None, 256},
                                             {GraphUse::Plain, 3}, {GraphUse::Plain, 256},
                                             {GraphUse::Gated, 3}, {GraphUse::Gated, 256}};
 
-/// However the steps are cut and launched, each request's logits are those of its run alone.
+/// Checks that each request's logits equal those of its run alone.
 void check_bits(const std::string& path,
                 const std::vector<GraphMode>& ways = {{GraphUse::Gated, 3}}) {
   std::vector<Run> alone(3);
@@ -90,23 +90,22 @@ void check_bits(const std::string& path,
 
 }  // namespace
 
-TEST_CASE("engine on a card: chunks, batches and graphs change no bit of a request's logits") {
+TEST_CASE("engine on a GPU: chunks, batches and graphs change no bit of a request's logits") {
   check_bits(bundled_model_path(), kAllGraphModes);
 }
 
-TEST_CASE("engine on a card: nor do they with super-block weights") {
+TEST_CASE("engine on a GPU: logits are the same with super-block weights") {
   const std::string path = test_data_path("models/kq-llama-q4_k_m.gguf");
   if (!path.empty()) check_bits(path);
 }
 
-TEST_CASE("engine on a card: nor do they with experts, or with norms and biases of heads") {
+TEST_CASE("engine on a GPU: logits are the same with experts and with norms and biases of heads") {
   const GeneratedModel model(family_named(
       GENERATE(as<std::string>(), "mixtral, q8_0", "qwen2moe, q4_0", "qwen3", "qwen2")));
   check_bits(model.path());
 }
 
-TEST_CASE(
-    "engine on a card: a text carried to a new lease goes on with the logits it would have had") {
+TEST_CASE("engine on a GPU: a text rebound to a new lease continues with the same logits") {
   const auto graphs = GENERATE(GraphUse::None, GraphUse::Gated);
   const auto whole = [&] {
     EngineRig rig(model_on_card(bundled_model_path(), {.graphs = graphs}));
@@ -133,7 +132,7 @@ TEST_CASE(
   REQUIRE(same_bits(rest, Run(whole.begin() + 2, whole.end())));
 }
 
-TEST_CASE("engine on a card: a graph outlives its tenants and dies with the engine's lease") {
+TEST_CASE("engine on a GPU: a graph outlives its tenants and ends with the engine's lease") {
   FourTenants scenario(BackendUnderTest{BackendUnderTest::kCudaGraphs}.options());
   const auto run_scenario = [&](std::uint32_t victim) {
     scenario.begin();
@@ -157,7 +156,7 @@ TEST_CASE("engine on a card: a graph outlives its tenants and dies with the engi
   REQUIRE(card_of(scenario.rig).graph_count() == graphs);
 }
 
-TEST_CASE("engine on a card: the greedy text is the CPU's, up to near ties") {
+TEST_CASE("engine on a GPU: the greedy text equals the CPU's, up to near ties") {
   for (const std::uint32_t which : {0u, 3u}) {
     EngineRig cpu;
     EngineRig card(BackendUnderTest{BackendUnderTest::kCudaGraphs}.options());

@@ -1,4 +1,4 @@
-/// The pin: a lease that is over answers with a typed error, and nothing runs to find that out.
+/// Requests under a fenced lease get a typed error, and no unit runs for it.
 #include <catch2/catch.hpp>
 
 #include "tests/property/four_tenants.hpp"
@@ -59,7 +59,7 @@ void check_fenced_tenant() {
 
   watch.start();
   REQUIRE(rig.step());
-  for (const WatchedUnit& unit : watch.units()) REQUIRE(unit.live == 1);  // the other one, alone
+  for (const WatchedUnit& unit : watch.units()) REQUIRE(unit.live == 1);  // only the other one
   rig.run();
   REQUIRE(rig.submit(late).error().code == Errc::LeaseFenced);
   REQUIRE(rig.outcome("r").tokens.size() == 1);
@@ -77,14 +77,14 @@ void check_fenced_tenant() {
 
 }  // namespace
 
-TEST_CASE("a fenced lease answers MissingWeight or LeaseFenced, and no kernel runs") {
+TEST_CASE("fence: requests under a fenced lease get a typed error, and no kernel runs") {
   SECTION("the engine's") {
     check_fenced_engine();
   }
   SECTION("a tenant's") {
     check_fenced_tenant();
   }
-  SECTION("a tenant's, with nobody else there: not one unit") {
+  SECTION("a tenant's, without other tenants: no unit runs") {
     EngineRig rig;
     const LeaseId lease = rig.grant("t");
     REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(prompts()[0]), 6)));

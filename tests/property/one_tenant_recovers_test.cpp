@@ -1,4 +1,4 @@
-/// The pin: one of four loses its lease and comes back; the other three do not notice.
+/// One of four tenants loses its lease and returns; the other three are not affected.
 #include <catch2/catch.hpp>
 
 #include "tests/property/four_tenants.hpp"
@@ -19,7 +19,7 @@ PromptRequest make_request(const EngineRig& rig, std::uint32_t tenant, LeaseId l
                      rig.encode(prompts()[tenant]), kTokens);
 }
 
-/// Who runs right now, and where.
+/// The running requests and their positions.
 struct Handle {
   const Sequence* sequence;
   std::uint32_t stop_slot;
@@ -44,7 +44,7 @@ void check_gapless(const RequestOutcome& outcome) {
 
 }  // namespace
 
-TEST_CASE("the scheduler recovers one tenant under revocation") {
+TEST_CASE("revocation: one of four tenants recovers, and the other three are not affected") {
   const BackendUnderTest backend{GENERATE(from_range(with_cuda({2})))};
   std::vector<std::vector<TokenId>> undisturbed;
   for (std::uint32_t t = 0; t < kTenants; ++t) {

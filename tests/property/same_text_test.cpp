@@ -1,4 +1,4 @@
-/// Whatever happens around a request, its text is the one it has alone and undisturbed.
+/// Chunks, rebinds and other requests do not change the text of a request.
 #include <catch2/catch.hpp>
 
 #include "tests/property/four_tenants.hpp"
@@ -34,7 +34,7 @@ TestRequest warm(const std::string& text, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("a prompt read in chunks gives the text of a prompt read whole") {
+TEST_CASE("same text: a prompt in chunks gives the text of a whole prompt") {
   const TestRequest asked{.text = prompts()[5]};
   const std::vector<TokenId> whole = alone(asked);
   for (const std::uint32_t budget : {1u, 7u, 16u, 256u}) {
@@ -44,7 +44,7 @@ TEST_CASE("a prompt read in chunks gives the text of a prompt read whole") {
   }
 }
 
-TEST_CASE("a prompt read in chunks on a card gives the text of one read whole there") {
+TEST_CASE("same text: on a GPU a prompt in chunks gives the text of a whole prompt") {
   const TestRequest asked{.text = prompts()[5]};
   for (const std::uint32_t cuda : cuda_backends()) {
     const std::vector<TokenId> whole = alone(asked, BackendUnderTest{cuda}.options());
@@ -57,8 +57,8 @@ TEST_CASE("a prompt read in chunks on a card gives the text of one read whole th
   }
 }
 
-TEST_CASE("a request rebound after any token goes on as if nothing had happened") {
-  const BackendUnderTest backend;  // a card's: cuda_engine_test.cpp
+TEST_CASE("same text: a request rebound after any token gives the same text") {
+  const BackendUnderTest backend;  // for GPUs see cuda_engine_test.cpp
   const TestRequest asked = GENERATE(TestRequest{prompts()[3]}, warm(prompts()[0], 11));
   const std::vector<TokenId> undisturbed = alone(asked, backend.options());
   EngineRig rig(backend.options());
@@ -85,7 +85,7 @@ TEST_CASE("a request rebound after any token goes on as if nothing had happened"
   }
 }
 
-TEST_CASE("a request's place in the batch does not change its text") {
+TEST_CASE("same text: the index in the batch does not change a request's text") {
   const std::vector<TestRequest> all{{prompts()[0]},
                                      warm(prompts()[1], 1),
                                      {prompts()[3]},
@@ -100,7 +100,7 @@ TEST_CASE("a request's place in the batch does not change its text") {
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::size_t which = (i + shift) % all.size();
       REQUIRE(rig.submit(make_request(rig, all[which], lease, "r" + std::to_string(which))));
-      REQUIRE(rig.step());  // and everybody is somewhere else in the text
+      REQUIRE(rig.step());  // the others are at other positions
     }
     rig.run();
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -110,7 +110,8 @@ TEST_CASE("a request's place in the batch does not change its text") {
   }
 }
 
-TEST_CASE("the record in the tenant's own memory says what the sequence is after every commit") {
+TEST_CASE(
+    "sequence record: the record in the tenant's memory matches the sequence after every commit") {
   EngineRig rig({.limits = {.token_budget = 8}});
   const LeaseId lease = rig.grant("t");
   PromptRequest request = make_request(rig, warm(prompts()[3], 5), lease, "r");

@@ -21,7 +21,7 @@ T must(Result<T> result) {
   return *std::move(result);
 }
 
-class Nobody final : public RefusalListener {
+class IgnoredRefusals final : public RefusalListener {
  public:
   void refused(const GateRefusal&) noexcept override {}
   void quiet_progress() noexcept override {}
@@ -92,8 +92,8 @@ void EngineRig::load_part(const GgufFile& file, const WeightsPart& part) {
   weights_memory_.push_back(must(MemoryObject::create(
       {.name = "rig-weights", .size_bytes = size_bytes, .final_seals = false})));
   engine_leases_.push_back(next_lease());
-  Nobody nobody;
-  GateSet gates(~std::uint64_t{0} - engine_leases_.size(), running_requests_.stops(), nobody);
+  IgnoredRefusals ignored;
+  GateSet gates(~std::uint64_t{0} - engine_leases_.size(), running_requests_.stops(), ignored);
   gates.add_engine_lease(must(reader_.dependency(engine_leases_.back())));
   gates.add_sequence({});
   const LeasedMapping region =

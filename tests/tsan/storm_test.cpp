@@ -1,6 +1,6 @@
 // Broker and worker as threads of one process over one mapping, so that ThreadSanitizer sees both.
-// Under it a unit that touches memory taken back is a data race with the broker's scrub; without it
-// the scrubbed value is looked for.
+// With it, a unit that touches fenced memory is a data race with the broker's scrub. Without it,
+// the test looks for the scrubbed value.
 #include <catch2/catch.hpp>
 #include <condition_variable>
 #include <deque>
@@ -26,7 +26,7 @@ constexpr std::uint32_t kTiles = 8;
 constexpr std::uint64_t kRevocations = 400;
 constexpr std::uint64_t kScrubbed = ~std::uint64_t{0};
 
-/// One tenant's memory: plain words, a tile writes its own.
+/// One tenant's memory: plain words; each tile writes its own.
 struct Extent {
   std::array<std::uint64_t, kTiles> words{};
 };
@@ -152,7 +152,7 @@ class Storm {
 
 }  // namespace
 
-TEST_CASE("a storm of revocations: no unit is ordered against the scrub of what it touched") {
+TEST_CASE("gate storm: no unit races with the scrub of the memory it touched") {
   Storm storm;
   storm.run(/*seed=*/5);
   CHECK(storm.violations() == 0);

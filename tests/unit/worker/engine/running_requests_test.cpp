@@ -19,7 +19,7 @@ RunningRequest running_request(std::uint64_t admission = 1) {
 
 }  // namespace
 
-TEST_CASE("running requests: a running request can be stopped, any other not") {
+TEST_CASE("running requests: only a running request can be stopped") {
   RunningRequests running_requests;
   running_requests.update(stop_slots_with(3, running_request()));
   REQUIRE_FALSE(running_requests.stop(RequestId{"s"}, LocalStop::Cancelled));
@@ -29,7 +29,7 @@ TEST_CASE("running requests: a running request can be stopped, any other not") {
   REQUIRE(running_requests.stops().read(3) == LocalStop::Cancelled);  // the first reason stays
 }
 
-TEST_CASE("running requests: a stop lasts as long as its running_request") {
+TEST_CASE("running requests: a stop lasts as long as its request holds the slot") {
   RunningRequests running_requests;
   running_requests.update(stop_slots_with(3, running_request()));
   running_requests.stop(RequestId{"r"}, LocalStop::Cancelled);
@@ -41,7 +41,7 @@ TEST_CASE("running requests: a stop lasts as long as its running_request") {
   REQUIRE_FALSE(running_requests.stop(RequestId{"r"}, LocalStop::Cancelled));
 }
 
-TEST_CASE("running requests: whoever waits for changes hears of each, and of nothing else") {
+TEST_CASE("running requests: every change wakes the alarm, and nothing else does") {
   RunningRequests running_requests;
   BoottimeTimer alarm = BoottimeTimer::create().value();
   const auto has_rung = [&] { return alarm.wait_until(TimePoint{}); };
@@ -55,7 +55,7 @@ TEST_CASE("running requests: whoever waits for changes hears of each, and of not
   REQUIRE_FALSE(has_rung());
 }
 
-TEST_CASE("running requests: only what is due is stopped, and gates can tell that something was") {
+TEST_CASE("running requests: only due requests are stopped, and the change counter moves") {
   RunningRequests running_requests;
   RunningRequests::StopSlots stop_slots = stop_slots_with(0, running_request());
   stop_slots[9] = RunningRequest{

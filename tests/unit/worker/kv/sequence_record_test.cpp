@@ -112,7 +112,7 @@ bool same(const SequenceRecord& a, const SequenceRecord& b) {
 
 }  // namespace
 
-TEST_CASE("sequence record: what was written is what is read") {
+TEST_CASE("sequence record: reading returns what was committed") {
   const Recorded recorded = three_commits();
   const Result<SequenceRecord> record = read_record(recorded.bytes(), kContext);
   REQUIRE(record);
@@ -125,7 +125,7 @@ TEST_CASE("sequence record: what was written is what is read") {
   REQUIRE(record->blocks == std::vector{BlockId{ExtentId{42}, 0}});
 }
 
-TEST_CASE("sequence record: it may lie in many small blocks") {
+TEST_CASE("sequence record: a record may span many small blocks") {
   const Recorded recorded = three_commits(64);
   REQUIRE(recorded.parts.blocks.size() > 10);
   const Result<SequenceRecord> in_pieces = read_record(recorded.bytes(), kContext);
@@ -133,7 +133,7 @@ TEST_CASE("sequence record: it may lie in many small blocks") {
   REQUIRE(same(*in_pieces, *read_record(three_commits().bytes(), kContext)));
 }
 
-TEST_CASE("sequence record: a commit torn anywhere leaves the one before it") {
+TEST_CASE("sequence record: a torn commit leaves the previous commit readable") {
   Recorded recorded(4096);
   recorded.commit(3, 10);
   recorded.commit(1, 11);
@@ -143,7 +143,7 @@ TEST_CASE("sequence record: a commit torn anywhere leaves the one before it") {
   const SequenceRecord older = *read_record(before, kContext);
   const SequenceRecord newer = *read_record(after, kContext);
   const std::size_t slot = kSlots + 3 % 2 * 64;
-  // Arrays first, then the slot byte by byte, its number last.
+  // The commit writes the arrays, then the slot byte by byte, its number last.
   for (std::size_t written = 0; written <= kNumberInSlot + 8; ++written) {
     std::vector<std::byte> torn = after;
     std::copy_n(before.begin() + static_cast<long>(slot + written), static_cast<long>(64 - written),
@@ -156,7 +156,7 @@ TEST_CASE("sequence record: a commit torn anywhere leaves the one before it") {
   }
 }
 
-TEST_CASE("sequence record: every changed byte is noticed or harmless") {
+TEST_CASE("sequence record: every changed byte is detected or harmless") {
   const Recorded recorded = three_commits();
   const std::vector<std::byte> whole = recorded.bytes();
   const SequenceRecord newest = *read_record(whole, kContext);
@@ -172,7 +172,7 @@ TEST_CASE("sequence record: every changed byte is noticed or harmless") {
       if (!record) REQUIRE(record.error().code == Errc::FileCorrupt);
       if (!record) ++refused;
       if (!record || same(*record, newest)) continue;
-      ++fell_back;  // to the commit before, whole
+      ++fell_back;  // to the previous commit
       REQUIRE(record->committed == 4);
       REQUIRE(record->tokens == std::vector<TokenId>{5, 6, 7, 10, 11});
     }
@@ -208,7 +208,7 @@ TEST_CASE("sequence record: sampling parameters out of range, or lists cut off, 
           Errc::FileCorrupt);
 }
 
-TEST_CASE("sequence record: an earlier record's commits do not speak for a new header") {
+TEST_CASE("sequence record: commits of an earlier record are invalid under a new header") {
   Recorded recorded = three_commits();
   recorded.start_over();
   recorded.commit(3, 77);

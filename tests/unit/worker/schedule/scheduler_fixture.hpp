@@ -1,4 +1,4 @@
-/// A scheduler with a pretended engine: every planned row succeeds, tokens count up.
+/// A scheduler with a simulated engine: every planned row succeeds, and tokens count up.
 #pragma once
 
 #include "worker/schedule/scheduler.hpp"
@@ -33,7 +33,7 @@ class SchedulerFixture {
             .max_emitted_tokens = tokens};
   }
 
-  /// One tick; returns what it told.
+  /// Runs one tick and returns its events.
   std::vector<SchedulerEvent> tick(TimePoint now = kNow) {
     plan = scheduler.plan(now);
     for (const PlannedRows& part : plan.parts) {

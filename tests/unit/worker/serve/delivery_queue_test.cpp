@@ -15,7 +15,7 @@ Completed revoked(const RequestId& request) {
           .revocation = RevocationInfo{.lease = {.slot = 1, .generation = 1}}};
 }
 
-/// "a0 b0 a!": tokens with their position, and ends.
+/// Formats events as "a0 b0 a!": tokens with their position, and completions.
 std::string drain_all(DeliveryQueue& delivery_queue) {
   std::string all;
   while (const auto next = delivery_queue.take()) {
@@ -30,14 +30,14 @@ std::string drain_all(DeliveryQueue& delivery_queue) {
 
 }  // namespace
 
-TEST_CASE("delivery_queue: what a step brought forth is told in its order") {
+TEST_CASE("delivery queue: the events of a step keep their order") {
   DeliveryQueue delivery_queue;
   delivery_queue.add({Token{kA, 1, 0}, Token{kB, 2, 0}});
   delivery_queue.add({Token{kA, 3, 1}});
   CHECK(drain_all(delivery_queue) == "a0 b0 a1 ");
 }
 
-TEST_CASE("delivery_queue: a completion in mid-step overtakes others' tokens, never its own") {
+TEST_CASE("delivery queue: an early completion overtakes tokens of other requests, never its own") {
   DeliveryQueue delivery_queue;
   delivery_queue.add({Token{kA, 1, 0}, Token{kB, 2, 0}, Token{kA, 3, 1}});
   delivery_queue.add_urgent(revoked(kB));
