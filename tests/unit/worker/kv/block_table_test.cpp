@@ -32,7 +32,7 @@ TEST_CASE("block table: reserve takes all blocks or none, and reports how many a
   REQUIRE(table.reserve(16, pool));
   const Result<void> reserved = table.reserve(64, pool);
   REQUIRE(reserved.error().code == Errc::OutOfBlocks);
-  REQUIRE(reserved.error().detail == "3 more KV blocks needed, 2 of 3 are free");
+  REQUIRE(reserved.error().detail == "3 more KV blocks are needed, and 2 of 3 are free");
   REQUIRE(table.blocks().size() == 1);
   REQUIRE(pool.free_blocks() == 2);
 }
