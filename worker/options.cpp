@@ -107,8 +107,8 @@ void add_observability_options(CLI::App& app, WorkerOptions& options, RawOptions
 }
 
 Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
-  if (const auto named = TenantId::parse(options.name);
-      !named)  // worker names follow the rule of tenant names
+  // Worker names follow the rule of tenant names.
+  if (const auto named = TenantId::parse(options.name); !named)
     return fail(named.error().code, "--name: " + named.error().detail);
   options.slow_motion = std::chrono::microseconds(raw.slow_motion_us);
   options.broker_timeout = std::chrono::milliseconds(raw.broker_timeout_ms);
@@ -130,7 +130,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   WorkerOptions options;
   options.threads = default_threads();
   RawOptions raw{.broker_timeout_ms = options.broker_timeout.count()};
-  CLI::App app("Serve one model to many tenants under leases that a broker can revoke.",
+  CLI::App app("Serve one model to many tenants under leases that a broker can revoke",
                "leasehold-worker");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
   add_endpoint_options(app, options, raw);
