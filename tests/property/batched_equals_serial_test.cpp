@@ -11,16 +11,17 @@ namespace {
 using Logits = std::vector<float>;
 using Run = std::vector<Logits>;  // one entry per emitted token
 
-bool same_bits(const Logits& a, const Logits& b) {
+bool same_logit_bits(const Logits& a, const Logits& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
-bool same_bits(const Run& a, const Run& b) {
-  return std::ranges::equal(a, b, [](const Logits& x, const Logits& y) { return same_bits(x, y); });
+bool same_logit_bits(const Run& a, const Run& b) {
+  return std::ranges::equal(a, b,
+                            [](const Logits& x, const Logits& y) { return same_logit_bits(x, y); });
 }
 
 constexpr std::uint32_t kSequences = 16;
-constexpr std::uint32_t kTenants = 4;
-constexpr std::uint32_t kTokens = 6;
+constexpr std::uint32_t kBatchTenants = 4;
+constexpr std::uint32_t kBatchTokens = 6;
 constexpr std::uint32_t kBudget = 24;            // splits the longer prompts into chunks
 constexpr std::size_t kExtentBytes = 144 << 10;  // few blocks, so that sequences cross extents
 
@@ -37,7 +38,7 @@ std::string text(std::uint32_t i) {
   return all;
 }
 
-std::string id_of(std::uint32_t i) {
+std::string sequence_id(std::uint32_t i) {
   return "r" + std::to_string(i);
 }
 
@@ -47,11 +48,11 @@ class Batch {
   Batch(RigOptions options, std::vector<std::uint32_t> members)
       : rig_(small_extents(std::move(options))), members_(std::move(members)) {
     std::vector<LeaseId> leases;
-    for (std::uint32_t t = 0; t < kTenants; ++t) leases.push_back(rig_.grant(tenant(t)));
+    for (std::uint32_t t = 0; t < kBatchTenants; ++t) leases.push_back(rig_.grant(tenant(t)));
     for (const std::uint32_t i : members_) {
-      const std::uint32_t t = i % kTenants;
-      REQUIRE(
-          rig_.submit(rig_.request(tenant(t), leases[t], id_of(i), rig_.encode(text(i)), kTokens)));
+      const std::uint32_t t = i % kBatchTenants;
+      REQUIRE(rig_.submit(
+          rig_.request(tenant(t), leases[t], sequence_id(i), rig_.encode(text(i)), kBatchTokens)));
     }
   }
 
@@ -60,7 +61,7 @@ class Batch {
     while (rig_.engine().scheduler().has_work()) {
       REQUIRE(rig_.step());
       for (const std::uint32_t i : members_) {
-        const auto logits = rig_.engine().last_logits(RequestId{id_of(i)});
+        const auto logits = rig_.engine().last_logits(RequestId{sequence_id(i)});
         if (!logits.empty()) runs[i].emplace_back(logits.begin(), logits.end());
         note_extents(i);
       }
@@ -77,7 +78,7 @@ class Batch {
   static std::string tenant(std::uint32_t t) { return "t" + std::to_string(t); }
 
   void note_extents(std::uint32_t i) {
-    const Sequence* sequence = rig_.sequence(id_of(i));
+    const Sequence* sequence = rig_.sequence(sequence_id(i));
     if (sequence == nullptr) return;
     std::set<ExtentId> extents;
     for (const BlockId block : sequence->blocks.blocks()) extents.insert(block.extent);
@@ -99,7 +100,7 @@ std::vector<Run> serial_runs(const RigOptions& options) {
   std::vector<Run> runs;
   for (std::uint32_t i = 0; i < kSequences; ++i) {
     runs.push_back(Batch(options, {i}).run().at(i));
-    REQUIRE(runs.back().size() == kTokens);
+    REQUIRE(runs.back().size() == kBatchTokens);
   }
   return runs;
 }
@@ -180,14 +181,15 @@ TEST_CASE("batched decode equals serial decode") {
   const std::vector<Run> serial = serial_runs({.kv_type = kv_type});
   for (std::uint32_t i = 1; i < kSequences; ++i) {
     CAPTURE(i);
-    REQUIRE_FALSE(same_bits(serial[i], serial[i - 1]));  // or the comparison would prove nothing
+    REQUIRE_FALSE(
+        same_logit_bits(serial[i], serial[i - 1]));  // or the comparison would prove nothing
   }
   for (const BackendUnderTest backend : {BackendUnderTest{1}, {2}, {0}}) {
     for (const std::uint32_t count : {1u, 2u, 3u, 4u, 8u, 16u}) {
       Batch batch(backend.options(kv_type), first(count));
       for (const auto& [i, run] : batch.run()) {
         CAPTURE(backend, count, i);
-        REQUIRE(same_bits(run, serial[i]));
+        REQUIRE(same_logit_bits(run, serial[i]));
       }
       if (count == kSequences) REQUIRE(batch.crossed() > 0);
     }
@@ -204,8 +206,8 @@ TEST_CASE("batched decode on a GPU equals serial decode there, with and without 
     Batch batch(BackendUnderTest{cuda}.options(), first(count));
     for (const auto& [i, run] : batch.run()) {
       CAPTURE(BackendUnderTest{cuda}, count, i);
-      REQUIRE(run.size() == kTokens);
-      REQUIRE(same_bits(run, serial[i]));
+      REQUIRE(run.size() == kBatchTokens);
+      REQUIRE(same_logit_bits(run, serial[i]));
     }
   }
 }
@@ -218,19 +220,19 @@ TEST_CASE("batched decode: the comparison detects a swapped block table and a fo
   pass.forward(tokens, ~0u, tables);
   for (std::vector<TokenId>& known : tokens) known.push_back(known.front());
   const std::vector<Logits> right = pass.forward(tokens, 1, tables);
-  REQUIRE(same_bits(pass.forward(tokens, 1, tables), right));
-  REQUIRE_FALSE(same_bits(right[0], right[1]));
+  REQUIRE(same_logit_bits(pass.forward(tokens, 1, tables), right));
+  REQUIRE_FALSE(same_logit_bits(right[0], right[1]));
 
   const std::vector<Logits> swapped = pass.forward(tokens, 1, {tables[1], tables[0]});
-  REQUIRE_FALSE(same_bits(swapped[0], right[0]));
-  REQUIRE_FALSE(same_bits(swapped[1], right[1]));
+  REQUIRE_FALSE(same_logit_bits(swapped[0], right[0]));
+  REQUIRE_FALSE(same_logit_bits(swapped[1], right[1]));
 
   pass.forward(tokens, ~0u, tables);  // the swap overwrote keys
   auto strayed = tables;
   strayed[0][0] = tables[1][0];
   const std::vector<Logits> neighbour = pass.forward(tokens, 1, strayed);
-  REQUIRE_FALSE(same_bits(neighbour[0], right[0]));
-  REQUIRE(same_bits(neighbour[1], right[1]));
+  REQUIRE_FALSE(same_logit_bits(neighbour[0], right[0]));
+  REQUIRE(same_logit_bits(neighbour[1], right[1]));
 }
 
 TEST_CASE("transformer: scrubbing clears the logits") {

@@ -15,9 +15,9 @@ using cuda::GraphUse;
 using Logits = std::vector<float>;
 using Run = std::vector<Logits>;  // one entry per emitted token
 
-constexpr std::uint32_t kTokens = 4;
+constexpr std::uint32_t kGpuTokens = 4;
 
-bool same_bits(const Run& a, const Run& b) {
+bool same_gpu_bits(const Run& a, const Run& b) {
   return std::ranges::equal(a, b, [](const Logits& x, const Logits& y) {
     return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
   });
@@ -25,7 +25,7 @@ bool same_bits(const Run& a, const Run& b) {
 
 const std::string kWords[] = {"Once upon a time", "Lily", "A small cat sat"};
 
-std::string id_of(std::uint32_t i) {
+std::string gpu_request_id(std::uint32_t i) {
   return "r" + std::to_string(i);
 }
 
@@ -38,11 +38,12 @@ std::vector<Run> run_all(EngineRig& rig, std::vector<std::uint32_t> members) {
     if (submitted < members.size()) {
       const std::uint32_t i = members[submitted++];
       auto prompt = rig.encode(kWords[i]);
-      REQUIRE(rig.submit(rig.request("t", lease, id_of(i), std::move(prompt), kTokens)));
+      REQUIRE(
+          rig.submit(rig.request("t", lease, gpu_request_id(i), std::move(prompt), kGpuTokens)));
     }
     REQUIRE(rig.step());
     for (const std::uint32_t i : members) {
-      const auto logits = rig.engine().last_logits(RequestId{id_of(i)});
+      const auto logits = rig.engine().last_logits(RequestId{gpu_request_id(i)});
       if (!logits.empty()) runs[i].emplace_back(logits.begin(), logits.end());
     }
   }
@@ -74,15 +75,15 @@ void check_bits(const std::string& path,
   for (std::uint32_t i = 0; i < 3; ++i) {
     EngineRig rig(model_on_card(path, {.graphs = GraphUse::None}));
     alone[i] = run_all(rig, {i})[i];
-    REQUIRE(alone[i].size() == kTokens);
+    REQUIRE(alone[i].size() == kGpuTokens);
   }
-  REQUIRE_FALSE(same_bits(alone[0], alone[1]));
+  REQUIRE_FALSE(same_gpu_bits(alone[0], alone[1]));
   for (const auto& [graphs, budget] : ways) {
     EngineRig rig(
         model_on_card(path, {.graphs = graphs, .segment_layers = 2}, {.token_budget = budget}));
     const std::vector<Run> together = run_all(rig, {2, 0, 1});
     CAPTURE(path, static_cast<int>(graphs), budget);
-    for (std::uint32_t i = 0; i < 3; ++i) REQUIRE(same_bits(together[i], alone[i]));
+    for (std::uint32_t i = 0; i < 3; ++i) REQUIRE(same_gpu_bits(together[i], alone[i]));
     REQUIRE((card_of(rig).graph_count() > 0) == (graphs != GraphUse::None));
     REQUIRE_FALSE(rig.backend().fault());
   }
@@ -114,11 +115,11 @@ TEST_CASE("engine on a GPU: a text rebound to a new lease continues with the sam
   EngineRig rig(model_on_card(bundled_model_path(), {.graphs = graphs}));
   const LeaseId first = rig.grant("t");
   const auto prompt = rig.encode(kWords[1]);
-  REQUIRE(rig.submit(rig.request("t", first, "r1", prompt, kTokens)));
+  REQUIRE(rig.submit(rig.request("t", first, "r1", prompt, kGpuTokens)));
   for (int i = 0; i < 2; ++i) REQUIRE(rig.step());
   rig.revoke(first);
   REQUIRE(rig.step());
-  PromptRequest again = rig.request("t", rig.grant("t"), "r1", prompt, kTokens);
+  PromptRequest again = rig.request("t", rig.grant("t"), "r1", prompt, kGpuTokens);
   again.emitted = rig.outcome("r1").tokens;
   again.rebound_from = first;
   REQUIRE(again.emitted.size() == 2);
@@ -129,7 +130,7 @@ TEST_CASE("engine on a GPU: a text rebound to a new lease continues with the sam
     const auto logits = rig.engine().last_logits(RequestId{"r1"});
     if (!logits.empty()) rest.emplace_back(logits.begin(), logits.end());
   }
-  REQUIRE(same_bits(rest, Run(whole.begin() + 2, whole.end())));
+  REQUIRE(same_gpu_bits(rest, Run(whole.begin() + 2, whole.end())));
 }
 
 TEST_CASE("engine on a GPU: a graph outlives its tenants and ends with the engine's lease") {

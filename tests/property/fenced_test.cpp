@@ -6,7 +6,7 @@
 namespace leasehold::testing {
 namespace {
 
-std::vector<TokenId> alone(const std::string& text) {
+std::vector<TokenId> tokens_alone(const std::string& text) {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
   REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(text), 6)));
@@ -38,8 +38,8 @@ void check_fenced_engine() {
   REQUIRE_FALSE(rig.engine().is_fenced());
   REQUIRE(rig.submit(second));
   rig.run();
-  REQUIRE(rig.outcome("r").tokens == alone(prompts()[0]));
-  REQUIRE(rig.outcome("s").tokens == alone(prompts()[1]));
+  REQUIRE(rig.outcome("r").tokens == tokens_alone(prompts()[0]));
+  REQUIRE(rig.outcome("s").tokens == tokens_alone(prompts()[1]));
 }
 
 void check_fenced_tenant() {
@@ -66,13 +66,13 @@ void check_fenced_tenant() {
   REQUIRE(rig.outcome("r").completions.size() == 1);
   REQUIRE(rig.outcome("r").completions[0].reason == CompletionReason::Revoked);
   REQUIRE(rig.outcome("r").completions[0].revocation->lease == dead);
-  REQUIRE(rig.outcome("s").tokens == alone(prompts()[1]));
+  REQUIRE(rig.outcome("s").tokens == tokens_alone(prompts()[1]));
 
   PromptRequest again = late;
   again.lease = rig.grant("t");
   REQUIRE(rig.submit(again));
   rig.run();
-  REQUIRE(rig.outcome("late").tokens == alone(prompts()[2]));
+  REQUIRE(rig.outcome("late").tokens == tokens_alone(prompts()[2]));
 }
 
 }  // namespace

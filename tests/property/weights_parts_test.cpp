@@ -21,13 +21,13 @@ RigOptions scoped(WeightsScope scope, std::uint32_t threads) {
   return {.threads = threads, .weights_scope = scope};
 }
 
-struct Undisturbed {
+struct UndisturbedStep {
   std::size_t units = 0;  ///< Of the mixed step.
   Tokens at_end;
 };
 
-Undisturbed run_undisturbed(FourTenants& scenario) {
-  Undisturbed calm;
+UndisturbedStep run_step_undisturbed(FourTenants& scenario) {
+  UndisturbedStep calm;
   scenario.begin();
   scenario.watch.start();
   REQUIRE(scenario.rig.step());
@@ -48,7 +48,8 @@ std::vector<LeaseId> part_leases(const EngineRig& rig) {
 }
 
 /// Revokes `part` at unit `k` of the mixed step.
-void revoke_part(FourTenants& scenario, const Undisturbed& calm, std::size_t part, std::size_t k) {
+void revoke_part(FourTenants& scenario, const UndisturbedStep& calm, std::size_t part,
+                 std::size_t k) {
   const std::string part_name = scenario.rig.weights_plan().parts[part].name;
   scenario.begin();
   const Tokens before = scenario.tokens();
@@ -87,7 +88,7 @@ void take_parts_back(WeightsScope scope, std::uint32_t threads) {
   const std::uint64_t seed = test_seed();
   SeededRandom random(seed);
   FourTenants scenario(scoped(scope, threads));
-  const Undisturbed calm = run_undisturbed(scenario);
+  const UndisturbedStep calm = run_step_undisturbed(scenario);
   const std::size_t parts = scenario.rig.weights_plan().parts.size();
   const std::uint32_t layers = scenario.rig.config().n_layers;
   REQUIRE(parts >= (scope == WeightsScope::Layer ? layers + 2 : 9 * layers + 2));
@@ -105,10 +106,10 @@ void take_parts_back(WeightsScope scope, std::uint32_t threads) {
 
 TEST_CASE("weights in parts: the text equals that of weights in one part") {
   FourTenants whole(scoped(WeightsScope::Model, 1));
-  const Tokens text = run_undisturbed(whole).at_end;
+  const Tokens text = run_step_undisturbed(whole).at_end;
   for (const WeightsScope scope : {WeightsScope::Layer, WeightsScope::Tensor}) {
     FourTenants scenario(scoped(scope, 2));
-    CHECK(run_undisturbed(scenario).at_end == text);
+    CHECK(run_step_undisturbed(scenario).at_end == text);
   }
 }
 
@@ -125,7 +126,7 @@ TEST_CASE(
 
 TEST_CASE("weights in parts: many parts revoked at once are restored, and the others stay mapped") {
   FourTenants scenario(scoped(WeightsScope::Tensor, 2));
-  const Undisturbed calm = run_undisturbed(scenario);
+  const UndisturbedStep calm = run_step_undisturbed(scenario);
   scenario.begin();
   std::vector<LeaseId> leases = part_leases(scenario.rig);
   scenario.watch.start(calm.units / 2, [&] {
