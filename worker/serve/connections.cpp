@@ -43,7 +43,7 @@ void TenantConnections::accept_next() {
 void TenantConnections::accept_later() {
   accept_timer_.expires_after(kAcceptPause);
   accept_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) accept_next();
+    if (!error && acceptor_) accept_next();  // not after stop_accepting
   });
 }
 
