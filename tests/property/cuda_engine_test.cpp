@@ -180,7 +180,7 @@ TEST_CASE("engine on a GPU: the greedy text equals the CPU's, up to near ties") 
       if (cpu.outcome("r").tokens != card.outcome("r").tokens) break;
       compared += expected.empty() ? 0 : 1;
     }
-    INFO("a near tie fell the other way after " << compared << " tokens");
+    INFO("the texts differ at a near tie after " << compared << " tokens");
     REQUIRE(compared >= 10);
   }
 }

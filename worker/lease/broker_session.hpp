@@ -2,7 +2,7 @@
 ///
 /// While the broker is disconnected, leases go on under the lease words and deadlines that this
 /// process reads in the table. After a reconnect the session redelivers what is mapped
-/// (lease.redeliver) and then says worker.ready; streams are not interrupted.
+/// (lease.redeliver) and then sends worker.ready; streams are not interrupted.
 ///
 /// Threads: `open` and `announce_ready` on the thread that starts the worker; `is_disconnected` and
 /// `is_lost` on any; the rest and the handlers on the I/O thread. Lifetime: the io_context stops

@@ -28,7 +28,7 @@ class Deliveries {
     boost::asio::io_context* io = nullptr;
     BrokerLink* broker = nullptr;
     const Clock* clock = nullptr;
-    std::string context_name;  ///< For messages: what it is that holds `max_context` tokens.
+    std::string context_name;  ///< Names what holds `max_context` tokens.
     std::uint32_t max_context = 0;
     /// The stream of this request has ended and is closed.
     std::function<void(const RequestId& engine_request_id)> on_ended;
