@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "common/checksum.hpp"
 #include "worker/kv/block_table.hpp"
-#include "worker/kv/checksum.hpp"
 #include "worker/schedule/request.hpp"
 
 namespace leasehold {
