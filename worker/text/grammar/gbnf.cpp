@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "worker/text/grammar/code_point.hpp"
+#include "common/utf8.hpp"
 #include "worker/text/grammar/gbnf_scanner.hpp"
 
 namespace leasehold {

@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "common/utf8.hpp"
-#include "worker/text/grammar/code_point.hpp"
 
 namespace leasehold {
 namespace {
@@ -125,10 +124,8 @@ std::unexpected<Error> GbnfScanner::error_at(std::size_t position, const std::st
   const std::string_view before = text_.substr(0, position);
   const auto line = std::ranges::count(before, '\n') + 1;
   const std::string_view in_line = before.substr(before.rfind('\n') + 1);
-  const auto column = std::ranges::count_if(
-      in_line, [](char c) { return (static_cast<std::uint8_t>(c) & 0xC0) != 0x80; });
-  return fail(Errc::BadRequest,
-              fmt::format("grammar, line {} column {}: {}", line, column + 1, what));
+  return fail(Errc::BadRequest, fmt::format("grammar, line {} column {}: {}", line,
+                                            count_characters(in_line) + 1, what));
 }
 
 }  // namespace leasehold

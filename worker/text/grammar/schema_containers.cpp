@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "worker/text/grammar/code_point.hpp"
+#include "common/utf8.hpp"
 #include "worker/text/grammar/schema_compiler.hpp"
 
 namespace leasehold {

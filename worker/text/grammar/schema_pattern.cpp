@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "worker/text/grammar/code_point.hpp"
+#include "common/utf8.hpp"
 
 namespace leasehold {
 namespace {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+
+#include "common/utf8.hpp"
 
 namespace leasehold {
 namespace {
@@ -15,17 +18,10 @@ struct Span {
 constexpr std::array<Span, 5> kLengths{
     {{0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xD7FF}, {0xE000, 0xFFFF}, {0x10000, 0x10FFFF}}};
 
-std::vector<std::uint8_t> encoded(std::uint32_t c) {
-  const auto tail = [c](int shift) {
-    return static_cast<std::uint8_t>(0x80 | (c >> shift & 0x3F));
-  };
-  const auto head = [c](std::uint32_t mark, int shift) {
-    return static_cast<std::uint8_t>(mark | c >> shift);
-  };
-  if (c < 0x80) return {head(0, 0)};
-  if (c < 0x800) return {head(0xC0, 6), tail(0)};
-  if (c < 0x10000) return {head(0xE0, 12), tail(6), tail(0)};
-  return {head(0xF0, 18), tail(12), tail(6), tail(0)};
+std::vector<std::uint8_t> utf8_bytes(std::uint32_t code_point) {
+  std::string bytes;
+  append_utf8(bytes, code_point);
+  return {bytes.begin(), bytes.end()};
 }
 
 /// Cuts the span until all but the bytes in front are free to be anything.
@@ -42,8 +38,8 @@ void split_range(Span span, std::vector<Utf8Sequence>& sequences) {
       return split_range({span.high & ~free, span.high}, sequences);
     }
   }
-  const std::vector<std::uint8_t> low = encoded(span.low);
-  const std::vector<std::uint8_t> high = encoded(span.high);
+  const std::vector<std::uint8_t> low = utf8_bytes(span.low);
+  const std::vector<std::uint8_t> high = utf8_bytes(span.high);
   Utf8Sequence ranges;
   for (std::size_t i = 0; i < low.size(); ++i) ranges.push_back({low[i], high[i]});
   sequences.push_back(std::move(ranges));

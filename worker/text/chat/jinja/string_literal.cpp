@@ -47,12 +47,11 @@ Result<std::size_t> read_escape(std::string_view escape, std::string& out) {
   std::uint32_t number = 0;
   const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number, form.base);
   const auto used = static_cast<std::size_t>(end.ptr - digits.data());
-  const auto character = encoded_character(number);
-  if (!character || used == 0 || (form.all_digits && used != form.max_digits)) {
+  if (!is_scalar_value(number) || used == 0 || (form.all_digits && used != form.max_digits)) {
     return fail(Errc::UnsupportedModel, fmt::format("the escape '\\{}' is no character",
                                                     printable_excerpt(escape.substr(0, 9))));
   }
-  out += *character;
+  append_utf8(out, number);
   return form.skipped + used;
 }
 

@@ -8,29 +8,28 @@
 namespace leasehold::jinja {
 namespace {
 
-bool is_upper(char c) {
-  return c >= 'A' && c <= 'Z';
-}
-bool is_lower(char c) {
-  return c >= 'a' && c <= 'z';
-}
-char upper(char c) {
-  return is_lower(c) ? static_cast<char>(c - 'a' + 'A') : c;
-}
-char lower(char c) {
-  return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+/// str.title() begins a word after every character that has no case; only ASCII is decided here.
+std::string ascii_title(std::string_view text) {
+  std::string out(text);
+  bool follows_letter = false;
+  for (char& c : out) {
+    const auto code_point = static_cast<std::uint32_t>(c);
+    c = static_cast<char>(follows_letter ? to_lower(code_point) : to_upper(code_point));
+    follows_letter = is_ascii_letter(c);
+  }
+  return out;
 }
 
-char convert_case(char c, Case wanted, bool is_first, bool follows_letter) {
+std::uint32_t convert_code_point(std::uint32_t code_point, Case wanted, bool is_first) {
   switch (wanted) {
     case Case::Upper:
-      return upper(c);
+      return to_upper(code_point);
     case Case::Lower:
-      return lower(c);
-    case Case::Title:
-      return follows_letter ? lower(c) : upper(c);
+      return to_lower(code_point);
     case Case::Capital:
-      return is_first ? upper(c) : lower(c);
+      return is_first ? to_title(code_point) : to_lower(code_point);
+    case Case::Title:
+      break;
   }
   std::unreachable();
 }
@@ -55,14 +54,23 @@ std::string_view without(std::string_view text, const std::vector<std::string_vi
 }  // namespace
 
 Result<Value> convert_case(Runtime& runtime, std::string_view text, Case wanted) {
-  if (!is_ascii(text)) {
-    return runtime.unsupported("upper and lower case of letters beyond ASCII");
+  if (wanted == Case::Title) {
+    if (!is_ascii(text)) return runtime.unsupported("title case of letters beyond ASCII");
+    return runtime.text(ascii_title(text));
   }
-  std::string out(text);
-  bool follows_letter = false;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = convert_case(out[i], wanted, i == 0, follows_letter);
-    follows_letter = is_upper(out[i]) || is_lower(out[i]);
+  TRY(runtime.charge(text.size() / 8));
+  std::string out;
+  for (const std::string_view character : characters_of(text)) {
+    if (next_utf8(character).kind != Utf8Kind::Character) {
+      out += character;
+      continue;
+    }
+    const std::uint32_t code_point = code_point_of(character);
+    if (has_special_case(code_point)) {
+      return runtime.unsupported(
+          fmt::format("the case of '{}', which Unicode defines specially", character));
+    }
+    append_utf8(out, convert_code_point(code_point, wanted, out.empty()));
   }
   return runtime.text(std::move(out));
 }

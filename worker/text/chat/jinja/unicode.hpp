@@ -3,14 +3,13 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace leasehold::jinja {
+#include "common/utf8.hpp"
 
-std::size_t count_characters(std::string_view text);
+namespace leasehold::jinja {
 
 /// One view per character, into `text`.
 std::vector<std::string_view> characters_of(std::string_view text);
@@ -28,16 +27,16 @@ std::vector<std::string_view> lines_of(std::string_view text);
 /// Linear time whatever is searched; npos when it is not there.
 std::size_t find_text(std::string_view text, std::string_view wanted, std::size_t from = 0);
 
+inline bool is_ascii_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+inline bool is_ascii_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 inline bool is_ascii(std::string_view text) {
   for (const char c : text)
     if (static_cast<unsigned char>(c) >= 0x80) return false;
   return true;
 }
-
-/// The character in UTF-8; nothing for a number that is none.
-std::optional<std::string> encoded_character(std::uint32_t code_point);
-
-/// The number of the character that `character` is; meaningless for what is no UTF-8.
-std::uint32_t code_point_of(std::string_view character);
 
 }  // namespace leasehold::jinja

@@ -33,7 +33,8 @@ TEST_CASE("jinja: a construct we lack is named with its line") {
            {"{{ lipsum() }}", "line 1: the function 'lipsum' is not supported"},
            {"{{ range(*list) }}", "line 1: arguments unpacked by '*' are not supported"},
            {"{{ '%s' % n }}", "line 1: formatting text with '%'"},
-           {"{{ accent | upper }}", "line 1: upper and lower case of letters beyond ASCII"},
+           {"{{ 'ß' | upper }}", "line 1: the case of 'ß', which Unicode defines specially"},
+           {"{{ accent.title() }}", "line 1: title case of letters beyond ASCII"},
            {"{% for i in list recursive %}{% endfor %}", "line 1: recursive loops"}}) {
     CHECK_THAT(rendered(source), StartsWith("UnsupportedModel") && Contains(what));
   }

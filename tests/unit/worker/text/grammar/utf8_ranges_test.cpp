@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "common/random.hpp"
-#include "worker/text/grammar/code_point.hpp"
+#include "common/utf8.hpp"
 
 namespace leasehold {
 namespace {
