@@ -49,6 +49,7 @@ class BpeEncoder : public TextEncoder {
   PreTokenizer pre_tokenizer_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   bool ignores_merges_ = false;
+  bool normalizes_nfc_ = false;
   std::array<TokenId, 256> by_byte_{};
   /// Normal tokens by their bytes, which are pieces of vocabulary_.
   boost::unordered_flat_map<std::string_view, TokenId> by_bytes_;

@@ -41,13 +41,13 @@ std::size_t skip_space_marks(std::string_view text) {
   return end;
 }
 
-std::string piece_of(std::string_view text, TokenKind /*kind*/) {
+std::string sentencepiece_piece(std::string_view text, TokenKind /*kind*/) {
   return replaced(text, kSpaceMark, " ");
 }
 
 }  // namespace
 
-const VocabularyTraits SpmEncoder::kTraits = {.piece_of = piece_of,
+const VocabularyTraits SpmEncoder::kTraits = {.piece_of = sentencepiece_piece,
                                               .needs_types = true,
                                               .unknown = 0,
                                               .bos = 1,

@@ -101,6 +101,23 @@ TEST_CASE("byte level: a way of cutting words that is not known is refused by it
   check_refused(byte_vocabulary({}, {}, "viking"), Errc::UnsupportedModel, "qwen2");
 }
 
+TEST_CASE("byte level: text is composed to NFC where the model's tokenizer does so") {
+  const std::string decomposed = "e\u0301";
+  const std::vector<std::pair<std::string, std::string>> merges = {{"\xc3", "\xa9"}};
+  CHECK(tokens_of(byte_vocabulary(merges, {}, "qwen2"), decomposed) == "é");
+  CHECK(tokens_of(byte_vocabulary(merges, {}, "gpt-2"), decomposed) == "e|\xcc|\x81");
+  GgufBuilder qwen = byte_vocabulary(merges, {}, "qwen2");
+  CHECK(tokens_of(qwen.set("tokenizer.ggml.normalizer.nfc", false), decomposed) == "e|\xcc|\x81");
+  GgufBuilder gpt = byte_vocabulary(merges, {}, "gpt-2");
+  CHECK(tokens_of(gpt.set("tokenizer.ggml.normalizer.nfc", true), decomposed) == "é");
+}
+
+TEST_CASE("byte level: names of special tokens are not normalized") {
+  const std::string name = "<e\u0301>";
+  const std::vector<NamedToken> special = {{name, kUserDefined}};
+  CHECK(tokens_of(byte_vocabulary({}, special, "qwen2"), name) == name);
+}
+
 TEST_CASE("byte level: half a character is held back until it is whole") {
   const auto tokenizer = tokenizer_of(byte_vocabulary({{"\xf0", "\x9f"}}));
   StreamDecoder decoder(*tokenizer);

@@ -15,7 +15,7 @@ Tokenizer tiny_tokenizer() {
 }
 
 constexpr TokenId kBos = 1, kEos = 2, kMarkAb = 260, kMark = 265;
-constexpr TokenId byte_token(int byte) {
+constexpr TokenId stream_byte_token(int byte) {
   return 3 + byte;
 }
 
@@ -42,26 +42,26 @@ TEST_CASE("stream decoder: only one space goes") {
 TEST_CASE("stream decoder: a character spread over tokens comes with the last of them") {
   const Tokenizer tokenizer = tiny_tokenizer();
   StreamDecoder decoder(tokenizer);
-  CHECK(decoder.push(byte_token(0xf0)).empty());
-  CHECK(decoder.push(byte_token(0x9f)).empty());
-  CHECK(decoder.push(byte_token(0xa6)).empty());
-  CHECK(decoder.push(byte_token(0x99)) == "🦙");
+  CHECK(decoder.push(stream_byte_token(0xf0)).empty());
+  CHECK(decoder.push(stream_byte_token(0x9f)).empty());
+  CHECK(decoder.push(stream_byte_token(0xa6)).empty());
+  CHECK(decoder.push(stream_byte_token(0x99)) == "🦙");
   CHECK(decoder.finish().empty());
 }
 
 TEST_CASE("stream decoder: bytes that are no character come as U+FFFD, never as they are") {
   const Tokenizer tokenizer = tiny_tokenizer();
   StreamDecoder decoder(tokenizer);
-  CHECK(decoder.push(byte_token(0xff)) == "\uFFFD");
-  CHECK(decoder.push(byte_token(0xe2)).empty());
+  CHECK(decoder.push(stream_byte_token(0xff)) == "\uFFFD");
+  CHECK(decoder.push(stream_byte_token(0xe2)).empty());
   CHECK(decoder.push(kMarkAb) == "\uFFFD ab");
 }
 
 TEST_CASE("stream decoder: what is left of a character at the end is one U+FFFD, once") {
   const Tokenizer tokenizer = tiny_tokenizer();
   StreamDecoder decoder(tokenizer);
-  decoder.push(byte_token(0xf0));
-  decoder.push(byte_token(0x9f));
+  decoder.push(stream_byte_token(0xf0));
+  decoder.push(stream_byte_token(0x9f));
   CHECK(decoder.push(kEos).empty());
   CHECK(decoder.finish() == "\uFFFD");
   CHECK(decoder.finish().empty());
