@@ -155,8 +155,12 @@ Result<Value> element_of(Runtime& runtime, const Value& value, const Value& inde
   return runtime.text(std::string(rest.substr(0, next_utf8(rest).size_bytes)));
 }
 
-Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value& path) {
-  if (!path.is_text()) return element_of(runtime, value, path);
+Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value& path,
+                              const Value& fallback) {
+  const auto or_fallback = [&fallback](Value found) {
+    return found.is_undefined() && !fallback.is_none() ? fallback : found;
+  };
+  if (!path.is_text()) return or_fallback(TRY(element_of(runtime, value, path)));
   TRY(runtime.charge_for(path));
   Value at = value;
   std::string_view rest = *path.as_text();
@@ -164,9 +168,9 @@ Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value&
     const std::string_view part = rest.substr(0, rest.find('.'));
     const bool is_number = !part.empty() && part.size() < 10 &&
                            std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
-    at = TRY(element_of(runtime, at,
-                        is_number ? Value(static_cast<std::int64_t>(std::stol(std::string(part))))
-                                  : Value::text(std::string(part))));
+    const Value index = is_number ? Value(static_cast<std::int64_t>(std::stol(std::string(part))))
+                                  : Value::text(std::string(part));
+    at = or_fallback(TRY(element_of(runtime, at, index)));
     if (part.size() == rest.size()) return at;
     rest.remove_prefix(part.size() + 1);
   }

@@ -14,6 +14,14 @@ namespace leasehold::jinja {
 
 using Filter = Result<Value> (*)(Runtime&, const Value& subject, const Arguments&);
 using Test = Result<bool> (*)(Runtime&, const Value& subject, const Arguments&);
+struct NamedFilter {
+  std::string_view name;
+  Filter filter;
+};
+struct NamedTest {
+  std::string_view name;
+  Test test;
+};
 
 /// Errors: UnsupportedModel for a name that is not known, and those of the filter or test.
 Result<Value> apply_filter(Runtime& runtime, std::string_view name, const Value& subject,
@@ -31,14 +39,20 @@ Result<Value> method_of(Runtime& runtime, const Value& value, std::string_view n
 
 /// A method called: str.strip and so on. Nothing when there is no such method.
 using Method = Result<Value> (*)(Runtime&, const Value& self, const Arguments&);
+struct NamedMethod {
+  std::string_view name;
+  Method method;
+};
 Method find_text_method(std::string_view name);
 
 /// `value.name`: a method, or else an entry of a dict, an attribute of a namespace or of `loop`.
 Result<Value> attribute_of(Runtime& runtime, const Value& value, std::string_view name);
 /// `value[index]`: an element or entry, or else an attribute.
 Result<Value> element_of(Runtime& runtime, const Value& value, const Value& index);
-/// `a.b.0` as the filters map, sort and so on read it.
-Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value& path);
+/// `a.b.0` as the filters map, sort and so on read it. A `fallback` other than none replaces each
+/// undefined step.
+Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value& path,
+                              const Value& fallback = Value(None{}));
 
 /// range, dict, namespace, raise_exception, strftime_now; undefined for another name.
 /// `now_unix_s` is what strftime_now tells, in UTC.

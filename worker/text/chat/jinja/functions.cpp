@@ -95,8 +95,8 @@ Result<Value> strftime_now(Runtime& runtime, const Arguments& given, std::int64_
 }  // namespace
 
 Result<Value> global_function(Runtime& runtime, std::string_view name, std::int64_t now_unix_s) {
-  using Call = std::function<Result<Value>(const Arguments&)>;
-  Call call;
+  using NativeFunction = std::function<Result<Value>(const Arguments&)>;
+  NativeFunction call;
   if (name == "range") call = [&runtime](const Arguments& given) { return range(runtime, given); };
   if (name == "namespace")
     call = [&runtime](const Arguments& given) { return make_namespace(runtime, given); };

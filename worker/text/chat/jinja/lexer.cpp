@@ -17,11 +17,8 @@ constexpr std::string_view kOperators[] = {"//", "**", "==", "!=", ">=", "<=", "
                                            "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
                                            ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool begins_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  return is_ascii_letter(c) || c == '_';
 }
 
 std::string normalize_newlines(std::string_view source) {
@@ -182,7 +179,7 @@ class Lexer {
 
   Result<void> token() {
     const char first = rest()[0];
-    if (is_digit(first)) return number();
+    if (is_ascii_digit(first)) return number();
     if (begins_name(first)) return take(TokenKind::Name, name_size(rest()));
     if (first == '\'' || first == '"') return literal();
     for (const std::string_view candidate : kOperators)
@@ -193,16 +190,17 @@ class Lexer {
 
   static std::size_t name_size(std::string_view text) {
     std::size_t size = 0;
-    while (size < text.size() && (begins_name(text[size]) || is_digit(text[size]))) ++size;
+    while (size < text.size() && (begins_name(text[size]) || is_ascii_digit(text[size]))) ++size;
     return size;
   }
 
   /// Digits, with single underscores between them.
   static std::size_t digits_size(std::string_view text) {
     std::size_t size = 0;
-    while (size < text.size() && is_digit(text[size])) {
+    while (size < text.size() && is_ascii_digit(text[size])) {
       ++size;
-      const bool goes_on = size + 1 < text.size() && text[size] == '_' && is_digit(text[size + 1]);
+      const bool goes_on =
+          size + 1 < text.size() && text[size] == '_' && is_ascii_digit(text[size + 1]);
       if (goes_on) ++size;
     }
     return size;
@@ -212,6 +210,9 @@ class Lexer {
     const std::string_view text = rest();
     std::size_t size = digits_size(text);
     bool is_float = false;
+    // `pairs.0.1` is two subscripts, not a float.
+    const bool is_subscript = position_ > 0 && source_[position_ - 1] == '.';
+    if (is_subscript) return take_number(TokenKind::Integer, size);
     if (size < text.size() && text[size] == '.') {
       const std::size_t fraction = digits_size(text.substr(size + 1));
       is_float = fraction > 0;
@@ -224,7 +225,11 @@ class Lexer {
       is_float = is_float || exponent > 0;
       size += exponent > 0 ? 1 + sign + exponent : 0;
     }
-    TRY(take(is_float ? TokenKind::Float : TokenKind::Integer, size));
+    return take_number(is_float ? TokenKind::Float : TokenKind::Integer, size);
+  }
+
+  Result<void> take_number(TokenKind kind, std::size_t size) {
+    TRY(take(kind, size));
     std::erase(tokens_.back().text, '_');
     return {};
   }

@@ -99,6 +99,7 @@ Result<Value> dictsort(Runtime& runtime, const Value& subject, const Arguments& 
   const Value by = parameters.next("by", Value::text("key"));
   const bool reverse = parameters.next("reverse", Value(false)).is_truthy();
   TRY(parameters.done(runtime));
+  if (subject.is_undefined()) return attribute_of(runtime, subject, "items");  // an error
   const std::string what = TRY(require_text(runtime, "what dictsort goes by", by));
   if (what != "key" && what != "value")
     return runtime.bad_request("dictsort goes by key or by value");
@@ -196,6 +197,7 @@ Arguments arguments_after(const Arguments& given, std::size_t count) {
 }
 
 Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given) {
+  if (!subject.is_truthy()) return runtime.list({});  // as Jinja does: `none | map(...)` is empty
   std::vector<Value> out = TRY(runtime.elements(subject));
   if (given.positional.empty()) {
     Parameters parameters("map", given);
@@ -203,10 +205,7 @@ Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given
     const Value fallback = parameters.next("default");
     TRY(parameters.done(runtime));
     if (path.is_none()) return runtime.bad_request("map wants a filter or an attribute");
-    for (Value& element : out) {
-      element = TRY(element_by_path(runtime, element, path));
-      if (element.is_undefined() && !fallback.is_none()) element = fallback;
-    }
+    for (Value& element : out) element = TRY(element_by_path(runtime, element, path, fallback));
     return runtime.list(std::move(out));
   }
   const std::string filter = TRY(require_text(runtime, "map", given.positional.front()));
@@ -219,6 +218,7 @@ Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given
 template <bool by_attribute, bool wanted>
 Result<Value> select_items(Runtime& runtime, const Value& subject, const Arguments& given) {
   constexpr std::size_t kTestIndex = by_attribute ? 1 : 0;
+  if (!subject.is_truthy()) return runtime.list({});  // as Jinja does, also for none
   if (given.positional.size() < kTestIndex) return runtime.bad_request("an attribute is missing");
   std::string test;
   if (given.positional.size() > kTestIndex) {
@@ -237,12 +237,7 @@ Result<Value> select_items(Runtime& runtime, const Value& subject, const Argumen
   return runtime.list(std::move(out));
 }
 
-struct Row {
-  std::string_view name;
-  Filter filter;
-};
-
-constexpr Row kFilters[] = {
+constexpr NamedFilter kListFilters[] = {
     {"count", length},
     {"dictsort", dictsort},
     {"first", first_or_last<true>},
@@ -266,8 +261,8 @@ constexpr Row kFilters[] = {
 }  // namespace
 
 Filter find_list_filter(std::string_view name) {
-  const auto row = std::ranges::find(kFilters, name, &Row::name);
-  return row == std::end(kFilters) ? nullptr : row->filter;
+  const auto row = std::ranges::find(kListFilters, name, &NamedFilter::name);
+  return row == std::end(kListFilters) ? nullptr : row->filter;
 }
 
 }  // namespace leasehold::jinja

@@ -17,7 +17,7 @@ Result<Value> string(Runtime& runtime, const Value& subject, const Arguments& gi
 }
 
 template <Case wanted>
-Result<Value> to_case(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> case_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("a change of case", given).done(runtime));
   return convert_case(runtime, TRY(to_text(runtime, subject)), wanted);
 }
@@ -27,34 +27,42 @@ Result<Value> to_case(Runtime& runtime, const Value& subject, const Arguments& g
 Result<Value> title(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("title", given).done(runtime));
   const std::string given_text = TRY(to_text(runtime, subject));
-  const Value low = TRY(convert_case(runtime, given_text, Case::Lower));
-  std::string text = *low.as_text();
+  const Value lower = TRY(convert_case(runtime, given_text, Case::Lower));
+  const Value upper = TRY(convert_case(runtime, given_text, Case::Upper));
+  const auto lower_characters = characters_of(*lower.as_text());
+  const auto upper_characters = characters_of(*upper.as_text());
+  std::string text;
   bool at_start = true;
-  for (char& c : text) {
-    if (at_start && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-    at_start = space_at({&c, 1}) > 0 || std::string_view("-({[<").contains(c);
+  for (std::size_t i = 0; i < lower_characters.size(); ++i) {
+    const std::string_view character = (at_start ? upper_characters : lower_characters)[i];
+    text += character;
+    at_start = space_at(character) > 0 || std::string_view("-({[<").contains(character);
   }
   return runtime.text(std::move(text));
 }
 
-Result<Value> trim(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> trim_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("trim", given);
   const Value strip_chars = parameters.next("chars");
   TRY(parameters.done(runtime));
   return strip_text(runtime, TRY(to_text(runtime, subject)), strip_chars, {});
 }
 
-Result<Value> replace(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> replace_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("replace", given);
-  const std::string from = TRY(to_text(runtime, parameters.next("old")));
-  const std::string to = TRY(to_text(runtime, parameters.next("new")));
+  const Value* const old_part = parameters.given("old");
+  const Value* const new_part = parameters.given("new");
   const Value count = parameters.next("count");
   TRY(parameters.done(runtime));
+  if (old_part == nullptr || new_part == nullptr)
+    return runtime.bad_request("replace needs the old text and the new one");
+  const std::string from = TRY(to_text(runtime, *old_part));
+  const std::string to = TRY(to_text(runtime, *new_part));
   const std::int64_t most = count.is_none() ? -1 : TRY(require_integer(runtime, "replace", count));
   return replace_text(runtime, TRY(to_text(runtime, subject)), from, to, most);
 }
 
-Result<Value> join(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> join_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("join", given);
   const std::string separator = TRY(to_text(runtime, parameters.next("d", Value::text(""))));
   const Value path = parameters.next("attribute");
@@ -81,7 +89,7 @@ Result<Value> indent(Runtime& runtime, const Value& subject, const Arguments& gi
     margin.assign(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' ');
   }
   // A newline is added first, so that text which ends with one keeps it, as in Jinja.
-  const std::string text = TRY(to_text(runtime, subject)) + "\n";
+  const std::string text = TRY(require_text(runtime, "indent", subject)) + "\n";
   std::string out;
   bool is_first = true;
   for (const std::string_view line : lines_of(text)) {
@@ -156,32 +164,27 @@ Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& gi
   return runtime.text(TRY(to_json(runtime, subject, style)));
 }
 
-struct Row {
-  std::string_view name;
-  Filter filter;
-};
-
-constexpr Row kFilters[] = {
-    {"capitalize", to_case<Case::Capital>},
+constexpr NamedFilter kTextFilters[] = {
+    {"capitalize", case_filter<Case::Capital>},
     {"e", escape},
     {"escape", escape},
     {"indent", indent},
-    {"join", join},
-    {"lower", to_case<Case::Lower>},
-    {"replace", replace},
+    {"join", join_filter},
+    {"lower", case_filter<Case::Lower>},
+    {"replace", replace_filter},
     {"safe", string},
     {"string", string},
     {"title", title},
     {"tojson", tojson},
-    {"trim", trim},
-    {"upper", to_case<Case::Upper>},
+    {"trim", trim_filter},
+    {"upper", case_filter<Case::Upper>},
 };
 
 }  // namespace
 
 Filter find_text_filter(std::string_view name) {
-  const auto row = std::ranges::find(kFilters, name, &Row::name);
-  return row == std::end(kFilters) ? nullptr : row->filter;
+  const auto row = std::ranges::find(kTextFilters, name, &NamedFilter::name);
+  return row == std::end(kTextFilters) ? nullptr : row->filter;
 }
 
 }  // namespace leasehold::jinja

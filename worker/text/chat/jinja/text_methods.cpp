@@ -15,7 +15,7 @@ const std::string& self_text(const Value& self) {
 }
 
 template <Case wanted>
-Result<Value> to_case(Runtime& runtime, const Value& self, const Arguments& given) {
+Result<Value> case_method(Runtime& runtime, const Value& self, const Arguments& given) {
   TRY(Parameters("a change of case", given).done(runtime));
   return convert_case(runtime, self_text(self), wanted);
 }
@@ -136,7 +136,7 @@ Result<Value> splitlines(Runtime& runtime, const Value& self, const Arguments& g
   return runtime.list(std::move(items));
 }
 
-Result<Value> replace(Runtime& runtime, const Value& self, const Arguments& given) {
+Result<Value> replace_method(Runtime& runtime, const Value& self, const Arguments& given) {
   Parameters parameters("replace", given);
   const std::string from = TRY(require_text(runtime, "replace", parameters.next("old")));
   const std::string to = TRY(require_text(runtime, "replace", parameters.next("new")));
@@ -167,7 +167,7 @@ Result<Value> count(Runtime& runtime, const Value& self, const Arguments& given)
   return Value(static_cast<std::int64_t>(parts_of(text, wanted, -1).size() - 1));
 }
 
-Result<Value> join(Runtime& runtime, const Value& self, const Arguments& given) {
+Result<Value> join_method(Runtime& runtime, const Value& self, const Arguments& given) {
   Parameters parameters("join", given);
   const auto parts = TRY(runtime.elements(parameters.next("iterable")));
   TRY(parameters.done(runtime));
@@ -222,40 +222,29 @@ Result<Value> all_characters(Runtime& runtime, const Value& self, const Argument
   return Value(!text.empty() && std::ranges::all_of(text, holds));
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
+bool is_ascii_alphanumeric(char c) {
+  return is_ascii_digit(c) || is_ascii_letter(c);
 }
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-bool is_alphanumeric(char c) {
-  return is_digit(c) || is_letter(c);
-}
-bool is_space(char c) {
+bool is_ascii_space_character(char c) {
   return space_at({&c, 1}) > 0;
 }
 
-struct Row {
-  std::string_view name;
-  Method method;
-};
-
-constexpr Row kMethods[] = {
-    {"capitalize", to_case<Case::Capital>},
+constexpr NamedMethod kTextMethods[] = {
+    {"capitalize", case_method<Case::Capital>},
     {"count", count},
     {"endswith", begins_or_ends<true>},
     {"find", find<false>},
     {"format", format},
-    {"isalnum", all_characters<is_alphanumeric>},
-    {"isalpha", all_characters<is_letter>},
-    {"isdigit", all_characters<is_digit>},
-    {"isspace", all_characters<is_space>},
-    {"join", join},
-    {"lower", to_case<Case::Lower>},
+    {"isalnum", all_characters<is_ascii_alphanumeric>},
+    {"isalpha", all_characters<is_ascii_letter>},
+    {"isdigit", all_characters<is_ascii_digit>},
+    {"isspace", all_characters<is_ascii_space_character>},
+    {"join", join_method},
+    {"lower", case_method<Case::Lower>},
     {"lstrip", strip<true, false>},
     {"removeprefix", without_affix<false>},
     {"removesuffix", without_affix<true>},
-    {"replace", replace},
+    {"replace", replace_method},
     {"rfind", find<true>},
     {"rsplit", split<true>},
     {"rstrip", strip<false, true>},
@@ -263,15 +252,15 @@ constexpr Row kMethods[] = {
     {"splitlines", splitlines},
     {"startswith", begins_or_ends<false>},
     {"strip", strip<true, true>},
-    {"title", to_case<Case::Title>},
-    {"upper", to_case<Case::Upper>},
+    {"title", case_method<Case::Title>},
+    {"upper", case_method<Case::Upper>},
 };
 
 }  // namespace
 
 Method find_text_method(std::string_view name) {
-  const auto row = std::ranges::find(kMethods, name, &Row::name);
-  return row == std::end(kMethods) ? nullptr : row->method;
+  const auto row = std::ranges::find(kTextMethods, name, &NamedMethod::name);
+  return row == std::end(kTextMethods) ? nullptr : row->method;
 }
 
 }  // namespace leasehold::jinja

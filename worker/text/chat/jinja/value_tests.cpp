@@ -6,6 +6,7 @@
 #include "worker/text/chat/jinja/formatting.hpp"
 #include "worker/text/chat/jinja/operators.hpp"
 #include "worker/text/chat/jinja/text_operations.hpp"
+#include "worker/text/chat/jinja/unicode.hpp"
 
 namespace leasehold::jinja {
 namespace {
@@ -87,17 +88,12 @@ template <Case wanted>
 Result<bool> in_its_case(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("lower or upper", given).done(runtime));
   const std::string text = TRY(to_text(runtime, subject));
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (!is_ascii(text)) return runtime.unsupported("the case of letters beyond ASCII");
   const Value changed = TRY(convert_case(runtime, text, wanted));
-  return *changed.as_text() == text && std::ranges::any_of(text, is_letter);
+  return *changed.as_text() == text && std::ranges::any_of(text, is_ascii_letter);
 }
 
-struct Row {
-  std::string_view name;
-  Test test;
-};
-
-constexpr Row kTests[] = {
+constexpr NamedTest kTests[] = {
     {"!=", comparison<'!', '='>},
     {"<", comparison<'<'>},
     {"<=", comparison<'<', '='>},
@@ -149,7 +145,7 @@ Result<Value> apply_filter(Runtime& runtime, std::string_view name, const Value&
 Result<bool> apply_test(Runtime& runtime, std::string_view name, const Value& subject,
                         const Arguments& arguments) {
   TRY(runtime.charge(1));
-  const auto row = std::ranges::find(kTests, name, &Row::name);
+  const auto row = std::ranges::find(kTests, name, &NamedTest::name);
   if (row != std::end(kTests)) return row->test(runtime, subject, arguments);
   return runtime.unsupported(
       fmt::format("the test '{}' is not supported", printable_excerpt(name)));

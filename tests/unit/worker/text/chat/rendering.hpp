@@ -22,6 +22,7 @@ struct Example {
   std::string_view expected;
 };
 /// The sources that print something else than expected, with both.
+inline const std::vector<std::string> kNoMismatch;
 std::vector<std::string> mismatches(const std::vector<Example>& examples);
 
 }  // namespace leasehold::testing
