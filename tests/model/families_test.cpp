@@ -14,11 +14,11 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::uint32_t kTokens = 80;  // beyond the context that yarn stretches, which is 64
+constexpr std::uint32_t kFamilyTokens = 80;  // beyond the context that yarn stretches, which is 64
 
 std::vector<TokenId> text(std::uint64_t seed) {
   std::vector<TokenId> tokens;
-  for (std::uint32_t i = 0; i < kTokens; ++i)
+  for (std::uint32_t i = 0; i < kFamilyTokens; ++i)
     tokens.push_back(static_cast<TokenId>(3 + random_at(seed, i) % 509));
   return tokens;
 }

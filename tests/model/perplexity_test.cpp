@@ -14,7 +14,7 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::size_t kTokens = 256;
+constexpr std::size_t kStoryTokens = 256;
 
 std::string story() {
   std::ifstream file(source_dir() + "/tests/data/texts/story.txt");
@@ -28,7 +28,7 @@ std::string trained_model(const std::string& name) {
 std::vector<TokenId> tokens_of(const std::string& model_path) {
   const auto file = GgufFile::open(model_path);
   auto tokens = *Tokenizer::from_metadata(*file)->encode(story());
-  tokens.resize(std::min(tokens.size(), kTokens));
+  tokens.resize(std::min(tokens.size(), kStoryTokens));
   return tokens;
 }
 
@@ -45,7 +45,7 @@ struct Quality {
 Quality against_reference(const std::string& model_path, KvType kv_type) {
   const std::vector<TokenId> tokens = tokens_of(model_path);
   auto model =
-      LocalModel::load({.model_path = model_path, .kv_type = kv_type, .positions = kTokens});
+      LocalModel::load({.model_path = model_path, .kv_type = kv_type, .positions = kStoryTokens});
   REQUIRE(model.has_value());
   PlainModel reference(model_path);
   TextScore score;

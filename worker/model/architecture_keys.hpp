@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,15 @@
 #include "worker/gguf/gguf.hpp"
 
 namespace leasehold {
+
+/// Longer contexts are refused: the angles of rope must stay within the range of sin_cos.
+inline constexpr std::uint32_t kMaxContext = 1u << 24;
+
+/// A key that this build ignores if it has its neutral value, and refuses otherwise.
+struct UnsupportedKey {
+  std::string_view suffix;
+  float neutral_value;
+};
 
 class ArchitectureKeys {
  public:

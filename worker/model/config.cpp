@@ -20,15 +20,10 @@ constexpr std::uint32_t kMaxHeads = 1024;
 constexpr std::uint32_t kMaxHeadDim = 1024;
 constexpr std::uint32_t kMaxExperts = 1024;
 constexpr std::uint32_t kMaxVocab = 1u << 22;
-constexpr std::uint32_t kMaxContext = 1u << 24;
 constexpr std::size_t kMaxNameBytes = 256;  // what the broker takes: TextRule::Label
 
-/// Metadata that would change what is computed, and the value that says nothing. Computing such a
-/// model without it would be silently wrong.
-struct UnsupportedKey {
-  std::string_view suffix;
-  float neutral_value;
-};
+/// Metadata that would change the result. Computing such a model without it would be silently
+/// wrong.
 constexpr UnsupportedKey kUnsupportedKeys[] = {
     {"attention.scale", 0.0f},          {"attention.clamp_kqv", 0.0f},
     {"attention.max_alibi_bias", 0.0f}, {"attn_logit_softcapping", 0.0f},

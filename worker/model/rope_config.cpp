@@ -10,18 +10,12 @@
 namespace leasehold {
 namespace {
 
-constexpr std::uint32_t kMaxContext = 1u << 24;
 constexpr std::uint32_t kMaxDim = 1024;
 
 // The longest context's angles must stay within what sin_cos reduces: 2^24 · 64 = 2^30.
 constexpr float kMinFreqFactor = 1.0f / 64;
 
-/// What a file may say about its way of scaling beyond what is computed here, and the value that
-/// says nothing.
-struct UnsupportedKey {
-  std::string_view suffix;
-  float neutral_value;
-};
+/// Metadata of yarn scaling that this build does not compute.
 constexpr UnsupportedKey kUnsupportedYarnKeys[] = {
     {"rope.scaling.attn_factor", 1.0f},     {"rope.scaling.yarn_log_multiplier", 0.0f},
     {"rope.scaling.yarn_ext_factor", 1.0f}, {"rope.scaling.yarn_attn_factor", 1.0f},

@@ -8,13 +8,13 @@
 namespace leasehold::testing {
 namespace {
 
-struct Case {
+struct SchemaCase {
   std::string schema;
   std::vector<std::string> accepted;
   std::vector<std::string> refused;
 };
 
-void check(const Case& one) {
+void check(const SchemaCase& one) {
   const Result<Grammar> grammar = parse_json_schema(one.schema);
   INFO(one.schema);
   if (!grammar) FAIL(grammar.error().detail);
