@@ -62,7 +62,7 @@ Result<std::uint32_t> GbnfScanner::take_escape() {
   const std::size_t begin = at_ - 1;
   const auto* escape = std::ranges::find_if(
       kEscapes, [this](const Escape& candidate) { return starts_with(candidate.letter); });
-  if (escape == std::end(kEscapes)) return error_at(begin, "this escape is not known");
+  if (escape == std::end(kEscapes)) return error_at(begin, "unknown escape");
   ++at_;
   if (escape->digits == 0) return escape->value;
   std::uint32_t value = 0;

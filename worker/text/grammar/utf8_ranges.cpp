@@ -14,7 +14,7 @@ struct Span {
   std::uint32_t high;
 };
 
-/// Characters of one length that are characters. Source: Unicode 15, table 3-6 and D92.
+/// Scalar values by the length of their UTF-8. Source: Unicode 15, table 3-6 and D92.
 constexpr std::array<Span, 5> kLengths{
     {{0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xD7FF}, {0xE000, 0xFFFF}, {0x10000, 0x10FFFF}}};
 
@@ -24,11 +24,11 @@ std::vector<std::uint8_t> utf8_bytes(std::uint32_t code_point) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Cuts the span until all but the bytes in front are free to be anything.
+/// Splits the span until each part varies in a full range of trailing bytes.
 void split_range(Span span, std::vector<Utf8Sequence>& sequences) {
   for (const std::uint32_t free_bits : {6u, 12u, 18u}) {
     const std::uint32_t free = (1u << free_bits) - 1;
-    if ((span.low & ~free) == (span.high & ~free)) break;  // they differ in the free bits alone
+    if ((span.low & ~free) == (span.high & ~free)) break;  // they differ in the free bits only
     if ((span.low & free) != 0) {
       split_range({span.low, span.low | free}, sequences);
       return split_range({(span.low | free) + 1, span.high}, sequences);

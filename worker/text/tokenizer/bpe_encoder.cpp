@@ -13,14 +13,15 @@ namespace {
 constexpr std::string_view kPre = "tokenizer.ggml.pre";
 constexpr std::string_view kNfc = "tokenizer.ggml.normalizer.nfc";
 constexpr std::string_view kMerges = "tokenizer.ggml.merges";
-constexpr std::size_t kMaxMerges = std::size_t{1} << 24;  // ranks are exact as floats up to there
+constexpr std::size_t kMaxMerges = std::size_t{1}
+                                   << 24;  // a float represents ranks exactly up to 2^24
 constexpr TokenId kNoToken = SymbolMerger::kNoToken;
 
 constexpr std::uint64_t pair_of(TokenId left, TokenId right) {
   return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
 }
 
-/// A token that is not written in the alphabet stands for its own text, as other readers have it.
+/// The bytes of a token. A token outside the byte alphabet is its own text, as in other readers.
 std::string byte_level_piece(std::string_view text, TokenKind kind) {
   const auto bytes = kind == TokenKind::Normal ? decode_byte_alphabet(text) : std::nullopt;
   return bytes.value_or(std::string(text));

@@ -8,14 +8,14 @@
 namespace leasehold {
 namespace {
 
-constexpr std::uint32_t kLetters = 0x100 + 68;  // 68 bytes are invisible
+constexpr std::uint32_t kLetters = 0x100 + 68;  // 68 bytes are not visible
 constexpr std::int16_t kNoByte = -1;
 
 constexpr bool is_visible(std::uint32_t byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
-/// By code point: the byte it stands for.
+/// Maps code points to bytes.
 constexpr std::array<std::int16_t, kLetters> kByteOf = [] {
   std::array<std::int16_t, kLetters> byte_of{};
   byte_of.fill(kNoByte);

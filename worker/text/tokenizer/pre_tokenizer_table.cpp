@@ -6,16 +6,16 @@
 namespace leasehold {
 namespace {
 
-// Each expression is the one its makers published with the model (tokenizer.json, tiktoken's
-// pattern strings), split over lines and with characters outside ASCII written as numbers.
+// Each expression is the published one (tokenizer.json, tiktoken's pattern strings), split over
+// lines and with characters outside ASCII written as numbers.
 
-// GPT-2's encoder (Radford et al. 2019), which the ByteLevel pre-tokenizer took over.
+// GPT-2's encoder (Radford et al. 2019); the ByteLevel pre-tokenizer of Hugging Face.
 constexpr const char* kGpt2Words =
     R"re('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)re";
 
 constexpr const char* kGpt2[] = {kGpt2Words};
 
-// tiktoken's cl100k_base; Llama 3 took it over.
+// tiktoken's cl100k_base; also Llama 3.
 constexpr const char* kLlama3[] = {
     R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)re"
     R"re( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
@@ -27,7 +27,7 @@ constexpr const char* kQwen2[] = {
 // Digits one by one, then GPT-2's words.
 constexpr const char* kDigitByDigit[] = {R"re(\p{N})re", kGpt2Words};
 
-// What converters wrote before they knew the models' own ways.
+// Written by converters before they knew the models' own expressions.
 constexpr const char* kDefault[] = {R"re([\p{P}\$\+<=>\^~\|]+)re", kGpt2Words, R"re(\p{N}+)re",
                                     R"re([0-9][0-9][0-9])re"};
 
@@ -38,7 +38,7 @@ constexpr const char* kFalcon[] = {R"re([\p{P}\$\+<=>\^~\|`]+)re", kGpt2Words,
 constexpr const char* kDeepSeekIdeographs =
     R"re([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)re";
 
-// With letters that have cases, listed one range at a time.
+// Letters with case, one range at a time.
 constexpr const char* kDeepSeekLetters =
     R"re(\s?[)re"
     R"re(A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF})re"
@@ -64,7 +64,7 @@ constexpr const char* kDeepSeekLetters =
 constexpr const char* kDeepSeekLlm[] = {
     R"re([\r\n])re", kDeepSeekLetters,
     R"re(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)re",
-    // Published as \s+$. This matches the same, and not in quadratic time where PCRE2 interprets.
+    // Published as \s+$. This matches the same text in linear time when PCRE2 interprets.
     R"re((?<!\s)\s++$)re", kDeepSeekIdeographs, R"re(\p{N}+)re"};
 
 constexpr const char* kDeepSeekCoder[] = {R"re([\r\n])re", R"re(\s?\p{L}+)re", R"re(\s?\p{P}+)re",

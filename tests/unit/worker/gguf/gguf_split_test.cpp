@@ -128,7 +128,7 @@ TEST_CASE("gguf split: a part cut short or rewritten after opening is found") {
 TEST_CASE("gguf split: a missing part is an error that names it") {
   const SplitModel model;
   std::filesystem::remove(model.path(1));
-  check_refused(model, Errc::FileNotFound, model.path(1) + ": there is no such model file");
+  check_refused(model, Errc::FileNotFound, model.path(1) + ": no such model file");
   check_refused(model, Errc::FileNotFound, "part 2 of 3");
 }
 
@@ -137,12 +137,12 @@ TEST_CASE("gguf split: a part of another model is an error that names it") {
   SECTION("of another number of parts") {
     SplitModel::write(model.path(1), part(1).set("split.count", 4u));
     CHECK_THAT(why_refused(model.path(0)),
-               Contains(model.path(1) + ": says it is part 2 of 4, not 2 of 3"));
+               Contains(model.path(1) + ": is part 2 of 4, expected part 2 of 3"));
   }
   SECTION("out of order") {
     SplitModel::write(model.path(1), part(2));
     CHECK_THAT(why_refused(model.path(0)),
-               Contains(model.path(1) + ": says it is part 3 of 3, not 2 of 3"));
+               Contains(model.path(1) + ": is part 3 of 3, expected part 2 of 3"));
   }
   SECTION("no part of anything") {
     SplitModel::write(model.path(2), tiny_llama());

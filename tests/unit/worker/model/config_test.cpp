@@ -109,8 +109,8 @@ TEST_CASE("config: numbers that contradict each other are refused") {
       {tiny_llama().set("llama.attention.head_count_kv", 8u), Errc::FileCorrupt, "evenly"},
       {tiny_llama().set("llama.attention.head_count", 6u), Errc::FileCorrupt, "does not divide"},
       {tiny_llama().set("llama.attention.value_length", 16u), Errc::UnsupportedModel, "equal"},
-      {tiny_llama().set("llama.rope.dimension_count", 7u), Errc::FileCorrupt, "even number"},
-      {tiny_llama().set("llama.rope.dimension_count", 10u), Errc::FileCorrupt, "even number"},
+      {tiny_llama().set("llama.rope.dimension_count", 7u), Errc::FileCorrupt, "must be even"},
+      {tiny_llama().set("llama.rope.dimension_count", 10u), Errc::FileCorrupt, "must be even"},
       {tiny_llama().set("llama.rope.freq_base", kNan), Errc::FileCorrupt, "freq_base"},
       {tiny_llama().set("llama.rope.freq_base", 0.0f), Errc::FileCorrupt, "freq_base"},
       {tiny_llama().set("llama.attention.layer_norm_rms_epsilon", kNan), Errc::FileCorrupt,
@@ -160,9 +160,9 @@ TEST_CASE("config: freq_factors of frequencies come from their tensor, and only 
   check_refused({
       {halves, Errc::UnsupportedModel, "rope_freqs.weight is F16"},
       {with({1, 1, 1, 1, 1, 1, 1, 1}), Errc::FileCorrupt, "rope_freqs.weight has 1 rows of 8"},
-      {with({1, 0, 1, 1}), Errc::FileCorrupt, "divides no frequency"},
-      {with({1, -2, 1, 1}), Errc::FileCorrupt, "divides no frequency"},
-      {with({1, kNan, 1, 1}), Errc::FileCorrupt, "divides no frequency"},
+      {with({1, 0, 1, 1}), Errc::FileCorrupt, "not a valid divisor"},
+      {with({1, -2, 1, 1}), Errc::FileCorrupt, "not a valid divisor"},
+      {with({1, kNan, 1, 1}), Errc::FileCorrupt, "not a valid divisor"},
   });
 }
 

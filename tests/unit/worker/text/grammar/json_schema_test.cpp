@@ -162,7 +162,7 @@ TEST_CASE("json schema: what cannot be kept is BadRequest naming keyword and pla
   const std::pair<const char*, const char*> kInvalidSchemas[] = {
       {"{", "JSON schema"},
       {"3", "#: expected a schema"},
-      {"false", "#: 'false' allows nothing"},
+      {"false", "#: 'false' allows no text"},
       {R"({"type":"object","properties":{"a":{"type":"string","contentEncoding":"x"}}})",
        "#/properties/a: 'contentEncoding' is not supported"},
       {R"({"type":"number","minimum":1})", "#: 'minimum' is not supported"},
@@ -178,9 +178,9 @@ TEST_CASE("json schema: what cannot be kept is BadRequest naming keyword and pla
       {R"({"$ref":"#/~2"})", "#/$ref: there is no"},
       {R"({"$ref":"#"})", "left recursive"},
       {R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})",
-       "can never be completed"},
+       "cannot be completed"},
       {R"({"enum":[]})", "#/enum: expected a list"},
-      {R"({"type":"null","enum":[1]})", "#/enum: no value is of the type"},
+      {R"({"type":"null","enum":[1]})", "#/enum: no value has the type"},
       {R"({"type":"string","minLength":-1})", "#/minLength: expected a number"},
       {R"({"type":"string","minLength":3,"maxLength":2})", "minLength is above maxLength"},
       {R"({"type":"string","minLength":3,"pattern":"a"})", "only one can be kept"},
@@ -193,10 +193,10 @@ TEST_CASE("json schema: what cannot be kept is BadRequest naming keyword and pla
       {R"({"type":"integer","minimum":2,"maximum":1})", "no integer is within"},
       {R"({"type":"array","items":false,"minItems":1})", "minItems is above"},
       {R"({"type":"object","required":["x"],"additionalProperties":false})",
-       "'false' allows nothing"},
+       "'false' allows no text"},
       {R"({"allOf":[{"type":"string"},{"type":"null"}]})", "#/allOf/0: only schemas of objects"},
       {R"({"allOf":[{"properties":{"a":true}},{"properties":{"a":true}}]})",
-       "'a' was described before"},
+       "'a' is described twice"},
       {R"({"type":"string","maxLength":65000})", "more than"},
   };
   for (const auto& [schema, what] : kInvalidSchemas) {
