@@ -51,7 +51,7 @@ Result<Value> list_index(Runtime& runtime, const Value& self, const Arguments& g
   const std::vector<Value>& items = self.as_list()->items;
   for (std::size_t i = 0; i < items.size(); ++i)
     if (TRY(are_equal(runtime, items[i], wanted))) return Value(static_cast<std::int64_t>(i));
-  return runtime.bad_request("index() finds no such element");
+  return runtime.bad_request("index() did not find the element");
 }
 
 Method find_method(const Value& value, std::string_view name) {
@@ -89,7 +89,7 @@ Result<Value> loop_attribute(Runtime& runtime, const LoopRef& loop, std::string_
   if (name == "length") return number(size);
   if (name == "revindex") return number(size - index0);
   if (name == "revindex0") return number(size - index0 - 1);
-  // Only recursive loops would count, and there are none.
+  // Recursive loops are not supported.
   if (name == "depth") return number(1);
   if (name == "depth0") return number(0);
   if (name == "previtem" && index0 > 0) return items[index0 - 1];
@@ -97,7 +97,7 @@ Result<Value> loop_attribute(Runtime& runtime, const LoopRef& loop, std::string_
   if (name == "nextitem" && index0 + 1 < size) return items[index0 + 1];
   if (name == "nextitem") return Value::undefined("there is no next item");
   if (name == "cycle") return cycle(runtime, loop);
-  return runtime.unsupported(fmt::format("'loop.{}'", printable_excerpt(name)));
+  return runtime.unsupported(fmt::format("'loop.{}' is not supported", printable_excerpt(name)));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ std::string quoted(std::string_view text) {
   return out + quote;
 }
 
-/// repr of containers, piece by piece into one text.
+/// Writes the repr of nested values to one text.
 class ReprWriter {
  public:
   explicit ReprWriter(Runtime& runtime) : runtime_(runtime) {}
@@ -57,7 +57,7 @@ class ReprWriter {
  private:
   Result<void> fits() const {
     if (out_.size() <= runtime_.limits().output_bytes) return {};
-    return runtime_.too_long("a list or dict is too long to be written");
+    return runtime_.too_long("a list or dict is too long to print");
   }
 
   Result<void> write_list(const List& list) {

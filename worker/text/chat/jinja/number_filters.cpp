@@ -80,8 +80,7 @@ Result<Value> absolute(Runtime& runtime, const Value& subject, const Arguments& 
   return apply_sign(runtime, "-", subject);
 }
 
-/// Rounded in decimal, as Python does: the digits that stand for the number decide, ties go to the
-/// even one.
+/// Rounds in decimal as Python does: by the exact value of the double, ties to even.
 double rounded(double number, int digits) {
   char text[400];
   const auto end =
@@ -98,7 +97,7 @@ Result<Value> round(Runtime& runtime, const Value& subject, const Arguments& giv
   TRY(parameters.done(runtime));
   const std::string method = TRY(require_text(runtime, "the method of round", method_value));
   const std::int64_t digits = TRY(require_integer(runtime, "the precision of round", precision));
-  if (digits < 0 || digits > 15) return runtime.unsupported("round to other than 0 to 15 digits");
+  if (digits < 0 || digits > 15) return runtime.unsupported("round supports 0 to 15 digits");
   if (!subject.is_number()) {
     return runtime.bad_request(fmt::format("'{}' cannot be rounded", subject.type_name()));
   }

@@ -22,8 +22,7 @@ Result<Value> case_filter(Runtime& runtime, const Value& subject, const Argument
   return convert_case(runtime, TRY(to_text(runtime, subject)), wanted);
 }
 
-/// The first letter of each word large, the others small. Other than str.title, an apostrophe ends
-/// no word.
+/// Upper-cases the first letter of each word. Unlike str.title, an apostrophe does not end a word.
 Result<Value> title(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("title", given).done(runtime));
   const std::string given_text = TRY(to_text(runtime, subject));
@@ -85,10 +84,10 @@ Result<Value> indent(Runtime& runtime, const Value& subject, const Arguments& gi
     margin = *width.as_text();
   } else {
     const std::int64_t columns = TRY(require_integer(runtime, "indent", width));
-    if (columns > kMaxIndent) return runtime.unsupported("an indent of more than 1000 columns");
+    if (columns > kMaxIndent) return runtime.unsupported("indent supports at most 1000 columns");
     margin.assign(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' ');
   }
-  // A newline is added first, so that text which ends with one keeps it, as in Jinja.
+  // As in Jinja, an added newline keeps a newline at the end of the text.
   const std::string text = TRY(require_text(runtime, "indent", subject)) + "\n";
   std::string out;
   bool is_first = true;
@@ -129,19 +128,18 @@ Result<Value> escape(Runtime& runtime, const Value& subject, const Arguments& gi
   return runtime.text(std::move(out));
 }
 
-/// The item separator and the key separator, as json.dumps takes them.
+/// The argument `separators` of json.dumps: item separator and key separator.
 Result<void> read_separators(Runtime& runtime, const Value& pair, JsonStyle& style) {
   const List* list = pair.as_list();
   if (list == nullptr || list->items.size() != 2) {
-    return runtime.bad_request("the separators of tojson are two texts");
+    return runtime.bad_request("the separators of tojson must be two strings");
   }
   style.item_separator = TRY(require_text(runtime, "separators", list->items[0]));
   style.key_separator = TRY(require_text(runtime, "separators", list->items[1]));
   return {};
 }
 
-/// With the defaults Hugging Face's chat templates are written for, not those of Jinja: nothing is
-/// escaped for HTML, keys stay in their order.
+/// With Hugging Face's defaults instead of Jinja's: no HTML escapes, keys keep their order.
 Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("tojson", given);
   JsonStyle style;
@@ -155,7 +153,7 @@ Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& gi
     const bool by_text = indent_by.is_text();
     const std::int64_t columns =
         by_text ? 0 : TRY(require_integer(runtime, "the indent of tojson", indent_by));
-    if (columns > kMaxIndent) return runtime.unsupported("an indent of more than 1000 columns");
+    if (columns > kMaxIndent) return runtime.unsupported("indent supports at most 1000 columns");
     style.indent =
         by_text ? *indent_by.as_text()
                 : std::string(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' ');

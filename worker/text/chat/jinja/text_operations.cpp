@@ -8,7 +8,7 @@
 namespace leasehold::jinja {
 namespace {
 
-/// str.title() begins a word after every character that has no case; only ASCII is decided here.
+/// str.title() starts a word after every character without case. ASCII only.
 std::string ascii_title(std::string_view text) {
   std::string out(text);
   bool follows_letter = false;
@@ -55,7 +55,8 @@ std::string_view without(std::string_view text, const std::vector<std::string_vi
 
 Result<Value> convert_case(Runtime& runtime, std::string_view text, Case wanted) {
   if (wanted == Case::Title) {
-    if (!is_ascii(text)) return runtime.unsupported("title case of letters beyond ASCII");
+    if (!is_ascii(text))
+      return runtime.unsupported("title case of letters beyond ASCII is not supported");
     return runtime.text(ascii_title(text));
   }
   TRY(runtime.charge(text.size() / 8));
@@ -68,7 +69,7 @@ Result<Value> convert_case(Runtime& runtime, std::string_view text, Case wanted)
     const std::uint32_t code_point = code_point_of(character);
     if (has_special_case(code_point)) {
       return runtime.unsupported(
-          fmt::format("the case of '{}', which Unicode defines specially", character));
+          fmt::format("the case mapping of '{}' is not supported", character));
     }
     append_utf8(out, convert_code_point(code_point, wanted, out.empty()));
   }
@@ -93,7 +94,7 @@ Result<Value> replace_text(Runtime& runtime, std::string_view text, std::string_
   std::size_t position = 0;
   for (std::int64_t done = 0; most < 0 || done < most; ++done) {
     std::size_t at = find_text(text, from, position);
-    // Nothing stands in front of each character, and at the end.
+    // The empty text matches before each character and at the end.
     if (from.empty() && done > 0) {
       if (position == text.size()) break;
       at = position + characters_of(text.substr(position, 4)).front().size();
@@ -102,7 +103,7 @@ Result<Value> replace_text(Runtime& runtime, std::string_view text, std::string_
     out.append(text.substr(position, at - position)).append(to);
     TRY(runtime.charge_bytes(to.size() + at - position + from.size()));
     if (out.size() > runtime.limits().output_bytes) {
-      return runtime.too_long("replace makes more text than a prompt may have");
+      return runtime.too_long("the output of replace exceeds the size of a prompt");
     }
     position = at + from.size();
   }
@@ -132,7 +133,7 @@ Result<std::string> require_text(Runtime& runtime, std::string_view what, const 
 Result<std::int64_t> require_integer(Runtime& runtime, std::string_view what, const Value& value) {
   if (value.is_integer()) return value.integer();
   return runtime.bad_request(
-      fmt::format("{}: expected a whole number, got '{}'", what, value.type_name()));
+      fmt::format("{}: expected an integer, got '{}'", what, value.type_name()));
 }
 
 }  // namespace leasehold::jinja

@@ -19,7 +19,7 @@ bool is_ascii_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r') || (c >= '\x1c' && c <= '\x1f');
 }
 
-/// Of what str.splitlines() takes for an end of line.
+/// The size of the line end at the start of `text`, as in str.splitlines(); 0 if there is none.
 std::size_t line_end_at(std::string_view text) {
   if (text.starts_with("\r\n")) return 2;
   const char c = text[0];
@@ -89,7 +89,7 @@ std::size_t find_text(std::string_view text, std::string_view wanted, std::size_
   if (from > text.size()) return std::string_view::npos;
   if (wanted.empty()) return from;
   const std::string_view rest = text.substr(from);
-  // glibc's is linear in both; std::string_view's is their product.
+  // memmem of glibc is linear; std::string_view::find is quadratic.
   const void* found = ::memmem(rest.data(), rest.size(), wanted.data(), wanted.size());
   if (found == nullptr) return std::string_view::npos;
   return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());

@@ -1,5 +1,4 @@
-/// Text as Python sees it: a row of characters, in UTF-8 here. Bytes that are no UTF-8 count as
-/// characters too.
+/// Text as a sequence of characters, as in Python. Bytes that are not UTF-8 count as characters.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +13,17 @@ namespace leasehold::jinja {
 /// One view per character, into `text`.
 std::vector<std::string_view> characters_of(std::string_view text);
 
-/// What str.isspace() calls space, when `text` begins with it: how many bytes it takes, else 0.
+/// The size of the white space character (str.isspace) at the start of `text`; 0 if there is none.
 std::size_t space_at(std::string_view text);
 
-/// How many bytes of space `text` begins and ends with.
+/// The size of the leading and trailing white space.
 std::size_t leading_space(std::string_view text);
 std::size_t trailing_space(std::string_view text);
 
-/// Lines as str.splitlines() finds them.
+/// Lines as from str.splitlines().
 std::vector<std::string_view> lines_of(std::string_view text);
 
-/// Linear time whatever is searched; npos when it is not there.
+/// Finds `wanted` in linear time; npos if it does not occur.
 std::size_t find_text(std::string_view text, std::string_view wanted, std::size_t from = 0);
 
 inline bool is_ascii_letter(char c) {
