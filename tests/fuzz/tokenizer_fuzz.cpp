@@ -1,5 +1,5 @@
-// Whatever a tenant sends as a prompt, by each kind of tokenizer. Input: one byte that says which
-// one and whether names of control tokens are those tokens; then the text.
+// Prompts from tenants, for each kind of tokenizer. Input: one byte that chooses the tokenizer and
+// SpecialTokens, then the text.
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -44,7 +44,7 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-/// As a stream's reader gets it, token by token.
+/// Decodes token by token, as a stream does.
 std::string streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& tokens) {
   StreamDecoder decoder(tokenizer);
   std::string text;
@@ -57,7 +57,7 @@ std::string streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& tok
 }
 
 void check_text(const Kind& kind, const std::vector<TokenId>& tokens, std::string_view text) {
-  // A mark behind a user-defined token composes with it only in the whole text.
+  // A mark after a user-defined token composes with it only in the whole text.
   const auto is_same = [&kind](std::string_view one, std::string_view other) {
     return kind.nfc ? to_nfc(one) == to_nfc(other) : one == other;
   };
@@ -83,7 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::check(tokens || tokens.error().code == Errc::BadRequest ||
               tokens.error().code == Errc::PromptTooLong);
   if (!tokens) return 0;
-  // The names of control tokens that are tokens stand for no text.
+  // Control tokens have no text.
   if (special == SpecialTokens::AsText) check_text(kind, *tokens, text);
   (void)streamed(kind.tokenizer, *tokens);
   return 0;

@@ -1,5 +1,5 @@
-/// Models of every family, made small and at random, against the plain
-/// computation in doubles; and against themselves in other company, bit by bit.
+/// Compares small random models of every family with a plain computation in doubles, and bit by bit
+/// with themselves in other batches.
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
@@ -14,7 +14,7 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::uint32_t kFamilyTokens = 80;  // beyond the context that yarn stretches, which is 64
+constexpr std::uint32_t kFamilyTokens = 80;  // more than 64, the context before yarn scaling
 
 std::vector<TokenId> text(std::uint64_t seed) {
   std::vector<TokenId> tokens;
@@ -23,7 +23,7 @@ std::vector<TokenId> text(std::uint64_t seed) {
   return tokens;
 }
 
-/// A rig and how many rows a step of it has at most.
+/// The settings of a rig.
 struct Variant {
   bool reference = false;
   std::uint32_t threads = 1;
@@ -31,7 +31,7 @@ struct Variant {
   std::uint32_t background = 0;
 };
 
-/// The logits after the text, computed that way.
+/// The logits after the text, computed with the settings.
 std::vector<float> logits(const std::string& path, const Variant& way) {
   EngineRig rig({.model_path = path,
                  .reference = way.reference,
@@ -56,7 +56,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-TEST_CASE("model: every family is what doubles say of it") {
+TEST_CASE("model: every family agrees with a computation in doubles") {
   const Family family = GENERATE(from_range(std::begin(kFamilies), std::end(kFamilies)));
   const GeneratedModel model(family);
   PlainModel plain(model.path());
@@ -76,7 +76,7 @@ TEST_CASE("model: every family is what doubles say of it") {
 }
 
 TEST_CASE(
-    "model: every family has the same bits alone and in company, whole "
+    "model: every family has the same bits alone and in batches, whole "
     "and in chunks") {
   const Family family = GENERATE(from_range(std::begin(kFamilies), std::end(kFamilies)));
   const GeneratedModel model(family);

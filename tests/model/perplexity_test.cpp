@@ -1,5 +1,5 @@
-/// How far our probabilities are from those of the fp32 reference on the same weights, over a fixed
-/// text, with keys and values as the worker keeps them.
+/// The distance of our probabilities from the fp32 reference on the same weights, over a fixed
+/// text, with keys and values in the worker's format.
 #include "tools/checks/perplexity/perplexity.hpp"
 
 #include <catch2/catch.hpp>
@@ -81,11 +81,11 @@ TEST_CASE("model: mean KL from the fp32 reference is below 1e-3 on the trained m
   CHECK(quality.mean_divergence <= 1e-3);
   CHECK(quality.mean_divergence >= 0);
   CHECK(quality.perplexity == Approx(quality.reference_perplexity).epsilon(1e-3));
-  // Of 512 tokens. Ours was trained on texts of another kind.
+  // Perplexities over 512 tokens. The bundled model was trained on other texts.
   CHECK(quality.perplexity < (name == "own" ? 200 : 5));
 }
 
-TEST_CASE("perplexity: a model is no distance from itself, and some from a coarser one") {
+TEST_CASE("perplexity: the distance of a model to itself is zero, to a coarser one positive") {
   PerplexityConfig config = config_for("stories260K-q4_0");
   config.reference_path = config.model_path;
   const auto itself = measure_perplexity(config, {});
@@ -119,7 +119,7 @@ TEST_CASE("perplexity: windows are read from an empty cache, and all but their f
   CHECK(measure_perplexity(config, {})->perplexity() < cut->perplexity());
 }
 
-TEST_CASE("perplexity: what cannot be measured is refused with what is wrong") {
+TEST_CASE("perplexity: invalid input is refused with its cause") {
   PerplexityConfig config = config_for("own");
   config.window = 1;
   CHECK(measure_perplexity(config, {}).error().code == Errc::BadRequest);

@@ -1,4 +1,4 @@
-// Tokenizers against real vocabularies: ids that others computed, and text that comes back.
+// Tokenizers with real vocabularies: published token ids, and round trips.
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
@@ -50,7 +50,7 @@ Tokenizer tokenizer_at(const std::string& path) {
   return std::move(*tokenizer);
 }
 
-/// Mostly what people write, sometimes anything. U+2581 is left out: SentencePiece's space.
+/// Mostly common text, sometimes any characters. Without U+2581, SentencePiece's space.
 std::string random_text(SeededRandom& random) {
   struct Range {
     std::uint32_t first, count;
@@ -77,7 +77,7 @@ std::string vocabulary_path(const std::string& name) {
   return test_data("vocab/ggml-vocab-" + name + ".gguf");
 }
 
-/// Every pinned text has its pinned tokens.
+/// Every published text has its published tokens.
 void check_pins(const std::string& name) {
   const std::string path = vocabulary_path(name);
   if (path.empty()) return;
@@ -86,7 +86,7 @@ void check_pins(const std::string& name) {
   const auto lines = split(contents(path + ".out"), "\n");
   REQUIRE(texts.size() > 40);
   REQUIRE(lines.size() >= texts.size());
-  const Tokens bos = *tokenizer.encode("");  // the pins leave it out
+  const Tokens bos = *tokenizer.encode("");  // the published tokens have no BOS
 
   for (std::size_t i = 0; i < texts.size(); ++i) {
     INFO("case " << i << ": " << texts[i]);
@@ -96,7 +96,7 @@ void check_pins(const std::string& name) {
   }
 }
 
-/// What the tokens say, token by token; `whole` if that was whole characters at every moment.
+/// Decodes token by token; `whole` is true if every part is whole characters.
 std::string decoded(const Tokenizer& tokenizer, const Tokens& tokens, bool& whole) {
   StreamDecoder decoder(tokenizer);
   std::string text;
@@ -122,7 +122,7 @@ void check_round_trips(const Tokenizer& tokenizer, int n_texts, bool nfc) {
   }
 }
 
-/// Bytes of any kind: the pieces of their tokens are they, behind the space that may be in front.
+/// For random bytes, the pieces of the tokens are the bytes, after an optional leading space.
 void check_byte_round_trips(const Tokenizer& tokenizer, int n_texts, bool nfc) {
   SeededRandom random(seed() + 1);
   for (int i = 0; i < n_texts; ++i) {
@@ -167,7 +167,7 @@ TEST_CASE("tokenizer pins: random text comes back from every vocabulary") {
   }
 }
 
-TEST_CASE("tokenizer pins: random text comes back from the models themselves") {
+TEST_CASE("tokenizer pins: random text comes back from the models") {
   check_texts(test_data("models/stories260K-q8_0.gguf"));
   if (std::filesystem::exists(bundled_model_path()))
     check_texts(bundled_model_path());
@@ -175,7 +175,7 @@ TEST_CASE("tokenizer pins: random text comes back from the models themselves") {
     WARN("not checked: there is no " << bundled_model_path());
 }
 
-TEST_CASE("tokenizer pins: Llama 3 turns are control tokens where a template wrote them") {
+TEST_CASE("tokenizer pins: Llama 3 turns in AsTokens text are control tokens") {
   const std::string path = vocabulary_path("llama-bpe");
   if (path.empty()) return;
   const Tokenizer tokenizer = tokenizer_at(path);
@@ -184,11 +184,11 @@ TEST_CASE("tokenizer pins: Llama 3 turns are control tokens where a template wro
   CHECK(tokenizer.encode(turn, SpecialTokens::AsTokens) ==
         Tokens{128000, 128006, 882, 128007, 271, 13347, 128009});
   CHECK(tokenizer.encode(turn)->size() > 20);
-  CHECK(tokenizer.is_end_token(128009));  // the file names 128001 only
+  CHECK(tokenizer.is_end_token(128009));  // the file names only 128001
   CHECK(tokenizer.is_end_token(128001));
 }
 
-// tokenizer_model_test "[bench]": tokens a second for a megabyte of text.
+// tokenizer_model_test "[bench]": tokens per second for a megabyte of text.
 TEST_CASE("tokenizer pins: tokens a second", "[.][bench]") {
   for (const char* name : {"llama-spm", "llama-bpe", "qwen2", "gpt-2"}) {
     const std::string path = vocabulary_path(name);

@@ -88,7 +88,7 @@ Result<Value> strftime_now(Runtime& runtime, const Arguments& given, std::int64_
   std::tm date{};
   if (::gmtime_r(&now, &date) == nullptr) return runtime.bad_request("the clock is out of range");
   char text[kMaxDateBytes];
-  // The added dot tells an empty result from one that is too long.
+  // The added dot distinguishes an empty result from one that is too long.
   const std::size_t size = std::strftime(text, sizeof(text), (format + ".").c_str(), &date);
   if (size == 0) return runtime.bad_request("the date is longer than 1023 bytes");
   return runtime.text(std::string(text, size - 1));

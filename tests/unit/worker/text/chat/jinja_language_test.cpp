@@ -5,7 +5,7 @@
 using namespace leasehold;
 using namespace leasehold::testing;
 
-TEST_CASE("jinja: the newline behind a block goes, the one behind a value stays") {
+TEST_CASE("jinja: a newline after a block is removed, one after a value is kept") {
   CHECK(mismatches({{"{% if yes %}\na\n{% endif %}\nb", "a\nb"},
                     {"{{ n }}\nb", "7\nb"},
                     {"{# note #}\nb", "b"},
@@ -15,7 +15,7 @@ TEST_CASE("jinja: the newline behind a block goes, the one behind a value stays"
                     {"a\r\nb\rc", "a\nb\nc"}}) == kNoMismatch);
 }
 
-TEST_CASE("jinja: spaces between the start of a line and a block go") {
+TEST_CASE("jinja: spaces between the start of a line and a block are removed") {
   CHECK(mismatches({{"a\n  {% if yes %}b{% endif %}", "a\nb"},
                     {"  {% if yes %}b{% endif %}", "b"},
                     {"a  {% if yes %}b{% endif %}", "a  b"},
@@ -24,14 +24,14 @@ TEST_CASE("jinja: spaces between the start of a line and a block go") {
                     {"a\n  {# note #}b", "a\nb"}}) == kNoMismatch);
 }
 
-TEST_CASE("jinja: a minus takes all space on its side") {
+TEST_CASE("jinja: a minus removes all space on its side") {
   CHECK(mismatches({{"a \n {{- n -}} \n b", "a7b"},
                     {"a \n {%- if yes -%} \n b \n {%- endif -%} \n c", "abc"},
                     {"a \xc2\xa0{{- n }}", "a7"},
                     {"a \n {#- note -#} \n b", "ab"}}) == kNoMismatch);
 }
 
-TEST_CASE("jinja: raw text is left alone") {
+TEST_CASE("jinja: raw text is not interpreted") {
   CHECK(mismatches({{"{% raw %}{{ n }}{% if %}{% endraw %}", "{{ n }}{% if %}"},
                     {"a {%- raw -%} b {%- endraw -%} c", "abc"}}) == kNoMismatch);
 }
@@ -90,13 +90,13 @@ TEST_CASE("jinja: elements, attributes and slices") {
              {"{{ dict.items() | list }}", "[('b', 1), ('a', 'x')]"}}) == kNoMismatch);
 }
 
-TEST_CASE("jinja: an if takes the first branch that is true") {
+TEST_CASE("jinja: an if takes the first true branch") {
   CHECK(mismatches({{"{% if 0 %}a{% elif n > 5 %}b{% elif yes %}c{% else %}d{% endif %}", "b"},
                     {"{% if missing %}a{% else %}d{% endif %}", "d"},
                     {"{% if yes %}{% set v = 1 %}{% endif %}{{ v }}", "1"}}) == kNoMismatch);
 }
 
-TEST_CASE("jinja: a loop knows where it is") {
+TEST_CASE("jinja: loop has the position of the iteration") {
   CHECK(
       mismatches(
           {{"{% for i in list %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.length "
@@ -122,7 +122,7 @@ TEST_CASE("jinja: loops unpack, filter, stop early and have an else") {
            {"{% for i in 3, 4 %}{{ i }}{% endfor %}", "34"}}) == kNoMismatch);
 }
 
-TEST_CASE("jinja: what a loop sets is gone in the next round, but for a namespace") {
+TEST_CASE("jinja: a loop's variables end with the iteration, except in a namespace") {
   CHECK(mismatches(
             {{"{% set v = 0 %}{% for i in list %}{% set v = v + i %}{{ v }}{% endfor %}{{ v }}",
               "3120"},
@@ -142,7 +142,7 @@ TEST_CASE("jinja: set takes a value, several, or a block") {
         kNoMismatch);
 }
 
-TEST_CASE("jinja: macros have defaults and see what is around their definition") {
+TEST_CASE("jinja: macros have defaults and see the scope of their definition") {
   CHECK(mismatches(
             {{"{% macro m(a, b='B', c=a) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(1) }} {{ m(1, "
               "c=2) }}",

@@ -43,9 +43,9 @@ const std::vector<Case>& cases() {
       {"root ::= expr\nexpr ::= term (\"+\" term)*\nterm ::= [0-9]+ | \"(\" expr \")\"",
        {"1", "1+2", "(1+22)+3"},
        {"+", "1+", "(1", "1)"}},
-      // Ambiguous, in several ways at once.
+      // Ambiguous in several ways.
       {"root ::= a* b*\na ::= \"x\" | \"xx\"\nb ::= \"x\" | \"y\"", {"", "xxx", "xxyyx"}, {"z"}},
-      // Repetitions of what may be empty.
+      // Repetitions of parts that may be empty.
       {R"(root ::= ("a"* "b"?)* "c")", {"c", "aabac", "bbc"}, {"a", "cc"}},
       {R"(root ::= (""  | "a"){3} "!")", {"!", "aaa!", "a!"}, {"aaaa!"}},
       {"a-Rule_1 ::= \"z\"\r\nroot ::= a-Rule_1\r\n", {"z"}, {""}},
@@ -80,7 +80,7 @@ const std::vector<InvalidGrammar>& invalid_grammars() {
       {"root ::= <[5]>", "line 1 column 10: expected a literal"},
       {"root ::= root \"a\" | \"b\"", "rule 'root' is left recursive"},
       {"root ::= a\na ::= b \"x\" | \"y\"\nb ::= c\nc ::= a", "is left recursive"},
-      {"root ::= root", "is left recursive"},  // harmless to a matcher, but says nothing
+      {"root ::= root", "is left recursive"},  // harmless, but without any text
       {"root ::= \"z\" e\ne ::= o e \"x\" | \"y\"\no ::= \"\" | \"q\"",
        "rule 'e' is left recursive"},
       {"root ::= \"a\" root", "rule 'root' cannot be completed"},
@@ -96,7 +96,7 @@ const std::vector<InvalidGrammar>& invalid_grammars() {
 
 }  // namespace
 
-TEST_CASE("gbnf: a grammar is the texts it says, no more and no fewer") {
+TEST_CASE("gbnf: a grammar accepts exactly its texts") {
   for (const Case& one : cases()) {
     const Grammar grammar = grammar_of(one.grammar);
     for (const std::string& text : one.accepted) {
@@ -110,7 +110,7 @@ TEST_CASE("gbnf: a grammar is the texts it says, no more and no fewer") {
   }
 }
 
-TEST_CASE("gbnf: what is no grammar is BadRequest that says where and what") {
+TEST_CASE("gbnf: an invalid grammar is a BadRequest with position and cause") {
   for (const InvalidGrammar& wrong : invalid_grammars()) {
     CAPTURE(wrong.grammar);
     const Result<Grammar> grammar = parse_gbnf(wrong.grammar);
@@ -120,7 +120,7 @@ TEST_CASE("gbnf: what is no grammar is BadRequest that says where and what") {
   }
 }
 
-TEST_CASE("gbnf: parentheses beyond all reason are refused, not followed") {
+TEST_CASE("gbnf: deeply nested parentheses are refused") {
   const std::string deep = "root ::= " + std::string(5000, '(') + "\"a\"" + std::string(5000, ')');
   REQUIRE(parse_gbnf(deep).error().code == Errc::BadRequest);
 }

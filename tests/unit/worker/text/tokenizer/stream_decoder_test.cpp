@@ -21,7 +21,7 @@ constexpr TokenId stream_byte_token(int byte) {
 
 }  // namespace
 
-TEST_CASE("stream decoder: the space in front goes after BOS and stays in a continuation") {
+TEST_CASE("stream decoder: the leading space is removed after BOS and kept in a continuation") {
   const Tokenizer tokenizer = tiny_tokenizer();
   StreamDecoder whole(tokenizer);
   CHECK(whole.push(kBosToken).empty());
@@ -31,7 +31,7 @@ TEST_CASE("stream decoder: the space in front goes after BOS and stays in a cont
   CHECK(continuation.push(kMarkAbToken) == " ab");
 }
 
-TEST_CASE("stream decoder: only one space goes") {
+TEST_CASE("stream decoder: only one space is removed") {
   const Tokenizer tokenizer = tiny_tokenizer();
   StreamDecoder decoder(tokenizer);
   decoder.push(kBosToken);
@@ -39,7 +39,7 @@ TEST_CASE("stream decoder: only one space goes") {
   CHECK(decoder.push(kMarkToken) == " ");
 }
 
-TEST_CASE("stream decoder: a character spread over tokens comes with the last of them") {
+TEST_CASE("stream decoder: a character appears with its last token") {
   const Tokenizer tokenizer = tiny_tokenizer();
   StreamDecoder decoder(tokenizer);
   CHECK(decoder.push(stream_byte_token(0xf0)).empty());
@@ -49,7 +49,7 @@ TEST_CASE("stream decoder: a character spread over tokens comes with the last of
   CHECK(decoder.finish().empty());
 }
 
-TEST_CASE("stream decoder: bytes that are no character come as U+FFFD, never as they are") {
+TEST_CASE("stream decoder: invalid bytes become U+FFFD") {
   const Tokenizer tokenizer = tiny_tokenizer();
   StreamDecoder decoder(tokenizer);
   CHECK(decoder.push(stream_byte_token(0xff)) == "\uFFFD");
@@ -57,7 +57,7 @@ TEST_CASE("stream decoder: bytes that are no character come as U+FFFD, never as 
   CHECK(decoder.push(kMarkAbToken) == "\uFFFD ab");
 }
 
-TEST_CASE("stream decoder: what is left of a character at the end is one U+FFFD, once") {
+TEST_CASE("stream decoder: an incomplete character at the end becomes one U+FFFD") {
   const Tokenizer tokenizer = tiny_tokenizer();
   StreamDecoder decoder(tokenizer);
   decoder.push(stream_byte_token(0xf0));
