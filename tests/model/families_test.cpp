@@ -24,7 +24,7 @@ std::vector<TokenId> text(std::uint64_t seed) {
 }
 
 /// The settings of a rig.
-struct Variant {
+struct RigSettings {
   bool reference = false;
   std::uint32_t threads = 1;
   std::uint32_t token_budget = 256;
@@ -32,7 +32,7 @@ struct Variant {
 };
 
 /// The logits after the text, computed with the settings.
-std::vector<float> logits(const std::string& path, const Variant& way) {
+std::vector<float> logits(const std::string& path, const RigSettings& way) {
   EngineRig rig({.model_path = path,
                  .reference = way.reference,
                  .threads = way.threads,
