@@ -50,7 +50,7 @@ std::vector<float> logits(const std::string& path, const RigSettings& way) {
   return {};
 }
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+bool equal_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
@@ -82,10 +82,10 @@ TEST_CASE(
   const GeneratedModel model(family);
   INFO(family.name);
   const std::vector<float> alone = logits(model.path(), {});
-  CHECK(same_bits(logits(model.path(), {.reference = true}), alone));
-  CHECK(same_bits(logits(model.path(), {.threads = 2, .token_budget = 7}), alone));
-  CHECK(same_bits(logits(model.path(), {.threads = 2, .background = 5}), alone));
-  CHECK(same_bits(logits(model.path(), {.token_budget = 23, .background = 3}), alone));
+  CHECK(equal_bits(logits(model.path(), {.reference = true}), alone));
+  CHECK(equal_bits(logits(model.path(), {.threads = 2, .token_budget = 7}), alone));
+  CHECK(equal_bits(logits(model.path(), {.threads = 2, .background = 5}), alone));
+  CHECK(equal_bits(logits(model.path(), {.token_budget = 23, .background = 3}), alone));
 }
 
 }  // namespace leasehold::testing

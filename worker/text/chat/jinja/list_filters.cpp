@@ -102,7 +102,7 @@ Result<Value> dictsort(Runtime& runtime, const Value& subject, const Arguments& 
   if (subject.is_undefined()) return attribute_of(runtime, subject, "items");  // an error
   const std::string what = TRY(require_text(runtime, "the argument `by` of dictsort", by));
   if (what != "key" && what != "value")
-    return runtime.bad_request("dictsort sorts by " key " or " value "");
+    return runtime.bad_request("dictsort sorts by 'key' or 'value'");
   const Key key{.path = Value(std::int64_t{what == "key" ? 0 : 1}),
                 .case_sensitive = case_sensitive};
   return sorted(runtime, TRY(pairs_of(runtime, subject)), key, reverse);
