@@ -26,7 +26,7 @@ std::string_view error_hint(Errc code) {
     case Errc::NumericFault:
       return "look at the worker's log, and at `brokerctl workers`";
     case Errc::UnknownTenant:
-      return "admit it with `brokerctl admit`, see `brokerctl tenants`";
+      return "admit it with `brokerctl tenants admit`, see `brokerctl tenants`";
     case Errc::UnknownWorker:
     case Errc::NoModelLoaded:
       return "see `brokerctl workers` for the ones that are ready";
@@ -37,7 +37,7 @@ std::string_view error_hint(Errc code) {
     case Errc::QuotaConcurrent:
       return "wait for one of the tenant's requests to end, or raise --max-concurrent";
     case Errc::QuotaBlocks:
-      return "ask for fewer blocks, or raise --max-blocks with `brokerctl admit`";
+      return "ask for fewer blocks, or raise --max-blocks with `brokerctl tenants admit`";
     case Errc::PoolExhausted:
     case Errc::OutOfBlocks:
       return "wait for memory to come back, see `brokerctl status`, or revoke a lease";
