@@ -171,7 +171,8 @@ TEST_CASE("loss: an acquisition fails when the broker does not return") {
 TEST_CASE("loss: a message about another request is an error") {
   World world;
   stream(world, false);
-  world.worker.notify("token", wire::TokenEmitted{.request = {"req-2"}, .position = 2}.to_json());
+  world.worker.notify("token.emitted",
+                      wire::TokenEmitted{.request = {"req-2"}, .position = 2}.to_json());
 
   CHECK(world.end().error->code == Errc::MalformedMessage);
 }
@@ -179,7 +180,7 @@ TEST_CASE("loss: a message about another request is an error") {
 TEST_CASE("loss: a malformed message is an error") {
   World world;
   stream(world, false);
-  world.worker.notify("token", {{"request", 5}});
+  world.worker.notify("token.emitted", {{"request", 5}});
 
   CHECK(world.end().error->code == Errc::MalformedMessage);
 }
