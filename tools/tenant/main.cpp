@@ -29,9 +29,10 @@ Result<std::string> read_prompt() {
 }
 
 void print(const client::SessionEvent& event, tenant::Output output, TimePoint now) {
-  if (output == tenant::Output::Text) return print_text(event, std::cout, std::cerr);
-  std::cout << to_json(event, now).dump(-1, ' ', false, wire::Json::error_handler_t::replace)
-            << std::endl;
+  if (output == tenant::Output::Text) return tenant::print_text(event, std::cout, std::cerr);
+  std::cout
+      << tenant::to_json(event, now).dump(-1, ' ', false, wire::Json::error_handler_t::replace)
+      << std::endl;
 }
 
 int run(tenant::Arguments arguments) {
