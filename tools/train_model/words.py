@@ -6,7 +6,7 @@ that the hero keeps one name.
 
 from __future__ import annotations
 
-# Few and short names become single tokens, which a small model tells apart.
+# Few and short names become single tokens, which a small model can keep apart.
 HE_NAMES = ("Max", "Tom", "Sam", "Ben", "Leo", "Bo")
 SHE_NAMES = ("Mia", "Lily", "Nina", "Zoe", "Luna", "Ida")
 
