@@ -43,6 +43,11 @@ CLI::App* add_verb(CommandLine& line, const std::string& name, const std::string
   return line.app.add_subcommand(name, help)->group(kVerbs);
 }
 
+/// Without a group of its own, the verb would be listed under that of its noun.
+CLI::App* add_verb_of(CLI::App* noun, const std::string& name, const std::string& help) {
+  return noun->add_subcommand(name, help)->group(kVerbs);
+}
+
 struct Noun {
   CLI::App* app;
   CLI::App* list;
@@ -51,7 +56,7 @@ struct Noun {
 Noun add_noun(CommandLine& line, const std::string& name, const std::string& help) {
   CLI::App* noun = line.app.add_subcommand(name, help)->group(kNouns);
   noun->require_subcommand(0, 1);
-  return {noun, noun->add_subcommand("list", help)};
+  return {noun, add_verb_of(noun, "list", help)};
 }
 
 /// A repeated call with the same id has the same effect as one call.
@@ -80,7 +85,7 @@ void add_lists(CommandLine& line) {
 void add_tenants(CommandLine& line) {
   OptionValues& values = line.values;
   const Noun tenants = add_noun(line, "tenants", "Tenants with limits and usage");
-  auto* admit = tenants.app->add_subcommand("admit", "Create a tenant, or change its limits");
+  auto* admit = add_verb_of(tenants.app, "admit", "Create a tenant, or change its limits");
   admit->add_option("tenant", values.tenant, "Name of the tenant")->required();
   admit
       ->add_option("--max-concurrent", values.admit.max_concurrent,
@@ -106,7 +111,7 @@ void add_quarantine(CommandLine& line) {
   OptionValues& values = line.values;
   const Noun quarantine = add_noun(line, "quarantine", "Memory whose teardown is unproven");
   auto* release =
-      quarantine.app->add_subcommand("release", "Clear quarantined memory and make it free");
+      add_verb_of(quarantine.app, "release", "Clear quarantined memory and make it free");
   release->add_option("memory", values.memory, "Memory as listed, e.g. extent:5 or region:3")
       ->required();
   release->add_option("--reason", values.reason, "Reason for the record, 1 to 200 bytes")

@@ -53,7 +53,7 @@ bool is_one_of(const std::vector<std::string>& commands, const std::string& word
   return std::ranges::find(commands, word) != commands.end();
 }
 
-/// Ends the sentence.
+/// The end of an error sentence, with a hint if there is one.
 std::string suggestion(const std::string& near) {
   return near.empty() ? "." : fmt::format("; did you mean '{}'?", near);
 }

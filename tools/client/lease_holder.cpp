@@ -84,7 +84,7 @@ void LeaseHolder::send_acquire() {
       kAcquireTimeout);
 }
 
-/// The lost call was granted a lease that was over before the reply could be resent.
+/// The broker granted the lost call a lease, which ended before the resend.
 bool LeaseHolder::lost_lease_of_resend(Errc code) const {
   return pending_acquire_->resends > 0 &&
          (code == Errc::LeaseRevoked || code == Errc::LeaseFenced || code == Errc::StaleGeneration);
@@ -118,7 +118,7 @@ void LeaseHolder::take(const wire::LeaseAcquired& acquired) {
   reconnect_attempts_ = 0;
   renew_later();
   if (pending_acquire_->resends == 0) return std::exchange(pending_acquire_, {})->done(acquired);
-  // The grant may belong to the first call, whose connection is closed; become its holder here.
+  // The grant may be that of the first call, whose connection is closed: hold it on this one.
   hold([this, acquired](const Result<void>& held) {
     if (!pending_acquire_) return;
     if (held) return std::exchange(pending_acquire_, {})->done(acquired);

@@ -140,6 +140,13 @@ TEST_CASE("brokerctl arguments: help exits with 0") {
   CHECK(exit_code_of({"tenants", "admit", "--help"}) == 0);
 }
 
+TEST_CASE("brokerctl arguments: the help of a noun lists its verbs") {
+  const auto help = parse_arguments(std::vector<std::string>{"tenants", "--help"});
+  REQUIRE_FALSE(help);
+  CHECK(help.error().text.find("Verbs:\n  list ") != std::string::npos);
+  CHECK(help.error().text.find("\n  admit ") != std::string::npos);
+}
+
 TEST_CASE("brokerctl arguments: wrong usage keeps the requested format") {
   const std::vector<std::string> words{"-o", "json", "revok"};
   CHECK(parse_arguments(words).error().output == Output::Json);
