@@ -44,12 +44,12 @@ TEST_CASE("programs: without a broker each ends with the exit code of the error"
   ProgramRun brokerctl("brokerctl", {"--socket", path, "status"});
   CHECK(brokerctl.finish(nothing) == exit_code(Errc::FileNotFound));
   CHECK(brokerctl.output.empty());
-  CHECK(brokerctl.errors().find("is leasehold-broker running") != std::string::npos);
+  CHECK(brokerctl.errors().find("start leasehold-broker") != std::string::npos);
 
   ProgramRun tenant("leasehold-tenant", {"--socket", path, "--tenant", "A", "--prompt", "x"});
   CHECK(tenant.finish(nothing) == exit_code(Errc::FileNotFound));
   CHECK(tenant.output.empty());
-  CHECK(tenant.errors().find("is leasehold-broker running") != std::string::npos);
+  CHECK(tenant.errors().find("start leasehold-broker") != std::string::npos);
 }
 
 TEST_CASE("programs: wrong usage exits with 2, leaves stdout empty, and names the program") {
