@@ -16,23 +16,22 @@ build_programs() {
     { tail -n 40 "$log" >&2; echo "$name: the build failed; see $log" >&2; exit 1; }
 }
 
-# absolute_paths NAME OPTIONS ARGUMENT...
+# absolute_paths OPTIONS ARGUMENT...
 # Sets `arguments` to the ARGUMENTs, with the value after each of OPTIONS ("--model --text") made
-# absolute: the script changes its directory. Accepts --option=VALUE, and leaves "-" as it is.
+# absolute, because the script changes its directory. Accepts --option=VALUE. Leaves "-" and a missing
+# value as they are.
 absolute_paths() {
-  local name=$1 options=" $2 "
-  shift 2
+  local options=" $1 "
+  shift
   arguments=()
   while [[ $# -gt 0 ]]; do
     if [[ $1 == --*=* && $options == *" ${1%%=*} "* ]]; then
       set -- "${1%%=*}" "${1#*=}" "${@:2}"
     fi
-    if [[ $options == *" $1 "* ]]; then
-      [[ $# -ge 2 ]] || { echo "$name: $1 needs a file" >&2; exit 2; }
-      if [[ $2 == - ]]; then arguments+=("$1" -); else arguments+=("$1" "$(realpath -m -- "$2")"); fi
+    arguments+=("$1")
+    if [[ $options == *" $1 "* && $# -ge 2 && $2 != -* ]]; then
+      arguments+=("$(realpath -m -- "$2")")
       shift
-    else
-      arguments+=("$1")
     fi
     shift
   done
