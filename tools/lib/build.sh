@@ -16,22 +16,23 @@ build_programs() {
     { tail -n 40 "$log" >&2; echo "$name: the build failed; see $log" >&2; exit 1; }
 }
 
-# absolute_paths OPTIONS ARGUMENT...
+# absolute_paths NAME OPTIONS ARGUMENT...
 # Sets `arguments` to the ARGUMENTs, with the value after each of OPTIONS ("--model --text") made
-# absolute, because the script changes its directory. Accepts --option=VALUE. Leaves "-" and a missing
-# value as they are.
+# absolute: the script changes its directory. Accepts --option=VALUE, and leaves "-" as it is.
 absolute_paths() {
-  local options=" $1 "
-  shift
+  local name=$1 options=" $2 "
+  shift 2
   arguments=()
   while [[ $# -gt 0 ]]; do
     if [[ $1 == --*=* && $options == *" ${1%%=*} "* ]]; then
       set -- "${1%%=*}" "${1#*=}" "${@:2}"
     fi
-    arguments+=("$1")
-    if [[ $options == *" $1 "* && $# -ge 2 && $2 != -* ]]; then
-      arguments+=("$(realpath -m -- "$2")")
+    if [[ $options == *" $1 "* ]]; then
+      [[ $# -ge 2 ]] || { echo "$name: $1 needs a file" >&2; exit 2; }
+      if [[ $2 == - ]]; then arguments+=("$1" -); else arguments+=("$1" "$(realpath -m -- "$2")"); fi
       shift
+    else
+      arguments+=("$1")
     fi
     shift
   done
