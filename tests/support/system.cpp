@@ -99,7 +99,7 @@ bool System::start_broker(const std::string& fault) {
   if (use_default_timeout) arguments.insert(arguments.end(), {"--fence-timeout-ms", "600000"});
   broker_.emplace(start("leasehold-broker", arguments, fault, false));
   return eventually([this] {
-    auto connected = demo::BrokerView::connect(broker_socket());
+    auto connected = client::BrokerView::connect(broker_socket());
     if (!connected) return false;
     view_.emplace(*std::move(connected));
     return true;
@@ -166,7 +166,7 @@ void System::remove_worker(const std::string& name) {
 }
 
 void System::admit(const std::string& tenant, std::vector<std::string> more) {
-  std::vector<std::string> arguments{"admit", tenant, "--max-concurrent", "8"};
+  std::vector<std::string> arguments{"tenants", "admit", tenant, "--max-concurrent", "8"};
   if (std::ranges::find(more, "--max-blocks") == more.end()) {
     more.insert(more.end(), {"--max-blocks", "2000"});
   }

@@ -110,7 +110,7 @@ class System {
   /// Of every broker and worker that was started, in that order.
   const std::vector<EventLogFile>& event_logs() const { return event_logs_; }
 
-  demo::BrokerView& view() { return *view_; }
+  client::BrokerView& view() { return *view_; }
   wire::StatusView status();
   wire::LeaseView lease(LeaseId lease);
   std::vector<wire::LeaseView> leases_of(const std::string& tenant);
@@ -133,7 +133,7 @@ class System {
   std::map<std::string, Child> workers_;
   std::map<std::string, std::string> worker_logs_;
   std::optional<Child> broker_;
-  std::optional<demo::BrokerView> view_;
+  std::optional<client::BrokerView> view_;
 };
 
 /// What was told is the beginning of what would have been told.

@@ -10,8 +10,8 @@
 #include "common/clock.hpp"
 #include "common/process.hpp"
 #include "common/random.hpp"
-#include "tools/cli/all_pages.hpp"
-#include "tools/cli/answer.hpp"
+#include "tools/client/all_pages.hpp"
+#include "tools/client/parse_message.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -157,11 +157,11 @@ Result<void> System::revoke(LeaseId lease) {
 
 Result<wire::StatusView> System::status() {
   const wire::Json reply = TRY(ask("status"));
-  return cli::read_answer<wire::StatusView>(reply);
+  return client::parse_message<wire::StatusView>(reply);
 }
 
 Result<std::vector<wire::LeaseView>> System::leases() {
-  return cli::all_pages<wire::LeaseView>(
+  return client::all_pages<wire::LeaseView>(
       [this](const std::string& method, const wire::Json& params) { return ask(method, params); });
 }
 
@@ -182,7 +182,7 @@ Result<wire::WorkerView> System::worker_view() {
   const wire::Json reply = TRY(ask("worker.list"));
   std::optional<wire::WorkerView> newest;
   for (const wire::Json& item : reply.value("items", wire::Json::array())) {
-    auto view = TRY(cli::read_answer<wire::WorkerView>(item));
+    auto view = TRY(client::parse_message<wire::WorkerView>(item));
     if (view.worker == kWorkerName && (!newest || view.state == "ready")) newest = std::move(view);
   }
   if (newest) return *newest;

@@ -25,7 +25,7 @@ struct OpenedExtent {
 };
 
 /// Descriptors of all memory the lease holds now, each read once.
-Result<std::vector<OpenedExtent>> open_extents(BrokerView& broker, LeaseId lease);
+Result<std::vector<OpenedExtent>> open_extents(client::BrokerView& broker, LeaseId lease);
 
 /// What all readings together found.
 MemoryReading sum(const std::vector<MemoryReading>& readings);

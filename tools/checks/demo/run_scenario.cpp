@@ -49,7 +49,7 @@ class Scenario {
     out_ << "Four tenants are admitted.\n";
     for (const TenantSpec& spec : tenant_specs()) {
       TRY(system_.run_to_end("brokerctl",
-                             {"--socket", system_.broker_socket(), "admit", spec.name}));
+                             {"--socket", system_.broker_socket(), "tenants", "admit", spec.name}));
       seen_.results.push_back({.spec = spec});
     }
     return {};

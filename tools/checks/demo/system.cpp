@@ -75,7 +75,7 @@ Result<void> System::start_broker() {
   const TimePoint deadline = clock.now() + kStartTimeout;
   while (clock.now() < deadline) {
     TRY(check_alive());
-    auto view = BrokerView::connect(broker_socket());
+    auto view = client::BrokerView::connect(broker_socket());
     if (view) {
       broker_view_.emplace(*std::move(view));
       return {};

@@ -22,7 +22,7 @@ class System {
   System(const System&) = delete;
   System& operator=(const System&) = delete;
 
-  BrokerView& broker() { return *broker_view_; }
+  client::BrokerView& broker() { return *broker_view_; }
   const std::filesystem::path& directory() const { return directory_; }
   std::string broker_socket() const { return directory_ / "broker.sock"; }
   std::string program(const std::string& name) const { return settings_.bin_dir + "/" + name; }
@@ -50,7 +50,7 @@ class System {
   std::filesystem::path directory_;
   std::optional<Child> broker_;
   std::optional<Child> worker_;  ///< Ends before the broker.
-  std::optional<BrokerView> broker_view_;
+  std::optional<client::BrokerView> broker_view_;
   bool keep_logs_ = false;
 };
 

@@ -26,7 +26,7 @@ bool holds(std::span<const std::int32_t> stream, const Canary& canary);
 
 /// Reads all memory that tenants lease now. What changes hands meanwhile is left out.
 /// Errors: those of the broker's calls; SystemError.
-Result<void> find_canaries(demo::BrokerView& broker, std::span<const Canary> canaries,
+Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> canaries,
                            CanaryReport& report);
 
 /// The same for what a tenant was reported.

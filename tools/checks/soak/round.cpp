@@ -102,7 +102,7 @@ class Round {
   }
 
   bool to_lease(const ScriptAction& action, wire::LeaseScope scope, bool drain) {
-    demo::BrokerView* broker = supervisor_.view();
+    client::BrokerView* broker = supervisor_.view();
     auto leases = broker ? broker->leases() : fail(Errc::BrokerLost, "");
     if (!leases) return false;
     std::erase_if(*leases, [&](const wire::LeaseView& lease) {
@@ -119,7 +119,7 @@ class Round {
 
   /// A look that fails because the broker went away is made up for by the next.
   void scan() {
-    if (demo::BrokerView* broker = supervisor_.view()) {
+    if (client::BrokerView* broker = supervisor_.view()) {
       (void)find_canaries(*broker, workload_.canaries, *supervisor_.history().canaries);
     }
   }
@@ -159,7 +159,7 @@ class Round {
   std::optional<std::string> unsettled() {
     for (const TenantSlot& slot : supervisor_.tenants())
       if (slot.process.has_process()) return slot.spec->name + " never ended";
-    demo::BrokerView* broker = supervisor_.view();
+    client::BrokerView* broker = supervisor_.view();
     if (broker == nullptr) return "no broker is reached";
     for (const WorkerSlot& slot : supervisor_.workers())
       if (!slot.ready) return slot.name + " never got ready";

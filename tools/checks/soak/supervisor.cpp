@@ -45,7 +45,7 @@ Result<void> Supervisor::poll(bool tenants) {
   return {};
 }
 
-demo::BrokerView* Supervisor::view() {
+client::BrokerView* Supervisor::view() {
   return view_ && broker_.is_running() && !broker_.is_stopped() ? &*view_ : nullptr;
 }
 
@@ -141,7 +141,7 @@ Result<void> Supervisor::start_broker() {
 
 /// Tries once; a broker that has just been started takes a moment.
 Result<void> Supervisor::connect_broker() {
-  auto connected = demo::BrokerView::connect(socket());
+  auto connected = client::BrokerView::connect(socket());
   if (!connected) return {};
   for (const TenantSpec& spec : workload_.tenants) {
     const auto admitted = connected->command(wire::TenantAdmit{
@@ -186,7 +186,7 @@ bool Supervisor::all_workers_ready() const {
 void Supervisor::refresh_workers() {
   const bool known = std::ranges::all_of(
       workers_, [](WorkerSlot& slot) { return slot.ready && slot.process.is_running(); });
-  demo::BrokerView* broker = known ? nullptr : view();
+  client::BrokerView* broker = known ? nullptr : view();
   if (broker == nullptr) return;
   const auto listed = broker->workers();
   if (!listed) return;
@@ -200,7 +200,7 @@ void Supervisor::refresh_workers() {
 }
 
 void Supervisor::sample_status() {
-  demo::BrokerView* broker = view();
+  client::BrokerView* broker = view();
   if (broker == nullptr) return;
   if (const auto status = broker->status()) history_.brokers.back().samples.push_back(*status);
 }

@@ -44,7 +44,7 @@ class Supervisor {
   void count_action();
 
   /// Asked of the broker; nothing while it does not answer, which may be so the next moment.
-  demo::BrokerView* view();
+  client::BrokerView* view();
 
   ProcessSlot& broker() { return broker_; }
   std::vector<WorkerSlot>& workers() { return workers_; }
@@ -79,7 +79,7 @@ class Supervisor {
   std::vector<std::size_t>
       broker_instances_;  ///< Of each broker process: its index in the history.
   ProcessSlot broker_;
-  std::optional<demo::BrokerView> view_;
+  std::optional<client::BrokerView> view_;
   std::vector<WorkerSlot> workers_;
   std::vector<TenantSlot> tenants_;
   std::uint64_t tokens_received_ = 0;
