@@ -26,18 +26,18 @@ void add_checks(StageReport& report, const Json& judged) {
 }
 
 Result<void> run_demo(const Settings& settings, StageReport& report) {
-  const std::string written = settings.out_dir + "/gate-demo.json";
-  const std::string log = settings.out_dir + "/gate-demo.log";
+  const std::string demo_dir = settings.out_dir + "/gate-demo";
+  const std::string log = demo_dir + ".log";
   Child child =
       TRY(Child::start({.argv = {settings.bin_dir + "/leasehold-demo", "--bin-dir",
                                  settings.bin_dir, "--model", settings.model_dir + "/" + kModel,
                                  "--device", fmt::format("cuda:{}", settings.ordinal), "--plain",
-                                 "--max-tokens", "120", "--report", written},
+                                 "--max-tokens", "120", "--out", demo_dir},
                         .log_path = log}));
   pollfd gone{child.pidfd().get(), POLLIN, 0};
   ::poll(&gone, 1, -1);  // whoever started this stage ends it in time
   const int status = child.status().value_or(-1);
-  std::ifstream file(written);
+  std::ifstream file(demo_dir + "/demo.json");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const Json judged = Json::parse(text, nullptr, false);
   if (judged.is_object()) add_checks(report, judged);
