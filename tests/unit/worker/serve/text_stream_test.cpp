@@ -28,7 +28,7 @@ struct StreamFixture {
   }
   /// The parameters of the next message to the client.
   nlohmann::json received(const char* method) {
-    const nlohmann::json message = fixture.other->must_read();
+    const nlohmann::json message = fixture.other->read_required();
     REQUIRE(message.at("method") == method);
     return message.at("params");
   }
