@@ -1,9 +1,11 @@
 /// Measures the clocks of a revocation on real processes, at random phases of the token.
 ///
-/// t_refuse ends when a worker thread's poll refuses a unit, t_handed when the worker has written
-/// the typed end to the holder's socket, t_error when the holder has read it, t_quiet when the
-/// broker sees that no unit can touch the memory any more, t_reuse when the memory is scrubbed and
-/// free. All start when the broker stores the lease word (the flip) and are boot time.
+/// All clocks start when the broker stores the lease word (the flip) and are boot time. They end:
+/// t_refuse when a worker thread's poll refuses a unit;
+/// t_handed when the worker has written the typed end to the holder's socket;
+/// t_error when the holder has read it;
+/// t_quiet when the broker sees that no unit can touch the memory any more;
+/// t_reuse when the memory is scrubbed and free.
 #pragma once
 
 #include <string>
