@@ -30,8 +30,8 @@
 namespace leasehold {
 
 inline constexpr std::uint64_t kTableMagic = 0x4c42'5444'4c53'4c31;  // "1LSLDTBL" read as bytes
-inline constexpr std::uint64_t kWorkerSegmentMagic = 0x4e49'4c44'4c53'4c31;
-inline constexpr std::uint64_t kSegmentAbiVersion = 1;
+inline constexpr std::uint64_t kWorkerSegmentMagic = 0x4745'5344'4c53'4c31;
+inline constexpr std::uint64_t kSegmentAbiVersion = 2;
 inline constexpr std::uint32_t kMaxWorkers = 64;
 inline constexpr std::uint32_t kMaxGateThreads = 64;
 inline constexpr std::size_t kCacheLineBytes = 64;

@@ -112,7 +112,7 @@ std::string System::worker_log(const std::string& name) const {
 }
 
 void System::admit(const std::string& tenant, std::vector<std::string> more) {
-  std::vector<std::string> arguments{"admit", tenant, "--max-concurrent", "8"};
+  std::vector<std::string> arguments{"tenants", "admit", tenant, "--max-concurrent", "8"};
   if (std::ranges::find(more, "--max-blocks") == more.end()) {
     more.insert(more.end(), {"--max-blocks", "2000"});
   }

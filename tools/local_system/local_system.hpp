@@ -14,7 +14,7 @@
 
 namespace leasehold {
 
-using BrokerView = demo::BrokerView;
+using client::BrokerView;
 
 struct LocalSystemConfig {
   std::string name;          ///< The directory is called leasehold-NAME-XXXXXX.

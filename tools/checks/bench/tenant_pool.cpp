@@ -45,7 +45,7 @@ struct PoolResults {
 /// One tenant. Threads: the pool's.
 class TenantClient : public std::enable_shared_from_this<TenantClient> {
  public:
-  TenantClient(boost::asio::io_context& io, tenant::Timers& timers, const TenantPoolConfig& config,
+  TenantClient(boost::asio::io_context& io, client::Timers& timers, const TenantPoolConfig& config,
                PoolResults& results, std::uint32_t index)
       : io_(io), timers_(timers), config_(config), results_(results), index_(index) {}
 
@@ -63,21 +63,21 @@ class TenantClient : public std::enable_shared_from_this<TenantClient> {
   void lease_ended(const std::string& reason);
 
   boost::asio::io_context& io_;
-  tenant::Timers& timers_;
+  client::Timers& timers_;
   const TenantPoolConfig& config_;
   PoolResults& results_;
   std::uint32_t index_;
-  std::shared_ptr<tenant::LeaseHolder> holder_;
+  std::shared_ptr<client::LeaseHolder> holder_;
   std::shared_ptr<LightStream> stream_;
   std::optional<wire::LeaseAcquired> lease_;
   std::optional<TimePoint> last_token_;
   std::uint64_t tokens_read_ = 0;  ///< In this request.
-  tenant::Timer retry_;
+  client::Timer retry_;
 };
 
 void TenantClient::acquire() {
   if (!holder_) {
-    holder_ = tenant::LeaseHolder::create(io_, timers_, config_.broker_socket, [](const Error&) {});
+    holder_ = client::LeaseHolder::create(io_, timers_, config_.broker_socket, [](const Error&) {});
   }
   const wire::LeaseAcquire wanted{.tenant = {fmt::format("bench-{}", index_)},
                                   .request_id = {mint_request_id()}};
@@ -196,7 +196,7 @@ struct TenantPool::State {
   TenantPoolConfig config;
   boost::asio::io_context io;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
-  tenant::AsioTimers timers{io};
+  client::AsioTimers timers{io};
   PoolResults results;
   std::vector<std::shared_ptr<TenantClient>> clients;
   std::thread thread;
@@ -268,7 +268,7 @@ TenantPool::Losses TenantPool::losses() const {
 }
 
 Result<void> TenantPool::await_tokens(std::uint64_t tokens, Duration at_most) const {
-  const tenant::Timers& clock = state_->timers;
+  const client::Timers& clock = state_->timers;
   for (const TimePoint deadline = clock.now() + at_most; clock.now() < deadline;) {
     if (this->tokens() >= tokens) return {};
     std::this_thread::sleep_for(kTokenPollInterval);

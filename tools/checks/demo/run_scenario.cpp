@@ -48,7 +48,7 @@ class Scenario {
   Result<void> admit() {
     out_ << "Four tenants are admitted.\n";
     for (const TenantSpec& spec : tenant_specs()) {
-      TRY(system_.brokerctl({"admit", spec.name}));
+      TRY(system_.brokerctl({"tenants", "admit", spec.name}));
       seen_.results.push_back({.spec = spec});
     }
     return {};

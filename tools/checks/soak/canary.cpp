@@ -19,7 +19,7 @@ constexpr int kLettersPerWord = 6;
 
 using Owners = std::map<LeaseId, std::string>;
 
-Result<Owners> owners_of(demo::BrokerView& broker) {
+Result<Owners> owners_of(client::BrokerView& broker) {
   Owners owners;
   for (const wire::LeaseView& lease : TRY(broker.leases())) {
     if (!lease.tenant.empty()) owners[lease.lease] = lease.tenant;
@@ -80,7 +80,7 @@ bool holds(std::span<const std::int32_t> stream, const Canary& canary) {
   return !std::ranges::search(stream, canary.tokens).empty();
 }
 
-Result<void> find_canaries(demo::BrokerView& broker, std::span<const Canary> canaries,
+Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> canaries,
                            CanaryReport& report) {
   const Owners owners = TRY(owners_of(broker));
   for (const wire::ExtentView& view : TRY(broker.extents())) {

@@ -28,7 +28,7 @@ bool holds(std::span<const std::int32_t> stream, const Canary& canary);
 
 /// Searches all memory that tenants lease now; skips extents that are freed meanwhile.
 /// Errors: those of BrokerView, SystemError.
-Result<void> find_canaries(demo::BrokerView& broker, std::span<const Canary> canaries,
+Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> canaries,
                            CanaryReport& report);
 
 /// Searches the tokens that a tenant received.
