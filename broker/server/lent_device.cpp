@@ -33,18 +33,18 @@ Result<void> check_capacity(const BrokerOptions& options, const std::string& car
 
 }  // namespace
 
-Result<std::unique_ptr<DeviceAgent>> start_agent(boost::asio::io_context& io,
+Result<std::unique_ptr<DeviceAgentLink>> start_agent(boost::asio::io_context& io,
                                                  const BrokerOptions& options) {
   if (options.device == "cpu") return nullptr;
   const int ordinal = cuda_ordinal(card_of(options)).value();  // options checked it
-  auto agent = DeviceAgent::start(io, {.program = options.agent, .ordinal = ordinal});
+  auto agent = DeviceAgentLink::start(io, {.program = options.agent, .ordinal = ordinal});
   if (agent || options.device != "auto") return agent;
   spdlog::info("no card is used, lending memory of the machine reason=\"{}\"",
                agent.error().detail);
   return nullptr;
 }
 
-Result<LentDevice> lent_device(const BrokerOptions& options, const DeviceAgent* agent) {
+Result<LentDevice> lent_device(const BrokerOptions& options, const DeviceAgentLink* agent) {
   if (agent == nullptr) return LentDevice{};
   const std::string name = card_of(options);
   TRY(check_capacity(options, name, agent->card().total_bytes));

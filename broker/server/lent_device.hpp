@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "broker/memory/device_agent.hpp"
+#include "broker/memory/device_agent_link.hpp"
 #include "broker/server/options.hpp"
 
 namespace leasehold {
@@ -16,11 +16,11 @@ struct LentDevice {
 };
 
 /// None for memory of the machine; "auto" is satisfied with that, after a line in the log.
-/// Errors: those of DeviceAgent::start.
-Result<std::unique_ptr<DeviceAgent>> start_agent(boost::asio::io_context& io,
+/// Errors: those of DeviceAgentLink::start.
+Result<std::unique_ptr<DeviceAgentLink>> start_agent(boost::asio::io_context& io,
                                                  const BrokerOptions& options);
 
 /// What `start_agent` led to. Errors: BadRequest when more is to be lent than the card has.
-Result<LentDevice> lent_device(const BrokerOptions& options, const DeviceAgent* agent);
+Result<LentDevice> lent_device(const BrokerOptions& options, const DeviceAgentLink* agent);
 
 }  // namespace leasehold

@@ -46,7 +46,7 @@ constexpr int kCallTimeout = 5;
 struct ServerDependencies {
   asio::local::stream_protocol::acceptor acceptor;
   FdKeeper& fd_store;
-  DeviceAgent* agent = nullptr;  ///< None: memory of the machine is lent.
+  DeviceAgentLink* agent = nullptr;  ///< None: memory of the machine is lent.
 };
 
 class Server {
@@ -68,7 +68,7 @@ class Server {
   void recheck_soon();
   void guard_table();
   void guard_soon();
-  std::unique_ptr<LentMemory> make_lent_memory(DeviceAgent* agent);
+  std::unique_ptr<LentMemory> make_lent_memory(DeviceAgentLink* agent);
   void stop(int signal_number);
   Result<void> prepare_worker(ConnectionId id, const wire::WorkerAttach& attach);
   Result<void> take_memory(ConnectionId id, const wire::LeaseRedeliver& redeliver,
@@ -129,7 +129,7 @@ Server::Server(asio::io_context& io, StartupState startup, ServerDependencies de
 }
 
 /// An agent that ends takes its objects along before anybody decides what follows from it.
-std::unique_ptr<LentMemory> Server::make_lent_memory(DeviceAgent* agent) {
+std::unique_ptr<LentMemory> Server::make_lent_memory(DeviceAgentLink* agent) {
   if (agent == nullptr) return std::make_unique<HostMemory>(io_, memory_);
   auto memory = std::make_unique<AgentMemory>(*agent);
   agent->set_handlers({.on_lost =
