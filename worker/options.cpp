@@ -142,7 +142,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
     return std::nullopt;
   }
   if (const Result<void> known = resolve_options(raw, options); !known) {
-    exit_code = tell(app.get_name(), {.text = known.error().detail});
+    exit_code = print_error(app.get_name(), {.text = known.error().detail});
     return std::nullopt;
   }
   // Tenants are told this path, wherever they stand.

@@ -345,7 +345,7 @@ void WorkerProgram::watch_signals() {
 }
 
 void WorkerProgram::broker_disconnected(bool disconnected) {
-  if (server_) server_->set_broker_disconnected(away);
+  if (server_) server_->set_broker_disconnected(disconnected);
 }
 
 void WorkerProgram::stop_when_leases_end() {

@@ -261,7 +261,7 @@ TEST_CASE("a token that is not of the vocabulary is refused before it reaches th
 TEST_CASE("an extent that arrives twice is one extent") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
-  const KeptExtent& kept = rig.extents(lease).front();
+  const OpenedExtent& kept = rig.extents(lease).front();
   const auto blocks = rig.engine().scheduler().tenancies().at(lease).pool.total_blocks();
   rig.engine().add_extent(
       lease, kept.id,

@@ -68,7 +68,7 @@ void EngineRig::load_model() {
 GateDependencies EngineRig::gate_dependencies() {
   return {.worker = kWorker,
           .table = &reader_,
-          .worker_segment = &segment_writer_,
+          .segment = &segment_writer_,
           .stops = &running_requests_.stops(),
           .probe = options_.probe};
 }

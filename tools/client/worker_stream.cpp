@@ -80,9 +80,9 @@ void WorkerStream::failed(const Error& error) {
 
 void WorkerStream::cancel() {
   if (!peer_) return;
-  const wire::Cancel message{.request_id = request_};
+  const wire::RequestCancel message{.request_id = request_};
   // The answer adds nothing: `completed` follows, or the request is over already.
-  peer_->call(std::string(wire::Cancel::kMethod), {.body = message.to_json()},
+  peer_->call(std::string(wire::RequestCancel::kMethod), {.body = message.to_json()},
               [](Result<control::Payload>) {});
 }
 

@@ -18,7 +18,7 @@ bool is_transient(Errc code) {
 
 }  // namespace
 
-void ReconnectState::lost(TimePoint now) {
+void ReconnectState::connection_lost(TimePoint now) {
   if (phase_ == Phase::Lost || phase_ == Phase::Disconnected) return;
   if (phase_ == Phase::Attached) {
     give_up_deadline_ = now + timeout_;

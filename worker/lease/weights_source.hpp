@@ -52,7 +52,7 @@ class WeightsSource {
   Result<std::optional<Restored>> restore(Weights& weights);
 
  private:
-  Result<Weights::MappedPart> hold(const WeightsPart& part, control::Payload reply);
+  Result<Weights::MappedPart> map_part(const WeightsPart& part, control::Payload reply);
   Result<control::Payload> open(const WeightsPart& part);
   Result<control::Payload> open_with_retry(const WeightsPart& part);
   Result<UniqueFd> fill_and_publish(const WeightsPart& part, RegionId region, LeaseDependency lease,

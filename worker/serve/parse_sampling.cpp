@@ -56,7 +56,7 @@ Result<SamplingParams> parse_sampling(const wire::Generate& request, const Token
   return params;
 }
 
-Result<TextConstraint> ConstraintCompiler::read(const GrammarSource& source) {
+Result<TextConstraint> ConstraintCompiler::compile(const GrammarSource& source) {
   TextConstraint constraint{.grammar = TRY(compile_grammar(source))};
   if (!constraint) return constraint;
   if (!vocabulary_) vocabulary_ = std::make_shared<const GrammarVocabulary>(*tokenizer_);

@@ -16,8 +16,8 @@ std::string_view PromptEncoder::context_name() const {
              : "the model's context";
 }
 
-Result<std::vector<TokenId>> PromptEncoder::read(const wire::Generate& request,
-                                                 std::int64_t now_unix_s) const {
+Result<std::vector<TokenId>> PromptEncoder::encode(const wire::Generate& request,
+                                                   std::int64_t now_unix_s) const {
   if (request.prompt_tokens) return *request.prompt_tokens;
   if (request.messages) {
     const std::string text = TRY(render_messages(request, now_unix_s));

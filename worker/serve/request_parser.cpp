@@ -9,8 +9,8 @@
 
 namespace leasehold {
 
-Result<PromptRequest> RequestParser::read(const wire::Generate& wire_request,
-                                          const LeaseClaim& claim) {
+Result<PromptRequest> RequestParser::parse(const wire::Generate& wire_request,
+                                           const LeaseClaim& claim) {
   SamplingParams sampling = TRY(parse_sampling(wire_request, *prompt_.tokenizer));
   PromptRequest request{.tenant = claim.tenant,
                         .lease = claim.lease,

@@ -113,7 +113,7 @@ void TenantServer::on_call(const std::shared_ptr<Client>& client, const std::str
   if (method == wire::Generate::kMethod) {
     return generate(client, params.body, std::move(respond));
   }
-  if (method != wire::Cancel::kMethod) {
+  if (method != wire::RequestCancel::kMethod) {
     return respond(fail(Errc::UnknownMethod, fmt::format("a worker knows generate and cancel, "
                                                          "not '{}'",
                                                          method)));
@@ -258,7 +258,7 @@ void TenantServer::erase_request(Client& client, const RequestId& engine_request
 }
 
 Result<void> TenantServer::cancel(const Client& client, const Json& body) {
-  const wire::Cancel request = TRY(wire::Cancel::from_json(body));
+  const wire::RequestCancel request = TRY(wire::RequestCancel::from_json(body));
   for (const RequestId& engine_request_id : client.requests) {
     if (to_client_request_id(engine_request_id) != request.request_id) continue;
     const auto stream = streams_.find(engine_request_id);

@@ -29,14 +29,14 @@ template <class Kv>
             -std::numeric_limits<float>::infinity());
 }
 
-/// `highest` over whole lanes. Which zero of two it returns does not matter: exp(±0) is 1.
+/// `max_score` over whole lanes. Which zero of two it returns does not matter: exp(±0) is 1.
 [[gnu::target("avx2,fma,f16c")]] float padded_max(const float* scores, std::uint32_t n) {
   __m256 max = load8(scores);
   max = _mm256_max_ps(max, _mm256_set1_ps(-std::numeric_limits<float>::infinity()));  // no NaN
   for (std::uint32_t i = kWidth; i < n; i += kWidth) max = _mm256_max_ps(load8(scores + i), max);
   float lanes[kWidth];
   _mm256_storeu_ps(lanes, max);
-  return highest(lanes, kWidth);
+  return max_score(lanes, kWidth);
 }
 
 /// Scores become exp(score - max); returns their sum. Padding adds +0 to sums that are never -0.

@@ -13,7 +13,7 @@
 namespace leasehold::demo {
 namespace {
 
-constexpr Duration kPollInterval = std::chrono::milliseconds(20);
+constexpr Duration kReadyPollInterval = std::chrono::milliseconds(20);
 constexpr Duration kStartTimeout = std::chrono::minutes(2);
 /// A large model from a slow disk; a worker that fails says so long before.
 constexpr Duration kLoadTimeout = std::chrono::minutes(15);
@@ -80,7 +80,7 @@ Result<void> System::start_broker() {
       broker_view_.emplace(*std::move(view));
       return {};
     }
-    TRY(poller_.wait(std::array{broker_->pidfd().get()}, kPollInterval));
+    TRY(poller_.wait(std::array{broker_->pidfd().get()}, kReadyPollInterval));
   }
   return fail(Errc::TimedOut, "the broker does not listen; " + end_of_log("broker"));
 }
@@ -98,7 +98,8 @@ Result<void> System::start_worker() {
     for (const wire::WorkerView& worker : TRY(broker_view_->workers())) {
       if (worker.state == "ready") return {};
     }
-    TRY(poller_.wait(std::array{broker_->pidfd().get(), worker_->pidfd().get()}, kPollInterval));
+    TRY(poller_.wait(std::array{broker_->pidfd().get(), worker_->pidfd().get()},
+                     kReadyPollInterval));
   }
   return fail(Errc::TimedOut, "the worker is not ready; " + end_of_log("worker"));
 }

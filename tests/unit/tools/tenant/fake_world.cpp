@@ -145,11 +145,11 @@ void World::settle() {
 void World::emit(std::uint32_t first_position, int count) {
   for (int i = 0; i < count; ++i) {
     const std::uint32_t position = first_position + static_cast<std::uint32_t>(i);
-    worker.notify("token", wire::TokenEmitted{.request = {"req-1"},
-                                              .token = token_at(position),
-                                              .position = position,
-                                              .text = fmt::format("t{} ", position)}
-                               .to_json());
+    worker.notify("token.emitted", wire::TokenEmitted{.request = {"req-1"},
+                                                      .token = token_at(position),
+                                                      .position = position,
+                                                      .text = fmt::format("t{} ", position)}
+                                       .to_json());
     sent = position + 1;
   }
 }

@@ -171,7 +171,8 @@ TEST_CASE("loss: a broker that does not come back while a lease is being asked f
 TEST_CASE("loss: a worker that speaks of somebody else's request is not believed") {
   World world;
   stream(world, false);
-  world.worker.notify("token", wire::TokenEmitted{.request = {"req-2"}, .position = 2}.to_json());
+  world.worker.notify("token.emitted",
+                      wire::TokenEmitted{.request = {"req-2"}, .position = 2}.to_json());
 
   CHECK(world.end().error->code == Errc::MalformedMessage);
 }
@@ -179,7 +180,7 @@ TEST_CASE("loss: a worker that speaks of somebody else's request is not believed
 TEST_CASE("loss: a worker that sends rubbish is not believed") {
   World world;
   stream(world, false);
-  world.worker.notify("token", {{"request", 5}});
+  world.worker.notify("token.emitted", {{"request", 5}});
 
   CHECK(world.end().error->code == Errc::MalformedMessage);
 }

@@ -59,8 +59,8 @@ struct ServerFixture {
     call(tenant, id, std::string(wire::Generate::kMethod), request.to_json());
   }
   void cancel(Tenant& tenant, const std::string& id) {
-    call(tenant, "cancel " + id, std::string(wire::Cancel::kMethod),
-         wire::Cancel{.request_id = {id}}.to_json());
+    call(tenant, "cancel " + id, std::string(wire::RequestCancel::kMethod),
+         wire::RequestCancel{.request_id = {id}}.to_json());
   }
   void call(Tenant& tenant, const std::string& name, const std::string& method, wire::Json body) {
     tenant.peer->call(method, {.body = std::move(body)}, [&tenant, name](Result<Payload> answer) {

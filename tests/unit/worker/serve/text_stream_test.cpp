@@ -28,11 +28,11 @@ struct StreamFixture {
   }
   /// The parameters of the next message to the client.
   nlohmann::json received(const char* method) {
-    const nlohmann::json message = fixture.other->must_read();
+    const nlohmann::json message = fixture.other->read_required();
     REQUIRE(message.at("method") == method);
     return message.at("params");
   }
-  std::string text() { return received("token").at("text"); }
+  std::string text() { return received("token.emitted").at("text"); }
 
   PeerFixture fixture;
   Tokenizer tokenizer;
@@ -45,7 +45,7 @@ TEST_CASE("text stream: a character comes whole, with its last token") {
   TextStream stream = fixture.stream();
   for (std::uint32_t i = 0; i < 4; ++i) {
     stream.send_token({RequestId{"t/r"}, byte_token(kLlama[i]), i});
-    const nlohmann::json message = fixture.received("token");
+    const nlohmann::json message = fixture.received("token.emitted");
     REQUIRE(message.at("position") == i);
     REQUIRE(message.at("request") == "r");
     REQUIRE(message.at("text") == (i < 3 ? "" : kLlama));
@@ -104,11 +104,11 @@ TEST_CASE("text stream: log probabilities come with their token, when asked for"
   StreamFixture fixture;
   TextStream stream = fixture.stream();
   stream.send_token({RequestId{"t/r"}, byte_token('a'), 0, Logprobs{-0.5f, {{7, -0.25f}}}});
-  const nlohmann::json message = fixture.received("token");
+  const nlohmann::json message = fixture.received("token.emitted");
   REQUIRE(message.at("logprob") == -0.5);
   REQUIRE(message.at("top_logprobs") == nlohmann::json::parse(R"([{"token":7,"logprob":-0.25}])"));
   stream.send_token({RequestId{"t/r"}, byte_token('a'), 1});
-  REQUIRE_FALSE(fixture.received("token").contains("logprob"));
+  REQUIRE_FALSE(fixture.received("token.emitted").contains("logprob"));
 }
 
 TEST_CASE("text stream: an end says why, and which lease said so") {

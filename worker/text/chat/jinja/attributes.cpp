@@ -97,7 +97,7 @@ Result<Value> loop_attribute(Runtime& runtime, const LoopRef& loop, std::string_
   if (name == "nextitem" && index0 + 1 < size) return items[index0 + 1];
   if (name == "nextitem") return Value::undefined("there is no next item");
   if (name == "cycle") return cycle(runtime, loop);
-  return runtime.unsupported(fmt::format("'loop.{}'", shown(name)));
+  return runtime.unsupported(fmt::format("'loop.{}'", printable_excerpt(name)));
 }
 
 }  // namespace

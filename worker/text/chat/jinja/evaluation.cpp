@@ -88,12 +88,12 @@ Result<Value> Interpreter::call_with(const Call& call, const Value* caller) {
   if (const auto* callable = callee.get<CallableRef>()) return (*callable)->call(arguments);
   if (const auto* attribute = std::get_if<Attribute>(&call.callee->kind)) {
     return runtime_.unsupported(
-        fmt::format("the method '{}' is not supported", shown(attribute->name)));
+        fmt::format("the method '{}' is not supported", printable_excerpt(attribute->name)));
   }
   const auto* name = std::get_if<Name>(&call.callee->kind);
   if (name != nullptr && callee.is_undefined()) {
     return runtime_.unsupported(
-        fmt::format("the function '{}' is not supported", shown(name->name)));
+        fmt::format("the function '{}' is not supported", printable_excerpt(name->name)));
   }
   return runtime_.bad_request(fmt::format("'{}' cannot be called", callee.type_name()));
 }

@@ -71,7 +71,8 @@ class ExpressionParser {
     Number value{};
     const auto read = std::from_chars(token.text.data(), end, value);
     if (read.ec == std::errc{} && read.ptr == end) return literal(Value(value), token.line);
-    return syntax_error(token.line, fmt::format("the number '{}' is too large", shown(token.text)));
+    return syntax_error(token.line,
+                        fmt::format("the number '{}' is too large", printable_excerpt(token.text)));
   }
 
   Result<ExpressionPtr> parenthesized();

@@ -112,7 +112,7 @@ Result<Value> global_function(Runtime& runtime, std::string_view name, std::int6
       return runtime.dict(TRY(entries_given(runtime, given)));
     };
   }
-  if (!call) return Value::undefined(fmt::format("'{}' is undefined", shown(name)));
+  if (!call) return Value::undefined(fmt::format("'{}' is undefined", printable_excerpt(name)));
   return runtime.callable(std::string(name), Value(), std::move(call));
 }
 

@@ -187,8 +187,8 @@ class Lexer {
     if (first == '\'' || first == '"') return literal();
     for (const std::string_view candidate : kOperators)
       if (rest().starts_with(candidate)) return operation(candidate);
-    return syntax_error(
-        line_, fmt::format("the character '{}' has no meaning here", shown(rest().substr(0, 1))));
+    return syntax_error(line_, fmt::format("the character '{}' has no meaning here",
+                                           printable_excerpt(rest().substr(0, 1))));
   }
 
   static std::size_t name_size(std::string_view text) {

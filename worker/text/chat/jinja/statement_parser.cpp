@@ -65,7 +65,8 @@ class StatementParser {
     if (name == "generation") return generation_block();
     if (name == "with") return with_block();
     if (name == "break" || name == "continue") return loop_control(tag);
-    return syntax_error(tag.line, fmt::format("the tag '{}' is not supported", shown(name)));
+    return syntax_error(tag.line,
+                        fmt::format("the tag '{}' is not supported", printable_excerpt(name)));
   }
 
   Result<Statement::Kind> if_statement() {

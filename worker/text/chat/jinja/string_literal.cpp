@@ -49,8 +49,8 @@ Result<std::size_t> read_escape(std::string_view escape, std::string& out) {
   const auto used = static_cast<std::size_t>(end.ptr - digits.data());
   const auto character = encoded_character(number);
   if (!character || used == 0 || (form.all_digits && used != form.max_digits)) {
-    return fail(Errc::UnsupportedModel,
-                fmt::format("the escape '\\{}' is no character", shown(escape.substr(0, 9))));
+    return fail(Errc::UnsupportedModel, fmt::format("the escape '\\{}' is no character",
+                                                    printable_excerpt(escape.substr(0, 9))));
   }
   out += *character;
   return form.skipped + used;

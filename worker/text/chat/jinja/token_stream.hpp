@@ -86,9 +86,9 @@ class TokenStream {
       case TokenKind::PrintEnd:
         return "'}}'";
       case TokenKind::TextLiteral:
-        return fmt::format("the text '{}'", shown(current().text));
+        return fmt::format("the text '{}'", printable_excerpt(current().text));
       default:
-        return fmt::format("'{}'", shown(current().text));
+        return fmt::format("'{}'", printable_excerpt(current().text));
     }
   }
 

@@ -142,7 +142,8 @@ Result<Value> apply_filter(Runtime& runtime, std::string_view name, const Value&
   TRY(runtime.charge_for(subject));
   for (const auto find : {find_text_filter, find_list_filter, find_number_filter})
     if (const Filter filter = find(name)) return filter(runtime, subject, arguments);
-  return runtime.unsupported(fmt::format("the filter '{}' is not supported", shown(name)));
+  return runtime.unsupported(
+      fmt::format("the filter '{}' is not supported", printable_excerpt(name)));
 }
 
 Result<bool> apply_test(Runtime& runtime, std::string_view name, const Value& subject,
@@ -150,7 +151,8 @@ Result<bool> apply_test(Runtime& runtime, std::string_view name, const Value& su
   TRY(runtime.charge(1));
   const auto row = std::ranges::find(kTests, name, &Row::name);
   if (row != std::end(kTests)) return row->test(runtime, subject, arguments);
-  return runtime.unsupported(fmt::format("the test '{}' is not supported", shown(name)));
+  return runtime.unsupported(
+      fmt::format("the test '{}' is not supported", printable_excerpt(name)));
 }
 
 }  // namespace leasehold::jinja
