@@ -17,7 +17,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// Creates the default folder only; a folder named by the operator must exist.
+/// Creates the folder of the default path, `leasehold`; any other folder must exist.
 void make_socket_folder(const BrokerOptions& options) {
   const auto folder = std::filesystem::path(options.socket).parent_path();
   std::error_code ignored;  // listen_on reports the error with the path
