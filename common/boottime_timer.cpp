@@ -34,7 +34,8 @@ bool BoottimeTimer::wait_until(TimePoint until) {
                       {.fd = wakeup_fd_.get(), .events = POLLIN, .revents = 0}};
   ::poll(sources, std::size(sources), -1);
   std::uint64_t rings = 0;
-  return ::read(wakeup_fd_.get(), &rings, sizeof rings) > 0;  // how often does not matter
+  return ::read(wakeup_fd_.get(), &rings, sizeof rings) >
+         0;  // the number of wake-ups does not matter
 }
 
 void BoottimeTimer::wake() {

@@ -1,7 +1,7 @@
-/// A wait until a moment of the boot-time clock, or until somebody rings.
+/// Waits for a time of the boot-time clock, or for a wake-up from another thread.
 ///
-/// Deadlines of leases are on that clock, which goes on while the machine sleeps. A condition
-/// variable's does not: what ran out meanwhile would be noticed late by what was left to wait.
+/// Lease deadlines use the boot-time clock, which advances while the machine sleeps. The clock of a
+/// condition variable does not, so it would report such a deadline late.
 ///
 /// Threads: one waits, any may wake. Source: timerfd_create(2), eventfd(2).
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace leasehold {
 
-/// Lets a timerfd of that clock wake at `until`, at once when it has passed; without one, never.
+/// Arms a timerfd of that clock for `until`, at once when it has passed; disarms it without one.
 void arm_boottime_timerfd(int timer, std::optional<TimePoint> until);
 
 class BoottimeTimer {
@@ -22,8 +22,8 @@ class BoottimeTimer {
   /// Errors: SystemError.
   static Result<BoottimeTimer> create();
 
-  /// Returns at `until`, or when somebody has rung since the last return, at times sooner. True
-  /// when somebody has rung.
+  /// Returns at `until`, after a wake-up since the last return, or spuriously. Returns true for a
+  /// wake-up.
   bool wait_until(TimePoint until);
   void wake();
 

@@ -20,7 +20,7 @@ namespace {
 struct Plumbing {
   UniqueFd log;
   UniqueFd null;
-  UniqueFd read_end, write_end;  ///< Of the child's stdout.
+  UniqueFd read_end, write_end;  ///< The pipe of the child's stdout.
 };
 
 Result<UniqueFd> open_file(const char* path, int flags) {
@@ -46,12 +46,13 @@ constexpr int kFirstHandedOver = 3;
 constexpr std::string_view kListenPid = "LISTEN_PID=";
 constexpr std::size_t kPidDigits = 20;
 
-/// Everything the child needs, made before the fork: between fork and exec nothing is allocated.
+/// Everything the child needs, prepared before the fork: nothing is allocated between fork and
+/// exec.
 struct Becoming {
   std::vector<char*> argv;
-  std::vector<std::string> words;  ///< What `envp` points to, beyond what this process has.
+  std::vector<std::string> words;  ///< Entries of `envp` that this process's environment lacks.
   std::vector<char*> envp;
-  char* listen_pid = nullptr;  ///< Digits go here; null when nothing is handed over.
+  char* listen_pid = nullptr;  ///< Where the pid's digits go; null without inherited descriptors.
   std::vector<int> fds;
   bool own_group;
 
@@ -87,7 +88,7 @@ Becoming::Becoming(const ChildConfig& config)
   if (!fds.empty()) listen_pid = words.back().data() + kListenPid.size();
 }
 
-/// First all out of the way, then each to its place: a source may lie where another one goes.
+/// Moves all descriptors above the targets first: a source may have the number of another's target.
 void place_descriptors(std::vector<int>& fds) {
   const int beyond = kFirstHandedOver + static_cast<int>(fds.size());
   for (int& fd : fds) fd = ::fcntl(fd, F_DUPFD_CLOEXEC, beyond);
@@ -96,7 +97,7 @@ void place_descriptors(std::vector<int>& fds) {
   }
 }
 
-/// Between fork and exec: only calls that are safe after a fork.
+/// Runs between fork and exec, so it makes only async-signal-safe calls.
 [[noreturn]] void become(Becoming& child, const Plumbing& plumbing, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // The owner died before the line above.
@@ -128,7 +129,7 @@ Result<Child> Child::start(const ChildConfig& config) {
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno(Errc::SystemError, "fork", errno);
   if (pid == 0) become(child, plumbing, parent);
-  // Not reaped yet, so the pid is still its own.
+  // The child is not reaped yet, so the pid is still its own.
   return Child(pid, TRY(open_pidfd(pid)), std::move(plumbing.read_end));
 }
 
@@ -154,7 +155,7 @@ std::optional<int> Child::reap(int options) {
     rc = ::waitid(P_PIDFD, id, &info, WEXITED | WNOWAIT | options);
   } while (rc < 0 && errno == EINTR);
   if (rc < 0 || info.si_pid == 0) return std::nullopt;
-  // Its number is its own, and its group's, until it is reaped. In our group it has none.
+  // The pid names the child's group until the child is reaped. In our group it has none of its own.
   (void)::kill(-pid_, SIGKILL);
   (void)::waitid(P_PIDFD, id, &info, WEXITED | WNOHANG);
   status_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;

@@ -1,5 +1,5 @@
-/// A child process that cannot outlive its owner: ended when the object goes, and by the kernel
-/// when this process dies. What it began and left in its process group ends with it.
+/// A child process that cannot outlive its owner. The destructor kills it, and the kernel kills it
+/// when this process dies. Other processes of its process group end with it.
 #pragma once
 
 #include <sys/types.h>
@@ -12,27 +12,28 @@
 
 namespace leasehold {
 
-/// A descriptor the child finds at its start, numbered from 3 in order (sd_listen_fds(3)).
+/// A descriptor that the child inherits, numbered from 3 in order (sd_listen_fds(3)).
 struct InheritedFd {
   std::string name;
-  int fd = -1;  ///< Stays the parent's.
+  int fd = -1;  ///< The parent keeps it.
 };
 
 struct ChildConfig {
   std::vector<std::string> argv;  ///< argv[0] is the program's path.
   std::string log_path;           ///< Its stderr goes here, and its stdout unless `read_output`.
   bool read_output = false;
-  std::vector<std::string> environment;    ///< NAME=value, over what this process has.
+  std::vector<std::string> environment;    ///< NAME=value, overrides this process's environment.
   std::vector<InheritedFd> inherited_fds;  ///< With LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES.
-  /// What it begins ends with this process' own owner, for a program that is not ours.
+  /// Share this process's group, so that the child's children end with this process's owner.
   bool share_process_group = false;
 };
 
 /// Threads: one.
 class Child {
  public:
-  /// In a process group of its own unless told, so that Ctrl-C at the terminal reaches the owner
-  /// alone. Errors: FileNotFound (no such program), SystemError.
+  /// Starts the child in a process group of its own, so that Ctrl-C at the terminal reaches only
+  /// the owner; `share_process_group` changes that. Errors: FileNotFound (no such program),
+  /// SystemError.
   static Result<Child> start(const ChildConfig& config);
 
   Child(Child&&) noexcept = default;
@@ -41,12 +42,11 @@ class Child {
 
   pid_t pid() const { return pid_; }
   const UniqueFd& pidfd() const { return pidfd_; }
-  const UniqueFd& output() const { return output_; }  ///< Non-blocking; nothing without it.
+  const UniqueFd& output() const { return output_; }  ///< Non-blocking; empty without it.
 
   Result<void> signal(int signal_number);
 
-  /// How it ended: its exit code, or 128 + signal; nothing while it runs. Reaps, and ends its
-  /// group.
+  /// The exit code, or 128 + signal; nothing while the child runs. Reaps it and ends its group.
   std::optional<int> status();
 
  private:
@@ -55,7 +55,7 @@ class Child {
   std::optional<int> reap(int options);
 
   pid_t pid_;
-  UniqueFd pidfd_;  ///< Nothing after a move.
+  UniqueFd pidfd_;  ///< Empty after a move.
   UniqueFd output_;
   std::optional<int> status_;
 };

@@ -1,5 +1,5 @@
-/// Time as an argument. Everything is boot time: it goes on while the machine sleeps, and is the
-/// same number in every process of the machine.
+/// Time as an argument. All times are boot time: it advances while the machine sleeps and is equal
+/// in every process of the machine.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ struct TimePoint {
   }
 };
 
-/// Threads: every implementation may be read from any thread.
+/// Threads: any thread may read any implementation.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -34,7 +34,7 @@ class SystemClock final : public Clock {
   TimePoint now() const override;
 };
 
-/// Moves only when told to.
+/// A clock that moves only when a test sets it.
 class ManualClock final : public Clock {
  public:
   TimePoint now() const override { return now_; }

@@ -19,7 +19,7 @@ std::string check_count(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, count);
   if (error == std::errc() && stopped == end) return {};
-  return fmt::format("'{}' is no count: digits, at most 18446744073709551615", text);
+  return fmt::format("'{}' is not a number from 0 to 18446744073709551615", text);
 }
 
 void only_counts(CLI::App& app) {
@@ -39,7 +39,7 @@ std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::str
   only_counts(app);
   app.failure_message([](const CLI::App*, const CLI::Error& error) { return error.what(); });
   try {
-    // CLI11 takes the arguments last first.
+    // CLI11 expects the arguments in reverse order.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
     std::ostringstream text;

@@ -1,4 +1,4 @@
-/// What all our programs do alike with the arguments on their command lines.
+/// Command-line parsing that all programs share.
 #pragma once
 
 #include <optional>
@@ -14,33 +14,32 @@ class App;
 
 namespace leasehold {
 
-/// Every program ends with one of these, or with exit_code(Errc).
+/// Exit codes of every program, besides exit_code(Errc).
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitUsage = 2;
 
-/// Why a program does not start: help that was asked for (kExitOk, for stdout), or what is wrong
-/// with its arguments (kExitUsage).
+/// Why a program does not start: requested help (kExitOk, for stdout), or an error in its arguments
+/// (kExitUsage).
 struct Usage {
   int exit_code = kExitUsage;
   std::string text;
 };
 
-/// `arguments` without the program's name. Options for unsigned numbers take no -1 and nothing that
-/// fits into no 64 bits, of which CLI11 would make other numbers. To be called once, when `app` has
-/// its name and all its options, those of subcommands too.
+/// Parses `arguments`, which do not include the program's name. Rejects negative and out-of-range
+/// unsigned options, which CLI11 would silently convert. Call it once, after `app` has its name and
+/// all options, including those of subcommands.
 std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::string> arguments);
 
-/// Check of an option that must not be given an empty value: a variable that was not set would turn
-/// it off unseen.
+/// A check for options that must not be empty: an unset shell variable would silently disable them.
 std::string not_empty(const std::string& text);
 
-/// "leasehold-worker: --threads: …; next: …", for wrong usage.
+/// The line for wrong usage: "leasehold-worker: --threads: …; next: …".
 std::string format_error(std::string_view program, const Usage& usage);
 
-/// Help goes to stdout as it is, wrong usage is explained on stderr. The exit code to end with.
+/// Prints help to stdout, or the usage error to stderr. Returns the exit code.
 int print_error(std::string_view program, const Usage& usage);
 
-/// Both of them, for main. The exit code to end with, or nothing: go on.
+/// Parses and prints, for main. Returns the exit code to end with, or nothing to continue.
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);
 
 }  // namespace leasehold

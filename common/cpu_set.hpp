@@ -1,4 +1,4 @@
-/// Cores, and threads kept on some of them.
+/// Sets of cores, and thread affinity.
 #pragma once
 
 #include <sched.h>
@@ -9,30 +9,30 @@
 
 namespace leasehold {
 
-/// Plain value. Threads: any; "this thread" is the caller's.
+/// A plain value. Threads: any; "this thread" is the calling thread.
 class CpuSet {
  public:
   CpuSet() { CPU_ZERO(&bits_); }
 
-  /// "3", "0-2,5". Errors: BadRequest with what was wrong.
+  /// Parses "3" or "0-2,5". Errors: BadRequest.
   static Result<CpuSet> parse(std::string_view list);
-  /// Where this thread may run now.
+  /// The cores on which this thread may run.
   static CpuSet of_this_thread();
 
   bool empty() const { return CPU_COUNT(&bits_) == 0; }
   bool contains(const CpuSet& others) const;
   CpuSet without(const CpuSet& others) const;
 
-  /// From now on this thread, and those it starts, run on these cores alone.
-  /// Errors: SystemError when none of them is there, or open to this process.
+  /// Restricts this thread, and threads it starts, to these cores.
+  /// Errors: SystemError when this process may use none of them.
   Result<void> pin_this_thread() const;
 
  private:
   cpu_set_t bits_;
 };
 
-/// Confines this thread while it lives; with an empty set it does nothing. What the kernel refuses
-/// is left as it was: say so before, by CpuSet::pin_this_thread.
+/// Restricts this thread to some cores during its lifetime; an empty set changes nothing. It
+/// ignores errors, so check the set with CpuSet::pin_this_thread first.
 class ScopedCpuAffinity {
  public:
   explicit ScopedCpuAffinity(const CpuSet& cpus);

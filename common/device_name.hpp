@@ -1,4 +1,4 @@
-/// How people name where memory lies and computing happens: "cpu", "cuda:0", or "auto".
+/// Device names: "cpu", "cuda:0" …, or "auto".
 #pragma once
 
 #include <charconv>
@@ -8,10 +8,10 @@
 
 namespace leasehold {
 
-/// No machine has more cards than numbers from 0 to this.
+/// The highest card number accepted.
 inline constexpr int kMaxCudaOrdinal = 255;
 
-/// N of "cuda:N", written as a number is; nothing for any other text.
+/// N of "cuda:N"; nothing for any other text.
 inline std::optional<int> cuda_ordinal(std::string_view device) {
   constexpr std::string_view kCudaPrefix = "cuda:";
   if (!device.starts_with(kCudaPrefix)) return std::nullopt;
@@ -24,10 +24,10 @@ inline std::optional<int> cuda_ordinal(std::string_view device) {
   return number;
 }
 
-/// Empty when it is such a name, else what is wrong; as command lines want it.
+/// A check for command-line options: empty for a device name, otherwise the error.
 inline std::string check_device(const std::string& device) {
   if (device == "auto" || device == "cpu" || cuda_ordinal(device)) return {};
-  return "'" + device + "' is no device: auto, cpu, or cuda:N with N from 0 to 255";
+  return "'" + device + "' is not a device; use auto, cpu, or cuda:N with N from 0 to 255";
 }
 
 }  // namespace leasehold

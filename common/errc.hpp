@@ -1,5 +1,5 @@
-/// The closed list of ways an operation can fail, the same all the way out: C++ `Errc`, JSON
-/// `error.data.code`, exit code of the command-line tools, metric label.
+/// The closed list of error codes. The same names appear everywhere: C++ `Errc`, JSON
+/// `error.data.code`, exit codes of the command-line tools, metric labels.
 ///
 /// C++20-clean: kernels may include it.
 #pragma once
@@ -11,19 +11,19 @@
 namespace leasehold {
 
 enum class Errc : std::uint8_t {
-  // What the caller sent cannot be understood or accepted.
+  // The request cannot be parsed or accepted.
   BadRequest,
   MalformedMessage,
   MessageTooLarge,
   UnknownMethod,
-  // Who the caller is.
+  // Identity and permission.
   PermissionDenied,
   BadToken,
   UnknownTenant,
   UnknownWorker,
   UnknownLease,
   UnknownRequest,
-  // Limits. Retrying later, or asking for less, can succeed.
+  // Limits. A later or smaller request can succeed.
   QuotaConcurrent,
   QuotaBlocks,
   QueueFull,
@@ -32,7 +32,7 @@ enum class Errc : std::uint8_t {
   PromptTooLong,
   Draining,
   RebindRateLimited,
-  // Lease state. These are final for the lease they name.
+  // Lease state. Final for the lease that the error names.
   LeaseRevoked,
   LeaseFenced,
   EngineLeaseFenced,
@@ -68,17 +68,17 @@ enum class Errc : std::uint8_t {
 
 inline constexpr int kErrcCount = static_cast<int>(Errc::StaleGraph) + 1;
 
-/// The name as it appears on every wire, e.g. "LeaseFenced".
+/// The name as it appears on every wire: "LeaseFenced".
 std::string_view name(Errc code);
 
 /// The inverse of `name`; nothing for a word that is not in the list.
 std::optional<Errc> errc_from_name(std::string_view text);
 
-/// True when the same call may succeed later without any change by the caller.
+/// True when the same call may succeed later, unchanged.
 bool is_retryable(Errc code);
 
 /// Exit code of a command-line tool that ends with this error: 10 + position in the list.
-/// 0 is success, 1 an unforeseen failure, 2 wrong usage.
+/// 0 means success, 1 an unforeseen failure, 2 wrong usage.
 int exit_code(Errc code);
 
 }  // namespace leasehold

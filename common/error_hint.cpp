@@ -13,34 +13,34 @@ std::string_view error_hint(Errc code) {
     case Errc::PromptTooLong:
       return "send less";
     case Errc::PermissionDenied:
-      return "run as a user who may: the broker's, the one the tenant is bound to, or the file's";
+      return "run as a permitted user: the broker's, the tenant's, or the file's owner";
     case Errc::BadToken:
     case Errc::StaleGeneration:
     case Errc::LeaseFenced:
-      return "acquire a fresh lease; a lease that is over never comes back";
+      return "acquire a new lease; an ended lease is never restored";
     case Errc::LeaseRevoked:
-      return "acquire a fresh lease, or let leasehold-tenant do so with --rebind";
+      return "acquire a new lease, or start leasehold-tenant with --rebind";
     case Errc::EngineLeaseFenced:
     case Errc::EngineDecodeFailed:
     case Errc::MissingWeight:
     case Errc::NumericFault:
-      return "look at the worker's log, and at `brokerctl workers`";
+      return "check the worker's log and `brokerctl workers`";
     case Errc::UnknownTenant:
-      return "admit it with `brokerctl admit`, see `brokerctl tenants`";
+      return "admit it with `brokerctl tenants admit`; `brokerctl tenants` lists all";
     case Errc::UnknownWorker:
     case Errc::NoModelLoaded:
-      return "see `brokerctl workers` for the ones that are ready";
+      return "choose a ready worker from `brokerctl workers`";
     case Errc::UnknownLease:
-      return "see `brokerctl leases` for the ones there are";
+      return "choose a lease from `brokerctl leases`";
     case Errc::UnknownRequest:
       return "check the request id";
     case Errc::QuotaConcurrent:
       return "wait for one of the tenant's requests to end, or raise --max-concurrent";
     case Errc::QuotaBlocks:
-      return "ask for fewer blocks, or raise --max-blocks with `brokerctl admit`";
+      return "ask for fewer blocks, or raise --max-blocks with `brokerctl tenants admit`";
     case Errc::PoolExhausted:
     case Errc::OutOfBlocks:
-      return "wait for memory to come back, see `brokerctl status`, or revoke a lease";
+      return "wait for free memory (`brokerctl status`), or revoke a lease";
     case Errc::QueueFull:
     case Errc::Draining:
     case Errc::RebindRateLimited:
@@ -48,42 +48,41 @@ std::string_view error_hint(Errc code) {
     case Errc::StillWritable:
       return "try again in a moment";
     case Errc::IllegalTransition:
-      return "see `brokerctl leases` for the lease's state";
+      return "check the lease's state with `brokerctl leases`";
     case Errc::RequestIdConflict:
       return "use another --request-id";
     case Errc::FileNotFound:
-      return "check the path, and the option or variable it came from";
+      return "check the path and the option or variable that names it";
     case Errc::BrokerLost:
     case Errc::ConnectionRefused:
-      return "is leasehold-broker running? name its socket with --socket or LEASEHOLD_BROKER, to a "
-             "worker "
-             "with --broker";
+      return "check that leasehold-broker runs; name its socket with --socket or LEASEHOLD_BROKER, "
+             "for a worker with --broker";
     case Errc::ConnectionLost:
-      return "is the process at the other end still running? its log says why it left";
+      return "check that the other process still runs; its log says why it ended";
     case Errc::TimedOut:
-      return "try again; when it stays so, look at the broker's and the worker's log";
+      return "try again; if it persists, check the logs of broker and worker";
     case Errc::FileCorrupt:
     case Errc::UnsupportedModel:
       return "use another file";
     case Errc::UntrustedSegment:
-      return "check who else may write to the broker's files";
+      return "check which other users can write to the broker's files";
     case Errc::SocketInUse:
-      return "end the program that listens there, or choose another path";
+      return "stop the program that listens there, or choose another path";
     case Errc::DiskFull:
     case Errc::OutOfMemory:
-      return "make room and try again";
+      return "free disk space and try again";
     case Errc::NoDevice:
       return "check `nvidia-smi`, or ask for --device cpu";
     case Errc::DeviceUnsupported:
       return "install a newer driver, build for this card's architecture, or ask for --device cpu";
     case Errc::DeviceFault:
-      return "look at the worker's log and at `nvidia-smi`; start the worker again";
+      return "check the worker's log and `nvidia-smi`, then restart the worker";
     case Errc::StaleGraph:
-      return "try again; the step is captured anew";
+      return "try again; the step is captured again";
     case Errc::SystemError:
-      return "the message above is the system's; look at the logs";
+      return "check the logs; the message above is the system's";
   }
-  return "look at the logs";
+  return "check the logs";
 }
 
 std::optional<Errc> errc_from_exit_code(int wanted) {

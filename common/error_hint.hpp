@@ -1,4 +1,4 @@
-/// What somebody at a terminal can try after an error.
+/// Suggests what a user can try after an error.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace leasehold {
 
-/// A sentence without its full stop, the same in every program.
+/// The suggestion for a code, without a full stop; the same in every program.
 std::string_view error_hint(Errc code);
 
-/// The error a program of ours ended with; nothing for an exit code that is no error of the list.
+/// The inverse of exit_code; nothing for an exit code without an error code.
 std::optional<Errc> errc_from_exit_code(int exit_code);
 
 }  // namespace leasehold

@@ -1,4 +1,4 @@
-/// Contract checks for promises of our own code, always on. Never for input.
+/// Contract checks for our own code, always enabled. Never use them for input.
 ///
 /// C++20-clean: kernels may include it.
 #pragma once
@@ -7,17 +7,17 @@
 
 namespace leasehold {
 
-/// Prints what was promised and where, then aborts.
+/// Prints the broken promise and its location, then aborts.
 [[noreturn]] void contract_violated(const char* kind, const char* what, std::source_location where);
 
-/// A precondition: the caller promised it.
+/// Checks a precondition, which the caller promised.
 inline void expects(bool condition, const char* what,
                     std::source_location where = std::source_location::current()) {
   if (!condition) [[unlikely]]
     contract_violated("expects", what, where);
 }
 
-/// A postcondition or invariant: this code promises it.
+/// Checks a postcondition or invariant, which this code promises.
 inline void ensures(bool condition, const char* what,
                     std::source_location where = std::source_location::current()) {
   if (!condition) [[unlikely]]

@@ -1,8 +1,8 @@
-/// Named places where a test makes this very process die or stop.
+/// Named places where a test makes this process die or stop.
 ///
-/// `LEASEHOLD_FAULT="worker.commit.before_record:kill"` in the environment arms one point; actions
-/// are `kill` (SIGKILL to itself), `stop` (SIGSTOP to itself) and, with `:N` appended, the action
-/// happens at the N-th arrival (default 1). Unarmed, a point is one load of a pointer.
+/// `LEASEHOLD_FAULT="worker.commit.before_record:kill"` in the environment arms one point. Actions:
+/// `kill` (SIGKILL to itself) and `stop` (SIGSTOP to itself). With `:N` appended, the action
+/// happens at the N-th arrival (default 1). An unarmed point costs one load of a pointer.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace leasehold {
 
-/// Every fault point there is. A name here and no call of it is a defect the tidy test finds.
+/// The closed list of fault points. The tidy test finds names that no code calls.
 enum class FaultSite : unsigned char {
   BrokerJournalWritten,
   BrokerGrantDecided,
@@ -35,11 +35,11 @@ enum class FaultSite : unsigned char {
 
 inline constexpr int kFaultSiteCount = static_cast<int>(FaultSite::TenantTokenReceived) + 1;
 
-/// "worker.commit.before_record" and the like.
+/// The name in LEASEHOLD_FAULT: "worker.commit.before_record".
 std::string_view name(FaultSite site);
 
-/// Reads LEASEHOLD_FAULT. BadRequest when it names no known point or action.
-/// Call once, before other threads start.
+/// Reads LEASEHOLD_FAULT. Call it once, before other threads start. Errors: BadRequest for an
+/// unknown point or action.
 Result<void> arm_fault_points_from_environment();
 
 namespace detail {

@@ -7,7 +7,7 @@
 
 namespace leasehold {
 
-/// Two lower-case hex digits a byte.
+/// Two lower-case hex digits per byte.
 std::string to_hex(std::span<const std::uint8_t> bytes);
 
 }  // namespace leasehold

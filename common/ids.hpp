@@ -1,4 +1,4 @@
-/// Strong names for the things Leasehold counts. None converts to another.
+/// Strong id types. None converts to another.
 #pragma once
 
 #include <compare>
@@ -11,7 +11,7 @@
 
 namespace leasehold {
 
-/// A number that only compares with its own kind.
+/// A number that compares only with its own type.
 template <class Tag>
 struct StrongId {
   std::uint64_t value = 0;
@@ -19,32 +19,32 @@ struct StrongId {
 };
 
 using WorkerId = StrongId<struct WorkerTag>;  ///< Index of the worker in the lease table.
-using ExtentId = StrongId<struct ExtentTag>;  ///< Never reused while a broker lives.
-/// One attach of one worker process. Counts up, never reused, so an answer that comes late cannot
-/// be taken for one of the worker that now has the same `WorkerId`.
+using ExtentId = StrongId<struct ExtentTag>;  ///< Not reused while a broker runs.
+/// One attach of one worker process. Increases and is never reused, so a late reply cannot be
+/// mistaken for a reply of the worker that has the same `WorkerId` now.
 using AttachmentId = StrongId<struct AttachmentTag>;
-using RegionId = StrongId<struct RegionTag>;  ///< A weights region; never reused either.
+using RegionId = StrongId<struct RegionTag>;  ///< A weights region; never reused.
 
-/// Text with the same discipline: 1 to 64 characters of [A-Za-z0-9._:-].
+/// A strong name: 1 to 64 characters of [A-Za-z0-9._:-].
 template <class Tag>
 struct StrongName {
   std::string value;
   auto operator<=>(const StrongName&) const = default;
 
-  /// BadRequest for text that is empty, too long, or has other characters.
+  /// Errors: BadRequest for text that is empty, too long, or has other characters.
   static Result<StrongName> parse(std::string_view text);
 };
 
 using TenantId = StrongName<struct TenantTag>;
 using RequestId = StrongName<struct RequestTag>;
 
-/// One lease is one (slot, generation) of the lease table. Printed as "17.4".
+/// A lease: one (slot, generation) of the lease table. Printed as "17.4".
 struct LeaseId {
   std::uint32_t slot = 0;
-  std::uint64_t generation = 0;  ///< 1 … 2^48 - 1; zero names no lease.
+  std::uint64_t generation = 0;  ///< 1 … 2^48 - 1; zero is not a lease.
   auto operator<=>(const LeaseId&) const = default;
 
-  /// BadRequest unless the text is "<slot>.<generation>" within range.
+  /// Errors: BadRequest unless the text is "<slot>.<generation>" within range.
   static Result<LeaseId> parse(std::string_view text);
 };
 

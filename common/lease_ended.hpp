@@ -1,4 +1,4 @@
-/// Which errors say that a lease is over, whatever is tried under it.
+/// Classifies the errors that mean that a lease has ended.
 #pragma once
 
 #include "common/errc.hpp"

@@ -6,8 +6,8 @@
 
 namespace leasehold {
 
-/// Sends spdlog's default logger to stderr with `program` in every line. `level` is one of
-/// trace, debug, info, warn, error; anything else means info.
+/// Makes spdlog's default logger write to stderr, with `program` in every line. `level` is one of
+/// trace, debug, info, warn, error; any other value means info.
 void set_up_log(std::string_view program, std::string_view level);
 
 }  // namespace leasehold

@@ -14,7 +14,7 @@ bool is_control(unsigned char byte) {
   return byte < 0x20 || byte == 0x7F;
 }
 
-/// U+0080 to U+009F: some terminals take U+009B for ESC [.
+/// U+0080 to U+009F: some terminals treat U+009B as ESC [.
 bool is_wide_control(unsigned char first, unsigned char second) {
   return first == 0xC2 && second >= 0x80 && second <= 0x9F;
 }
@@ -46,7 +46,7 @@ int print_error(std::string_view program, const Error& error) {
 
 Result<void> flush_stdout() {
   std::cout.flush();
-  // Both, for the stream may have no error where the file below it has one.
+  // Checks both: the file may have an error that the stream does not show.
   if (std::cout && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
   return fail(Errc::DiskFull, "the answer could not be written to stdout");
 }

@@ -1,8 +1,7 @@
-/// What a program tells whoever started it: errors on stderr, one clean line each, and whether its
-/// answer on stdout arrived.
+/// Prints errors to stderr, one printable line each, and checks that stdout took the answer.
 ///
-/// Threads: one. Errors: nothing here throws for a stream that cannot be written, as fmt::print
-/// would; a line that stderr does not take is lost, and the exit code says it still.
+/// Threads: one. Errors: nothing here throws for a stream that cannot be written, unlike
+/// fmt::print. A line that stderr does not take is lost; the exit code still reports the error.
 #pragma once
 
 #include <string>
@@ -12,20 +11,20 @@
 
 namespace leasehold {
 
-/// The text with a blank for each control character, so that a path, a word or another process
-/// cannot drive the terminal.
+/// Replaces each control character with a space, so that text from outside cannot control the
+/// terminal.
 std::string printable(std::string_view text);
 
-/// "brokerctl: no tenant B (UnknownTenant); next: admit it first, see `brokerctl tenants`".
+/// The line for an error: "brokerctl: no tenant B (UnknownTenant); next: admit it with …".
 std::string format_error(std::string_view program, const Error& error);
 
-/// Explains it on stderr. The exit code to end with.
+/// Prints the error to stderr. Returns the exit code.
 int print_error(std::string_view program, const Error& error);
 
-/// To be asked once, when all is said: DiskFull when stdout did not take all of it.
+/// Flushes stdout at the end of a program. Errors: DiskFull when stdout did not take everything.
 Result<void> flush_stdout();
 
-/// For the end of main: `exit_code`, or that of an answer that got lost, which is told.
+/// Ends main: returns `exit_code`, or prints and returns the error of a lost answer.
 int finish_program(std::string_view program, int exit_code);
 
 }  // namespace leasehold

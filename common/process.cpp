@@ -16,7 +16,7 @@
 namespace leasehold {
 namespace {
 
-/// The first version of the kernel's sched_attr, whose own header does not go with libc's sched.h.
+/// The first version of the kernel's sched_attr. The kernel's header conflicts with libc's sched.h.
 /// Source: sched_setattr(2).
 struct SchedulingAttributes {
   std::uint32_t size_bytes;
@@ -24,7 +24,7 @@ struct SchedulingAttributes {
   std::uint64_t flags;
   std::int32_t nice;
   std::uint32_t priority;
-  std::uint64_t runtime_ns;  ///< Of an ordinary thread: its time_slice.
+  std::uint64_t runtime_ns;  ///< The time slice of an ordinary thread.
   std::uint64_t deadline_ns;
   std::uint64_t period_ns;
 };
@@ -73,13 +73,14 @@ Result<std::uint64_t> start_ticks_of(pid_t pid) {
 Result<UniqueFd> open_pidfd(const ProcessIdentity& process) {
   const auto pid = static_cast<pid_t>(process.pid);
   UniqueFd pidfd = TRY(open_pidfd(pid));
-  const auto ticks = start_ticks_of(pid);  // behind the pidfd: the pid is still this process's
+  const auto ticks = start_ticks_of(pid);  // read after the pidfd was opened, so the pid is valid
   const bool another = ticks && process.start_ticks != 0 && *ticks != process.start_ticks;
   if (has_exited(pidfd) || another) {
-    return fail(Errc::ConnectionLost, fmt::format("process {} of then has exited", pid));
+    return fail(Errc::ConnectionLost,
+                fmt::format("process {} has exited and its pid was reused", pid));
   }
-  if (!ticks || process.start_ticks == 0) {  // hidden by /proc: that it is gone cannot be said
-    return fail(Errc::SystemError, fmt::format("when process {} started cannot be seen", pid));
+  if (!ticks || process.start_ticks == 0) {  // hidden in /proc: it may still run
+    return fail(Errc::SystemError, fmt::format("cannot read the start time of process {}", pid));
   }
   return pidfd;
 }
@@ -95,7 +96,7 @@ void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);  // with the old limit everything works, only less of it
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);  // best effort: with the old limit fewer extents fit
 }
 
 void request_short_time_slice(std::chrono::microseconds time_slice) {
@@ -111,10 +112,10 @@ bool is_real_time_process() {
 }
 
 void use_batch_scheduling() {
-  constexpr int kNice = 5;  // a third of the share of one that did not
+  constexpr int kNice = 5;  // about a third of the share of a thread with nice 0
   const sched_param ordinary{};
   (void)::sched_setscheduler(0, SCHED_BATCH, &ordinary);
-  (void)!::nice(kNice);  // of this thread: sched(7), on Linux nice is per thread
+  (void)!::nice(kNice);  // on Linux nice is per thread: sched(7)
 }
 
 void set_not_dumpable() {

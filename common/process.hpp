@@ -1,4 +1,4 @@
-/// Other processes, by pidfd. A pid alone can be reused; a pidfd cannot.
+/// Processes, by pidfd: the kernel reuses pids, a pidfd always refers to one process.
 #pragma once
 
 #include <sys/types.h>
@@ -15,13 +15,13 @@ namespace leasehold {
 /// Errors: ConnectionLost when there is no such process.
 Result<UniqueFd> open_pidfd(pid_t pid);
 
-/// SystemError when the signal may not be sent; success when the process is already gone.
+/// Sends a signal; succeeds when the process has already exited. Errors: SystemError.
 Result<void> signal_pidfd(const UniqueFd& pidfd, int signal_number);
 
 /// True once the process behind the pidfd has exited.
 bool has_exited(const UniqueFd& pidfd);
 
-/// Names one process of this boot for ever: a pid is used again, a pid with its start time is not.
+/// Identifies one process of this boot: a pid is reused, a pid with its start time is not.
 struct ProcessIdentity {
   std::int64_t pid = 0;
   std::uint64_t start_ticks = 0;  ///< Clock ticks after boot. Source: proc(5), stat field 22.
@@ -31,28 +31,27 @@ struct ProcessIdentity {
 /// When the process started. Errors: ConnectionLost when there is no such process, SystemError.
 Result<std::uint64_t> start_ticks_of(pid_t pid);
 
-/// A pidfd of exactly that process. Errors: ConnectionLost when it is gone, SystemError.
+/// A pidfd of exactly that process. Errors: ConnectionLost when it has exited, SystemError.
 Result<UniqueFd> open_pidfd(const ProcessIdentity& process);
 
-/// Changes with every start of the machine. Source: proc(5), random/boot_id.
+/// The kernel's boot id, different after every boot. Source: proc(5), random/boot_id.
 Result<std::string> boot_id();
 
-/// Raises the soft limit of open descriptors to the hard one: an extent is a descriptor.
+/// Raises the soft limit of open descriptors to the hard limit: each extent needs a descriptor.
 void raise_descriptor_limit();
 
 inline constexpr std::chrono::microseconds kMinTimeSlice{100};
 
-/// Asks for short turns on a core: this thread, and those it starts, then runs soon after it wakes,
-/// also beside threads that compute. Best effort: kernels before 6.12 have no such thing.
+/// Requests a short time slice for this thread and threads it starts, so that they run soon after
+/// they wake, even while other threads compute. Best effort: kernels before 6.12 ignore it.
 /// Source: sched_setattr(2), sched_runtime of SCHED_OTHER.
 void request_short_time_slice(std::chrono::microseconds time_slice = kMinTimeSlice);
 
-/// Whether its first thread is of a class that goes before all ordinary ones.
+/// True when the process's first thread has a real-time scheduling class.
 bool is_real_time_process();
 
-/// For a thread whose work somebody may wait for, but nobody in haste: an ordinary class whatever
-/// it was started under, and a smaller share beside others. It is not starved. Best effort. Source:
-/// sched(7), SCHED_BATCH and nice.
+/// Gives this thread an ordinary scheduling class and a smaller share than others, for work without
+/// a deadline. It is not starved. Best effort. Source: sched(7), SCHED_BATCH and nice.
 void use_batch_scheduling();
 
 /// Keeps other processes of the same user from reading this one's memory or descriptors.

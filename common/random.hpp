@@ -1,5 +1,5 @@
-/// Chance as an argument: numbers that depend on a seed and a position only, the same on every
-/// machine. Source of the mixing step: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+/// Random numbers that depend only on a seed and a position, equal on every machine. Source of the
+/// mixing step: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ std::uint64_t random_at(std::uint64_t seed, std::uint64_t position);
 /// The same, as a float in [0, 1) with 24 random bits.
 float random_unit_at(std::uint64_t seed, std::uint64_t position);
 
-/// Walks a sequence. Satisfies UniformRandomBitGenerator.
+/// A sequence of such numbers. Satisfies UniformRandomBitGenerator.
 class SeededRandom {
  public:
   using result_type = std::uint64_t;

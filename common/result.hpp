@@ -1,7 +1,7 @@
-/// Expected failure travels as a value.
+/// Expected failures as values.
 ///
-/// `Result<T>` is for what can go wrong outside our own code: input, files, peers, limits. A broken
-/// promise of our own code is `expects()` / `ensures()` (common/expects.hpp) instead.
+/// `Result<T>` is for failures outside our own code: input, files, peers, limits. For broken
+/// promises of our own code use `expects()` and `ensures()` (common/expects.hpp).
 #pragma once
 
 #include <expected>
@@ -12,7 +12,7 @@
 
 namespace leasehold {
 
-/// What failed, and a sentence that holds the values and says what to do next.
+/// The code, and a sentence with the values and what to do next.
 struct Error {
   Errc code;
   std::string detail;
@@ -31,7 +31,7 @@ inline std::unexpected<Error> fail(Errc code, std::string detail) {
 /// A failed system call: `fail_errno(Errc::SystemError, "memfd_create", errno)`.
 std::unexpected<Error> fail_errno(Errc code, std::string_view what, int error_number);
 
-/// Of a file that was named: FileNotFound, PermissionDenied, DiskFull or SystemError by the number.
+/// A failed call on a named file: FileNotFound, PermissionDenied, DiskFull or SystemError by errno.
 std::unexpected<Error> fail_file(std::string_view what, int error_number);
 
 }  // namespace leasehold

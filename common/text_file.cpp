@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kPartBytes = 64 << 10;
 
-/// The size in the file's record is no promise: files grow, and some say 0.
+/// Reads to the end instead of trusting the size that stat reports: files grow, and some report 0.
 Result<std::string> read_to_the_end(int fd, const std::string& what, std::size_t max_bytes) {
   std::string text;
   std::string part(kPartBytes, '\0');
@@ -38,7 +38,7 @@ Result<std::string> read_text_file(const std::string& path, std::size_t max_byte
   if (!fd) return fail_file("open " + path, errno);
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return fail_file("stat " + path, errno);
-  if (!S_ISREG(status.st_mode)) return fail(Errc::BadRequest, path + " is no regular file");
+  if (!S_ISREG(status.st_mode)) return fail(Errc::BadRequest, path + " is not a regular file");
   return read_to_the_end(fd.get(), path, max_bytes);
 }
 

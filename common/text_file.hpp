@@ -1,9 +1,8 @@
-/// Whole texts that somebody names on a command line or pipes in.
+/// Reads whole texts from a path or from stdin.
 ///
-/// Errors: FileNotFound and PermissionDenied for a path; BadRequest for one that names no regular
-/// file, which could have no end or none yet; MessageTooLarge for more than `max_bytes`;
-/// SystemError for what the system refuses, so that a text that cannot be read is never an empty
-/// one.
+/// Errors: FileNotFound and PermissionDenied for a path; BadRequest for a path that does not name a
+/// regular file, because others may have no end; MessageTooLarge for more than `max_bytes`;
+/// SystemError. A text that cannot be read is an error, never empty.
 #pragma once
 
 #include <string>
@@ -14,7 +13,7 @@ namespace leasehold {
 
 Result<std::string> read_text_file(const std::string& path, std::size_t max_bytes);
 
-/// All of stdin, which may be a pipe or a terminal too.
+/// All of stdin, which may be a pipe or a terminal.
 Result<std::string> read_text_stdin(std::size_t max_bytes);
 
 }  // namespace leasehold

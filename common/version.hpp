@@ -1,4 +1,4 @@
-/// Which version this is, as every program says with --version.
+/// The version that every program prints for --version.
 #pragma once
 
 #include <string_view>

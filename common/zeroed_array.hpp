@@ -1,8 +1,7 @@
-/// An array of zeros that takes up memory where it was written to, and nowhere else.
+/// An array of zeros that uses physical memory only where it was written to.
 ///
-/// For scratch sized by the largest thing that may happen: what seldom happens costs nothing until
-/// it does. Large ones come from the kernel as untouched pages (calloc does that); std::vector
-/// would write every zero. Errors: std::bad_alloc.
+/// For scratch memory sized for the worst case: unused parts cost nothing. calloc gets large arrays
+/// from the kernel as untouched pages; std::vector would write every zero. Errors: std::bad_alloc.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 namespace leasehold::control {
 
 struct Client::State {
-  boost::asio::io_context io{1};  // first: what the others hold must end before it
+  boost::asio::io_context io{1};  // declared first: the peer must be destroyed before it
   std::shared_ptr<Peer> peer;
   std::deque<Notification> notifications;
   std::optional<Error> closed;
@@ -43,7 +43,7 @@ Result<Payload> Client::call(const std::string& method, Payload params, Duration
   state_->peer->call(
       method, std::move(params), [&](Result<Payload> result) { reply = std::move(result); },
       timeout);
-  // The handler above is always called, so the context cannot run dry before.
+  // The peer always calls the handler, so the context cannot run out of work before.
   while (!reply) state_->io.run_one();
   return *std::move(reply);
 }
@@ -55,7 +55,7 @@ Result<Client::Notification> Client::next_notification(Duration timeout) {
     if (state_->io.run_one_until(deadline) == 0) break;
   if (state_->notifications.empty()) {
     if (state_->closed) return fail(Errc::ConnectionLost, state_->closed->detail);
-    return fail(Errc::TimedOut, "no notification came in time");
+    return fail(Errc::TimedOut, "no notification within the timeout");
   }
   Notification first = std::move(state_->notifications.front());
   state_->notifications.pop_front();

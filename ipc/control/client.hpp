@@ -1,6 +1,6 @@
-/// A blocking control client for programs that ask one thing at a time: brokerctl, tests, demos.
+/// A blocking control client for programs that make one call at a time: brokerctl, tests, demos.
 ///
-/// Threads: one. For programs that also listen, use Peer on an io_context of their own.
+/// Threads: one. A program that also serves calls uses Peer on its own io_context instead.
 #pragma once
 
 #include <memory>
@@ -12,21 +12,21 @@ namespace leasehold::control {
 
 class Client {
  public:
-  /// Errors: those of connect_to.
+  /// Errors: as connect_to.
   static Result<Client> connect(const std::string& path, Limits limits = {});
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();
 
-  /// Errors: what the other end answered, TimedOut, ConnectionLost.
+  /// Errors: the error of the reply, TimedOut, ConnectionLost.
   Result<Payload> call(const std::string& method, Payload params,
                        Duration timeout = std::chrono::seconds(10));
 
-  /// The next notification. TimedOut when none came; ConnectionLost when the peer is gone.
   struct Notification {
     std::string method;
     Payload params;
   };
+  /// The next notification. Errors: TimedOut, ConnectionLost.
   Result<Notification> next_notification(Duration timeout);
 
  private:

@@ -17,8 +17,8 @@ constexpr int kUnknownMethod = -32601;
 constexpr int kInvalidParams = -32602;
 constexpr int kServerError = -32000;
 
-/// True when arrays and objects nest deeper than `most`. A scan of bytes, so that a hostile line
-/// costs no memory; braces inside text do not count.
+/// True when arrays and objects nest deeper than `most`. Scans the bytes, so that a hostile line
+/// costs no memory. Braces inside strings do not count.
 bool nests_deeper_than(std::string_view line, std::size_t most) {
   std::size_t depth = 0;
   bool in_text = false;
@@ -57,7 +57,7 @@ bool is_id(const Json& id) {
   return id.is_string() || id.is_number_integer();
 }
 
-/// For peers that answer by number alone.
+/// For peers that send only JSON-RPC's number.
 Errc errc_of_number(const Json* number) {
   if (number == nullptr || !number->is_number_integer()) return Errc::SystemError;
   if (*number == kParseError) return Errc::MalformedMessage;
@@ -68,7 +68,7 @@ Errc errc_of_number(const Json* number) {
 
 Error read_error(const Json& json) {
   if (!json.is_object())
-    return {Errc::MalformedMessage, "the other end answered with an error that is no object"};
+    return {Errc::MalformedMessage, "the error in the peer's reply must be an object"};
   const Json* data = member(json, "data");
   const auto named = errc_from_name(data ? text_member(*data, "code") : "");
   return {named.value_or(errc_of_number(member(json, "code"))), text_member(json, "message")};
@@ -108,7 +108,7 @@ decltype(Envelope::content) read_content(Json& object) {
   return invalid_request(id, "invalid request: no 'method', 'result' or 'error'");
 }
 
-/// Nothing when the line says something that is no number of descriptors.
+/// Returns nothing when "fds" is not a valid number of descriptors.
 std::optional<std::size_t> declared_fds(const Json& object, std::size_t most) {
   const Json* fds = member(object, "fds");
   if (fds == nullptr) return 0;
@@ -116,8 +116,8 @@ std::optional<std::size_t> declared_fds(const Json& object, std::size_t most) {
   return fds->get<std::size_t>();
 }
 
-/// A model writes members in the order of its schema, so a schema that comes as an object becomes
-/// its text.
+/// A model writes members in the order of its schema, so a schema given as an object is replaced
+/// by its text.
 void keep_order_of_schema(std::string_view line, Json& object) {
   static constexpr std::string_view kKeys[] = {"params", "sampling", "response_format",
                                                "json_schema", "schema"};
@@ -153,7 +153,7 @@ Envelope parse_line(std::string_view line, const Limits& limits) {
   if (!fds) {
     Envelope bad =
         reject_malformed(fmt::format("'fds' must be an integer from 0 to {}", limits.max_fds));
-    // A number that no count of descriptors equals: the connection cannot go on.
+    // Matches no count of received descriptors, so the peer closes the connection.
     bad.fds = std::numeric_limits<std::size_t>::max();
     return bad;
   }

@@ -1,4 +1,4 @@
-/// One line of a control connection, read and written: the JSON-RPC 2.0 envelope around a payload.
+/// Parses and writes one line of a control connection: the JSON-RPC 2.0 envelope of a payload.
 ///
 /// Internal to ipc/control. Threads: pure functions.
 #pragma once
@@ -12,7 +12,7 @@
 namespace leasehold::control {
 
 struct IncomingCall {
-  Json id;  ///< Text or an integer, given back as it came.
+  Json id;  ///< Text or an integer; the reply repeats it unchanged.
   std::string method;
   Json params;
 };
@@ -27,24 +27,24 @@ struct IncomingReply {
   Result<Json> result;
 };
 
-/// What cannot be acted on. It is answered, with the id where one could be read.
+/// An invalid line. The peer replies with the error, and with the id if the line has one.
 struct RejectedMessage {
   Json id;
   Error error;
-  int number;  ///< JSON-RPC's.
+  int number;  ///< JSON-RPC error number.
 };
 
 struct Envelope {
-  std::size_t fds = 0;  ///< Descriptors the line says it came with.
+  std::size_t fds = 0;  ///< Number of descriptors that the line declares.
   std::variant<IncomingCall, IncomingNotification, IncomingReply, RejectedMessage> content;
 };
 
-/// Never fails: what cannot be read is a RejectedMessage. Depth is counted before anything is
-/// built. Objects lose the order of their members, but for a JSON schema of a request
-/// (wire::Generate): that becomes its text, in which the order is kept.
+/// Never fails: an invalid line becomes a RejectedMessage. Checks the depth before it builds
+/// anything. Objects lose the order of their members, except the JSON schema of a request
+/// (wire::Generate), which becomes its text in the original order.
 Envelope parse_line(std::string_view line, const Limits& limits);
 
-// All end with a newline. Text that is no UTF-8 goes out with replacement characters.
+// All results end with a newline. Invalid UTF-8 is written with replacement characters.
 std::string call_line(std::uint64_t id, const std::string& method, const Payload& params);
 std::string notification_line(const std::string& method, const Payload& params);
 std::string result_line(const Json& id, const Payload& result);

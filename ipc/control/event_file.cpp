@@ -25,20 +25,21 @@ Result<void> EventFile::append(const Event& event, TimePoint at) {
   if (written < 0) return fail_file("write to the event log", errno);
   if (static_cast<std::size_t>(written) == line.size()) return {};
   return fail(Errc::DiskFull,
-              fmt::format("only {} of {} bytes went into the event log", written, line.size()));
+              fmt::format("wrote only {} of {} bytes to the event log; free disk space", written,
+                          line.size()));
 }
 
 Result<std::vector<StampedEvent>> read_event_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) return fail(Errc::FileNotFound, "no event log " + path);
+  if (!file) return fail(Errc::FileNotFound, "there is no event log " + path);
   std::vector<StampedEvent> all;
   std::string line;
   while (std::getline(file, line) && !file.eof()) {
     const auto json = nlohmann::json::parse(line, nullptr, false);
     auto event = from_json(json);
     if (!event) {
-      return fail(Errc::BadRequest,
-                  fmt::format("{}:{} is no event: {}", path, all.size() + 1, event.error().detail));
+      return fail(Errc::BadRequest, fmt::format("{}:{} does not hold an event: {}", path,
+                                                all.size() + 1, event.error().detail));
     }
     all.push_back(*std::move(event));
   }

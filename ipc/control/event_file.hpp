@@ -1,7 +1,7 @@
-/// A history on disk: one event per line, in the order of events, also of a process that is killed.
+/// An event log on disk: one event per line, in the order of events, complete up to a SIGKILL.
 ///
-/// Written by broker and workers with `--event-log`; read by whoever judges a run.
-/// Threads: one writes. Lifetime: what was in the file before stays.
+/// Broker and workers write it with `--event-log`. The reports and tests of a run read it.
+/// Threads: one writer. Lifetime: opening keeps what the file already holds.
 #pragma once
 
 #include <string>
@@ -16,8 +16,9 @@ class EventFile {
   /// Errors: FileNotFound (no such folder), PermissionDenied, DiskFull, SystemError.
   static Result<EventFile> open(const std::string& path);
 
-  /// One write, so that SIGKILL leaves whole lines and at most one torn one at the end.
-  /// Errors: DiskFull, SystemError; the file may then end with a torn line, write no more.
+  /// Writes the event with one write(2), so that SIGKILL leaves at most one incomplete line, the
+  /// last. Errors: DiskFull, SystemError. The file may then end with an incomplete line, so do not
+  /// append again.
   Result<void> append(const Event& event, TimePoint at);
 
  private:
@@ -25,8 +26,9 @@ class EventFile {
   UniqueFd fd_;
 };
 
-/// A last line without its newline was torn by a death and is left out.
-/// Errors: FileNotFound; BadRequest for a whole line that is no event, naming it.
+/// Leaves out a last line without newline, which a killed process left incomplete.
+/// Errors: FileNotFound; BadRequest for any other line that does not hold an event, with its
+/// number.
 Result<std::vector<StampedEvent>> read_event_file(const std::string& path);
 
 }  // namespace leasehold::events

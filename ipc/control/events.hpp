@@ -1,9 +1,9 @@
 /// The closed list of events, each one JSON object: {"event": name, "at_boottime_ns": t, …}.
 ///
-/// Each is bounded, so that a log of so many of them is: an array has at most as many entries as a
-/// step has sequences, a text 200 bytes on one line.
+/// The size of an event is bounded: an array has at most as many elements as a step has sequences,
+/// a text at most 200 bytes on one line.
 ///
-/// Broker and workers write them; `brokerctl events` shows them; tests judge by them.
+/// Broker and workers write them, `brokerctl events` prints them, tests check them.
 #pragma once
 
 #include <cstdint>
@@ -20,52 +20,52 @@
 
 namespace leasehold::events {
 
-/// `lease_state`: a lease was granted, revoked, fenced.
+/// `lease_state`: a lease was granted, revoked or fenced.
 struct LeaseStateChanged {
   LeaseId lease;
   LeaseState state = LeaseState::Live;
   RevokeReason reason = RevokeReason::None;
   std::string tenant;  ///< Empty for engine leases.
-  std::string proof;   ///< With Fenced.
+  std::string proof;   ///< Kind of fence proof; only with Fenced.
 };
 
-/// `region_state`: an extent or weights region changed hands.
+/// `region_state`: an extent or weights region changed state.
 struct RegionStateChanged {
   std::uint64_t region = 0;
   std::string kind;  ///< "extent" or "weights"
   std::string state;
-  std::string lease;  ///< Empty when nobody's.
+  std::string lease;  ///< Empty when no lease has it.
 };
 
-/// `forward_revoked`: the first poll that said no to a lease.
+/// `forward_revoked`: the first poll that refused a lease.
 struct ForwardRevoked {
   LeaseId lease;
   LaunchSite kernel_site = LaunchSite::Commit;
   std::uint16_t layer = 0;
   std::uint32_t kv_position = 0;
-  std::int64_t since_flip_ns = 0;
+  std::int64_t since_flip_ns = 0;  ///< Since the broker stored the word.
 };
 
-/// `batched_decode_step`: one committed step. Its stamp is from before the words were read for the
-/// commit, so a lease that was fenced earlier than that can have no row in it.
+/// `batched_decode_step`: one committed step. Its timestamp is taken before the commit reads the
+/// words, so a lease fenced before the timestamp has no row in the step.
 struct BatchedDecodeStep {
   std::uint64_t step = 0;
   std::uint32_t n_seqs = 0;
   std::uint32_t emitted_tokens = 0;
   std::vector<std::uint32_t> per_seq_kv_positions;
-  std::vector<LeaseId> per_seq_leases;  ///< Under which each of these moved.
+  std::vector<LeaseId> per_seq_leases;  ///< The lease of each position above.
 };
 
-/// `rebind`: a request goes on under another lease.
+/// `rebind`: a request continues under another lease.
 struct Rebind {
   std::string tenant;
   RequestId request;
   LeaseId old_lease;
   LeaseId new_lease;
-  std::uint32_t prompt_tokens = 0;  ///< Prompt and tokens emitted before.
+  std::uint32_t prompt_tokens = 0;  ///< Prompt tokens and tokens emitted before the rebind.
 };
 
-/// `request_completed`: the typed end was handed to the holder's socket.
+/// `request_completed`: the worker wrote the typed end to the holder's socket.
 struct RequestCompletedEvent {
   RequestId request;
   std::string tenant;
@@ -74,35 +74,37 @@ struct RequestCompletedEvent {
   std::uint32_t emitted_tokens = 0;
 };
 
-/// `lease_draining`: no new work under it from now on, taken back at the deadline.
+/// `lease_draining`: the lease gets no new work, and the broker revokes it at the deadline.
 struct LeaseDraining {
   LeaseId lease;
   std::string tenant;  ///< Empty for engine leases.
   std::int64_t deadline_boottime_ns = 0;
 };
 
-/// `operator_action`: something was done by hand that only a person may decide.
+/// `operator_action`: an action that only a person may decide, granted or refused.
 struct OperatorAction {
   std::string action;  ///< "admit", "revoke", "drain", "quarantine_release"
   std::string object;  ///< "tenant:acme", "lease:17.4", "extent:5", "region:3"
   std::uint32_t uid = 0;
-  std::string reason;  ///< In the operator's words; empty where none are asked for.
-  bool done = false;   ///< False: it was refused.
+  std::string reason;  ///< As the operator gave it; empty for actions that take none.
+  bool done = false;   ///< False when the broker refused it.
 };
 
-/// `worker_untrusted`: what only the broker may write was changed by somebody else, or memory was
-/// written to after it had been taken back.
+/// `worker_untrusted`: a process changed data that only the broker may write, or a worker wrote to
+/// memory after its fence.
 struct WorkerUntrusted {
-  /// "slot", "free_slot", "counter", "header": which line of the lease table; "extent", "weights".
+  /// "slot", "free_slot", "counter", "header": a part of the lease table. "extent", "weights":
+  /// memory.
   std::string what;
-  std::uint64_t index = 0;  ///< Of the line; the extent or region.
-  std::string lease;        ///< Empty unless one stands in that slot, or had that extent.
-  std::string worker;  ///< Who had the memory. Of the table: whose lease or counter it is, not who
-                       ///< did it: that leaves no trace.
+  std::uint64_t index = 0;  ///< Of the slot or counter; the extent or region.
+  std::string lease;        ///< The lease of the slot or extent; may be empty.
+  /// The worker that had the memory, or the lease or counter. A write to the lease table leaves no
+  /// trace of its author.
+  std::string worker;
 };
 
-/// `worker_unresponsive`: a worker waiting_for something for too long. Said once when half of the
-/// timeout with a silent one is over, and when a worker is killed for it.
+/// `worker_unresponsive`: the broker has waited too long for a worker. Written once when half of
+/// the timeout is over, and again when the broker kills the worker.
 struct WorkerUnresponsive {
   std::string worker;
   std::string waiting_for;  ///< "ping_reply", "answer", "delivery", "fence_proof", "unmap"
@@ -123,7 +125,7 @@ struct StampedEvent {
   TimePoint at;
 };
 
-/// BadRequest for anything that `to_json` would not have written, and for what is too long.
+/// Errors: BadRequest for JSON that `to_json` cannot have written, and for an oversized field.
 Result<StampedEvent> from_json(const nlohmann::json& json);
 
 }  // namespace leasehold::events

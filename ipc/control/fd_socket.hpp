@@ -1,4 +1,4 @@
-/// recvmsg(2) and sendmsg(2) with descriptors, never blocking. Internal to ipc/control.
+/// Non-blocking recvmsg(2) and sendmsg(2) with descriptors. Internal to ipc/control.
 #pragma once
 
 #include <span>
@@ -10,13 +10,13 @@
 namespace leasehold::control {
 
 struct Received {
-  std::size_t size_bytes = 0;  ///< 0: the other end has closed, unless would_block.
+  std::size_t size_bytes = 0;  ///< 0 means closed by the other end, unless would_block.
   bool would_block = false;
-  bool fds_lost = false;  ///< MSG_CTRUNC: the kernel dropped some; those it gave are in `fds`.
+  bool fds_lost = false;  ///< MSG_CTRUNC: the kernel dropped some; `fds` has the rest.
   std::vector<UniqueFd> fds;
 };
 
-/// Room for `max_fds` descriptors in one recvmsg.
+/// A control buffer for `max_fds` descriptors in one recvmsg.
 std::vector<std::uint64_t> control_buffer(std::size_t max_fds);
 
 /// The received descriptors are close-on-exec. Errors: ConnectionLost.
@@ -27,7 +27,7 @@ struct Sent {
   bool would_block = false;
 };
 
-/// Sends some of `bytes`, and all of `fds` with the first of them. `bytes` is not empty.
+/// Sends a part of `bytes`, and all of `fds` with its first byte. `bytes` is not empty.
 /// Errors: ConnectionLost.
 Result<Sent> send_some(int socket, std::string_view bytes, std::span<const UniqueFd> fds);
 

@@ -7,7 +7,7 @@
 namespace leasehold::control {
 
 void Inbox::add(std::string_view bytes, std::vector<UniqueFd> fds) {
-  // Taken lines go once per arrival, not once per line: many short lines would cost their square.
+  // Erase consumed lines once per arrival; once per line would be quadratic in short lines.
   bytes_.erase(0, begin_);
   dropped_ += begin_;
   searched_ -= begin_;
@@ -37,7 +37,7 @@ Result<std::optional<Line>> Inbox::next() {
   const std::size_t length = (whole ? newline : bytes_.size()) - begin_;
   if (length > limits_.max_line_bytes) {
     return fail(Errc::MessageTooLarge,
-                fmt::format("a line may have {} bytes, this one has {} or more; send less at once",
+                fmt::format("a line may have {} bytes, this one has {} or more; send shorter lines",
                             limits_.max_line_bytes, length));
   }
   if (!whole) return wait_for_more();

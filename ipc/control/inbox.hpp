@@ -1,10 +1,10 @@
-/// Bytes and descriptors as they arrive, cut into lines with the descriptors that belong to each.
+/// Cuts arriving bytes into lines, each with the descriptors that belong to it.
 ///
 /// Linux never merges bytes across the end of a message that carries descriptors: a recvmsg(2) that
-/// delivers some ends, at the latest, with that message's bytes. So the last byte of such a recvmsg
-/// lies in the line that owns them, whatever plain lines were delivered before it. Descriptors that
-/// are never claimed are closed with the Inbox.
-/// Source: unix(7), and net/unix/af_unix.c of Linux, unix_stream_read_generic.
+/// delivers descriptors ends with the bytes of their message at the latest. So the last byte of
+/// such a recvmsg belongs to the line that owns the descriptors, even when it delivered other lines
+/// too. The destructor closes unclaimed descriptors. Source: unix(7), and net/unix/af_unix.c of
+/// Linux, unix_stream_read_generic.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,15 @@ class Inbox {
  public:
   explicit Inbox(const Limits& limits) : limits_(limits) {}
 
-  /// How many descriptors one message may carry from now on.
+  /// Limits the descriptors of one message from now on.
   void set_max_fds(std::size_t at_most) { limits_.max_fds = at_most; }
 
-  /// What one recvmsg delivered; `bytes` is not empty.
+  /// Takes the result of one recvmsg; `bytes` is not empty.
   void add(std::string_view bytes, std::vector<UniqueFd> fds);
 
-  /// The next whole line, or nothing yet. MessageTooLarge when a line grows past the limit,
-  /// MalformedMessage when more descriptors wait than one message may carry: the stream is lost.
+  /// The next whole line, or nothing if none has arrived. Errors: MessageTooLarge when a line
+  /// exceeds the limit; MalformedMessage when more descriptors wait than one message may carry.
+  /// The stream is unusable after an error.
   Result<std::optional<Line>> next();
 
  private:
@@ -48,9 +49,9 @@ class Inbox {
   std::size_t waiting_fds() const;
 
   Limits limits_;
-  std::string bytes_;            ///< Arrived; those before begin_ are taken already.
-  std::size_t begin_ = 0;        ///< Of the line that comes next.
-  std::size_t searched_ = 0;     ///< No newline from begin_ to here.
+  std::string bytes_;            ///< Arrived bytes; those before begin_ are consumed.
+  std::size_t begin_ = 0;        ///< Start of the next line.
+  std::size_t searched_ = 0;     ///< There is no newline between begin_ and here.
   std::uint64_t dropped_ = 0;    ///< Offset of bytes_[0] in the stream.
   std::deque<Arrival> arrived_;  ///< In order of last_byte.
 };

@@ -17,8 +17,8 @@ constexpr std::size_t kHexKeyDigits = 64;
 constexpr std::size_t kMaxSentence = 200;
 constexpr std::size_t kMaxLabel = 256;
 
-/// Short enough for a log line, whatever was sent.
-std::string describe(const nlohmann::json& json) {
+/// The value as text, always short enough for a log entry.
+std::string summary(const nlohmann::json& json) {
   if (json.is_structured()) return json.is_array() ? "an array" : "an object";
   if (json.is_string() && json.get_ref<const std::string&>().size() > kMaxShown)
     return fmt::format("{} bytes of text", json.get_ref<const std::string&>().size());
@@ -109,7 +109,7 @@ std::string description(TextRule rule) {
 const nlohmann::json FieldReader::kNothing = nullptr;
 
 Problem mismatch(const nlohmann::json& got, std::string expected) {
-  return Mismatch{.where = "", .expected = std::move(expected), .got = describe(got)};
+  return Mismatch{.where = "", .expected = std::move(expected), .got = summary(got)};
 }
 
 std::string expected_integer(std::string low, std::string high) {
@@ -129,7 +129,7 @@ Problem from_field(const nlohmann::json& json, bool& out) {
 }
 
 Problem from_field(const nlohmann::json& json, float& out, Between<float> range) {
-  // Compared before the cast: a double outside float's range must not become an infinity.
+  // Compare before the cast: a double out of float's range would become an infinity.
   const double number = json.is_number() ? json.get<double>() : std::nan("");
   if (!(number >= range.low && number <= range.high))
     return mismatch(json, fmt::format("a number from {} to {}", range.low, range.high));
@@ -169,7 +169,7 @@ Problem read_id(const nlohmann::json& json, std::uint64_t& out) {
   const char* end = text.data() + text.size();
   std::uint64_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), end, value);
-  // Written back and compared: one id has one spelling.
+  // Written back and compared, so that each id has one spelling ("03" is not 3).
   if (error != std::errc{} || std::to_string(value) != text)
     return mismatch(json, "a number written as text, from \"0\" to \"18446744073709551615\"");
   out = value;

@@ -1,19 +1,18 @@
-/// Reads and writes the named fields of one JSON object, described once for both directions.
+/// Reads and writes the named fields of one JSON object from a single description of its type.
 ///
-///   constexpr auto kFields = [](auto& m, auto& fields) {
+///   void describe(Is<Message> auto& m, auto& fields) {   // in the namespace of Message
 ///     fields.field("tenant", m.tenant);
 ///     fields.field("weight", m.weight, Between<std::uint32_t>{1, 1000});
-///     fields.field("uid", m.uid);                    // a std::optional may be missing
-///     fields.with_default("stop", m.stop, {});       // so may this; left out when it is as
-///     default_value
-///   };
-///   Json j = write_fields(message, kFields);
-///   Result<Message> m = read_fields<Message>(j, kFields);
+///     fields.field("uid", m.uid);                    // std::optional: the field may be missing
+///     fields.with_default("stop", m.stop, {});       // may be missing; not written when equal
+///   }
+///   Json j = write_fields(message);
+///   Result<Message> m = read_fields<Message>(j);
 ///
-/// Reading treats the JSON as input: the first field that is missing, of another type or out of
-/// range ends it with BadRequest naming the field, what was expected and what came. Integers must
-/// be JSON integers; nothing is rounded, wrapped or cut. Internal to ipc/control: it drags in all
-/// of nlohmann/json.
+/// The reader treats the JSON as input. It stops at the first field that is missing, has another
+/// type or is out of range, and returns BadRequest with the field, the expected value and the
+/// actual one. Integers must be JSON integers; the reader never rounds, wraps or truncates.
+/// Internal to ipc/control: it includes all of nlohmann/json.
 #pragma once
 
 #include <cmath>
@@ -33,9 +32,13 @@
 
 namespace leasehold {
 
+/// The type is one of Ts; constrains a describe() that takes const and mutable values.
+template <class T, class... Ts>
+concept Is = (std::same_as<std::remove_const_t<T>, Ts> || ...);
+
 // ---------------------------------------------------------------- rules
 
-/// Both ends belong to the range.
+/// Both bounds are inclusive.
 template <class Number>
 struct Between {
   Number low = std::numeric_limits<Number>::lowest();
@@ -45,35 +48,35 @@ struct Between {
 enum class TextRule : std::uint8_t {
   Any,
   NonEmpty,
-  Name,  ///< As TenantId::parse.
+  Name,  ///< See TenantId::parse.
   NameOrEmpty,
   LeaseOrEmpty,
-  SocketPath,  ///< What fits into sockaddr_un.
+  SocketPath,  ///< Fits into sockaddr_un.
   HexKey,      ///< 64 lower-case hex digits: 256 bits.
   RevokeReasonOrEmpty,
-  Sentence,  ///< 1 to 200 bytes on one line: what an operator says in their own words.
+  Sentence,  ///< 1 to 200 bytes on one line: free text, such as an operator's reason.
   SentenceOrEmpty,
-  Label,  ///< Up to 256 bytes on one line: what a model or a part of it is called.
+  Label,  ///< Up to 256 bytes on one line: the name of a model or of a part of it.
 };
 
-/// One of a closed list of words.
+/// The text must be one of these words.
 struct Choice {
   std::span<const std::string_view> words;
 };
 
-/// How long an array may be; the rules after it hold for each element.
+/// Maximum length of an array. The rules that follow it apply to each element.
 struct MaxItems {
   std::size_t items;
 };
 
-/// How many enumerators there are, counted from zero; each has a `name()`.
+/// Number of enumerators. Their values start at zero and each has a `name()`.
 struct EnumCount {
   int count;
 };
 
 // ---------------------------------------------------------------- one value
 
-/// Where reading failed, below the field, what should have been there and what was.
+/// A value that breaks its rule. `where` is the path below the field.
 struct Mismatch {
   std::string where;
   std::string expected;
@@ -99,7 +102,7 @@ Problem from_field(const nlohmann::json& json, Number& out, Between<Number> rang
     out = static_cast<Number>(number);
     return true;
   };
-  // is_number_integer() holds for unsigned numbers too, so the unsigned question comes first.
+  // is_number_integer() is true for unsigned numbers too, so test for unsigned first.
   if (json.is_number_unsigned() && take(json.get<std::uint64_t>())) return {};
   if (!json.is_number_unsigned() && json.is_number_integer() && take(json.get<std::int64_t>()))
     return {};
@@ -111,7 +114,7 @@ Problem from_field(const nlohmann::json& json, StrongName<Tag>& out) {
   return from_field(json, out.value, TextRule::Name);
 }
 
-/// Text, so that no reader squeezes 64 bits through a double.
+/// Ids are text in JSON because some readers store numbers as doubles, which lose bits of 64.
 Problem read_id(const nlohmann::json& json, std::uint64_t& out);
 
 template <class Tag>
@@ -134,7 +137,7 @@ Problem from_field(const nlohmann::json& json, Enum& out, EnumCount enumerators)
   return mismatch(json, std::move(expected));
 }
 
-/// The rule, if any, holds for each element.
+/// The rule, if any, applies to each element.
 template <class T, class... Rule>
 Problem from_field(const nlohmann::json& json, std::vector<T>& out, Rule... rule) {
   if (!json.is_array()) return mismatch(json, "an array");
@@ -151,7 +154,7 @@ Problem from_field(const nlohmann::json& json, std::vector<T>& out, Rule... rule
   return {};
 }
 
-/// Asked before an element is read: what is too long costs nothing.
+/// Checks the length before reading any element, so an oversized array costs nothing.
 template <class T, class... Rule>
 Problem from_field(const nlohmann::json& json, std::vector<T>& out, MaxItems most, Rule... rule) {
   if (json.is_array() && json.size() > most.items) return too_many_items(json.size(), most);
@@ -188,8 +191,13 @@ nlohmann::json to_field(const std::vector<T>& values) {
 
 // ---------------------------------------------------------------- one object
 
-template <class Message, class Describe>
-nlohmann::json write_fields(const Message& message, Describe describe);
+/// The default description of a value: its own describe(), found by argument-dependent lookup.
+struct OwnDescribe {
+  void operator()(auto& value, auto& fields) const { describe(value, fields); }
+};
+
+template <class Message, class Describe = OwnDescribe>
+nlohmann::json write_fields(const Message& message, Describe describe = {});
 
 class FieldWriter {
  public:
@@ -205,18 +213,15 @@ class FieldWriter {
   void with_default(const char* key, const T& value, const T& default_value, Rule...) {
     if (value != default_value) json_[key] = to_field(value);
   }
-  template <class Object, class Describe>
-  void object(const char* key, const Object& value, Describe describe) {
-    FieldWriter inner;
-    describe(value, inner);
-    json_[key] = std::move(inner).take();
+  template <class Object, class Describe = OwnDescribe>
+  void object(const char* key, const Object& value, Describe describe = {}) {
+    json_[key] = write_fields(value, describe);
   }
-  template <class Object, class Describe>
-  void objects(const char* key, const std::optional<std::vector<Object>>& values,
-               Describe describe) {
+  template <class Object>
+  void objects(const char* key, const std::optional<std::vector<Object>>& values) {
     if (!values) return;
     nlohmann::json& array = json_[key] = nlohmann::json::array();
-    for (const Object& value : *values) array.push_back(write_fields(value, describe));
+    for (const Object& value : *values) array.push_back(write_fields(value));
   }
   nlohmann::json take() && { return std::move(json_); }
 
@@ -241,24 +246,23 @@ class FieldReader {
     const nlohmann::json* found = find(key);
     if (found) note(key, found, from_field(*found, value.emplace(), rule...));
   }
-  /// May be missing, and then stays what it is: `default_value`.
+  /// A missing field leaves `value` unchanged.
   template <class T, class... Rule>
   void with_default(const char* key, T& value, const T&, Rule... rule) {
     if (problem_) return;
     const nlohmann::json* found = find(key);
     if (found) note(key, found, from_field(*found, value, rule...));
   }
-  template <class Object, class Describe>
-  void object(const char* key, Object& value, Describe describe) {
+  template <class Object, class Describe = OwnDescribe>
+  void object(const char* key, Object& value, Describe describe = {}) {
     if (problem_) return;
     const nlohmann::json* found = find(key);
     FieldReader inner(found ? *found : kNothing);
     describe(value, inner);
     note(key, found, std::move(inner.problem_));
   }
-
-  template <class Object, class Describe>
-  void objects(const char* key, std::optional<std::vector<Object>>& values, Describe describe) {
+  template <class Object>
+  void objects(const char* key, std::optional<std::vector<Object>>& values) {
     if (problem_) return;
     const nlohmann::json* found = find(key);
     if (found == nullptr) return;
@@ -266,7 +270,7 @@ class FieldReader {
     if (!found->is_array()) return note(key, found, mismatch(*found, "an array"));
     for (std::size_t i = 0; i < found->size() && !problem_; ++i) {
       FieldReader inner((*found)[i]);
-      describe(values->emplace_back(), inner);
+      OwnDescribe{}(values->emplace_back(), inner);
       if (!inner.problem_) continue;
       const std::string& where = inner.problem_->where;
       inner.problem_->where = "[" + std::to_string(i) + "]" + (where.empty() ? "" : "." + where);
@@ -274,7 +278,7 @@ class FieldReader {
     }
   }
 
-  /// Nothing when every field was as described.
+  /// Returns nothing when every field was valid.
   std::optional<Error> error() const;
 
  private:
@@ -293,8 +297,8 @@ nlohmann::json write_fields(const Message& message, Describe describe) {
   return std::move(writer).take();
 }
 
-template <class Message, class Describe>
-Result<Message> read_fields(const nlohmann::json& json, Describe describe) {
+template <class Message, class Describe = OwnDescribe>
+Result<Message> read_fields(const nlohmann::json& json, Describe describe = {}) {
   FieldReader reader(json);
   Message message;
   describe(message, reader);

@@ -16,7 +16,7 @@ constexpr std::string_view kDerivation = "leasehold worker token key v1";
 constexpr std::size_t kMacDigits = 2 * crypto_auth_BYTES;
 constexpr std::size_t kMaxTokenBytes = 256;
 
-/// libsodium picks its code for this CPU once; asking again costs one load.
+/// libsodium selects its code for this CPU once; later calls cost one load.
 void ready_sodium() {
   static const bool ready = ::sodium_init() >= 0;
   ensures(ready, "libsodium starts");
@@ -30,7 +30,7 @@ std::string mac_of(const TokenKey& key, std::string_view signed_part) {
   return to_hex(mac);
 }
 
-/// Least significant byte first, so that the key does not depend on the machine.
+/// Little-endian on every machine, because the bytes enter a key.
 std::array<unsigned char, 8> bytes_of(std::uint64_t number) {
   std::array<unsigned char, 8> bytes{};
   for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -39,12 +39,12 @@ std::array<unsigned char, 8> bytes_of(std::uint64_t number) {
 }
 
 std::unexpected<Error> refuse() {
-  // Says nothing of what differed: the sender may be guessing.
+  // The message does not say what differs, because the sender may be guessing.
   return fail(Errc::BadToken,
               "this worker does not accept the lease token; acquire a lease and use its token");
 }
 
-/// The part between the version and the MAC: "17.4:tenant:". A tenant may contain ':', a lease not.
+/// Parses the part between version and MAC: "17.4:tenant:". A tenant may contain ':', a lease not.
 Result<LeaseClaim> parse_claim(std::string_view text) {
   const auto colon = text.find(':');
   if (colon == std::string_view::npos) return refuse();
@@ -86,8 +86,8 @@ Result<TokenKey> token_key_from_hex(std::string_view text) {
       ::sodium_hex2bin(key.data(), key.size(), text.data(), text.size(), nullptr, &size, nullptr);
   if (rc != 0 || size != key.size() || text.size() != 2 * key.size()) {
     return fail(Errc::BadRequest,
-                fmt::format("a token key is {} hex digits, this text has {} bytes", 2 * key.size(),
-                            text.size()));
+                fmt::format("expected a token key of {} hex digits, got a text of {} bytes",
+                            2 * key.size(), text.size()));
   }
   return key;
 }
@@ -102,7 +102,7 @@ Result<LeaseClaim> verify_token(const TokenKey& worker_key, std::string_view tok
   if (token.size() <= kVersion.size() + kMacDigits || token.size() > kMaxTokenBytes)
     return refuse();
   const std::string_view signed_part = token.substr(0, token.size() - kMacDigits);
-  // The digits are compared, not the bytes they stand for: a MAC has one spelling.
+  // Compare the digits, not the bytes, so that upper-case digits are refused.
   const std::string expected = mac_of(worker_key, signed_part);
   if (::sodium_memcmp(expected.data(), token.data() + signed_part.size(), kMacDigits) != 0)
     return refuse();

@@ -1,8 +1,8 @@
-/// A bearer's proof that the broker granted a lease on one particular worker.
+/// A bearer token: proof that the broker granted a lease on one particular worker.
 ///
-/// Written `v1:<lease>:<tenant>:<hex MAC>`; the MAC is libsodium's crypto_auth (HMAC-SHA-512-256)
-/// over everything before it, with a key derived from the broker's key for that worker alone, so a
-/// worker cannot mint a token for another. Comparison takes the same time whatever differs.
+/// Format: `v1:<lease>:<tenant>:<hex MAC>`. The MAC is libsodium's crypto_auth (HMAC-SHA-512-256)
+/// over everything before it. Its key is derived from the broker's key for that worker alone, so a
+/// worker cannot mint a token for another. The comparison takes constant time.
 #pragma once
 
 #include <array>
@@ -17,12 +17,13 @@ namespace leasehold {
 
 using TokenKey = std::array<unsigned char, 32>;
 
-/// A fresh random key for a broker that has none yet.
+/// A new random key, for a broker that has none yet.
 TokenKey random_token_key();
 
-/// The key of worker number `worker` at its `attachment`-th attach. Pure.
+/// The key of this worker for this attachment. Pure.
 TokenKey derive_worker_key(const TokenKey& broker_key, WorkerId worker, std::uint64_t attachment);
 
+/// The inverse of to_hex (common/hex.hpp). Errors: BadRequest for anything but 64 hex digits.
 Result<TokenKey> token_key_from_hex(std::string_view hex);
 
 struct LeaseClaim {
@@ -33,7 +34,7 @@ struct LeaseClaim {
 
 std::string mint_token(const TokenKey& worker_key, const LeaseClaim& claim);
 
-/// BadToken for anything `mint_token` with this key did not write.
+/// Errors: BadToken for anything that `mint_token` did not write with this key.
 Result<LeaseClaim> verify_token(const TokenKey& worker_key, std::string_view token);
 
 }  // namespace leasehold

@@ -7,7 +7,7 @@
 namespace leasehold::control {
 namespace {
 
-/// Follows the keys down, and writes down again what comes in the object it finds there.
+/// Follows the path of keys and copies the object at its end.
 class OrderedCopier final : public nlohmann::json_sax<Json> {
  public:
   explicit OrderedCopier(std::span<const std::string_view> keys) : keys_(keys) {}
@@ -32,7 +32,7 @@ class OrderedCopier final : public nlohmann::json_sax<Json> {
   }
   bool end_object() override {
     if (is_copying()) copy_ += '}';
-    if (is_on_the_way() && matched_ > 0) {
+    if (is_on_path() && matched_ > 0) {
       if (is_copying()) found_ = std::move(copy_);
       --matched_;
     }
@@ -54,7 +54,7 @@ class OrderedCopier final : public nlohmann::json_sax<Json> {
     if (is_copying()) {
       write(quoted(val) + ':');
     } else {
-      is_key_next_ = is_on_the_way() && val == keys_[matched_];
+      is_key_next_ = is_on_path() && val == keys_[matched_];
     }
     return true;
   }
@@ -65,8 +65,8 @@ class OrderedCopier final : public nlohmann::json_sax<Json> {
  private:
   static std::string quoted(const std::string& text) { return Json(text).dump(); }
   bool is_copying() const { return matched_ == keys_.size(); }
-  /// In an object that the keys lead through, itself: not in something within it.
-  bool is_on_the_way() const { return depth_ == matched_ + 1; }
+  /// Directly inside the last matched object, not deeper.
+  bool is_on_path() const { return depth_ == matched_ + 1; }
   bool value(const std::string& text) {
     is_key_next_ = false;
     if (is_copying()) write(text);
@@ -80,8 +80,8 @@ class OrderedCopier final : public nlohmann::json_sax<Json> {
   }
 
   std::span<const std::string_view> keys_;
-  std::size_t depth_ = 0;    // objects and arrays open
-  std::size_t matched_ = 0;  // keys followed; the objects they led to are open
+  std::size_t depth_ = 0;    // open objects and arrays
+  std::size_t matched_ = 0;  // matched keys, whose objects are open
   bool is_key_next_ = false;
   std::string copy_;
   std::optional<std::string> found_;
@@ -91,9 +91,9 @@ class OrderedCopier final : public nlohmann::json_sax<Json> {
 
 std::optional<std::string> object_in_source_order(std::string_view line,
                                                   std::span<const std::string_view> keys) {
-  OrderedCopier copyist(keys);
-  if (!Json::sax_parse(line, &copyist)) return std::nullopt;
-  return copyist.take();
+  OrderedCopier copier(keys);
+  if (!Json::sax_parse(line, &copier)) return std::nullopt;
+  return copier.take();
 }
 
 }  // namespace leasehold::control

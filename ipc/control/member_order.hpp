@@ -1,5 +1,5 @@
-/// A part of a line in the order it was written in. Json sorts the members of objects, which is no
-/// loss but where their order says something.
+/// Reads a part of a line with the members of its objects in their original order, which Json loses
+/// because it sorts them.
 ///
 /// Internal to ipc/control. Threads: pure functions.
 #pragma once
@@ -11,9 +11,9 @@
 
 namespace leasehold::control {
 
-/// The object under these keys, one within the other, as JSON. Nothing when there is none. Of a key
-/// that is there twice the last counts, as in Json. `line` is JSON; whoever parsed it has bounded
-/// its depth.
+/// Returns the object at this path of keys as JSON text, or nothing when it does not exist. Of
+/// duplicate keys the last one counts, as in Json. `line` is valid JSON; the caller has limited its
+/// depth.
 std::optional<std::string> object_in_source_order(std::string_view line,
                                                   std::span<const std::string_view> keys);
 

@@ -1,4 +1,4 @@
-/// Ranges that more than one message keeps to. The headers of the messages say them in words.
+/// Ranges that several messages share. The message headers state them in words.
 #pragma once
 
 #include "ipc/control/json_fields.hpp"
@@ -12,7 +12,7 @@ inline constexpr Between<std::uint32_t> kBlocksOrZero{0, 1u << 20};
 inline constexpr Between<std::uint32_t> kExtents{1, 1024};
 inline constexpr Between<std::int64_t> kUpToOneDay_ms{0, 86'400'000};
 inline constexpr Between<std::int64_t> kBoottime_ns{0, std::numeric_limits<std::int64_t>::max()};
-inline constexpr Between<std::int64_t> kUnixTime_s{0, 253'402'300'799};  // the year 9999 ends
+inline constexpr Between<std::int64_t> kUnixTime_s{0, 253'402'300'799};  // end of the year 9999
 inline constexpr Between<std::uint64_t> kPositiveBytes{1,
                                                        std::numeric_limits<std::uint64_t>::max()};
 inline constexpr Between<std::int32_t> kTokenIds{0, std::numeric_limits<std::int32_t>::max()};

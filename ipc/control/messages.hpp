@@ -1,14 +1,15 @@
-/// Everything broker, workers, tenants and operators say to each other, in one place.
+/// All messages between broker, workers, tenants and operators.
 ///
-/// Each message is a struct with its method name, `to_json()` and `from_json()`. `from_json` treats
-/// its argument as input: a missing field, a wrong type or a value out of range is BadRequest
-/// naming the field; unknown fields are ignored. A member that is a std::optional may be missing,
-/// and is left out when empty; every other must be there. Names in JSON are the member names. Ids
-/// travel as text (a lease "17.4", all others a decimal number), times as boot-time nanoseconds,
-/// durations as milliseconds with the unit in the name.
+/// Each message is a struct with its method name. Its base Message<T> gives it `to_json()` and
+/// `from_json()`. `from_json` treats its argument as input: a missing field, a wrong type or a
+/// value out of range is BadRequest naming the field; unknown fields are ignored. A field whose
+/// member is a std::optional may be missing, and is not written when empty. All other fields are
+/// required unless noted. Names in JSON are the member names. Ids travel as text (a lease as
+/// "17.4", all others as a decimal number), times as boot-time nanoseconds, durations as
+/// milliseconds with the unit in the name.
 ///
-/// Every call that changes something carries `request_id`; the same id with the same parameters
-/// gives the same answer, with other parameters RequestIdConflict.
+/// Every call that changes state carries a `request_id`. A repeated call with the same id and
+/// parameters gets the same reply; with other parameters it gets RequestIdConflict.
 #pragma once
 
 #include "ipc/control/messages_common.hpp"

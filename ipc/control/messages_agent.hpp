@@ -1,4 +1,4 @@
-/// Broker → its device agent, over a socket pair of their own. The rules for all messages:
+/// Broker → its device agent, over a private socket pair. The rules for all messages are in
 /// ipc/control/messages.hpp.
 #pragma once
 
@@ -11,52 +11,43 @@
 
 namespace leasehold::wire {
 
-/// `agent.query_device`: which card it is. Reply: AgentDevice. Errors: NoDevice, DeviceUnsupported
-/// …: why this agent can serve none.
-struct AgentDevice {
+/// `agent.query_device`: identifies the card. Reply: AgentDevice. Errors: NoDevice,
+/// DeviceUnsupported and others that say why this agent cannot serve a card.
+struct AgentDevice : Message<AgentDevice> {
   static constexpr std::string_view kMethod = "agent.query_device";
   std::string uuid;  ///< "GPU-…"
   std::string name;
-  std::uint64_t total_bytes = 0;  ///< All its memory, whoever has it.
-  Json to_json() const;
-  static Result<AgentDevice> from_json(const Json& json);
+  std::uint64_t total_bytes = 0;  ///< All memory of the card, whether free or in use.
 };
 
-/// `agent.allocate`: new memory, all zeros. Reply: AgentAllocated with 1 descriptor that a worker
+/// `agent.allocate`: allocates zeroed memory. Reply: AgentAllocated with 1 descriptor that a worker
 /// imports. Errors: OutOfMemory, DeviceFault.
-struct AgentAllocate {
+struct AgentAllocate : Message<AgentAllocate> {
   static constexpr std::string_view kMethod = "agent.allocate";
   std::uint64_t size_bytes = 0;
-  Json to_json() const;
-  static Result<AgentAllocate> from_json(const Json& json);
 };
 
-struct AgentAllocated {
-  std::uint64_t object = 0;      ///< Names it between these two; never used twice.
-  std::uint64_t size_bytes = 0;  ///< Rounded up to what the driver can do.
-  Json to_json() const;
-  static Result<AgentAllocated> from_json(const Json& json);
+struct AgentAllocated : Message<AgentAllocated> {
+  std::uint64_t object = 0;      ///< Id of the object between broker and agent; never reused.
+  std::uint64_t size_bytes = 0;  ///< Rounded up to the driver's granularity.
 };
 
-/// `agent.clear`: zeros, when the reply (Empty) comes. `agent.release`: the agent's handle is gone;
-/// the bytes are free when everybody who imported it has let go. Error: UnknownLease when there is
-/// no such object.
-struct AgentObject {
+/// `agent.clear`: fills the object with zeros; the reply (Empty) comes when that is done.
+/// `agent.release`: closes the agent's handle. The memory is free once every process that imported
+/// it has closed its handle too. Reply: Empty. Error of both: UnknownLease when there is no such
+/// object.
+struct AgentObject : Message<AgentObject> {
   static constexpr std::string_view kClear = "agent.clear";
   static constexpr std::string_view kRelease = "agent.release";
   std::uint64_t object = 0;
-  Json to_json() const;
-  static Result<AgentObject> from_json(const Json& json);
 };
 
-/// `agent.query_memory`: what the driver and the agent count at one moment.
-struct AgentMemory {
+/// `agent.query_memory`: memory use as the driver and the agent count it at one moment.
+struct AgentMemory : Message<AgentMemory> {
   static constexpr std::string_view kMethod = "agent.query_memory";
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
-  std::uint64_t allocated_bytes = 0;  ///< By this agent, and not released.
-  Json to_json() const;
-  static Result<AgentMemory> from_json(const Json& json);
+  std::uint64_t allocated_bytes = 0;  ///< Allocated by this agent and not released.
 };
 
 }  // namespace leasehold::wire

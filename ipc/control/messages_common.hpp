@@ -1,4 +1,4 @@
-/// What several messages share. The rules for all messages: ipc/control/messages.hpp.
+/// Types that several messages share. The rules for all messages are in ipc/control/messages.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,22 @@ namespace leasehold::wire {
 
 using Json = nlohmann::json;
 
+/// Base of every message T. The bodies are in message_codec.hpp, instantiated in messages_*.cpp.
+template <class T>
+struct Message {
+  Json to_json() const;
+  /// Errors: BadRequest, naming the field.
+  static Result<T> from_json(const Json& json);
+};
+
 /// What a lease covers: an engine's weights on one worker, or one tenant's KV on one worker.
 enum class LeaseScope : std::uint8_t { Engine, Tenant };
 std::string_view name(LeaseScope scope);  ///< "engine", "tenant"
 
-/// Who is a victim first when memory is short; stored today, used by later policy.
+/// The order in which tenants lose memory when it is short. Stored, but not used yet.
 enum class Tier : std::uint8_t { Guaranteed, Standard, Scavenger };
 std::string_view name(Tier tier);  ///< "guaranteed", "standard", "scavenger"
 
-struct Empty {
-  Json to_json() const;
-  static Result<Empty> from_json(const Json& json);
-};
+struct Empty : Message<Empty> {};
 
 }  // namespace leasehold::wire

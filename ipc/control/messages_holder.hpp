@@ -1,4 +1,4 @@
-/// Holder → broker: getting, keeping and resizing a lease. The rules for all messages:
+/// Holder → broker: acquires, keeps and resizes a lease. The rules for all messages are in
 /// ipc/control/messages.hpp.
 #pragma once
 
@@ -13,94 +13,80 @@
 namespace leasehold::wire {
 
 /// `lease.acquire`: KV memory for a tenant on a worker. Reply: LeaseAcquired.
-/// The holder is the calling process: its socket and its pidfd. Either one gone revokes the lease.
-struct LeaseAcquire {
+/// The holder is the calling process, identified by its socket and its pidfd. The broker revokes
+/// the lease when either of them ends.
+struct LeaseAcquire : Message<LeaseAcquire> {
   static constexpr std::string_view kMethod = "lease.acquire";
   TenantId tenant;
-  std::uint32_t blocks = 0;           ///< Wanted from the start; 0: one extent's worth.
-  std::int64_t ttl_ms = 0;            ///< 0: the tenant's. Never longer than the tenant's.
-  std::optional<std::string> worker;  ///< By name; none: any ready worker.
-  std::optional<LeaseId> replaces;    ///< The lease this one takes over from (rebind).
+  std::uint32_t blocks = 0;           ///< KV blocks wanted at once; 0 means one extent's worth.
+  std::int64_t ttl_ms = 0;            ///< At most the tenant's TTL; 0 means the tenant's TTL.
+  std::optional<std::string> worker;  ///< Name of the worker; empty means any ready worker.
+  std::optional<LeaseId> replaces;    ///< For a rebind: the lease that this one replaces.
   RequestId request_id;
-  Json to_json() const;
-  static Result<LeaseAcquire> from_json(const Json& json);
 };
 
-struct LeaseAcquired {
+struct LeaseAcquired : Message<LeaseAcquired> {
   LeaseId lease;
-  std::string token;    ///< Shown to the worker; ipc/control/lease_token.hpp.
+  std::string token;    ///< To present to the worker; see ipc/control/lease_token.hpp.
   std::string address;  ///< The worker's Unix socket.
-  std::string worker;   ///< Its name.
+  std::string worker;   ///< The worker's name.
   std::int64_t deadline_boottime_ns = 0;
-  std::int64_t ttl_ms = 0;   ///< Renew at a third of it.
-  std::uint32_t blocks = 0;  ///< KV blocks the granted extents hold.
-  Json to_json() const;
-  static Result<LeaseAcquired> from_json(const Json& json);
+  std::int64_t ttl_ms = 0;   ///< Renew every third of it.
+  std::uint32_t blocks = 0;  ///< KV blocks that fit into the granted extents.
 };
 
-/// `lease.renew`: the TTL starts again. Reply: LeaseRenewed.
-struct LeaseRenew {
+/// `lease.renew`: restarts the TTL. Reply: LeaseRenewed.
+struct LeaseRenew : Message<LeaseRenew> {
   static constexpr std::string_view kMethod = "lease.renew";
   LeaseId lease;
   RequestId request_id;
-  Json to_json() const;
-  static Result<LeaseRenew> from_json(const Json& json);
 };
 
-struct LeaseRenewed {
+struct LeaseRenewed : Message<LeaseRenewed> {
   std::int64_t deadline_boottime_ns = 0;
-  Json to_json() const;
-  static Result<LeaseRenewed> from_json(const Json& json);
 };
 
-/// `lease.hold`: after the broker was started again, the holder's process says on a new connection
-/// that it is still there; the caller is the holder from now on. Reply: LeaseRenewed, with the
-/// deadline as it stands. Errors: BadToken, PermissionDenied (another user, or held by another
-/// connection), LeaseRevoked, LeaseFenced.
-struct LeaseHold {
+/// `lease.hold`: after a broker restart, the holder claims its lease on a new connection. The
+/// caller is the holder from then on. Reply: LeaseRenewed with the current, unchanged deadline.
+/// Errors: BadToken, PermissionDenied (another user, or another connection holds it), LeaseRevoked,
+/// LeaseFenced.
+struct LeaseHold : Message<LeaseHold> {
   static constexpr std::string_view kMethod = "lease.hold";
   LeaseId lease;
   std::string token;
   RequestId request_id;
-  Json to_json() const;
-  static Result<LeaseHold> from_json(const Json& json);
 };
 
-/// `lease.release`: the holder is done. Reply: Empty, once revoked; fencing follows by itself.
-struct LeaseRelease {
+/// `lease.release`: the holder gives up the lease. The broker replies (Empty) once the lease is
+/// revoked; the fence follows without another call.
+struct LeaseRelease : Message<LeaseRelease> {
   static constexpr std::string_view kMethod = "lease.release";
   LeaseId lease;
   RequestId request_id;
-  Json to_json() const;
-  static Result<LeaseRelease> from_json(const Json& json);
 };
 
-/// `lease.grow`: more extents, by the holder or the worker it lies on. Reply: LeaseResized, once
-/// the worker has mapped them. Errors: PoolExhausted, QuotaBlocks, LeaseRevoked, LeaseFenced.
-struct LeaseGrow {
+/// `lease.grow`: adds extents. The holder may call it, and so may the worker that the lease is on.
+/// Reply: LeaseResized, once the worker has mapped them. Errors: PoolExhausted, QuotaBlocks,
+/// LeaseRevoked, LeaseFenced.
+struct LeaseGrow : Message<LeaseGrow> {
   static constexpr std::string_view kMethod = "lease.grow";
   LeaseId lease;
   std::uint32_t extents = 1;  ///< 1 … 1024
   RequestId request_id;
-  Json to_json() const;
-  static Result<LeaseGrow> from_json(const Json& json);
 };
 
-/// `lease.shrink`: gives up to `extents` unused extents back. Reply: LeaseResized.
-struct LeaseShrink {
+/// `lease.shrink`: returns up to `extents` unused extents. Reply: LeaseResized.
+struct LeaseShrink : Message<LeaseShrink> {
   static constexpr std::string_view kMethod = "lease.shrink";
   LeaseId lease;
-  std::uint32_t extents = 1;
+  std::uint32_t extents = 1;  ///< 1 … 1024
   RequestId request_id;
-  Json to_json() const;
-  static Result<LeaseShrink> from_json(const Json& json);
 };
 
-struct LeaseResized {
-  std::uint32_t extents = 0;  ///< Now held.
+/// The size of the lease after the call.
+struct LeaseResized : Message<LeaseResized> {
+  std::uint32_t extents = 0;
   std::uint32_t blocks = 0;
-  Json to_json() const;
-  static Result<LeaseResized> from_json(const Json& json);
 };
 
 }  // namespace leasehold::wire

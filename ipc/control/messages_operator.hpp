@@ -1,4 +1,4 @@
-/// Operator → broker: tenants, taking back, draining. The rules for all messages:
+/// Operator → broker: tenants, revocation, draining, quarantine. The rules for all messages are in
 /// ipc/control/messages.hpp.
 #pragma once
 
@@ -14,122 +14,107 @@
 namespace leasehold::wire {
 
 /// `tenant.admit`: creates or changes a tenant. Reply: Empty.
-struct TenantAdmit {
+struct TenantAdmit : Message<TenantAdmit> {
   static constexpr std::string_view kMethod = "tenant.admit";
   TenantId tenant;
-  std::uint32_t max_concurrent = 1;  ///< Requests running at once, 1 … 64.
-  std::uint32_t max_blocks = 1024;   ///< KV blocks over all its leases, 1 … 2^20.
-  std::uint32_t weight = 1;          ///< 1 … 1000.
+  std::uint32_t max_concurrent = 1;  ///< Requests that run at once; 1 … 64.
+  std::uint32_t max_blocks = 1024;   ///< KV blocks over all leases of the tenant; 1 … 2^20.
+  std::uint32_t weight = 1;          ///< 1 … 1000
   Tier tier = Tier::Standard;
-  std::int64_t ttl_ms = 10'000;                 ///< 100 … 86 400 000; of a lease without renewal.
-  std::optional<std::int64_t> max_lifetime_ms;  ///< 100 … 10^12; no renewal past it; none: no end.
-  std::optional<std::uint32_t> uid;             ///< Only this user may act for it; none: any.
+  std::int64_t ttl_ms = 10'000;  ///< TTL of a lease without renewal; 100 … 86 400 000.
+  /// Limit of renewals; 100 … 10^12. Empty means no limit.
+  std::optional<std::int64_t> max_lifetime_ms;
+  std::optional<std::uint32_t> uid;  ///< The only user that may act for it; empty means any user.
   RequestId request_id;
-  Json to_json() const;
-  static Result<TenantAdmit> from_json(const Json& json);
 };
 
-/// `lease.revoke`: one lease, all of a tenant, or the engine leases on a part of the weights.
-/// Exactly one of the three. Reply: LeasesTouched. Errors: UnknownLease, LeaseFenced,
-/// UnknownTenant.
-struct LeaseRevoke {
+/// `lease.revoke`: revokes one lease, all leases of a tenant, or the engine leases on a part of the
+/// weights. Exactly one of the three is given. Reply: LeasesTouched. Errors: UnknownLease,
+/// LeaseFenced, UnknownTenant.
+struct LeaseRevoke : Message<LeaseRevoke> {
   static constexpr std::string_view kMethod = "lease.revoke";
   std::optional<LeaseId> lease;
   std::optional<TenantId> tenant;
-  /// As WeightsOpen::part, or what such names begin with up to a dot: "blk.1" is the layer, and
-  /// where weights are cut by tensors each of its tensors. 1 to 200 bytes on one line.
+  /// A WeightsOpen::part, or a prefix of such names that ends before a dot: "blk.1" matches that
+  /// layer, and each tensor of it where the weights are split by tensor. 1 to 200 bytes on one
+  /// line.
   std::optional<std::string> part;
-  std::optional<std::string> worker;  ///< With a part: on this worker only.
+  std::optional<std::string> worker;  ///< Only with `part`: limits it to this worker.
   RequestId request_id;
-  Json to_json() const;
-  static Result<LeaseRevoke> from_json(const Json& json);
 };
 
-/// `lease.drain`: no new work from now on, revoked (`drain_deadline`) after `grace_ms`.
-/// Reply: LeasesTouched.
-struct LeaseDrain {
+/// `lease.drain`: accepts no new work from now on, and revokes (`drain_deadline`) after `grace_ms`.
+/// Exactly one of lease and tenant is given. Reply: LeasesTouched.
+struct LeaseDrain : Message<LeaseDrain> {
   static constexpr std::string_view kMethod = "lease.drain";
   std::optional<LeaseId> lease;
   std::optional<TenantId> tenant;
   std::int64_t grace_ms = 30'000;  ///< 0 … 86 400 000
   RequestId request_id;
-  Json to_json() const;
-  static Result<LeaseDrain> from_json(const Json& json);
 };
 
-/// `extent.open`: a look at leased memory from outside. Reply: Empty with 1 read-only descriptor.
-/// Errors: PermissionDenied unless the broker runs with --allow-memory-check; UnknownLease when no
-/// memory object stands behind the extent.
-struct ExtentOpen {
+/// `extent.open`: opens leased memory for a memory check. Reply: Empty with 1 read-only descriptor.
+/// Errors: PermissionDenied unless the broker runs with --allow-memory-check; UnknownLease when the
+/// extent has no memory object.
+struct ExtentOpen : Message<ExtentOpen> {
   static constexpr std::string_view kMethod = "extent.open";
   ExtentId extent;
-  Json to_json() const;
-  static Result<ExtentOpen> from_json(const Json& json);
 };
 
-/// `quarantine.release`: gives quarantined memory back. Exactly one of the two. Granted only when
-/// the object is empty after one more punch, or its last worker has exited. Reply:
-/// QuarantineReleased. Errors: IllegalTransition (not quarantined, or somebody clears it right
-/// now), StillWritable (its worker still writes to it), UnknownLease (no such object).
-struct QuarantineRelease {
+/// `quarantine.release`: returns quarantined memory to the pool. Exactly one of extent and region
+/// is given. The broker grants it only when the object is empty after another hole punch, or when
+/// its last worker has exited. Reply: QuarantineReleased. Errors: IllegalTransition (not
+/// quarantined, or already being cleared), StillWritable (its worker still writes to it),
+/// UnknownLease (no such object).
+struct QuarantineRelease : Message<QuarantineRelease> {
   static constexpr std::string_view kMethod = "quarantine.release";
   std::optional<ExtentId> extent;
   std::optional<RegionId> region;
-  std::string reason;  ///< For the record; 1 to 200 bytes on one line.
+  std::string reason;  ///< For the operator action log; 1 to 200 bytes on one line.
   RequestId request_id;
-  Json to_json() const;
-  static Result<QuarantineRelease> from_json(const Json& json);
 };
 
-struct QuarantineReleased {
-  std::uint64_t size_bytes = 0;  ///< Free again.
-  Json to_json() const;
-  static Result<QuarantineReleased> from_json(const Json& json);
+struct QuarantineReleased : Message<QuarantineReleased> {
+  std::uint64_t size_bytes = 0;  ///< Returned to the pool.
 };
 
-struct LeasesTouched {
+struct LeasesTouched : Message<LeasesTouched> {
   std::vector<LeaseId> leases;
-  Json to_json() const;
-  static Result<LeasesTouched> from_json(const Json& json);
 };
 
-// Lists: `status` and `worker.list` take no parameters and answer one object and {"items":
-// [view, …]}. `operator_action.list` takes {"limit": <n ≤ 1000>}, answers the newest actions first,
-// and BadRequest from a broker without a state directory. The others come in pages, which end at
-// the limit or at what fits into a line, and hold one item at least: `lease.list` and `event.list`
-// take
-// {"after": <slot or sequence>, "limit": <n ≤ 1000>}, `tenant.list`, `extent.list` and
-// `quarantine.list` the messages below. The answer is {"items": [view or event, …]}, with "more":
-// others follow; that of `event.list` has "oldest" and "newest" instead: the sequence numbers it
-// still has.
+// Lists.
+//
+// `status` and `worker.list` take no parameters. They return one view, and {"items": [view, …]}.
+// `operator_action.list` takes {"limit": <n ≤ 1000>} and returns the newest actions first. A broker
+// without a state directory answers it with BadRequest.
+//
+// The other lists come in pages of at least one item. A page ends at the limit, or when the line is
+// full. `lease.list` and `event.list` take {"after": <slot or sequence>, "limit": <n ≤ 1000>};
+// `tenant.list`, `extent.list` and `quarantine.list` take the messages below. The reply is
+// {"items": [view or event, …]}. "more" says whether items follow; `event.list` instead returns
+// "oldest" and "newest", the range of sequence numbers that the broker still has.
 
 /// `tenant.list`: tenants in the order of their names.
-struct TenantList {
+struct TenantList : Message<TenantList> {
   static constexpr std::string_view kMethod = "tenant.list";
   std::optional<TenantId> after;
-  std::uint32_t limit = 1000;  ///< At most; 0 … 1000. Left out: 1000.
-  Json to_json() const;
-  static Result<TenantList> from_json(const Json& json);
+  std::uint32_t limit = 1000;  ///< 0 … 1000; a missing field means 1000.
 };
 
 /// `extent.list`: extents in the order of their ids.
-struct ExtentList {
+struct ExtentList : Message<ExtentList> {
   static constexpr std::string_view kMethod = "extent.list";
   std::optional<ExtentId> after;
-  std::uint32_t limit = 1000;
-  Json to_json() const;
-  static Result<ExtentList> from_json(const Json& json);
+  std::uint32_t limit = 1000;  ///< As in TenantList.
 };
 
 /// `quarantine.list`: quarantined extents in the order of their ids, then regions. At most one of
-/// the two says what was seen last.
-struct QuarantineList {
+/// `after_extent` and `after_region` is given: the last item of the previous page.
+struct QuarantineList : Message<QuarantineList> {
   static constexpr std::string_view kMethod = "quarantine.list";
   std::optional<ExtentId> after_extent;
   std::optional<RegionId> after_region;
-  std::uint32_t limit = 1000;
-  Json to_json() const;
-  static Result<QuarantineList> from_json(const Json& json);
+  std::uint32_t limit = 1000;  ///< As in TenantList.
 };
 
 }  // namespace leasehold::wire

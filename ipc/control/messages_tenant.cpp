@@ -1,13 +1,14 @@
-// Tenant ↔ worker: generate, tokens, the typed end.
+// Tenant ↔ worker: requests, tokens, completion.
 #include "ipc/control/messages_tenant.hpp"
 
 #include <charconv>
 
+#include "ipc/control/message_codec.hpp"
 #include "ipc/control/message_limits.hpp"
 
 namespace leasehold::wire {
 
-// ---------------------------------------------------------------- values of several shapes
+// ---------------------------------------------------------------- values with several JSON forms
 
 static Problem from_field(const Json& json, StringList& out) {
   if (!json.is_string()) return leasehold::from_field(json, out.all, TextRule::Any);
@@ -25,7 +26,7 @@ static Problem from_field(const Json& json, TokenBiases& out) {
   for (const auto& [key, value] : json.items()) {
     std::int32_t token = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
-    // Written back and compared: one token has one spelling.
+    // Written back and compared, so that each token id has one spelling.
     if (error != std::errc{} || token < 0 || std::to_string(token) != key)
       return mismatch(key, "a token id written as text");
     if (Problem problem = leasehold::from_field(value, out.by_token[token], Between<float>{})) {
@@ -72,30 +73,29 @@ static Json to_field(const ResponseFormat& format) {
   return json;
 }
 
+void describe(Is<TokenLogprob> auto& m, auto& fields) {
+  fields.field("token", m.token, kTokenIds);
+  fields.field("logprob", m.logprob, Between<float>{});
+}
+
 static Problem from_field(const Json& json, TokenLogprob& out) {
-  constexpr auto kFields = [](auto& m, auto& fields) {
-    fields.field("token", m.token, kTokenIds);
-    fields.field("logprob", m.logprob, Between<float>{});
-  };
-  const auto read = read_fields<TokenLogprob>(json, kFields);
+  const auto read = read_fields<TokenLogprob>(json);
   if (!read) return mismatch(json, "a token and its logprob");
   out = *read;
   return {};
 }
 
 static Json to_field(const TokenLogprob& value) {
-  return {{"token", value.token}, {"logprob", value.logprob}};
+  return write_fields(value);
 }
 
 // ---------------------------------------------------------------- messages
-
-namespace {
 
 constexpr std::string_view kScopes[] = {"", "engine", "tenant"};
 
 constexpr Between<float> kFinite{};
 
-constexpr auto kSampling = [](auto& m, auto& fields) {
+void describe(Is<Sampling> auto& m, auto& fields) {
   fields.field("temperature", m.temperature, Between<float>{0.0f, 100.0f});
   fields.field("seed", m.seed);
   fields.with_default("top_k", m.top_k, 0u);
@@ -113,43 +113,48 @@ constexpr auto kSampling = [](auto& m, auto& fields) {
   fields.with_default("stop_token_ids", m.stop_token_ids, std::vector<std::int32_t>{}, kTokenIds);
   fields.with_default("response_format", m.response_format, ResponseFormat{});
   fields.with_default("grammar", m.grammar, std::string());
-};
+}
 
-constexpr auto kChatMessage = [](auto& m, auto& fields) {
+void describe(Is<ChatMessage> auto& m, auto& fields) {
   fields.field("role", m.role, TextRule::NonEmpty);
   fields.field("content", m.content);
-};
+}
 
-constexpr auto kGenerate = [](auto& m, auto& fields) {
+void describe(Is<Generate> auto& m, auto& fields) {
   fields.field("token", m.token, TextRule::NonEmpty);
   fields.field("request_id", m.request_id);
   fields.field("prompt", m.prompt);
   fields.field("prompt_tokens", m.prompt_tokens, kTokenIds);
-  fields.objects("messages", m.messages, kChatMessage);
+  fields.objects("messages", m.messages);
   fields.field("asked_at_unix_s", m.asked_at_unix_s, kUnixTime_s);
   fields.field("emitted", m.emitted, kTokenIds);
   fields.field("rebound_from", m.rebound_from);
-  fields.object("sampling", m.sampling, kSampling);
+  fields.object("sampling", m.sampling);
   fields.field("max_emitted_tokens", m.max_emitted_tokens, Between<std::uint32_t>{1, 1u << 20});
   fields.field("ignore_eos", m.ignore_eos);
   fields.field("deadline_ms", m.deadline_ms, kUpToOneDay_ms);
-};
+}
 
-constexpr auto kGenerating = [](auto& m, auto& fields) {
+static Result<void> validate(const Generate& m) {
+  return exactly_one("'prompt', 'prompt_tokens' and 'messages'",
+                     {m.prompt.has_value(), m.prompt_tokens.has_value(), m.messages.has_value()});
+}
+
+void describe(Is<Generating> auto& m, auto& fields) {
   fields.field("request", m.request);
   fields.field("prompt_tokens", m.prompt_tokens);
-};
+}
 
-constexpr auto kTokenEmitted = [](auto& m, auto& fields) {
+void describe(Is<TokenEmitted> auto& m, auto& fields) {
   fields.field("request", m.request);
   fields.field("token", m.token, kTokenIds);
   fields.field("position", m.position);
   fields.field("text", m.text);
   fields.field("logprob", m.logprob, kFinite);
   fields.with_default("top_logprobs", m.top_logprobs, std::vector<TokenLogprob>{});
-};
+}
 
-constexpr auto kRequestCompleted = [](auto& m, auto& fields) {
+void describe(Is<RequestCompleted> auto& m, auto& fields) {
   fields.field("request", m.request);
   fields.field("reason", m.reason, TextRule::NonEmpty);
   fields.field("emitted_tokens", m.emitted_tokens);
@@ -158,61 +163,17 @@ constexpr auto kRequestCompleted = [](auto& m, auto& fields) {
   fields.field("revoke_reason", m.revoke_reason, TextRule::RevokeReasonOrEmpty);
   fields.field("detail", m.detail);
   fields.with_default("text", m.text, std::string());
-};
+}
 
-constexpr auto kRequestCancel = [](auto& m, auto& fields) {
+void describe(Is<RequestCancel> auto& m, auto& fields) {
   fields.field("request_id", m.request_id);
-};
-
-}  // namespace
-
-Json Sampling::to_json() const {
-  return write_fields(*this, kSampling);
-}
-Result<Sampling> Sampling::from_json(const Json& json) {
-  return read_fields<Sampling>(json, kSampling);
 }
 
-Json Generating::to_json() const {
-  return write_fields(*this, kGenerating);
-}
-Result<Generating> Generating::from_json(const Json& json) {
-  return read_fields<Generating>(json, kGenerating);
-}
-
-Json TokenEmitted::to_json() const {
-  return write_fields(*this, kTokenEmitted);
-}
-Result<TokenEmitted> TokenEmitted::from_json(const Json& json) {
-  return read_fields<TokenEmitted>(json, kTokenEmitted);
-}
-
-Json RequestCompleted::to_json() const {
-  return write_fields(*this, kRequestCompleted);
-}
-Result<RequestCompleted> RequestCompleted::from_json(const Json& json) {
-  return read_fields<RequestCompleted>(json, kRequestCompleted);
-}
-
-Json RequestCancel::to_json() const {
-  return write_fields(*this, kRequestCancel);
-}
-Result<RequestCancel> RequestCancel::from_json(const Json& json) {
-  return read_fields<RequestCancel>(json, kRequestCancel);
-}
-
-Json Generate::to_json() const {
-  return write_fields(*this, kGenerate);
-}
-Result<Generate> Generate::from_json(const Json& json) {
-  auto message = read_fields<Generate>(json, kGenerate);
-  if (!message) return message;
-  const int prompts =
-      (message->prompt ? 1 : 0) + (message->prompt_tokens ? 1 : 0) + (message->messages ? 1 : 0);
-  if (prompts == 1) return message;
-  return fail(Errc::BadRequest,
-              "expected exactly one of 'prompt', 'prompt_tokens' and 'messages', got " +
-                  std::string(prompts == 0 ? "none" : "more"));
-}
+template struct Message<Sampling>;
+template struct Message<Generate>;
+template struct Message<Generating>;
+template struct Message<TokenEmitted>;
+template struct Message<RequestCompleted>;
+template struct Message<RequestCancel>;
 
 }  // namespace leasehold::wire

@@ -1,33 +1,33 @@
 // Broker → operator: what the lists show.
 #include "ipc/control/messages_views.hpp"
 
+#include "ipc/control/message_codec.hpp"
 #include "ipc/control/message_limits.hpp"
 #include "ipc/control/tenant_policy.hpp"
 
 namespace leasehold::wire {
-namespace {
 
 constexpr std::string_view kWorkerStates[] = {"attached", "ready", "lost", "gone"};
 constexpr std::string_view kDeviceStates[] = {"ready", "lost"};
 constexpr std::string_view kIsolations[] = {"separate-users", "same-user", "no-worker"};
 constexpr Between<std::int64_t> kLatency_ns{-1, std::numeric_limits<std::int64_t>::max()};
 
-constexpr auto kRevokeClocks = [](auto& m, auto& fields) {
+void describe(Is<RevokeClocks> auto& m, auto& fields) {
   fields.field("refuse_ns", m.refuse_ns, kLatency_ns);
   fields.field("error_ns", m.error_ns, kLatency_ns);
   fields.field("quiet_ns", m.quiet_ns, kLatency_ns);
   fields.field("reuse_ns", m.reuse_ns, kLatency_ns);
-};
+}
 
-constexpr auto kLeaseTimes = [](auto& m, auto& fields) {
+void describe(Is<LeaseTimes> auto& m, auto& fields) {
   fields.field("granted_boottime_ns", m.granted_boottime_ns, kBoottime_ns);
   fields.field("revoked_boottime_ns", m.revoked_boottime_ns, kBoottime_ns);
   fields.field("fenced_boottime_ns", m.fenced_boottime_ns, kBoottime_ns);
   fields.field("rebound_boottime_ns", m.rebound_boottime_ns, kBoottime_ns);
   fields.field("worker_stopped_boottime_ns", m.worker_stopped_boottime_ns, kBoottime_ns);
-};
+}
 
-constexpr auto kLeaseView = [](auto& m, auto& fields) {
+void describe(Is<LeaseView> auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("scope", m.scope, EnumCount{2});
   fields.field("tenant", m.tenant, TextRule::NameOrEmpty);
@@ -43,19 +43,19 @@ constexpr auto kLeaseView = [](auto& m, auto& fields) {
   fields.field("deadline_boottime_ns", m.deadline_boottime_ns);
   fields.field("drain_deadline_boottime_ns", m.drain_deadline_boottime_ns, kBoottime_ns);
   fields.field("replaced_by", m.replaced_by);
-  fields.object("clocks", m.clocks, kRevokeClocks);
-  fields.object("times", m.times, kLeaseTimes);
-};
+  fields.object("clocks", m.clocks);
+  fields.object("times", m.times);
+}
 
-constexpr auto kExtentView = [](auto& m, auto& fields) {
+void describe(Is<ExtentView> auto& m, auto& fields) {
   fields.field("extent", m.extent);
   fields.field("state", m.state, TextRule::NonEmpty);
   fields.field("lease", m.lease);
   fields.field("size_bytes", m.size_bytes);
   fields.field("inode", m.inode);
-};
+}
 
-constexpr auto kQuarantineView = [](auto& m, auto& fields) {
+void describe(Is<QuarantineView> auto& m, auto& fields) {
   fields.field("extent", m.extent);
   fields.field("region", m.region);
   fields.field("lease", m.lease);
@@ -63,9 +63,13 @@ constexpr auto kQuarantineView = [](auto& m, auto& fields) {
   fields.field("since_boottime_ns", m.since_boottime_ns, kBoottime_ns);
   fields.field("size_bytes", m.size_bytes);
   fields.field("why", m.why, TextRule::NonEmpty);
-};
+}
 
-constexpr auto kWorkerView = [](auto& m, auto& fields) {
+static Result<void> validate(const QuarantineView& m) {
+  return exactly_one("'extent' and 'region'", {m.extent.has_value(), m.region.has_value()});
+}
+
+void describe(Is<WorkerView> auto& m, auto& fields) {
   fields.field("worker", m.worker, TextRule::Name);
   fields.field("id", m.id);
   fields.field("pid", m.pid);
@@ -74,24 +78,24 @@ constexpr auto kWorkerView = [](auto& m, auto& fields) {
   fields.field("address", m.address);
   fields.field("leases", m.leases);
   fields.field("revocations", m.revocations);
-};
+}
 
-constexpr auto kTenantView = [](auto& m, auto& fields) {
+void describe(Is<TenantView> auto& m, auto& fields) {
   fields.object("policy", m.policy, kTenantPolicy);
   fields.field("leases_live", m.leases_live);
   fields.field("blocks_held", m.blocks_held);
-};
+}
 
-constexpr auto kOperatorActionView = [](auto& m, auto& fields) {
+void describe(Is<OperatorActionView> auto& m, auto& fields) {
   fields.field("at_unix_s", m.at_unix_s, kUnixTime_s);
   fields.field("uid", m.uid);
   fields.field("action", m.action, TextRule::NonEmpty);
   fields.field("object", m.object, TextRule::NonEmpty);
   fields.field("reason", m.reason, TextRule::SentenceOrEmpty);
   fields.field("done", m.done);
-};
+}
 
-constexpr auto kStatusView = [](auto& m, auto& fields) {
+void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("capacity_bytes", m.capacity_bytes);
   fields.field("free_bytes", m.free_bytes);
   fields.field("owned_bytes", m.owned_bytes);
@@ -116,75 +120,16 @@ constexpr auto kStatusView = [](auto& m, auto& fields) {
   fields.field("device_uuid", m.device_uuid);
   fields.field("device_state", m.device_state, Choice{kDeviceStates});
   fields.field("device_losses", m.device_losses);
-};
-
-}  // namespace
-
-Json RevokeClocks::to_json() const {
-  return write_fields(*this, kRevokeClocks);
-}
-Result<RevokeClocks> RevokeClocks::from_json(const Json& json) {
-  return read_fields<RevokeClocks>(json, kRevokeClocks);
 }
 
-Json LeaseTimes::to_json() const {
-  return write_fields(*this, kLeaseTimes);
-}
-Result<LeaseTimes> LeaseTimes::from_json(const Json& json) {
-  return read_fields<LeaseTimes>(json, kLeaseTimes);
-}
-
-Json LeaseView::to_json() const {
-  return write_fields(*this, kLeaseView);
-}
-Result<LeaseView> LeaseView::from_json(const Json& json) {
-  return read_fields<LeaseView>(json, kLeaseView);
-}
-
-Json ExtentView::to_json() const {
-  return write_fields(*this, kExtentView);
-}
-Result<ExtentView> ExtentView::from_json(const Json& json) {
-  return read_fields<ExtentView>(json, kExtentView);
-}
-
-Json QuarantineView::to_json() const {
-  return write_fields(*this, kQuarantineView);
-}
-Result<QuarantineView> QuarantineView::from_json(const Json& json) {
-  auto view = read_fields<QuarantineView>(json, kQuarantineView);
-  if (view && view->extent.has_value() == view->region.has_value()) {
-    return fail(Errc::BadRequest, "expected exactly one of 'extent' and 'region'");
-  }
-  return view;
-}
-
-Json WorkerView::to_json() const {
-  return write_fields(*this, kWorkerView);
-}
-Result<WorkerView> WorkerView::from_json(const Json& json) {
-  return read_fields<WorkerView>(json, kWorkerView);
-}
-
-Json TenantView::to_json() const {
-  return write_fields(*this, kTenantView);
-}
-Result<TenantView> TenantView::from_json(const Json& json) {
-  return read_fields<TenantView>(json, kTenantView);
-}
-
-Json OperatorActionView::to_json() const {
-  return write_fields(*this, kOperatorActionView);
-}
-Result<OperatorActionView> OperatorActionView::from_json(const Json& json) {
-  return read_fields<OperatorActionView>(json, kOperatorActionView);
-}
-
-Json StatusView::to_json() const {
-  return write_fields(*this, kStatusView);
-}
-Result<StatusView> StatusView::from_json(const Json& json) {
-  return read_fields<StatusView>(json, kStatusView);
-}
+template struct Message<RevokeClocks>;
+template struct Message<LeaseTimes>;
+template struct Message<LeaseView>;
+template struct Message<ExtentView>;
+template struct Message<QuarantineView>;
+template struct Message<WorkerView>;
+template struct Message<TenantView>;
+template struct Message<OperatorActionView>;
+template struct Message<StatusView>;
 
 }  // namespace leasehold::wire

@@ -1,4 +1,4 @@
-/// Lines on their way out, each with its descriptors, in order. Internal to ipc/control.
+/// Queue of unsent lines, each with its descriptors. Internal to ipc/control.
 #pragma once
 
 #include <deque>
@@ -13,15 +13,15 @@ class Outbox {
  public:
   void push(std::string line, std::vector<UniqueFd> fds);
 
-  /// Sends until nothing is left or the socket takes no more. A message's descriptors go with its
-  /// first byte, and are closed here once sent. Errors: ConnectionLost.
+  /// Sends until the queue is empty or the socket is full. Sends a line's descriptors with its
+  /// first byte and then closes them. Errors: ConnectionLost.
   Result<void> flush(int socket);
 
   void clear();
   bool empty() const { return lines_.empty(); }
 
-  /// What waiting costs this process: the unsent bytes, and a page for each descriptor, so that a
-  /// reader that sleeps cannot make it hold thousands of them.
+  /// Memory that the queue costs: the unsent bytes, plus a page per descriptor, so that a slow
+  /// reader cannot make this process hold thousands of descriptors.
   std::size_t cost_bytes() const { return cost_bytes_; }
 
  private:

@@ -13,15 +13,15 @@ namespace {
 
 constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr int kMaxDrainReads = 64;
-/// What an ordinary receiver takes; one that takes fewer itself may still send them.
+/// The default limit of a receiver. A peer that accepts fewer itself may still send this many.
 constexpr std::size_t kMaxSentFds = Limits{}.max_fds;
-/// How long a closing connection waits for the other end to take what is queued.
+/// How long a closing connection waits for the other end to read the queued lines.
 constexpr auto kLinger = std::chrono::seconds(2);
 
 Credentials credentials_of(int socket) {
   ucred other{};
   socklen_t size = sizeof(other);
-  // A socket pair or a connection always has them; zeros would be nobody's, never root's pid.
+  // Connected sockets always have credentials. After a failure report uid -1, because 0 is root.
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) != 0)
     return {.pid = 0, .uid = static_cast<uid_t>(-1), .gid = static_cast<gid_t>(-1)};
   return {.pid = other.pid, .uid = other.uid, .gid = other.gid};
@@ -38,7 +38,7 @@ SocketPeer::SocketPeer(Socket socket, Handlers handlers, Limits limits)
       pause_(socket_.get_executor()),
       inbox_(limits),
       control_(control_buffer(limits.max_fds)) {
-  // Asio's accept does not ask for it.
+  // Asio's accept does not set it.
   ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
 }
 
@@ -51,7 +51,7 @@ void SocketPeer::post(Handler handler) {
   boost::asio::post(socket_.get_executor(), std::move(handler));
 }
 
-// ---------------------------------------------------------------- in
+// ---------------------------------------------------------------- receive
 
 void SocketPeer::start() {
   if (std::exchange(started_, true) || state_ != State::Open) return;
@@ -60,29 +60,29 @@ void SocketPeer::start() {
 
 void SocketPeer::wait_readable() {
   socket_.async_wait(Socket::wait_read, [me = self()](const boost::system::error_code&) {
-    // An error of the wait shows itself in the read.
+    // If the wait failed, the read fails too.
     if (me->state_ == State::Open) me->read_some();
   });
 }
 
 void SocketPeer::read_some() {
-  std::array<char, kReadBytes> bytes;  // not cleared: recvmsg says how much of it counts
+  std::array<char, kReadBytes> bytes;  // left uninitialised; recvmsg returns how much is valid
   auto got = receive_some(socket_.native_handle(), bytes, control_);
   if (!got) return finish(got.error());
   if (got->would_block) return write_broken_ ? finish(why_) : wait_readable();
   if (got->size_bytes == 0)
     return finish({Errc::ConnectionLost, "the other end closed the connection"});
   if (got->fds_lost) {
-    return refuse_and_close({Errc::MalformedMessage,
-                             fmt::format("descriptors were lost: more than {}, or this process may "
-                                         "open no more",
-                                         limits_.max_fds)});
+    return refuse_and_close(
+        {Errc::MalformedMessage, fmt::format("descriptors were lost: more than {} arrived, or this "
+                                             "process has reached its limit of open files",
+                                             limits_.max_fds)});
   }
   inbox_.add({bytes.data(), got->size_bytes}, std::move(got->fds));
   process_lines();
 }
 
-/// One turn: however much arrived, the others of this io_context wait for a few lines at most.
+/// One turn: processes a few lines, so that the other peers of this io_context wait for no more.
 void SocketPeer::process_lines() {
   for (std::size_t weight = 0; state_ == State::Open && weight < kTurnWeight;) {
     auto line = inbox_.next();
@@ -100,7 +100,7 @@ void SocketPeer::process_lines() {
   });
 }
 
-/// All lines that arrived are taken. From an end that reads no more, what it has said already.
+/// All arrived lines are processed. From an end that no longer reads, takes what it already sent.
 void SocketPeer::read_more() {
   if (!write_broken_) return wait_readable();
   if (++drain_reads_ > kMaxDrainReads) return finish(why_);
@@ -124,8 +124,8 @@ void SocketPeer::take(Line line) {
   if (envelope.fds != line.fds.size()) {
     return refuse_and_close(
         {Errc::MalformedMessage,
-         fmt::format("{} descriptors came with a line that says otherwise; each message with "
-                     "descriptors is one sendmsg and holds \"fds\": n",
+         fmt::format("received {} descriptors with a line that declares another number; send each "
+                     "message with descriptors in one sendmsg, with \"fds\": n",
                      line.fds.size())});
   }
   const bool is_malformed = std::holds_alternative<RejectedMessage>(envelope.content);
@@ -138,7 +138,7 @@ void SocketPeer::handle(IncomingCall call, std::vector<UniqueFd> fds) {
   if (!handlers_.on_call) {
     return answer(call.id,
                   fail(Errc::UnknownMethod,
-                       fmt::format("this end answers no calls, and so no {}", call.method)));
+                       fmt::format("this end serves no calls; it does not know {}", call.method)));
   }
   handlers_.on_call(call.method, Payload{std::move(call.params), std::move(fds)},
                     Answer(self(), std::move(call.id)));
@@ -151,7 +151,7 @@ void SocketPeer::handle(IncomingNotification notification, std::vector<UniqueFd>
 }
 
 void SocketPeer::handle(IncomingReply reply, std::vector<UniqueFd> fds) {
-  // An id nobody waits for: late after a timeout, or made up. Its descriptors close here.
+  // An unknown id: the call timed out, or there was none. The descriptors of the reply close here.
   if (!reply.id.is_number_unsigned()) return;
   const auto id = reply.id.get<std::uint64_t>();
   if (!reply.result) return complete_call(id, std::unexpected(std::move(reply.result).error()));
@@ -162,7 +162,7 @@ void SocketPeer::handle(RejectedMessage refusal, std::vector<UniqueFd>) {
   send(rejection_line(refusal), {});
   if (malformed_lines_ <= limits_.max_malformed_lines) return;
   refuse_and_close({Errc::MalformedMessage,
-                    fmt::format("more than {} lines in a row are no message; send JSON-RPC 2.0, "
+                    fmt::format("more than {} malformed lines in a row; send JSON-RPC 2.0, "
                                 "one object per line",
                                 limits_.max_malformed_lines)});
 }
@@ -199,11 +199,11 @@ void SocketPeer::arm_timeout(std::uint64_t id, Duration timeout) {
   timer->async_wait([me = self(), id, timeout](const boost::system::error_code& error) {
     if (error) return;
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
-    me->complete_call(id, fail(Errc::TimedOut, fmt::format("no answer within {} ms", ms)));
+    me->complete_call(id, fail(Errc::TimedOut, fmt::format("no reply within {} ms", ms)));
   });
 }
 
-/// Hands a result to the call that waits for it, if any still does.
+/// Passes a result to its call, if the call still waits.
 void SocketPeer::complete_call(std::uint64_t id, Result<Payload> result) {
   auto node = pending_.extract(id);
   if (node) node.mapped().on_reply(std::move(result));
@@ -220,12 +220,12 @@ void SocketPeer::answer(const Json& id, Result<Payload> result) {
 void SocketPeer::notify(const std::string& method, Payload params) {
   if (state_ != State::Open) return;
   std::string line = notification_line(method, params);
-  // Left out it would be a gap that nobody notices; the end of the connection is noticed.
+  // Close the connection: the receiver notices that, but would not notice a missing notification.
   if (!fits(line, params)) return begin_close(too_large(line, params));
   send(std::move(line), std::move(params.fds));
 }
 
-// ---------------------------------------------------------------- out
+// ---------------------------------------------------------------- send
 
 bool SocketPeer::fits(const std::string& line, const Payload& payload) const {
   return line.size() <= limits_.max_line_bytes && payload.fds.size() <= kMaxSentFds;
@@ -233,8 +233,8 @@ bool SocketPeer::fits(const std::string& line, const Payload& payload) const {
 
 Error SocketPeer::too_large(const std::string& line, const Payload& payload) const {
   return {Errc::MessageTooLarge,
-          fmt::format("a message of {} bytes and {} descriptors; {} bytes and {} descriptors may "
-                      "be sent at once",
+          fmt::format("the message has {} bytes and {} descriptors; at most {} bytes and {} "
+                      "descriptors fit into one",
                       line.size(), payload.fds.size(), limits_.max_line_bytes, kMaxSentFds)};
 }
 
@@ -243,8 +243,8 @@ void SocketPeer::send(std::string line, std::vector<UniqueFd> fds) {
   outbox_.push(std::move(line), std::move(fds));
   if (!waits_writable_) flush();
   if (outbox_.cost_bytes() > limits_.max_queued_bytes) {
-    finish({Errc::QueueFull, fmt::format("the other end does not read: {} bytes wait for it",
-                                         outbox_.cost_bytes())});
+    finish({Errc::QueueFull,
+            fmt::format("the other end does not read: {} bytes are unsent", outbox_.cost_bytes())});
   }
 }
 
@@ -262,14 +262,13 @@ void SocketPeer::flush() {
   });
 }
 
-/// The other end takes nothing any more, but may have said why before it went: read that first.
+/// The other end no longer reads, but may have sent the reason before: read that first.
 void SocketPeer::write_failed(Error why) {
   outbox_.clear();
   write_broken_ = true;
   if (state_ == State::Closing) return finish(why_);
   why_ = std::move(why);
-  // Not from here: the caller may be walking over its peers. Whoever waits for more waits no
-  // longer.
+  // Posted, because the caller may be iterating over its peers. Cancelling wakes a pending wait.
   post([me = self()] {
     if (me->state_ != State::Open) return;
     if (!me->started_) return me->finish(me->why_);
@@ -278,7 +277,7 @@ void SocketPeer::write_failed(Error why) {
   });
 }
 
-// ---------------------------------------------------------------- the end
+// ---------------------------------------------------------------- close
 
 void SocketPeer::close() {
   begin_close({Errc::ConnectionLost, "this end closed the connection"});
@@ -311,11 +310,11 @@ void SocketPeer::finish(Error why) {
 }
 
 void SocketPeer::deliver_close(const Error& why) {
-  // Both are emptied first: a handler may own this peer, or call again.
+  // Empty both first: a handler may destroy this peer, or call again.
   auto pending = std::exchange(pending_, {});
   for (auto& [id, call] : pending) {
     call.on_reply(
-        fail(Errc::ConnectionLost, "the connection ended before the answer came: " + why.detail));
+        fail(Errc::ConnectionLost, "the connection ended before the reply arrived: " + why.detail));
   }
   const Handlers handlers = std::exchange(handlers_, {});
   if (handlers.on_closed) handlers.on_closed(why);

@@ -1,17 +1,17 @@
 /// One end of a control connection: JSON-RPC 2.0, one object per line, over a Unix stream socket.
 ///
-/// A message that carries descriptors says `"fds": n` at its top level and is one sendmsg(2); the
-/// reader takes them with recvmsg(2) and MSG_CMSG_CLOEXEC, treats truncation or a wrong count as
-/// MalformedMessage, and closes what nobody claims. Both ends may call and notify.
+/// Both ends may call and notify. A message with n descriptors has `"fds": n` at its top level and
+/// is sent with one sendmsg(2). The reader receives them with MSG_CMSG_CLOEXEC, treats truncation
+/// or a wrong count as MalformedMessage, and closes descriptors that no handler takes.
 ///
 /// Errors on the wire: `"error": {"code": <int>, "message": <detail>, "data": {"code": "<Errc>",
-/// "retryable": bool}}`; JSON-RPC's own numbers for parse error, invalid request and unknown
-/// method, -32000 for everything else. A line that cannot be parsed is answered with `id: null` and
-/// the connection goes on, unless many come in a row; an over-long line is answered and the
-/// connection is closed.
+/// "retryable": bool}}`. The integer is JSON-RPC's own for a parse error, an invalid request and an
+/// unknown method, and -32000 for all other errors. The peer answers a malformed line with `id:
+/// null` and keeps the connection, unless too many come in a row. It answers an oversized line and
+/// closes the connection.
 ///
-/// Lifetime: shared; stays alive while an operation is pending. Threads: everything on the one
-/// thread that runs the io_context.
+/// Lifetime: shared; stays alive while an operation is pending. Threads: the one thread that runs
+/// the io_context.
 /// Source: JSON-RPC 2.0 specification; unix(7) SCM_RIGHTS, SO_PEERCRED.
 #pragma once
 
@@ -33,19 +33,20 @@ namespace leasehold::control {
 using Json = nlohmann::json;
 using Socket = boost::asio::local::stream_protocol::socket;
 
-/// What a sender may make a receiver hold.
+/// Limits on what the other end can make this process hold.
 struct Limits {
   std::size_t max_line_bytes = 1 << 20;
   std::size_t max_depth = 32;
-  std::size_t max_fds = 64;  ///< In one message that arrives; 0: takes none, may still send some.
-  std::size_t max_queued_bytes = 8 << 20;  ///< Unsent output; a peer that does not read is dropped.
-  std::size_t max_malformed_lines = 64;    ///< Lines in a row that are no message; then hung up on.
+  std::size_t max_fds = 64;  ///< In one received message; with 0 the peer can still send some.
+  std::size_t max_queued_bytes = 8 << 20;  ///< Unsent output; beyond it the connection ends.
+  std::size_t max_malformed_lines = 64;    ///< In a row; beyond it the connection ends.
 };
 
-/// A peer takes lines of this weight together, then lets all others of its io_context have a turn.
+/// A peer processes lines of this total weight per turn, then lets the other peers of its
+/// io_context run.
 inline constexpr std::size_t kTurnWeight = 16;
 
-/// What reading a line costs, in short lines: a long one is parsed for as long as many of them.
+/// Cost of parsing a line, in units of a short line.
 constexpr std::size_t weight_of_line(std::size_t size_bytes) {
   return 1 + size_bytes / 1024;
 }
@@ -56,14 +57,14 @@ struct Credentials {
   gid_t gid = 0;
 };
 
-/// Parameters or a result, with descriptors that travel along.
+/// Parameters or a result, with the descriptors of the message.
 struct Payload {
   Json body = Json::object();
   std::vector<UniqueFd> fds;
 };
 
-/// Answers one call, exactly once. Dropping it unanswered answers SystemError.
-/// May be kept and used later; after the connection is gone it does nothing.
+/// Answers one call, exactly once. Destroying an unused responder answers Draining.
+/// May be stored and used later; it does nothing after the connection has ended.
 using Responder = std::move_only_function<void(Result<Payload>)>;
 
 class Peer : public std::enable_shared_from_this<Peer> {
@@ -73,11 +74,11 @@ class Peer : public std::enable_shared_from_this<Peer> {
     std::function<void(const std::string& method, Payload params, Responder respond)> on_call;
     /// A notification from the other end.
     std::function<void(const std::string& method, Payload params)> on_notification;
-    /// The connection is over; called once. Pending calls have been answered ConnectionLost.
+    /// Called once when the connection has ended, after all pending calls got ConnectionLost.
     std::function<void(const Error& why)> on_closed;
-    /// How long a line of this weight must wait before it is looked at; asked once per line, calls,
-    /// answers and garbage alike. Until then nothing more is read, and the sender's socket fills.
-    /// Empty: no line waits.
+    /// Returns how long a line of this weight waits before it is parsed. Called once per line, also
+    /// for replies and malformed lines. The peer reads nothing while a line waits, so the sender's
+    /// socket fills. Empty means that no line waits.
     std::function<Duration(std::size_t weight)> throttle = {};
   };
   using ReplyHandler = std::move_only_function<void(Result<Payload>)>;
@@ -85,38 +86,40 @@ class Peer : public std::enable_shared_from_this<Peer> {
   static std::shared_ptr<Peer> create(Socket socket, Handlers handlers, Limits limits = {});
   virtual ~Peer() = default;
 
-  /// Begins reading. The handlers may be called from here on.
+  /// Starts reading. The peer may call the handlers from now on.
   virtual void start() = 0;
 
-  /// Calls a method of the other end. The handler is called once: with the result, with the error
-  /// the other end gave, TimedOut after `timeout` (zero: never), or ConnectionLost.
+  /// Calls a method of the other end. The peer calls the handler once, with the result, the error
+  /// of the reply, TimedOut after `timeout` (zero means no timeout), or ConnectionLost.
   virtual void call(const std::string& method, Payload params, ReplyHandler on_reply,
                     Duration timeout = Duration::zero()) = 0;
 
   virtual void notify(const std::string& method, Payload params) = 0;
 
-  /// From now on the other end may send this many descriptors in one message, or none.
+  /// Limits the descriptors in one received message from now on; 0 allows none.
   virtual void set_max_fds(std::size_t at_most) = 0;
 
-  /// Who is at the other end, read once at accept/connect (SO_PEERCRED).
+  /// Process and user of the other end, read once at accept or connect (SO_PEERCRED).
   virtual const Credentials& credentials() const = 0;
 
-  /// Closes after what is queued has been sent.
+  /// Sends the queued lines, then closes the connection.
   virtual void close() = 0;
 };
 
 /// Connects to a listening Unix socket.
-/// Errors: FileNotFound (no such path), PermissionDenied, ConnectionRefused (nobody listens).
+/// Errors: FileNotFound (no such path), PermissionDenied, ConnectionRefused (no process listens, or
+/// the path is not a socket), BadRequest (path too long), SystemError.
 Result<Socket> connect_to(boost::asio::io_context& io, const std::string& path);
 
-/// Listens on `path` with the given mode. A stale socket file left by a dead process is replaced; a
-/// live one is SocketInUse. Errors: SocketInUse, PermissionDenied, BadRequest (path too long).
+/// Listens on `path` with the given mode. Replaces the socket file of a process that has exited.
+/// Errors: SocketInUse (a process listens there, or the file is not a socket), PermissionDenied,
+/// FileNotFound (no such directory), BadRequest (path too long), SystemError.
 Result<boost::asio::local::stream_protocol::acceptor> listen_on(boost::asio::io_context& io,
                                                                 const std::string& path,
                                                                 mode_t mode);
 
-/// Goes on with a socket that listened on `path` before, kept open while nobody accepted.
-/// Errors: BadRequest when it is no such socket.
+/// Adopts a socket that already listens on `path`, kept open across a restart.
+/// Errors: BadRequest when it does not listen on `path`.
 Result<boost::asio::local::stream_protocol::acceptor> adopt_listener(boost::asio::io_context& io,
                                                                      UniqueFd kept,
                                                                      const std::string& path);

@@ -1,4 +1,4 @@
-/// The file of a listening Unix socket, removed by nobody but its maker.
+/// The file of a listening Unix socket. Only the process that created it removes it.
 #pragma once
 
 #include <sys/types.h>
@@ -7,21 +7,21 @@
 
 namespace leasehold::control {
 
-/// Knows which file stood at a path when the socket was made. Another process may remove it and
-/// listen there itself; that one's file is then not ours to take away.
+/// Remembers which file the socket created. Another process may have replaced it since, and then
+/// `remove` leaves the new file alone.
 /// Threads: one.
 class SocketFile {
  public:
-  /// To be called right after listening on `path`.
+  /// Call it right after listening on `path`.
   explicit SocketFile(std::string path);
 
-  /// Removes the file unless it is gone or another one by now. True when it was removed.
+  /// Removes the file unless it is missing or replaced. Returns true when it removed it.
   bool remove() const;
 
  private:
   std::string path_;
   dev_t device_ = 0;
-  ino_t inode_ = 0;  ///< 0: there was none.
+  ino_t inode_ = 0;  ///< 0 when there was no file.
 };
 
 }  // namespace leasehold::control

@@ -1,8 +1,8 @@
-/// The one implementation of Peer, over a connected Unix socket. For peer.cpp alone; everybody else
-/// sees peer.hpp.
+/// The only implementation of Peer, over a connected Unix socket. Internal to peer.cpp; other code
+/// uses peer.hpp.
 ///
-/// Threads: the io_context's. Ownership: shared, by whoever holds the Peer and by what is under
-/// way.
+/// Threads: the io_context's. Ownership: shared by the owners of the Peer and by its pending
+/// operations.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -20,8 +20,8 @@
 
 namespace leasehold::control {
 
-/// No method calls a handler of the user; those run from the io_context alone, so that a caller who
-/// walks over its peers never sees one vanish under its feet.
+/// Methods never call a user's handler directly; only the io_context does. So a caller that
+/// iterates over its peers cannot have one destroyed during the iteration.
 class SocketPeer final : public Peer {
  public:
   SocketPeer(Socket socket, Handlers handlers, Limits limits);
@@ -35,7 +35,7 @@ class SocketPeer final : public Peer {
   void close() override;
 
  private:
-  enum class State { Open, Closing, Closed };  // Closing: sends what is queued, nothing else
+  enum class State { Open, Closing, Closed };  // Closing: only sends queued lines
   struct PendingCall {
     ReplyHandler on_reply;
     std::unique_ptr<boost::asio::steady_timer> timer;
@@ -82,7 +82,7 @@ class SocketPeer final : public Peer {
   bool write_broken_ = false;
   Error why_{Errc::ConnectionLost, ""};  // while Closing, or once write_broken_
   int drain_reads_ = 0;
-  std::size_t malformed_lines_ = 0;  // in a row, up to now
+  std::size_t malformed_lines_ = 0;  // in a row
   boost::asio::steady_timer linger_;
   boost::asio::steady_timer pause_;
   Inbox inbox_;
@@ -92,15 +92,13 @@ class SocketPeer final : public Peer {
   std::map<std::uint64_t, PendingCall> pending_;
 };
 
-/// The responder of one call. A moved-from or used one no longer knows the peer.
+/// The responder of one call. It forgets the peer once it is used or moved from.
 class SocketPeer::Answer {
  public:
   Answer(std::weak_ptr<SocketPeer> peer, Json id) : peer_(std::move(peer)), id_(std::move(id)) {}
   Answer(Answer&&) noexcept = default;
   Answer& operator=(Answer&&) = delete;
-  ~Answer() {
-    (*this)(fail(Errc::Draining, "the call was dropped without an answer: that end is stopping"));
-  }
+  ~Answer() { (*this)(fail(Errc::Draining, "the call got no reply: that end is stopping")); }
   void operator()(Result<Payload> result) {
     if (const auto peer = std::exchange(peer_, {}).lock()) peer->answer(id_, std::move(result));
   }

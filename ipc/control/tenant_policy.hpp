@@ -1,4 +1,4 @@
-/// The fields of a tenant's policy, as `tenant.admit` sends and `tenant.list` shows them.
+/// The fields of a tenant's policy, which `tenant.admit` sends and `tenant.list` returns.
 #pragma once
 
 #include "ipc/control/message_limits.hpp"
@@ -6,7 +6,7 @@
 
 namespace leasehold::wire {
 
-/// Everything of TenantAdmit but the request id.
+/// All fields of TenantAdmit except the request id.
 inline constexpr auto kTenantPolicy = [](auto& m, auto& fields) {
   fields.field("tenant", m.tenant);
   fields.field("max_concurrent", m.max_concurrent, kConcurrent);

@@ -44,7 +44,7 @@ Result<UniqueFd> new_socket(int flags) {
   return fd;
 }
 
-/// 0, or the error number of connect(2).
+/// Returns 0, or the errno of connect(2).
 int try_connect(const UniqueFd& fd, const sockaddr_un& address) {
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   return ::connect(fd.get(), generic, sizeof(address)) == 0 ? 0 : errno;
@@ -59,30 +59,31 @@ std::unexpected<Error> refuse_connect(const std::string& path, int error_number)
   switch (error_number) {
     case ENOENT:
     case ENOTDIR:
-      return fail(Errc::FileNotFound, fmt::format("there is no socket {}: is leasehold-broker "
-                                                  "running, or the worker whose socket it is?",
+      return fail(Errc::FileNotFound, fmt::format("there is no socket {}; start leasehold-broker, "
+                                                  "or the worker that listens there",
                                                   path));
     case EACCES:
     case EPERM:
       return fail(Errc::PermissionDenied,
-                  fmt::format("this user may not connect to {}; see its mode and owner", path));
+                  fmt::format("this user may not connect to {}; check its mode and owner", path));
     case ECONNREFUSED:
     case EPROTOTYPE:
       if (!is_socket(path))
-        return fail(Errc::ConnectionRefused, fmt::format("{} is no socket", path));
+        return fail(Errc::ConnectionRefused, fmt::format("{} is not a socket", path));
       return fail(Errc::ConnectionRefused,
-                  fmt::format("nobody listens on {}: who made this socket has ended", path));
+                  fmt::format("no process listens on {}; start the one that created it", path));
     case EAGAIN:
     case EINPROGRESS:
       return fail(Errc::ConnectionRefused,
-                  fmt::format("{} does not accept connections; it may hang, or retry", path));
+                  fmt::format("the process at {} does not accept connections; retry", path));
     default:
       return fail_errno(Errc::SystemError, "connect to " + path, error_number);
   }
 }
 
-/// Keeps two starting processes from both finding a stale file, one unlinking the other's socket.
-/// Not waited for without end: anybody who may read the directory may hold its lock.
+/// Prevents two starting processes from both finding a stale file, where one would then unlink the
+/// other's new socket. Gives up after a second: any process that may read the directory can lock
+/// it.
 Result<UniqueFd> lock_directory_of(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path();
   const std::string directory = parent.empty() ? "." : parent.string();
@@ -90,23 +91,23 @@ Result<UniqueFd> lock_directory_of(const std::string& path) {
   if (!fd && errno == EACCES)
     return fail(Errc::PermissionDenied, fmt::format("this user may not read {}", directory));
   if (!fd && (errno == ENOENT || errno == ENOTDIR))
-    return fail(Errc::FileNotFound, fmt::format("there is no directory {}; make it", directory));
+    return fail(Errc::FileNotFound, fmt::format("there is no directory {}; create it", directory));
   if (!fd) return fail_errno(Errc::SystemError, "open " + directory, errno);
   for (int i = 0; i < kLockAttempts; ++i) {
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
     std::this_thread::sleep_for(kLockRetryInterval);
   }
   return fail(Errc::SocketInUse,
-              fmt::format("another process keeps {} locked; end it and retry", directory));
+              fmt::format("another process keeps {} locked; stop it and retry", directory));
 }
 
-/// Removes a socket file nobody listens on; leaves everything else alone.
+/// Removes a socket file that no process listens on; leaves any other file alone.
 Result<void> clear_stale(const std::string& path, const sockaddr_un& address) {
   struct stat status{};
-  if (::lstat(path.c_str(), &status) != 0) return {};  // bind says what else may be wrong
+  if (::lstat(path.c_str(), &status) != 0) return {};  // bind reports any other problem
   if (!S_ISSOCK(status.st_mode)) {
     return fail(Errc::SocketInUse,
-                fmt::format("{} exists and is no socket; move it away or listen elsewhere", path));
+                fmt::format("{} exists and is not a socket; move it or listen elsewhere", path));
   }
   const UniqueFd probe = TRY(new_socket(SOCK_NONBLOCK));
   const int error_number = try_connect(probe, address);
@@ -114,7 +115,7 @@ Result<void> clear_stale(const std::string& path, const sockaddr_un& address) {
     return fail(Errc::PermissionDenied, fmt::format("{} belongs to another user", path));
   if (error_number != ECONNREFUSED && error_number != ENOENT) {
     return fail(Errc::SocketInUse,
-                fmt::format("a process listens on {}; end it or listen elsewhere", path));
+                fmt::format("a process listens on {}; stop it or listen elsewhere", path));
   }
   if (::unlink(path.c_str()) != 0 && errno != ENOENT)
     return fail_errno(Errc::PermissionDenied, "remove the stale socket " + path, errno);
@@ -125,12 +126,13 @@ std::unexpected<Error> refuse_bind(const std::string& path, int error_number) {
   const bool denied = error_number == EACCES || error_number == EPERM || error_number == EROFS;
   if (denied) return fail_errno(Errc::PermissionDenied, "listen on " + path, error_number);
   if (error_number == EADDRINUSE)
-    return fail(Errc::SocketInUse, fmt::format("{} has just been taken; retry", path));
+    return fail(Errc::SocketInUse,
+                fmt::format("another process just started to listen on {}; retry", path));
   return fail_errno(Errc::SystemError, "listen on " + path, error_number);
 }
 
-/// The mode is set on the socket before bind creates the file with it, less the umask; the umask's
-/// bits come back before anybody can connect. So the file is never more open than `mode`.
+/// Sets the mode on the socket, so that bind creates the file with it, less the umask. Restores the
+/// umask's bits before listen lets a process connect. So the file is never more open than `mode`.
 Result<void> bind_with_mode(const UniqueFd& fd, const sockaddr_un& address, mode_t mode) {
   const std::string path = address.sun_path;
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
@@ -156,7 +158,7 @@ Result<Handle> adopt(boost::asio::io_context& io, UniqueFd fd) {
 Result<Socket> connect_to(boost::asio::io_context& io, const std::string& path) {
   const sockaddr_un address = TRY(address_of(path));
   UniqueFd fd = TRY(new_socket(0));
-  // A listener with a full queue would otherwise block connect(2) for ever.
+  // Without it, a listener with a full queue would block connect(2) forever.
   const timeval timeout{.tv_sec = kConnectTimeout.count(), .tv_usec = 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
   if (const int error_number = try_connect(fd, address)) return refuse_connect(path, error_number);

@@ -22,8 +22,8 @@ Result<CUdevice> open_card(const Driver& driver, int ordinal) {
   return device;
 }
 
-/// A card may be set to serve one process, or none. The driver calls that what it also calls a
-/// broken card, so the mode is asked for.
+/// A card may be configured to serve one process, or none. The driver returns the same error for
+/// that and for a broken card, so the compute mode is queried.
 bool is_shut_out(const Driver& driver, CUdevice device, CUresult retained) {
   if (retained != CUDA_ERROR_DEVICE_UNAVAILABLE && retained != CUDA_ERROR_UNKNOWN) return false;
   int mode = CU_COMPUTEMODE_DEFAULT;
@@ -56,11 +56,11 @@ Result<Context> Context::retain(const Driver& driver, int ordinal) {
   const CUresult retained = driver.cuDevicePrimaryCtxRetain(&handle, device);
   if (is_shut_out(driver, device, retained)) {
     return fail(Errc::DeviceUnsupported,
-                fmt::format("card {} is in a compute mode that shuts this process out ({}); broker "
-                            "and workers are several: `nvidia-smi -i {} -c DEFAULT` lets all in",
+                fmt::format("card {} is in compute mode {}, which excludes this process; allow "
+                            "several processes with `nvidia-smi -i {} -c DEFAULT`",
                             ordinal, describe(driver, retained), ordinal));
   }
-  TRY(check(driver, retained, fmt::format("beginning a context on card {}", ordinal)));
+  TRY(check(driver, retained, fmt::format("creating a context on card {}", ordinal)));
   Context context(driver, device, handle, ordinal);
   TRY(context.make_current());
   return context;
@@ -86,7 +86,7 @@ Result<DeviceMemoryInfo> Context::memory() const {
   TRY(make_current());
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
-  TRY(check(*driver_, driver_->cuMemGetInfo(&free_bytes, &total_bytes), "asking for free memory"));
+  TRY(check(*driver_, driver_->cuMemGetInfo(&free_bytes, &total_bytes), "querying free memory"));
   return DeviceMemoryInfo{.free_bytes = free_bytes, .total_bytes = total_bytes};
 }
 

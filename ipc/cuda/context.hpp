@@ -1,8 +1,8 @@
-/// The primary context of one card, kept for as long as this object lives.
+/// The primary context of one card, retained while this object lives.
 ///
-/// Lifetime: memory and mappings that were made with it end before it. Threads: any; the driver
-/// knows a current context per thread, so every function here that needs one makes it current
-/// first. Errors: those of cuda::check. Source: CUDA Driver API reference, primary contexts.
+/// Lifetime: outlives memory and mappings made with it. Threads: any; a context is current per
+/// thread, so every function here that needs one makes it current first. Errors: those of
+/// cuda::check. Source: CUDA Driver API reference, primary contexts.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 
 namespace leasehold::cuda {
 
-/// What the driver counts on a card, everybody's memory together.
+/// The memory of a card, summed over all processes, as the driver reports it.
 struct DeviceMemoryInfo {
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
 };
 
-/// As `nvidia-smi -L` writes it: "GPU-" and the bytes in groups of 4, 2, 2, 2 and 6. Of a slice of
-/// a card (MIG) the bytes are the slice's own, written the same way. Takes no context.
+/// The UUID as `nvidia-smi -L` prints it: "GPU-" and the bytes in groups of 4, 2, 2, 2 and 6. For a
+/// MIG slice the bytes are the slice's own, in the same form. Needs no context.
 Result<std::string> uuid_of(const Driver& driver, int ordinal);
 
 class Context {
  public:
-  /// Errors: NoDevice when there is no card of that number; DeviceUnsupported when its compute mode
-  /// shuts this process out; those of cuda::check.
+  /// Errors: NoDevice when the card does not exist; DeviceUnsupported when its compute mode
+  /// excludes this process; those of cuda::check.
   static Result<Context> retain(const Driver& driver, int ordinal);
 
   Context(Context&& other) noexcept
@@ -37,7 +37,7 @@ class Context {
   Context& operator=(Context&&) = delete;
   ~Context();
 
-  /// For the calling thread, until it makes another one current.
+  /// Makes the context current for the calling thread.
   Result<void> make_current() const;
 
   const Driver& driver() const { return *driver_; }
@@ -47,7 +47,7 @@ class Context {
 
   Result<std::string> uuid() const { return uuid_of(*driver_, ordinal_); }
 
-  /// For people: "NVIDIA H100 80GB HBM3".
+  /// The card's name: "NVIDIA H100 80GB HBM3".
   Result<std::string> name() const;
 
   Result<DeviceMemoryInfo> memory() const;

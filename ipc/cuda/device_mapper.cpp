@@ -16,7 +16,7 @@ struct Mapped final : LeasedMapping::Owner {
 
 Result<LeasedMapping> DeviceMapper::map(UniqueFd fd, std::size_t size_bytes,
                                         MapAccess access) const {
-  // The handle goes at the end, the mapping keeps the memory: nothing is left to hand on.
+  // The handle is released here; the mapping keeps the memory.
   const DeviceMemory memory = TRY(DeviceMemory::import(*context_, fd, size_bytes));
   auto mapped = std::make_unique<Mapped>(TRY(DeviceMapping::map(memory, access)));
   auto* const address = reinterpret_cast<std::byte*>(mapped->mapping.address());

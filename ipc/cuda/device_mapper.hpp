@@ -1,4 +1,4 @@
-/// Maps what a broker lends of a card: import, reserve, map, set access.
+/// Maps memory of a card that the broker lends: import, reserve, map, set access.
 ///
 /// Lifetime: the context outlives the mapper and every mapping it made. Threads: any.
 #pragma once
@@ -12,7 +12,7 @@ class DeviceMapper final : public RegionMapper {
  public:
   explicit DeviceMapper(const Context& context) : context_(&context) {}
 
-  /// The handles of the mapping are addresses of the card.
+  /// The mapping's handles hold addresses of the card.
   Result<LeasedMapping> map(UniqueFd fd, std::size_t size_bytes, MapAccess access) const override;
 
  private:

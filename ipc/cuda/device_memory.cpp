@@ -20,8 +20,8 @@ CUmemAllocationProp properties_on(const Context& context) {
   return properties;
 }
 
-/// What a driver may call a descriptor that is not what it was said to be. Its reference names
-/// "invalid value" alone, but the descriptor goes down to the operating system first.
+/// The errors that drivers return for a descriptor that is not device memory. The reference names
+/// only "invalid value", but the operating system sees the descriptor first.
 bool is_refusal(CUresult result) {
   switch (result) {
     case CUDA_ERROR_INVALID_VALUE:
@@ -36,11 +36,11 @@ bool is_refusal(CUresult result) {
   }
 }
 
-/// What came over a socket is input: that it is no memory of this card is no fault of ours.
+/// The descriptor came over a socket, so a wrong one is an input error.
 Result<void> check_foreign(const Driver& driver, CUresult result, std::string_view doing) {
   if (!is_refusal(result)) return check(driver, result, doing);
   return fail(Errc::UntrustedSegment,
-              fmt::format("{}: what was received is no memory of this card, or less than was "
+              fmt::format("{}: the received descriptor is not memory of this card, or smaller than "
                           "announced ({})",
                           doing, describe(driver, result)));
 }
@@ -53,11 +53,12 @@ Result<std::size_t> rounded_size(const Context& context, std::size_t size_bytes)
   TRY(check(context.driver(),
             context.driver().cuMemGetAllocationGranularity(&unit, &properties,
                                                            CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-            "asking how the card's memory is divided"));
+            "querying the allocation granularity"));
   if (unit == 0 || size_bytes == 0 || size_bytes > SIZE_MAX - unit) {
-    return fail(Errc::BadRequest, fmt::format("{} bytes cannot be had in pieces of {}; ask for "
-                                              "another size",
-                                              size_bytes, unit));
+    return fail(Errc::BadRequest,
+                fmt::format("{} bytes cannot be rounded up to pieces of {}; ask for "
+                            "another size",
+                            size_bytes, unit));
   }
   return (size_bytes + unit - 1) / unit * unit;
 }
@@ -77,7 +78,7 @@ Result<DeviceMemory> DeviceMemory::import(const Context& context, const UniqueFd
   TRY(context.make_current());
   const std::size_t rounded = TRY(rounded_size(context, size_bytes));
   CUmemGenericAllocationHandle handle = 0;
-  // The driver takes the number of the descriptor in the place of a pointer to a handle.
+  // The driver expects the descriptor's number in place of a pointer to a handle.
   void* const number = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get()));
   TRY(check_foreign(context.driver(),
                     context.driver().cuMemImportFromShareableHandle(&handle, number, kHandleKind),
@@ -98,7 +99,7 @@ Result<UniqueFd> DeviceMemory::export_fd() const {
             context_->driver().cuMemExportToShareableHandle(&number, handle_, kHandleKind, 0),
             "exporting memory"));
   UniqueFd fd(number);
-  // Whoever is started meanwhile would hold the memory, too.
+  // A child started without this flag would hold the memory, too.
   if (::fcntl(fd.get(), F_SETFD, FD_CLOEXEC) != 0)
     return fail_errno(Errc::SystemError, "F_SETFD", errno);
   return fd;
@@ -135,12 +136,12 @@ Result<void> DeviceMapping::allow(MapAccess access) const {
   wanted.flags = access == MapAccess::ReadOnly ? CU_MEM_ACCESS_FLAGS_PROT_READ
                                                : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   CUresult allowed = driver.cuMemSetAccess(begin_, size_bytes_, &wanted, 1);
-  // Drivers differ in how they say that they know no read-only access.
+  // Drivers return different errors for unsupported read-only access.
   if (access == MapAccess::ReadOnly && allowed != CUDA_SUCCESS) {
     wanted.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     allowed = driver.cuMemSetAccess(begin_, size_bytes_, &wanted, 1);
   }
-  return check(driver, allowed, "opening memory to the card");
+  return check(driver, allowed, "setting the card's access to memory");
 }
 
 DeviceMapping::~DeviceMapping() {

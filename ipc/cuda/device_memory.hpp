@@ -1,13 +1,13 @@
-/// Memory of a card that travels between processes as a POSIX file descriptor, and its mapping.
+/// Memory of a card that is passed between processes as a POSIX file descriptor, and its mapping.
 ///
 ///   owner:     create ─► export_fd ─► … ─► clear ─► (released with the object)
 ///   importer:  import ─► DeviceMapping::map ─► (unmapped with the mapping)
 ///
-/// The driver frees the bytes when the last handle and the last mapping are gone, in any process:
-/// whoever imported keeps access until it unmaps or exits, whatever the owner does.
+/// The driver frees the bytes when the last handle and the last mapping in any process are gone. An
+/// importer keeps access until it unmaps or exits, even after the owner released the memory.
 ///
 /// Lifetime: the context outlives all of them. Threads: any, one at a time for one object.
-/// Errors: those of cuda::check; UntrustedSegment for a descriptor that is no such memory.
+/// Errors: those of cuda::check; UntrustedSegment for a descriptor that is not such memory.
 /// Units: sizes in bytes; the driver's granularity rounds them up.
 /// Source: CUDA Driver API reference, virtual memory management.
 #pragma once
@@ -21,16 +21,16 @@
 
 namespace leasehold::cuda {
 
-/// What the driver makes of a size: the next multiple of its granularity.
+/// Rounds a size up to the next multiple of the driver's granularity.
 Result<std::size_t> rounded_size(const Context& context, std::size_t size_bytes);
 
 class DeviceMemory {
  public:
-  /// Its content is whatever was there before: `clear` comes before it is lent to anybody.
+  /// The content is undefined: call `clear` before the memory is lent.
   static Result<DeviceMemory> create(const Context& context, std::size_t size_bytes);
 
-  /// Errors besides: UntrustedSegment. The driver does not say how large it is; mapping more of it
-  /// than there is fails.
+  /// Further errors: UntrustedSegment. The driver does not report the size; mapping more than there
+  /// is fails.
   static Result<DeviceMemory> import(const Context& context, const UniqueFd& fd,
                                      std::size_t size_bytes);
 
@@ -43,7 +43,8 @@ class DeviceMemory {
 
   Result<UniqueFd> export_fd() const;
 
-  /// Zeros every byte and waits until that is done. Nobody may be using it.
+  /// Zeros every byte and waits until that is done. Precondition: no kernel or copy uses the
+  /// memory.
   Result<void> clear() const;
 
   std::size_t size_bytes() const { return size_bytes_; }  ///< Rounded up.
@@ -53,15 +54,15 @@ class DeviceMemory {
   DeviceMemory(const Context& context, CUmemGenericAllocationHandle handle, std::size_t size_bytes)
       : context_(&context), handle_(handle), size_bytes_(size_bytes) {}
 
-  const Context* context_;  // none: moved from
+  const Context* context_;  // null after a move
   CUmemGenericAllocationHandle handle_;
   std::size_t size_bytes_;
 };
 
-/// Addresses of this process under which the card finds the memory. They outlive the handle.
+/// Addresses at which the card reaches the memory, in this process. They outlive the handle.
 class DeviceMapping {
  public:
-  /// Where the driver knows no read-only access, ReadOnly is a promise of the caller alone.
+  /// Where the driver does not support read-only access, ReadOnly is only the caller's promise.
   static Result<DeviceMapping> map(const DeviceMemory& memory, MapAccess access);
 
   DeviceMapping(DeviceMapping&& other) noexcept

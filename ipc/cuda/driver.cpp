@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kLibrary = "libcuda.so.1";
 
 #define LEASEHOLD_TEXT_OF(name) #name
-// Expands the header's own renaming first: cuMemAlloc is looked up as cuMemAlloc_v2.
+// Expands the header's renaming first: cuMemAlloc is looked up as cuMemAlloc_v2.
 #define LEASEHOLD_TEXT(name) LEASEHOLD_TEXT_OF(name)
 
 Result<void> look_up(void* library, Driver& driver) {
@@ -39,18 +39,18 @@ Result<void> start(const Driver& driver) {
   const CUresult counted =
       initialised == CUDA_SUCCESS ? driver.cuDeviceGetCount(&devices) : initialised;
   if (counted == CUDA_SUCCESS && devices > 0) return {};
-  const std::string why = counted == CUDA_SUCCESS ? "it counts no card" : describe(driver, counted);
+  const std::string why = counted == CUDA_SUCCESS ? "it finds no card" : describe(driver, counted);
   return fail(Errc::NoDevice,
-              fmt::format("the NVIDIA driver has no card for us ({}); check `nvidia-smi`, or ask "
-                          "for --device cpu",
+              fmt::format("the NVIDIA driver offers no card ({}); check `nvidia-smi`, or use "
+                          "--device cpu",
                           why));
 }
 
 Result<Driver> open_driver() {
-  // Local: nothing else of this process shall find these names.
+  // RTLD_LOCAL keeps these names out of the process's other lookups.
   void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return fail(Errc::NoDevice, fmt::format("no NVIDIA driver here ({}); install one, or ask for "
+    return fail(Errc::NoDevice, fmt::format("there is no NVIDIA driver ({}); install one, or use "
                                             "--device cpu",
                                             ::dlerror()));
   }
@@ -85,7 +85,7 @@ std::string describe(const Driver& driver, CUresult result) {
   return fmt::format("{}: {}", name, text == nullptr ? "no description" : text);
 }
 
-// Names that toolkits before 13 do not have, by the numbers that drivers return.
+// Errors that toolkits before 13 do not name, by number.
 constexpr int kContained = 226;
 constexpr int kTensorMemoryLeak = 721;
 

@@ -1,9 +1,9 @@
 /// The CUDA driver, reached by entry points and never linked.
 ///
-/// A program that may meet no driver asks for one at run time: `load_driver` opens libcuda.so.1 and
-/// looks every function up under the very name this toolkit's header gives it, so a driver that is
-/// too old is found out at once, and not in the middle of a step. Tests put a library of the same
-/// name in front of it (tests/support/fake_cuda).
+/// Programs must run on machines without a driver. `load_driver` opens libcuda.so.1 at run time and
+/// looks up every function under the name of this toolkit's header, so a driver that is too old
+/// fails at start and not during a step. Tests load a library of the same name instead
+/// (tests/support/fake_cuda).
 ///
 /// Source: CUDA Driver API reference. Lifetime: the driver stays loaded until the process ends.
 /// Threads: any; contexts are current per thread (CudaContext).
@@ -16,10 +16,10 @@
 
 #include "common/result.hpp"
 
-// Conditional nodes came with 12.4. Without them graphs are gated between replays only.
+// Conditional nodes exist since 12.4. Without them graphs are gated only between replays.
 #define LEASEHOLD_CUDA_CONDITIONAL_NODES (CUDA_VERSION >= 12040)
 
-// Every function of the driver that Leasehold calls.
+// Every driver function that Leasehold calls.
 #define LEASEHOLD_CUDA_FUNCTIONS(ENTRY) \
   ENTRY(cuInit)                         \
   ENTRY(cuDriverGetVersion)             \
@@ -79,7 +79,7 @@
   ENTRY(cuGraphLaunch)
 
 #if LEASEHOLD_CUDA_CONDITIONAL_NODES
-// What only newer drivers have; null where it is missing.
+// Functions of newer drivers; null where missing.
 #define LEASEHOLD_CUDA_OPTIONAL_FUNCTIONS(ENTRY) \
   ENTRY(cuEventElapsedTime)                      \
   ENTRY(cuGraphConditionalHandleCreate)          \
@@ -90,8 +90,8 @@
 
 namespace leasehold::cuda {
 
-/// The entry points, by the names of cuda.h. The header renames some of them (cuMemAlloc is
-/// cuMemAlloc_v2); so do these members, and the lookup.
+/// The entry points, under the names of cuda.h. The header renames some (cuMemAlloc is
+/// cuMemAlloc_v2); members and lookup follow it.
 struct Driver {
   // NOLINTBEGIN(readability-identifier-naming, bugprone-macro-parentheses): names of the driver's
 #define LEASEHOLD_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
@@ -103,19 +103,19 @@ struct Driver {
   bool has_conditional_nodes() const;
 };
 
-/// Loads and initialises the driver. Errors: NoDevice when there is none, or none that has a card;
-/// DeviceUnsupported when it lacks an entry point. Each says what to do next.
+/// Loads and initialises the driver. Errors: NoDevice without a driver or a card; DeviceUnsupported
+/// when an entry point is missing. Each says what to do next.
 Result<const Driver*> load_driver();
 
 /// "CUDA_ERROR_OUT_OF_MEMORY: out of memory"
 std::string describe(const Driver& driver, CUresult result);
 
-/// What a failed call means to us: OutOfMemory, DeviceUnsupported (no code for this card, an image
-/// the driver does not take), DeviceFault for everything after which the context is of no use,
-/// SystemError for the rest.
+/// The code for a failed call: OutOfMemory; DeviceUnsupported (no code for this card, or an image
+/// the driver rejects); DeviceFault for errors after which the context is unusable; SystemError for
+/// the rest.
 Errc errc_of(CUresult result);
 
-/// Success, or the error of `call` with what was being done.
+/// Converts a driver result to a Result; the error names the operation.
 Result<void> check(const Driver& driver, CUresult result, std::string_view doing);
 
 }  // namespace leasehold::cuda

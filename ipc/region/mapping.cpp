@@ -14,7 +14,7 @@ namespace leasehold {
 namespace bip = boost::interprocess;
 namespace {
 
-/// What Boost.Interprocess asks of a mappable object.
+/// The interface that Boost.Interprocess requires of a mappable object.
 struct DescriptorView {
   int fd;
   bip::mode_t mode;
@@ -23,9 +23,9 @@ struct DescriptorView {
 };
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1, which older headers do not name
+constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1, missing in older headers
 
-/// Addresses that nobody else gets, from one at which huge pages can begin.
+/// A reserved range of addresses, aligned so that huge pages can begin at its start.
 class Reservation {
  public:
   explicit Reservation(std::size_t size_bytes) : size_bytes_(size_bytes) {
@@ -52,12 +52,12 @@ class Reservation {
     }
   }
 
-  /// Null: anywhere will do.
+  /// Null when nothing is reserved: the kernel chooses the address.
   void* address() const { return address_; }
   bip::map_options_t options() const {
     return address_ == nullptr ? bip::default_map_options : MAP_FIXED;
   }
-  /// The addresses of the mapping are its own from here on.
+  /// The mapping owns the addresses from here on.
   void taken() { taken_ = true; }
 
  private:
@@ -67,15 +67,15 @@ class Reservation {
   bool taken_ = false;
 };
 
-/// Makes huge pages of what can be: one fault, one entry to unmap and one page to give back instead
-/// of 512. Collapsing wants to find a page there, if only one. Best effort. Not beside computing in
-/// a real-time class: it waits, it seems, for kernel threads that the class keeps from their core;
-/// one prefault in a hundred took most of a second. Source: madvise(2), MADV_COLLAPSE.
+/// Collapses the range into huge pages: one fault, one entry to unmap and one page to release
+/// instead of 512. Collapsing needs at least one present page. Best effort. Skipped for processes
+/// with a real-time class, where one prefault in a hundred took most of a second; the cause was not
+/// traced. Source: madvise(2), MADV_COLLAPSE.
 void collapse(std::byte* data, std::size_t size_bytes) {
   if (is_real_time_process()) return;
   const auto misplaced = -reinterpret_cast<std::uintptr_t>(data) & (kHugePage - 1);
   for (std::size_t at = misplaced; at + kHugePage <= size_bytes; at += kHugePage) {
-    if (::madvise(data + at, 1, MADV_POPULATE_READ) != 0) return;  // who prefaults says why
+    if (::madvise(data + at, 1, MADV_POPULATE_READ) != 0) return;  // prefault reports the error
     if (::madvise(data + at, kHugePage, kCollapse) != 0 && errno == EINVAL) return;
   }
 }

@@ -1,7 +1,7 @@
-/// Memory objects in this process's address space, through Boost.Interprocess.
+/// Maps memory objects into this process, through Boost.Interprocess.
 ///
-/// Both kinds are excluded from fork and from core dumps. Mapping never touches the pages; call
-/// `prefault` from a thread that may wait.
+/// Mappings are excluded from fork and from core dumps. Mapping does not touch the pages; call
+/// `prefault` from a thread that may block.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,14 @@ namespace leasehold {
 
 enum class MapAccess : bool { ReadOnly, ReadWrite };
 
-/// Plain shared memory: tables, worker lines, records. Not for leased memory.
+/// Plain shared memory: tables, worker segments, records. Not for leased memory.
 class Mapping {
  public:
   /// Errors: OutOfMemory, SystemError (among them a writable map of a read-only descriptor).
   static Result<Mapping> map(const UniqueFd& fd, std::size_t size_bytes, MapAccess access);
 
-  /// The same addresses once more, for another role in the same process. The lender outlives it.
+  /// A second handle to the same addresses, for another role in this process. The original
+  /// outlives it.
   Mapping borrowed() const;
 
   Mapping(Mapping&&) noexcept;
@@ -33,8 +34,8 @@ class Mapping {
   /// Makes every page present (read access is enough to populate a shared mapping).
   Result<void> prefault(MapAccess access) const;
 
-  /// Locks the pages so that a poll never waits for one. Fails quietly to the caller's log where
-  /// RLIMIT_MEMLOCK forbids it.
+  /// Locks the pages so that a poll never faults. Errors: SystemError where RLIMIT_MEMLOCK forbids
+  /// it.
   Result<void> lock() const;
 
  private:
@@ -46,19 +47,20 @@ class Mapping {
   std::size_t size_bytes_ = 0;
 };
 
-/// Leased memory: its address is only to be had as `Leased`, which needs a permit to follow.
+/// Leased memory. Its address comes only as `Leased`, which needs a permit to dereference.
 ///
-/// Of the machine or of a device: whoever made it knows, the handles do not. A handle of a device
-/// holds an address of the device; nothing but a kernel may follow it.
+/// The memory is the host's or a device's; handles do not say which. A handle to device memory
+/// holds a device address, which only a kernel may dereference.
 ///
-/// Lifetime: handles die with the mapping; unmap only what no live gate set can name any more.
+/// Lifetime: handles are invalid once the mapping is gone. Unmap only memory that no live gate set
+/// names.
 class LeasedMapping {
  public:
-  /// Keeps the addresses mapped, and unmaps them when it goes.
+  /// Keeps the addresses mapped and unmaps them when destroyed.
   class Owner {
    public:
     virtual ~Owner() = default;
-    /// Makes the memory present, where memory can be absent.
+    /// Makes the pages present, for memory that is paged in on demand.
     virtual Result<void> prefault(MapAccess) const { return {}; }
   };
   struct Range {
@@ -66,10 +68,10 @@ class LeasedMapping {
     std::size_t size_bytes = 0;
   };
 
-  /// Memory of the machine.
+  /// Maps host memory. Errors: as Mapping::map.
   static Result<LeasedMapping> map(const UniqueFd& fd, std::size_t size_bytes, MapAccess access);
 
-  /// Of any kind. Precondition: `owner` keeps the range mapped, with that access.
+  /// Wraps memory of any kind. Precondition: `owner` keeps the range mapped with that access.
   LeasedMapping(std::unique_ptr<Owner> owner, Range range, MapAccess access)
       : owner_(std::move(owner)), range_(range), access_(access) {}
 

@@ -1,8 +1,8 @@
-/// A piece of memory that travels between processes as a file descriptor (a sealed memfd).
+/// Memory that is passed between processes as a file descriptor (a sealed memfd).
 ///
-/// Ownership: the object owns its descriptor; mappings and copies in other processes live on
-/// without it, so "freed" is proven by `allocated_bytes`, not by closing. Source: memfd_create(2),
-/// fcntl(2) F_ADD_SEALS, fallocate(2) FALLOC_FL_PUNCH_HOLE.
+/// Ownership: the object owns its descriptor. Mappings and descriptors in other processes stay
+/// valid after it is closed, so `allocated_bytes` proves that memory is free, not closing.
+/// Source: memfd_create(2), fcntl(2) F_ADD_SEALS, fallocate(2) FALLOC_FL_PUNCH_HOLE.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace leasehold {
 
-/// Names an object across processes: two descriptors with the same identity are the same memory.
+/// Identifies an object across processes: descriptors with equal identities refer to one memory.
 struct MemoryIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -32,7 +32,7 @@ class MemoryObject {
   };
   static Result<MemoryObject> create(const Spec& spec);
 
-  /// Takes over a received descriptor after checking that it is a memfd whose size cannot change.
+  /// Takes over a received descriptor. Checks that it is a memfd whose size cannot change.
   /// Errors: UntrustedSegment.
   static Result<MemoryObject> adopt(UniqueFd fd);
 
@@ -43,13 +43,13 @@ class MemoryObject {
   /// A new descriptor that can only be read and mapped read-only.
   Result<UniqueFd> open_read_only() const;
 
-  /// Forbids writing for ever. StillWritable while anybody holds a writable mapping.
+  /// Forbids writing for ever. Errors: StillWritable while a writable mapping exists anywhere.
   Result<void> seal_against_writing();
 
-  /// Gives every page back to the kernel: all readers see zeros from here on.
+  /// Releases every page to the kernel. All readers see zeros from here on.
   Result<void> punch();
 
-  /// Bytes of real memory behind the object now. More than 0 after a punch means that somebody
+  /// Bytes of physical memory the object uses now. More than 0 after a punch means that a process
   /// touched it since.
   Result<std::size_t> allocated_bytes() const;
 

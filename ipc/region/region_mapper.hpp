@@ -1,12 +1,12 @@
-/// Turns memory that came as a descriptor into leased memory: one contract for all kinds of it.
+/// Maps memory received as a descriptor as leased memory. One contract for all kinds of memory.
 ///
-/// The mapping has exactly the size asked for, is ready to be touched without a wait, and outlives
-/// the descriptor. Two mappings of one memory show the same bytes. Read-only ones give out no
-/// writable handle. When nothing can be mapped, nothing stays mapped.
+/// The mapping has exactly the requested size, is present, and outlives the descriptor. Two
+/// mappings of one memory show the same bytes. A read-only mapping has no writable handle. After an
+/// error nothing stays mapped.
 ///
-/// Errors: UntrustedSegment when the descriptor is no memory of the kind, or not of that size;
-/// OutOfMemory; SystemError; DeviceFault and what else a device may say.
-/// Threads: any; blocking, so not an I/O thread. Contract: tests/contract/region.
+/// Errors: UntrustedSegment when the descriptor is memory of another kind or size; OutOfMemory;
+/// SystemError; DeviceFault and other errors of devices.
+/// Threads: any, but it blocks: do not call it on an I/O thread. Contract: tests/contract/region.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,13 @@ class RegionMapper {
                                     MapAccess access) const = 0;
 };
 
-/// Memory of the machine: a memfd that cannot change its size, mapped and prefaulted.
+/// Host memory: a memfd of fixed size, mapped and prefaulted.
 class HostMapper final : public RegionMapper {
  public:
   Result<LeasedMapping> map(UniqueFd fd, std::size_t size_bytes, MapAccess access) const override;
 };
 
-/// For whoever was given no other: there is nothing in it.
+/// A shared HostMapper, which has no state.
 const RegionMapper& host_mapper();
 
 }  // namespace leasehold

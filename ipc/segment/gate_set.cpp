@@ -7,7 +7,7 @@ namespace leasehold {
 bool GateSet::first_refusal(const std::vector<LeaseDependency>& leases,
                             GateRefusal& refusal) const {
   for (const LeaseDependency& lease : leases) {
-    // seq_cst: the counter was read before, so a flip counted there is visible here.
+    // seq_cst: the counter was read before this load, so every flip it counts is visible here.
     const LeaseWord seen{lease.word->load(std::memory_order_seq_cst)};
     if (seen == lease.granted) continue;
     refusal.slot = lease.slot;
@@ -26,8 +26,8 @@ bool GateSet::sequence_refused(std::uint32_t index, GateRefusal& refusal) const 
 }
 
 SequenceMask GateSet::recheck(SequenceMask live, LaunchSite site, std::uint16_t layer) const {
-  // Sequences first: a tenant whose own lease went down together with the engine's hears of his
-  // own.
+  // Sequences come first: when a tenant's lease and the engine's are revoked together, the tenant's
+  // request ends with the tenant's own reason.
   SequenceMask remaining = live;
   for (SequenceMask todo = live; todo != 0; todo &= todo - 1) {
     const auto index = static_cast<std::uint32_t>(std::countr_zero(todo));

@@ -1,8 +1,8 @@
-/// The leases one step depends on, and who is told when one of them says no.
+/// The leases that one step depends on, and the listener for refusals.
 ///
-/// Up to 64 sequences share a step. Sequence i is live while *every* word it depends on, and every
-/// word the whole step depends on (the engine's weights), is exactly the word that was granted, and
-/// while nobody in this process asked it to stop. C++20-clean.
+/// Up to 64 sequences share a step. Sequence i is live while three things hold: every word it
+/// depends on is exactly the granted word, so is every word the whole step depends on (the
+/// engine's weights), and this process has not stopped the sequence. C++20-clean.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ struct LeaseDependency {
   const std::atomic<std::uint64_t>* word = nullptr;
 };
 
-/// Why this process itself stops a sequence, polled beside the broker's counter.
+/// Why this process stops a sequence by itself. Polled together with the broker's counter.
 enum class LocalStop : std::uint8_t {
   None = 0,
   Cancelled,
@@ -34,17 +34,17 @@ enum class LocalStop : std::uint8_t {
   BrokerLost
 };
 
-/// Process-local stop words, one per stop_slot. `changes` moves after a flag was set; gates poll
-/// only `changes`. Threads: any thread may set; gates read.
+/// Process-local stop flags, one per stop slot. `changes` is incremented after a flag was set;
+/// gates poll only `changes`. Threads: any thread may set; gates read.
 class StopFlags {
  public:
-  /// Stops the sequence at `stop_slot`; the first reason stays.
+  /// Stops the sequence at `stop_slot`. The first reason is kept.
   void stop(std::uint32_t stop_slot, LocalStop reason) {
     std::uint8_t none = 0;
     stops_[stop_slot].compare_exchange_strong(none, static_cast<std::uint8_t>(reason));
     changes_.fetch_add(1, std::memory_order_seq_cst);  // pairs with GateCore::begin_unit
   }
-  /// Engine thread, between steps: `stop_slot` is about to be used by another sequence.
+  /// Prepares `stop_slot` for another sequence. Engine thread only, between steps.
   void clear(std::uint32_t stop_slot) { stops_[stop_slot].store(0, std::memory_order_seq_cst); }
   LocalStop read(std::uint32_t stop_slot) const {
     return static_cast<LocalStop>(stops_[stop_slot].load(std::memory_order_seq_cst));
@@ -56,31 +56,32 @@ class StopFlags {
   std::atomic<std::uint64_t> changes_{1};
 };
 
-/// One "no", as seen by the thread that saw it.
+/// One refusal, as the thread that found it saw it.
 struct GateRefusal {
   static constexpr std::uint32_t kEngine = ~0u;
 
   std::uint32_t sequence = kEngine;  ///< Index in the step, or kEngine for the whole step.
-  std::uint32_t slot = 0;            ///< Lease slot that said no; meaningless for a local stop.
-  LeaseWord granted;                 ///< What had been granted there …
-  LeaseWord seen;                    ///< … and what stands there now.
+  std::uint32_t slot = 0;            ///< The slot whose word differs; unset for a local stop.
+  LeaseWord granted;                 ///< The word that was granted in that slot.
+  LeaseWord seen;                    ///< The word that was read instead.
   LocalStop local = LocalStop::None;
   LaunchSite site = LaunchSite::Commit;
   std::uint16_t layer = 0;
 };
 
-/// Told at most once per sequence and step, and at most once for the engine.
-/// Threads: called from whichever gate thread saw it, inside its unit; must be quick, must not
-/// throw, must not touch leased memory.
+/// Called at most once per sequence and step, and at most once per step for the engine.
+/// Threads: called on the gate thread that found the refusal. Must return quickly, must not throw
+/// and must not touch leased memory.
 class RefusalListener {
  public:
   virtual ~RefusalListener() = default;
   virtual void refused(const GateRefusal& refusal) noexcept = 0;
-  /// The unit that refused something is over and announced as such: wake whoever waits for quiet.
+  /// The gate thread is idle again after a refusal: wakes the broker, which waits for quiet.
   virtual void quiet_progress() noexcept = 0;
 };
 
-/// What a step depends on. Built by the engine before the step, then read-only but for `reported`.
+/// What a step depends on. The engine builds it before the step; afterwards only the record of
+/// reported refusals changes.
 class GateSet {
  public:
   GateSet(std::uint64_t step, const StopFlags& stops, RefusalListener& listener)
@@ -91,8 +92,8 @@ class GateSet {
     engine_.insert(engine_.end(), leases.begin(), leases.end());
   }
 
-  /// Adds one sequence; its index is the number of sequences before it. `stop_slot` is its
-  /// stop_slot on the stop board, which stays its own from step to step while its index may not.
+  /// Adds one sequence; its index is the number of sequences added before it. A sequence keeps its
+  /// stop slot for its whole life, while its index may differ from step to step.
   void add_sequence(std::span<const LeaseDependency> leases, std::uint32_t stop_slot) {
     sequences_.push_back({{leases.begin(), leases.end()}, stop_slot});
   }
@@ -107,14 +108,15 @@ class GateSet {
                                                  : (SequenceMask{1} << sequence_count()) - 1;
   }
 
-  /// What the whole step depends on.
+  /// The leases that the whole step depends on.
   std::span<const LeaseDependency> engine_leases() const { return engine_; }
 
-  /// Compares every word still in `live` and returns what remains, empty when the engine's own
-  /// lease says no. Reports each first refusal to the listener. Called by gates and by commit.
+  /// Compares the words of all sequences in `live` and returns those still live; none when a lease
+  /// of the engine is refused. Reports the first refusal of each to the listener. Called by gates
+  /// and by commit.
   SequenceMask recheck(SequenceMask live, LaunchSite site, std::uint16_t layer) const;
 
-  /// True once any thread saw the engine's lease refused.
+  /// True once any thread found a lease of the engine refused.
   bool engine_refused() const { return engine_reported_.load(std::memory_order_relaxed); }
 
   RefusalListener& listener() const { return *listener_; }

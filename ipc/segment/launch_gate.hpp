@@ -1,11 +1,11 @@
-/// The gate every unit of work passes: announce, then poll, then run.
+/// The gate that every unit of work passes: announce, then poll, then run.
 ///
 /// A *unit* is the smallest piece of work that polls: a tile on the CPU, a kernel on CUDA. A poll
-/// alone is not enough: a thread could be held up between its poll and its first store while the
-/// broker takes the memory back. So each thread first announces, in a line the broker reads, that a
-/// unit is about to begin; the broker, after flipping a word, waits until the announcement it saw
-/// has changed. Both sides use seq_cst, so either the thread sees the flip or the broker sees the
-/// announcement (Dekker's argument; ipc/README.md has it in full).
+/// alone is not enough: a thread may be delayed between its poll and its first store while the
+/// broker reuses the memory. So each thread first announces the unit in a slot that the broker
+/// reads. After flipping a word, the broker waits until the announcement it saw has changed. Both
+/// sides use seq_cst, so either the thread sees the flip or the broker sees the announcement
+/// (Dekker's argument; ipc/README.md has it in full).
 ///
 ///   worker thread, per unit                           broker, per revoke
 ///     announce = ++seq<<2 | touches    (seq_cst)        word = Revoked                  (seq_cst)
@@ -13,8 +13,8 @@
 ///     … run …                                           snapshot announce[i]            (seq_cst)
 ///     announce = seq<<2                (release)        quiet when each has changed     (acquire)
 ///
-/// `GateCore` and `RevokeCore` are that protocol and nothing else, over any atomics, so that a
-/// model checker runs the very code (tests/relacy). C++20-clean.
+/// `GateCore` and `RevokeCore` hold this protocol and nothing else. They are templates over their
+/// atomics, so a model checker runs the same code (tests/relacy). C++20-clean.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ struct StdMemory {
   static constexpr auto acquire = std::memory_order_acquire;
   static constexpr auto release = std::memory_order_release;
 
-  /// The word of shared memory as this machine's atomic. Another memory may put itself between.
+  /// The atomic behind a word of shared memory. Other memories may return a proxy instead.
   template <class Shared>
   static Shared* word(Shared* shared) {
     return shared;
@@ -49,7 +49,7 @@ constexpr Touches touches_of(std::uint64_t announce) {
 
 /// One thread's half of the protocol.
 ///
-/// Lifetime: the announce line and the counters outlive it. Threads: used by one thread only.
+/// Lifetime: the announce slot and the counters outlive it. Threads: one thread only.
 template <class Memory = StdMemory>
 class GateCore {
  public:
@@ -58,18 +58,20 @@ class GateCore {
   GateCore(Word& announce, const Word& revocations, const Word& local_stops)
       : announce_(&announce), revocations_(&revocations), local_stops_(&local_stops) {}
 
-  /// Announces a unit and polls. True when nothing changed since the last `recheck`; otherwise the
-  /// caller ends this unit, rechecks, and begins anew. Always followed by `end_unit`.
+  /// Announces a unit and polls. Returns true when nothing changed since the last `recheck`.
+  /// Otherwise the caller ends this unit, rechecks, and begins a new one. `end_unit` always
+  /// follows.
   bool begin_unit(Touches touches) {
     // seq_cst store before seq_cst load: pairs with RevokeCore, which stores the word and the
-    // counter before it reads this line.
+    // counter before it reads this slot.
     announce_->store(announcement(++seq_, touches), Memory::seq_cst);
     return revocations_->load(Memory::seq_cst) == baseline_ &&
            local_stops_->load(Memory::seq_cst) == local_baseline_;
   }
 
   /// Compares the words after a poll that saw a change. The counters are read *before* `compare`
-  /// looks at the words and kept after it, so a flip during the comparison is seen next time.
+  /// reads the words, and these values become the baseline, so the next poll sees a flip that
+  /// happens during the comparison.
   template <class Compare>
   auto recheck(Compare&& compare) {
     const std::uint64_t revocations = revocations_->load(Memory::seq_cst);
@@ -80,7 +82,7 @@ class GateCore {
     return remaining;
   }
 
-  /// The unit is over: every store it made is visible to a broker that sees this.
+  /// Ends the unit: a broker that sees this store sees every store of the unit.
   void end_unit() { announce_->store(announcement(seq_, Touches::Nothing), Memory::release); }
 
   std::uint64_t units_announced() const { return seq_; }
@@ -90,19 +92,18 @@ class GateCore {
   const Word* revocations_;
   const Word* local_stops_;
   std::uint64_t seq_ = 0;
-  std::uint64_t baseline_ = 0;  // 0 never equals a live counter: the first unit rechecks
+  std::uint64_t baseline_ = 0;  // a live counter is never 0, so the first unit rechecks
   std::uint64_t local_baseline_ = 0;
 };
 
-/// Has the thread behind this line got past the unit it was in?
-///
-/// `seen` was read after the flip. A unit that cannot reach the scope does not matter; any other
-/// must have moved on. The value comes from the worker: a lie harms only that worker's tenants.
+/// True when the thread has ended the unit it announced in `seen`, or that unit cannot reach
+/// `scope`. `seen` was read after the flip. Both values come from the worker: a false value harms
+/// only that worker's tenants.
 constexpr bool is_quiet(std::uint64_t seen, std::uint64_t now, Touches scope) {
   return touches_of(seen) < scope || now != seen;
 }
 
-/// The broker's half. Threads: one broker, any number of gates.
+/// The broker's half. Threads: one broker thread, any number of gates.
 template <class Memory = StdMemory>
 struct RevokeCore {
   using Word = typename Memory::template Atomic<std::uint64_t>;
@@ -113,14 +114,14 @@ struct RevokeCore {
     std::uint64_t bits;
   };
 
-  /// Lowers one worker's words, `store_for` each flip in turn, then moves that worker's counter.
+  /// Stores the word of each flip, then increments the worker's counter.
   template <class Changes, class StoreFor>
   static void store_words(const Changes& flips, StoreFor store_for, Word& revocations) {
     for (const auto& flip : flips) {
       const WordStore word_store = store_for(flip);
       word_store.word->store(word_store.bits, Memory::seq_cst);
     }
-    // After the words: whoever sees the new count compares words that are already down.
+    // After the words: a thread that reads the new count finds the new words.
     // Pairs with GateCore::begin_unit and recheck.
     revocations.fetch_add(1, Memory::seq_cst);
   }
@@ -128,7 +129,7 @@ struct RevokeCore {
   /// What a thread announces, read after a flip. seq_cst: pairs with GateCore::begin_unit.
   static std::uint64_t snapshot(const Word& announce) { return announce.load(Memory::seq_cst); }
 
-  /// acquire: pairs with GateCore::end_unit, so the unit's stores are over too.
+  /// acquire: pairs with GateCore::end_unit, so the unit's stores have happened.
   static bool is_quiet_since(std::uint64_t seen, const Word& announce, Touches scope) {
     return is_quiet(seen, announce.load(Memory::acquire), scope);
   }

@@ -1,10 +1,10 @@
-/// The one 64-bit word that says whether a lease may be used.
+/// The 64-bit word that says whether a lease may be used.
 ///
 ///   word = generation:48 | state:8 | reason:8        zero is Closed
 ///
 /// A worker compares the *whole* word with the one it was granted. Any difference (state,
-/// generation, a page that reads as zero) means "no". A word only ever moves
-/// Closed → Live → Revoked → Fenced within a generation, and generations only grow.
+/// generation, a page that reads as zero) means "no". Within a generation a word moves
+/// Closed → Live → Revoked → Fenced and never back. Generations only grow.
 ///
 /// C++20-clean: kernels may include it.
 #pragma once
@@ -17,8 +17,8 @@ namespace leasehold {
 enum class LeaseState : std::uint8_t { Closed = 0, Live = 1, Revoked = 2, Fenced = 3 };
 inline constexpr int kLeaseStateCount = 4;
 
-/// The transition table of a slot's word. Fenced → Live is the next generation; all else stays
-/// within one.
+/// The transition table of a slot's word. Fenced → Live starts the next generation; every other
+/// transition stays within one.
 constexpr bool may_become(LeaseState from, LeaseState to) {
   switch (from) {
     case LeaseState::Closed:
@@ -32,7 +32,7 @@ constexpr bool may_become(LeaseState from, LeaseState to) {
   return false;
 }
 
-/// Why a lease was taken back. Closed list; `None` belongs to Closed and Live.
+/// Why a lease was revoked. A closed list; `None` is the reason of Closed and Live words.
 enum class RevokeReason : std::uint8_t {
   None = 0,
   Released,
@@ -70,7 +70,7 @@ struct LeaseWord {
   constexpr bool operator==(const LeaseWord&) const = default;
 };
 
-/// "Live", "Revoked" …; "Unknown" for a byte that is no state (the word is input to a reader).
+/// "Live", "Revoked" …; "Unknown" for any other byte, because readers treat the word as input.
 constexpr std::string_view name(LeaseState state) {
   switch (state) {
     case LeaseState::Closed:
@@ -85,7 +85,7 @@ constexpr std::string_view name(LeaseState state) {
   return "Unknown";
 }
 
-/// "operator", "ttl_expired" …, as on every wire; "unknown" for a byte that is no reason.
+/// "operator", "ttl_expired" …, as on every wire; "unknown" for any other byte.
 constexpr std::string_view name(RevokeReason reason) {
   constexpr std::string_view kNames[kRevokeReasonCount] = {"none",
                                                            "released",

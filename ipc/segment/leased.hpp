@@ -1,10 +1,10 @@
-/// A pointer into leased memory that cannot be followed without a permit.
+/// A pointer into leased memory that can be dereferenced only with a permit.
 ///
-/// `Leased<T>` can be stored, compared, offset and re-typed, but not dereferenced: only a
-/// `LaunchPermit` (ipc/segment/launch_gate.hpp) turns it into a `T*`, and only a gate makes
-/// permits. So code that has not polled cannot even name the bytes.
+/// `Leased<T>` can be stored, compared, offset and re-typed. Only a `LaunchPermit`
+/// (ipc/segment/thread_gate.hpp) turns it into a `T*`, and only a gate makes permits. So code that
+/// has not polled cannot reach the bytes.
 ///
-/// Lifetime: a handle says nothing about whether the mapping still stands; the permit's lease does.
+/// Lifetime: a handle does not keep the memory mapped. The permit's lease says whether it is.
 /// C++20-clean.
 #pragma once
 
@@ -18,7 +18,7 @@ class Leased {
  public:
   Leased() = default;
 
-  /// A `Leased<const T>` can be had from a `Leased<T>`, not the other way round.
+  /// `Leased<T>` converts to `Leased<const T>`, never back.
   template <class U>
     requires std::is_same_v<const U, T>
   Leased(Leased<U> writable) : address_(writable.address_) {}
@@ -27,7 +27,7 @@ class Leased {
   explicit operator bool() const { return address_ != nullptr; }
   bool operator==(const Leased&) const = default;
 
-  /// The same address as another type; constness can be added, never dropped.
+  /// The same address as another type. Adds const if asked, never drops it.
   template <class U>
     requires(std::is_const_v<U> || !std::is_const_v<T>)
   Leased<U> as() const {

@@ -1,4 +1,4 @@
-/// What broker and workers see in shared memory. This header is the agreement.
+/// The layout of the two shared-memory segments.
 ///
 /// Lease table (one per broker; the broker writes, workers map it read-only):
 ///
@@ -6,17 +6,17 @@
 ///   each)
 ///
 ///     broker: words of slot s    Closed → Live (grant) → Revoked (revoke) → Fenced (fence)
-///     broker: counter of w       += 1 after every store that takes a word away from worker w
+///     broker: counter of w       += 1 after every store that revokes or fences a word of worker w
 ///
-/// Worker line (one per worker; the worker writes, the broker only reads and never trusts it):
+/// Worker segment (one per worker; the worker writes, the broker reads it and never trusts it):
 ///
 ///   WorkerSegmentHeader (64 B) | AnnounceSlot[kMaxGateThreads] (64 B each)
 ///
 ///     worker thread t: announce  = seq << 2 | touches, around every unit
 ///     (ipc/segment/launch_gate.hpp)
 ///
-/// Both are memfds of fixed size sealed against shrinking and growing. Everything a reader finds
-/// here is input: magic, version and sizes are checked by attach before use.
+/// Both are memfds of fixed size, sealed against shrinking and growing. Everything a reader finds
+/// here is input: attach checks magic, version and sizes before use.
 ///
 /// Units: times are boot-time nanoseconds; 0 means "none". C++20-clean.
 #pragma once
@@ -30,8 +30,8 @@
 namespace leasehold {
 
 inline constexpr std::uint64_t kTableMagic = 0x4c42'5444'4c53'4c31;  // "1LSLDTBL" read as bytes
-inline constexpr std::uint64_t kWorkerSegmentMagic = 0x4e49'4c44'4c53'4c31;
-inline constexpr std::uint64_t kSegmentAbiVersion = 1;
+inline constexpr std::uint64_t kWorkerSegmentMagic = 0x4745'5344'4c53'4c31;
+inline constexpr std::uint64_t kSegmentAbiVersion = 2;
 inline constexpr std::uint32_t kMaxWorkers = 64;
 inline constexpr std::uint32_t kMaxGateThreads = 64;
 inline constexpr std::size_t kCacheLineBytes = 64;
@@ -45,14 +45,14 @@ struct alignas(kCacheLineBytes) TableHeader {
 };
 
 struct alignas(kCacheLineBytes) WorkerCounter {
-  std::atomic<std::uint64_t> revocations;  ///< Starts at 1; 0 means the broker is lost.
+  std::atomic<std::uint64_t> revocations;  ///< Starts at 1; 0 means that the broker is lost.
 };
 
 struct alignas(kCacheLineBytes) LeaseSlot {
   std::atomic<std::uint64_t> word;
   std::atomic<std::int64_t> deadline_boottime_ns;        ///< TTL; moves with every renewal.
   std::atomic<std::int64_t> drain_deadline_boottime_ns;  ///< Soft revoke: admit no new work.
-  std::atomic<std::int64_t> flipped_boottime_ns;         ///< When the word left Live, for clocks.
+  std::atomic<std::int64_t> flipped_boottime_ns;         ///< When the word left Live.
 };
 
 struct alignas(kCacheLineBytes) WorkerSegmentHeader {
@@ -69,7 +69,7 @@ static_assert(sizeof(TableHeader) == kCacheLineBytes && sizeof(WorkerCounter) ==
 static_assert(sizeof(LeaseSlot) == kCacheLineBytes && sizeof(AnnounceSlot) == kCacheLineBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// One line of the table, by what it is for. A FreeSlot is one no lease stood in.
+/// The kinds of table entries. A FreeSlot is a slot without a lease.
 enum class TablePart : std::uint8_t { Header, Counter, Slot, FreeSlot };
 
 struct TableEntry {
@@ -93,8 +93,8 @@ constexpr std::size_t worker_segment_size_bytes() {
   return sizeof(WorkerSegmentHeader) + kMaxGateThreads * sizeof(AnnounceSlot);
 }
 
-/// Where the parts lie behind the start of a mapped table. `Byte` is `std::byte` for the broker and
-/// `const std::byte` for everybody else, so a reader gets const atomics it cannot store to.
+/// The parts of a mapped table. `Byte` is `std::byte` for the broker and `const std::byte` for
+/// readers, which therefore get const atomics that they cannot store to.
 template <class Byte>
 struct TableView {
   template <class T>

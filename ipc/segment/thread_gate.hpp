@@ -1,4 +1,4 @@
-/// The launch door: the only way to run a unit and the only maker of permits.
+/// The launch door: the only way to run a unit and to get a permit.
 ///
 /// C++20-clean.
 #pragma once
@@ -12,13 +12,13 @@
 
 namespace leasehold {
 
-/// Leave to touch leased memory for the length of one unit. Never outlives it: not copyable.
+/// Permission to touch leased memory during one unit. Not copyable, so it cannot outlive the unit.
 class LaunchPermit {
  public:
   LaunchPermit(const LaunchPermit&) = delete;
   LaunchPermit& operator=(const LaunchPermit&) = delete;
 
-  /// The address behind a handle. Only for memory of a lease this unit's gate set names.
+  /// The address behind a handle. Precondition: the unit's gate set names the memory's lease.
   template <class T>
   T* open(Leased<T> handle) const {
     return handle.address_;
@@ -34,8 +34,8 @@ class LaunchPermit {
   SequenceMask live_;
 };
 
-/// Watches units from inside, for tests and for slow motion. Called between poll and run; `live` is
-/// what the permit will say. Threads: from any gate thread.
+/// Observes units, for tests and slow motion. Called between poll and run; `live` is what the
+/// permit will hold. Threads: called on any gate thread.
 class GateProbe {
  public:
   virtual ~GateProbe() = default;
@@ -43,7 +43,7 @@ class GateProbe {
                            SequenceMask live) = 0;
 };
 
-/// What a unit is about: where it stands in the model and what it can reach.
+/// Where a unit is in the model, and what memory it can reach.
 struct UnitLabel {
   LaunchSite site;
   std::uint16_t layer;
@@ -52,13 +52,13 @@ struct UnitLabel {
 
 /// One thread's door, over the machine's memory or a simulated one.
 ///
-/// Lifetime: announce line, table and stop board outlive it. Threads: one thread only.
+/// Lifetime: announce slot, table and stop flags outlive it. Threads: one thread only.
 template <class Memory = StdMemory>
 class BasicThreadGate {
  public:
   struct Dependencies {
-    std::uint32_t thread = 0;                        ///< Which announce line this is.
-    std::atomic<std::uint64_t>* announce = nullptr;  ///< That line.
+    std::uint32_t thread = 0;                        ///< Index of the announce slot.
+    std::atomic<std::uint64_t>* announce = nullptr;  ///< The announce slot.
     const std::atomic<std::uint64_t>* revocations = nullptr;
     const StopFlags* stops = nullptr;
     GateProbe* probe = nullptr;  ///< May be null.
@@ -70,13 +70,13 @@ class BasicThreadGate {
         thread_(dependencies.thread),
         probe_(dependencies.probe) {}
 
-  /// Announces, polls, and calls `unit(const LaunchPermit&)` unless nothing it works for is left.
-  /// Returns the sequences that were live for it; empty means it did not run.
+  /// Announces, polls, and calls `unit(const LaunchPermit&)` if any sequence is live.
+  /// Returns the live sequences; empty means that the unit did not run.
   template <class Unit>
   SequenceMask run(const GateSet& set, UnitLabel label, Unit&& unit) {
     bool refused = false;
     while (!core_.begin_unit(label.touches) || step_ != set.step()) [[unlikely]] {
-      core_.end_unit();  // nobody waits for a thread that compares words and tells who died
+      core_.end_unit();  // rechecking takes longer than most units; the broker need not wait for it
       refused |= recheck(set, label);
       if (live_ == 0) break;
     }
@@ -92,8 +92,8 @@ class BasicThreadGate {
     return live_;
   }
 
-  /// Polls, for whoever waits for units that run elsewhere, on a device: what a unit begun now
-  /// would find live. Announces nothing.
+  /// Polls without announcing a unit, while units run elsewhere, on a device. Returns the sequences
+  /// that a unit begun now would find live.
   SequenceMask poll(const GateSet& set, UnitLabel label) {
     const bool changed = !core_.begin_unit(Touches::Nothing) || step_ != set.step();
     core_.end_unit();
@@ -104,7 +104,7 @@ class BasicThreadGate {
   std::uint64_t units_run() const { return units_run_; }
 
  private:
-  // True when something that was live is not any more.
+  // True when a sequence is no longer live.
   bool recheck(const GateSet& set, UnitLabel label) {
     const SequenceMask from = step_ == set.step() ? live_ : set.all();
     step_ = set.step();

@@ -20,10 +20,11 @@ Result<std::uint32_t> check_header(const TableHeader& header, std::size_t size_b
   if (version == kSegmentAbiVersion && header.magic == kTableMagic && fits) {
     return header.slot_count;
   }
-  return fail(Errc::UntrustedSegment,
-              fmt::format("the kept lease table has version {} and says {} slots in {} bytes; this "
-                          "broker writes version {}",
-                          version, header.slot_count, size_bytes, kSegmentAbiVersion));
+  return fail(
+      Errc::UntrustedSegment,
+      fmt::format("the kept lease table has version {} and {} slots in {} bytes; this broker "
+                  "writes version {}",
+                  version, header.slot_count, size_bytes, kSegmentAbiVersion));
 }
 
 }  // namespace
@@ -61,13 +62,13 @@ Result<LeaseTable> LeaseTable::adopt(UniqueFd fd) {
   TRY(mapping.prefault(MapAccess::ReadWrite));
   LeaseTable table(std::move(object), std::move(mapping), slots);
   table.copy_to_shadow();
-  // The broker before may have died between a word and the counter that tells of it: its worker
-  // would go on by that word, and quiet of its units would prove nothing.
+  // The previous broker may have died after a word and before the counter. Then the worker would
+  // keep using the old word, and quiet would prove nothing.
   for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) table.increment_counter(worker);
   return table;
 }
 
-/// From here on this broker's own copy is the truth.
+/// From here on the broker decides by the shadow.
 void LeaseTable::copy_to_shadow() {
   std::memcpy(shadow_.data(), mapping_.data(), object_.size_bytes());
   for (std::uint32_t slot = 0; slot < slot_count_; ++slot) {
@@ -180,7 +181,7 @@ bool LeaseTable::counter_matches_shadow(std::uint32_t worker) {
          shadow().counter(worker).revocations.load(std::memory_order_relaxed);
 }
 
-/// A store is about to cover the traces.
+/// Call before a store, which would hide the change.
 void LeaseTable::check_slot(std::uint32_t slot) {
   if (!slot_matches_shadow(slot)) tampered_.push_back({TablePart::Slot, slot});
 }
@@ -189,7 +190,7 @@ void LeaseTable::check_counter(std::uint32_t worker) {
   if (!counter_matches_shadow(worker)) tampered_.push_back({TablePart::Counter, worker});
 }
 
-/// By the shadow, whatever stands in the table. One writer, so a store is as good as an addition.
+/// Counts from the shadow, not from the table. There is one writer, so a store is enough.
 void LeaseTable::increment_counter(std::uint32_t worker) {
   std::atomic<std::uint64_t>& count = shadow().counter(worker).revocations;
   const std::uint64_t next = count.load(std::memory_order_relaxed) + 1;

@@ -1,7 +1,7 @@
-/// The lease table as its only writer, the broker, sees it.
+/// The lease table as the broker, its only legitimate writer, sees it.
 ///
-/// A process of the broker's own user can open the table for writing all the same. So the broker
-/// never believes what it reads there: it keeps a copy of every line (the shadow), decides by that,
+/// Another process of the broker's user can open the table for writing, too. So the broker never
+/// trusts what it reads there: it keeps a copy of every entry (the shadow), decides by the shadow,
 /// and compares the two (`repair`).
 ///
 /// Ownership: the table owns its memory object. Lifetime: readers' mappings outlive it and keep the
@@ -27,9 +27,9 @@ class LeaseTable {
   /// All slots Closed, all counters 1. Errors: OutOfMemory, SystemError.
   static Result<LeaseTable> create(std::uint32_t slot_count);
 
-  /// Goes on with a table that outlived its broker: words and deadlines as they stand, counters
-  /// moved once so that each worker compares again. Errors: UntrustedSegment when it is no table
-  /// of this version or cannot be written; OutOfMemory, SystemError.
+  /// Takes over a table that outlived its broker. Words and deadlines stay; every counter is
+  /// incremented so that each worker rechecks. Errors: UntrustedSegment when the memory is not a
+  /// table of this version or cannot be written; OutOfMemory, SystemError.
   static Result<LeaseTable> adopt(UniqueFd fd);
 
   std::uint32_t slot_count() const { return slot_count_; }
@@ -37,14 +37,14 @@ class LeaseTable {
   /// Closed or Fenced → Live under a higher generation. The deadline is stored before the word.
   void grant(LeaseId lease, TimePoint deadline);
 
-  /// Takes words away from one worker: each becomes `to`, then the worker's counter moves once.
-  /// The only function that lowers a word. Stamps the flip when a word leaves Live.
+  /// Stores the new words of one worker's leases, then increments that worker's counter once. The
+  /// only function that revokes or fences a word. Records the time when a word leaves Live.
   struct Flip {
     LeaseId lease;
     LeaseState to;
     RevokeReason reason;
   };
-  /// `Memory` is the machine's; the simulator steps through the same stores over its own.
+  /// `Memory` is the machine's by default; the simulator steps through the same stores in its own.
   template <class Memory = StdMemory>
   void store_words(WorkerId worker, std::span<const Flip> flips, TimePoint now) {
     const auto index = static_cast<std::uint32_t>(worker.value);
@@ -59,33 +59,34 @@ class LeaseTable {
     shadow().counter(index).revocations.fetch_add(1, std::memory_order_relaxed);
   }
 
-  /// A word as recovery found it must be, in a new table or where a broker ended before it stored
-  /// it. Before anything else is stored. Precondition: the generation is not older.
+  /// Stores the word that recovery decided on: in a new table, or where the previous broker died
+  /// before it stored the word. Call before any other store. Precondition: the generation is not
+  /// older.
   void restore(LeaseId lease, LeaseState state, RevokeReason reason);
 
   void set_deadline(LeaseId lease, TimePoint deadline);
   void set_drain_deadline(LeaseId lease, TimePoint deadline);
 
-  /// What stands in the table, for whoever may have written it.
+  /// The table's current contents; other processes may have written them.
   LeaseWord word(std::uint32_t slot) const;
   TimePoint deadline(std::uint32_t slot) const;
   TimePoint drain_deadline(std::uint32_t slot) const;
   TimePoint flipped_at(std::uint32_t slot) const;
   std::uint64_t revocations(WorkerId worker) const;
 
-  /// Compares header, counters and every slot that was ever granted with the shadow. What differs
-  /// is written back, then every worker's counter moves once, so that whoever saw a wrong word
-  /// compares again. Names the lines, those included that were found changed when they were next
-  /// stored to.
+  /// Compares header, counters and every slot that was ever granted with the shadow, and writes
+  /// back what differs. Then increments every worker's counter, so that a worker that read a wrong
+  /// word rechecks. Returns the changed entries, including those that earlier stores found changed.
   std::vector<TableEntry> repair();
 
-  /// A store met a line that had been changed: `repair` has something to tell.
+  /// True when a store found a changed entry that `repair` has not reported yet.
   bool has_detected_tampering() const { return !tampered_.empty(); }
 
-  /// A descriptor that can only be mapped read-only, for a worker.
+  /// A descriptor for a worker, which can map it read-only and no other way.
   Result<UniqueFd> reader_fd() const { return object_.open_read_only(); }
 
-  /// The writable descriptor, for whoever keeps it while no broker runs. Never for a worker.
+  /// The writable descriptor, for the descriptor store that keeps it while no broker runs. Never
+  /// for a worker.
   const UniqueFd& writable_fd() const { return object_.fd(); }
 
  private:
@@ -99,7 +100,7 @@ class LeaseTable {
   TableView<std::byte> view() const { return {mapping_.data()}; }
   TableView<std::byte> shadow() { return {shadow_.front().bytes}; }
   LeaseWord shadow_word(std::uint32_t slot) { return {shadow().slot(slot).word.load()}; }
-  /// Books the flip; what is to be stored.
+  /// Records the flip in the shadow. Returns the word to store.
   LeaseWord begin_flip(const Flip& flip, TimePoint now);
   void check_slot(std::uint32_t slot);
   void check_counter(std::uint32_t worker);

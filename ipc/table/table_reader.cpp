@@ -26,7 +26,7 @@ Result<std::uint32_t> check_table_header(const TableHeader& header, std::size_t 
   }
   if (header.magic != kTableMagic || version != kSegmentAbiVersion) {
     return fail(Errc::UntrustedSegment,
-                fmt::format("lease table of version {}, this worker speaks {}", version,
+                fmt::format("lease table of version {}, this worker reads version {}", version,
                             kSegmentAbiVersion));
   }
   const std::uint32_t slots = header.slot_count;
@@ -51,7 +51,7 @@ Result<TableReader> TableReader::attach(UniqueFd fd) {
   const TableView<const std::byte> view{mapping.data()};
   const std::uint32_t slots = TRY(check_table_header(view.header(), object.size_bytes()));
   TRY(mapping.prefault(MapAccess::ReadOnly));
-  (void)mapping.lock();  // best effort: without the limit a poll may fault once, never be wrong
+  (void)mapping.lock();  // best effort: an unlocked poll may fault once, but is never wrong
   return TableReader(std::move(mapping), slots);
 }
 

@@ -1,6 +1,6 @@
 /// The lease table as a worker sees it: read-only, checked before use.
 ///
-/// Lifetime: the words it hands out live as long as it does. Threads: any may read.
+/// Lifetime: outlives every word it returns a reference to. Threads: any thread may read.
 #pragma once
 
 #include "common/clock.hpp"
@@ -15,15 +15,15 @@ class LeaseTable;
 
 class TableReader {
  public:
-  /// Takes the descriptor the broker sent. Checks, in this order: opened read-only, sealed against
-  /// resizing, large enough for a header, version (stored last), magic, sizes. Then maps, prefaults
-  /// and, where the limit allows, locks it.
-  /// Errors: UntrustedSegment names the first check that failed, final; NotYet is retryable
-  /// (ConnectionLost): the broker has not stored the version.
+  /// Takes the descriptor that the broker sent. Checks, in this order: opened read-only, sealed
+  /// against resizing, large enough for a header, version (stored last), magic, sizes. Then maps
+  /// it, prefaults it and, where RLIMIT_MEMLOCK allows, locks it.
+  /// Errors: UntrustedSegment names the first check that failed and is final. ConnectionLost is
+  /// retryable: the broker has not stored the version yet.
   static Result<TableReader> attach(UniqueFd fd);
 
-  /// A reader over the writer's own mapping, for a worker in the broker's process: a sanitizer
-  /// takes two mappings of the same memory for two memories. The table outlives it.
+  /// A reader over the writer's own mapping, for tests that run both in one process: a sanitizer
+  /// treats two mappings of one memory as two memories. The table outlives the reader.
   static TableReader in_process(const LeaseTable& table);
 
   std::uint32_t slot_count() const { return slot_count_; }
@@ -31,11 +31,11 @@ class TableReader {
   /// The counter to poll for this worker. Precondition: worker < kMaxWorkers.
   const std::atomic<std::uint64_t>& revocations(WorkerId worker) const;
 
-  /// What to compare for a lease granted as Live. UnknownLease for a slot out of range.
+  /// The word to compare for a lease that was granted. Errors: UnknownLease for a slot out of
+  /// range.
   Result<LeaseDependency> dependency(LeaseId lease) const;
 
-  /// What stands in the lease's slot right now, compared with the lease's own generation:
-  /// Live, Revoked or Fenced; a slot that has moved on to another generation is Fenced.
+  /// The lease's current word. A slot that holds another generation reads as Fenced.
   LeaseWord word_of(LeaseId lease) const;
 
   // Zero for a slot beyond the table.

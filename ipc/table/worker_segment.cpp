@@ -7,11 +7,11 @@
 namespace leasehold {
 namespace {
 
-/// Maps what says that it is a segment.
+/// Maps the object and checks its header.
 Result<Mapping> map_checked(const MemoryObject& object) {
   if (object.size_bytes() != worker_segment_size_bytes()) {
     return fail(Errc::UntrustedSegment,
-                fmt::format("a worker segment has {} bytes, this one {}",
+                fmt::format("a worker segment has {} bytes, this one has {}",
                             worker_segment_size_bytes(), object.size_bytes()));
   }
   Mapping mapping = TRY(Mapping::map(object.fd(), object.size_bytes(), MapAccess::ReadWrite));

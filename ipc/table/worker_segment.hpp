@@ -1,4 +1,4 @@
-/// The worker segment: what a worker's threads announce, and how the broker waits for quiet.
+/// The worker segment: a worker's threads announce units in it, the broker waits for quiet.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 
 namespace leasehold {
 
-/// The broker's side: owns the object, reads announcements, believes nothing else of it.
+/// The broker's side: owns the memory object and reads announcements.
 class WorkerSegmentReader {
  public:
   /// A fresh segment, all threads idle. Errors: OutOfMemory, SystemError.
   static Result<WorkerSegmentReader> create();
 
-  /// A segment that outlived the broker which made it. Errors: UntrustedSegment, OutOfMemory.
+  /// Takes over a segment that outlived its broker. Errors: UntrustedSegment, OutOfMemory.
   static Result<WorkerSegmentReader> adopt(UniqueFd fd);
 
   /// A writable descriptor for the worker.
@@ -26,7 +26,7 @@ class WorkerSegmentReader {
   using Snapshot = std::array<std::uint64_t, kMaxGateThreads>;
   Snapshot snapshot() const;
 
-  /// True once every unit that stood in `seen` and can reach `scope` is over.
+  /// True once every unit that `seen` shows and that can reach `scope` has ended.
   bool is_quiet_since(const Snapshot& seen, Touches scope) const;
 
  private:
@@ -39,13 +39,13 @@ class WorkerSegmentReader {
   Mapping mapping_;
 };
 
-/// The worker's side: where its gates announce.
+/// The worker's side: its gates announce through this.
 class WorkerSegmentWriter {
  public:
   /// Errors: UntrustedSegment, OutOfMemory.
   static Result<WorkerSegmentWriter> attach(UniqueFd fd);
 
-  /// A writer over the reader's own mapping, for a worker in the broker's process (as
+  /// A writer over the reader's own mapping, for tests that run both in one process (see
   /// TableReader::in_process). The reader outlives it.
   static WorkerSegmentWriter in_process(const WorkerSegmentReader& reader);
 

@@ -1,6 +1,6 @@
-// Control connections: bytes and descriptors cut into lines, lines into envelopes, envelopes into
-// messages. Input: one byte that names a message, then the stream as recvmsg delivered it; a byte
-// 0x01 in it ends a delivery, 0x02 ends one that brings a descriptor.
+// Fuzzes a control connection: bytes and descriptors become lines, envelopes and messages. Input:
+// one byte that selects a message, then the stream in deliveries of recvmsg. A byte 0x01 ends a
+// delivery, 0x02 ends one that brings a descriptor.
 #include <fcntl.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr Limits kLimits{.max_line_bytes = 4096, .max_depth = 16, .max_fds = 3};
 
-/// What the other end would be told is a line of its own, and can be read.
+/// A reply is exactly one line and parses as a reply.
 void check_reply(const std::string& line) {
   fuzz::check(line.ends_with('\n') && line.find('\n') == line.size() - 1);
   const Envelope answer = parse_line(std::string_view(line).substr(0, line.size() - 1),
@@ -27,11 +27,11 @@ void check_reply(const std::string& line) {
   fuzz::check(std::holds_alternative<IncomingReply>(answer.content));
 }
 
-/// A message that was understood says the same when it is sent on.
+/// A message that was read stays the same when it is written and read again.
 void read_message(const testing::MessageSample& sample, const Json& params) {
-  const Result<Json> once = sample.again(params);
+  const Result<Json> once = sample.round_trip(params);
   if (!once) return check_reply(error_line(1, once.error()));
-  const Result<Json> twice = sample.again(*once);
+  const Result<Json> twice = sample.round_trip(*once);
   fuzz::check(twice && *twice == *once);
 }
 
@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       claimed += (*line)->fds.size();
       read_line(**line, sample);
     }
-    if (!line) break;  // the connection is over
+    if (!line) break;  // the connection ends
   }
   fuzz::check(claimed <= given);
   return 0;

@@ -1,5 +1,5 @@
-// Writes the seeds of the fuzz targets, from what the unit tests use:
-//   build/fuzz/fuzz/make_fuzz_seeds "[seeds]"     into tests/fuzz/corpus
+// Writes the seeds of the fuzz targets into tests/fuzz/corpus, from the samples of the unit tests:
+//   build/fuzz/fuzz/make_fuzz_seeds "[seeds]"
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -71,12 +71,13 @@ void write_segments() {
   header.abi_version.store(kSegmentAbiVersion);
   const std::string read_only_table = image(std::uint8_t{0}) + image(std::uint64_t{1});
   write_seed("attach_fuzz", "table", read_only_table + table);
-  std::string line(worker_segment_size_bytes(), '\0');
-  auto& segment_header = *reinterpret_cast<WorkerSegmentHeader*>(line.data());
+  std::string segment(worker_segment_size_bytes(), '\0');
+  auto& segment_header = *reinterpret_cast<WorkerSegmentHeader*>(segment.data());
   segment_header.magic = kWorkerSegmentMagic;
-  segment_header.size_bytes = line.size();
+  segment_header.size_bytes = segment.size();
   segment_header.abi_version.store(kSegmentAbiVersion);
-  write_seed("attach_fuzz", "line", image(std::uint8_t{0x10}) + image(std::uint64_t{0}) + line);
+  write_seed("attach_fuzz", "worker_segment",
+             image(std::uint8_t{0x10}) + image(std::uint64_t{0}) + segment);
 }
 
 void write_record() {
@@ -102,7 +103,7 @@ void write_record() {
   record.replace(0, sizeof(header), image(header));
   record.replace(kSlotsOffset, sizeof(slot), image(slot));
   record.append(reinterpret_cast<const char*>(lists.data()), lists.size());
-  write_seed("record_fuzz", "two-commits", image(std::uint8_t{1}) + record);  // signed when read
+  write_seed("record_fuzz", "two-commits", image(std::uint8_t{1}) + record);  // the target signs it
 }
 
 void write_chats() {
@@ -117,7 +118,8 @@ void write_chats() {
 
 }  // namespace
 
-/// One byte says which notation, and how many of the rest are the text; then what is tried on it.
+/// The first byte selects the notation and the size of the text. The bytes after the text are tried
+/// on the grammar.
 void write_grammars() {
   const auto seed = [](const std::string& name, char kind, const std::string& text) {
     write_seed("grammar_fuzz", name, image(kind) + text);
@@ -133,7 +135,7 @@ void write_grammars() {
   seed("literals", 1, R"({"enum":["a",1,{"k":[null,true]}],"$defs":{"x":{"maxLength":4}}})");
 }
 
-/// One byte says which tokenizer, and whether names are tokens; then the text.
+/// The first byte selects the tokenizer and whether special names are tokens; the text follows.
 void write_texts() {
   const char* const texts[] = {"ab cab \u00e9 \u4f60\u597d 12345's <u>n<e>\n\n  x",
                                "\xff\xe2\x96 \u2581a"};
@@ -145,7 +147,7 @@ void write_texts() {
   }
 }
 
-TEST_CASE("seeds of the fuzz targets", "[.][seeds]") {
+TEST_CASE("fuzz: the seeds of all targets are written", "[.][seeds]") {
   write_lines();
   write_models();
   write_segments();

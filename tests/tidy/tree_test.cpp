@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/test_paths.hpp"
+#include "tests/tidy/check_none.hpp"
 #include "tests/tidy/rules.hpp"
 
 using namespace leasehold::tidy;
@@ -12,12 +13,6 @@ namespace {
 const Sources& tree() {
   static const Sources sources = read_sources(leasehold::source_dir());
   return sources;
-}
-
-void check_none(const Findings& findings) {
-  for (const Finding& finding : findings)
-    FAIL_CHECK(finding.path << ":" << finding.line << ": " << finding.what);
-  CHECK(findings.empty());
 }
 
 bool tree_has(std::string_view path) {

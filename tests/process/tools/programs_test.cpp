@@ -33,12 +33,12 @@ TEST_CASE("programs: without a broker each says so, with the error's exit code, 
   ProgramRun brokerctl("brokerctl", {"--socket", path, "status"});
   CHECK(brokerctl.finish(nothing) == exit_code(Errc::FileNotFound));
   CHECK(brokerctl.output.empty());
-  CHECK(brokerctl.errors().find("is leasehold-broker running") != std::string::npos);
+  CHECK(brokerctl.errors().find("start leasehold-broker") != std::string::npos);
 
   ProgramRun tenant("leasehold-tenant", {"--socket", path, "--tenant", "A", "--prompt", "x"});
   CHECK(tenant.finish(nothing) == exit_code(Errc::FileNotFound));
   CHECK(tenant.output.empty());
-  CHECK(tenant.errors().find("is leasehold-broker running") != std::string::npos);
+  CHECK(tenant.errors().find("start leasehold-broker") != std::string::npos);
 }
 
 TEST_CASE(

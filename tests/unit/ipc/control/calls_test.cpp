@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Keeps the responder instead of answering.
+/// Stores the responder instead of answering.
 auto keep_in(std::vector<Responder>& kept) {
   return [&kept](const std::string&, Payload, Responder respond) {
     kept.push_back(std::move(respond));
@@ -21,7 +21,7 @@ auto keep_in(std::vector<Responder>& kept) {
 
 }  // namespace
 
-TEST_CASE("peer: a result comes back to its own call, whatever the order of answers") {
+TEST_CASE("peer: each call gets its own result, in any order of replies") {
   PeerPairFixture bench;
   std::vector<Responder> kept;
   bench.right_seen.on_call = keep_in(kept);
@@ -34,7 +34,7 @@ TEST_CASE("peer: a result comes back to its own call, whatever the order of answ
   for (std::size_t i = 0; i < 3; ++i) CHECK(answers[i]["n"] == i);
 }
 
-TEST_CASE("peer: every error code arrives as it was given, with its sentence") {
+TEST_CASE("peer: every error code arrives unchanged, with its detail") {
   PeerPairFixture bench;
   for (int i = 0; i < kErrcCount; ++i) {
     const Error error{static_cast<Errc>(i), "because of " + std::to_string(i)};
@@ -47,7 +47,7 @@ TEST_CASE("peer: every error code arrives as it was given, with its sentence") {
   }
 }
 
-TEST_CASE("peer: an unknown method has JSON-RPC's number, the rest one of ours") {
+TEST_CASE("peer: an unknown method has JSON-RPC's number, other errors have -32000") {
   PeerFixture bench;
   bench.seen.on_call = [](const std::string& method, Payload, Responder respond) {
     respond(fail(method == "x" ? Errc::UnknownMethod : Errc::PoolExhausted, "no"));
@@ -64,7 +64,7 @@ TEST_CASE("peer: an unknown method has JSON-RPC's number, the rest one of ours")
   CHECK(full["data"] == json{{"code", "PoolExhausted"}, {"retryable", true}});
 }
 
-TEST_CASE("peer: errors of strangers are read by number, or not believed") {
+TEST_CASE("peer: an error without a known code is read by its JSON-RPC number") {
   const std::vector<std::pair<std::string, Errc>> cases = {
       {R"({"code":-32601,"message":"?"})", Errc::UnknownMethod},
       {R"({"code":-32602,"message":"?"})", Errc::BadRequest},
@@ -85,7 +85,7 @@ TEST_CASE("peer: errors of strangers are read by number, or not believed") {
   }
 }
 
-TEST_CASE("peer: both ends may call at once") {
+TEST_CASE("peer: both ends may call at the same time") {
   PeerPairFixture bench;
   int answered = 0;
   for (int i = 0; i < 20; ++i) {
@@ -107,7 +107,7 @@ TEST_CASE("peer: notifications arrive in order and are not answered") {
     CHECK(bench.right_seen.notifications[static_cast<std::size_t>(i)].second.body["i"] == i);
 }
 
-TEST_CASE("peer: a dropped responder answers for itself, a used one answers once") {
+TEST_CASE("peer: a dropped responder answers Draining, a used one answers only once") {
   PeerPairFixture bench;
   bench.right_seen.on_call = [](const std::string&, Payload, Responder) {};
   CHECK(bench.ask("m").error().code == Errc::Draining);
@@ -119,7 +119,7 @@ TEST_CASE("peer: a dropped responder answers for itself, a used one answers once
   CHECK(bench.ask("m")->body == json{{"first", true}});
 }
 
-TEST_CASE("peer: a call without an answer times out, and a late answer is ignored") {
+TEST_CASE("peer: a call without a reply times out, and a late reply is ignored") {
   PeerPairFixture bench;
   std::vector<Responder> kept;
   bench.right_seen.on_call = keep_in(kept);
@@ -134,7 +134,7 @@ TEST_CASE("peer: a call without an answer times out, and a late answer is ignore
   CHECK(codes == std::vector{Errc::TimedOut});
 }
 
-TEST_CASE("peer: when the connection ends, pending calls end first and nothing comes after") {
+TEST_CASE("peer: when the connection ends, pending calls fail first and on_closed comes last") {
   PeerFixture bench;
   std::vector<std::string> order;
   bench.peer->call("m", {}, [&](Result<Payload> result) {
@@ -143,7 +143,7 @@ TEST_CASE("peer: when the connection ends, pending calls end first and nothing c
     order.push_back("call");
   });
   bench.other->read_required();
-  SECTION("because the other end hangs up") {
+  SECTION("because the other end closes") {
     bench.other->hang_up();
   }
   SECTION("because this end closes") {
@@ -155,7 +155,7 @@ TEST_CASE("peer: when the connection ends, pending calls end first and nothing c
   CHECK(bench.seen.closed[0].code == Errc::ConnectionLost);
 }
 
-TEST_CASE("peer: a call on a closed connection is answered, later, by the io_context") {
+TEST_CASE("peer: a call on a closed connection fails later, from the io_context") {
   PeerFixture bench;
   bench.peer->close();
   bench.run_until_closed();
@@ -166,9 +166,9 @@ TEST_CASE("peer: a call on a closed connection is answered, later, by the io_con
   CHECK(code == Errc::ConnectionLost);
 }
 
-TEST_CASE("peer: close sends what is queued before it") {
+TEST_CASE("peer: close sends the queued lines first") {
   PeerFixture bench;
-  const std::string big(900'000, 'x');  // more than the kernel takes at once
+  const std::string big(900'000, 'x');  // more than a socket buffer holds
   bench.peer->notify("big", {json{{"x", big}}, {}});
   bench.peer->notify("last", {});
   bench.peer->close();
@@ -178,7 +178,7 @@ TEST_CASE("peer: close sends what is queued before it") {
   bench.run_until_closed();
 }
 
-TEST_CASE("peer: lines after a close are not acted upon") {
+TEST_CASE("peer: lines after a close are ignored") {
   PeerFixture bench;
   bench.seen.on_call = [&](const std::string&, Payload, Responder respond) {
     respond({});
@@ -191,7 +191,7 @@ TEST_CASE("peer: lines after a close are not acted upon") {
   CHECK(bench.seen.calls.size() == 1);
 }
 
-TEST_CASE("peer: a handler may let go of the peer, and responders outlive it") {
+TEST_CASE("peer: a handler may destroy the peer, and responders outlive it") {
   PeerFixture bench;
   std::vector<Responder> kept;
   bench.seen.on_call = [&](const std::string&, Payload, Responder respond) {
@@ -207,7 +207,7 @@ TEST_CASE("peer: a handler may let go of the peer, and responders outlive it") {
   kept.clear();
 }
 
-TEST_CASE("peer: an io_context may end with peers, calls and responders still alive") {
+TEST_CASE("peer: an io_context may be destroyed before peers, calls and responders") {
   std::vector<Responder> kept;
   {
     boost::asio::io_context io;
@@ -224,7 +224,7 @@ TEST_CASE("peer: an io_context may end with peers, calls and responders still al
   kept.clear();
 }
 
-TEST_CASE("peer: who does not read is dropped, with what waited for it") {
+TEST_CASE("peer: a peer that does not read is disconnected and its queue freed") {
   PeerFixture bench({.max_queued_bytes = 1 << 20});
   const std::size_t fds_before = leasehold::testing::open_fd_count();
   int sent = 0;
@@ -240,7 +240,7 @@ TEST_CASE("peer: who does not read is dropped, with what waited for it") {
   CHECK(leasehold::testing::open_fd_count() < fds_before);
 }
 
-TEST_CASE("peer: what would break the other end's limits is not sent") {
+TEST_CASE("peer: a message over the limits is not sent") {
   PeerPairFixture bench({.max_line_bytes = 10'000});
   const json big = {{"x", std::string(20'000, 'x')}};
   CHECK(bench.ask("m", {big, {}}).error().code == Errc::MessageTooLarge);
@@ -254,24 +254,24 @@ TEST_CASE("peer: what would break the other end's limits is not sent") {
   CHECK(bench.left_seen.closed[0].code == Errc::MessageTooLarge);
 }
 
-TEST_CASE("peer: the other end's answer is read although it takes nothing any more") {
+TEST_CASE("peer: lines of the other end are still read after it closed") {
   PeerFixture bench;
   bench.other->send(R"({"jsonrpc":"2.0","method":"farewell"})"
                     "\n");
   bench.other->hang_up();
-  bench.peer->notify("n", {});  // fails at once: nobody is there
+  bench.peer->notify("n", {});  // fails at once: the other end is closed
   bench.run_until_closed();
   REQUIRE(bench.seen.notifications.size() == 1);
   CHECK(bench.seen.notifications[0].first == "farewell");
 }
 
-TEST_CASE("peer: it knows who is at the other end") {
+TEST_CASE("peer: credentials are those of the other end") {
   PeerFixture bench;
   CHECK(bench.peer->credentials().pid == ::getpid());
   CHECK(bench.peer->credentials().uid == ::getuid());
 }
 
-TEST_CASE("peer: text that is no UTF-8 goes out repaired instead of not at all") {
+TEST_CASE("peer: invalid UTF-8 is sent with replacement characters") {
   PeerFixture bench;
   bench.peer->notify("n", {json{{"x", "a\xff"}}, {}});
   CHECK(bench.other->read_required()["params"]["x"] == "a\xEF\xBF\xBD");

@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-/// A server for one connection, on a thread of its own. What its handlers use must outlive it.
+/// A server for one connection, on its own thread. Whatever its handlers use must outlive it.
 class Server {
  public:
   explicit Server(RecordedCalls& seen) {
@@ -39,9 +39,9 @@ class Server {
             ("leasehold-client-" + std::to_string(::getpid())))
         .string();
   }
-  /// Only from a handler.
+  /// Call it only from a handler.
   control::Peer& peer() { return *peer_; }
-  /// Likewise: a call that is never answered.
+  /// Stores the responder of a call that is never answered. Call it only from a handler.
   void keep(Responder respond) { kept_.push_back(std::move(respond)); }
 
  private:
@@ -53,7 +53,7 @@ class Server {
 
 }  // namespace
 
-TEST_CASE("client: it asks, is answered, and hands out notifications in order") {
+TEST_CASE("client: calls get replies, and notifications are returned in order") {
   RecordedCalls seen;
   Server server(seen);
   seen.on_call = [&](const std::string& method, Payload params, Responder respond) {
@@ -71,7 +71,7 @@ TEST_CASE("client: it asks, is answered, and hands out notifications in order") 
   CHECK(client->next_notification(Duration::zero()).error().code == Errc::TimedOut);
 }
 
-TEST_CASE("client: no answer is a timeout, and a lost connection is said") {
+TEST_CASE("client: a missing reply is TimedOut, a lost connection is ConnectionLost") {
   RecordedCalls seen;
   Server server(seen);
   seen.on_call = [&](const std::string& method, Payload, Responder respond) {

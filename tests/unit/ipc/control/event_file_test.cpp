@@ -10,7 +10,7 @@ using namespace leasehold;
 
 namespace {
 
-/// A file of its own for each case, gone afterwards.
+/// The path of a temporary file, removed at the end of the test.
 struct TempFile {
   std::string path;
   explicit TempFile(const std::string& name)
@@ -27,7 +27,7 @@ void append(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("event file: what was appended is read back in order, over two openings") {
+TEST_CASE("event file: events of two openings are read back in order") {
   const TempFile temp_file("two-openings");
   for (const std::uint64_t step : {1u, 2u}) {
     auto file = events::EventFile::open(temp_file.path).value();
@@ -43,7 +43,7 @@ TEST_CASE("event file: what was appended is read back in order, over two opening
   CHECK(second.per_seq_leases == std::vector{LeaseId{5, 1}});
 }
 
-TEST_CASE("event file: a line torn by a death is left out, but only at the end") {
+TEST_CASE("event file: an incomplete last line is left out, any other is an error") {
   const TempFile temp_file("torn");
   auto file = events::EventFile::open(temp_file.path).value();
   REQUIRE(file.append(events::LeaseStateChanged{.lease = {5, 1}}, TimePoint{1}));
@@ -56,12 +56,12 @@ TEST_CASE("event file: a line torn by a death is left out, but only at the end")
   CHECK(torn_inside.error().detail.find(":2 ") != std::string::npos);
 }
 
-TEST_CASE("event file: no file, no events, and an error that says so") {
+TEST_CASE("event file: a missing file is FileNotFound") {
   CHECK(events::read_event_file("/nowhere/at/all").error().code == Errc::FileNotFound);
   CHECK(events::EventFile::open("/nowhere/at/all").error().code == Errc::FileNotFound);
 }
 
-TEST_CASE("event file: a full disk is an error of that name") {
+TEST_CASE("event file: a full disk is DiskFull") {
   auto file = events::EventFile::open("/dev/full").value();
   const auto appended = file.append(events::LeaseStateChanged{.lease = {5, 1}}, TimePoint{1});
   CHECK(appended.error().code == Errc::DiskFull);

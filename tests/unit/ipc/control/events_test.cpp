@@ -35,7 +35,7 @@ const std::vector<std::string> kSamples = {
 
 }  // namespace
 
-TEST_CASE("events: every event reads what it wrote") {
+TEST_CASE("events: every event reads back as it was written") {
   REQUIRE(kSamples.size() == std::variant_size_v<events::Event>);
   for (const auto& text : kSamples) {
     const json sample = json::parse(text);
@@ -47,7 +47,7 @@ TEST_CASE("events: every event reads what it wrote") {
   }
 }
 
-TEST_CASE("events: a missing or foreign field is named") {
+TEST_CASE("events: an error names the missing or invalid field") {
   for (const auto& text : kSamples) {
     const json whole = json::parse(text);
     for (const auto& [field, value] : whole.items()) {
@@ -66,7 +66,7 @@ TEST_CASE("events: a missing or foreign field is named") {
   }
 }
 
-TEST_CASE("events: words and numbers outside the closed lists are refused") {
+TEST_CASE("events: values outside their list or range are refused") {
   const std::vector<std::tuple<std::size_t, std::string, json>> cases = {
       {0, "event", "lease_vanished"}, {0, "state", "Gone"},     {0, "reason", "mood"},
       {1, "kind", "scratch"},         {1, "lease", "x"},        {2, "layer", 65536},
@@ -83,7 +83,7 @@ TEST_CASE("events: words and numbers outside the closed lists are refused") {
   CHECK_FALSE(events::from_json(json::array()).has_value());
 }
 
-TEST_CASE("events: an array holds what a step can have, and a text one line of words") {
+TEST_CASE("events: arrays have at most one element per sequence, texts 200 bytes") {
   json step = json::parse(kSamples[3]);
   step["per_seq_kv_positions"] = json(kMaxStepSequences, 7);
   step["per_seq_leases"] = json(kMaxStepSequences, "17.4");

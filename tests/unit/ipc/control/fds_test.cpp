@@ -29,7 +29,7 @@ std::string notification(const std::string& method, int fds) {
   return line.dump() + "\n";
 }
 
-/// What is sent must end the connection as malformed, and leave no descriptor behind.
+/// Checks that the message ends the connection as malformed and leaks no descriptor.
 void check_cut_off(const std::function<void(PeerFixture&, int fd)>& send,
                    control::Limits limits = {}) {
   const UniqueFd fd = memfd_with("x");
@@ -47,7 +47,7 @@ void check_cut_off(const std::function<void(PeerFixture&, int fd)>& send,
 
 }  // namespace
 
-TEST_CASE("descriptors: they travel with calls, results and notifications, in order") {
+TEST_CASE("descriptors: calls, results and notifications carry them in order") {
   const std::size_t before = open_fd_count();
   {
     PeerPairFixture bench;
@@ -68,7 +68,7 @@ TEST_CASE("descriptors: they travel with calls, results and notifications, in or
   CHECK(open_fd_count() == before);
 }
 
-TEST_CASE("descriptors: each message gets its own, among plain ones and whatever the sizes") {
+TEST_CASE("descriptors: each message gets its own, between plain messages of any size") {
   PeerPairFixture bench;
   const std::string big(300'000, 'x');  // several recvmsg, several writes
   for (int i = 0; i < 30; ++i) {
@@ -87,7 +87,7 @@ TEST_CASE("descriptors: each message gets its own, among plain ones and whatever
   }
 }
 
-TEST_CASE("descriptors: as many as the limit allows travel, one more is refused by the sender") {
+TEST_CASE("descriptors: the sender refuses more than the limit") {
   PeerPairFixture bench;
   bench.right_seen.on_call = [](const std::string&, Payload params, Responder respond) {
     respond(Payload{json{{"count", params.fds.size()}}, {}});
@@ -112,7 +112,7 @@ TEST_CASE("descriptors: a count that does not match ends the connection") {
   check_cut_off([](PeerFixture& bench, int fd) { bench.other->send("junk\n", std::vector{fd}); });
 }
 
-TEST_CASE("descriptors: a count that is none, or above the limit, ends the connection") {
+TEST_CASE("descriptors: an invalid count, or one above the limit, ends the connection") {
   for (const std::string count : {"-1", "1.0", "\"1\"", "65", "1e30"}) {
     CAPTURE(count);
     check_cut_off([&](PeerFixture& bench, int fd) {
@@ -121,12 +121,12 @@ TEST_CASE("descriptors: a count that is none, or above the limit, ends the conne
   }
 }
 
-TEST_CASE("descriptors: more than the limit at once are lost in the kernel, and that is noticed") {
-  // Six sent, four delivered: the line that says four would otherwise be believed.
+TEST_CASE("descriptors: truncation by the kernel ends the connection") {
+  // Six sent, four delivered: the count in the line matches, yet the connection must end.
   check_cut_off([](PeerFixture& bench,
                    int fd) { bench.other->send(notification("n", 4), std::vector<int>(6, fd)); },
                 {.max_fds = 4});
-  // With an odd limit the padding of the control buffer has room for one more than allowed.
+  // With an odd limit, the padding of the control buffer has room for one more than allowed.
   for (const std::size_t count : {4u, 5u, 200u}) {
     check_cut_off(
         [count](PeerFixture& bench, int fd) {
@@ -137,7 +137,7 @@ TEST_CASE("descriptors: more than the limit at once are lost in the kernel, and 
   }
 }
 
-TEST_CASE("descriptors: who was allowed none may be allowed some later, and none again") {
+TEST_CASE("descriptors: a peer that accepts none can accept some later, and none again") {
   PeerFixture bench({.max_fds = 0});
   const UniqueFd fd = memfd_with("x");
   bench.peer->set_max_fds(2);
@@ -151,7 +151,7 @@ TEST_CASE("descriptors: who was allowed none may be allowed some later, and none
   CHECK(bench.seen.closed[0].code == Errc::MalformedMessage);
 }
 
-TEST_CASE("descriptors: a line that never ends cannot collect them") {
+TEST_CASE("descriptors: a line that never ends cannot accumulate them") {
   check_cut_off(
       [](PeerFixture& bench, int fd) {
         for (int i = 0; i < 2; ++i) bench.other->send(" ", std::vector<int>(3, fd));
@@ -159,7 +159,7 @@ TEST_CASE("descriptors: a line that never ends cannot collect them") {
       {.max_fds = 4});
 }
 
-TEST_CASE("descriptors: what waits without a line is closed with the connection") {
+TEST_CASE("descriptors: those of an unfinished line are closed with the connection") {
   const UniqueFd fd = memfd_with("x");
   const std::size_t before = open_fd_count();
   {
@@ -173,7 +173,7 @@ TEST_CASE("descriptors: what waits without a line is closed with the connection"
   CHECK(open_fd_count() == before);
 }
 
-TEST_CASE("descriptors: a reply nobody waits for closes its own") {
+TEST_CASE("descriptors: those of an unexpected reply are closed") {
   const UniqueFd fd = memfd_with("x");
   PeerFixture bench;
   const std::size_t before = open_fd_count();
@@ -186,9 +186,9 @@ TEST_CASE("descriptors: a reply nobody waits for closes its own") {
   CHECK(open_fd_count() == before);
 }
 
-TEST_CASE("descriptors: those that wait to be sent count towards the limit") {
+TEST_CASE("descriptors: unsent ones count towards the queue limit") {
   PeerFixture bench({.max_queued_bytes = 1 << 20});
-  // Fills the socket, so that all that follows waits.
+  // Fills the socket, so that all later messages wait.
   bench.peer->notify("n", {json{{"x", std::string(800'000, 'x')}}, {}});
   int sent = 0;
   while (bench.seen.closed.empty() && sent < 2000) {

@@ -13,7 +13,7 @@ namespace {
 const std::string kPing = R"({"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1}})"
                           "\n";
 
-/// The peer must answer the line with this error, without an id, and go on.
+/// Checks that the peer answers the line with this error and a null id, and goes on.
 void check_refused(const std::string& line, int number, const std::string& code) {
   CAPTURE(line.substr(0, 80));
   PeerFixture bench;
@@ -34,7 +34,7 @@ std::string nested(std::size_t depth) {
 
 }  // namespace
 
-TEST_CASE("framing: a line that is no JSON in UTF-8 is answered and the connection goes on") {
+TEST_CASE("framing: a line that is not JSON in UTF-8 gets an error and the connection goes on") {
   check_refused("", -32700, "MalformedMessage");
   check_refused("{", -32700, "MalformedMessage");
   check_refused("hello", -32700, "MalformedMessage");
@@ -46,7 +46,7 @@ TEST_CASE("framing: a line that is no JSON in UTF-8 is answered and the connecti
                 "MalformedMessage");
 }
 
-TEST_CASE("framing: depth is refused before it costs anything, braces in text are not depth") {
+TEST_CASE("framing: a line nested too deep is refused, braces inside text do not count") {
   check_refused(nested(10'000), -32700, "MalformedMessage");
   check_refused(nested(33), -32700, "MalformedMessage");
   check_refused(std::string(500'000, '['), -32700, "MalformedMessage");
@@ -59,7 +59,7 @@ TEST_CASE("framing: depth is refused before it costs anything, braces in text ar
   CHECK(bench.other->read_required().contains("result"));
 }
 
-TEST_CASE("framing: what is JSON but no request is an invalid request") {
+TEST_CASE("framing: JSON that is not a request is an invalid request") {
   for (const std::string line :
        {"[]", R"([{"jsonrpc":"2.0","id":1,"method":"ping"}])", "7", "null", "{}",
         R"({"method":"ping"})", R"({"jsonrpc":"1.0","method":"ping"})", R"({"jsonrpc":"2.0"})",
@@ -69,7 +69,7 @@ TEST_CASE("framing: what is JSON but no request is an invalid request") {
     check_refused(line, -32600, "BadRequest");
 }
 
-TEST_CASE("framing: an invalid request is answered under its id when it has one") {
+TEST_CASE("framing: the error for an invalid request has its id") {
   PeerFixture bench;
   bench.other->send(R"({"jsonrpc":"2.0","id":"x","method":7})"
                     "\n");
@@ -78,7 +78,7 @@ TEST_CASE("framing: an invalid request is answered under its id when it has one"
   CHECK(answer["error"]["code"] == -32600);
 }
 
-TEST_CASE("framing: text and integers are ids, given back as they came") {
+TEST_CASE("framing: ids are text or integers and the reply repeats them") {
   PeerFixture bench;
   for (const json& id : {json("a-1"), json(0), json(-7), json(18446744073709551615ull)}) {
     bench.other->send(json{{"jsonrpc", "2.0"}, {"id", id}, {"method", "m"}}.dump() + "\n");
@@ -86,7 +86,7 @@ TEST_CASE("framing: text and integers are ids, given back as they came") {
   }
 }
 
-TEST_CASE("framing: lines may come in pieces and many at once") {
+TEST_CASE("framing: lines may arrive in pieces and several at once") {
   PeerFixture bench;
   std::string text;
   for (int i = 0; i < 50; ++i) text += kPing;
@@ -100,11 +100,11 @@ TEST_CASE("framing: lines may come in pieces and many at once") {
   for (int i = 0; i < 51; ++i) CHECK(bench.other->read_required()["result"] == json{{"a", 1}});
 }
 
-TEST_CASE("framing: an endless line is answered, cut off and never stored") {
+TEST_CASE("framing: an endless line gets an error, ends the connection and is not stored") {
   PeerFixture bench;
   const std::string flood(10 << 20, 'x');
   const std::size_t taken = bench.other->send_all(flood);
-  CHECK(taken < 3u << 20);  // the limit, and what the kernel buffers
+  CHECK(taken < 3u << 20);  // the limit plus the socket buffers
   const json answer = bench.other->read_required();
   CHECK(answer["error"]["data"]["code"] == "MessageTooLarge");
   CHECK_FALSE(bench.other->read());
@@ -112,7 +112,7 @@ TEST_CASE("framing: an endless line is answered, cut off and never stored") {
   CHECK(bench.seen.closed[0].code == Errc::MessageTooLarge);
 }
 
-TEST_CASE("framing: the limit is a line's, whole or not") {
+TEST_CASE("framing: the limit applies to each line") {
   PeerFixture bench({.max_line_bytes = kPing.size() - 1});
   bench.other->send(kPing);
   CHECK(bench.other->read_required().contains("result"));
@@ -121,7 +121,7 @@ TEST_CASE("framing: the limit is a line's, whole or not") {
   bench.run_until_closed();
 }
 
-TEST_CASE("framing: replies nobody waits for are ignored") {
+TEST_CASE("framing: unexpected replies are ignored") {
   PeerFixture bench;
   bench.other->send(R"({"jsonrpc":"2.0","id":99,"result":{}})"
                     "\n");
@@ -134,7 +134,7 @@ TEST_CASE("framing: replies nobody waits for are ignored") {
   CHECK(bench.seen.closed.empty());
 }
 
-TEST_CASE("framing: a peer without calls answers that it knows no method") {
+TEST_CASE("framing: a peer without on_call answers UnknownMethod") {
   boost::asio::io_context io;
   auto [socket, bare] = leasehold::testing::socket_and_raw_fd(io);
   leasehold::testing::RawSocket other(io, std::move(bare));
@@ -147,8 +147,7 @@ TEST_CASE("framing: a peer without calls answers that it knows no method") {
   CHECK(answer["error"]["data"]["code"] == "UnknownMethod");
 }
 
-TEST_CASE(
-    "framing: the schema of a request arrives as text, with its members in the order written") {
+TEST_CASE("framing: the schema of a request arrives as text, with its members in source order") {
   PeerFixture bench;
   const auto answered = [&bench](const std::string& format) {
     bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"m","params":{"sampling":{)" + format +

@@ -1,5 +1,4 @@
-/// One example of every message, as it looks on the wire, and a way to read and write it
-/// round_trip.
+/// A JSON sample of every message, with a function that reads and writes it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +12,7 @@ namespace leasehold::testing {
 
 struct MessageSample {
   std::string name;
-  std::string text;                 ///< Every field present that may be.
+  std::string text;                 ///< With every field that can be present.
   std::set<std::string> optionals;  ///< Fields that may be missing.
   Result<nlohmann::json> (*round_trip)(const nlohmann::json&);  ///< from_json, then to_json.
 
@@ -22,12 +21,12 @@ struct MessageSample {
 
 const std::vector<MessageSample>& message_samples();
 
-/// A field of a sample set to something its range does not allow.
+/// A field of a sample with a value that its rule refuses.
 struct OutOfRange {
   std::string name;
   std::string pointer;  ///< JSON pointer into the sample.
   std::string value;    ///< JSON.
-  std::string field;    ///< As the error must name it.
+  std::string field;    ///< The name in the error.
 };
 
 const std::vector<OutOfRange>& out_of_range_samples();

@@ -23,11 +23,11 @@ void check_refused(const Result<json>& result, const std::string& field) {
   CHECK_THAT(result.error().detail, Catch::Contains("'" + field));
 }
 
-/// One value of each JSON type, and the integers nobody wants.
-const std::vector<json> kStrangers = {
+/// One value of each JSON type.
+const std::vector<json> kOtherTypes = {
     nullptr, true, 7, 2.5, "\n", json::array({nullptr}), json::object({{"a", 1}})};
 
-/// A number is never taken for an integer with a fraction; an integer is a fine temperature.
+/// A float field accepts an integer, but an integer field refuses a float.
 bool same_kind(const json& a, const json& b) {
   if (a.is_number_float()) return b.is_number();
   return a.type() == b.type() || (a.is_number_integer() && b.is_number_integer());
@@ -35,7 +35,7 @@ bool same_kind(const json& a, const json& b) {
 
 }  // namespace
 
-TEST_CASE("messages: every message reads what it wrote") {
+TEST_CASE("messages: every message reads back as it was written") {
   for (const auto& sample : message_samples()) {
     CAPTURE(sample.name);
     const auto again = sample.round_trip(sample.json());
@@ -44,7 +44,7 @@ TEST_CASE("messages: every message reads what it wrote") {
   }
 }
 
-TEST_CASE("messages: fields nobody knows are ignored") {
+TEST_CASE("messages: unknown fields are ignored") {
   for (const auto& sample : message_samples()) {
     CAPTURE(sample.name);
     json extended = sample.json();
@@ -53,7 +53,7 @@ TEST_CASE("messages: fields nobody knows are ignored") {
   }
 }
 
-TEST_CASE("messages: a missing field is named, an optional one stays missing") {
+TEST_CASE("messages: an error names a missing field, an optional one stays missing") {
   for (const auto& sample : message_samples()) {
     const json whole = sample.json();
     for (const auto& [field, value] : whole.items()) {
@@ -69,23 +69,23 @@ TEST_CASE("messages: a missing field is named, an optional one stays missing") {
   }
 }
 
-TEST_CASE("messages: a value of another type is refused by the name of its field") {
+TEST_CASE("messages: an error names a field of another type") {
   for (const auto& sample : message_samples()) {
     const json whole = sample.json();
     for (const auto& [field, value] : whole.items()) {
-      for (const json& stranger : kStrangers) {
-        if (same_kind(value, stranger) && !value.is_structured()) continue;
-        if (field == "stop" && stranger.is_string()) continue;  // a text, or a list of them
-        CAPTURE(sample.name, field, stranger.dump());
+      for (const json& other : kOtherTypes) {
+        if (same_kind(value, other) && !value.is_structured()) continue;
+        if (field == "stop" && other.is_string()) continue;  // a string or an array of them
+        CAPTURE(sample.name, field, other.dump());
         json wrong = whole;
-        wrong[field] = stranger;
+        wrong[field] = other;
         check_refused(sample.round_trip(wrong), field);
       }
     }
   }
 }
 
-TEST_CASE("messages: a value out of range is refused by the name of its field") {
+TEST_CASE("messages: an error names a field out of range") {
   for (const auto& bad : out_of_range_samples()) {
     CAPTURE(bad.name, bad.pointer, bad.value);
     json wrong = sample_named(bad.name).json();
@@ -94,14 +94,14 @@ TEST_CASE("messages: a value out of range is refused by the name of its field") 
   }
 }
 
-TEST_CASE("messages: an integer out of range is told its range and what came") {
+TEST_CASE("messages: an error shows the range and the value of an integer") {
   json wrong = sample_named("TenantAdmit").json();
   wrong["weight"] = 4'294'967'297;
   CHECK(sample_named("TenantAdmit").round_trip(wrong).error().detail ==
         "field 'weight': expected an integer from 1 to 1000, got 4294967297");
 }
 
-TEST_CASE("messages: parameters that are no object are refused") {
+TEST_CASE("messages: parameters must be an object") {
   for (const auto& sample : message_samples()) {
     CAPTURE(sample.name);
     for (const json& other : {json::array(), json("x"), json(nullptr), json(3)}) {
@@ -114,7 +114,7 @@ TEST_CASE("messages: parameters that are no object are refused") {
   CHECK_FALSE(wire::Empty::from_json(json::array()).has_value());
 }
 
-TEST_CASE("messages: a revoke and a drain take one target, a generate one prompt") {
+TEST_CASE("messages: a revoke and a drain name one target, a request one prompt") {
   for (const std::string name : {"LeaseRevoke", "LeaseDrain"}) {
     json both = sample_named(name).json();
     both["lease"] = "17.4";
@@ -144,7 +144,7 @@ TEST_CASE("messages: a revoke and a drain take one target, a generate one prompt
   check_refused(sample_named("Generate").round_trip(tokens), "prompt");
 }
 
-TEST_CASE("messages: a stop may be one text, and a schema an object") {
+TEST_CASE("messages: stop accepts a string and a schema accepts an object") {
   json one = sample_named("Sampling").json();
   one["stop"] = "END";
   one["response_format"]["json_schema"]["schema"] = {{"type", "object"}};
@@ -155,7 +155,7 @@ TEST_CASE("messages: a stop may be one text, and a schema an object") {
   CHECK(wire::Sampling::from_json({{"temperature", 0}, {"seed", 1}})->top_p == 1.0f);
 }
 
-TEST_CASE("messages: an error shows no more than a line of what came") {
+TEST_CASE("messages: an error does not repeat a long value") {
   json wrong = sample_named("LeaseAcquire").json();
   wrong["tenant"] = std::string(1 << 20, 'x');
   CHECK(sample_named("LeaseAcquire").round_trip(wrong).error().detail.size() < 200);

@@ -40,7 +40,7 @@ std::pair<Socket, Socket> two_sockets(boost::asio::io_context& io) {
 void run_until(boost::asio::io_context& io, const std::function<bool()>& done) {
   io.restart();
   while (!done())
-    if (io.run_one_for(std::chrono::seconds(10)) == 0) FAIL("nothing happened");
+    if (io.run_one_for(std::chrono::seconds(10)) == 0) FAIL("no handler ran for ten seconds");
 }
 
 void RawSocket::send(std::string_view bytes, std::span<const int> fds) {
@@ -93,7 +93,8 @@ std::optional<nlohmann::json> RawSocket::read() {
     const ssize_t got = ::recv(fd_.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN)) return {};
     if (got > 0) arrived_.append(bytes, static_cast<std::size_t>(got));
-    if (got < 0 && io_.run_one_for(std::chrono::seconds(10)) == 0) FAIL("the peer says nothing");
+    if (got < 0 && io_.run_one_for(std::chrono::seconds(10)) == 0)
+      FAIL("the peer sent nothing for ten seconds");
   }
 }
 

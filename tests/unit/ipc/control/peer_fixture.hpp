@@ -1,4 +1,4 @@
-/// A peer under test with a bare socket, or another peer, at its other end, all on one thread.
+/// A peer under test, connected to a raw socket or to another peer, all on one thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,24 +16,24 @@ namespace leasehold::testing {
 std::pair<control::Socket, UniqueFd> socket_and_raw_fd(boost::asio::io_context& io);
 std::pair<control::Socket, control::Socket> two_sockets(boost::asio::io_context& io);
 
-/// Runs handlers until `done`; fails the test when nothing happens for ten seconds.
+/// Runs handlers until `done`; fails the test after ten seconds without any.
 void run_until(boost::asio::io_context& io, const std::function<bool()>& done);
 
-/// The other end of a peer, in the hands of the test: says whatever the test wants, byte by byte.
+/// The other end of a peer as a raw socket: the test controls every byte.
 class RawSocket {
  public:
   RawSocket(boost::asio::io_context& io, UniqueFd fd) : io_(io), fd_(std::move(fd)) {}
 
-  /// One sendmsg; the bytes must fit into the socket.
+  /// Sends with one sendmsg; the bytes must fit into the socket buffer.
   void send(std::string_view bytes, std::span<const int> fds = {});
 
-  /// Sends what the kernel takes right now; false when that is nothing.
+  /// Sends without blocking; returns false when the socket buffer is full.
   bool try_send(std::string_view bytes);
 
-  /// Sends until all is taken or the peer hangs up; how many bytes were taken.
+  /// Sends until all bytes are sent or the peer closes; returns the number sent.
   std::size_t send_all(std::string_view bytes);
 
-  /// The next line as JSON; nothing when the peer hung up.
+  /// The next line as JSON; nothing when the peer has closed.
   std::optional<nlohmann::json> read();
   nlohmann::json read_required();
 
@@ -46,7 +46,8 @@ class RawSocket {
   std::string arrived_;
 };
 
-/// What a peer's handlers saw. Calls are answered by `on_call`, by default with their parameters.
+/// Records what a peer's handlers receive. `on_call` answers calls, by default with their
+/// parameters.
 struct RecordedCalls {
   std::vector<std::string> calls;
   std::vector<std::pair<std::string, control::Payload>> notifications;
@@ -58,7 +59,7 @@ struct RecordedCalls {
   control::Peer::Handlers handlers();
 };
 
-/// A peer with a bare end.
+/// A peer connected to a raw socket.
 struct PeerFixture {
   explicit PeerFixture(control::Limits limits = {});
   void run_until_closed();
@@ -69,7 +70,7 @@ struct PeerFixture {
   std::optional<RawSocket> other;
 };
 
-/// Two peers that talk to each other.
+/// Two connected peers.
 struct PeerPairFixture {
   explicit PeerPairFixture(control::Limits limits = {});
   ~PeerPairFixture();
@@ -80,14 +81,14 @@ struct PeerPairFixture {
   std::shared_ptr<control::Peer> left;
   std::shared_ptr<control::Peer> right;
 
-  /// The answer of `right` to a call of `left`.
+  /// Calls `right` from `left` and returns the reply.
   Result<control::Payload> ask(const std::string& method, control::Payload params = {});
 };
 
-/// Descriptors this process has open.
+/// Number of descriptors that this process has open.
 std::size_t open_fd_count();
 
-/// A memory object holding this text.
+/// A memfd that contains the text.
 UniqueFd memfd_with(const std::string& text);
 std::string contents(const UniqueFd& fd);
 

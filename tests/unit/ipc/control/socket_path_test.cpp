@@ -45,7 +45,7 @@ Errc code_of(const Result<T>& result) {
 
 }  // namespace
 
-TEST_CASE("socket path: who listens can be connected to, with exactly the mode asked for") {
+TEST_CASE("socket path: a listener accepts connections and its file has the requested mode") {
   const Directory directory;
   boost::asio::io_context io;
   const mode_t before = ::umask(0077);
@@ -59,7 +59,7 @@ TEST_CASE("socket path: who listens can be connected to, with exactly the mode a
   ::umask(before);
 }
 
-TEST_CASE("socket path: one that is listened on is in use, and stays so") {
+TEST_CASE("socket path: a second listener gets SocketInUse, the first goes on") {
   const Directory directory;
   boost::asio::io_context io;
   const auto first = listen_on(io, directory.file("s"), 0600);
@@ -68,7 +68,7 @@ TEST_CASE("socket path: one that is listened on is in use, and stays so") {
   CHECK(connect_to(io, directory.file("s")).has_value());
 }
 
-TEST_CASE("socket path: a kept listener goes on, and who connected meanwhile is served") {
+TEST_CASE("socket path: an adopted listener serves clients that connected before") {
   const Directory directory;
   boost::asio::io_context io;
   auto first = listen_on(io, directory.file("s"), 0600);
@@ -86,7 +86,7 @@ TEST_CASE("socket path: a kept listener goes on, and who connected meanwhile is 
   CHECK_FALSE(error);
 }
 
-TEST_CASE("socket path: what is kept as a listener must be one, on that path") {
+TEST_CASE("socket path: only a listener on that path can be adopted") {
   const Directory directory;
   boost::asio::io_context io;
   auto elsewhere = listen_on(io, directory.file("t"), 0600);
@@ -104,7 +104,7 @@ TEST_CASE("socket path: what is kept as a listener must be one, on that path") {
         Errc::BadRequest);
 }
 
-TEST_CASE("socket path: what a dead process left behind is refused, then replaced") {
+TEST_CASE("socket path: a stale file refuses connections, and a new listener replaces it") {
   const Directory directory;
   boost::asio::io_context io;
   {
@@ -117,7 +117,7 @@ TEST_CASE("socket path: what a dead process left behind is refused, then replace
   CHECK(connect_to(io, directory.file("s")).has_value());
 }
 
-TEST_CASE("socket path: a file, a directory or a link there is never removed") {
+TEST_CASE("socket path: an existing file, directory or link is never removed") {
   const Directory directory;
   boost::asio::io_context io;
   std::ofstream(directory.file("file")) << "precious";
@@ -131,7 +131,7 @@ TEST_CASE("socket path: a file, a directory or a link there is never removed") {
   CHECK(fs::file_size(directory.file("file")) == 8);
 }
 
-TEST_CASE("socket path: one that cannot be a Unix socket is a bad request") {
+TEST_CASE("socket path: a path that cannot be a Unix socket is BadRequest") {
   boost::asio::io_context io;
   using namespace std::string_literals;
   for (const std::string& path : {""s, std::string(108, 'p'), "a\0b"s}) {
@@ -140,7 +140,7 @@ TEST_CASE("socket path: one that cannot be a Unix socket is a bad request") {
   }
 }
 
-TEST_CASE("socket path: the longest one works") {
+TEST_CASE("socket path: the longest path works") {
   const Directory directory;
   boost::asio::io_context io;
   const std::string path = directory.file(std::string(106 - directory.path().string().size(), 'p'));
@@ -150,7 +150,7 @@ TEST_CASE("socket path: the longest one works") {
   CHECK(connect_to(io, path).has_value());
 }
 
-TEST_CASE("socket path: nothing there is told apart from nobody there") {
+TEST_CASE("socket path: a missing file and a file that is not a socket are different errors") {
   const Directory directory;
   boost::asio::io_context io;
   CHECK(code_of(connect_to(io, directory.file("none"))) == Errc::FileNotFound);
@@ -159,10 +159,10 @@ TEST_CASE("socket path: nothing there is told apart from nobody there") {
   const auto no_socket = connect_to(io, directory.file("file"));
   REQUIRE_FALSE(no_socket);
   CHECK(no_socket.error().code == Errc::ConnectionRefused);
-  CHECK(no_socket.error().detail.ends_with("file is no socket"));
+  CHECK(no_socket.error().detail.ends_with("file is not a socket"));
 }
 
-TEST_CASE("socket path: without permission neither end gets through") {
+TEST_CASE("socket path: connecting and listening without permission are PermissionDenied") {
   if (::geteuid() == 0) {
     WARN("not checked: root may do everything");
     return;
@@ -177,7 +177,7 @@ TEST_CASE("socket path: without permission neither end gets through") {
   fs::permissions(directory.path(), fs::perms::owner_all);
 }
 
-TEST_CASE("socket file: its maker removes it, but not the file of whoever listens there since") {
+TEST_CASE("socket file: its creator removes it, but not the file of a later listener") {
   const Directory directory;
   boost::asio::io_context io;
   const std::string path = directory.file("s");

@@ -1,4 +1,4 @@
-// How much of one sender's talk is heard at once, and what it must wait for.
+// How many lines of one sender a peer processes per turn, and how throttling delays them.
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ std::string many(const std::string& line, int count) {
   return lines;
 }
 
-/// A peer whose lines wait as `throttle` says.
+/// A peer whose lines wait as long as `throttle` returns.
 struct ThrottledFixture {
   std::function<Duration(std::size_t)> throttle;
   boost::asio::io_context io;
@@ -53,7 +53,7 @@ struct ThrottledFixture {
 
 }  // namespace
 
-TEST_CASE("turns: who sends much at once is heard a few lines at a time, the others in between") {
+TEST_CASE("turns: a sender of many lines does not delay other senders") {
   boost::asio::io_context io;
   leasehold::testing::RecordedCalls loud;
   leasehold::testing::RecordedCalls quiet;
@@ -70,10 +70,10 @@ TEST_CASE("turns: who sends much at once is heard a few lines at a time, the oth
   CHECK(loud.notifications.size() <= 2 * kTurnWeight);
 
   run_until(io, [&] { return !loud.closed.empty() && !quiet.closed.empty(); });
-  CHECK(loud.notifications.size() == 1'000);  // nothing is lost, not even to an end that hung up
+  CHECK(loud.notifications.size() == 1'000);  // all arrive, although the sender has closed
 }
 
-TEST_CASE("turns: a line that must wait keeps all behind it, and the sender's socket fills") {
+TEST_CASE("turns: a waiting line delays all later ones, and the sender's socket fills") {
   int left = 3;
   ThrottledFixture bench([&](std::size_t) { return left-- > 0 ? 0h : 1h; });
   bench.other->send(many(kNote, 10));
@@ -83,7 +83,7 @@ TEST_CASE("turns: a line that must wait keeps all behind it, and the sender's so
   CHECK(bench.seen.notifications.size() == 3);
   CHECK(bench.asked.size() == 4);
   const std::string much(1 << 16, 'x');
-  int sent = 0;  // what the kernel holds, and not a byte of it here
+  int sent = 0;  // all of it stays in the socket buffers
   while (sent < 64 && bench.other->try_send(much)) {
     ++sent;
     bench.io.poll();
@@ -91,7 +91,7 @@ TEST_CASE("turns: a line that must wait keeps all behind it, and the sender's so
   CHECK(sent < 64);
 }
 
-TEST_CASE("turns: a line that waited is taken before those behind it, each asked for once") {
+TEST_CASE("turns: a line that waited is processed before later ones, each throttled once") {
   int number = 0;
   ThrottledFixture bench([&](std::size_t) { return ++number % 5 == 0 ? 1ms : 0ms; });
   for (int i = 0; i < 40; ++i) {
@@ -105,28 +105,28 @@ TEST_CASE("turns: a line that waited is taken before those behind it, each asked
   CHECK(bench.asked.size() == 40);
 }
 
-TEST_CASE("turns: garbage weighs what a call weighs, and a long line as many short ones") {
+TEST_CASE("turns: a malformed line weighs as much as a call, a long line as many short ones") {
   ThrottledFixture bench([](std::size_t) { return 0s; });
   bench.other->send_all("x\n" + std::string(100 * 1024, 'y') + "\n" + kNote);
   run_until(bench.io, [&] { return bench.asked.size() == 3; });
   CHECK(bench.asked == std::vector<std::size_t>{1, 101, 1});
 }
 
-TEST_CASE("turns: who sends nothing but garbage is told once more and hung up on") {
+TEST_CASE("turns: a sender of only malformed lines gets a last error and is disconnected") {
   PeerFixture bench({.max_malformed_lines = 8});
   bench.other->send(many("x\n", 8) + kNote + many("x\n", 100));
   for (int i = 0; i < 8 + 9; ++i) {
     CHECK(bench.other->read_required()["error"]["data"]["code"] == "MalformedMessage");
   }
   const auto last = bench.other->read_required();
-  CHECK(last["error"]["message"].get<std::string>().find("more than 8 lines in a row") !=
+  CHECK(last["error"]["message"].get<std::string>().find("more than 8 malformed lines in a row") !=
         std::string::npos);
   CHECK_FALSE(bench.other->read().has_value());
   bench.run_until_closed();
   CHECK(bench.seen.notifications.size() == 1);
 }
 
-TEST_CASE("turns: an end that reads no answers is heard no faster for it") {
+TEST_CASE("turns: an end that reads no replies is throttled all the same") {
   ThrottledFixture bench([](std::size_t) { return 1h; });
   ::shutdown(bench.other->fd(), SHUT_RD);
   bench.other->send(many(kNote, 100));
@@ -137,7 +137,7 @@ TEST_CASE("turns: an end that reads no answers is heard no faster for it") {
   CHECK(bench.asked.size() == 1);
 }
 
-TEST_CASE("turns: an end that reads no answers and sends without end is left all the same") {
+TEST_CASE("turns: an end that reads no replies and sends without pause is disconnected") {
   PeerFixture bench;
   ::shutdown(bench.other->fd(), SHUT_RD);
   bench.peer->notify("lost", {});

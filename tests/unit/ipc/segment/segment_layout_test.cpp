@@ -10,7 +10,7 @@
 using namespace leasehold;
 
 // The agreement between processes. Whoever changes a number here changes kSegmentAbiVersion too.
-static_assert(kSegmentAbiVersion == 1);
+static_assert(kSegmentAbiVersion == 2);
 static_assert(offsetof(TableHeader, magic) == 0);
 static_assert(offsetof(TableHeader, size_bytes) == 8);
 static_assert(offsetof(TableHeader, slot_count) == 16);
@@ -71,5 +71,5 @@ TEST_CASE("segment: the views find the parts where the sizes put them") {
 
 TEST_CASE("segment: the magic numbers read as text in a dump") {
   CHECK(first_bytes(kTableMagic) == "1LSLDTBL");
-  CHECK(first_bytes(kWorkerSegmentMagic) == "1LSLDLIN");
+  CHECK(first_bytes(kWorkerSegmentMagic) == "1LSLDSEG");
 }

@@ -1,0 +1,136 @@
+#include "tests/tidy/vocabulary.hpp"
+
+#include <pcre2.h>
+
+#include <cctype>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+
+namespace leasehold::tidy {
+namespace {
+
+PCRE2_SPTR bytes_of(std::string_view text) {
+  return reinterpret_cast<PCRE2_SPTR>(text.data());
+}
+
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields;
+  std::istringstream stream(line);
+  for (std::string field; std::getline(stream, field, '\t');) fields.push_back(field);
+  return fields;
+}
+
+bool is_token_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
+
+/// Calls `use` with every token of the line.
+template <class Use>
+void each_token(std::string_view line, Use use) {
+  for (std::size_t i = 0; i < line.size();) {
+    std::size_t end = i;
+    while (end < line.size() && is_token_character(line[end])) ++end;
+    if (end > i) use(line.substr(i, end - i));
+    i = end + 1;
+  }
+}
+
+/// The rules, their lists and their planted violations name what they forbid.
+bool is_this_room(std::string_view path) {
+  return path.starts_with("tests/tidy/");
+}
+
+}  // namespace
+
+struct Vocabulary::Phrase {
+  struct Free {
+    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+    void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
+  };
+  std::unique_ptr<pcre2_code, Free> code;
+  std::unique_ptr<pcre2_match_data, Free> match;
+  std::string instead;
+
+  /// What it matches in the text; empty for nothing.
+  std::string_view find(std::string_view text) const {
+    if (pcre2_match(code.get(), bytes_of(text), text.size(), 0, 0, match.get(), nullptr) < 0)
+      return {};
+    const PCRE2_SIZE* range = pcre2_get_ovector_pointer(match.get());
+    return text.substr(range[0], range[1] - range[0]);
+  }
+};
+
+Vocabulary::Vocabulary(std::string_view text) {
+  std::istringstream stream{std::string(text)};
+  for (std::string line; std::getline(stream, line);) {
+    if (line.empty() || line.starts_with('#')) continue;
+    const std::vector<std::string> fields = fields_of(line);
+    if (fields.size() == 3 && fields[0] == "phrase")
+      add_phrase(fields[1], fields[2]);
+    else if (fields.size() == 3 && fields[0] == "identifier")
+      identifiers_.emplace(fields[1], fields[2]);
+    else
+      throw std::runtime_error("language.txt: not a phrase or an identifier: " + line);
+  }
+}
+
+Vocabulary::~Vocabulary() = default;
+Vocabulary::Vocabulary(Vocabulary&&) noexcept = default;
+
+std::size_t Vocabulary::size() const {
+  return phrases_.size() + identifiers_.size();
+}
+
+Vocabulary Vocabulary::read(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return Vocabulary(std::string{std::istreambuf_iterator<char>(file), {}});
+}
+
+void Vocabulary::add_phrase(const std::string& pattern, const std::string& instead) {
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  Phrase phrase;
+  phrase.code.reset(pcre2_compile(bytes_of(pattern), pattern.size(), PCRE2_CASELESS | PCRE2_UTF,
+                                  &error, &offset, nullptr));
+  phrase.instead = instead;
+  if (phrase.code == nullptr)
+    throw std::runtime_error("language.txt: the pattern does not compile: " + pattern);
+  pcre2_jit_compile(phrase.code.get(), PCRE2_JIT_COMPLETE);
+  phrase.match.reset(pcre2_match_data_create_from_pattern(phrase.code.get(), nullptr));
+  phrases_.push_back(std::move(phrase));
+}
+
+Findings Vocabulary::banned_phrases(const Prose& prose) const {
+  Findings findings;
+  for (const Passage& passage : prose) {
+    if (is_this_room(passage.path)) continue;
+    for (const Phrase& phrase : phrases_) {
+      const std::string_view found = phrase.find(passage.text);
+      if (found.empty()) continue;
+      findings.push_back({passage.path, passage.line,
+                          "\"" + std::string(found) + "\": " + phrase.instead + "; " +
+                              passage.text.substr(0, 120)});
+    }
+  }
+  return findings;
+}
+
+Findings Vocabulary::gone_identifiers(const Sources& sources) const {
+  Findings findings;
+  for (const SourceFile& file : sources) {
+    if (is_this_room(file.path)) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      each_token(file.lines[i], [&](std::string_view token) {
+        const auto gone = identifiers_.find(token);
+        if (gone != identifiers_.end())
+          findings.push_back(
+              {file.path, i + 1, std::string(token) + " is called " + gone->second + " now"});
+      });
+    }
+  }
+  return findings;
+}
+
+}  // namespace leasehold::tidy
