@@ -46,7 +46,7 @@ TEST_CASE("demo: a missing model ends the demo with the worker's error") {
 
 TEST_CASE("demo: a report that cannot be written fails before any program starts") {
   ProgramRun run("leasehold-demo",
-                 {"--bin-dir", "/nowhere", "--model", kModel, "--report", "/nowhere/report"});
+                 {"--bin-dir", "/nowhere", "--model", kModel, "--out", "/nowhere/report"});
   CHECK(run.finish([] {}, kTimeout) == exit_code(Errc::FileNotFound));
   CHECK(run.errors().find("/nowhere/report") != std::string::npos);
 }
@@ -59,7 +59,7 @@ TEST_CASE("demo: every promise is kept") {
 
   INFO(run.output << run.errors());
   CHECK(code == 0);
-  CHECK(run.output.find("All promises kept.") != std::string::npos);
+  CHECK(run.output.find("All checks passed.") != std::string::npos);
   CHECK(run.output.find("FAILED") == std::string::npos);
 }
 

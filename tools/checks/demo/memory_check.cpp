@@ -9,7 +9,7 @@
 namespace leasehold::demo {
 namespace {
 
-constexpr std::uint64_t kStatBlockBytes = 512;  // What st_blocks counts, whatever st_blksize says.
+constexpr std::uint64_t kStatBlockBytes = 512;  // unit of st_blocks, independent of st_blksize
 constexpr std::size_t kChunkBytes = 256 * 1024;
 
 }  // namespace

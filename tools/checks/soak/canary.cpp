@@ -42,7 +42,7 @@ Result<std::vector<std::byte>> read_whole(const UniqueFd& object, std::uint64_t 
   return bytes;
 }
 
-/// What is in the memory of an extent that its list calls `owner`'s.
+/// Searches the memory of one extent of `owner` for every canary.
 void judge_bytes(std::span<const std::byte> bytes, const std::string& owner,
                  std::span<const Canary> canaries, CanaryReport& report) {
   ++report.extents_read;
@@ -51,7 +51,8 @@ void judge_bytes(std::span<const std::byte> bytes, const std::string& owner,
     if (canary.tenant == owner) {
       ++report.own_found;
     } else {
-      report.foreign.push_back(fmt::format("{}'s in the memory of {}", canary.tenant, owner));
+      report.foreign.push_back(
+          fmt::format("the canary of {} is in the memory of {}", canary.tenant, owner));
     }
   }
 }
@@ -99,7 +100,8 @@ void find_canaries(const std::string& tenant, std::span<const std::int32_t> stre
                    std::span<const Canary> canaries, CanaryReport& report) {
   for (const Canary& canary : canaries) {
     if (canary.tenant == tenant || !holds(stream, canary)) continue;
-    report.foreign.push_back(fmt::format("{}'s in what {} was sent", canary.tenant, tenant));
+    report.foreign.push_back(
+        fmt::format("the canary of {} is in the stream of {}", canary.tenant, tenant));
   }
 }
 
