@@ -298,8 +298,8 @@ Result<Verb> parse_verb(const CommandLine& line) {
   if (name == "drain") {
     return TRY(set_target(values, wire::LeaseDrain{.grace_ms = values.grace_ms}));
   }
-  return Revoke{
-      .message = TRY(parse_revoke(values)), .wait = values.wait, .timeout_ms = values.timeout_ms};
+  const wire::LeaseRevoke message = TRY(parse_revoke(values));
+  return Revoke{.message = message, .wait = values.wait, .timeout_ms = values.timeout_ms};
 }
 
 /// Looks for -o json without a parse: errors of the command line itself use this format too.
