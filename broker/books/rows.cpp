@@ -1,5 +1,7 @@
 #include "broker/books/rows.hpp"
 
+#include "common/checksum.hpp"
+
 namespace leasehold::journal {
 namespace {
 
@@ -14,7 +16,7 @@ struct Apply {
   void operator()(const Reserved& row) const { image.reserved = row; }
   void operator()(const ShapeRow& row) const { image.extent_size_bytes = row.extent_size_bytes; }
   void operator()(const BootRow& row) const { image.boot_id = row.boot_id; }
-  void operator()(const OperatorActionRow&) const {}  // nobody starts from it
+  void operator()(const OperatorActionRow&) const {}  // not part of the state
   void operator()(const WorkerGone& row) const { image.workers.erase(row.id); }
   void operator()(const LeaseGone& row) const { image.leases.erase(row.id); }
   void operator()(const ExtentGone& row) const { image.extents.erase(row.id); }
@@ -28,11 +30,7 @@ void apply(Image& image, const Row& row) {
 }
 
 std::uint64_t digest(std::string_view fingerprint) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char each : fingerprint) {
-    hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3;
-  }
-  return hash;
+  return Checksum::of(fingerprint.data(), fingerprint.size());
 }
 
 }  // namespace leasehold::journal

@@ -1,5 +1,5 @@
-// Grammars and JSON schemas as tenants send them. Input: one byte, whose lowest bit says which; the
-// text. What is a grammar is then walked some tokens far, each allowed by the mask.
+// Grammars and JSON schemas from tenants. Input: one byte whose lowest bit chooses the kind, then
+// the text. If it compiles, the test follows some tokens that the mask allows.
 #include <array>
 
 #include "tests/fuzz/input.hpp"

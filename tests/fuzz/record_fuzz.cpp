@@ -1,5 +1,5 @@
-// Sequence records in memory that a worker left behind. Input: one byte, then the record; with the
-// byte's lowest bit its checksums are put right first, as a worker that lies would.
+// Sequence records in memory of another worker. Input: one byte, then the record. With the byte's
+// lowest bit, the test first makes the checksums valid, as a malicious worker could.
 #include <algorithm>
 #include <vector>
 
@@ -39,7 +39,7 @@ void check_invariants(const SequenceRecord& record) {
   fuzz::check(record.tokens.size() <= kContext && record.prompt_tokens <= record.tokens.size());
   fuzz::check(record.committed <= record.tokens.size());
   fuzz::check(record.committed <= record.blocks.size() * KvLayout::kBlockTokens);
-  fuzz::check(!record.request.value.empty());
+  fuzz::check(!record.engine_request_id.value.empty());
   fuzz::check(check_sampling(record.sampling).has_value());
 }
 

@@ -1,5 +1,5 @@
-// A whole engine with its pool of decoding threads, while a broker's thread takes leases away and a
-// client's thread cancels, all in one process over one mapping.
+// A whole engine with its compute threads, while a broker's thread revokes leases and a client's
+// thread cancels, all in one process over one mapping.
 #include <catch2/catch.hpp>
 #include <map>
 #include <mutex>
@@ -16,7 +16,7 @@ constexpr std::uint32_t kTenants = 3;
 constexpr std::uint32_t kRounds = 12;
 constexpr std::uint32_t kTokens = 12;
 
-/// The broker's thread: takes back what it is told, and waits for quiet as a broker does.
+/// The broker's thread: revokes the given leases and waits for quiet.
 class BrokerThread {
  public:
   BrokerThread(EngineRig& rig, std::uint64_t seed)
@@ -52,9 +52,8 @@ class BrokerThread {
   void revoke(LeaseId lease, const std::stop_token& stop) {
     const LeaseTable::Flip flip{lease, LeaseState::Revoked, RevokeReason::Operator};
     rig_.broker_table().store_words(kWorker, std::span(&flip, 1), TimePoint{1});
-    const WorkerSegmentReader::Snapshot seen = rig_.worker_segment().snapshot();
-    while (!rig_.worker_segment().is_quiet_since(seen, Touches::TenantMemory) &&
-           !stop.stop_requested()) {
+    const WorkerSegmentReader::Snapshot seen = rig_.segment().snapshot();
+    while (!rig_.segment().is_quiet_since(seen, Touches::TenantMemory) && !stop.stop_requested()) {
       std::this_thread::yield();
     }
     const std::scoped_lock lock(mutex_);
@@ -69,7 +68,7 @@ class BrokerThread {
   std::jthread thread_;
 };
 
-/// A client's thread that cancels the requests it is given.
+/// A client's thread that cancels the given requests.
 class Canceller {
  public:
   explicit Canceller(RunningRequests& running_requests)
@@ -101,7 +100,7 @@ class Canceller {
 
 }  // namespace
 
-TEST_CASE("a storm of revocations and cancels: every request has exactly one end") {
+TEST_CASE("engine storm: under revocations and cancels every request has exactly one end") {
   EngineRig rig({.threads = 3, .one_mapping = true});
   std::vector<std::string> ids;
   {

@@ -25,13 +25,13 @@ TEST_CASE("print_error: a refused connection asks whether the broker runs") {
   const auto line = format_error("brokerctl", {Errc::ConnectionRefused, "nobody at /x"});
 
   CHECK(line.starts_with("brokerctl: nobody at /x (ConnectionRefused); next: "));
-  CHECK(line.find("is leasehold-broker running?") != std::string::npos);
+  CHECK(line.find("check that leasehold-broker runs") != std::string::npos);
 }
 
 TEST_CASE("print_error: a missing file is a path to check") {
   const auto line = format_error("leasehold-tokenize", {Errc::FileNotFound, "no /x.gguf"});
 
-  CHECK(line.find("next: check the path,") != std::string::npos);
+  CHECK(line.find("next: check the path and") != std::string::npos);
 }
 
 TEST_CASE("print_error: another process cannot drive the terminal through an error") {
