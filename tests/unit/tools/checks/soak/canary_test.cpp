@@ -39,7 +39,7 @@ TEST_CASE("canary: reports another tenant's canary in a stream, but not the tena
   CHECK(report.foreign.empty());
   find_canaries("bob", stream, std::vector{kAnn, kBob}, report);
   REQUIRE(report.foreign.size() == 1);
-  CHECK(report.foreign.front() == "ann's in what bob was sent");
+  CHECK(report.foreign.front() == "the canary of ann is in the stream of bob");
 }
 
 TEST_CASE("canary: words depend on seed and number only, and are unique") {

@@ -40,6 +40,6 @@ TEST_CASE("soak summary: one failed check in one round fails all, and its values
   CHECK_FALSE(summary.all_passed());
   CHECK(summary.json()["ok"] == false);
   CHECK(summary.json()["checks"][0]["passed"] == 2);
-  CHECK(summary.text().find("FAILED  bytes (2 of 3 rounds; the first that broke it: 7 of 8)") !=
+  CHECK(summary.text().find("FAILED  bytes (2 of 3 rounds; the first failure: 7 of 8)") !=
         std::string::npos);
 }
