@@ -150,7 +150,7 @@ TEST_CASE("gguf split: a part of another model is an error that names it") {
   }
   SECTION("with a tensor that is in another part too") {
     SplitModel::write(model.path(2), part(2).vector("a", {1}));
-    check_refused(model, Errc::FileCorrupt, model.path(2) + ": tensor a is in");
+    check_refused(model, Errc::FileCorrupt, model.path(2) + ": tensor a is also in");
   }
   SECTION("with tensors too few or too many") {
     SplitModel::write(model.path(2), part(2).vector("e", {1}));

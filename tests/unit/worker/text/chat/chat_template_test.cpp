@@ -56,7 +56,7 @@ TEST_CASE("chat: a control token that is not in the vocabulary is a corrupt file
   const auto chat = template_of(builder);
   REQUIRE_FALSE(chat.has_value());
   CHECK(chat.error().code == Errc::FileCorrupt);
-  CHECK_THAT(chat.error().detail, Contains("bos_token_id is 1, the vocabulary has 1 tokens"));
+  CHECK_THAT(chat.error().detail, Contains("bos_token_id is 1; the vocabulary has 1 tokens"));
 }
 
 TEST_CASE("chat: an unsupported template is refused with the construct and its line") {
