@@ -41,7 +41,7 @@ struct Envelope {
 
 /// Never fails: an invalid line becomes a RejectedMessage. Checks the depth before it builds
 /// anything. Objects lose the order of their members, except the JSON schema of a request
-/// (wire::Generate), which becomes its text in the original order.
+/// (wire::RequestSubmit), which becomes its text in the original order.
 Envelope parse_line(std::string_view line, const Limits& limits);
 
 // All results end with a newline. Invalid UTF-8 is written with replacement characters.

@@ -120,7 +120,7 @@ void describe(Is<ChatMessage> auto& m, auto& fields) {
   fields.field("content", m.content);
 }
 
-void describe(Is<Generate> auto& m, auto& fields) {
+void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("token", m.token, TextRule::NonEmpty);
   fields.field("request_id", m.request_id);
   fields.field("prompt", m.prompt);
@@ -135,12 +135,12 @@ void describe(Is<Generate> auto& m, auto& fields) {
   fields.field("deadline_ms", m.deadline_ms, kUpToOneDay_ms);
 }
 
-static Result<void> validate(const Generate& m) {
+static Result<void> validate(const RequestSubmit& m) {
   return exactly_one("'prompt', 'prompt_tokens' and 'messages'",
                      {m.prompt.has_value(), m.prompt_tokens.has_value(), m.messages.has_value()});
 }
 
-void describe(Is<Generating> auto& m, auto& fields) {
+void describe(Is<RequestSubmitted> auto& m, auto& fields) {
   fields.field("request", m.request);
   fields.field("prompt_tokens", m.prompt_tokens);
 }
@@ -170,8 +170,8 @@ void describe(Is<RequestCancel> auto& m, auto& fields) {
 }
 
 template struct Message<Sampling>;
-template struct Message<Generate>;
-template struct Message<Generating>;
+template struct Message<RequestSubmit>;
+template struct Message<RequestSubmitted>;
 template struct Message<TokenEmitted>;
 template struct Message<RequestCompleted>;
 template struct Message<RequestCancel>;

@@ -66,9 +66,9 @@ struct ChatMessage {
 };
 
 /// `request.submit`: exactly one of `prompt` (text), `prompt_tokens`, and `messages`, which the
-/// model's chat template turns into a prompt. Reply: Generating; then notifications `token.emitted`
-/// (TokenEmitted) and, once, `request.completed` (RequestCompleted).
-struct Generate : Message<Generate> {
+/// model's chat template turns into a prompt. Reply: RequestSubmitted; then notifications
+/// `token.emitted` (TokenEmitted) and, once, `request.completed` (RequestCompleted).
+struct RequestSubmit : Message<RequestSubmit> {
   static constexpr std::string_view kMethod = "request.submit";
   std::string token;  ///< From LeaseAcquired.
   RequestId request_id;
@@ -86,7 +86,7 @@ struct Generate : Message<Generate> {
   std::optional<std::int64_t> deadline_ms;  ///< Counted from the arrival of the request.
 };
 
-struct Generating : Message<Generating> {
+struct RequestSubmitted : Message<RequestSubmitted> {
   RequestId request;
   std::uint32_t prompt_tokens = 0;
 };

@@ -70,7 +70,7 @@ void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
 
 void TenantSession::submit() {
   state_ = State::Connecting;
-  wire::Generate request = config_.request;
+  wire::RequestSubmit request = config_.request;
   request.token = holder_->lease()->token;
   request.emitted = ledger_.tokens();
   request.rebound_from = streamed_under_;
@@ -83,8 +83,8 @@ void TenantSession::submit() {
 WorkerStream::Handlers TenantSession::stream_handlers() {
   // finish() closes the stream, so none of these is called while the lease is released.
   const auto weak = weak_from_this();
-  return {.on_generating =
-              [weak](const wire::Generating& message) {
+  return {.on_submitted =
+              [weak](const wire::RequestSubmitted& message) {
                 if (const auto self = weak.lock()) self->accepted(message);
               },
           .on_token =
@@ -101,7 +101,7 @@ WorkerStream::Handlers TenantSession::stream_handlers() {
               }};
 }
 
-void TenantSession::accepted(const wire::Generating& generating) {
+void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   state_ = State::Streaming;
   const LeaseId now_under = holder_->lease()->lease;
   observer_(Submitted{.lease = now_under, .prompt_tokens = generating.prompt_tokens});

@@ -36,7 +36,7 @@ struct SessionConfig {
   bool rebind = false;                ///< Continue under a new lease when one is revoked.
   RetryPolicy retry;
   /// The session fills in `token`, `emitted` and `rebound_from`.
-  wire::Generate request;
+  wire::RequestSubmit request;
 };
 
 class TenantSession : public std::enable_shared_from_this<TenantSession> {
@@ -69,7 +69,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void acquire();
   void acquired(Result<wire::LeaseAcquired> result);
   void submit();
-  void accepted(const wire::Generating& generating);
+  void accepted(const wire::RequestSubmitted& generating);
   void take(const wire::TokenEmitted& token);
   void completed(wire::RequestCompleted completed);
   void failed(const Error& error, Stage stage);

@@ -14,7 +14,7 @@ constexpr Duration kSubmitTimeout = std::chrono::minutes(10);
 
 Result<std::shared_ptr<WorkerStream>> WorkerStream::open(boost::asio::io_context& io,
                                                          const std::string& address,
-                                                         const wire::Generate& generate,
+                                                         const wire::RequestSubmit& generate,
                                                          Handlers handlers) {
   auto socket = TRY(control::connect_to(io, address));
   std::shared_ptr<WorkerStream> self(new WorkerStream(std::move(handlers), generate.request_id));
@@ -34,16 +34,16 @@ Result<std::shared_ptr<WorkerStream>> WorkerStream::open(boost::asio::io_context
   return self;
 }
 
-void WorkerStream::submit(const wire::Generate& generate) {
+void WorkerStream::submit(const wire::RequestSubmit& generate) {
   peer_->call(
-      std::string(wire::Generate::kMethod), {.body = generate.to_json()},
+      std::string(wire::RequestSubmit::kMethod), {.body = generate.to_json()},
       [weak = weak_from_this()](Result<control::Payload> reply) {
         const auto self = weak.lock();
         if (!self || !self->peer_) return;
-        const auto generating =
-            reply ? parse_message<wire::Generating>(reply->body) : std::unexpected(reply.error());
+        const auto generating = reply ? parse_message<wire::RequestSubmitted>(reply->body)
+                                      : std::unexpected(reply.error());
         if (!generating) return self->failed(generating.error());
-        if (self->is_ours(generating->request)) self->handlers_.on_generating(*generating);
+        if (self->is_ours(generating->request)) self->handlers_.on_submitted(*generating);
       },
       kSubmitTimeout);
 }

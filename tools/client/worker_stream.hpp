@@ -21,7 +21,7 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
   /// Called in the order of arrival. Exactly one of `on_completed` and `on_failed` is called, once
   /// and last. None is called after `close()` or from within `open()`.
   struct Handlers {
-    std::function<void(const wire::Generating&)> on_generating;
+    std::function<void(const wire::RequestSubmitted&)> on_submitted;
     std::function<void(const wire::TokenEmitted&)> on_token;
     std::function<void(const wire::RequestCompleted&)> on_completed;
     /// The worker's refusal; MalformedMessage; TimedOut when the worker does not accept the request
@@ -29,11 +29,11 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
     std::function<void(const Error&)> on_failed;
   };
 
-  /// Connects to the worker's socket at `address` and submits `generate`, which carries the lease
-  /// token. Errors: FileNotFound, ConnectionRefused, PermissionDenied.
+  /// Connects to the worker's socket at `address` and submits `request.submit`, which carries the
+  /// lease token. Errors: FileNotFound, ConnectionRefused, PermissionDenied.
   static Result<std::shared_ptr<WorkerStream>> open(boost::asio::io_context& io,
                                                     const std::string& address,
-                                                    const wire::Generate& generate,
+                                                    const wire::RequestSubmit& generate,
                                                     Handlers handlers);
 
   /// Asks the worker to end the request; `on_completed` follows. Does nothing when it is over.
@@ -44,7 +44,7 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
  private:
   explicit WorkerStream(Handlers handlers, RequestId request)
       : handlers_(std::move(handlers)), request_(std::move(request)) {}
-  void submit(const wire::Generate& generate);
+  void submit(const wire::RequestSubmit& generate);
   void take_notification(const std::string& method, const control::Json& body);
   void complete(const wire::RequestCompleted& completed);
   void failed(const Error& error);

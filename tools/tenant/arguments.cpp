@@ -119,7 +119,7 @@ Result<void> complete_sampling(const CommandLine& line, wire::Sampling& sampling
 }
 
 void add_request(CommandLine& line) {
-  wire::Generate& request = line.config.request;
+  wire::RequestSubmit& request = line.config.request;
   line.prompt_option =
       line.app.add_option("--prompt", line.prompt, "Prompt; default: read from stdin");
   line.app.add_flag("--chat", line.chat,
@@ -171,7 +171,7 @@ Result<Arguments> to_arguments(const CommandLine& line) {
 }  // namespace
 
 void set_prompt(Arguments& arguments, std::string prompt, std::int64_t now_unix_s) {
-  wire::Generate& request = arguments.config.request;
+  wire::RequestSubmit& request = arguments.config.request;
   if (!arguments.is_chat) {
     request.prompt = std::move(prompt);
     return;

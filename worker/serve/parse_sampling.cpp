@@ -27,7 +27,8 @@ Result<GrammarSource> grammar_source(const wire::Sampling& sent) {
 
 }  // namespace
 
-Result<SamplingParams> parse_sampling(const wire::Generate& request, const Tokenizer& tokenizer) {
+Result<SamplingParams> parse_sampling(const wire::RequestSubmit& request,
+                                      const Tokenizer& tokenizer) {
   const wire::Sampling& sent = request.sampling;
   if (sent.top_logprobs > 0 && !sent.logprobs)
     return fail(Errc::BadRequest, "top_logprobs is set without logprobs; set logprobs too");

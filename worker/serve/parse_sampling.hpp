@@ -9,7 +9,8 @@ namespace leasehold {
 
 /// Errors: BadRequest naming the field: a value out of range, a token outside the vocabulary, two
 /// grammars, top_logprobs without logprobs. Does not compile the grammar.
-Result<SamplingParams> parse_sampling(const wire::Generate& request, const Tokenizer& tokenizer);
+Result<SamplingParams> parse_sampling(const wire::RequestSubmit& request,
+                                      const Tokenizer& tokenizer);
 
 /// Compiles grammars over one vocabulary. Threads: one. Lifetime: the tokenizer outlives it.
 class ConstraintCompiler {

@@ -16,7 +16,7 @@ std::string_view PromptEncoder::context_name() const {
              : "the model's context";
 }
 
-Result<std::vector<TokenId>> PromptEncoder::encode(const wire::Generate& request,
+Result<std::vector<TokenId>> PromptEncoder::encode(const wire::RequestSubmit& request,
                                                    std::int64_t now_unix_s) const {
   if (request.prompt_tokens) return *request.prompt_tokens;
   if (request.messages) {
@@ -32,7 +32,7 @@ Result<std::vector<TokenId>> PromptEncoder::encode(const wire::Generate& request
 }
 
 /// Renders the messages with the model's chat template.
-Result<std::string> PromptEncoder::render_messages(const wire::Generate& request,
+Result<std::string> PromptEncoder::render_messages(const wire::RequestSubmit& request,
                                                    std::int64_t now_unix_s) const {
   if (!*chat) return std::unexpected(chat->error());
   if (request.messages->empty())

@@ -23,10 +23,12 @@ struct PromptEncoder {
   /// characters; in the output of the template it is the control token. `now_unix_s` is the time of
   /// messages without one. Errors: BadRequest, PromptTooLong, those of Tokenizer::encode and of
   /// ChatTemplate.
-  Result<std::vector<TokenId>> encode(const wire::Generate& request, std::int64_t now_unix_s) const;
+  Result<std::vector<TokenId>> encode(const wire::RequestSubmit& request,
+                                      std::int64_t now_unix_s) const;
 
  private:
-  Result<std::string> render_messages(const wire::Generate& request, std::int64_t now_unix_s) const;
+  Result<std::string> render_messages(const wire::RequestSubmit& request,
+                                      std::int64_t now_unix_s) const;
   std::size_t max_prompt_bytes() const;
 };
 

@@ -9,7 +9,7 @@
 
 namespace leasehold {
 
-Result<PromptRequest> RequestParser::parse(const wire::Generate& wire_request,
+Result<PromptRequest> RequestParser::parse(const wire::RequestSubmit& wire_request,
                                            const LeaseClaim& claim) {
   SamplingParams sampling = TRY(parse_sampling(wire_request, *prompt_.tokenizer));
   PromptRequest request{
@@ -36,7 +36,7 @@ Result<PromptRequest> RequestParser::parse(const wire::Generate& wire_request,
   return request;
 }
 
-std::size_t size_bytes(const wire::Generate& wire_request) {
+std::size_t size_bytes(const wire::RequestSubmit& wire_request) {
   std::size_t size = sizeof(wire_request) + wire_request.sampling.grammar.size() +
                      wire_request.sampling.response_format.schema.size() +
                      wire_request.emitted.size() * sizeof(TokenId);

@@ -21,7 +21,7 @@ class RequestParser {
   /// Parses everything but the deadline, which counts from the arrival of the request.
   /// Errors: those of parse_sampling, PromptEncoder and ConstraintCompiler; BadRequest for emitted
   /// tokens outside the vocabulary; PromptTooLong.
-  Result<PromptRequest> parse(const wire::Generate& wire_request, const LeaseClaim& claim);
+  Result<PromptRequest> parse(const wire::RequestSubmit& wire_request, const LeaseClaim& claim);
 
  private:
   PromptEncoder prompt_;
@@ -29,6 +29,6 @@ class RequestParser {
 };
 
 /// The approximate size of an unparsed request in memory.
-std::size_t size_bytes(const wire::Generate& wire_request);
+std::size_t size_bytes(const wire::RequestSubmit& wire_request);
 
 }  // namespace leasehold

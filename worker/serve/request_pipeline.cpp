@@ -47,7 +47,7 @@ void RequestPipeline::generate(const TenantConnection& connection, const Json& b
 
 Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConnection& connection,
                                                                 const Json& body) const {
-  UnparsedRequest unparsed{.request = TRY(wire::Generate::from_json(body))};
+  UnparsedRequest unparsed{.request = TRY(wire::RequestSubmit::from_json(body))};
   unparsed.claim = TRY(verify_token(deps_.token_key, unparsed.request.token));
   if (is_draining_) return std::unexpected(stopping());
   if (broker_disconnected_) {
@@ -139,7 +139,7 @@ void RequestPipeline::on_parsed(const RequestId& engine_request_id, Result<Parse
 
 void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
   const RequestId engine_request_id = parsed.request.engine_request_id;
-  const wire::Generating answer{
+  const wire::RequestSubmitted answer{
       .request = to_client_request_id(engine_request_id),
       .prompt_tokens = static_cast<std::uint32_t>(parsed.request.prompt.size())};
   request.is_parsed = true;
@@ -159,7 +159,7 @@ void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
   if (request.is_cancelled) cancel_in_engine(engine_request_id);
 }
 
-void RequestPipeline::on_submitted(const wire::Generating& answer,
+void RequestPipeline::on_submitted(const wire::RequestSubmitted& answer,
                                    const RequestId& engine_request_id, Result<void> queued,
                                    Responder respond) {
   if (queued) return respond(Payload{.body = answer.to_json()});

@@ -61,7 +61,7 @@ class RequestPipeline {
  private:
   /// A request that waits for the parser.
   struct UnparsedRequest {
-    wire::Generate request;
+    wire::RequestSubmit request;
     LeaseClaim claim;
     std::optional<TimePoint> deadline;
     RequestId engine_request_id() const;
@@ -91,7 +91,7 @@ class RequestPipeline {
   Result<ParsedRequest> parse(const UnparsedRequest& unparsed, std::weak_ptr<control::Peer> peer);
   void on_parsed(const RequestId& engine_request_id, Result<ParsedRequest> parsed);
   void submit(ParsedRequest parsed, Request& request);
-  void on_submitted(const wire::Generating& answer, const RequestId& engine_request_id,
+  void on_submitted(const wire::RequestSubmitted& answer, const RequestId& engine_request_id,
                     Result<void> queued, control::Responder respond);
   void cancel_in_engine(const RequestId& engine_request_id);
 

@@ -38,13 +38,13 @@ void TenantServer::close() {
 
 void TenantServer::on_call(const TenantConnection& connection, const std::string& method,
                            control::Payload params, control::Responder respond) {
-  if (method == wire::Generate::kMethod) {
+  if (method == wire::RequestSubmit::kMethod) {
     return pipeline_.generate(connection, params.body, std::move(respond));
   }
   if (method != wire::RequestCancel::kMethod) {
-    return respond(fail(Errc::UnknownMethod,
-                        fmt::format("a worker answers {} and {}, not '{}'", wire::Generate::kMethod,
-                                    wire::RequestCancel::kMethod, method)));
+    return respond(fail(Errc::UnknownMethod, fmt::format("a worker answers {} and {}, not '{}'",
+                                                         wire::RequestSubmit::kMethod,
+                                                         wire::RequestCancel::kMethod, method)));
   }
   const Result<void> cancelled = pipeline_.cancel(connection, params.body);
   if (!cancelled) return respond(std::unexpected(cancelled.error()));

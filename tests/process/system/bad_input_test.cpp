@@ -40,10 +40,10 @@ Holder hold(const System& system, const std::string& tenant) {
 }
 
 Json generate(const Holder& holder) {
-  return wire::Generate{.token = holder.lease.token,
-                        .request_id = {mint_request_id()},
-                        .prompt = "Once upon a time",
-                        .max_emitted_tokens = 4}
+  return wire::RequestSubmit{.token = holder.lease.token,
+                             .request_id = {mint_request_id()},
+                             .prompt = "Once upon a time",
+                             .max_emitted_tokens = 4}
       .to_json();
 }
 

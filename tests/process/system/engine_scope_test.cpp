@@ -49,11 +49,11 @@ Texts decode_together(System& system, const wire::LeaseAcquired& lease, const Te
   peer->start();
   system.while_worker_stopped([&] {
     for (int i = 0; i < requests; ++i) {
-      const wire::Generate ask{.token = lease.token,
-                               .request_id = {"r" + std::to_string(i)},
-                               .prompt = spec.prompt,
-                               .max_emitted_tokens = spec.max_tokens,
-                               .ignore_eos = true};
+      const wire::RequestSubmit ask{.token = lease.token,
+                                    .request_id = {"r" + std::to_string(i)},
+                                    .prompt = spec.prompt,
+                                    .max_emitted_tokens = spec.max_tokens,
+                                    .ignore_eos = true};
       peer->call("request.submit", {ask.to_json(), {}}, [](const auto& reply) { CHECK(reply); });
     }
     io.poll();

@@ -33,12 +33,12 @@ LineKind kind_of(std::string_view line) {
 
 Result<std::shared_ptr<LightStream>> LightStream::open(boost::asio::io_context& io,
                                                        const std::string& address,
-                                                       const wire::Generate& generate,
+                                                       const wire::RequestSubmit& generate,
                                                        Handlers handlers) {
   control::Socket socket = TRY(control::connect_to(io, address));
   const Json call = {{"jsonrpc", "2.0"},
                      {"id", 1},
-                     {"method", std::string(wire::Generate::kMethod)},
+                     {"method", std::string(wire::RequestSubmit::kMethod)},
                      {"params", generate.to_json()}};
   boost::system::error_code failed;
   boost::asio::write(socket, boost::asio::buffer(call.dump() + "\n"), failed);

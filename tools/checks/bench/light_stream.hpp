@@ -1,4 +1,4 @@
-/// One `generate` request on one connection, read at little cost.
+/// One `request.submit` call on one connection, read at little cost.
 ///
 /// A small model generates tens of thousands of tokens per second. A client that parses each of
 /// them falls behind and measures its own backlog. This one recognises a token by its method name
@@ -35,7 +35,7 @@ class LightStream : public std::enable_shared_from_this<LightStream> {
   /// Connects and submits. Errors: those of connect_to; ConnectionLost.
   static Result<std::shared_ptr<LightStream>> open(boost::asio::io_context& io,
                                                    const std::string& address,
-                                                   const wire::Generate& generate,
+                                                   const wire::RequestSubmit& generate,
                                                    Handlers handlers);
   void close();
 

@@ -91,10 +91,10 @@ void TenantClient::acquire() {
 }
 
 void TenantClient::submit() {
-  wire::Generate generate{.token = lease_->token,
-                          .request_id = {mint_request_id()},
-                          .max_emitted_tokens = config_.max_tokens,
-                          .ignore_eos = true};
+  wire::RequestSubmit generate{.token = lease_->token,
+                               .request_id = {mint_request_id()},
+                               .max_emitted_tokens = config_.max_tokens,
+                               .ignore_eos = true};
   std::vector<std::int32_t> prompt;
   for (std::uint32_t i = 0; i < kPromptTokens; ++i) {
     prompt.push_back(static_cast<std::int32_t>(kFirstPromptToken + (index_ * 7 + i) % 100));

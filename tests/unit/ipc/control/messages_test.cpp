@@ -131,17 +131,17 @@ TEST_CASE("messages: a revoke and a drain name one target, a request one prompt"
   json narrowed = sample_named("LeaseRevoke").json();
   narrowed["worker"] = "w0";
   check_refused(sample_named("LeaseRevoke").round_trip(narrowed), "worker");
-  json both = sample_named("Generate").json();
+  json both = sample_named("RequestSubmit").json();
   both["prompt_tokens"] = {1, 2};
-  check_refused(sample_named("Generate").round_trip(both), "prompt");
+  check_refused(sample_named("RequestSubmit").round_trip(both), "prompt");
   json tokens = both;
   tokens.erase("prompt");
-  CHECK(sample_named("Generate").round_trip(tokens) == tokens);
+  CHECK(sample_named("RequestSubmit").round_trip(tokens) == tokens);
   tokens["messages"] = json::array();
-  check_refused(sample_named("Generate").round_trip(tokens), "messages");
+  check_refused(sample_named("RequestSubmit").round_trip(tokens), "messages");
   tokens.erase("prompt_tokens");
   tokens.erase("messages");
-  check_refused(sample_named("Generate").round_trip(tokens), "prompt");
+  check_refused(sample_named("RequestSubmit").round_trip(tokens), "prompt");
 }
 
 TEST_CASE("messages: stop accepts a string and a schema accepts an object") {

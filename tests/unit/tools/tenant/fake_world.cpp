@@ -109,7 +109,7 @@ World::World()
       wire::LeaseRenewed{.deadline_boottime_ns = 5'000'000'000}.to_json()};
   broker.answers["lease.release"] = {wire::Json::object()};
   worker.answers["request.submit"] = {
-      wire::Generating{.request = {"any"}, .prompt_tokens = 4}.to_json()};
+      wire::RequestSubmitted{.request = {"any"}, .prompt_tokens = 4}.to_json()};
   worker.answers["request.cancel"] = {wire::Json::object()};
 }
 

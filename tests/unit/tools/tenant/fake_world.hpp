@@ -77,7 +77,7 @@ struct World {
   boost::asio::io_context io{1};
   ManualTimers timers;
   FakeServer broker, worker;
-  wire::Generate request;  ///< The request of the session.
+  wire::RequestSubmit request;  ///< The request of the session.
   std::vector<SessionEvent> events;
   std::shared_ptr<TenantSession> session;
   std::uint32_t sent = 0;  ///< Tokens the worker sent.

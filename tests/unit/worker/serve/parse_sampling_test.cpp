@@ -17,7 +17,7 @@ Tokenizer tiny_tokenizer() {
 
 TEST_CASE("parse sampling: every field of the request is parsed") {
   const Tokenizer tokenizer = tiny_tokenizer();
-  wire::Generate request;
+  wire::RequestSubmit request;
   request.ignore_eos = true;
   request.sampling = {.temperature = 0.5f,
                       .seed = 7,
@@ -55,7 +55,7 @@ TEST_CASE("parse sampling: every field of the request is parsed") {
 
 TEST_CASE("parse sampling: a response format and a grammar exclude each other") {
   const Tokenizer tokenizer = tiny_tokenizer();
-  wire::Generate request;
+  wire::RequestSubmit request;
   request.sampling.response_format.type = "json_object";
   REQUIRE(parse_sampling(request, tokenizer)->grammar ==
           GrammarSource{GrammarKind::JsonObject, {}});
@@ -80,7 +80,7 @@ TEST_CASE("parse sampling: an error names the field") {
       {"stop", [](auto& s) { s.stop.all = {""}; }},
   };
   for (const auto& [field, spoil] : kWrong) {
-    wire::Generate request;
+    wire::RequestSubmit request;
     spoil(request.sampling);
     CAPTURE(field);
     const auto params = parse_sampling(request, tokenizer);

@@ -21,7 +21,7 @@ struct Fixture {
     const TemporaryFile file(tiny_llama().bytes());
     return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
   }
-  Result<std::vector<TokenId>> encode(const wire::Generate& request) const {
+  Result<std::vector<TokenId>> encode(const wire::RequestSubmit& request) const {
     const PromptEncoder encoder{.tokenizer = &tokenizer,
                                 .chat = &chat,
                                 .max_context = 64,
@@ -34,8 +34,8 @@ struct Fixture {
   bool has_sliding_window = false;
 };
 
-wire::Generate chat_of(std::string content) {
-  wire::Generate request;
+wire::RequestSubmit chat_of(std::string content) {
+  wire::RequestSubmit request;
   request.messages.emplace().push_back({.role = "user", .content = std::move(content)});
   return request;
 }
@@ -57,7 +57,7 @@ TEST_CASE("prompt: the output of a template contains control tokens, and one at 
 
 TEST_CASE("prompt: a plain prompt treats the name of a control token as text") {
   const Fixture fixture("{{ bos_token }}");
-  wire::Generate request;
+  wire::RequestSubmit request;
   request.prompt = "<s>ab</s>";
   const auto tokens = fixture.encode(request);
   REQUIRE(tokens.has_value());
@@ -67,18 +67,18 @@ TEST_CASE("prompt: a plain prompt treats the name of a control token as text") {
 
 TEST_CASE("prompt: tokens are taken as they are") {
   const Fixture fixture("{{ bos_token }}");
-  wire::Generate request;
+  wire::RequestSubmit request;
   request.prompt_tokens = std::vector<TokenId>{5, 6};
   CHECK(fixture.encode(request).value() == std::vector<TokenId>{5, 6});
 }
 
 TEST_CASE("prompt: a template gets the request's time, or else the worker's") {
   const Fixture fixture("{{ strftime_now('%Y') }}");
-  wire::Generate request = chat_of("");
+  wire::RequestSubmit request = chat_of("");
   const auto now = fixture.encode(request);
   request.asked_at_unix_s = 0;
   const auto then = fixture.encode(request);
-  wire::Generate plain;
+  wire::RequestSubmit plain;
   plain.prompt = "2024";
   CHECK(now.value() == fixture.encode(plain).value());
   plain.prompt = "1970";
@@ -86,7 +86,7 @@ TEST_CASE("prompt: a template gets the request's time, or else the worker's") {
 }
 
 TEST_CASE("prompt: messages are refused when empty, too long, or without a template") {
-  wire::Generate none = chat_of("");
+  wire::RequestSubmit none = chat_of("");
   none.messages->clear();
   CHECK(Fixture("a").encode(none).error().code == Errc::BadRequest);
   CHECK_THAT(Fixture("{{ raise_exception('users first') }}").encode(chat_of("ab")).error().detail,
@@ -101,7 +101,7 @@ TEST_CASE("prompt: messages are refused when empty, too long, or without a templ
 
 TEST_CASE("prompt: the error for a long prompt names the context or the sliding window") {
   Fixture fixture("a");
-  wire::Generate request;
+  wire::RequestSubmit request;
   request.prompt = std::string(100'000, 'a');
   CHECK_THAT(fixture.encode(request).error().detail,
              Contains("the model's context holds 64 tokens"));

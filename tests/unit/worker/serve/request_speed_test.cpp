@@ -41,8 +41,8 @@ void report_grammar(const std::string& what, const GrammarSource& source) {
   report(what, [&]() -> Result<std::size_t> { return TRY(compile_grammar(source))->rules.size(); });
 }
 
-wire::Generate chat_of(std::size_t messages) {
-  wire::Generate request;
+wire::RequestSubmit chat_of(std::size_t messages) {
+  wire::RequestSubmit request;
   request.messages.emplace();
   for (std::size_t i = 0; i < messages; ++i)
     request.messages->push_back(
@@ -64,7 +64,7 @@ TEST_CASE("request speed", "[.speed]") {
   report_grammar("grammar, 32 KiB of rules",
                  {GrammarKind::Gbnf, "root ::= " + repeated("[^\\x00-\\x1f\"]{0,60} ", 500)});
   const auto report_prompt = [&](const std::string& what, const std::string& source,
-                                 const wire::Generate& request) {
+                                 const wire::RequestSubmit& request) {
     const auto chat = ChatTemplate::parse(source, {});
     const PromptEncoder encoder{.tokenizer = &tokenizer, .chat = &chat, .max_context = 131'072};
     report(what, [&]() -> Result<std::size_t> { return TRY(encoder.encode(request, 0)).size(); });
@@ -77,7 +77,7 @@ TEST_CASE("request speed", "[.speed]") {
   report_prompt("template that goes on to the limit of steps",
                 "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
                 chat_of(1));
-  wire::Generate plain;
+  wire::RequestSubmit plain;
   plain.prompt = repeated("Once upon a time there was a fox. ", 25'000);
   report_prompt("plain prompt of 850 kB", chatml, plain);
 }

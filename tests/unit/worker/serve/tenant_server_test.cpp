@@ -53,10 +53,10 @@ struct ServerFixture {
 
   std::unique_ptr<Tenant> tenant() { return std::make_unique<Tenant>(io, directory / "worker"); }
   void generate(Tenant& tenant, const std::string& id, std::string prompt = "Once upon a time") {
-    wire::Generate request{.token = mint_token({}, {lease, {"ann"}}), .request_id = {id}};
+    wire::RequestSubmit request{.token = mint_token({}, {lease, {"ann"}}), .request_id = {id}};
     request.prompt = std::move(prompt);
     request.max_emitted_tokens = 4;
-    call(tenant, id, std::string(wire::Generate::kMethod), request.to_json());
+    call(tenant, id, std::string(wire::RequestSubmit::kMethod), request.to_json());
   }
   void cancel(Tenant& tenant, const std::string& id) {
     call(tenant, "cancel " + id, std::string(wire::RequestCancel::kMethod),
