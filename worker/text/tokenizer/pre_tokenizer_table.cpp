@@ -101,7 +101,7 @@ constexpr PreTokenizerRow kRows[] = {
     {.name = "dbrx", .expressions = kLlama3},
     {.name = "smaug-bpe", .expressions = kLlama3},
     {.name = "qwen2", .expressions = kQwen2, .normalizes_nfc = true},
-    {.name = "deepseek-r1-qwen", .expressions = kQwen2, .normalizes_nfc = true},
+    {.name = "deepseek-r1-qwen", .expressions = kQwen2},
     {.name = "stablelm2", .expressions = kQwen2, .normalizes_nfc = true},
     {.name = "smollm", .expressions = kDigitByDigit},
     {.name = "starcoder", .expressions = kDigitByDigit},
