@@ -72,9 +72,9 @@ std::string_view error_hint(Errc code) {
     case Errc::OutOfMemory:
       return "free disk space and try again";
     case Errc::NoDevice:
-      return "check `nvidia-smi`, or ask for --device cpu";
+      return "check `nvidia-smi`, or use --device cpu";
     case Errc::DeviceUnsupported:
-      return "install a newer driver, build for this card's architecture, or ask for --device cpu";
+      return "install a newer driver, build for this card's architecture, or use --device cpu";
     case Errc::DeviceFault:
       return "check the worker's log and `nvidia-smi`, then restart the worker";
     case Errc::StaleGraph:
