@@ -1,5 +1,5 @@
-// Chat templates out of a model file, with messages out of a request. Input: the template, a zero
-// byte, then the messages as JSON; a few plain ones when there are none.
+// Chat templates of a model file with messages of a request. Input: the template, a zero byte, then
+// the messages as JSON; without them, three plain messages.
 #include <nlohmann/json.hpp>
 
 #include "tests/fuzz/input.hpp"

@@ -1,5 +1,5 @@
-// Grammars and JSON schemas as tenants send them. Input: one byte, whose lowest bit says which; the
-// text. What is a grammar is then walked some tokens far, each allowed by the mask.
+// Grammars and JSON schemas as tenants send them. Input: one byte whose lowest bit selects the
+// notation, then the text. A valid grammar is then advanced by some tokens that its mask allows.
 #include <array>
 
 #include "tests/fuzz/input.hpp"

@@ -1,5 +1,5 @@
-// Sequence records in memory that a worker left behind. Input: one byte, then the record; with the
-// byte's lowest bit its checksums are put right first, as a worker that lies would.
+// Sequence records in memory of another worker. Input: one byte, then the record. When the byte's
+// lowest bit is set, the checksums are made valid first, as a hostile worker would.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Whatever a tenant sends as a prompt, by each kind of tokenizer. Input: one byte that says which
-// one and whether names of control tokens are those tokens; then the text.
+// Prompts, by each kind of tokenizer. Input: one byte that selects the tokenizer and whether names
+// of control tokens are those tokens, then the text.
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -15,7 +15,7 @@ namespace {
 
 struct Kind {
   Tokenizer tokenizer;
-  bool round_trips_bytes;  ///< SentencePiece makes spaces of U+2581.
+  bool round_trips_bytes;  ///< False for SentencePiece, which turns U+2581 into spaces
 };
 
 Kind kind_of(const GgufBuilder& builder, bool round_trips_bytes) {
@@ -43,7 +43,7 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-/// As a stream's reader gets it, token by token.
+/// The text as a stream's reader gets it, token by token.
 std::string streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& tokens) {
   StreamDecoder decoder(tokenizer);
   std::string text;
@@ -78,7 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::check(tokens || tokens.error().code == Errc::BadRequest ||
               tokens.error().code == Errc::PromptTooLong);
   if (!tokens) return 0;
-  // The names of control tokens that are tokens stand for no text.
+  // Names of control tokens that become tokens have no text.
   if (special == SpecialTokens::AsText) check_text(kind, *tokens, text);
   (void)streamed(kind.tokenizer, *tokens);
   return 0;

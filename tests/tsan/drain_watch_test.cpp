@@ -1,5 +1,6 @@
-// Threads that wait for launches while another begins and ends them. Under ThreadSanitizer whoever
-// is told too early has a data race with the launch; without it he sees what it wrote.
+// Threads wait for launches while another thread begins and ends them. A callback that comes too
+// early is a data race with the launch under ThreadSanitizer; without it the thread sees what the
+// launch wrote.
 #include "kernels/cuda/drain_watch.hpp"
 
 #include <array>
@@ -16,13 +17,13 @@ namespace leasehold::cuda {
 namespace {
 
 constexpr std::size_t kTenants = 3;
-constexpr std::uint64_t kRevocations = 100;  ///< Times, of each tenant.
+constexpr std::uint64_t kRevocations = 100;  ///< Of each tenant
 
-/// One tenant's memory and word, taken back by a thread of his own again and again.
+/// One tenant's memory and word, revoked again and again by a thread of its own.
 class Tenant {
  public:
   bool is_live() const { return live_.load(std::memory_order_seq_cst); }
-  /// Within a launch that was begun while he was live.
+  /// Runs within a launch that began while the tenant was live.
   void touch() {
     ++*memory_;
     touches_.fetch_add(1, std::memory_order_relaxed);
@@ -35,7 +36,7 @@ class Tenant {
       watch.when_drained([this] { quiet_.release(); });
       quiet_.acquire();
       *memory_ = 0;
-      std::this_thread::yield();  // here a launch that is not over would write
+      std::this_thread::yield();  // a launch that is not over would write here
       if (*memory_ != 0) ++violations_;
       live_.store(true, std::memory_order_seq_cst);
     }
@@ -50,14 +51,14 @@ class Tenant {
 
   std::atomic<bool> live_{true};
   std::atomic<std::uint64_t> touches_{0};  // relaxed: orders nothing
-  // Not on the stack, where ThreadSanitizer takes it for one thread's own.
+  // On the heap: ThreadSanitizer takes stack memory for private to its thread.
   std::unique_ptr<std::uint64_t> memory_ = std::make_unique<std::uint64_t>();
   std::uint64_t violations_ = 0;
   std::counting_semaphore<> quiet_{0};
 };
 
 using Tenants = std::array<Tenant, kTenants>;
-/// Whom a launch may touch.
+/// The tenants that a launch may touch.
 using Live = std::array<bool, kTenants>;
 
 Live live_tenants(const Tenants& tenants) {
@@ -72,7 +73,7 @@ void touch(Tenants& tenants, const Live& live) {
   }
 }
 
-/// Calls `turn`, the launching thread's, until every tenant has been taken back so often.
+/// Calls `turn` on the launching thread until every tenant was revoked kRevocations times.
 template <class Turn>
 void storm(DrainWatch& watch, Tenants& tenants, Turn&& turn) {
   std::atomic<std::size_t> remaining{kTenants};
@@ -94,13 +95,13 @@ std::uint64_t violations(const Tenants& tenants) {
 
 }  // namespace
 
-TEST_CASE("drain watch: whoever is told has the memory of launches begun before to himself") {
+TEST_CASE("drain watch: a callback comes after the last touch of every earlier launch") {
   constexpr std::size_t kInFlight = 4;
   DrainWatch watch;
   Tenants tenants;
   std::deque<Live> in_flight;
   storm(watch, tenants, [&] {
-    // Counted before the words are looked at: the launch announces itself.
+    // Counted before the words are read: the launch announces itself.
     watch.issued();
     in_flight.push_back(live_tenants(tenants));
     if (in_flight.size() < kInFlight) return;
@@ -111,11 +112,11 @@ TEST_CASE("drain watch: whoever is told has the memory of launches begun before 
   CHECK(violations(tenants) == 0);
 }
 
-TEST_CASE("drain watch: within a launch that never ends whoever is told is not touched any more") {
+TEST_CASE("drain watch: no touch follows a callback within a launch that never ends") {
   DrainWatch watch;
   Tenants tenants;
   Live shown{};
-  Live running{};  // what the newest segment's gate was shown, and which state of it that was
+  Live running{};  // what the newest segment's gate was shown, and its epoch
   std::uint32_t epoch = 0;
   std::uint32_t seen = 0;
   watch.issued();
@@ -134,15 +135,14 @@ TEST_CASE("drain watch: within a launch that never ends whoever is told is not t
   CHECK(violations(tenants) == 0);
 }
 
-TEST_CASE(
-    "drain watch: who comes while the last launch ends is told, once, though nothing follows") {
+TEST_CASE("drain watch: a wait that begins while the last launch ends gets one callback") {
   constexpr std::uint64_t kRounds = 20000;
   DrainWatch watch;
-  std::array<std::atomic<std::uint64_t>, kTenants> told{};
+  std::array<std::atomic<std::uint64_t>, kTenants> calls{};
   std::uint64_t missed = 0;
   std::barrier meet(kTenants + 1);
   std::vector<std::jthread> waiters;
-  for (auto& mine : told) {
+  for (auto& mine : calls) {
     waiters.emplace_back([&] {
       for (std::uint64_t round = 0; round < kRounds; ++round) {
         meet.arrive_and_wait();
@@ -156,7 +156,7 @@ TEST_CASE(
     meet.arrive_and_wait();
     watch.finished(round);
     meet.arrive_and_wait();
-    for (const auto& mine : told) missed += mine.load() == round ? 0 : 1;
+    for (const auto& mine : calls) missed += mine.load() == round ? 0 : 1;
   }
   CHECK(missed == 0);
 }

@@ -1,6 +1,6 @@
 // Broker and worker as threads of one process over one mapping, so that ThreadSanitizer sees both.
-// Under it a unit that touches memory taken back is a data race with the broker's scrub; without it
-// the scrubbed value is looked for.
+// A unit that touches revoked memory is then a data race with the broker's scrub; without
+// ThreadSanitizer the test looks for the scrubbed value.
 #include <catch2/catch.hpp>
 #include <condition_variable>
 #include <deque>
@@ -19,39 +19,39 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr WorkerId kWorker{1};
+constexpr WorkerId kStormWorker{1};
 constexpr std::uint32_t kThreads = 3;
-constexpr std::uint32_t kTenants = 4;
+constexpr std::uint32_t kStormTenants = 4;
 constexpr std::uint32_t kTiles = 8;
 constexpr std::uint64_t kRevocations = 400;
 constexpr std::uint64_t kScrubbed = ~std::uint64_t{0};
 
-/// One tenant's memory: plain words, a tile writes its own.
+/// One tenant's memory: plain words, one per tile.
 struct Extent {
   std::array<std::uint64_t, kTiles> words{};
 };
 
-/// Leases on their way from the broker to the worker.
+/// Leases that the broker has granted and the worker reads.
 class Grants {
  public:
   void put(LeaseId lease) {
     const std::scoped_lock lock(mutex_);
     leases_[lease.slot] = lease;
   }
-  std::array<LeaseId, kTenants> newest() const {
+  std::array<LeaseId, kStormTenants> newest() const {
     const std::scoped_lock lock(mutex_);
     return leases_;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::array<LeaseId, kTenants> leases_{};
+  std::array<LeaseId, kStormTenants> leases_{};
 };
 
 class Storm {
  public:
   void run(std::uint64_t seed) {
-    for (std::uint32_t tenant = 0; tenant < kTenants; ++tenant) grant({tenant, 1});
+    for (std::uint32_t tenant = 0; tenant < kStormTenants; ++tenant) grant({tenant, 1});
     const std::jthread broker([this, seed] { revoke_and_regrant(seed); });
     for (std::uint64_t step = 1; !over_.load(); ++step) decode(step);
   }
@@ -60,14 +60,14 @@ class Storm {
   std::uint64_t violations() const { return violations_.load(); }
 
  private:
-  // ---- the broker's thread
+  // ---- broker thread
   void revoke_and_regrant(std::uint64_t seed) {
     SeededRandom random(seed);
-    std::array<std::uint64_t, kTenants> generations{};
+    std::array<std::uint64_t, kStormTenants> generations{};
     generations.fill(1);
     for (std::uint64_t i = 0; i < kRevocations; ++i) {
       wait_for_units(random.below(20));
-      const auto tenant = static_cast<std::uint32_t>(random.below(kTenants));
+      const auto tenant = static_cast<std::uint32_t>(random.below(kStormTenants));
       reclaim({tenant, generations[tenant]});
       grant({tenant, ++generations[tenant]});
     }
@@ -89,7 +89,7 @@ class Storm {
 
   void store_words(LeaseId lease, LeaseState to) {
     const LeaseTable::Flip flip{lease, to, RevokeReason::Operator};
-    table_.store_words(kWorker, std::span(&flip, 1), TimePoint{});
+    table_.store_words(kStormWorker, std::span(&flip, 1), TimePoint{});
   }
 
   void grant(LeaseId lease) {
@@ -98,7 +98,7 @@ class Storm {
     grants_.put(lease);
   }
 
-  // ---- the worker's threads
+  // ---- worker threads
   void decode(std::uint64_t step) {
     GateSet set(step, stops_, listener_);
     for (const LeaseId lease : grants_.newest()) {
@@ -115,7 +115,7 @@ class Storm {
   }
 
   void unit(const LaunchPermit& permit, std::uint32_t tile) {
-    for (std::uint32_t tenant = 0; tenant < kTenants; ++tenant) {
+    for (std::uint32_t tenant = 0; tenant < kStormTenants; ++tenant) {
       if (!permit.is_live(tenant)) continue;
       std::uint64_t& word = extents_[tenant].words[tile];
       if (word == kScrubbed) violations_.fetch_add(1, std::memory_order_relaxed);
@@ -128,20 +128,20 @@ class Storm {
     for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
       gates.emplace_back(ThreadGate::Dependencies{.thread = thread,
                                                   .announce = &segment_writer_.announce(thread),
-                                                  .revocations = &reader_.revocations(kWorker),
+                                                  .revocations = &reader_.revocations(kStormWorker),
                                                   .stops = &stops_});
     }
     return gates;
   }
 
-  LeaseTable table_ = required(LeaseTable::create(kTenants));
+  LeaseTable table_ = required(LeaseTable::create(kStormTenants));
   TableReader reader_ = TableReader::in_process(table_);
   WorkerSegmentReader worker_segment_ = required(WorkerSegmentReader::create());
   WorkerSegmentWriter segment_writer_ = WorkerSegmentWriter::in_process(worker_segment_);
   StopFlags stops_;
   RecordingListener listener_;
   Grants grants_;
-  std::array<Extent, kTenants> extents_{};
+  std::array<Extent, kStormTenants> extents_{};
   std::atomic<std::uint64_t> units_{0};
   std::atomic<std::uint64_t> tiles_{0};  // run or refused
   std::atomic<std::uint64_t> violations_{0};
@@ -152,7 +152,7 @@ class Storm {
 
 }  // namespace
 
-TEST_CASE("a storm of revocations: no unit is ordered against the scrub of what it touched") {
+TEST_CASE("gate storm: no unit touches memory after its scrub") {
   Storm storm;
   storm.run(/*seed=*/5);
   CHECK(storm.violations() == 0);

@@ -21,7 +21,7 @@ TEST_CASE("utf8: whole characters of every length") {
   check_step("🦙", Utf8Kind::Character, 4);
 }
 
-TEST_CASE("utf8: text that ends inside a character may still become one") {
+TEST_CASE("utf8: text that ends inside a character is incomplete, not invalid") {
   check_step("\xc3", Utf8Kind::Incomplete, 1);
   check_step("\xe2\x96", Utf8Kind::Incomplete, 2);
   check_step("\xf0\x9f\xa6", Utf8Kind::Incomplete, 3);
@@ -39,7 +39,7 @@ TEST_CASE("utf8: overlong forms, surrogates, stray and too high bytes are invali
   CHECK(is_utf8("a▁🦙"));
 }
 
-TEST_CASE("utf8: what a message shows of a file's text is short and visible") {
+TEST_CASE("utf8: text quoted in a message is short and printable") {
   CHECK(printable_excerpt("yarn\n\xe2\x96") == "yarn???");
   CHECK(printable_excerpt(std::string(100, 'x')).size() == 64);
 }
