@@ -1,16 +1,14 @@
 #include "common/hex.hpp"
 
+#include <sodium.h>
+
+#include <vector>
+
 namespace leasehold {
 
 std::string to_hex(std::span<const std::uint8_t> bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const std::uint8_t byte : bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 0xF];
-  }
-  return text;
+  std::vector<char> digits(2 * bytes.size() + 1);  // sodium_bin2hex ends the text with a zero
+  return ::sodium_bin2hex(digits.data(), digits.size(), bytes.data(), bytes.size());
 }
 
 }  // namespace leasehold

@@ -3,7 +3,7 @@
 namespace leasehold {
 namespace {
 
-/// Runs one launch after the other until nobody is left to launch for.
+/// Runs launches one after another until no sequence is live.
 class LaunchSequence {
  public:
   explicit LaunchSequence(const LaunchContext& context) : live_(context.gates->all()) {}

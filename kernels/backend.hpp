@@ -1,23 +1,23 @@
 /// The operators of the forward pass, behind one interface.
 ///
 /// Every operator splits its work into units and passes each through a ThreadGate: announce, poll,
-/// run. Rows whose sequence is not live may be skipped or computed to garbage; they never disturb
-/// another row, and nothing of a dead sequence's memory is read once a unit saw it dead.
+/// run. A unit may skip a row whose sequence is not live, or compute garbage for it; a dead row
+/// never changes another row. Once a unit has seen a sequence dead, it reads no memory of that
+/// sequence.
 ///
-/// A step is `begin_step`, launches, `finish_step`. Between the two a backend may run behind its
-/// caller: what launches computed is there once the step is finished. The plain pointers of
-/// operators point into scratch (`allocate_scratch`), which may be a device's memory: only launches
-/// and the functions below look there. What StepInput names is passed as it stands there, in the
-/// host's memory.
+/// A step is `begin_step`, launches, `finish_step`. In between, a backend may run behind its
+/// caller: the results of launches are complete once the step is finished. The plain pointers of
+/// operators point into scratch (`allocate_scratch`), which may be device memory; only launches and
+/// the functions below may follow them. The contents of StepInput are in host memory.
 ///
-/// Numerics: results of a row are bit for bit the same whatever else is in the step, however many
-/// threads there are. The CPU backends have the same bits as each other on every SIMD path, and
-/// CUDA has its own. The written order is in kernels/README.md (*Numerics*).
+/// Numerics: the bits of a row do not depend on the other rows of the step or on the number of
+/// threads. All CPU backends give the same bits on every SIMD path; CUDA has bits of its own. The
+/// order of arithmetic is in kernels/README.md (*Numerics*).
 ///
-/// Lifetime: arguments live until the call returns, StepInput until the step is finished.
-/// Threads: one launch at a time, from one engine thread; a backend may use threads of its own.
-/// `when_drained` from any. Errors: what can fail on the host is in create(); `fault` says what
-/// became of a device.
+/// Lifetime: arguments live until the call returns, StepInput until the step is finished. Threads:
+/// one launch at a time, from one engine thread; a backend may use threads of its own. Any thread
+/// may call `when_drained`. Errors: create() reports what can fail on the host; `fault` reports a
+/// failed device.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@
 
 namespace leasehold {
 
-/// The largest step a backend must be ready for.
+/// The largest step that a backend must support.
 struct BackendLimits {
   std::uint32_t max_rows = 256;
   std::uint32_t max_context = 0;
@@ -42,14 +42,14 @@ struct BackendLimits {
   std::uint32_t head_dim = 0;
   std::uint32_t max_width = 0;  ///< Longest row of any matrix.
   std::uint32_t n_experts = 0;
-  std::uint32_t n_experts_used = 0;  ///< By a row.
-  /// For attention's partial results. A step that needs more takes more launches; one row's worth
-  /// is always there.
+  std::uint32_t n_experts_used = 0;  ///< Per row.
+  /// Bytes for attention's partial results. A step that needs more is split into several launches;
+  /// one row always fits.
   std::size_t attention_scratch_bytes = 32u << 20;
   std::uint32_t max_logit_rows = 64;
   std::uint32_t rope_dim = 0;
   std::uint32_t n_vocab = 0;
-  std::size_t scratch_bytes = 0;  ///< All that will be taken by `allocate_scratch`.
+  std::size_t scratch_bytes = 0;  ///< Total that the caller will request with `allocate_scratch`.
 };
 
 struct TokenLogit {
@@ -57,10 +57,10 @@ struct TokenLogit {
   float logit = 0;
 };
 
-/// What a device knows of a row of logits without anybody having to fetch it.
+/// The largest logits of a row, found on the device so that the host need not fetch the row.
 struct TopLogits {
-  std::vector<TokenLogit> tokens;  ///< The largest first; of equal ones the lower token.
-  bool all_finite = false;         ///< Of the whole row.
+  std::vector<TokenLogit> tokens;  ///< Descending by logit; equal logits ascend by token.
+  bool all_finite = false;         ///< Every logit of the row is finite.
 };
 
 class Backend {
@@ -71,25 +71,26 @@ class Backend {
 
   // ---- scratch
 
-  /// The next piece of scratch, zeroed and aligned to 256 bytes, for as long as the backend lives.
-  /// Precondition: BackendLimits::scratch_bytes has room for it.
+  /// Returns the next piece of scratch, zeroed and aligned to 256 bytes. It lives as long as the
+  /// backend. Precondition: BackendLimits::scratch_bytes has room for it.
   virtual std::byte* allocate_scratch(std::size_t size_bytes) = 0;
-  /// Makes zeros of it. Between steps.
+  /// Zeroes scratch. Call between steps.
   virtual void clear_scratch(std::byte* at, std::size_t size_bytes) = 0;
-  /// What stands there, in the host's memory, until the next call or step. Between steps.
+  /// Returns a host-memory view of scratch, valid until the next call or step. Call between steps.
   virtual std::span<const float> fetch(const float* at, std::size_t count) = 0;
 
   // ---- a step
 
   virtual void begin_step(const StepInput&) {}
-  /// Returns once all launches of the step are over, with whom they were still for.
+  /// Waits until all launches of the step are over and returns the sequences that were still live.
   virtual LaunchStatus finish_step(const GateSet& gates) { return {gates.all()}; }
-  /// Of logit row i of the step just finished; nothing where the host has to look itself.
+  /// The largest logits of logit row i of the last finished step; nullopt if the host must fetch
+  /// the row.
   virtual std::optional<TopLogits> top_logits(std::uint32_t) const { return std::nullopt; }
-  /// Calls `callback` once every launch begun before this call is over, from whatever thread; at
-  /// once when there is none. Any thread.
+  /// Calls `callback` when every launch begun before this call is over: on another thread, or at
+  /// once if none is running. Any thread.
   virtual void when_drained(std::move_only_function<void()> callback) { callback(); }
-  /// Why this backend computes nothing any more. Final: the process has to be started anew.
+  /// Why this backend no longer computes. A fault is final: restart the process.
   virtual std::optional<Error> fault() const { return std::nullopt; }
 
   virtual LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) = 0;
@@ -106,18 +107,17 @@ class Backend {
   virtual LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) = 0;
   virtual LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) = 0;
 
-  /// Norms, rotations and the append, one launch after the other; a backend that can do them in one
-  /// does.
+  /// Norms, rotations and the append: one launch each by default. A backend may fuse them.
   virtual LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args);
 
-  /// Writes pieces into memory the permit is for, and returns when they are there.
+  /// Writes pieces into leased memory that the permit covers, and returns when all are written.
   virtual void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) = 0;
 
-  /// Forgets what launches left in memory of the backend's own beside scratch, for when a tenant
-  /// died in the step.
+  /// Clears intermediate results that launches left in the backend's own memory, except scratch.
+  /// The engine calls it after a tenant's lease was revoked during a step.
   virtual void clear_workspace() = 0;
 
-  /// Units run since creation, per gate thread; for tests that count what happened after a flip.
+  /// Units run since creation, per gate thread. Tests use it to count units after a revocation.
   virtual std::vector<std::uint64_t> units_run() const = 0;
 };
 

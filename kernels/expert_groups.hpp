@@ -1,4 +1,4 @@
-/// The items of a step, sorted by the expert each goes to, for backends that work expert by expert.
+/// The items of a step sorted by expert, for backends that work expert by expert.
 ///
 /// Threads: one.
 #pragma once
@@ -13,18 +13,18 @@
 namespace leasehold {
 
 struct ExpertItems {
-  std::span<const std::uint32_t> items;  ///< All of them: expert by expert, ascending in each.
-  std::span<const std::uint32_t> first;  ///< [n_experts + 1]: where each expert's items start.
+  std::span<const std::uint32_t> items;  ///< All items, grouped by expert, ascending in each group.
+  std::span<const std::uint32_t> first;  ///< [n_experts + 1]: start of each expert's group.
 };
 
 class ExpertGroups {
  public:
-  /// Room for `max_items`, so that no step allocates.
+  /// Allocates for `max_items`, so that no step allocates.
   ExpertGroups(std::uint32_t n_experts, std::size_t max_items) : first_(n_experts + 1) {
     items_.reserve(max_items);
   }
 
-  /// Of item i, `chosen[i]` is the expert. Counting sort: stable, so items ascend in each group.
+  /// `chosen[i]` is the expert of item i. A stable counting sort: items ascend in each group.
   ExpertItems sort(std::span<const std::uint32_t> chosen) {
     std::ranges::fill(first_, 0u);
     for (const std::uint32_t expert : chosen) {
@@ -35,7 +35,7 @@ class ExpertGroups {
     items_.resize(chosen.size());
     for (std::size_t i = chosen.size(); i-- > 0;)
       items_[--first_[chosen[i] + 1]] = static_cast<std::uint32_t>(i);
-    // Each end has moved down to its group's start, one place too far to the right.
+    // Each end has moved down to the start of its group, one index too far to the right.
     std::shift_left(first_.begin(), first_.end(), 1);
     first_.back() = static_cast<std::uint32_t>(items_.size());
     return {.items = items_, .first = first_};

@@ -35,7 +35,7 @@ void write_on_host(const LaunchPermit& permit, std::span<const LeasedPiece> piec
     std::uint64_t word = 0;
     expects(piece.bytes.size() == sizeof word, "what is stored last is one word");
     std::memcpy(&word, piece.bytes.data(), sizeof word);
-    // release: whoever sees the word sees all pieces before it (read_record).
+    // release: a reader that sees the word sees all pieces before it (read_record).
     std::atomic_ref(*reinterpret_cast<std::uint64_t*>(permit.open(piece.to)))
         .store(word, std::memory_order_release);
   }

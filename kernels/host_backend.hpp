@@ -1,5 +1,5 @@
-/// What backends that compute in the host's memory have in common: scratch is memory, and a launch
-/// is over when it returns.
+/// Shared by backends that compute in host memory: scratch is ordinary memory, and a launch is over
+/// when it returns.
 #pragma once
 
 #include "common/zeroed_array.hpp"
@@ -8,7 +8,7 @@
 
 namespace leasehold {
 
-/// Pieces into leased memory that is the host's, in the order Backend::write promises.
+/// Writes pieces into leased host memory in the order that Backend::write promises.
 void write_on_host(const LaunchPermit& permit, std::span<const LeasedPiece> pieces);
 
 class HostBackend : public Backend {

@@ -1,4 +1,4 @@
-/// What every backend agrees on beside the arithmetic: labels, promises of callers, dead rows.
+/// Rules that every backend shares besides arithmetic: labels, preconditions, and copies.
 #pragma once
 
 #include "common/expects.hpp"
@@ -12,8 +12,8 @@ inline Touches touches_of(const CopyInArgs& args) {
   return args.site == LaunchSite::WeightLoad ? Touches::WeightsAndScratch : Touches::TenantMemory;
 }
 
-/// A copy does not say whose memory it reaches, so one into tenant memory stops with the first
-/// sequence of its gate set that dies. Weights belong to the engine's lease, which the gate holds.
+/// A copy does not name its target's owner, so a copy into tenant memory stops when any sequence of
+/// its gate set dies. Weights belong to the engine's lease, which the gate checks.
 inline bool may_copy(const LaunchContext& context, const CopyInArgs& args,
                      const LaunchPermit& permit) {
   return args.site == LaunchSite::WeightLoad || permit.live() == context.gates->all();
@@ -24,23 +24,23 @@ inline UnitLabel label(const LaunchContext& context, LaunchSite site,
   return {.site = site, .layer = context.layer, .touches = touches};
 }
 
-/// How many rows of x a matmul works for.
+/// The number of rows of x that a matmul uses.
 inline std::uint32_t selected_rows(const LaunchContext& context, const MatmulArgs& args) {
   return static_cast<std::uint32_t>(args.select.empty() ? context.rows.size() : args.select.size());
 }
 
-/// The row of x behind row i of out.
+/// The row of x for row i of out.
 inline const float* selected_row(const MatmulArgs& args, std::uint32_t i) {
   const std::uint32_t row = args.select.empty() ? i : args.select[i];
   return args.x + std::size_t{row} * args.weight.n_in;
 }
 
-/// The row of x behind an item of an expert matmul.
+/// The row of x for an item of an expert matmul.
 inline const float* item_row(const ExpertMatmulArgs& args, std::uint32_t item) {
   return args.x + std::size_t{item / args.items_per_x} * args.weight.n_in;
 }
 
-/// Row `index` of a matrix, for as long as the permit lasts.
+/// Row `index` of a matrix, valid while the permit is.
 inline const std::byte* matrix_row(const LaunchPermit& permit, const WeightMatrix& matrix,
                                    std::uint32_t index) {
   return permit.open(matrix.data) + index * row_size_bytes(matrix.type, matrix.n_in);

@@ -1,12 +1,12 @@
-/// How a launch ended. C++20-clean.
+/// The result of a launch. C++20-clean.
 #pragma once
 
 #include "ipc/segment/gate_set.hpp"
 
 namespace leasehold {
 
-/// `live` are the sequences every unit of the launch still found live. An empty mask means there is
-/// nothing left to launch for: either the engine's lease was refused or every tenant's.
+/// `live` are the sequences that every unit of the launch found live. An empty mask ends the step:
+/// the engine's lease or every tenant's lease was refused.
 struct LaunchStatus {
   SequenceMask live = 0;
   bool none_live() const { return live == 0; }

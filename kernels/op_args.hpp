@@ -1,12 +1,11 @@
-/// What every operator of the forward pass is given. Plain data; nothing here owns memory.
+/// The arguments of every operator of the forward pass. Plain data; nothing here owns memory.
 ///
 /// A *row* is one token position of one sequence; a step has `n_rows` of them, prefill rows and
 /// decode rows alike. Row r belongs to sequence `rows[r].sequence` (an index into the step's
-/// GateSet) and stands at position `rows[r].position` of it. Rows of one sequence are consecutive
-/// and ascend by one.
+/// GateSet) at position `rows[r].position`. Rows of one sequence are consecutive and ascend by one.
 ///
-/// Plain pointers are the worker's own scratch. `Leased` ones are broker-owned memory and can be
-/// followed only with a permit. C++20-clean.
+/// Plain pointers point into the worker's own scratch. `Leased` pointers are broker-owned memory;
+/// only a permit opens them. C++20-clean.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +28,7 @@ constexpr std::uint32_t size_bytes(KvType type) {
   return type == KvType::F32 ? 4 : 2;
 }
 
-/// One matrix as it lies in the weights region.
+/// One matrix in the weights region.
 struct WeightMatrix {
   TensorType type = TensorType::F32;
   std::uint32_t n_out = 0;       ///< Rows of the matrix.
@@ -42,21 +41,21 @@ struct RowRef {
   std::uint32_t position;
 };
 
-/// Where one sequence's positions lie: block i holds positions [16i, 16i + 16).
+/// The blocks of one sequence: block i holds positions [16i, 16i + 16).
 using BlockTableView = std::span<const Leased<std::byte>>;
 
-/// What a step is about; told to the backend before its launches, whose arguments name parts of it.
-/// All of it is the host's memory and stays as it is until the step is finished.
+/// The input of a step. The backend receives it before the launches, whose arguments refer to parts
+/// of it. All of it is host memory and does not change until the step is finished.
 struct StepInput {
   const GateSet* gates = nullptr;
   std::span<const RowRef> rows;                  ///< [n_rows]
   std::span<const std::int32_t> tokens;          ///< [n_rows], each in [0, n_vocab)
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
-  std::span<const std::uint32_t> logit_rows;     ///< Rows whose logits are wanted, ascending.
+  std::span<const std::uint32_t> logit_rows;     ///< Rows that need logits, ascending.
   std::span<const float> cos_sin;  ///< [n_rows, rope_dim/2, 2] for each row's own position
 };
 
-/// What is common to all launches of one step.
+/// The arguments common to all launches of one step.
 struct LaunchContext {
   const GateSet* gates = nullptr;
   std::span<const RowRef> rows;  ///< [n_rows]
@@ -78,7 +77,7 @@ struct RmsNormArgs {
   float* out;                  ///< [n_rows, n_vectors, width]; may be x
   std::uint32_t width;
   float epsilon;
-  std::uint32_t n_vectors = 1;  ///< Of a row: its heads, where each is normed by itself.
+  std::uint32_t n_vectors = 1;  ///< Per row: its heads, if each is normalised separately.
 };
 
 /// out[i, :] (+)= W · x[select[i], :] (+ bias)
@@ -87,10 +86,10 @@ struct MatmulArgs {
   WeightMatrix weight;      ///< [n_out, n_in]
   const float* x;           ///< [n_rows, n_in]
   float* out;               ///< [n_selected, n_out]
-  bool accumulate = false;  ///< Add to out (a residual) instead of storing.
-  /// Which rows of x take part, ascending; empty means all of them.
+  bool accumulate = false;  ///< Adds to out (a residual) instead of overwriting it.
+  /// The rows of x to use, ascending; empty means all.
   std::span<const std::uint32_t> select = {};
-  Leased<const float> bias = {};  ///< [n_out], added to the product first; none when empty.
+  Leased<const float> bias = {};  ///< [n_out], added to the product first; empty means none.
 };
 
 /// Rotates the first `rope_dim` elements of each head in place (Su et al. 2021).
@@ -120,7 +119,8 @@ struct KvLayout {
     return std::uint64_t{n_kv_heads} * kBlockTokens * head_dim * size_bytes(type);
   }
   constexpr std::uint64_t block_size_bytes() const { return n_layers * 2 * plane_size_bytes(); }
-  /// From the start of a block to one head's [kBlockTokens][head_dim] keys (plane 0) or values (1).
+  /// The offset from the start of a block to the [kBlockTokens][head_dim] keys (plane 0) or values
+  /// (1) of one head.
   constexpr std::uint64_t head_offset_bytes(std::uint32_t layer, std::uint32_t plane,
                                             std::uint32_t kv_head) const {
     return (std::uint64_t{layer} * 2 + plane) * plane_size_bytes() +
@@ -136,8 +136,8 @@ struct KvAppendArgs {
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
 };
 
-/// Causal attention of every row over positions 0 … its own, keys and values from the blocks.
-/// Query head h reads kv head h / (n_heads / n_kv_heads).
+/// Causal attention of every row over positions 0 … its own; blocks supply keys and values. Query
+/// head h reads kv head h / (n_heads / n_kv_heads).
 struct AttentionArgs {
   KvLayout layout;
   const float* q;  ///< [n_rows, n_heads, head_dim]
@@ -147,17 +147,16 @@ struct AttentionArgs {
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
 };
 
-/// What becomes of a step's queries, keys and values before attention, in this order: heads are
-/// normed, each by itself, where the model has weights for that; queries and keys are rotated; keys
-/// and values go into the rows' blocks.
+/// Prepares queries, keys and values for attention, in this order: normalise each head if the model
+/// has norm weights; rotate queries and keys; append keys and values to the rows' blocks.
 struct HeadsArgs {
   KvLayout layout;
   float* q;  ///< [n_rows, n_heads, head_dim]
   float* k;  ///< [n_rows, n_kv_heads, head_dim]
   float* v;  ///< [n_rows, n_kv_heads, head_dim]
   std::uint32_t n_heads;
-  Leased<const float> query_norm;  ///< [head_dim]; none when empty.
-  Leased<const float> key_norm;    ///< [head_dim]; none when empty.
+  Leased<const float> query_norm;  ///< [head_dim]; empty means none.
+  Leased<const float> key_norm;    ///< [head_dim]; empty means none.
   float epsilon;
   std::uint32_t rope_dim;
   RopeStyle style;
@@ -165,33 +164,33 @@ struct HeadsArgs {
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
 };
 
-/// gate = silu(gate) * up, element by element (Shazeer 2020).
+/// gate = silu(gate) * up, elementwise (Shazeer 2020).
 struct SwiGluArgs {
   float* gate;      ///< [n_rows, width]
   const float* up;  ///< [n_rows, width]
   std::uint32_t width;
 };
 
-/// Which experts each row goes through, and with what weight (numerics/expert_routing.hpp).
+/// Chooses the experts of each row and their weights (numerics/expert_routing.hpp).
 struct ExpertRoutingArgs {
-  const float* scores;  ///< [n_rows, n_experts], of the router
+  const float* scores;  ///< [n_rows, n_experts]: router scores
   std::uint32_t n_experts;
   std::uint32_t n_used;           ///< 1 … n_experts
-  bool normalize_expert_weights;  ///< Of the chosen; else their shares among all experts.
-  std::uint32_t* chosen;          ///< [n_rows, n_used]: different experts, the heaviest first
+  bool normalize_expert_weights;  ///< Shares among the chosen experts; false: shares among all.
+  std::uint32_t* chosen;          ///< [n_rows, n_used]: different experts, descending by weight
   float* weights;                 ///< [n_rows, n_used]
 };
 
-/// out[i, :] = W of item i's expert · x[i / items_per_x, :]. The *items* of a step are a row's k-th
-/// expert each, item = row · n_used + k.
+/// out[i, :] = W of item i's expert · x[i / items_per_x, :]. An *item* is the k-th expert of a row:
+/// item = row · n_used + k.
 struct ExpertMatmulArgs {
   LaunchSite site;
-  WeightMatrix weight;  ///< [n_experts · n_out, n_in]: one matrix after the other
+  WeightMatrix weight;  ///< [n_experts · n_out, n_in]: the matrices are consecutive
   std::uint32_t n_experts;
-  const std::uint32_t* chosen;  ///< [n_items]: each item's expert.
+  const std::uint32_t* chosen;  ///< [n_items]: the expert of each item.
   std::uint32_t n_items;
   const float* x;             ///< [n_items / items_per_x, n_in]
-  std::uint32_t items_per_x;  ///< n_used where a row goes to all its experts, 1 behind them.
+  std::uint32_t items_per_x;  ///< n_used if the items of a row share a row of x, otherwise 1.
   float* out;                 ///< [n_items, n_out]
 
   std::uint32_t n_out() const { return weight.n_out / n_experts; }
@@ -204,18 +203,18 @@ struct WeightedSumArgs {
   float* out;            ///< [n_rows, width]
   std::uint32_t n_terms;
   std::uint32_t width;
-  bool is_gate = false;  ///< weight(r, k) is the sigmoid of what `weights` holds.
+  bool is_gate = false;  ///< weight(r, k) is the sigmoid of `weights`.
 };
 
-/// One of several things to be written into leased memory together.
+/// One of several pieces that are written into leased memory together.
 struct LeasedPiece {
   Leased<std::byte> to;
   std::span<const std::byte> bytes;
-  /// After all others are there, as one store: 8 bytes, aligned. Says that they are whole.
+  /// Stored after all others, as one store of 8 aligned bytes. It marks them complete.
   bool is_last = false;
 };
 
-/// Raw bytes into leased memory: loading weights today, swap and adoption later.
+/// Copies raw bytes into leased memory, for example weights.
 struct CopyInArgs {
   LaunchSite site;
   Leased<std::byte> to;

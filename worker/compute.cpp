@@ -27,7 +27,7 @@ class HostCompute final : public Compute {
 Result<std::unique_ptr<Backend>> make_host_backend(const WorkerOptions& options,
                                                    const BackendLimits& limits,
                                                    const GateDependencies& dependencies) {
-  const ScopedCpuAffinity here(options.compute_cpus);  // as the threads it starts
+  const ScopedCpuAffinity here(options.compute_cpus);  // inherited by the threads it starts
   if (options.backend != BackendChoice::Reference) {
     auto cpu = CpuBackend::create(limits, make_gates(dependencies, 0, options.threads),
                                   options.simd.value_or(best_simd_path()));
@@ -42,20 +42,22 @@ bool is_cuda_device(const std::string& device) {
   return device.starts_with("cuda:");
 }
 
-/// What was asked for is what is lent.
+/// Errors: BadRequest when the lent device is not the requested one.
 Result<void> check_lent_device(const WorkerOptions& options, const LentDevice& lent) {
   if (is_cuda_device(lent.name) && options.backend != BackendChoice::Auto) {
-    return fail(Errc::BadRequest,
-                fmt::format("--backend chooses among those of the processor, but the broker lends "
-                            "memory of {}, which they cannot read; leave --backend out",
-                            lent.name));
+    return fail(
+        Errc::BadRequest,
+        fmt::format("--backend selects a CPU backend, but the broker lends memory of {}; omit "
+                    "--backend",
+                    lent.name));
   }
   if (options.device == "auto" || is_cuda_device(options.device) == is_cuda_device(lent.name))
     return {};
-  return fail(Errc::BadRequest,
-              fmt::format("--device {} was asked for, but the broker lends memory of {}; start the "
-                          "broker with --device {}, or this worker with --device auto",
-                          options.device, lent.name, options.device));
+  return fail(
+      Errc::BadRequest,
+      fmt::format("--device is {}, but the broker lends memory of {}; start the broker with "
+                  "--device {}, or this worker with --device auto",
+                  options.device, lent.name, options.device));
 }
 
 }  // namespace
@@ -69,11 +71,10 @@ Result<std::unique_ptr<Compute>> make_compute(const WorkerOptions& options, cons
                                        options.threads);
 }
 
-/// This thread, and those it starts, leave these cores alone unless there are no others.
 Result<void> exclude_compute_cpus(const CpuSet& cpus) {
   if (cpus.empty()) return {};
   const CpuSet all = CpuSet::of_this_thread();
-  TRY(cpus.pin_this_thread());  // whether they are there
+  TRY(cpus.pin_this_thread());  // fails when this process may not use them
   const CpuSet others = all.without(cpus);
   return (others.empty() ? all : others).pin_this_thread();
 }

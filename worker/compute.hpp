@@ -1,8 +1,8 @@
-/// Where a worker computes: in the memory its broker lends, on the device that memory is of.
+/// The backend of a worker, on the device whose memory its broker lends.
 ///
-/// A broker lends the machine's memory, or a card's. `--device` says which of them a worker takes:
-/// auto takes what there is, cpu and cuda:N insist. A card is told by its UUID, for numbers differ
-/// from process to process (CUDA_VISIBLE_DEVICES).
+/// A broker lends host memory or the memory of a GPU. `--device auto` takes either; `cpu` and
+/// `cuda:N` accept only that device. A GPU is identified by its UUID, because ordinals differ
+/// between processes (CUDA_VISIBLE_DEVICES).
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@
 
 namespace leasehold {
 
-/// What the broker says it lends (wire::WorkerAttached).
+/// The device whose memory the broker lends (wire::WorkerAttached).
 struct LentDevice {
   std::string name = "cpu";  ///< "cpu", "cuda:0" …
-  std::string uuid;          ///< Of the card.
+  std::string uuid;          ///< Of a GPU.
 };
 
-/// Lifetime: outlives whatever was mapped by its mapper. Threads: made on the thread that will be
-/// the engine's; the mapper any.
+/// Lifetime: outlives every mapping of its mapper. Threads: constructed on the engine's thread; any
+/// thread may use the mapper.
 class Compute {
  public:
   virtual ~Compute() = default;
@@ -31,22 +31,21 @@ class Compute {
   virtual std::string description() const = 0;  ///< "cpu-avx512 threads=3", "cuda-sm90 NVIDIA H200"
 };
 
-/// This thread becomes thread 0 of the backend.
-/// Errors: BadRequest when the broker lends other memory than was asked for; those of
-/// CpuBackend::create, when the reference backend was not to be taken instead; NoDevice,
-/// DeviceUnsupported, OutOfMemory of a card.
+/// Creates the backend; the calling thread becomes its thread 0.
+/// Errors: BadRequest when the broker lends memory of another device than `options` ask for; those
+/// of CpuBackend::create with `--backend cpu`; NoDevice, DeviceUnsupported, OutOfMemory of a GPU.
 Result<std::unique_ptr<Compute>> make_compute(const WorkerOptions& options, const LentDevice& lent,
                                               const BackendLimits& limits,
                                               const GateDependencies& dependencies);
 
-/// On the card that is lent; of a build without CUDA always DeviceUnsupported.
+/// Creates the backend on the lent GPU. A build without CUDA always returns DeviceUnsupported.
 Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions& options,
                                                    const LentDevice& lent,
                                                    const BackendLimits& limits,
                                                    const GateDependencies& dependencies);
 
-/// This thread, and those it starts, leave these cores alone unless there are no others.
-/// Errors: SystemError when these are not there, or not open to this process.
+/// Keeps the calling thread, and those it starts, off these cores, unless there are no others.
+/// Errors: SystemError when this process may not use these cores.
 Result<void> exclude_compute_cpus(const CpuSet& cpus);
 
 }  // namespace leasehold

@@ -30,28 +30,28 @@ class CudaCompute final : public Compute {
   std::string card_;
 };
 
-/// The card whose memory is lent, whatever its number here. The others are only asked who they are:
-/// a context takes memory of a card, and one may be closed to us.
+/// Finds the GPU whose memory is lent, by UUID. Creates no context on the others: a context takes
+/// memory, and a GPU may be closed to this process.
 Result<Context> find_cuda_device(const cuda::Driver& driver, const LentDevice& lent) {
   int count = 0;
-  TRY(cuda::check(driver, driver.cuDeviceGetCount(&count), "counting cards"));
+  TRY(cuda::check(driver, driver.cuDeviceGetCount(&count), "counting GPUs"));
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     if (TRY(cuda::uuid_of(driver, ordinal)) == lent.uuid) return Context::retain(driver, ordinal);
   }
   return fail(Errc::NoDevice,
-              fmt::format("the broker lends memory of {} ({}), which is none of the {} cards this "
-                          "process sees; check CUDA_VISIBLE_DEVICES",
+              fmt::format("the broker lends memory of {} ({}), which is not among the {} GPUs of "
+                          "this process; check CUDA_VISIBLE_DEVICES",
                           lent.name, lent.uuid, count));
 }
 
-/// `--device cuda:1` where the broker lends another card's memory.
+/// Errors: BadRequest when `--device cuda:N` names another GPU than the lent one.
 Result<void> check_device_ordinal(const WorkerOptions& options, const Context& context,
                                   const LentDevice& lent) {
   if (options.device == "auto" || options.device == fmt::format("cuda:{}", context.ordinal()))
     return {};
   return fail(Errc::BadRequest,
-              fmt::format("--device {} was asked for, but the broker lends memory of the card that "
-                          "is cuda:{} here ({})",
+              fmt::format("--device is {}, but the broker lends memory of cuda:{} ({}); start this "
+                          "worker with --device auto",
                           options.device, context.ordinal(), lent.uuid));
 }
 
@@ -68,7 +68,7 @@ constexpr cuda::GraphUse graph_use(GraphChoice choice) {
 }
 
 void warn_graphs_unavailable(const Error& reason) {
-  spdlog::warn("no graphs of steps: launches go one by one reason=\"{}\"", reason.detail);
+  spdlog::warn("CUDA graphs unavailable; launching one by one reason=\"{}\"", reason.detail);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 namespace leasehold {
 
-/// Draws on stderr once loading has taken a second; nothing when stderr is no terminal.
+/// Draws on stderr after one second of loading, if stderr is a terminal.
 LoadProgress load_progress_on_terminal();
 
 }  // namespace leasehold

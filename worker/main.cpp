@@ -14,24 +14,23 @@ namespace {
 
 constexpr std::string_view kProgram = "leasehold-worker";
 
-/// A model can ask for more scratch than there is memory.
+/// Reports allocation failures: a model may need more scratch than the machine has memory.
 int run(const leasehold::WorkerOptions& options) try {
   const auto done = leasehold::run_worker(options);
   return done ? 0 : leasehold::print_error(kProgram, done.error());
 } catch (const std::exception& error) {  // bad_alloc, length_error
   return leasehold::print_error(
-      kProgram,
-      leasehold::Error{
-          leasehold::Errc::OutOfMemory,
-          fmt::format("{}: the model needs more memory than this machine has free", error.what())});
+      kProgram, leasehold::Error{
+                    leasehold::Errc::OutOfMemory,
+                    fmt::format("{}: the model needs more memory than is free; use a smaller model",
+                                error.what())});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A driver may load a kernel when it is first asked for, and wait for the card then: in the
-  // middle of a launch that a revocation waits for. Read when the driver starts; no thread runs
-  // yet.
+  // With lazy loading the driver may wait for the GPU at the first launch of a kernel, which would
+  // delay a revocation. The driver reads the variable at its start; no other thread runs yet.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   int exit_code = 0;
   const auto options = leasehold::parse_options(argc, argv, exit_code);

@@ -7,8 +7,8 @@ namespace leasehold {
 Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions&, const LentDevice& lent,
                                                    const BackendLimits&, const GateDependencies&) {
   return fail(Errc::DeviceUnsupported,
-              fmt::format("the broker lends memory of {}, and this worker was built without CUDA; "
-                          "build where the CUDA toolkit is, or start the broker with --device cpu",
+              fmt::format("the broker lends memory of {}, but this worker was built without CUDA; "
+                          "build it with the CUDA toolkit, or start the broker with --device cpu",
                           lent.name));
 }
 

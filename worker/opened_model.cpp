@@ -15,7 +15,8 @@ Result<OpenedModel> OpenedModel::open(const std::string& path, WeightsScope scop
       .n_layers = config.n_layers, .n_kv_heads = config.n_kv_heads, .head_dim = config.head_dim}
                                   .block_size_bytes()));
   Result<ChatTemplate> chat = ChatTemplate::from_metadata(file);
-  if (!chat) spdlog::warn("messages are refused reason=\"{}\"", chat.error().detail);
+  if (!chat)
+    spdlog::warn("requests with messages will be refused reason=\"{}\"", chat.error().detail);
   return OpenedModel{std::move(file), config, std::move(plan), std::move(tokenizer),
                      std::move(chat)};
 }

@@ -1,4 +1,4 @@
-/// What a model's file says, before any broker is asked.
+/// A model file, opened and checked before the worker calls the broker.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ struct OpenedModel {
   ModelConfig config;
   WeightsPlan plan;
   Tokenizer tokenizer;
-  Result<ChatTemplate> chat;  ///< Without it plain prompts are still served.
+  Result<ChatTemplate> chat;  ///< After an error plain prompts are still served.
 
-  /// Errors: what is wrong with the file, typed.
+  /// Errors: those of GgufFile::open, read_config, make_weights_layout and Tokenizer.
   static Result<OpenedModel> open(const std::string& path, WeightsScope scope);
 };
 

@@ -14,13 +14,13 @@
 namespace leasehold {
 namespace {
 
-/// All cores, but one kept free for broker and tenants on a small machine.
+/// All cores; on a machine with at most four, one is left to broker and tenants.
 std::uint32_t default_threads() {
   const std::uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
   return cores <= 4 ? std::max(1u, cores - 1) : std::min(cores, kMaxGateThreads - 1);
 }
 
-// Checked as raw, so that help and errors show raw.
+// Options are checked as text, so that help and errors show the text.
 const std::map<std::string, BackendChoice> kBackends{{"auto", BackendChoice::Auto},
                                                      {"cpu", BackendChoice::Cpu},
                                                      {"reference", BackendChoice::Reference}};
@@ -28,7 +28,7 @@ const std::map<std::string, GraphChoice> kGraphs{
     {"none", GraphChoice::None}, {"plain", GraphChoice::Plain}, {"gated", GraphChoice::Gated}};
 const std::map<std::string, KvType> kKvTypes{{"f16", KvType::F16}, {"f32", KvType::F32}};
 
-/// What is given as raw, until it is looked up.
+/// Options as given on the command line.
 struct RawOptions {
   std::string backend = "auto";
   std::string simd = "auto";
@@ -43,72 +43,72 @@ struct RawOptions {
 void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
   app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")->required();
   app.add_option("--model", options.model_path, "GGUF model file")->required();
-  app.add_option("--listen", options.listen_path, "Unix socket for tenants; made here")->required();
-  app.add_option("--name", options.name, "name of this worker")->capture_default_str();
+  app.add_option("--listen", options.listen_path, "Unix socket for tenants; the worker creates it")
+      ->required();
+  app.add_option("--name", options.name, "Name of this worker")->capture_default_str();
   app.add_option("--broker-timeout-ms", raw.broker_timeout_ms,
-                 "how long a broker that went away is waited for")
+                 "How long to wait for a lost broker to return")
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
 }
 
 void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
   app.add_option("--device", options.device,
-                 "auto: whatever memory the broker lends; cpu and cuda:N insist")
+                 "Device whose memory the broker lends; cpu and cuda:N fail on another device")
       ->check(check_device)
       ->capture_default_str();
-  app.add_option("--backend", raw.backend,
-                 "reference: plain loops, one thread; auto is cpu, and on a card the card")
+  app.add_option("--backend", raw.backend, "CPU backend; reference runs plain loops on one thread")
       ->check(CLI::IsMember({"auto", "cpu", "reference"}))
       ->capture_default_str();
-  app.add_option("--simd", raw.simd, "path of the cpu backend; all give the same bits")
+  app.add_option("--simd", raw.simd, "SIMD path of the cpu backend; all give the same bits")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "compute threads; default: cores, or one less of 4")
+  app.add_option("--threads", options.threads,
+                 "Compute threads; default: all cores, or one less when there are at most 4")
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
   app.add_option("--compute-cpus", raw.compute_cpus,
-                 "cores like 1 or 2-7: compute threads stay there, and all others of this worker "
-                 "off them")
+                 "Cores for compute threads only, such as 1 or 2-7")
       ->check(not_empty);
-  app.add_option("--kv-type", raw.kv_type, "how keys and values are kept")
+  app.add_option("--kv-type", raw.kv_type, "Element type of the KV cache")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
   app.add_option("--weights-scope", raw.weights_scope,
-                 "what one engine lease covers; the finer, the less is lost with one")
+                 "What one engine lease covers; a finer scope loses less with each lease")
       ->check(CLI::IsMember({"model", "layer", "tensor"}))
       ->capture_default_str();
 }
 
-/// What only a worker on a card looks at.
+/// Options that apply on a GPU only.
 void add_cuda_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
   app.add_option("--graphs", raw.graphs,
-                 "decoding steps on a card: each launch by itself, as a graph, "
-                 "or as one that can be stopped inside")
+                 "CUDA graphs for decoding steps; gated ones can stop inside a step")
       ->check(CLI::IsMember({"none", "plain", "gated"}))
       ->capture_default_str();
   app.add_option("--graph-segment-layers", options.graph_segment_layers,
-                 "layers between two gates of a graph")
+                 "Layers between two gates of a CUDA graph")
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
   app.add_option("--max-in-flight", options.max_in_flight,
-                 "launches queued on a card; the fewer, the sooner it is quiet")
+                 "Launches queued on a GPU; fewer make a revocation faster")
       ->check(CLI::Range(1u, 64u))
       ->capture_default_str();
 }
 
 void add_observability_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
   app.add_option("--slow-motion-us", raw.slow_motion_us,
-                 "pause every unit of work this long, so that people can watch")
+                 "Pause every unit of work this long, so that people can watch")
       ->check(CLI::Range(0, 1'000'000));
-  app.add_option("--log-level", options.log_level, "how much is logged")
+  app.add_option("--log-level", options.log_level, "Least severe level to log")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
       ->capture_default_str();
-  app.add_option("--event-log", options.event_log, "append every committed step to this file")
+  app.add_option("--event-log", options.event_log, "File that every committed step is appended to")
       ->check(not_empty);
 }
 
 Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
-  if (const auto named = TenantId::parse(options.name); !named)  // one rule for all names
+  // Worker names follow the rule of tenant names.
+  if (const auto named = TenantId::parse(options.name); !named)
     return fail(named.error().code, "--name: " + named.error().detail);
   options.slow_motion = std::chrono::microseconds(raw.slow_motion_us);
   options.broker_timeout = std::chrono::milliseconds(raw.broker_timeout_ms);
@@ -130,7 +130,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   WorkerOptions options;
   options.threads = default_threads();
   RawOptions raw{.broker_timeout_ms = options.broker_timeout.count()};
-  CLI::App app("Serves one model to many tenants under leases that a broker can take back.",
+  CLI::App app("Serve one model to many tenants under leases that a broker can revoke",
                "leasehold-worker");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
   add_endpoint_options(app, options, raw);
@@ -145,7 +145,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
     exit_code = print_error(app.get_name(), {.text = known.error().detail});
     return std::nullopt;
   }
-  // Tenants are told this path, wherever they stand.
+  // The broker passes this path to tenants in other working directories.
   if (!options.listen_path.empty()) {
     options.listen_path = std::filesystem::absolute(options.listen_path).string();
   }

@@ -12,7 +12,7 @@
 
 namespace leasehold {
 
-/// Of the host's: on a card there is one.
+/// The CPU backends; a GPU has only one backend.
 enum class BackendChoice : std::uint8_t { Auto, Cpu, Reference };
 enum class GraphChoice : std::uint8_t { None, Plain, Gated };
 
@@ -23,21 +23,21 @@ struct WorkerOptions {
   std::string listen_path;
   std::string device = "auto";  ///< "auto", "cpu", "cuda:N"
   BackendChoice backend = BackendChoice::Auto;
-  std::optional<SimdPath> simd;  ///< Nothing: the widest the CPU has.
+  std::optional<SimdPath> simd;  ///< Nothing: the widest path of the CPU.
   std::uint32_t threads = 1;
   CpuSet compute_cpus;  ///< Empty: compute threads run anywhere.
   KvType kv_type = KvType::F16;
   WeightsScope weights_scope = WeightsScope::Model;
-  GraphChoice graphs = GraphChoice::Gated;  ///< Decoding steps on a card.
+  GraphChoice graphs = GraphChoice::Gated;  ///< For decoding steps on a GPU.
   std::uint32_t graph_segment_layers = 4;
-  std::uint32_t max_in_flight = 8;  ///< Launches queued on a card.
+  std::uint32_t max_in_flight = 8;  ///< Launches queued on a GPU.
   std::chrono::microseconds slow_motion{0};
   std::chrono::milliseconds broker_timeout{30'000};
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.
 };
 
-/// Nothing when the program should end now with `exit_code` (help, wrong usage).
+/// Returns nothing when the program should end with `exit_code` (help, wrong usage).
 std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code);
 
 }  // namespace leasehold

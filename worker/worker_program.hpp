@@ -1,14 +1,12 @@
-/// A worker process from its first call to the broker to its last step.
+/// A worker process, from its first call to the broker to its last step. Its threads:
 ///
-///   main thread   attaches, loads, then runs the engine
-///   I/O thread    broker and tenants: everything that has a socket
-///   mapper        maps and prefaults what is granted
-///   reader        makes tenants' requests into what the engine works with
-///   reader        tenants' requests: templates, tokens, grammars
-///   mapper        maps what is granted
-///   unmapper      unmaps what is fenced
-///   watcher       deadlines
-///   pool          the backend's compute threads but the first, which is the main thread
+///   main       attaches, loads, then runs the engine; thread 0 of the backend
+///   compute    threads 1 … n-1 of the backend
+///   I/O        the sockets of the broker and the tenants
+///   mapper     maps and prefaults granted extents
+///   unmapper   unmaps fenced leases
+///   parser     parses tenants' requests: templates, tokens, grammars
+///   watcher    stops requests at their deadlines
 #pragma once
 
 #include "common/result.hpp"
@@ -16,9 +14,8 @@
 
 namespace leasehold {
 
-/// Runs until SIGTERM or SIGINT (success), or until the broker is gone and the last lease has run
-/// out (BrokerLost: start again once there is a broker).
-/// Errors: whatever kept it from serving.
+/// Runs until SIGTERM or SIGINT (success), or until the broker is lost and the last lease has
+/// expired (BrokerLost). Errors: those of start-up; the device's fault.
 Result<void> run_worker(const WorkerOptions& options);
 
 }  // namespace leasehold

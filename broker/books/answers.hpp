@@ -1,4 +1,4 @@
-/// What a call is answered with.
+/// The answer to a call.
 #pragma once
 
 #include <variant>
@@ -8,19 +8,19 @@
 
 namespace leasehold {
 
-/// The descriptors of an attached worker: lease table, worker line, eventfd.
+/// The descriptors for an attached worker: lease table, worker segment, wakeup_fd.
 struct WorkerDescriptors {
   AttachmentId worker;
 };
 
-/// One descriptor of a weights region.
+/// The descriptor of a weights region.
 struct RegionDescriptor {
   RegionId region;
   bool writable = false;
 };
 
-/// Descriptors are named here and duplicated when the answer leaves, so an answer can be given
-/// twice.
+/// Descriptors are named, and duplicated when the answer is sent, so that an answer can be
+/// repeated.
 struct Answer {
   std::variant<wire::Empty, wire::LeasesTouched, wire::LeaseAcquired, wire::LeaseRenewed,
                wire::LeaseResized, wire::WorkerAttached, wire::WeightsOpened, wire::ExtentShape,

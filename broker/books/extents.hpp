@@ -1,22 +1,22 @@
-/// The KV pool: capacity in bytes, cut into extents of one size.
+/// The KV pool: a capacity in bytes, cut into extents of one size.
 ///
-/// States of an extent, and who moves it:
+/// States of an extent, and what moves it:
 ///
 ///   Free ─grant─► Owned ─revoke─► Draining ─fence─► Scrubbing ─verified zero─► Free
-///                   └────────shrink, by the worker's ack────►     └─touched again─► Quarantined
+///                   └────────shrink, by the worker's ack────►     └─not zero──────► Quarantined
 ///
-/// Memory of a device stays with the worker that had it until that process has exited: an importer
-/// keeps access until it unmaps, and nobody can look whether it has.
+/// Device memory stays with the worker that mapped it until that process exits: an importer keeps
+/// access until it unmaps, and the broker cannot verify that it did.
 ///
-///   Scrubbing ─unmapped, by its word─► Held ─grant on the same worker─► Owned
-///                                        └─ProcessExit─► Scrubbing ─driver's free figure─► Free
-///                                                            └─did not come back─► Quarantined
+///   Scrubbing ─worker unmapped─► Held ─grant on the same worker─► Owned
+///                                  └─ProcessExit─► Scrubbing ─reported free by the driver─► Free
+///                                                      └─not reported free─► Quarantined
 ///
-/// A Free extent is only capacity: its memory object is made when it is granted (a fresh memfd is
-/// zero by the kernel) and closed when it is free again, so an `ExtentId` names one object once.
-/// Retained (kept for adoption) holds bytes of a tenant whose worker died; nothing enters it yet.
+/// A Free extent is only capacity. Its memory object is created at the grant (a fresh memfd is
+/// zero) and closed when the extent is free again, so an `ExtentId` is never reused. Retained is
+/// for memory of a tenant whose worker died; nothing enters it yet.
 ///
-/// Invariant, checked after every decision: the bytes over all states are the capacity.
+/// Invariant: the bytes over all states equal the capacity.
 /// Threads: one.
 #pragma once
 
@@ -71,20 +71,20 @@ constexpr bool may_become(ExtentState from, ExtentState to) {
 
 struct ExtentRecord {
   ExtentState state = ExtentState::Owned;
-  LeaseId lease;                           ///< Of a quarantined or held extent: the last one.
+  LeaseId lease;                           ///< The last one, for a quarantined or held extent.
   std::optional<Quarantine> quarantine{};  ///< While Quarantined.
-  /// The broker was started again and holds no descriptor of it; whoever still maps it delivers it.
+  /// The broker has no descriptor of it since a restart; its worker may redeliver it.
   bool unavailable = false;
-  AttachmentId lent_to{};  ///< Of a device: who may still reach it. Zero: it never left.
+  AttachmentId lent_to{};  ///< Device memory: the worker that may reach it. Zero: none.
 };
 
 inline constexpr std::uint32_t kDefaultMaxExtents = 1024;
 inline constexpr std::uint32_t kMaxExtents = 16'384;
 inline constexpr std::uint64_t kMinExtentBytes = 2ull << 20;
 
-/// The extent size for KV blocks of `block_bytes`: the smallest 2 MiB·2^k in which 8 blocks fit (1
-/// block when one is larger than 32 MiB) and that cuts the capacity into at most `max_extents`.
-/// Pure. Precondition: block_bytes is 1 … 2^40.
+/// The extent size for KV blocks of `block_bytes`: the smallest 2 MiB·2^k that holds 8 blocks (1
+/// block if it is larger than 32 MiB) and cuts the capacity into at most `max_extents`.
+/// Precondition: block_bytes is 1 … 2^40.
 std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes,
                                  std::uint32_t max_extents = kDefaultMaxExtents);
 
@@ -96,30 +96,30 @@ class ExtentPool {
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   std::uint64_t extent_size_bytes() const { return extent_size_bytes_; }  ///< 0: not chosen yet.
 
-  /// Once. Later callers get blocks of their own size into extents of this one.
+  /// Chooses the extent size. Precondition: it was not chosen before.
   void choose_size(std::uint64_t block_bytes);
 
-  /// Extents that can be taken now: by anybody, and by this worker, which may hold some.
+  /// Extents that any worker can take now, and those that this worker can: it may hold some.
   std::uint32_t free_extents() const;
   std::uint32_t free_extents_for(AttachmentId worker) const;
 
-  /// What the worker holds goes first. Precondition: count ≤ free_extents_for(worker).
+  /// Takes extents held for the worker first. Precondition: count ≤ free_extents_for(worker).
   std::vector<ExtentId> take(std::uint32_t count, LeaseId lease, AttachmentId worker = {});
 
-  /// Held for this worker, those that are unavailable too.
+  /// All extents held for this worker, including unavailable ones.
   std::vector<ExtentId> held_by(AttachmentId worker) const;
 
-  /// Precondition: the extent exists and the move is in the table. To Free: the record is gone.
+  /// Moving to Free erases the record. Precondition: the extent exists, may_become(state, to).
   void move(ExtentId extent, ExtentState to);
 
-  /// Its descriptor went with the broker that had it. Precondition, as below: the extent exists.
+  /// The broker lost its descriptor. Precondition, also below: the extent exists.
   void mark_unavailable(ExtentId extent);
-  /// Its memory was delivered.
+  /// The worker redelivered its memory.
   void mark_available(ExtentId extent);
-  /// As a broker before this one left it. Preconditions: the size is chosen; there is room.
+  /// Restore the state of an earlier broker. Preconditions: the size is chosen; there is room.
   void restore_size(std::uint64_t extent_size_bytes);
   void restore(ExtentId extent, const ExtentRecord& record);
-  /// Ids up to this one were used before.
+  /// Ids up to this one are not used again.
   void start_above(std::uint64_t id) { next_id_ = std::max(next_id_, id + 1); }
 
   ExtentRecord* find(ExtentId extent);
@@ -127,10 +127,10 @@ class ExtentPool {
   const std::map<ExtentId, ExtentRecord>& records() const { return records_; }
   std::uint64_t highest_id() const { return next_id_ - 1; }
 
-  /// Bytes per state, indexed by ExtentState. A remainder smaller than an extent is Free.
+  /// Bytes per state, indexed by ExtentState. A remainder smaller than an extent counts as Free.
   std::array<std::uint64_t, kExtentStateCount> bytes_by_state() const;
 
-  /// Counts everything again and ensures that the sum is the capacity.
+  /// Recounts all bytes and ensures that the sum is the capacity.
   void check_conservation() const;
 
  private:

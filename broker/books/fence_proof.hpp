@@ -1,9 +1,7 @@
-/// Evidence that no launch under a lease can happen any more. Time passing is not evidence.
+/// Evidence that no launch under a lease can happen any more. Elapsed time is not evidence.
 ///
-/// Each kind says what it covers and can be made only by the component that saw it: the
-/// constructors are private, the witness is a friend. Copying evidence is fine; making it up does
-/// not compile. RecoveryObserver reads back what a witness of a broker before this one had
-/// journaled.
+/// Only the observer that saw the evidence can construct it: constructors are private and the
+/// observer is a friend. Proofs may be copied. RecoveryObserver recreates proofs from the journal.
 #pragma once
 
 #include <string_view>
@@ -19,8 +17,8 @@ class GrantObserver;
 class AckObserver;
 class RecoveryObserver;
 
-/// Every announced unit that could reach the lease is over, by a snapshot taken after the flip.
-/// For memory on the CPU only: on CUDA an announcement covers the host call, not the kernel.
+/// Every announced unit that could reach the lease has ended, by a snapshot taken after the flip.
+/// CPU memory only: on CUDA an announcement covers the host call, not the kernel.
 class LaunchQuiet {
  public:
   LeaseId lease() const { return lease_; }
@@ -32,7 +30,7 @@ class LaunchQuiet {
   LeaseId lease_;
 };
 
-/// The worker itself says, for this very generation, that its last touching launch has finished.
+/// The worker reports that its last launch under this lease, of this generation, has finished.
 class WorkerAck {
  public:
   LeaseId lease() const { return lease_; }
@@ -44,7 +42,7 @@ class WorkerAck {
   LeaseId lease_;
 };
 
-/// The pidfd of the worker polled readable: the process and its mappings are gone.
+/// The worker's pidfd is readable: the process and its mappings no longer exist.
 class ProcessExit {
  public:
   AttachmentId worker() const { return worker_; }
@@ -56,8 +54,8 @@ class ProcessExit {
   AttachmentId worker_;
 };
 
-/// The grant never left the broker, so there was nothing to map. A grant that was sent and answered
-/// with an error is *not* this: the descriptors were in the worker's hands.
+/// The grant never left the broker, so the worker had nothing to map. A grant that was sent and
+/// refused is *not* this proof: the worker had the descriptors.
 class NeverMapped {
  public:
   LeaseId lease() const { return lease_; }
@@ -69,7 +67,7 @@ class NeverMapped {
   LeaseId lease_;
 };
 
-/// The machine was started anew since the lease was granted; covers every lease from before.
+/// The machine restarted after the grant; covers every earlier lease.
 class MachineRestart {
  private:
   friend class RecoveryObserver;
@@ -81,7 +79,7 @@ using FenceProof = std::variant<LaunchQuiet, WorkerAck, ProcessExit, NeverMapped
 /// "LaunchQuiet", "ProcessExit" …, as in events and views.
 std::string_view name(const FenceProof& proof);
 
-/// True when the proof speaks about this lease on this worker.
+/// True if the proof covers this lease on this worker.
 bool covers(const FenceProof& proof, LeaseId lease, AttachmentId worker);
 
 }  // namespace leasehold

@@ -1,4 +1,4 @@
-/// Names the broker needs for itself; none of them travels.
+/// Ids used inside the broker only; none goes over the wire.
 #pragma once
 
 #include <functional>
@@ -7,13 +7,13 @@
 
 namespace leasehold {
 
-/// One accepted connection. Counts up, never reused.
+/// One accepted connection. Never reused.
 using ConnectionId = StrongId<struct ConnectionTag>;
 
-/// One call that waits for its answer. Counts up, never reused.
+/// One call that waits for its answer. Never reused.
 using CallId = StrongId<struct CallTag>;
 
-/// What the broker asks of a worker for its own sake; nobody waits for the answer.
+/// The broker's own call to a worker: no caller waits for the answer.
 inline constexpr CallId kInternalCall{0};
 
 }  // namespace leasehold

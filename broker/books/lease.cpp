@@ -4,7 +4,7 @@
 
 namespace leasehold {
 
-// The arrows that the types below draw are those of the word's table.
+// The transitions of the types below match those of the lease word.
 static_assert(may_become(LeaseState::Closed, LeaseState::Live));
 static_assert(may_become(LeaseState::Live, LeaseState::Revoked));
 static_assert(may_become(LeaseState::Revoked, LeaseState::Fenced));

@@ -1,7 +1,7 @@
-/// A lease and the one way it goes: Live ──revoke(reason)──► Revoked ──fence(proof)──► Fenced.
+/// A lease and its transitions: Live ──revoke(reason)──► Revoked ──fence(proof)──► Fenced.
 ///
-/// The states are types, so a shortcut or a way back does not compile. The functions are pure; what
-/// follows from them (the word, the counter, the memory) is decided in broker/decide/.
+/// The states are types, so no other transition compiles. The functions are pure; broker/decide/
+/// decides what follows (word, counter, memory).
 #pragma once
 
 #include <concepts>
@@ -31,7 +31,7 @@ struct Fenced {
 template <class State>
 class Lease;
 
-/// Opens a lease under a generation that was never used before. Lease and worker never change.
+/// Opens a lease. Its id and worker never change. Precondition: the generation is new and not 0.
 Lease<Live> open_lease(LeaseId id, AttachmentId worker);
 
 /// Precondition: reason is not None.
@@ -40,7 +40,7 @@ Lease<Revoked> revoke(Lease<Live>&& lease, RevokeReason reason, TimePoint now);
 /// Precondition: the proof covers this lease.
 Lease<Fenced> fence(Lease<Revoked>&& lease, FenceProof proof, TimePoint now);
 
-/// Ownership: move-only; whoever holds it holds the only say about this (slot, generation).
+/// Ownership: move-only; one object per (slot, generation).
 template <class State>
 class Lease {
  public:
@@ -73,10 +73,10 @@ concept Fenceable =
 
 static_assert(Revocable<Lease<Live>> && !Fenceable<Lease<Live>>);  // no shortcut around Revoked
 static_assert(Fenceable<Lease<Revoked>> && !Revocable<Lease<Revoked>>);
-static_assert(!Revocable<Lease<Fenced>> && !Fenceable<Lease<Fenced>>);  // nothing goes back
+static_assert(!Revocable<Lease<Fenced>> && !Fenceable<Lease<Fenced>>);  // Fenced is final
 static_assert(!std::copyable<Lease<Live>>);
 
-/// A lease in whichever state it is.
+/// A lease in any state.
 using AnyLease = std::variant<Lease<Live>, Lease<Revoked>, Lease<Fenced>>;
 
 LeaseState state_of(const AnyLease& lease);

@@ -67,16 +67,18 @@ LeaseRecord& LeaseBook::open(AttachmentId worker, wire::LeaseScope scope) {
 Result<LeaseRecord*> LeaseBook::find(LeaseId id) {
   if (id.slot >= slots_.size() || id.generation > slots_[id.slot].generation ||
       id.generation == 0) {
-    return fail(Errc::UnknownLease, fmt::format("lease {} was never granted", to_string(id)));
+    return fail(Errc::UnknownLease,
+                fmt::format("lease {} was never granted; see `brokerctl leases`", to_string(id)));
   }
   Slot& slot = slots_[id.slot];
   if (id.generation < slot.generation) {
     return fail(Errc::StaleGeneration,
-                fmt::format("lease {} is long over; its slot is at generation {}", to_string(id),
-                            slot.generation));
+                fmt::format("lease {} has ended; its slot is at generation {}; acquire a new lease",
+                            to_string(id), slot.generation));
   }
-  if (!slot.record) {  // closed before the broker was started again
-    return fail(Errc::StaleGeneration, fmt::format("lease {} is long over", to_string(id)));
+  if (!slot.record) {  // closed before a broker restart
+    return fail(Errc::StaleGeneration,
+                fmt::format("lease {} has ended; acquire a new lease", to_string(id)));
   }
   return &*slot.record;
 }

@@ -1,7 +1,7 @@
-/// Every slot of the lease table and the lease that stands in it.
+/// Every slot of the lease table and the lease in it.
 ///
-/// Slots are never compacted; a slot is used again only after its lease is Fenced *and* its memory
-/// came back, always under a higher generation, the longest unused first. Threads: one.
+/// A slot is reused only after its lease is Fenced *and* its memory is back, always under a higher
+/// generation, the longest unused slot first. Threads: one.
 #pragma once
 
 #include <deque>
@@ -17,7 +17,7 @@
 
 namespace leasehold {
 
-/// Extents on their way to the worker, and who waits for them.
+/// Extents sent to the worker, and the call that waits for them.
 struct PendingGrant {
   CallId call;
   std::set<ExtentId> waiting;
@@ -30,50 +30,51 @@ struct LeaseRecord {
 
   // Tenant scope.
   TenantId tenant;
-  ConnectionId holder;  ///< Zero: the broker was started again, nobody has claimed it yet.
+  ConnectionId holder;  ///< Zero: not claimed since a broker restart.
   std::uint32_t holder_uid = 0;
-  ProcessIdentity holder_process;  ///< What the holder is over a restart.
-  journal::RequestKey request;     ///< The acquire it answers.
+  ProcessIdentity holder_process;  ///< Identifies the holder after a broker restart.
+  journal::RequestKey request;     ///< The acquire that created it.
   Duration ttl{};
-  std::vector<ExtentId> extents;          ///< Not free yet.
-  std::uint32_t quarantined_extents = 0;  ///< Went there, and never came back.
+  std::vector<ExtentId> extents;          ///< Until they are free or quarantined.
+  std::uint32_t quarantined_extents = 0;  ///< No longer in `extents`.
   std::uint32_t charged_blocks = 0;
-  std::vector<PendingGrant> grants;  ///< The first may be the acquire itself.
-  bool acquired = false;             ///< The holder was told of the lease.
+  std::vector<PendingGrant> grants;  ///< Until `acquired`, the first is the acquire.
+  bool acquired = false;             ///< The acquire was answered.
   std::vector<CallId> shrinks;
-  std::vector<CallId> late_shrinks;  ///< Their callers heard TimedOut; the worker may still answer.
-  std::set<ExtentId> unclaimed;      ///< Of a growth whose caller heard TimedOut.
-  std::optional<LeaseId> replaced_by;  ///< Blocks were set apart for that one, once.
-  std::optional<LeaseId> replaces;     ///< The other end of it.
+  std::vector<CallId> late_shrinks;    ///< Answered TimedOut; the worker may still answer.
+  std::set<ExtentId> unclaimed;        ///< Of a growth that was answered TimedOut.
+  std::optional<LeaseId> replaced_by;  ///< That lease was charged instead of this one.
+  std::optional<LeaseId> replaces;     ///< The inverse of replaced_by.
 
   // Engine scope.
   RegionId region;
-  std::string model;  ///< Whose weights, and which part of them; for people.
+  std::string model;  ///< The model and the part of its weights, as shown to operators.
   std::string part;
-  std::optional<CallId> open_call;  ///< Waits until it is written down and has memory.
+  std::optional<CallId> open_call;  ///< Waits for memory and the journal.
 
   TimePoint deadline;                  ///< Zero: none.
-  TimePoint last_deadline;             ///< No renewal goes past it. Zero: no end.
+  TimePoint last_deadline;             ///< Renewals end here. Zero: no limit.
   TimePoint drain_deadline;            ///< Zero: not draining.
   std::uint32_t grants_in_flight = 0;  ///< Sent to the worker, not answered.
-  TimePoint call_pending_since;  ///< Since when the worker owes an answer about it; zero: not.
-  bool sent_to_worker = false;   ///< Descriptors of it left the broker.
+  TimePoint call_pending_since;        ///< The worker has not answered a call since. Zero: none.
+  bool sent_to_worker = false;         ///< Its descriptors left the broker.
   bool fenced_during_grant = false;
   bool memory_returned = false;
   TimePoint granted_at;
-  TimePoint flipped_at;               ///< As the table says; zero until it has said so.
-  TimePoint rebound_at;               ///< Zero: no request went on under another lease.
-  std::optional<LeaseId> rebound_to;  ///< That other lease, of the first request that did.
-  TimePoint stopped_at;  ///< Its worker stopped it before the flip, by itself; zero: not.
+  TimePoint flipped_at;               ///< As stored in the table; zero until WordsStored.
+  TimePoint rebound_at;               ///< Zero: no request was rebound to another lease.
+  std::optional<LeaseId> rebound_to;  ///< The lease of the first rebound request.
+  TimePoint stopped_at;  ///< The worker stopped it at its deadline before the flip. Zero: no.
   wire::RevokeClocks clocks;
 
   LeaseId id() const { return id_of(lease); }
   AttachmentId worker() const { return worker_of(lease); }
   LeaseState state() const { return state_of(lease); }
   bool is(LeaseState wanted) const { return state() == wanted; }
-  /// Of a grant or renewal at `now`: a TTL from then on, and never past the longest life.
+  /// The deadline of a grant or renewal at `now`: one TTL later, at most `last_deadline`.
   TimePoint deadline_after(TimePoint now) const;
-  /// When the word left Live, or that was decided. Precondition: not Live.
+  /// When the word left Live, or when that was decided if it is not stored yet.
+  /// Precondition: not Live.
   TimePoint revoked_at() const;
 };
 
@@ -81,12 +82,12 @@ class LeaseBook {
  public:
   explicit LeaseBook(std::uint32_t slot_count);
 
-  /// The slot's next lease gets a higher generation. For slots without a lease, before any is open.
+  /// The slot's next lease gets a higher generation. Precondition: the slot has no lease.
   void start_above(std::uint32_t slot, std::uint64_t generation);
-  /// Generations up to this one are within what was reserved.
+  /// Generations up to this one are reserved in the journal.
   void note_reserved(std::uint64_t generation) { highest_generation_ = generation; }
 
-  /// A lease of a broker before this one, in its slot. Precondition: the slot is free.
+  /// Restores a lease of an earlier broker in its slot. Precondition: the slot is free.
   LeaseRecord& restore(LeaseRecord record);
 
   bool has_free_slot() const { return !free_slots_.empty(); }
@@ -94,33 +95,33 @@ class LeaseBook {
   /// Opens a lease in a free slot under its next generation. Precondition: has_free_slot().
   LeaseRecord& open(AttachmentId worker, wire::LeaseScope scope);
 
-  /// UnknownLease (never granted), StaleGeneration (the slot has moved on).
+  /// Errors: UnknownLease (never granted), StaleGeneration (its slot was reused).
   Result<LeaseRecord*> find(LeaseId id);
 
-  /// Null when the lease is closed or was never granted.
+  /// Null if the lease is closed or was never granted.
   const LeaseRecord* find_open(LeaseId id) const;
 
-  /// The lease is fenced and its memory is back: the slot may be used again.
+  /// Makes the slot free. Precondition: the lease is Fenced and has no extents.
   void close(LeaseRecord& record);
 
-  /// Leases that are not closed. The ids are copied, so deciders may close while they walk.
+  /// Leases that are not closed. A copy, so that callers may close leases while iterating.
   std::vector<LeaseId> open_leases() const { return {open_.begin(), open_.end()}; }
 
-  /// The lease that stands in this slot, fenced or not; null when none ever did, or for a slot
-  /// beyond the table.
+  /// The newest lease in this slot, closed ones included; null if there is none or the slot is out
+  /// of range.
   const LeaseRecord* in_slot(std::uint32_t slot) const;
 
-  /// The record of an id from `open_leases`. Precondition: it is one.
+  /// Precondition: the lease is open.
   LeaseRecord& at(LeaseId id);
 
   std::size_t open_count() const { return open_.size(); }
   const LeaseIndex& index() const { return index_; }
-  /// Enters the lease as it stands now; nothing when it is closed.
+  /// Updates the index entry of the lease; does nothing if it is closed.
   void enter_in_index(LeaseId id);
-  /// Open leases on one worker. The ids are copied.
+  /// Open leases on one worker; a copy.
   std::vector<LeaseId> leases_on(AttachmentId worker) const;
 
-  /// Every record there is, fenced ones until their slot is used again.
+  /// Visits every record; closed ones remain until their slot is reused.
   template <class Visit>
   void for_each(Visit visit) const {
     for (const Slot& slot : slots_) {
@@ -128,14 +129,14 @@ class LeaseBook {
     }
   }
 
-  /// Records that are not closed.
+  /// Visits every open record.
   template <class Visit>
   void for_each_open(Visit visit) const {
     for (const LeaseId id : open_) visit(*slots_[id.slot].record);
   }
 
   std::uint64_t generation(std::uint32_t slot) const { return slots_[slot].generation; }
-  /// Of any slot, ever.
+  /// Over all slots.
   std::uint64_t highest_generation() const { return highest_generation_; }
   std::uint32_t slot_count() const { return static_cast<std::uint32_t>(slots_.size()); }
 

@@ -7,7 +7,7 @@
 namespace leasehold {
 namespace {
 
-/// When something must be done about the lease, or since when it is owed. Zero: nothing is.
+/// Live: the next deadline. Revoked: the revocation. Fenced: the fence. Zero: no deadline.
 TimePoint time_of(const LeaseRecord& record) {
   if (const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease)) return fenced->state().at;
   if (!record.is(LeaseState::Live)) return record.revoked_at();
@@ -16,7 +16,7 @@ TimePoint time_of(const LeaseRecord& record) {
   return std::min(record.deadline, record.drain_deadline);
 }
 
-/// What is revoked is owed a fence, and nothing else.
+/// Only live leases: for a revoked one the fence timeout runs.
 TimePoint call_pending_since(const LeaseRecord& record) {
   return record.is(LeaseState::Live) ? record.call_pending_since : TimePoint{};
 }
@@ -25,7 +25,7 @@ TimePoint call_pending_since(const LeaseRecord& record) {
 
 LeaseIndex::ByTime* LeaseIndex::set_of(const Entry& entry) {
   if (entry.state == LeaseState::Live) return entry.time == TimePoint{} ? nullptr : &deadlines_;
-  OfWorker& worker = workers_[entry.worker];
+  WorkerEntry& worker = workers_[entry.worker];
   return entry.state == LeaseState::Revoked ? &worker.revoked : &worker.fenced;
 }
 
@@ -67,8 +67,8 @@ std::uint64_t LeaseIndex::charged(const TenantId& tenant) const {
   return found == charged_.end() ? 0 : found->second;
 }
 
-const LeaseIndex::OfWorker& LeaseIndex::of(AttachmentId worker) const {
-  static const OfWorker kNothing;
+const LeaseIndex::WorkerEntry& LeaseIndex::of(AttachmentId worker) const {
+  static const WorkerEntry kNothing;
   const auto found = workers_.find(worker);
   return found == workers_.end() ? kNothing : found->second;
 }

@@ -1,9 +1,8 @@
-/// What is call_pending of all open leases at every event, answered without looking at them: which
-/// deadline comes first, what a tenant is charged, what a worker holds and since when it owes
-/// proof.
+/// Answers the questions of every event without a scan of all leases: the next deadline, the blocks
+/// charged to a tenant, and the leases and timeouts of a worker.
 ///
-/// An entry is a copy of what a record said when it was last entered; a decision enters every lease
-/// it touched when it is complete (broker/decide/journal_decision.hpp). Threads: one.
+/// An entry is a copy of its record. A decision updates the entries of all leases it changed when
+/// it is complete (broker/decide/journal_decision.hpp). Threads: one.
 #pragma once
 
 #include <map>
@@ -25,26 +24,25 @@ class LeaseIndex {
  public:
   using ByTime = std::set<std::pair<TimePoint, LeaseId>>;
 
-  /// Enters the lease as it stands, in place of what was entered before.
+  /// Adds or replaces the entry of the lease.
   void enter(const LeaseRecord& record);
   void erase(LeaseId lease);
 
-  /// Live leases by what ends them first: TTL or drain. Those without either are not in it.
+  /// Live leases by their TTL or drain deadline, whichever is first; without those that have none.
   const ByTime& deadlines() const { return deadlines_; }
 
   /// Blocks charged to the tenant's leases that are not fenced.
   std::uint64_t charged(const TenantId& tenant) const;
 
-  /// What one worker's leases amount to. Times are of the revocation, of the fence, of the
-  /// question.
-  struct OfWorker {
+  /// The leases of one worker. Times are those of the revocation, the fence and the call.
+  struct WorkerEntry {
     std::set<LeaseId> open;
     ByTime revoked;
     ByTime fenced;
-    ByTime call_pending;  ///< Live ones about which the worker has not answered since then.
+    ByTime call_pending;  ///< Live leases with a call that the worker has not answered.
   };
-  const OfWorker& of(AttachmentId worker) const;
-  const std::map<AttachmentId, OfWorker>& workers() const { return workers_; }
+  const WorkerEntry& of(AttachmentId worker) const;
+  const std::map<AttachmentId, WorkerEntry>& workers() const { return workers_; }
 
  private:
   struct Entry {
@@ -53,14 +51,14 @@ class LeaseIndex {
     std::uint32_t charged = 0;
     LeaseState state = LeaseState::Live;
     TimePoint time;
-    TimePoint call_pending;  ///< Zero: nothing is.
+    TimePoint call_pending;  ///< Zero: none.
   };
   ByTime* set_of(const Entry& entry);
 
   std::unordered_map<LeaseId, Entry> entries_;
   ByTime deadlines_;
   std::map<TenantId, std::uint64_t> charged_;
-  std::map<AttachmentId, OfWorker> workers_;
+  std::map<AttachmentId, WorkerEntry> workers_;
 };
 
 }  // namespace leasehold

@@ -1,7 +1,6 @@
-/// Memory that was touched after it was taken back, or did not come back: nobody gets it until an
-/// operator has looked.
+/// Quarantined memory: its teardown is unproven, so no lease gets it until an operator releases it.
 ///
-/// A value, kept by the extent or weights region it is about. Threads: one.
+/// A value, kept by its extent or weights region. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +12,24 @@
 
 namespace leasehold {
 
-/// An operator asked for it; answered when the memory was looked at once more.
+/// An operator's release that waits for the memory to be verified once more.
 struct PendingRelease {
   CallId call;
   std::uint32_t uid = 0;
-  std::string reason;  ///< In the operator's words.
+  std::string reason;  ///< As the operator gave it.
 };
 
-/// What was found out about the memory.
+/// Why the memory is quarantined.
 enum class QuarantineReason : std::uint8_t {
-  Touched,      ///< It was not empty any more after its punch.
-  NotReturned,  ///< The driver did not show it as free after its last worker had exited.
+  Touched,      ///< It was not empty after its punch.
+  NotReturned,  ///< The driver did not report it free after its last worker exited.
 };
 
 struct Quarantine {
-  AttachmentId worker;      ///< The last one that could touch it.
-  std::string worker_name;  ///< The worker itself may be forgotten before this is.
+  AttachmentId worker;      ///< The last worker that could write to it.
+  std::string worker_name;  ///< Kept here because the worker record may be dropped first.
   TimePoint since;
-  std::uint64_t allocated_bytes = 0;  ///< What had come back after the punch, or had not at all.
+  std::uint64_t allocated_bytes = 0;  ///< Allocated after the punch, or not reported free.
   QuarantineReason why = QuarantineReason::Touched;
   std::optional<PendingRelease> pending_release{};
 };

@@ -45,7 +45,7 @@ void RequestBook::release(const journal::RequestKey& key, LeaseId lease) {
   const Key id{key.uid, RequestId{key.request_id}};
   const auto found = entries_.find(id);
   if (found == entries_.end() || !found->second.kept) return;
-  if (lease_named(found->second.answer)->lease != lease) return;  // a later call under the same id
+  if (lease_named(found->second.answer)->lease != lease) return;  // a later call with the same id
   found->second.kept = false;
   --kept_;
   order_[id.first].push_back(id.second);
@@ -82,7 +82,7 @@ void RequestBook::forget(const Key& key) {
   remove_from_order(key);
 }
 
-/// Looked for from the newest: what is taken out was mostly begun a moment ago, or is the first.
+/// Searches from the newest: the key is usually one of the newest, or the oldest.
 void RequestBook::remove_from_order(const Key& key) {
   const auto ids = order_.find(key.first);
   std::deque<RequestId>& of_user = ids->second;
@@ -100,7 +100,7 @@ void RequestBook::evict_oldest() {
       order_, {}, [](const auto& of_user) { return of_user.second.size(); });
   for (const RequestId& id : most->second) {
     const Key key{most->first, id};
-    if (entries_.at(key).answer) return forget(key);  // else somebody still waits for it
+    if (entries_.at(key).answer) return forget(key);  // a call without an answer is kept
   }
 }
 

@@ -1,9 +1,8 @@
-/// The same request id with the same parameters gets the same answer.
+/// Caches replies: the same request id with the same parameters gets the same answer.
 ///
-/// Ids belong to a user, so nobody learns another user's answer by guessing. An answer that names a
-/// lease stays as long as that lease. Of others 4096 are remembered; when that is not enough, the
-/// user who has the most loses the oldest. An error that a retry may
-/// cure is forgotten at once: the retry shall be tried. Threads: one.
+/// Ids belong to a user, so no user can read another user's answer by guessing. An answer that
+/// names a lease is kept as long as the lease. Of the others 4096 are kept; beyond that, the user
+/// with the most loses the oldest. Retryable errors are not cached. Threads: one.
 #pragma once
 
 #include <deque>
@@ -17,14 +16,14 @@
 
 namespace leasehold {
 
-/// Who calls, and what a reply must be matched with.
+/// The caller of a call, and the key of its reply.
 struct Caller {
   CallId call;
   ConnectionId connection;
   std::int64_t pid = 0;
   std::uint32_t uid = 0;
-  std::uint64_t start_ticks = 0;  ///< Of the process; 0 where nobody asks.
-  RequestId request_id;           ///< Empty: the call changes nothing or cannot be repeated.
+  std::uint64_t start_ticks = 0;  ///< Of the process; 0 where it is not needed.
+  RequestId request_id;           ///< Empty: the reply is not cached.
   std::string fingerprint;        ///< Method and parameters.
 };
 
@@ -33,7 +32,7 @@ class RequestBook {
   static constexpr std::size_t kMaxEntries = 4096;
 
   struct New {};
-  /// The same call is being worked on; its answer goes to this caller too.
+  /// An equal call is in progress; its answer goes to this caller too.
   struct Joined {
     CallId first;
   };
@@ -45,23 +44,22 @@ class RequestBook {
 
   Lookup begin(const Caller& caller);
 
-  /// Remembers an answer that was given before a restart.
+  /// Restores an answer from before a restart.
   void restore(const journal::RequestKey& key, Answer answer);
 
-  /// The lease is over and its memory back: what was answered with it may be forgotten.
+  /// The lease is closed: its answer may be evicted from now on.
   void release(const journal::RequestKey& key, LeaseId lease);
 
-  /// Records the answer and names everybody who waits for it. A call that is not in the book is
-  /// named alone.
+  /// Caches the answer and returns all calls that wait for it; the call alone if it is not cached.
   std::vector<CallId> finish(CallId call, const Result<Answer>& answer);
 
  private:
   using Key = std::pair<std::uint32_t, RequestId>;
   struct Entry {
-    std::uint64_t digest = 0;  ///< Of the call's fingerprint.
+    std::uint64_t digest = 0;  ///< Of the fingerprint.
     std::vector<CallId> waiting;
     std::optional<Result<Answer>> answer;
-    bool kept = false;  ///< For its lease; not in `order_` then.
+    bool kept = false;  ///< As long as its lease; then not in `order_`.
   };
 
   void pin_if_lease_reply(const Key& key, Entry& entry);
@@ -72,8 +70,8 @@ class RequestBook {
   std::map<Key, Entry> entries_;
   std::size_t kept_ = 0;
   std::map<CallId, Key> in_flight_;
-  std::map<std::uint32_t, std::deque<RequestId>>
-      order_;  ///< By user, oldest first, forgettable; none empty.
+  /// Evictable ids by user, oldest first; no deque is empty.
+  std::map<std::uint32_t, std::deque<RequestId>> order_;
 };
 
 }  // namespace leasehold

@@ -14,7 +14,7 @@ struct Apply {
   void operator()(const Reserved& row) const { image.reserved = row; }
   void operator()(const ShapeRow& row) const { image.extent_size_bytes = row.extent_size_bytes; }
   void operator()(const BootRow& row) const { image.boot_id = row.boot_id; }
-  void operator()(const OperatorActionRow&) const {}  // nobody starts from it
+  void operator()(const OperatorActionRow&) const {}  // not part of the state
   void operator()(const WorkerGone& row) const { image.workers.erase(row.id); }
   void operator()(const LeaseGone& row) const { image.leases.erase(row.id); }
   void operator()(const ExtentGone& row) const { image.extents.erase(row.id); }

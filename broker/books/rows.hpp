@@ -1,9 +1,8 @@
-/// What the journal knows of the broker's state, as values: one row per object.
+/// The broker's state as journal rows: one value per object.
 ///
-/// A row says how its object stands after a decision; it replaces the one before it. The states of
-/// extents are kept only where they do not follow from their lease: Draining and Scrubbing of a
-/// lease that is Revoked or Fenced are not written.
-/// Units: times are boot-time nanoseconds and mean something only under the same boot id.
+/// A row is the state of its object after a decision and replaces the previous one. An extent's
+/// state is not written where it follows from its lease: Draining and Scrubbing of a Revoked or
+/// Fenced one. Units: times are boot-time nanoseconds, valid under the same boot id only.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@ struct TenantRow {
   wire::TenantAdmit policy;  ///< Without `request_id`.
 };
 
-/// An attached worker, until it has exited and its last lease is closed.
+/// A worker, until it has exited and its last lease is closed.
 struct WorkerRow {
   AttachmentId id;
   WorkerId index;
@@ -37,10 +36,10 @@ struct WorkerRow {
   std::string model;
   std::string address;
   std::uint32_t blocks_per_extent = 0;
-  bool untrusted = false;  ///< It wrote to memory that had been taken from it.
+  bool untrusted = false;  ///< It wrote to memory after its fence.
 };
 
-/// The call that a lease answers; with it a repeated acquire finds its lease over a restart.
+/// The acquire that created a lease; a repeated acquire finds its lease by it after a restart.
 struct RequestKey {
   std::uint32_t uid = 0;
   std::string request_id;  ///< Empty: none.
@@ -48,7 +47,7 @@ struct RequestKey {
   auto operator<=>(const RequestKey&) const = default;
 };
 
-/// A lease, until its memory is back.
+/// A lease, until it is closed.
 struct LeaseRow {
   LeaseId id;
   AttachmentId worker;
@@ -57,7 +56,7 @@ struct LeaseRow {
   RevokeReason reason = RevokeReason::None;
   std::int64_t revoked_ns = 0;
   std::int64_t fenced_ns = 0;
-  std::string proof;  ///< Of the fence, by name.
+  std::string proof;  ///< Name of the fence proof.
   TenantId tenant;
   ProcessIdentity holder;
   RequestKey request;
@@ -67,14 +66,14 @@ struct LeaseRow {
   std::int64_t last_deadline_ns = 0;
   std::uint32_t charged_blocks = 0;
   RegionId region;
-  std::string model;  ///< Of an engine lease, for people; and the part of it.
+  std::string model;  ///< Engine leases only, as shown to operators.
   std::string part;
-  LeaseId replaces;  ///< Generation 0: none; as the next.
+  LeaseId replaces;  ///< Generation 0: none. Also replaced_by.
   LeaseId replaced_by;
   std::int64_t granted_ns = 0;
 };
 
-/// What is known of memory that is Quarantined; of Held memory, whose it is; else all zero.
+/// Details of a Quarantined object; `worker` alone for a Held one; otherwise all zero.
 struct QuarantineColumns {
   AttachmentId worker;
   std::string worker_name;
@@ -87,10 +86,10 @@ struct QuarantineColumns {
 struct ExtentRow {
   ExtentId id;
   LeaseId lease;
-  ExtentState state =
-      ExtentState::Owned;  ///< Owned, Scrubbing (given back early), Quarantined, Held.
+  /// Owned, Scrubbing (of a live lease), Quarantined or Held.
+  ExtentState state = ExtentState::Owned;
   std::uint64_t size_bytes = 0;
-  std::uint64_t device = 0;  ///< Of the memory object; 0 when it could not be made.
+  std::uint64_t device = 0;  ///< Of the memory object; 0 if it was not created.
   std::uint64_t inode = 0;
   QuarantineColumns quarantine{};
 };
@@ -104,8 +103,8 @@ struct RegionRow {
   QuarantineColumns quarantine{};
 };
 
-/// No number above these was ever used; each is raised, durably, before the first one beyond it is.
-/// They are written twice: here, and in a file that stays when the journal is moved away.
+/// High-water marks: ids above them were never used. A mark is raised on disk before the first id
+/// above it is used. Also written to a second file, which survives the loss of the journal.
 struct Reserved {
   std::uint64_t generations = 0;
   std::uint64_t attachments = 0;
@@ -114,23 +113,22 @@ struct Reserved {
   auto operator<=>(const Reserved&) const = default;
 };
 
-/// The size all extents of the pool have; chosen once.
+/// The extent size of the pool; chosen once.
 struct ShapeRow {
   std::uint64_t extent_size_bytes = 0;
 };
 
-/// What an operator did or tried. Never changed, and never read back but to be shown: `brokerctl
-/// audit`.
+/// What an operator did or tried. Never changed; `brokerctl operator-actions` shows it.
 struct OperatorActionRow {
   std::int64_t at_boottime_ns = 0;
   std::uint32_t uid = 0;
   std::string action;  ///< "admit", "revoke", "drain", "quarantine_release"
   std::string object;  ///< "lease:17.4", "tenant:acme", "extent:5", "region:3"
-  std::string reason;  ///< In the operator's words; empty where none are asked for.
-  bool done = true;    ///< False: it was refused.
+  std::string reason;  ///< As the operator gave it; empty if the action takes none.
+  bool done = true;    ///< False: refused.
 };
 
-/// The start of the machine that the rows belong to.
+/// The boot that the rows belong to.
 struct BootRow {
   std::string boot_id;
 };
@@ -151,7 +149,7 @@ struct RegionGone {
 using Row = std::variant<TenantRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, Reserved, ShapeRow,
                          OperatorActionRow, BootRow, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
 
-/// Everything a journal holds: what a broker starts from.
+/// Everything in a journal that a broker starts from.
 struct Image {
   std::string boot_id;
   Reserved reserved;
@@ -163,18 +161,18 @@ struct Image {
   std::map<RegionId, RegionRow> regions;
 };
 
-/// Enters one row into an image, as the journal does on disk.
+/// Applies one row to an image, as the journal does on disk.
 void apply(Image& image, const Row& row);
 
-/// A stable 64-bit digest of a call's fingerprint (FNV-1a). Ids belong to a user, so a collision
-/// deceives nobody but its maker.
+/// A 64-bit digest of a call's fingerprint (FNV-1a), stable because it is journaled. Request ids
+/// belong to a user, so a forged collision harms only its author.
 std::uint64_t digest(std::string_view fingerprint);
 
 /// The rows of one decision: one transaction.
 struct Batch {
   std::vector<Row> rows;
-  bool grants = false;   ///< Something is lent: without these rows on disk it may not be.
-  bool durable = false;  ///< Numbers are reserved, an operator spoke: must outlive a power cut.
+  bool grants = false;   ///< Memory is granted; refused if the rows cannot be written.
+  bool durable = false;  ///< Must survive a power cut: marks and operator actions.
 };
 
 }  // namespace leasehold::journal

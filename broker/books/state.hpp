@@ -1,6 +1,4 @@
-/// The whole state of the broker.
-///
-/// Nothing here knows sockets, descriptors or clocks. Threads: one.
+/// The whole state of the broker, without sockets, descriptors or clocks. Threads: one.
 #pragma once
 
 #include <string>
@@ -21,15 +19,15 @@ struct BrokerConfig {
   std::uint64_t capacity_bytes = 256ull << 20;
   std::uint32_t max_extents = kDefaultMaxExtents;
   std::uint64_t weights_capacity_bytes = 1ull << 30;
-  std::uint32_t max_engine_leases = 1024;    ///< Of one worker, until their memory is back.
-  std::uint32_t max_weights_regions = 4096;  ///< Each costs a descriptor and a page at least.
+  std::uint32_t max_engine_leases = 1024;    ///< Per worker, until their memory is back.
+  std::uint32_t max_weights_regions = 4096;  ///< Each costs at least a descriptor and a page.
   Duration fence_timeout = std::chrono::seconds(2);
-  Duration worker_timeout{};  ///< With a worker that does not answer. Zero: without end.
+  Duration worker_timeout{};  ///< For unanswered pings and calls. Zero: none.
   TokenKey token_key{};
-  std::string device = "cpu";  ///< Whose memory is lent: "cpu", or "cuda:0" and so on.
-  std::string device_uuid;     ///< Of the card; empty for the machine's own memory.
+  std::string device = "cpu";  ///< The lent memory: "cpu", or "cuda:0" and so on.
+  std::string device_uuid;     ///< Empty for host memory.
 
-  /// Memory that a worker's own word cannot free for others, and whose launches outlast its line.
+  /// Device memory: kernels outlast the worker's announcement, and only its exit proves an unmap.
   bool lends_device() const { return device != "cpu"; }
 };
 
@@ -47,12 +45,12 @@ struct State {
   ExtentPool extents;
   WeightsStore weights;
   RequestBook requests;
-  journal::Reserved reserved;       ///< Numbers that may be used without asking the journal.
+  journal::Reserved reserved;       ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;  ///< Ever.
-  std::uint64_t tampered = 0;       ///< Lines of the lease table found changed by others, ever.
+  std::uint64_t tampered = 0;       ///< Table entries that other processes changed, ever.
   std::uint64_t decisions = 0;      ///< Ever.
   bool stopping = false;
-  bool device_lost = false;         ///< Its agent is gone: nothing can be allocated.
+  bool device_lost = false;         ///< No device agent runs: nothing can be allocated.
   std::uint32_t device_losses = 0;  ///< Ever.
 };
 

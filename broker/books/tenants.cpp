@@ -39,11 +39,11 @@ Result<const Tenant*> Tenants::find_for(const TenantId& tenant, std::uint32_t ui
   const Tenant* found = find(tenant);
   if (found == nullptr) {
     return fail(Errc::UnknownTenant,
-                fmt::format("no tenant {}; admit it with tenant.admit first", tenant.value));
+                fmt::format("no tenant {}; admit it first with `brokerctl admit`", tenant.value));
   }
   if (found->policy.uid && *found->policy.uid != uid) {
     return fail(Errc::PermissionDenied,
-                fmt::format("tenant {} belongs to user {}, the caller is {}", tenant.value,
+                fmt::format("tenant {} belongs to user {}; the caller is user {}", tenant.value,
                             *found->policy.uid, uid));
   }
   return found;
@@ -54,9 +54,10 @@ Result<BlockAllowance> allow_blocks(const BlockDemand& demand) {
   const std::uint32_t wanted =
       demand.wanted == 0 ? std::min(demand.blocks_per_extent, room) : demand.wanted;
   if (wanted == 0 || wanted > room) {
-    return fail(Errc::QuotaBlocks,
-                fmt::format("{} blocks wanted, {} of {} are in use; release some or ask for less",
-                            demand.wanted, demand.charged_others, demand.max_blocks));
+    return fail(
+        Errc::QuotaBlocks,
+        fmt::format("{} blocks requested, {} of {} are in use; release some or ask for fewer",
+                    demand.wanted, demand.charged_others, demand.max_blocks));
   }
   const std::uint64_t per_extent = demand.blocks_per_extent;
   const std::uint64_t extents = (wanted + per_extent - 1) / per_extent;

@@ -1,14 +1,13 @@
 /// Weights regions: one copy of a model's weights, shared read-only by every worker that serves it.
 ///
-///   Loading ─publish─► Published ─last engine lease returned─► Retained ─asked for again─►
-///   Published
-///      └─loader gone─► Scrubbing ─verified zero─► (free)           └─room is needed─► (free)
-///                          └─touched again─► Quarantined
+///   Loading ─publish─► Published ─last engine lease closed─► Retained ─opened again─► Published
+///      └─loader lost─► Scrubbing ─verified zero─► (free)        └─evicted─► (free)
+///                          └─not zero─► Quarantined
 ///
-/// A region has its own capacity, apart from the KV pool. Sealed memory cannot be punched: a
-/// published region is free when it is closed here and its last user has unmapped it or exited.
+/// Weights have a capacity of their own, apart from the KV pool. Sealed memory cannot be punched: a
+/// published region is freed by closing it after its last user has unmapped it or exited.
 ///
-/// Invariant, checked after every decision: free + the sizes of all regions = weights capacity.
+/// Invariant: free bytes + the sizes of all regions = weights capacity.
 /// Threads: one.
 #pragma once
 
@@ -27,7 +26,7 @@
 
 namespace leasehold {
 
-/// The same file in the same layout is the same weights.
+/// Identifies weights: the same file in the same layout.
 struct WeightsKey {
   std::uint64_t file_device = 0;
   std::uint64_t file_inode = 0;
@@ -43,7 +42,7 @@ WeightsKey key_of(const wire::WeightsOpen& open);
 enum class RegionState : std::uint8_t { Loading, Published, Retained, Scrubbing, Quarantined };
 inline constexpr int kRegionStateCount = 5;
 
-/// The transition table of the picture above; a region that is free is none any more.
+/// The transition table of the picture above; a free region has no record.
 constexpr bool may_become(RegionState from, RegionState to) {
   switch (from) {
     case RegionState::Loading:
@@ -69,12 +68,12 @@ struct WeightsRegion {
   std::uint64_t size_bytes = 0;
   RegionState state = RegionState::Loading;
   AttachmentId loader;
-  std::uint32_t users = 0;                 ///< Engine leases whose memory has not come back.
-  std::uint64_t retained_order = 0;        ///< Smaller: retained earlier, evicted earlier.
+  std::uint32_t users = 0;                 ///< Engine leases that may still map it.
+  std::uint64_t retained_order = 0;        ///< The smallest is evicted first.
   std::optional<CallId> publish_call;      ///< Waits for the seal.
   std::optional<Quarantine> quarantine{};  ///< While Quarantined.
-  /// Nobody here holds a descriptor of it: Quarantined by a broker before this one, or allocated by
-  /// a device agent that is gone.
+  /// The broker has no descriptor of it: quarantined before a restart, or allocated by a device
+  /// agent that ended.
   bool unavailable = false;
 };
 
@@ -91,25 +90,24 @@ class WeightsStore {
 
   WeightsRegion* find(RegionId id);
   std::uint64_t highest_id() const { return next_id_ - 1; }
-  /// The region under this key that somebody can still get: Loading, Published or Retained.
+  /// The available region with this key that is Loading, Published or Retained; or null.
   WeightsRegion* find_usable(const WeightsKey& key);
   const std::map<RegionId, WeightsRegion>& regions() const { return regions_; }
 
-  /// Retained regions to close, oldest first, so that one more of `size_bytes` fits; nothing when
-  /// it cannot.
+  /// The retained regions to evict, oldest first, so that `size_bytes` fit; nullopt if they cannot.
   std::optional<std::vector<RegionId>> room_for(std::uint64_t size_bytes) const;
 
   /// Precondition: size_bytes ≤ free_bytes().
   WeightsRegion& add(const WeightsKey& key, std::uint64_t size_bytes, AttachmentId loader);
 
-  /// As a broker before this one left it. Precondition: it fits.
+  /// Restores a region of an earlier broker. Precondition: it fits.
   WeightsRegion& restore(const WeightsRegion& region);
-  /// Ids up to this one were used before.
+  /// Ids up to this one are not used again.
   void start_above(std::uint64_t id) { next_id_ = std::max(next_id_, id + 1); }
 
   void retain(WeightsRegion& region);
 
-  /// Its bytes are free again.
+  /// Frees its bytes. Precondition: no users.
   void remove(RegionId id);
 
   void check_conservation() const;

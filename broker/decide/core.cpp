@@ -10,8 +10,8 @@
 namespace leasehold {
 namespace {
 
-/// Whoever repeats an acquire over another connection can use the lease, or hears why not: an
-/// answer alone would name a lease that somebody else holds.
+/// The answer to a repeated call. A repeated acquire also makes the caller the holder; otherwise
+/// the answer would name a lease of another connection.
 template <class Message>
 Result<Answer> replay_answer(Decision& decision, const Caller& caller, Result<Answer> answer) {
   if constexpr (std::is_same_v<Message, wire::LeaseAcquire>) {
@@ -20,12 +20,13 @@ Result<Answer> replay_answer(Decision& decision, const Caller& caller, Result<An
   return answer;
 }
 
-/// Said twice they mean the same as once: remembered, they would only push out answers that matter.
+/// These calls are idempotent, so their replies are not cached.
 template <class Message>
 constexpr bool kIdempotent =
     std::is_same_v<Message, wire::LeaseRenew> || std::is_same_v<Message, wire::LeaseHold>;
 
-/// True when the call is to be decided now; otherwise it was answered, or waits with its twin.
+/// True if the call must be decided now. Otherwise it was answered from the cache, or it waits for
+/// an earlier call with the same request id.
 template <class Message>
 bool admit(Decision& decision, const Caller& caller) {
   if constexpr (kIdempotent<Message>) return true;
@@ -41,8 +42,9 @@ bool admit(Decision& decision, const Caller& caller) {
   }
   if (std::holds_alternative<RequestBook::Conflict>(outcome)) {
     decision.add(effect::Reply{
-        caller.call, fail(Errc::RequestIdConflict, "request id " + caller.request_id.value +
-                                                       " was used for a different call")});
+        caller.call,
+        fail(Errc::RequestIdConflict, "request id " + caller.request_id.value +
+                                          " was used for a different call; choose a new one")});
   }
   return std::holds_alternative<RequestBook::New>(outcome);
 }
@@ -60,8 +62,7 @@ void handle(Decision& decision, const Happened& happened) {
   decide_event(decision, happened);
 }
 
-/// Of a device: held for a worker, or released since that has exited. The lease that had it last
-/// may still be open and list it no more.
+/// True for device memory that no lease lists: held for a worker, or released after its exit.
 bool is_free_of_leases(const State& state, ExtentId id, const ExtentRecord& record) {
   if (record.state == ExtentState::Held) return true;
   if (record.state != ExtentState::Scrubbing) return false;
@@ -73,7 +74,7 @@ bool is_free_of_leases(const State& state, ExtentId id, const ExtentRecord& reco
   return released && std::ranges::find(last->extents, id) == last->extents.end();
 }
 
-/// Every extent that is not free belongs to the lease that lists it, or is quarantined, or held.
+/// Every extent in use is listed by its lease, quarantined, or held.
 void check_ownership(State& state) {
   std::size_t listed = 0;
   state.leases.for_each_open([&](const LeaseRecord& record) {
@@ -92,8 +93,7 @@ void check_ownership(State& state) {
   ensures(listed == expected, "every extent in use is listed by its lease");
 }
 
-/// Counting everything again is quick for hundreds of objects and would be most of the work for
-/// thousands; then one decision in so many is checked.
+/// The checks are linear. Above this many objects only one decision in kCheckedOneIn is checked.
 constexpr std::size_t kCheckedAlways = 512;
 constexpr std::uint64_t kCheckedOneIn = 1024;
 

@@ -1,6 +1,6 @@
-/// event → decide → effects. The whole of the broker's judgement, as one pure function.
+/// event → decide → effects: every decision of the broker is one pure function.
 ///
-/// Lifetime: the state outlives the call; effects refer to nothing in it. Threads: one.
+/// Lifetime: effects hold no reference into the state. Threads: one.
 /// Errors: a call that cannot be granted is answered by a Reply effect; there is no other failure.
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace leasehold {
 
-/// Deadlines that have passed are honoured before the event is looked at, but for BrokerStalled,
-/// which says how they are to be judged. Afterwards the books are checked: bytes are conserved,
-/// every extent belongs to a lease that is not closed. With more than some hundred leases and
-/// extents one decision in 1024 is.
+/// Applies passed deadlines first, then the event. BrokerStalled comes before the deadlines because
+/// it moves them. Afterwards checks the invariants: bytes are conserved, and every extent in use
+/// belongs to an open lease. With more than 512 leases and extents, one decision in 1024 is
+/// checked.
 std::vector<Effect> decide(State& state, const Event& event, TimePoint now);
 
-/// When a Tick is needed at the latest; nothing while no deadline runs. Pure.
+/// The latest time for the next Tick; nothing if no deadline is set. Pure.
 std::optional<TimePoint> next_deadline(const State& state);
 
 }  // namespace leasehold

@@ -1,7 +1,7 @@
-/// The deciders, by subject. Each changes the state and writes down effects; none acts.
+/// The deciders by subject. Each changes the state and adds effects; none performs them.
 ///
-/// A decider for a call returns the answer, or nothing when the answer comes with a later event, or
-/// an error; with an error it has changed nothing.
+/// A decider for a call returns the answer, or nothing if a later event brings the answer, or an
+/// error. With an error it has changed nothing.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,14 @@ using CallResult = Result<std::optional<Answer>>;
 // decide/liveness.cpp
 void decide_event(Decision& decision, const PingAnswered& answered);
 
-// decide/policy.cpp
+// decide/admit.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit);
 void decide_event(Decision& decision, const JournalWritten& written);
+
+// decide/revoke_command.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke);
+
+// decide/drain.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain);
 
 // decide/grant.cpp
@@ -52,12 +56,12 @@ CallResult resume_worker(Decision& decision, const Caller& caller,
                          const wire::WorkerAttach& attach);
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::LeaseRedeliver& redeliver);
-/// Errors: PermissionDenied (no resume under way), UnknownLease, StaleGeneration.
+/// Errors: PermissionDenied (the worker is not resuming), UnknownLease, StaleGeneration.
 Result<void> check_redelivery(State& state, ConnectionId connection,
                               const wire::LeaseRedeliver& redeliver);
-/// The worker says that it has delivered all it still maps: the rest is not mapped any more.
+/// The worker has redelivered everything it still maps; returns the rest.
 void reconcile_resumed(Decision& decision, Worker& worker);
-/// Workers that did not come back in time are lost for good.
+/// Treats workers whose reattach grace ended as lost.
 void expire_grace(Decision& decision);
 
 // decide/weights.cpp
@@ -85,7 +89,7 @@ void decide_event(Decision& decision, const ExtentsVerified& verified);
 void decide_event(Decision& decision, const SettleAnswered& answered);
 void decide_event(Decision& decision, const ExtentsCleared& cleared);
 void decide_event(Decision& decision, const DeviceLost& lost);
-void decide_event(Decision& decision, const DeviceRecovered& back);
+void decide_event(Decision& decision, const DeviceRecovered& recovered);
 
 // decide/timers.cpp
 void decide_event(Decision& decision, const BrokerStalled& stalled);

@@ -1,4 +1,4 @@
-/// One decision in the making: the state it changes and the effects it asks for.
+/// A decision under construction: the state it changes and the effects it adds.
 ///
 /// Nothing here knows sockets, descriptors or clocks. Threads: one.
 #pragma once
@@ -12,8 +12,7 @@
 
 namespace leasehold {
 
-/// What a decision changed and the journal must hear of; how it stands in the end is looked up when
-/// the decision is complete.
+/// The objects that a decision changed. Their rows are made when the decision is complete.
 struct Touched {
   std::vector<LeaseId> leases;
   std::vector<ExtentId> extents;
@@ -22,10 +21,9 @@ struct Touched {
   std::vector<TenantId> tenants;
   bool shape = false;
   std::vector<journal::OperatorActionRow> operator_actions;
-  bool durable = false;  ///< An operator spoke.
+  bool durable = false;  ///< An operator's action: must survive a power cut.
 };
 
-/// One decision in the making: the state it changes and the effects it asks for.
 class Decision {
  public:
   Decision(State& the_state, TimePoint the_now) : state(the_state), now(the_now) {}
@@ -44,14 +42,14 @@ class Decision {
   void record(events::Event event) { add(effect::AppendEvent{std::move(event), now}); }
   void warn(std::string message) { add(effect::Warn{std::move(message)}); }
 
-  /// Answers the call and everybody who repeated it meanwhile.
+  /// Answers the call and all calls with the same request id that wait for it.
   void reply(CallId call, const Result<Answer>& answer) {
     for (const CallId waiting : state.requests.finish(call, answer)) {
       add(effect::Reply{waiting, answer});
     }
   }
 
-  /// What an operator did or tried, for good. The time is filled in.
+  /// Adds a row for the journal and fills in the time.
   void record_operator_action(journal::OperatorActionRow row) {
     row.at_boottime_ns = now.boottime_ns;
     touched.operator_actions.push_back(std::move(row));

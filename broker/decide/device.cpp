@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/fence.hpp"
+#include "broker/decide/record.hpp"
+#include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {
@@ -13,7 +16,8 @@ bool is_gone(const State& state, AttachmentId id) {
   return worker == nullptr || worker->state == WorkerState::Gone;
 }
 
-/// Cleared or not, it can reach nobody else: its worker holds it until that has exited.
+/// Holds the extent for its worker until that worker exits. An extent that could not be cleared is
+/// held too, but never granted again.
 void hold_extent(Decision& decision, ExtentId id, bool cleared) {
   ExtentRecord& extent = *decision.state.extents.find(id);
   const auto owner = decision.state.leases.find(extent.lease);
@@ -25,7 +29,7 @@ void hold_extent(Decision& decision, ExtentId id, bool cleared) {
   if (listed) close_if_returned(decision, **owner);
 }
 
-/// No worker ever had it.
+/// Frees an extent that no worker ever mapped.
 void free_extent(Decision& decision, ExtentId id) {
   const auto owner = decision.state.leases.find(decision.state.extents.find(id)->lease);
   const bool listed = owner && std::erase((*owner)->extents, id) != 0;
@@ -38,13 +42,13 @@ void finish_cleared(Decision& decision, const ExtentsCleared::Entry& entry) {
   const ExtentRecord* extent = decision.state.extents.find(entry.extent);
   if (extent == nullptr || extent->state != ExtentState::Scrubbing) return;
   const LeaseRecord* owner = decision.state.leases.find_open(extent->lease);
-  // Whoever has exited meanwhile holds nothing: it is being released.
+  // The worker exited meanwhile, so the extent is already being released.
   if (is_gone(decision.state, owner != nullptr ? owner->worker() : extent->lent_to)) return;
   if (entry.never_sent) return free_extent(decision, entry.extent);
   hold_extent(decision, entry.extent, !entry.refused);
 }
 
-/// Handles of a dead agent lead nowhere: no new user gets these regions.
+/// Marks all weights regions unavailable: their handles belonged to the agent that ended.
 void drop_device_regions(Decision& decision) {
   std::vector<RegionId> unused;
   for (const auto& [id, each] : decision.state.weights.regions()) {
@@ -99,8 +103,8 @@ void decide_event(Decision& decision, const ExtentsCleared& cleared) {
   }
   if (why == nullptr) return;
   decision.warn(
-      fmt::format("memory of a device was not cleared, nobody gets it before its worker "
-                  "has exited extents={} error={} detail=\"{}\"",
+      fmt::format("device memory was not cleared; it stays held until its worker exits "
+                  "extents={} error={} detail=\"{}\"",
                   refused, name(why->code), why->detail));
 }
 
@@ -109,7 +113,7 @@ void decide_event(Decision& decision, const SettleAnswered& answered) {
   if (!found || !(*found)->is(LeaseState::Revoked)) return;  // fenced by other evidence
   if (!answered.proof) {
     return decision.warn(fmt::format(
-        "worker does not say that its launches are over lease={} error={}",
+        "worker did not confirm that its launches are over lease={} error={}",
         to_string(answered.lease), answered.refused ? name(answered.refused->code) : "none"));
   }
   LeaseRecord& record = **found;
@@ -119,7 +123,7 @@ void decide_event(Decision& decision, const SettleAnswered& answered) {
   fence_all(decision, std::vector<ProvenLease>{{answered.lease, *answered.proof}});
 }
 
-/// The broker goes on: words fall, workers keep what they imported until they have exited.
+/// Revokes every lease and keeps running. Workers keep what they imported until they exit.
 void decide_event(Decision& decision, const DeviceLost& lost) {
   State& state = decision.state;
   state.device_lost = true;

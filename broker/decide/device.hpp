@@ -1,4 +1,5 @@
-/// Memory of a device on its way back: held for the worker that had it, released when that exited.
+/// How device memory is returned: held for the worker that mapped it, released when that worker
+/// exits.
 #pragma once
 
 #include <span>
@@ -7,15 +8,16 @@
 
 namespace leasehold {
 
-/// PoolExhausted while the agent that allocates is gone.
+/// Errors: PoolExhausted while no device agent is running.
 Result<void> require_device(const State& state);
 
-/// Extents that are Scrubbing: cleared and then held for the lease's worker, which may still reach
-/// them; released where the worker has exited or never had them. Precondition: a device is lent.
+/// Clears extents that are Scrubbing and holds them for the lease's worker, which may still reach
+/// them. Releases them instead if the worker has exited or never mapped them.
+/// Precondition: a device is lent.
 void return_to_device(Decision& decision, const LeaseRecord& record,
                       std::span<const ExtentId> extents);
 
-/// The worker has exited: what was held for it goes back to the device.
+/// Releases everything that was held for a worker that has exited.
 void release_held(Decision& decision, AttachmentId worker);
 
 }  // namespace leasehold

@@ -1,7 +1,7 @@
-/// Everything a decision can ask for, as values, and the one way they get done.
+/// Everything a decision can ask for, as values.
 ///
-/// Effects are performed in order. The order inside a revocation is a promise: the words and the
-/// counter first, everything else after.
+/// Effects are performed in order. In a revocation the words and the counter come first.
+/// "→ X" names the event that reports the result.
 #pragma once
 
 #include <span>
@@ -16,13 +16,12 @@
 
 namespace leasehold::effect {
 
-/// Writes one transaction. Stands before the words and answers that need it, after words that fall.
-/// Extents that are lent get their memory first, so that their rows can name it. When the batch
-/// grants and cannot be written, whatever would leave the broker under it is refused instead, as if
-/// there were no memory. → GrantAnswered, RegionLent
+/// Writes one transaction. Precedes grants, fences and answers that need it; follows revocations.
+/// Extents to be granted get their memory first, so that their rows can name it. If a granting
+/// batch cannot be written, its grants are refused. → GrantAnswered, RegionLent
 struct Journal {
   journal::Batch batch;
-  bool when_idle = false;  ///< Only after everything that follows from this decision.
+  bool when_idle = false;  ///< Write it after all work that follows from this decision.
 };
 
 /// Stores a Live word with its deadline (zero: none).
@@ -31,7 +30,7 @@ struct PublishGrant {
   TimePoint deadline;
 };
 
-/// Lowers words of one worker and moves its counter once.
+/// Stores Revoked or Fenced words of one worker, then moves its counter once.
 struct StoreWords {
   WorkerId worker;
   struct Flip {
@@ -53,19 +52,19 @@ struct SetDrainDeadline {
   TimePoint deadline;
 };
 
-/// The worker that called is admitted: keep its process, message and eventfd under this id.
+/// Binds a new worker's process, segment and wakeup_fd to this id.
 struct BindWorker {
   AttachmentId worker;
   ConnectionId connection;
 };
 
-/// A worker the broker knew before it was started again is back on this connection.
+/// Binds a worker from before a broker restart to this connection.
 struct ResumeWorker {
   AttachmentId worker;
   ConnectionId connection;
 };
 
-/// The worker is Gone: drop what was kept for it.
+/// Drops everything kept for a worker that is Gone.
 struct ForgetWorker {
   AttachmentId worker;
 };
@@ -76,8 +75,8 @@ struct SendGrant {
   wire::LeaseGrant grant;
 };
 
-/// Sends `lease.settle`: launches on a device outlast what the worker's message shows. →
-/// SettleAnswered
+/// Sends `lease.settle`: on a device, kernels run longer than the worker segment shows.
+/// → SettleAnswered
 struct SendSettle {
   AttachmentId worker;
   LeaseId lease;
@@ -89,7 +88,7 @@ struct SendUnmap {
   LeaseId lease;
 };
 
-/// Sends `worker.ping`. → PingAnswered, or nothing.
+/// Sends `worker.ping`. → PingAnswered, or no event.
 struct SendPing {
   AttachmentId worker;
 };
@@ -102,39 +101,40 @@ struct SendReclaim {
   std::uint32_t count = 1;
 };
 
-/// Takes one snapshot for all of them and waits without blocking. → QuietObserved
+/// Takes one snapshot of the worker segment for all these leases and watches it without blocking.
+/// → QuietObserved
 struct BeginQuietWatch {
   AttachmentId worker;
   Touches scope = Touches::TenantMemory;
   std::vector<LeaseId> leases;
 };
 
-/// Gives the pages back to the kernel; whoever still maps them reads zeros.
+/// Returns the pages to the kernel. A process that still maps them reads zeros.
 struct PunchExtents {
   std::vector<ExtentId> extents;
 };
 
-/// Zeros memory of a device that its worker has unmapped; what is still being made is given up.
+/// Zeros device memory that its worker has unmapped; cancels allocations in progress.
 /// → ExtentsCleared
 struct ClearExtents {
   std::vector<ExtentId> extents;
 };
 
-/// Reads what is allocated, then closes the object where that is nothing. Of a device: releases it
-/// and looks whether the driver's free figure rises by as much. → ExtentsVerified
+/// Reads how much is allocated, and closes the object if that is zero. On a device, releases the
+/// memory and compares the driver's free figure. → ExtentsVerified
 struct VerifyExtents {
   std::vector<ExtentId> extents;
-  bool close_anyway = false;  ///< Nobody else maps them: what is allocated goes with the object.
+  bool close_anyway = false;  ///< No process maps them: closing frees what is allocated.
 };
 
 /// → RegionLent
 struct CreateRegion {
-  LeaseId lease;  ///< Its first.
+  LeaseId lease;  ///< The first lease on the region.
   RegionId region;
   std::uint64_t size_bytes = 0;
 };
 
-/// One more lease on a region there is: nothing to make, but its row may be refused. → RegionLent
+/// Adds a lease on an existing region. → RegionLent
 struct ShareRegion {
   LeaseId lease;
 };
@@ -144,7 +144,7 @@ struct SealRegion {
   RegionId region;
 };
 
-/// Punches, verifies, closes. For a region that was never sealed. → RegionScrubbed
+/// Punches, verifies and closes a region that was never sealed. → RegionScrubbed
 struct ScrubRegion {
   RegionId region;
 };
@@ -164,7 +164,7 @@ struct Reply {
   Result<Answer> answer;
 };
 
-/// Answers a call whose OK promises that it is remembered. Follows the Journal of its decision.
+/// Answers a call whose success must be on disk. Follows the Journal of its decision.
 /// → JournalWritten
 struct ReplyWhenJournaled {
   CallId call;
@@ -176,7 +176,7 @@ struct AppendEvent {
   TimePoint at;
 };
 
-/// Something an operator should read; a sentence and logfmt.
+/// A warning for operators: a sentence, then logfmt.
 struct Warn {
   std::string message;
 };
@@ -195,8 +195,8 @@ using Effect =
                  effect::CloseRegion, effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,
                  effect::AppendEvent, effect::Warn>;
 
-/// The one door from decisions to the world: a `perform` for each kind of effect. What an effect
-/// leads to comes back as an event, never as a return value.
+/// Calls the performer's `perform` for each effect, in order. Results come back as events, never as
+/// return values.
 template <class Performer>
 void perform_all(std::span<const Effect> effects, Performer& performer) {
   for (const Effect& effect : effects) {

@@ -1,7 +1,7 @@
-/// Everything that can happen to the broker's state, as values.
+/// Everything that can happen to the broker, as values.
 ///
-/// Each carries what the outside saw and nothing that was concluded from it; evidence arrives as
-/// proof objects that only its witness can make (broker/books/fence_proof.hpp).
+/// An event carries observations, not conclusions. Fence evidence arrives as proof objects that
+/// only their observer can construct (broker/books/fence_proof.hpp).
 #pragma once
 
 #include <optional>
@@ -23,27 +23,27 @@ struct Call {
   Message message;
 };
 
-/// A connection is over: its leases lose their holder; a worker on it is Lost, not Gone.
+/// A connection closed. Its leases lose their holder; a worker on it becomes Lost, not Gone.
 struct ConnectionClosed {
   ConnectionId connection;
 };
 
-/// The process at the other end exited, seen by its pidfd: counts as holder gone.
+/// The process at the other end exited, as its pidfd shows.
 struct HolderExited {
   ConnectionId connection;
 };
 
-/// The same for a process that held leases under an earlier broker, and may not have claimed them.
+/// A process that held leases before a broker restart exited.
 struct PreviousHolderExited {
   ProcessIdentity process;
 };
 
-/// The worker's pidfd is readable.
+/// The worker process exited.
 struct WorkerExited {
   ProcessExit proof;
 };
 
-/// One `lease.grant` was answered: all of these extents are mapped, or none is.
+/// The worker answered one `lease.grant`: it mapped all of these extents, or none.
 struct GrantAnswered {
   LeaseId lease;
   std::vector<ExtentId> extents;
@@ -56,32 +56,33 @@ struct UnmapAnswered {
   std::optional<Error> refused;
 };
 
-/// `lease.settle` was answered: with evidence, or with an error, which is none.
+/// The worker answered `lease.settle`. An error is not evidence.
 struct SettleAnswered {
   LeaseId lease;
   std::optional<WorkerAck> proof;
   std::optional<Error> refused;
 };
 
-/// Memory of a device that its worker has unmapped holds zeros, or its agent is gone.
+/// Device memory was zeroed, or could not be because the agent ended.
 struct ExtentsCleared {
   struct Entry {
     ExtentId extent;
     std::optional<Error> refused{};
-    bool never_sent = false;  ///< It was being made, or could not be: no worker ever had it.
+    bool never_sent =
+        false;  ///< It never reached a worker: its allocation failed or was cancelled.
   };
   std::vector<Entry> entries;
 };
 
-/// The device agent ended, and every handle it had with it. Workers keep what they imported.
+/// The device agent ended and lost its handles. Workers keep what they imported.
 struct DeviceLost {
   std::string why;
 };
 
-/// Another agent serves the same card.
+/// A new agent serves the same device.
 struct DeviceRecovered {};
 
-/// The worker is there.
+/// The worker answered a ping.
 struct PingAnswered {
   AttachmentId worker;
 };
@@ -92,30 +93,30 @@ struct ReclaimAnswered {
   Result<std::vector<ExtentId>> extents;
 };
 
-/// The words of these leases left Live: when, as it stands in the table. Clocks count from there.
+/// The words of these leases left Live at the time stored in the table. Clocks count from there.
 struct WordsStored {
   std::vector<LeaseId> leases;
   TimePoint at;
 };
 
-/// Units that stood when the words went down are over.
+/// All units announced when the words were stored have ended.
 struct QuietObserved {
   std::vector<LaunchQuiet> proofs;
   TimePoint seen_at;  ///< Zero: now.
 };
 
-/// What is left of punched extents, read after their worker unmapped them or exited. Of a device:
-/// what the driver did not show as free again after they were released.
+/// What is allocated in punched extents after their worker unmapped them or exited. On a device:
+/// what the driver did not report as free after the release.
 struct ExtentsVerified {
   struct Entry {
     ExtentId extent;
     std::uint64_t allocated_bytes = 0;
-    bool closed = false;  ///< The object is gone, with what was allocated in it.
+    bool closed = false;  ///< The object was closed, which freed what was allocated.
   };
   std::vector<Entry> entries;
 };
 
-/// The lease may leave the broker: its region has memory, and both are written down.
+/// The region has memory and the journal has both rows, or the lease is refused.
 struct RegionLent {
   LeaseId lease;
   std::optional<Error> refused;
@@ -131,33 +132,33 @@ struct RegionScrubbed {
   std::uint64_t allocated_bytes = 0;
 };
 
-/// Lines of the lease table that somebody else had changed. They are repaired already.
+/// Entries of the lease table that another process changed. They are already repaired.
 struct TableTampered {
   std::vector<TableEntry> entries;
 };
 
-/// A worker's own report, already checked for form.
+/// An event that a worker reported; its form is checked, its content is not.
 struct WorkerReported {
   ConnectionId connection;
   events::StampedEvent report;
 };
 
-/// What a call asked for holds; on disk, or why not.
+/// The rows behind a ReplyWhenJournaled are on disk, or could not be written.
 struct JournalWritten {
   CallId call;
   Answer answer;
   std::optional<Error> refused;
 };
 
-/// The broker itself stood for so long, and heard nobody. Comes before whatever it hears then.
+/// The broker's loop did not run for `gap`. Precedes every event received afterwards.
 struct BrokerStalled {
   Duration gap{};
 };
 
-/// Time has passed; deadlines are looked at.
+/// Makes `decide` apply passed deadlines.
 struct Tick {};
 
-/// The broker was told to stop.
+/// The broker stops.
 struct Shutdown {};
 
 using Event =

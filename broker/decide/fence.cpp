@@ -1,8 +1,12 @@
+#include "broker/decide/fence.hpp"
+
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/quarantine.hpp"
-#include "broker/decide/revoke.hpp"
+#include "broker/decide/record.hpp"
+#include "broker/decide/return_memory.hpp"
+#include "broker/decide/store_words.hpp"
 
 namespace leasehold {
 namespace {
@@ -11,8 +15,8 @@ void note_quiet(LeaseRecord& record, TimePoint seen_at) {
   if (record.clocks.quiet_ns < 0) record.clocks.quiet_ns = (seen_at - record.revoked_at()).count();
 }
 
-/// Still zero: capacity again. Not zero: somebody touched it after its fence, and nobody gets it
-/// until an operator has looked.
+/// Frees an extent that is still zero. Any allocated byte means that a worker wrote after the
+/// fence: the extent is quarantined until an operator releases it.
 void finish_extent(Decision& decision, LeaseRecord* record,
                    const ExtentsVerified::Entry& verified) {
   if (record != nullptr) std::erase(record->extents, verified.extent);
@@ -34,8 +38,8 @@ void finish_extent(Decision& decision, LeaseRecord* record,
   record_extent(decision, verified.extent, record);
 }
 
-/// On a device the line says only that nothing more is launched. What was launched is over when the
-/// worker says so for this very lease, or has exited.
+/// On a device, a quiet worker segment proves only that no more launches start. The worker confirms
+/// with `lease.settle` that the earlier ones have finished.
 void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
   for (const LaunchQuiet& seen : quiet) {
     const LeaseRecord* record = decision.state.leases.find_open(seen.lease());
@@ -45,7 +49,53 @@ void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
   }
 }
 
+void scrub_fenced(Decision& decision, LeaseRecord& record) {
+  std::vector<ExtentId> punched;
+  for (const ExtentId extent : record.extents) {
+    if (decision.state.extents.find(extent)->state != ExtentState::Draining) continue;
+    decision.state.extents.move(extent, ExtentState::Scrubbing);
+    record_extent(decision, extent, &record);
+    punched.push_back(extent);
+  }
+  if (punched.empty() || decision.state.config.lends_device()) return;  // no hole in device memory
+  decision.add(effect::PunchExtents{std::move(punched)});
+}
+
+/// Gets the memory of a fenced lease back: asks the worker to unmap it, or collects it at once if
+/// no process maps it.
+void ask_for_memory(Decision& decision, LeaseRecord& record, bool never_mapped) {
+  const Worker& worker = *decision.state.workers.find(record.worker());
+  if (never_mapped || worker.state == WorkerState::Gone) {
+    collect_memory(decision, record);
+  } else if (worker.socket_open && !worker.resuming) {
+    decision.add(effect::SendUnmap{worker.id, record.id()});
+  }  // A resuming worker is asked after its redelivery; a lost one returns memory by exiting.
+}
+
 }  // namespace
+
+void fence_all(Decision& decision, std::span<const ProvenLease> leases) {
+  FlipsByWorker flips;
+  std::vector<const ProvenLease*> fenced;
+  for (const ProvenLease& proven : leases) {
+    LeaseRecord& record = decision.state.leases.at(proven.lease);
+    auto* revoked = std::get_if<Lease<Revoked>>(&record.lease);
+    if (revoked == nullptr) continue;
+    const RevokeReason reason = revoked->state().reason;
+    flips[record.worker()].push_back({proven.lease, LeaseState::Fenced, reason});
+    record.lease = fence(std::move(*revoked), proven.proof, decision.now);
+    fenced.push_back(&proven);
+  }
+  add_store_words(decision, std::move(flips));
+  for (const ProvenLease* proven : fenced) {
+    LeaseRecord& record = decision.state.leases.at(proven->lease);
+    ++decision.state.leases_fenced;
+    record.fenced_during_grant = record.grants_in_flight > 0;
+    record_lease(decision, record);
+    scrub_fenced(decision, record);
+    ask_for_memory(decision, record, std::holds_alternative<NeverMapped>(proven->proof));
+  }
+}
 
 void decide_event(Decision& decision, const WordsStored& stored) {
   for (const LeaseId lease : stored.leases) {
@@ -59,7 +109,7 @@ void decide_event(Decision& decision, const QuietObserved& observed) {
   std::vector<ProvenLease> proven;
   for (const LaunchQuiet& proof : observed.proofs) {
     const auto found = decision.state.leases.find(proof.lease());
-    if (!found || !(*found)->is(LeaseState::Revoked)) continue;  // fenced by other evidence
+    if (!found || !(*found)->is(LeaseState::Revoked)) continue;  // fenced by another proof
     note_quiet(**found, observed.seen_at == TimePoint{} ? decision.now : observed.seen_at);
     proven.push_back({proof.lease(), proof});
   }
@@ -80,7 +130,7 @@ void decide_event(Decision& decision, const ExtentsVerified& verified) {
     if (extent != nullptr && extent->quarantine) finish_release(decision, entry);
     extent = decision.state.extents.find(entry.extent);
     if (extent == nullptr || extent->state != ExtentState::Scrubbing) continue;
-    LeaseRecord* record = nullptr;  // none: it was held for a worker beyond its leases
+    LeaseRecord* record = nullptr;  // null for an extent held for a worker: its lease is closed
     if (decision.state.leases.find_open(extent->lease) != nullptr) {
       record = &decision.state.leases.at(extent->lease);
     }

@@ -6,12 +6,15 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/device.hpp"
+#include "broker/decide/fence.hpp"
 #include "broker/decide/liveness.hpp"
+#include "broker/decide/record.hpp"
+#include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {
 
-/// Knows whether descriptors of a lease ever left the broker.
+/// Proves that no descriptor of a lease ever left the broker.
 class GrantObserver {
  public:
   static std::optional<NeverMapped> observe(const LeaseRecord& record) {
@@ -75,26 +78,25 @@ Result<void> require_free_extents(const State& state, std::uint32_t wanted, Atta
   const auto quarantined = std::ranges::count_if(state.extents.records(), [](const auto& entry) {
     return entry.second.quarantine.has_value();
   });
-  std::string_view advice = "retry when leases end, or ask for less";
+  std::string_view advice = "retry when leases end, or ask for fewer";
   if (wanted > all) {
-    advice = "this can never fit; ask for less, or start the broker with a larger --capacity";
+    advice = "this can never fit; ask for fewer, or start the broker with a larger --capacity";
   } else if (wanted + static_cast<std::uint64_t>(quarantined) > all) {
-    advice =
-        "it cannot fit before quarantined memory is given back, see `brokerctl quarantine list`";
+    advice = "release quarantined memory first, see `brokerctl quarantine list`";
   } else if (state.config.lends_device()) {
     advice =
-        "retry when leases end, ask for less, or name the worker that had the memory last: on a "
-        "device it stays there until that worker ends";
+        "retry when leases end, ask for fewer, or name the worker that had the memory last: device "
+        "memory stays with a worker until it exits";
   }
-  return fail(Errc::PoolExhausted,
-              fmt::format("{} extents wanted, {} of {} are free: {}", wanted, free, all, advice));
+  return fail(Errc::PoolExhausted, fmt::format("{} extents requested, {} of {} are free: {}",
+                                               wanted, free, all, advice));
 }
 
 Result<void> require_worker_attached(const State& state, const LeaseRecord& record) {
   const Worker& worker = *state.workers.find(record.worker());
   if (!worker.resuming && worker.reattach_until == TimePoint{}) return {};
   return fail(Errc::BrokerLost,
-              fmt::format("what worker {} has of lease {} is known once it is back; retry",
+              fmt::format("worker {} of lease {} is reconnecting after a broker restart; retry",
                           worker.name, to_string(record.id())));
 }
 
@@ -128,7 +130,8 @@ Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wa
   if (wanted) {
     Worker* named = state.workers.find_serving(*wanted);
     if (named != nullptr && named->state == WorkerState::Ready) return named;
-    return fail(Errc::UnknownWorker, fmt::format("no worker {} is ready", *wanted));
+    return fail(Errc::UnknownWorker,
+                fmt::format("worker {} is not ready; start it, or name another", *wanted));
   }
   Worker* best = nullptr;
   std::size_t fewest = ~std::size_t{0};
@@ -144,13 +147,14 @@ Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wa
     return entry.second.resuming || entry.second.reattach_until != TimePoint{};
   };
   if (std::ranges::any_of(state.workers.all(), is_returning)) {
-    return fail(Errc::BrokerLost,
-                "this broker was started again and its workers are on their way back; retry");
+    return fail(Errc::BrokerLost, "the broker restarted and its workers are reconnecting; retry");
   }
-  return fail(Errc::NoModelLoaded, "no worker is ready; start one, or wait until it has loaded");
+  return fail(Errc::NoModelLoaded,
+              "no worker is ready; start one, or wait until it has loaded its model");
 }
 
-/// A revoked lease and its declared replacement are charged once.
+/// The revoked lease that this acquire replaces, which is then not charged. Nothing for a lease
+/// that is not revoked or already has a replacement.
 Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcquire& acquire) {
   if (!acquire.replaces) return std::nullopt;
   const auto found = state.leases.find(*acquire.replaces);
@@ -161,7 +165,7 @@ Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcqui
   const LeaseRecord& old = **found;
   if (old.scope != wire::LeaseScope::Tenant || old.tenant != acquire.tenant) {
     return fail(Errc::PermissionDenied,
-                fmt::format("lease {} is not one of tenant {}", to_string(*acquire.replaces),
+                fmt::format("lease {} does not belong to tenant {}", to_string(*acquire.replaces),
                             acquire.tenant.value));
   }
   if (!old.is(LeaseState::Revoked) || old.replaced_by) return std::nullopt;
@@ -193,8 +197,7 @@ LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
   return record;
 }
 
-/// A lease that nobody could use. It was never shown to the holder, so "released" is what happened:
-/// the broker gives it back for them.
+/// Ends a lease whose grant failed. The reason is Released because the holder never received it.
 void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why) {
   const CallId call = record.grants.front().call;
   record.grants.clear();
@@ -232,7 +235,7 @@ PendingGrant* find_pending(LeaseRecord& record, const GrantAnswered& answered) {
   return nullptr;
 }
 
-/// Of a device: from here on its worker may reach them for as long as it lives.
+/// Notes that the worker can reach this device memory until it exits.
 void note_lent(Decision& decision, const LeaseRecord& record, std::span<const ExtentId> extents) {
   if (!decision.state.config.lends_device()) return;
   for (const ExtentId id : extents) {
@@ -245,20 +248,19 @@ bool refused_with(const GrantAnswered& answered, Errc code) {
   return answered.sent && answered.refused && answered.refused->code == code;
 }
 
-/// True when the worker itself said no. A lost connection or silence says nothing about what is
-/// mapped.
+/// True if the worker itself refused. A lost connection or a timeout does not show what is mapped.
 bool worker_refused(const GrantAnswered& answered) {
   return answered.refused && !refused_with(answered, Errc::ConnectionLost) &&
          !refused_with(answered, Errc::TimedOut);
 }
 
-/// The caller heard TimedOut, and now the worker has woken up: nobody counts on this memory.
+/// The worker answered after the caller received TimedOut, so the broker reclaims the extents.
 void handle_late_reply(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
   std::uint32_t late = 0;
   for (const ExtentId extent : answered.extents) {
     if (record.unclaimed.erase(extent) != 0) ++late;
   }
-  if (late == 0) return;  // delivered again by lease.attach, or answered already
+  if (late == 0) return;  // sent again by lease.attach, or answered before
   if (worker_refused(answered)) {
     refuse_growth(decision, record, answered);
     recharge(decision, record);
@@ -283,7 +285,7 @@ void handle_reply(Decision& decision, LeaseRecord& record, const GrantAnswered& 
   if (answered.refused) pending->refused = answered.refused;
   for (const ExtentId extent : answered.extents) pending->waiting.erase(extent);
   if (!pending->waiting.empty()) return;
-  if (!record.acquired && pending->refused) {  // connection lost: the closing decides the rest
+  if (!record.acquired && pending->refused) {  // ConnectionClosed ends the lease
     decision.reply(pending->call, std::unexpected(*pending->refused));
   } else {
     finish_grant(decision, record, *pending);
@@ -331,7 +333,8 @@ Answer resized(const State& state, const LeaseRecord& record) {
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::LeaseAcquire& acquire) {
   State& state = decision.state;
-  if (state.stopping) return fail(Errc::Draining, "the broker is stopping");
+  if (state.stopping)
+    return fail(Errc::Draining, "the broker is stopping; retry after it has restarted");
   const Tenant* tenant = TRY(state.tenants.find_for(acquire.tenant, caller.uid));
   if (acquire.ttl_ms < 0) return fail(Errc::BadRequest, "ttl_ms must not be negative");
   const Worker* worker = TRY(choose_worker(state, acquire.worker));
@@ -343,7 +346,8 @@ CallResult decide_call(Decision& decision, const Caller& caller,
                         .blocks_per_extent = worker->blocks_per_extent}));
   TRY(require_free_extents(state, allowed.extents, worker->id));
   if (!state.leases.has_free_slot()) {
-    return fail(Errc::PoolExhausted, "every slot of the lease table is in use; retry later");
+    return fail(Errc::PoolExhausted,
+                "every slot of the lease table is in use; retry when leases end");
   }
   LeaseRecord& record = open_tenant_lease(decision, caller, acquire, *worker);
   record.charged_blocks = allowed.charged;
@@ -352,7 +356,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   record_lease(decision, record);
   take_extents(decision, record,
                {.call = caller.call, .extents = allowed.extents, .ceiling = allowed.ceiling});
-  return std::nullopt;  // answered when the worker has mapped everything
+  return std::nullopt;  // answered once the worker has mapped everything
 }
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach) {
@@ -375,7 +379,7 @@ void decide_event(Decision& decision, const GrantAnswered& answered) {
   const auto found = decision.state.leases.find(answered.lease);
   if (!found) return;  // the slot has moved on
   LeaseRecord& record = **found;
-  // After silence it is still on its way: a worker that wakes up maps it.
+  // After a timeout the grant is still in flight: the worker may map it later.
   const bool arrived = !refused_with(answered, Errc::TimedOut);
   if (arrived && record.grants_in_flight > 0) {
     --record.grants_in_flight;

@@ -1,4 +1,4 @@
-/// What granting and growing share.
+/// Functions that acquire, grow, redelivery and weights share.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,20 @@ namespace leasehold {
 /// Extents per `lease.grant`; a message carries at most 64 descriptors.
 inline constexpr std::size_t kExtentsPerGrant = 60;
 
-/// Blocks charged to the tenant's leases that are not fenced, one apart.
+/// Blocks charged to the tenant's leases that are not Fenced, without `apart`.
 std::uint32_t charged_to_others(State& state, const TenantId& tenant, std::optional<LeaseId> apart);
 
-/// PoolExhausted says whether waiting can help: never, after an operator, or when leases end.
+/// Errors: PoolExhausted, which says whether to wait for leases, release quarantined memory, or ask
+/// for fewer.
 Result<void> require_free_extents(const State& state, std::uint32_t wanted, AttachmentId worker);
 
-/// BrokerLost while the lease's worker is on its way back to a broker that was started again: until
-/// then it can be asked nothing.
+/// Errors: BrokerLost (retryable) while the lease's worker has not resumed after a broker restart.
 Result<void> require_worker_attached(const State& state, const LeaseRecord& record);
 
-/// A grant that is asked for once more, over another connection of the same user: the caller
-/// becomes the lease's holder. Errors: LeaseRevoked, LeaseFenced, StaleGeneration when it is over.
+/// A repeated acquire on another connection of the same user makes that caller the holder.
+/// Errors: LeaseRevoked, LeaseFenced, StaleGeneration once the lease has ended.
 Result<Answer> reassign_holder(Decision& decision, const Caller& caller, Answer answer);
-/// The same while the first call `first` still waits for its answer.
+/// The same while the call `first` still waits for its answer.
 void reassign_pending_holder(Decision& decision, const Caller& caller, CallId first);
 
 struct ExtentGrant {
@@ -33,23 +33,23 @@ struct ExtentGrant {
   std::uint32_t ceiling = 0;  ///< Blocks the lease may be charged at most.
 };
 
-/// Takes extents for the lease and sends them to its worker; the call is answered when all are
-/// mapped. Precondition: they are free.
+/// Takes extents for the lease and sends them to its worker. The call is answered once all are
+/// mapped. Precondition: enough extents are free.
 void take_extents(Decision& decision, LeaseRecord& record, const ExtentGrant& grant);
 
-/// A revoked lease whose descriptors never left the broker is fenced at once.
+/// Fences a revoked lease at once if its descriptors never left the broker.
 void fence_if_never_mapped(Decision& decision, const LeaseRecord& record);
 
-/// Those the worker may use: neither draining nor being scrubbed.
+/// The extents that the worker may use: neither draining nor scrubbing.
 std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& record);
 
 /// Lowers the charge to what the owned extents hold.
 void recharge(Decision& decision, LeaseRecord& record);
 
-/// What a holder is told when all is mapped; the same again when it repeats the call.
+/// The reply to an acquire, and to its repetitions.
 Answer acquired_answer(const State& state, const LeaseRecord& record);
 
-/// What the lease holds now, as the answer to a grow or a shrink.
+/// The reply to a grow or a shrink: what the lease holds now.
 Answer resized(const State& state, const LeaseRecord& record);
 
 }  // namespace leasehold

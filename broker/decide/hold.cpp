@@ -10,7 +10,8 @@ Result<LeaseRecord*> find_held(State& state, const Caller& caller, LeaseId lease
   LeaseRecord* record = TRY(state.leases.find(lease));
   if (record->scope != wire::LeaseScope::Tenant || record->holder != caller.connection) {
     return fail(Errc::PermissionDenied,
-                fmt::format("lease {} is held by another connection", to_string(lease)));
+                fmt::format("lease {} is held by another connection; use that connection",
+                            to_string(lease)));
   }
   return record;
 }
@@ -33,15 +34,16 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   return Answer{wire::LeaseRenewed{.deadline_boottime_ns = record.deadline.boottime_ns}};
 }
 
-/// The token says that the caller was given this lease once; the user says that it was not stolen.
+/// The token proves that this lease was granted to the caller. The user id must match too, so a
+/// stolen token is not enough.
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseHold& hold) {
   LeaseRecord& record = *TRY(decision.state.leases.find(hold.lease));
   const Worker* worker = decision.state.workers.find(record.worker());
-  if (worker == nullptr) return std::unexpected(require_live(record).error());  // long gone
+  if (worker == nullptr) return std::unexpected(require_live(record).error());
   const LeaseClaim claim = TRY(verify_token(worker->token_key, hold.token));
   if (record.scope != wire::LeaseScope::Tenant || claim.lease != hold.lease ||
       claim.tenant != record.tenant) {
-    return fail(Errc::BadToken, "the token is one of another lease");
+    return fail(Errc::BadToken, "the token belongs to another lease");
   }
   const bool held = record.holder != ConnectionId{} && record.holder != caller.connection;
   if (held || caller.uid != record.holder_uid) {
@@ -74,7 +76,7 @@ void decide_event(Decision& decision, const HolderExited& exited) {
   revoke_held_by(decision, exited.connection);
 }
 
-/// Whoever claimed the lease since is another process, or is watched through its connection.
+/// Revokes only unclaimed leases: after a claim, the connection watches the new holder.
 void decide_event(Decision& decision, const PreviousHolderExited& exited) {
   const auto held = open_leases_where(decision.state, [&](const LeaseRecord& record) {
     return record.scope == wire::LeaseScope::Tenant && record.holder == ConnectionId{} &&

@@ -54,8 +54,8 @@ journal::QuarantineColumns columns_of(const std::optional<Quarantine>& quarantin
           .why = quarantine->why};
 }
 
-/// As it will stand for a broker that comes next. What is held for a worker, or was and is being
-/// released, is that worker's until it has exited.
+/// The row that the next broker restores. An extent that is held, or is being released, is written
+/// as Held: it belongs to its worker until that worker exits.
 journal::ExtentRow row_of(const State& state, ExtentId id, const ExtentRecord& extent) {
   journal::ExtentRow row{.id = id,
                          .lease = extent.lease,
@@ -70,7 +70,7 @@ journal::ExtentRow row_of(const State& state, ExtentId id, const ExtentRecord& e
   return row;
 }
 
-/// True when the extent's state follows from its lease's.
+/// True if the extent's state follows from its lease's state, so that it needs no row.
 bool is_implied(const State& state, const ExtentRecord& extent) {
   if (extent.state == ExtentState::Draining) return true;
   if (extent.state != ExtentState::Scrubbing) return false;
@@ -78,7 +78,7 @@ bool is_implied(const State& state, const ExtentRecord& extent) {
   return lease != nullptr && lease->is(LeaseState::Fenced);
 }
 
-/// Raises the marks a decision has passed. True when there was one.
+/// Raises each mark that the decision passed. True if one was raised.
 bool reserve_ids(State& state) {
   const auto raise = [](std::uint64_t& mark, std::uint64_t used, std::uint64_t at_once) {
     if (used <= mark) return false;
@@ -178,8 +178,8 @@ class RowCollector {
 };
 
 bool stores_state(const Effect& effect, LeaseState state) {
-  const auto* taken = std::get_if<effect::StoreWords>(&effect);
-  return taken != nullptr && taken->flips.front().to == state;
+  const auto* stored = std::get_if<effect::StoreWords>(&effect);
+  return stored != nullptr && stored->flips.front().to == state;
 }
 
 bool lends(const Effect& effect) {

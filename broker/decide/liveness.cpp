@@ -14,14 +14,13 @@ std::int64_t in_ms(Duration duration) {
   return duration / std::chrono::milliseconds(1);
 }
 
-/// The first rung: said while the worker can still go on as if nothing had been.
+/// Warns at half of the timeout; a worker that answers afterwards loses nothing.
 void warn_unresponsive(Decision& decision, const Worker& worker) {
   const std::int64_t timeout_ms = in_ms(decision.state.config.worker_timeout);
   decision.record(events::WorkerUnresponsive{
       .worker = worker.name, .waiting_for = "ping_reply", .timeout_ms = timeout_ms});
   decision.warn(
-      fmt::format("worker gives no sign of life, killed when it stays so worker={} pid={} "
-                  "timeout_ms={}",
+      fmt::format("worker does not answer pings; it will be killed worker={} pid={} timeout_ms={}",
                   worker.name, worker.pid, timeout_ms));
 }
 
@@ -87,8 +86,7 @@ void kill_worker(Decision& decision, Worker& worker, std::string_view waiting_fo
                                              .timeout_ms = in_ms(timeout),
                                              .killed = true});
   decision.warn(
-      fmt::format("worker did not do its part in time, killed worker={} pid={} waiting_for={} "
-                  "timeout_ms={}",
+      fmt::format("worker timed out and was killed worker={} pid={} waiting_for={} timeout_ms={}",
                   worker.name, worker.pid, waiting_for, in_ms(timeout)));
 }
 

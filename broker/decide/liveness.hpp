@@ -1,25 +1,25 @@
-/// Is the worker still there, and at it? For workers from whom nothing was taken back: the others
-/// are on the ladder anyway.
+/// Detects workers that stop answering, by pings. Leases that wait for a fence or an unmap have
+/// timeouts of their own (decide/timers.cpp).
 ///
-/// Silence is counted in looks, four to a timeout, each a decision of its own: a broker that stood
-/// itself, or slept with its machine, has looked once in all that time and kills nobody for it.
+/// The timeout counts unanswered probes, four per timeout, not elapsed time: a broker that was
+/// itself suspended has probed once in that time and kills no worker for it.
 #pragma once
 
 #include "broker/decide/decision.hpp"
 
 namespace leasehold {
 
-/// The worker is connected: it is looked for from now on.
+/// Probes the worker from now on.
 void start_liveness_probes(Decision& decision, Worker& worker);
 
-/// Pings whoever is due, and kills who was silent for too long.
+/// Pings workers whose probe is due, and kills those with too many unanswered probes.
 void probe_liveness(Decision& decision);
 
-/// The worker was asked something about a live lease, or has answered something of it.
+/// Start and stop the timeout for calls to the worker about a live lease.
 void note_call_sent(Decision& decision, LeaseRecord& record);
 void note_call_answered(Decision& decision, LeaseRecord& record);
 
-/// The last rung: a process that exits holds nothing. `waiting_for` as in
+/// Sends SIGKILL and revokes the worker's leases with WorkerHung. `waiting_for` as in
 /// events::WorkerUnresponsive.
 void kill_worker(Decision& decision, Worker& worker, std::string_view waiting_for,
                  Duration timeout);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/record.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {
@@ -16,8 +17,8 @@ std::string name_of(RegionId region) {
   return fmt::format("region:{}", region.value);
 }
 
-/// What it was told to leave alone it wrote to: it keeps no lease and gets none, and the rest is
-/// fenced by its line or its exit, as with a worker that was lost.
+/// The worker wrote to memory after its fence. Revokes all its leases and grants no more; they are
+/// fenced by a quiet segment or the worker's exit.
 void mark_untrusted(Decision& decision, AttachmentId id, events::WorkerUntrusted event) {
   Worker* worker = decision.state.workers.find(id);
   if (worker != nullptr) event.worker = worker->name;
@@ -29,58 +30,53 @@ void mark_untrusted(Decision& decision, AttachmentId id, events::WorkerUntrusted
   revoke_leases(decision, decision.state.leases.leases_on(id), RevokeReason::WorkerUntrusted);
 }
 
-/// With its last worker gone nobody maps it: what is allocated goes with the broker's descriptor.
+/// True if no process maps the memory: closing the broker's descriptor then frees it.
 bool last_worker_is_gone(const State& state, const Quarantine& quarantine) {
-  if (quarantine.worker == AttachmentId{}) return false;  // from before a restart: nobody knows
+  if (quarantine.worker == AttachmentId{}) return false;  // not recorded before the restart
   const Worker* worker = state.workers.find(quarantine.worker);
   return worker == nullptr || worker->state == WorkerState::Gone;
 }
 
-void record_operator_action(Decision& decision, const std::string& object,
-                            const PendingRelease& pending_release, bool done) {
-  decision.record(events::OperatorAction{.action = "quarantine_release",
-                                         .object = object,
-                                         .uid = pending_release.uid,
-                                         .reason = pending_release.reason,
-                                         .done = done});
-  decision.record_operator_action({.uid = pending_release.uid,
-                                   .action = "quarantine_release",
-                                   .object = object,
-                                   .reason = pending_release.reason,
-                                   .done = done});
+void record_release(Decision& decision, const std::string& object,
+                    const PendingRelease& pending_release, bool done) {
+  record_operator_action(decision, {.uid = pending_release.uid,
+                                    .action = "quarantine_release",
+                                    .object = object,
+                                    .reason = pending_release.reason,
+                                    .done = done});
 }
 
-void refuse(Decision& decision, const std::string& object, Quarantine& quarantine,
-            const std::string& why) {
+void refuse_release(Decision& decision, const std::string& object, Quarantine& quarantine,
+                    const std::string& why) {
   const PendingRelease pending_release = *std::exchange(quarantine.pending_release, std::nullopt);
-  record_operator_action(decision, object, pending_release, false);
+  record_release(decision, object, pending_release, false);
   decision.reply(pending_release.call, fail(Errc::StillWritable, object + why));
 }
 
 void refuse_written(Decision& decision, const std::string& object, Quarantine& quarantine,
                     std::uint64_t allocated_bytes) {
   quarantine.allocated_bytes = allocated_bytes;
-  refuse(decision, object, quarantine,
-         fmt::format(" holds {} bytes after another punch: worker {} still writes to it; end that "
-                     "worker, then release_quarantine again",
-                     allocated_bytes, quarantine.worker_name));
+  refuse_release(decision, object, quarantine,
+                 fmt::format(" holds {} bytes after another punch: worker {} still writes to it; "
+                             "end that worker, then release it again",
+                             allocated_bytes, quarantine.worker_name));
 }
 
-/// This broker can neither punch it nor see whether it is empty: only the end of who maps it
-/// counts.
+/// This broker has no descriptor of the memory, so it can neither punch nor verify it. Only the
+/// exit of the worker that maps it makes it free.
 void refuse_unavailable(Decision& decision, const std::string& object, Quarantine& quarantine) {
   const bool known = quarantine.worker != AttachmentId{};
   const std::string advice =
-      known ? fmt::format("worker {} may map it; end that worker, then release_quarantine again",
+      known ? fmt::format("worker {} may map it; end that worker, then release it again",
                           quarantine.worker_name)
-            : "nobody knows who maps it; it is free when the machine was restarted";
-  refuse(decision, object, quarantine,
-         " was quarantined before this broker started, which cannot look into it: " + advice);
+            : "its worker is not recorded; restart the machine to free it";
+  refuse_release(decision, object, quarantine,
+                 " was quarantined before this broker started and cannot be verified: " + advice);
 }
 
-void grant(Decision& decision, const std::string& object, const PendingRelease& pending_release,
-           std::uint64_t size_bytes) {
-  record_operator_action(decision, object, pending_release, true);
+void accept_release(Decision& decision, const std::string& object,
+                    const PendingRelease& pending_release, std::uint64_t size_bytes) {
+  record_release(decision, object, pending_release, true);
   decision.touched.durable = true;
   decision.add(effect::ReplyWhenJournaled{
       pending_release.call, Answer{wire::QuarantineReleased{.size_bytes = size_bytes}}});
@@ -91,12 +87,12 @@ Error not_quarantined(const std::string& object, std::string_view state) {
           fmt::format("{} is {}, not Quarantined; see `brokerctl quarantine list`", object, state)};
 }
 
-/// Memory that was quarantined before this broker started has no more than its state.
-Result<void> begin(std::optional<Quarantine>& quarantine, const Caller& caller,
-                   const wire::QuarantineRelease& release) {
+/// A journal of an older schema may record the state only; the details are empty then.
+Result<void> begin_release(std::optional<Quarantine>& quarantine, const Caller& caller,
+                           const wire::QuarantineRelease& release) {
   if (!quarantine) quarantine.emplace();
   if (quarantine->pending_release) {
-    return fail(Errc::IllegalTransition, "somebody clears it right now; look again in a moment");
+    return fail(Errc::IllegalTransition, "a release of it is already in progress; retry");
   }
   quarantine->pending_release =
       PendingRelease{.call = caller.call, .uid = caller.uid, .reason = release.reason};
@@ -107,11 +103,12 @@ CallResult release_extent(Decision& decision, const Caller& caller,
                           const wire::QuarantineRelease& release) {
   ExtentRecord* record = decision.state.extents.find(*release.extent);
   const std::string object = name_of(*release.extent);
-  if (record == nullptr) return fail(Errc::UnknownLease, object + " is no memory in use");
+  if (record == nullptr)
+    return fail(Errc::UnknownLease, object + " is not in use; see `brokerctl quarantine list`");
   if (record->state != ExtentState::Quarantined) {
     return std::unexpected(not_quarantined(object, name(record->state)));
   }
-  TRY(begin(record->quarantine, caller, release));
+  TRY(begin_release(record->quarantine, caller, release));
   const bool gone = last_worker_is_gone(decision.state, *record->quarantine);
   if (record->unavailable && !gone) {
     refuse_unavailable(decision, object, *record->quarantine);
@@ -126,11 +123,12 @@ CallResult release_region(Decision& decision, const Caller& caller,
                           const wire::QuarantineRelease& release) {
   WeightsRegion* region = decision.state.weights.find(*release.region);
   const std::string object = name_of(*release.region);
-  if (region == nullptr) return fail(Errc::UnknownLease, object + " is no memory in use");
+  if (region == nullptr)
+    return fail(Errc::UnknownLease, object + " is not in use; see `brokerctl quarantine list`");
   if (region->state != RegionState::Quarantined) {
     return std::unexpected(not_quarantined(object, name(region->state)));
   }
-  TRY(begin(region->quarantine, caller, release));
+  TRY(begin_release(region->quarantine, caller, release));
   if (region->unavailable && !last_worker_is_gone(decision.state, *region->quarantine)) {
     refuse_unavailable(decision, object, *region->quarantine);
     return std::nullopt;
@@ -147,11 +145,11 @@ void quarantine_extent(Decision& decision, ExtentId extent, const Quarantine& qu
   record.quarantine = quarantine;
   if (quarantine.why == QuarantineReason::NotReturned) {
     return decision.warn(fmt::format(
-        "extent did not come back from the device, quarantined extent={} worker={} bytes={}",
+        "extent quarantined: the device did not report it free extent={} worker={} bytes={}",
         extent.value, quarantine.worker_name, quarantine.allocated_bytes));
   }
   decision.warn(fmt::format(
-      "extent was touched after it was taken back, quarantined extent={} lease={} worker={} "
+      "extent quarantined: worker wrote to it after the fence extent={} lease={} worker={} "
       "allocated_bytes={} reason=worker_untrusted",
       extent.value, to_string(record.lease), quarantine.worker_name, quarantine.allocated_bytes));
   mark_untrusted(decision, quarantine.worker,
@@ -163,7 +161,7 @@ void quarantine_region(Decision& decision, WeightsRegion& region, const Quaranti
   region.quarantine = quarantine;
   record_region(decision, region, name(region.state));
   decision.warn(fmt::format(
-      "weights region was touched after it was taken back, quarantined region={} worker={} "
+      "weights region quarantined: worker wrote to it after the fence region={} worker={} "
       "allocated_bytes={} reason=worker_untrusted",
       region.id.value, quarantine.worker_name, quarantine.allocated_bytes));
   mark_untrusted(decision, quarantine.worker, {.what = "weights", .index = region.id.value});
@@ -185,7 +183,7 @@ void finish_release(Decision& decision, const ExtentsVerified::Entry& verified) 
   record_extent(decision, verified.extent, nullptr);
   extents.move(verified.extent, ExtentState::Free);
   record_extent(decision, verified.extent, nullptr);
-  grant(decision, object, pending_release, extents.extent_size_bytes());
+  accept_release(decision, object, pending_release, extents.extent_size_bytes());
 }
 
 void finish_release(Decision& decision, WeightsRegion& region, std::uint64_t allocated_bytes) {
@@ -199,7 +197,7 @@ void finish_release(Decision& decision, WeightsRegion& region, std::uint64_t all
   record_region(decision, region, "Free");
   decision.add(effect::CloseRegion{region.id});
   decision.state.weights.remove(region.id);
-  grant(decision, object, pending_release, size_bytes);
+  accept_release(decision, object, pending_release, size_bytes);
 }
 
 CallResult decide_call(Decision& decision, const Caller& caller,

@@ -1,4 +1,4 @@
-/// The end of a quarantine: what the second look at the memory leads to.
+/// Quarantines memory whose teardown is unproven, and releases it when an operator asks.
 #pragma once
 
 #include "broker/decide/decision.hpp"
@@ -6,11 +6,13 @@
 
 namespace leasehold {
 
-/// Into quarantine: an event and a warning say so, and the worker that wrote loses what it has.
+/// Quarantine memory. If a worker wrote to it after the fence, all its leases are revoked and it
+/// gets no more.
 void quarantine_extent(Decision& decision, ExtentId extent, const Quarantine& quarantine);
 void quarantine_region(Decision& decision, WeightsRegion& region, const Quarantine& quarantine);
 
-/// Precondition: the extent or region is Quarantined. Nothing happens unless somebody clears it.
+/// Finish a release after the memory was punched and verified once more; do nothing if no operator
+/// asked for one. Precondition: Quarantined.
 void finish_release(Decision& decision, const ExtentsVerified::Entry& verified);
 void finish_release(Decision& decision, WeightsRegion& region, std::uint64_t allocated_bytes);
 

@@ -1,4 +1,4 @@
-// After the broker was started again: workers that come back, and those that do not.
+// After a broker restart: workers that resume, and those that do not.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,12 +6,13 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/liveness.hpp"
+#include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {
 namespace {
 
-/// The same process, by the kernel's word, as long as its grace lasts.
+/// True for the same process, as the kernel reports it, within the reattach grace.
 bool may_resume(const Worker& worker, const Caller& caller, const std::string& name) {
   return worker.state == WorkerState::Lost && !worker.killed &&
          worker.reattach_until != TimePoint{} && worker.pid == caller.pid &&
@@ -25,10 +26,11 @@ std::vector<ExtentId> not_delivered(const State& state, const LeaseRecord& recor
   return missing;
 }
 
-/// A live lease of which nothing came: the worker never had it, or it was on its way when the
-/// broker died. Of which some came: the rest was a growth that did not arrive.
+/// No extent was redelivered: the grant never reached the worker, so the lease ends. Some were: the
+/// missing ones belong to a growth that never reached it.
 void reconcile_live(Decision& decision, LeaseRecord& record) {
-  if (record.scope == wire::LeaseScope::Engine) return;  // weights are kept, not delivered
+  if (record.scope == wire::LeaseScope::Engine)
+    return;  // weights are kept by the broker, not redelivered
   const std::vector<ExtentId> missing = not_delivered(decision.state, record);
   if (!missing.empty() && missing.size() == record.extents.size()) {
     revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
@@ -43,7 +45,7 @@ void reconcile_live(Decision& decision, LeaseRecord& record) {
   }
 }
 
-/// The fence may have been the last thing the old broker did: what followed it is done again.
+/// The broker may have ended right after the fence, so repeats the punch and the unmap.
 void reconcile_fenced(Decision& decision, const LeaseRecord& record) {
   if (!record.extents.empty()) decision.add(effect::PunchExtents{record.extents});
   decision.add(effect::SendUnmap{record.worker(), record.id()});
@@ -56,8 +58,8 @@ CallResult resume_worker(Decision& decision, const Caller& caller,
   Worker* worker = decision.state.workers.find(*attach.resume);
   if (worker == nullptr || !may_resume(*worker, caller, attach.worker)) {
     return fail(Errc::BrokerLost,
-                fmt::format("attachment {} cannot be resumed: this broker has another lease table, "
-                            "or waited long enough; let the leases run out and attach anew",
+                fmt::format("attachment {} cannot be resumed: the lease table is a new one, or the "
+                            "reattach grace is over; let the leases run out, then attach anew",
                             attach.resume->value));
   }
   move(*worker, WorkerState::Attached);
@@ -83,14 +85,15 @@ Result<void> check_redelivery(State& state, ConnectionId connection,
                               const wire::LeaseRedeliver& redeliver) {
   const Worker* worker = state.workers.find_by_connection(connection);
   if (worker == nullptr || !worker->resuming) {
-    return fail(Errc::PermissionDenied, "memory is delivered between a resume and worker.ready");
+    return fail(Errc::PermissionDenied, "redeliver memory only between a resume and worker.ready");
   }
   const LeaseRecord& record = *TRY(state.leases.find(redeliver.lease));
   for (const ExtentId extent : redeliver.extents) {
     const bool listed = std::ranges::find(record.extents, extent) != record.extents.end();
     if (record.worker() == worker->id && listed) continue;
-    return fail(Errc::UnknownLease, fmt::format("extent {} of lease {} is not this worker's",
-                                                extent.value, to_string(redeliver.lease)));
+    return fail(Errc::UnknownLease,
+                fmt::format("extent {} of lease {} was not granted to this worker", extent.value,
+                            to_string(redeliver.lease)));
   }
   return {};
 }
@@ -121,7 +124,7 @@ void expire_grace(Decision& decision) {
     Worker& worker = *decision.state.workers.find(id);
     worker.reattach_until = TimePoint{};
     worker.timeouts_from = decision.now;
-    decision.warn(fmt::format("worker did not come back after the restart worker={} pid={}",
+    decision.warn(fmt::format("worker did not resume after the broker restart worker={} pid={}",
                               worker.name, worker.pid));
     mark_worker_lost(decision, worker);
   }

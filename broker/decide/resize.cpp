@@ -5,12 +5,13 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/liveness.hpp"
+#include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {
 namespace {
 
-/// The holder, or the worker the lease lies on, may resize it.
+/// Finds a lease that the caller may resize: its holder and its worker may.
 Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId lease,
                                     std::uint32_t extents) {
   if (extents == 0 || extents > kDefaultMaxExtents) {
@@ -21,19 +22,19 @@ Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId 
   const bool on_it = worker != nullptr && record->worker() == worker->id;
   const bool holds_it = record->holder == caller.connection;
   if (record->scope != wire::LeaseScope::Tenant || (!on_it && !holds_it)) {
-    return fail(
-        Errc::PermissionDenied,
-        fmt::format("lease {} is neither held by nor granted to the caller", to_string(lease)));
+    return fail(Errc::PermissionDenied,
+                fmt::format("the caller neither holds nor serves lease {}", to_string(lease)));
   }
   TRY(require_live(*record));
   if (!record->acquired) {
-    return fail(Errc::BadRequest, "the lease is still being mapped; wait for lease.acquire");
+    return fail(Errc::BadRequest,
+                "the lease is not mapped yet; wait for the reply to lease.acquire");
   }
   TRY(require_worker_attached(state, *record));
   return record;
 }
 
-/// What was unmapped, as far as it was this lease's to give.
+/// Those of the named extents that the lease owns, without duplicates.
 std::vector<ExtentId> returnable(const State& state, const LeaseRecord& record,
                                  std::vector<ExtentId> named) {
   std::ranges::sort(named);
@@ -52,7 +53,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   State& state = decision.state;
   LeaseRecord& record = *TRY(find_resizable(state, caller, grow.lease, grow.extents));
   if (record.drain_deadline != TimePoint{}) {
-    return fail(Errc::Draining, fmt::format("lease {} is draining", to_string(grow.lease)));
+    return fail(Errc::Draining,
+                fmt::format("lease {} is draining; acquire a new lease", to_string(grow.lease)));
   }
   TRY(require_free_extents(state, grow.extents, record.worker()));
   const std::uint32_t per_extent = state.workers.find(record.worker())->blocks_per_extent;
@@ -62,8 +64,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   const std::uint64_t more = std::uint64_t{grow.extents - 1} * per_extent;
   if (record.charged_blocks + more >= ceiling) {  // the last extent would hold no usable block
     return fail(Errc::QuotaBlocks,
-                fmt::format("lease {} holds {} of at most {} blocks", to_string(grow.lease),
-                            record.charged_blocks, ceiling));
+                fmt::format("lease {} holds {} of at most {} blocks; release some first",
+                            to_string(grow.lease), record.charged_blocks, ceiling));
   }
   record.charged_blocks = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(record.charged_blocks + more + per_extent, ceiling));
@@ -83,13 +85,13 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 
 void decide_event(Decision& decision, const ReclaimAnswered& answered) {
   const auto found = decision.state.leases.find(answered.lease);
-  if (!found || !(*found)->is(LeaseState::Live)) return;  // taken back as a whole meanwhile
+  if (!found || !(*found)->is(LeaseState::Live)) return;  // revoked meanwhile
   LeaseRecord& record = **found;
   const bool waited_for = std::erase(record.shrinks, answered.call) != 0;
   if (!waited_for && std::erase(record.late_shrinks, answered.call) == 0) return;
   if (!answered.extents) {
     if (!waited_for) return note_call_answered(decision, record);
-    // Silence is no answer: what the worker gives back later is taken then.
+    // After a timeout the worker may still answer; its extents are accepted then.
     const bool silent = answered.extents.error().code == Errc::TimedOut;
     silent ? record.late_shrinks.push_back(answered.call) : note_call_answered(decision, record);
     return decision.reply(answered.call, std::unexpected(answered.extents.error()));
@@ -98,7 +100,7 @@ void decide_event(Decision& decision, const ReclaimAnswered& answered) {
   const auto given = returnable(decision.state, record, *answered.extents);
   if (given.size() != answered.extents->size()) {
     decision.warn(
-        fmt::format("worker named extents that are not the lease's lease={} named={} ours={}",
+        fmt::format("worker returned extents of another lease lease={} returned={} accepted={}",
                     to_string(record.id()), answered.extents->size(), given.size()));
   }
   scrub_returned(decision, record, given);

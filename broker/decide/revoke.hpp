@@ -1,4 +1,4 @@
-/// How leases and their memory are taken back; used by every decider that has a reason to.
+/// Revokes leases; every decider with a reason to end leases calls this.
 #pragma once
 
 #include <span>
@@ -8,38 +8,16 @@
 
 namespace leasehold {
 
-/// Revokes those of `leases` that are Live: per worker all words and one step of the counter, then
-/// quiet watches, then everything else. Leases that are not Live are left as they are.
-/// Returns the ones revoked now. Precondition: every id is open.
+/// Revokes those of `leases` that are Live and leaves the others as they are. Effects in order: per
+/// worker all words and one step of the counter, then the quiet watches, then everything else.
+/// Returns the leases revoked now. Precondition: every id is open.
 std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> leases,
                                    RevokeReason reason);
 
-/// One snapshot per worker and scope; leases of workers that are Gone are passed over.
+/// Starts one quiet watch per worker and scope; skips leases of workers that are Gone.
 void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases);
 
-struct ProvenLease {
-  LeaseId lease;
-  FenceProof proof;
-};
-
-/// Fences those that are Revoked: words, then memory: punched at once, unmapped by the worker,
-/// verified. Precondition: every id is open and covered by its proof.
-void fence_all(Decision& decision, std::span<const ProvenLease> leases);
-
-/// The worker mapped nothing of this lease, has unmapped it, or exited: what it held can be
-/// verified and counted free. Precondition: Fenced.
-void collect_memory(Decision& decision, LeaseRecord& record);
-
-/// Extents of a live lease that the worker does not map (any more).
-void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents);
-
-/// A region that nobody uses: its bytes are free. Precondition: no users.
-void close_region(Decision& decision, const WeightsRegion& region);
-
-/// Closes the lease when its memory is all back.
-void close_if_returned(Decision& decision, LeaseRecord& record);
-
-/// Open leases that satisfy the predicate.
+/// Ids of the open leases that satisfy the predicate.
 template <class Predicate>
 std::vector<LeaseId> open_leases_where(State& state, Predicate matches) {
   std::vector<LeaseId> found;
@@ -49,11 +27,7 @@ std::vector<LeaseId> open_leases_where(State& state, Predicate matches) {
   return found;
 }
 
-void record_lease(Decision& decision, const LeaseRecord& record);
-void record_extent(Decision& decision, ExtentId extent, const LeaseRecord* owner);
-void record_region(Decision& decision, const WeightsRegion& region, std::string_view state);
-
-/// LeaseRevoked or LeaseFenced with the reason; nothing for a live one.
+/// Errors: LeaseRevoked or LeaseFenced with the reason, for a lease that is not Live.
 Result<void> require_live(const LeaseRecord& record);
 
 }  // namespace leasehold

@@ -8,7 +8,7 @@
 namespace leasehold {
 namespace {
 
-/// One check may find every entry changed; the history keeps the first ones and the number.
+/// One check may find every entry changed; only the first ones are logged and recorded.
 constexpr std::size_t kRecorded = 32;
 
 std::string worker_with_index(const State& state, std::uint32_t index) {
@@ -31,8 +31,8 @@ events::WorkerUntrusted describe(const State& state, const TableEntry& entry) {
 
 }  // namespace
 
-/// The words are back already: the broker's own copy is the truth. What stood behind a changed one
-/// may have been used as somebody else wanted, so its lease ends.
+/// The table is already repaired from the broker's own copy. A lease whose slot was changed is
+/// revoked, because work may have run under the wrong word.
 void decide_event(Decision& decision, const TableTampered& tampered) {
   decision.state.tampered += tampered.entries.size();
   std::vector<LeaseId> live;
@@ -45,8 +45,8 @@ void decide_event(Decision& decision, const TableTampered& tampered) {
   for (std::size_t i = 0; i < std::min(kRecorded, tampered.entries.size()); ++i) {
     const events::WorkerUntrusted event = describe(decision.state, tampered.entries[i]);
     decision.warn(fmt::format(
-        "the lease table was changed by somebody else, repaired what={} index={} lease={} "
-        "worker={} reason=worker_untrusted; next: run workers as another user (--worker-uid)",
+        "another process changed the lease table; repaired; run workers as another user "
+        "(--worker-uid) what={} index={} lease={} worker={} reason=worker_untrusted",
         event.what, event.index, event.lease, event.worker));
     decision.record(event);
   }

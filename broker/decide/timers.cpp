@@ -10,10 +10,10 @@
 namespace leasehold {
 namespace {
 
-/// An unmap is control work behind prefaults and the like, so it gets more timeout than a unit.
+/// An unmap waits behind prefaults, so it gets a longer timeout than a fence proof.
 constexpr int kUnmapTimeoutFactor = 5;
 
-/// What a worker must have done by when, or it is killed.
+/// A worker that does not do `waiting_for` until `until` is killed.
 struct Timeout {
   TimePoint until;
   std::string_view waiting_for;
@@ -32,13 +32,12 @@ class EarliestTimeout {
   std::optional<Timeout> found_;
 };
 
-/// The first of its timeouts to fall due; nothing while it waiting_for nothing, or while it may
-/// still come back. Who has exited waiting_for nothing: a timeout nobody can pay would be due for
-/// ever.
+/// The earliest timeout of the worker. None for a worker that may still resume, or that has exited
+/// or was killed: its timeout would stay due for ever.
 std::optional<Timeout> timeout_of(const State& state, const Worker& worker) {
   if (worker.state == WorkerState::Gone || worker.killed) return std::nullopt;
   if (worker.reattach_until != TimePoint{}) return std::nullopt;
-  const LeaseIndex::OfWorker& held = state.leases.index().of(worker.id);
+  const LeaseIndex::WorkerEntry& held = state.leases.index().of(worker.id);
   EarliestTimeout timeouts;
   const auto add = [&](std::string_view what, const LeaseIndex::ByTime& since, Duration allowed) {
     if (since.empty()) return;
@@ -88,11 +87,10 @@ void apply_deadlines(Decision& decision) {
   kill_overdue_workers(decision);
 }
 
-void decide_event(Decision&, const Tick&) {}  // apply_deadlines came first, as before every event
+void decide_event(Decision&, const Tick&) {}  // `decide` has applied the deadlines already
 
-/// Whoever could not be heard is not late: a timeout, a grace and a look begin where the broker
-/// went on. A lease that ran out meanwhile has run out: its worker stopped at the deadline by
-/// itself.
+/// The broker was not running, so every timeout, grace and probe restarts now. Expired TTLs stay
+/// expired: the worker stopped at that deadline by itself.
 void decide_event(Decision& decision, const BrokerStalled& stalled) {
   for (const auto& [id, each] : decision.state.workers.all()) {
     Worker& worker = *decision.state.workers.find(id);
@@ -102,12 +100,12 @@ void decide_event(Decision& decision, const BrokerStalled& stalled) {
       worker.reattach_until = worker.reattach_until + stalled.gap;
     if (worker.next_probe != TimePoint{}) start_liveness_probes(decision, worker);
   }
-  decision.warn(fmt::format("the broker itself stalled, nobody is judged for that time gap_ms={}",
+  decision.warn(fmt::format("the broker stalled; all timeouts restart now gap_ms={}",
                             stalled.gap / std::chrono::milliseconds(1)));
 }
 
-/// The reason is `operator`: whoever stops the service acts as one, and no narrower word of the
-/// closed list is true of leases that were taken back for no fault of theirs.
+/// The reason is Operator: stopping the service is an operator's action, and the list of reasons
+/// has no closer one.
 void decide_event(Decision& decision, const Shutdown&) {
   decision.state.stopping = true;
   revoke_leases(decision, decision.state.leases.open_leases(), RevokeReason::Operator);

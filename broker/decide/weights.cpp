@@ -8,6 +8,8 @@
 #include "broker/decide/device.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/quarantine.hpp"
+#include "broker/decide/record.hpp"
+#include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {
@@ -18,11 +20,11 @@ constexpr std::size_t kMaxTextBytes = 256;
 Result<Worker*> calling_worker(State& state, const Caller& caller) {
   Worker* worker = state.workers.find_by_connection(caller.connection);
   if (worker != nullptr && worker->state <= WorkerState::Ready) return worker;
-  return fail(Errc::PermissionDenied, "worker.attach comes first");
+  return fail(Errc::PermissionDenied, "call worker.attach first");
 }
 
 Result<void> check(const wire::WeightsOpen& open) {
-  if (open.size_bytes == 0) return fail(Errc::BadRequest, "size_bytes is 0");
+  if (open.size_bytes == 0) return fail(Errc::BadRequest, "size_bytes is 0; it must be positive");
   if (std::max({open.model.size(), open.part.size(), open.layout_digest.size()}) > kMaxTextBytes) {
     return fail(Errc::BadRequest, "model, part and layout_digest have at most 256 characters");
   }
@@ -38,10 +40,11 @@ LeaseRecord* engine_lease_on(State& state, const Worker& worker, RegionId region
   return nullptr;
 }
 
-/// A worker that opened without end would leave no slot to anybody else.
+/// Limits the engine leases of one worker, so that slots remain for other workers.
 Result<void> check_room_for_lease(const State& state, const Worker& worker) {
   if (!state.leases.has_free_slot()) {
-    return fail(Errc::PoolExhausted, "every slot of the lease table is in use; retry later");
+    return fail(Errc::PoolExhausted,
+                "every slot of the lease table is in use; retry when leases end");
   }
   std::uint32_t held = 0;
   state.leases.for_each_open([&](const LeaseRecord& record) {
@@ -49,12 +52,12 @@ Result<void> check_room_for_lease(const State& state, const Worker& worker) {
   });
   if (held < state.config.max_engine_leases) return {};
   return fail(Errc::PoolExhausted,
-              fmt::format("worker {} holds {} engine leases, as many as one worker may; start it "
+              fmt::format("worker {} holds {} engine leases, the limit for one worker; start it "
                           "with a coarser --weights-scope, or raise --max-engine-leases",
                           worker.name, held));
 }
 
-/// Whoever calls hears of it once it is lent. Precondition: check_room_for_lease.
+/// Opens the lease; RegionLent answers the call. Precondition: check_room_for_lease succeeded.
 LeaseId open_engine_lease(Decision& decision, CallId call, const Worker& worker,
                           WeightsRegion& region, const wire::WeightsOpen& open) {
   LeaseRecord& record = decision.state.leases.open(worker.id, wire::LeaseScope::Engine);
@@ -77,19 +80,19 @@ Answer opened(const WeightsRegion& region, LeaseRecord& record) {
       RegionDescriptor{region.id, !published}};
 }
 
-/// Shares what is published already; Loading means that its loader is at it.
+/// Shares a published or retained region. Errors: WeightsLoading while another call fills it.
 CallResult open_existing(Decision& decision, CallId call, const Worker& worker,
                          WeightsRegion& region, const wire::WeightsOpen& open) {
   if (region.size_bytes != open.size_bytes) {
-    return fail(Errc::BadRequest, fmt::format("these weights lie in {} bytes, not {}",
+    return fail(Errc::BadRequest, fmt::format("this weights region has {} bytes, not {}",
                                               region.size_bytes, open.size_bytes));
   }
   LeaseRecord* held = engine_lease_on(decision.state, worker, region.id);
   const bool busy = region.publish_call || (held != nullptr && held->open_call);
   if (busy || (region.state == RegionState::Loading && held == nullptr)) {
-    return fail(Errc::WeightsLoading, "this region is being filled or opened; retry");
+    return fail(Errc::WeightsLoading, "another call loads or opens this region; retry");
   }
-  // A loader that asks again lost the first answer, or failed and starts over: nobody else can.
+  // The loader repeats its call: it lost the first answer, or starts over after a failure.
   if (held != nullptr) return opened(region, *held);
   TRY(check_room_for_lease(decision.state, worker));
   const LeaseId lease = open_engine_lease(decision, call, worker, region, open);
@@ -109,7 +112,8 @@ void evict(Decision& decision, std::span<const RegionId> regions) {
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WeightsOpen& open) {
   State& state = decision.state;
-  if (state.stopping) return fail(Errc::Draining, "the broker is stopping");
+  if (state.stopping)
+    return fail(Errc::Draining, "the broker is stopping; retry after it has restarted");
   const Worker* worker = TRY(calling_worker(state, caller));
   TRY(check(open));
   TRY(require_device(state));
@@ -120,12 +124,13 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wei
   const auto evicted = state.weights.room_for(open.size_bytes);
   if (!evicted) {
     const bool ever = open.size_bytes <= state.weights.capacity_bytes();
-    return fail(Errc::PoolExhausted,
-                fmt::format("{} bytes of weights wanted, {} of {} are free beside {} regions: {}",
-                            open.size_bytes, state.weights.free_bytes(),
-                            state.weights.capacity_bytes(), state.weights.regions().size(),
-                            ever ? "stop a worker, or raise --weights-capacity"
-                                 : "this can never fit; raise --weights-capacity"));
+    return fail(
+        Errc::PoolExhausted,
+        fmt::format("{} bytes of weights requested, {} of {} are free beside {} regions: {}",
+                    open.size_bytes, state.weights.free_bytes(), state.weights.capacity_bytes(),
+                    state.weights.regions().size(),
+                    ever ? "stop a worker, or raise --weights-capacity"
+                         : "this can never fit; raise --weights-capacity"));
   }
   evict(decision, *evicted);
   WeightsRegion& region = state.weights.add(key_of(open), open.size_bytes, worker->id);
@@ -141,14 +146,15 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   WeightsRegion* region = decision.state.weights.find(publish.region);
   if (region == nullptr || region->loader != worker->id) {
     return fail(Errc::PermissionDenied,
-                fmt::format("region {} is not being loaded by this worker", publish.region.value));
+                fmt::format("this worker does not load region {}", publish.region.value));
   }
   if (region->state == RegionState::Published) {
     return Answer{wire::Empty{}, RegionDescriptor{region->id, false}};
   }
   const bool loading = region->state == RegionState::Loading && !region->publish_call;
   if (!loading || engine_lease_on(decision.state, *worker, region->id) == nullptr) {
-    return fail(Errc::LeaseRevoked, "the engine lease of this region was taken back; open again");
+    return fail(Errc::LeaseRevoked,
+                "the engine lease of this region was revoked; open the weights again");
   }
   region->publish_call = caller.call;
   decision.add(effect::SealRegion{region->id});
@@ -157,7 +163,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
 
 void decide_event(Decision& decision, const RegionLent& lent) {
   const auto found = decision.state.leases.find(lent.lease);
-  if (!found || !(*found)->open_call) return;  // taken back meanwhile, and answered then
+  if (!found || !(*found)->open_call) return;  // revoked and answered meanwhile
   LeaseRecord& record = **found;
   const CallId call = *std::exchange(record.open_call, std::nullopt);
   if (!lent.refused) {
@@ -174,7 +180,9 @@ void decide_event(Decision& decision, const RegionSealed& sealed) {
   const CallId call = *std::exchange(region->publish_call, std::nullopt);
   if (sealed.refused) return decision.reply(call, std::unexpected(*sealed.refused));
   if (region->state != RegionState::Loading) {
-    return decision.reply(call, fail(Errc::LeaseRevoked, "taken back while it was published"));
+    return decision.reply(call,
+                          fail(Errc::LeaseRevoked,
+                               "the lease was revoked during the publish; open the weights again"));
   }
   move(*region, RegionState::Published);
   record_region(decision, *region, name(region->state));

@@ -4,13 +4,16 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/device.hpp"
+#include "broker/decide/fence.hpp"
 #include "broker/decide/liveness.hpp"
+#include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {
 namespace {
 
-/// Of a request that its lease ended. Before the flip: at the deadline its worker knew.
+/// Reason of a request that ended with its lease. Reported before the flip, it means that the
+/// worker stopped at the deadline by itself.
 constexpr std::string_view kStopped = "Revoked";
 
 constexpr std::uint64_t kMaxBlockBytes = 1ull << 40;
@@ -27,19 +30,21 @@ Answer attached(const State& state, const Worker& worker) {
 
 Result<void> check_block_size(const State& state, std::uint64_t block_bytes) {
   if (block_bytes == 0 || block_bytes > kMaxBlockBytes) {
-    return fail(Errc::BadRequest, fmt::format("kv_block_size_bytes is {}", block_bytes));
+    return fail(Errc::BadRequest,
+                fmt::format("kv_block_size_bytes is {}; it must be 1 to 2^40", block_bytes));
   }
   const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
   if (extent_bytes != 0 && block_bytes > extent_bytes) {
-    return fail(Errc::BadRequest,
-                fmt::format("a KV block of {} bytes does not fit an extent of {} bytes; the first "
-                            "worker chose that size, start this one on another broker",
-                            block_bytes, extent_bytes));
+    return fail(
+        Errc::BadRequest,
+        fmt::format("a KV block of {} bytes does not fit an extent of {} bytes, the size for "
+                    "the first worker; start this one on another broker",
+                    block_bytes, extent_bytes));
   }
   return {};
 }
 
-/// A new connection makes no new process.
+/// True if the same process, on any connection, was found untrusted.
 bool is_untrusted(const State& state, const Caller& caller) {
   return std::ranges::any_of(state.workers.all(), [&caller](const auto& entry) {
     const Worker& worker = entry.second;
@@ -53,12 +58,12 @@ LeaseRecord* find_reported(State& state, const Worker& worker, LeaseId lease) {
   return found && (*found)->worker() == worker.id ? *found : nullptr;
 }
 
-/// A worker's clock reading counts only between the flip and now.
+/// Accepts the first latency that lies between the flip and now.
 void note_latency(std::int64_t& clock_ns, std::int64_t reported_ns, std::int64_t longest_ns) {
   if (clock_ns < 0 && reported_ns >= 0 && reported_ns <= longest_ns) clock_ns = reported_ns;
 }
 
-/// What a report says about leases; false when it speaks of what is not the worker's to say.
+/// Applies a worker's event to its leases. False for events that a worker must not report.
 struct TakeReport {
   State& state;
   const Worker& worker;
@@ -71,7 +76,7 @@ struct TakeReport {
   bool operator()(const events::ForwardRevoked& seen) const {
     LeaseRecord* record = find_reported(state, worker, seen.lease);
     if (record == nullptr) return false;
-    if (is_before_flip(*record)) return true;  // a stop of its own, or a cancelled request
+    if (is_before_flip(*record)) return true;  // its own deadline, or a cancelled request
     note_latency(record->clocks.refuse_ns, seen.since_flip_ns,
                  (now - record->revoked_at()).count());
     return true;
@@ -89,7 +94,7 @@ struct TakeReport {
                  (now - record->revoked_at()).count());
     return true;
   }
-  /// The old lease may have been on another worker, but never another tenant's.
+  /// The old lease may be on another worker, but must belong to the same tenant.
   bool operator()(const events::Rebind& rebind) const {
     const LeaseRecord* fresh = find_reported(state, worker, rebind.new_lease);
     if (fresh == nullptr || fresh->tenant.value != rebind.tenant) return false;
@@ -114,16 +119,18 @@ struct TakeReport {
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach) {
   State& state = decision.state;
-  if (state.stopping) return fail(Errc::Draining, "the broker is stopping");
+  if (state.stopping)
+    return fail(Errc::Draining, "the broker is stopping; retry after it has restarted");
   if (is_untrusted(state, caller)) {
     return fail(Errc::PermissionDenied,
-                fmt::format("process {} wrote to memory that had been taken from it; end it and "
-                            "start another worker",
+                fmt::format("process {} wrote to memory after its fence; end it and start another "
+                            "worker",
                             caller.pid));
   }
   if (const Worker* same = state.workers.find_by_connection(caller.connection)) {
     if (same->name == attach.worker) return attached(state, *same);
-    return fail(Errc::BadRequest, fmt::format("this connection is worker {}", same->name));
+    return fail(Errc::BadRequest,
+                fmt::format("this connection already belongs to worker {}", same->name));
   }
   if (attach.resume) return resume_worker(decision, caller, attach);
   if (state.workers.find_serving(attach.worker) != nullptr) {
@@ -132,7 +139,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   }
   const auto holds_memory = [&](AttachmentId id) { return !state.leases.leases_on(id).empty(); };
   Worker* worker = state.workers.add(holds_memory);
-  if (worker == nullptr) return fail(Errc::PoolExhausted, "64 workers are attached; retry later");
+  if (worker == nullptr)
+    return fail(Errc::PoolExhausted, "64 workers are attached; retry when one has exited");
   worker->name = attach.worker;
   worker->connection = caller.connection;
   worker->pid = caller.pid;
@@ -149,7 +157,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   State& state = decision.state;
   Worker* worker = state.workers.find_by_connection(caller.connection);
   if (worker == nullptr || worker->state > WorkerState::Ready) {
-    return fail(Errc::PermissionDenied, "worker.attach comes first");
+    return fail(Errc::PermissionDenied, "call worker.attach first");
   }
   TRY(check_block_size(state, ready.kv_block_size_bytes));
   if (state.extents.extent_size_bytes() == 0) {
@@ -168,8 +176,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
                                   .blocks_per_extent = worker->blocks_per_extent}};
 }
 
-/// The socket is gone. That says nothing about what the process still runs: the leases are revoked,
-/// and fenced only when the line is quiet or the process has exited.
+/// The socket closed, which does not show what the process still runs. Revokes its leases; a quiet
+/// segment or the process's exit fences them.
 void mark_worker_lost(Decision& decision, Worker& worker) {
   worker.socket_open = false;
   move(worker, WorkerState::Lost);
@@ -208,7 +216,7 @@ void decide_event(Decision& decision, const WorkerReported& reported) {
   if (std::visit(take, reported.report.event)) {
     decision.add(effect::AppendEvent{reported.report.event, at});
   } else {
-    decision.warn(fmt::format("worker reported what is not its to say worker={} event={}",
+    decision.warn(fmt::format("worker reported an event that it must not report worker={} event={}",
                               worker->name, events::name(reported.report.event)));
   }
 }

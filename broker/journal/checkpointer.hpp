@@ -1,7 +1,7 @@
-/// Moves the log into the database beside the broker's thread: that takes two fsyncs, and a
-/// revocation must not wait for a disk.
+/// Moves the write-ahead log into the database on its own thread: this takes two fsyncs, and a
+/// revocation must not wait for the disk.
 ///
-/// Ownership: a thread and a connection of its own. Threads: `wake` from any.
+/// Ownership: its own thread and database connection. Threads: `wake` from any thread.
 /// Source: https://sqlite.org/c3ref/wal_checkpoint_v2.html (PASSIVE never waits for a writer)
 #pragma once
 
@@ -21,7 +21,7 @@ class Checkpointer {
   /// Errors: those of Database::open.
   static Result<std::unique_ptr<Checkpointer>> start(const std::string& database_path);
 
-  /// The log is long enough to be worth it. Never blocks for long.
+  /// Requests a checkpoint. Does not wait for it.
   void wake();
 
  private:
@@ -32,7 +32,7 @@ class Checkpointer {
   std::mutex mutex_;
   std::condition_variable_any woken_;
   bool wanted_ = false;
-  std::jthread thread_;  // last: it ends before what it uses
+  std::jthread thread_;  // last, so that it ends before the members it uses
 };
 
 }  // namespace leasehold::journal

@@ -28,7 +28,7 @@ Errc code_of(int result) {
 }
 
 std::unexpected<Error> refuse(sqlite3* handle, int result) {
-  // SQLite says "full" only when there is no space; a quota or a limit shows as a failed write.
+  // SQLite reports FULL only without space; a quota or a file size limit is a failed write.
   const Errc code = result == SQLITE_IOERR_WRITE ? Errc::DiskFull : code_of(result);
   const std::string what = sqlite3_errmsg(handle);
   if (code == Errc::DiskFull) {
@@ -53,7 +53,7 @@ void Statement::bind_number(std::int64_t value) {
 }
 
 void Statement::bind_text(std::string_view value) {
-  // Static: bound values outlive the run, which ends before its caller's arguments do.
+  // STATIC: the caller's arguments outlive the run.
   sqlite3_bind_text64(statement_.get(), ++bound_, value.data(), value.size(), SQLITE_STATIC,
                       SQLITE_UTF8);
 }
@@ -91,7 +91,7 @@ Database::Database(sqlite3* handle) : handle_(handle, &destroy) {
     *static_cast<std::uint64_t*>(pages) = static_cast<std::uint64_t>(count);
     return SQLITE_OK;
   };
-  // Takes the place of SQLite's own checkpoints inside a commit.
+  // Replaces SQLite's automatic checkpoints, which run inside a commit.
   if (handle != nullptr) sqlite3_wal_hook(handle, note, log_pages_.get());
 }
 
@@ -105,7 +105,7 @@ void Database::destroy(sqlite3* handle) {
 }
 
 Result<Database> Database::open(const std::string& path) {
-  // Made by us first: SQLite would ask the umask about the mode. Its other files copy this one's.
+  // Create the file first: SQLite would apply the umask. Its other files copy this mode.
   const UniqueFd made(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!made) return state_file_error(path, errno);
   sqlite3* handle = nullptr;

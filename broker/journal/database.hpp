@@ -1,7 +1,8 @@
-/// SQLite with our errors: an open database and its prepared statements.
+/// SQLite with our error codes: an open database and its prepared statements.
 ///
 /// Ownership: statements must not outlive their database. Threads: one.
-/// Errors: DiskFull, FileCorrupt (damaged, or no database at all), SystemError with SQLite's words.
+/// Errors: DiskFull, FileCorrupt (damaged, or not a database), OutOfMemory, SystemError with
+/// SQLite's message.
 #pragma once
 
 #include <concepts>
@@ -20,10 +21,10 @@ namespace leasehold::journal {
 
 class Statement {
  public:
-  /// Holds none, and is not run before one is moved in.
+  /// Empty. Precondition of all other calls: a prepared statement was moved in.
   Statement() = default;
 
-  /// Binds the values in order, runs to the end, and is ready for the next run.
+  /// Binds the values in order, runs the statement to its end and resets it.
   template <class... Values>
   Result<void> run(const Values&... values) {
     bound_ = 0;
@@ -31,10 +32,10 @@ class Statement {
     return finish();
   }
 
-  /// The next row of a query; false at its end.
+  /// Moves to the next row of a query; false at its end.
   Result<bool> next();
 
-  /// Column by column, from the left, of the row `next` found.
+  /// Reads the next column of the current row, from the left.
   template <class Value>
   void read(Value& value);
 
@@ -80,16 +81,16 @@ class Database {
   /// Opens or creates, mode 0600.
   static Result<Database> open(const std::string& path);
 
-  /// Any number of statements; for schemas and pragmas.
+  /// Runs any number of statements, for schemas and pragmas.
   Result<void> execute(const std::string& sql);
   Result<Statement> prepare(std::string_view sql);
-  /// Moves the log into the database as far as that goes; `restart` waits for whoever is at it, so
-  /// that the next transaction begins the log anew. A failure leaves the log as it is, only longer.
+  /// Moves as much of the log into the database as possible. `restart` waits for other connections,
+  /// so that the next transaction starts the log from its beginning. On failure the log grows.
   void checkpoint(bool restart);
-  /// Pages of the log after the last commit of this connection.
+  /// Length of the log in pages after the last commit of this connection.
   std::uint64_t log_pages() const { return *log_pages_; }
 
-  /// The one number a query answers, 0 when it answers nothing.
+  /// The number that a query returns; 0 if it returns no row.
   Result<std::int64_t> number(std::string_view sql);
 
  private:

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <sstream>
 
 #include "broker/journal/state_file.hpp"
@@ -15,28 +16,34 @@
 namespace leasehold::journal {
 namespace {
 
-/// A lease word has 48 bits for them.
+/// The lease word has 48 bits for the generation.
 constexpr std::uint64_t kLargestGeneration = 1ull << 48;
-constexpr std::size_t kMaxFileBytes = 4 * 21;  // 20 digits and what follows each
+constexpr std::size_t kMaxFileBytes = 4 * 21;  // 20 digits and a separator each
 
 std::string text_of(const Reserved& marks) {
   return fmt::format("{} {} {} {}\n", marks.generations, marks.attachments, marks.extents,
                      marks.regions);
 }
 
-/// What is written back differs from what was read: somebody else wrote it, or half of it is gone.
+/// Rejects a line that differs from what `text_of` writes: the file is torn or foreign.
 Result<Reserved> parse(const std::string& line, const std::string& path) {
   Reserved marks;
   std::istringstream words(line);
   words >> marks.generations >> marks.attachments >> marks.extents >> marks.regions;
   if (words && text_of(marks) == line && marks.generations <= kLargestGeneration) return marks;
   return fail(Errc::FileCorrupt,
-              fmt::format("{} holds no numbers; end all workers, then remove it together with the "
-                          "journal and token.key",
+              fmt::format("{} does not hold four marks; end all workers, then remove it together "
+                          "with the journal and token.key",
                           path));
 }
 
 }  // namespace
+
+Result<void> rename_old_marks_file(const std::string& old_path, const std::string& path) {
+  if (::access(path.c_str(), F_OK) == 0) return {};
+  if (::rename(old_path.c_str(), path.c_str()) == 0 || errno == ENOENT) return {};
+  return state_file_error(old_path, errno);
+}
 
 Reserved higher(const Reserved& a, const Reserved& b) {
   return {.generations = std::max(a.generations, b.generations),

@@ -1,9 +1,8 @@
-/// The marks of `Reserved` once more, in a file that is not the journal's: who moves a damaged
-/// journal away, or puts an older copy back, gets no generation and no attachment twice, and so no
-/// token.
+/// A second copy of the marks of `Reserved`, outside the journal. If an operator moves the journal
+/// away or restores an older copy, no generation or attachment, and so no token, is reused.
 ///
-/// Format: four decimal numbers in a line: generations, attachments, extents, regions. Threads:
-/// one.
+/// Format: one line of four decimal numbers: generations, attachments, extents, regions.
+/// Threads: one.
 #pragma once
 
 #include <string>
@@ -13,17 +12,21 @@
 
 namespace leasehold::journal {
 
-/// The higher of each.
+/// Renames the marks file of a broker before schema 8, unless the new one exists. The caller holds
+/// the lock of the state directory. Errors: those of state_file_error.
+Result<void> rename_old_marks_file(const std::string& old_path, const std::string& path);
+
+/// The higher mark of each kind.
 Reserved higher(const Reserved& a, const Reserved& b);
 
 class HighWaterMarksFile {
  public:
-  /// All marks are zero where there is no file. Errors: FileCorrupt; those of state_file_error.
+  /// All marks are zero if there is no file. Errors: FileCorrupt; those of state_file_error.
   static Result<HighWaterMarksFile> open(const std::string& path);
 
   const Reserved& marks() const { return marks_; }
 
-  /// Durable when it returns. Errors: those of write_state_file; the marks stay as they were.
+  /// Durable when it returns. Errors: those of write_state_file; the marks are then unchanged.
   Result<void> raise(const Reserved& marks);
 
  private:

@@ -1,6 +1,7 @@
-/// Where decisions are written down, so that a broker that starts again knows what it had decided.
+/// Writes decisions to disk, so that the broker can restore its state after a restart.
 ///
-/// The performer of effects calls it; deciders only say which rows (effect::Journal). Threads: one.
+/// The performer of effects calls it; deciders only produce the rows (effect::Journal). Threads:
+/// one.
 #pragma once
 
 #include <vector>
@@ -15,27 +16,26 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  /// Writes the batch. After an error nothing is lost: the rows wait in memory and go with the next
-  /// write, so callers may carry on wherever carrying on is safe (a fence), and must undo where it
-  /// is not (a grant).
-  /// Errors: DiskFull, SystemError. Only a batch that grants is refused for want of space while
-  /// the reserve lasts.
+  /// Writes the batch. After an error the rows wait in memory and go with the next write. The
+  /// caller may continue where that is safe (a fence), and must undo where it is not (a grant).
+  /// Errors: DiskFull, SystemError. While the reserve lasts, only granting batches fail with
+  /// DiskFull.
   virtual Result<void> write(const Batch& batch) = 0;
 
-  /// What operators did, newest first. Errors: BadRequest where nothing is kept; those of the
-  /// file.
+  /// Operator actions, newest first. Errors: BadRequest without a state directory; those of
+  /// Database.
   virtual Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
       std::size_t at_most) = 0;
 };
 
-/// For a broker without a state directory: nothing is kept.
+/// For a broker without a state directory: keeps nothing.
 class NullJournal final : public Journal {
  public:
   Result<void> write(const Batch&) override { return {}; }
   Result<std::vector<wire::OperatorActionView>> newest_operator_actions(std::size_t) override {
     return fail(Errc::BadRequest,
-                "this broker keeps no audit, for it runs without --state-dir; see operator_action "
-                "in `brokerctl events`");
+                "this broker runs without --state-dir and keeps no operator actions; see "
+                "operator_action in `brokerctl events`");
   }
 };
 

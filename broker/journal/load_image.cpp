@@ -16,7 +16,7 @@ std::unexpected<Error> corrupt(std::string_view what, std::uint64_t id) {
                           what, id));
 }
 
-/// An enumerator read from a column; false when there is none of that number.
+/// Reads an enumerator from a column; false if the number is out of range.
 template <class Enum>
 bool read_enum(Statement& row, Enum& value, Enum last) {
   std::int64_t number = 0;
@@ -55,8 +55,8 @@ Result<void> load_tenants(Database& database, Image& image) {
     auto read = wire::TenantAdmit::from_json(json);
     if (!read || read->tenant.value != name) {
       return fail(Errc::FileCorrupt,
-                  fmt::format("the journal's policy of tenant {} cannot be read; move the journal "
-                              "away to start without it",
+                  fmt::format("the journal's policy of tenant {} is damaged; move the journal away "
+                              "to start without it",
                               name));
     }
     read->request_id = RequestId{};
@@ -112,8 +112,8 @@ Result<void> load_leases(Database& database, Image& image) {
 
 Result<void> load_extents(Database& database, Image& image) {
   Statement rows = TRY(database.prepare(
-      "SELECT extent, slot, generation, size_bytes, device, inode, touched_by, touched_by_name,"
-      " quarantined_ns, allocated_bytes, state, quarantine_why FROM extent"));
+      "SELECT extent, slot, generation, size_bytes, device, inode, last_worker, last_worker_name,"
+      " quarantined_ns, allocated_bytes, state, quarantine_reason FROM extent"));
   while (TRY(rows.next())) {
     ExtentRow row;
     read_all(rows, row.id, row.lease.slot, row.lease.generation, row.size_bytes, row.device,
@@ -136,7 +136,7 @@ Result<void> load_extents(Database& database, Image& image) {
 Result<void> load_regions(Database& database, Image& image) {
   Statement rows = TRY(database.prepare(
       "SELECT region, size_bytes, loader, file_device, file_inode, file_size_bytes, file_mtime_ns,"
-      " layout_digest, layout_version, touched_by, touched_by_name, quarantined_ns, "
+      " layout_digest, layout_version, last_worker, last_worker_name, quarantined_ns, "
       "allocated_bytes,"
       " state FROM region"));
   while (TRY(rows.next())) {

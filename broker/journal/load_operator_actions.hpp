@@ -1,4 +1,4 @@
-/// The audit of a journal, read back for people.
+/// Reads the operator actions of a journal.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace leasehold::journal {
 
-/// Newest first. Errors: those of Database. Rows that wait for room on the disk are not there yet.
+/// Newest first, without rows that still wait for disk space. Errors: those of Database.
 Result<std::vector<wire::OperatorActionView>> load_newest_operator_actions(Database& database,
                                                                            std::size_t at_most);
 

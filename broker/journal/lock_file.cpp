@@ -18,7 +18,7 @@ Result<UniqueFd> lock_state_dir(const std::string& state_dir) {
   if (errno != EWOULDBLOCK) return fail_errno(Errc::SystemError, path, errno);
   return fail(
       Errc::SocketInUse,
-      fmt::format("another broker works with {}; end it or choose another --state-dir", state_dir));
+      fmt::format("another broker uses {}; end it or choose another --state-dir", state_dir));
 }
 
 }  // namespace leasehold::journal

@@ -7,9 +7,8 @@
 
 namespace leasehold::journal {
 
-/// Takes `<state_dir>/broker.lock` for as long as the descriptor lives; the kernel lets go when the
-/// process dies. Source: flock(2).
-/// Errors: SocketInUse when another broker has it; those of state_file_error.
+/// Locks `<state_dir>/broker.lock` until the descriptor is closed or the process ends.
+/// Source: flock(2). Errors: SocketInUse if another broker has the lock; those of state_file_error.
 Result<UniqueFd> lock_state_dir(const std::string& state_dir);
 
 }  // namespace leasehold::journal

@@ -23,7 +23,7 @@ Result<ReserveFile> ReserveFile::open(const std::string& path) {
   if (!fd) return state_file_error(path, errno);
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return fail_errno(Errc::SystemError, path, errno);
-  // What was copied from elsewhere may be all holes.
+  // A copied file may be sparse and reserve nothing.
   const bool backed = status.st_blocks * kBytesPerBlock >= status.st_size;
   return ReserveFile(std::move(fd), backed ? static_cast<std::uint64_t>(status.st_size) : 0);
 }
@@ -35,8 +35,8 @@ Result<void> ReserveFile::hold(std::uint64_t size_bytes) {
   if (error_number != 0) {
     (void)!::ftruncate(fd_.get(), static_cast<off_t>(size_bytes_));
     return fail(Errc::DiskFull,
-                fmt::format("{} bytes for the journal's reserve cannot be had (errno {}); make "
-                            "room in the state directory and retry",
+                fmt::format("cannot reserve {} bytes for the journal (errno {}); make room in the "
+                            "state directory and retry",
                             wanted, error_number));
   }
   size_bytes_ = wanted;
@@ -46,7 +46,7 @@ Result<void> ReserveFile::hold(std::uint64_t size_bytes) {
 void ReserveFile::give_up(std::uint64_t size_bytes) {
   size_bytes_ -= std::min(size_bytes, size_bytes_);
   (void)!::ftruncate(fd_.get(),
-                     static_cast<off_t>(size_bytes_));  // shows in the write that follows
+                     static_cast<off_t>(size_bytes_));  // a failure shows in the next write
 }
 
 }  // namespace leasehold::journal

@@ -1,5 +1,4 @@
-/// Disk space set aside while there is some, given up when a fence must be written and there is
-/// none.
+/// Reserved disk space, released when the disk is full and a fence must be written.
 ///
 /// Threads: one. Source: posix_fallocate(3).
 #pragma once
@@ -13,14 +12,14 @@ namespace leasehold::journal {
 
 class ReserveFile {
  public:
-  /// With what a broker before this one has left of it. Errors: those of state_file_error.
+  /// Keeps the space that an earlier broker reserved. Errors: those of state_file_error.
   static Result<ReserveFile> open(const std::string& path);
 
-  /// Grows the file to at least this size, in steps, so that this is nearly always free of charge.
-  /// Errors: DiskFull; the file keeps the size it had.
+  /// Grows the file to at least this size, in steps of 1 MiB, so that most calls do nothing.
+  /// Errors: DiskFull; the file keeps its size.
   Result<void> hold(std::uint64_t size_bytes);
 
-  /// Gives so much of it back to the file system, or all there is.
+  /// Releases this much of it to the file system, or all of it.
   void give_up(std::uint64_t size_bytes);
 
   std::uint64_t size_bytes() const { return size_bytes_; }

@@ -16,12 +16,12 @@ constexpr const char* kPutWorker =
     "REPLACE INTO worker (attachment, counter, name, pid, start_ticks, uid, state, model, address,"
     " blocks_per_extent, untrusted) VALUES (?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutExtent =
-    "REPLACE INTO extent (extent, slot, generation, state, size_bytes, device, inode, touched_by,"
-    " touched_by_name, quarantined_ns, allocated_bytes, quarantine_why)"
+    "REPLACE INTO extent (extent, slot, generation, state, size_bytes, device, inode, last_worker,"
+    " last_worker_name, quarantined_ns, allocated_bytes, quarantine_reason)"
     " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutRegion =
     "REPLACE INTO region (region, state, size_bytes, loader, file_device, file_inode,"
-    " file_size_bytes, file_mtime_ns, layout_digest, layout_version, touched_by, touched_by_name,"
+    " file_size_bytes, file_mtime_ns, layout_digest, layout_version, last_worker, last_worker_name,"
     " quarantined_ns, allocated_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutOperatorAction =
     "INSERT INTO operator_action (at_boottime_ns, uid, action, object, reason, done) VALUES "
@@ -51,7 +51,7 @@ Result<void> RowWriter::write(const Row& row) {
 
 Result<void> RowWriter::put(const TenantRow& row) {
   wire::TenantAdmit policy = row.policy;
-  policy.request_id = {"journal"};  // the message's form wants one; a policy has none
+  policy.request_id = {"journal"};  // required by the message, unused in a policy
   return to_.tenant.run(row.policy.tenant.value, policy.to_json().dump());
 }
 

@@ -1,4 +1,4 @@
-/// Rows on their way into the database: one prepared statement per kind of row.
+/// Writes rows into the database, with one prepared statement per kind of row.
 #pragma once
 
 #include "broker/books/rows.hpp"
@@ -9,10 +9,10 @@ namespace leasehold::journal {
 /// Lifetime: the database outlives it. Threads: one.
 class RowWriter {
  public:
-  /// Errors: those of Database (a table that is not as it should be).
+  /// Errors: those of Database, for a table with the wrong columns.
   static Result<RowWriter> create(Database& database);
 
-  /// Inside the caller's transaction.
+  /// Runs inside the caller's transaction.
   Result<void> write(const Row& row);
 
  private:

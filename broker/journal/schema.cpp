@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::int64_t kApplicationId = 0x4c53'484a;  // "LSHJ"
 
-/// What brings a file of version n to version n + 1.
+/// Step n migrates a file of version n to version n + 1. Steps are never edited: files of every
+/// version exist.
 constexpr std::array<const char*, kSchemaVersion> kSteps{
     R"sql(
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -37,26 +38,26 @@ CREATE TABLE region (
   file_size_bytes INTEGER NOT NULL, file_mtime_ns INTEGER NOT NULL,
   layout_digest TEXT NOT NULL, layout_version INTEGER NOT NULL);
 )sql",
-    // Which lease took over from which: blocks of a replaced lease are charged once.
+    // Which lease replaces which: blocks of a replaced lease are charged once.
     R"sql(
 ALTER TABLE lease ADD COLUMN replaces_slot INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease ADD COLUMN replaces_generation INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease ADD COLUMN replaced_by_slot INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease ADD COLUMN replaced_by_generation INTEGER NOT NULL DEFAULT 0;
 )sql",
-    // No renewal goes past it; 0: no end.
+    // Renewals end here; 0: no limit.
     "ALTER TABLE lease ADD COLUMN last_deadline_ns INTEGER NOT NULL DEFAULT 0;",
     // What an engine lease covers.
     R"sql(
 ALTER TABLE lease ADD COLUMN model TEXT NOT NULL DEFAULT '';
 ALTER TABLE lease ADD COLUMN part TEXT NOT NULL DEFAULT '';
 )sql",
-    // Operators' actions; when a lease was granted; what is known of quarantined memory.
+    // Operator actions; the time of a grant; details of quarantined memory.
     R"sql(
 CREATE TABLE audit (
   audit INTEGER PRIMARY KEY,
   at_unix_s INTEGER NOT NULL DEFAULT (CAST(strftime('%s', 'now') AS INTEGER)),
-  at_boottime_ns INTEGER NOT NULL, uid INTEGER NOT NULL, action TEXT NOT NULL,
+  at_boottime_ns INTEGER NOT NULL, uid INTEGER NOT NULL, deed TEXT NOT NULL,
   object TEXT NOT NULL, reason TEXT NOT NULL, done INTEGER NOT NULL);
 ALTER TABLE lease ADD COLUMN granted_ns INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE extent ADD COLUMN touched_by INTEGER NOT NULL DEFAULT 0;
@@ -68,10 +69,22 @@ ALTER TABLE region ADD COLUMN touched_by_name TEXT NOT NULL DEFAULT '';
 ALTER TABLE region ADD COLUMN quarantined_ns INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE region ADD COLUMN allocated_bytes INTEGER NOT NULL DEFAULT 0;
 )sql",
-    // Who wrote to memory that had been taken from it.
+    // The worker wrote to memory after its fence.
     "ALTER TABLE worker ADD COLUMN untrusted INTEGER NOT NULL DEFAULT 0;",
-    // Held extents (touched_by: whose they are), and those that a device did not give back.
-    "ALTER TABLE extent ADD COLUMN quarantine_why INTEGER NOT NULL DEFAULT 0;"};
+    // Held extents (touched_by: their worker), and extents that a device did not report free.
+    "ALTER TABLE extent ADD COLUMN quarantine_why INTEGER NOT NULL DEFAULT 0;",
+    // Names as in the code.
+    R"sql(
+ALTER TABLE audit RENAME TO operator_action;
+ALTER TABLE operator_action RENAME COLUMN audit TO operator_action;
+ALTER TABLE operator_action RENAME COLUMN deed TO action;
+UPDATE operator_action SET action = 'quarantine_release' WHERE action = 'unfence';
+ALTER TABLE extent RENAME COLUMN touched_by TO last_worker;
+ALTER TABLE extent RENAME COLUMN touched_by_name TO last_worker_name;
+ALTER TABLE extent RENAME COLUMN quarantine_why TO quarantine_reason;
+ALTER TABLE region RENAME COLUMN touched_by TO last_worker;
+ALTER TABLE region RENAME COLUMN touched_by_name TO last_worker_name;
+)sql"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {
   const std::int64_t application = TRY(database.number("PRAGMA application_id"));
@@ -79,7 +92,7 @@ Result<void> check_ours(Database& database, std::int64_t version) {
   const bool fresh = application == 0 && version == 0 && tables == 0;
   if (!fresh && application != kApplicationId) {
     return fail(Errc::FileCorrupt,
-                "the file is somebody else's database; move it away or choose another --state-dir");
+                "the file is not a journal; move it away or choose another --state-dir");
   }
   if (version > kSchemaVersion) {
     return fail(Errc::FileCorrupt,

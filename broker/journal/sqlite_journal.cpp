@@ -10,14 +10,14 @@
 namespace leasehold::journal {
 namespace {
 
-/// Pages of the log after which it is moved into the database, to be used from its start again.
+/// Length of the log, in pages, at which a checkpoint is due.
 constexpr std::uint64_t kCheckpointPages = 1000;
-/// So long a log has outrun the checkpointer, who never makes a writer wait; now one waits.
+/// At this length the broker itself checkpoints and waits: the checkpointer is too slow.
 constexpr std::uint64_t kMaxLogPages = 16 * kCheckpointPages;
 constexpr std::uint64_t kPageBytes = 4096;
-/// A fence alone rewrites a page of leases, and its log entry is no longer than two of them.
+/// A fence rewrites one page of leases; its log entry has at most two.
 constexpr std::uint64_t kBytesPerFence = 2 * kPageBytes;
-/// For what goes with them: pages above theirs, rows of workers and extents.
+/// For inner pages, and rows of workers and extents.
 constexpr std::uint64_t kSpareBytes = 16 * kPageBytes;
 
 constexpr const char* kPragmas =
@@ -32,7 +32,7 @@ Result<void> check_integrity(Database& database) {
               "the journal is damaged (" + verdict + "); move it away to start without it");
 }
 
-/// SQLite would throw the log of an empty file away, and with it nearly all that was written.
+/// Rejects an empty or missing database file that has a log: SQLite would delete the log.
 Result<void> check_log_has_database(const std::string& path) {
   std::error_code missing;
   const auto size_bytes = std::filesystem::file_size(path, missing);
@@ -43,8 +43,8 @@ Result<void> check_log_has_database(const std::string& path) {
   return fail(
       Errc::FileCorrupt,
       fmt::format(
-          "{} is empty or missing, but its log of {} bytes is there; put the file back, or move "
-          "{} away, too, to start without them",
+          "{} is empty or missing, but it has a log of {} bytes; restore the file, or move {} "
+          "away too to start without them",
           path, log_bytes, log));
 }
 
@@ -64,8 +64,9 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   Statement sync_normal = TRY(database.prepare("PRAGMA synchronous=NORMAL"));
   RowWriter writer = TRY(RowWriter::create(database));
   ReserveFile reserve = TRY(ReserveFile::open(state_dir + "/journal.reserve"));
-  HighWaterMarksFile high_water_marks =
-      TRY(HighWaterMarksFile::open(state_dir + "/high_water_marks"));
+  const std::string marks_path = state_dir + "/high_water_marks";
+  TRY(rename_old_marks_file(state_dir + "/numbers.used", marks_path));
+  HighWaterMarksFile high_water_marks = TRY(HighWaterMarksFile::open(marks_path));
   auto checkpointer = TRY(Checkpointer::start(path));
   return std::unique_ptr<SqliteJournal>(
       new SqliteJournal({.database = std::move(database),
@@ -86,7 +87,7 @@ Result<Image> SqliteJournal::load() {
   for (const auto& [id, row] : image.leases) {
     if (row.state != LeaseState::Fenced) not_fenced_.insert(id);
   }
-  (void)components_.reserve.hold(reserve_wanted());  // else what a broker before this one has left
+  (void)components_.reserve.hold(reserve_wanted());  // on failure the old reserve remains
   return image;
 }
 
@@ -102,7 +103,7 @@ Result<void> SqliteJournal::write(const Batch& batch) {
   return written;
 }
 
-/// Only a grant needs them: no token is signed without one, and a fence must not wait for room.
+/// A failure refuses only grants: without a grant no token is signed, and a fence must not wait.
 Result<void> SqliteJournal::raise_marks(const Batch& batch) {
   for (const Row& row : batch.rows) {
     if (const auto* reserved = std::get_if<Reserved>(&row)) marks_ = *reserved;
@@ -112,7 +113,7 @@ Result<void> SqliteJournal::raise_marks(const Batch& batch) {
   return batch.grants ? raised : Result<void>{};
 }
 
-/// First so much room as these rows take, so that other leases keep theirs; then all there is.
+/// Releases the share of these rows first, then the whole reserve.
 Result<void> SqliteJournal::commit_on_reserve(const Batch& batch) {
   components_.reserve.give_up((waiting_.size() + batch.rows.size()) * kBytesPerFence + kSpareBytes);
   Result<void> written = commit(batch);
@@ -123,12 +124,12 @@ Result<void> SqliteJournal::commit_on_reserve(const Batch& batch) {
 
 bool SqliteJournal::has_revocations(const Batch& batch) const {
   if (batch.grants || components_.reserve.size_bytes() == 0) return false;
-  const auto takes = [](const Row& row) {
+  const auto revokes = [](const Row& row) {
     const auto* lease = std::get_if<LeaseRow>(&row);
     return lease != nullptr && lease->state != LeaseState::Live;
   };
-  return std::ranges::any_of(batch.rows, takes) ||
-         std::ranges::any_of(waiting_, takes, &std::pair<const RowKey, Row>::second);
+  return std::ranges::any_of(batch.rows, revokes) ||
+         std::ranges::any_of(waiting_, revokes, &std::pair<const RowKey, Row>::second);
 }
 
 Result<void> SqliteJournal::commit(const Batch& batch) {
@@ -137,7 +138,7 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
   Result<void> written = components_.statements.begin.run();
   if (written) written = write_rows(batch);
   if (written) written = components_.statements.commit.run();
-  // SQLite has rolled back by itself after some errors, and then refuses this.
+  // After some errors SQLite has already rolled back, and this fails.
   if (!written) (void)components_.statements.rollback.run();
   if (durable) TRY(components_.statements.sync_normal.run());
   if (!written) return written;
@@ -150,9 +151,9 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
 void SqliteJournal::checkpoint_if_due() {
   const std::uint64_t pages = components_.database.log_pages();
   if (pages >= kMaxLogPages) return components_.database.checkpoint(true);
-  // Under load the log is never moved wholly, and so goes on where it is: asked for at each commit,
-  // the checkpointer would be woken for a page.
-  checkpointed_pages_ = std::min(checkpointed_pages_, pages);  // it began anew
+  // Under load the log is never moved completely and keeps growing. Wake the checkpointer once per
+  // kCheckpointPages, not once per commit.
+  checkpointed_pages_ = std::min(checkpointed_pages_, pages);  // the log restarted
   if (pages < checkpointed_pages_ + kCheckpointPages) return;
   checkpointed_pages_ = pages;
   components_.checkpointer->wake();
@@ -177,7 +178,7 @@ struct SqliteJournal::KeyOf {
   RowKey operator()(const Reserved&) const { return {5, "", 0, 0}; }
   RowKey operator()(const ShapeRow&) const { return {6, "", 0, 0}; }
   RowKey operator()(const BootRow&) const { return {8, "", 0, 0}; }
-  RowKey operator()(const OperatorActionRow& row) const {  // replaces none
+  RowKey operator()(const OperatorActionRow& row) const {  // never replaced
     return {7, row.action + ' ' + row.object, static_cast<std::uint64_t>(row.at_boottime_ns), 0};
   }
 };

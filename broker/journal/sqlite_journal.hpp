@@ -1,10 +1,10 @@
 /// The journal as a SQLite file in write-ahead mode: `<state_dir>/journal.db`, mode 0600.
 ///
-/// One transaction per batch. NORMAL: it outlives the broker's death, not a power cut; FULL for
-/// batches that must. A reserve file beside it holds room for the fence of every open lease, over a
-/// restart too, and is spent on nothing else: a full disk stops new grants only.
-/// Lifetime: the caller holds the lock of the state directory. Threads: one.
-/// Source: https://sqlite.org/wal.html, https://sqlite.org/pragma.html#pragma_synchronous
+/// One transaction per batch: synchronous=NORMAL, which survives the end of the broker but not a
+/// power cut, and FULL for durable batches. A reserve file holds space for the fence of every open
+/// lease, so a full disk stops only new grants. Lifetime: the caller holds the lock of the state
+/// directory. Threads: one. Source: https://sqlite.org/wal.html,
+/// https://sqlite.org/pragma.html#pragma_synchronous
 #pragma once
 
 #include <map>
@@ -24,12 +24,12 @@ namespace leasehold::journal {
 
 class SqliteJournal final : public Journal {
  public:
-  /// Opens or creates, migrates, checks.
+  /// Opens or creates the journal, checks and migrates it.
   /// Errors: FileCorrupt, DiskFull, SystemError; those of state_file_error.
   static Result<std::unique_ptr<SqliteJournal>> open(const std::string& state_dir);
 
-  /// What was written before this start; high_water_marks used under a journal that is gone count,
-  /// too. From then on there is room for the fences of its leases, unless the disk is full.
+  /// Reads the journal; ids reserved under a lost journal count too. Afterwards the reserve has
+  /// space for the fences of its leases, unless the disk is full.
   Result<Image> load();
 
   Result<void> write(const Batch& batch) override;
@@ -38,7 +38,7 @@ class SqliteJournal final : public Journal {
     return load_newest_operator_actions(components_.database, at_most);
   }
 
-  /// Rows that wait for room.
+  /// Rows that wait for disk space.
   std::size_t waiting() const { return waiting_.size(); }
   std::uint64_t reserve_bytes() const { return components_.reserve.size_bytes(); }
 
@@ -51,7 +51,7 @@ class SqliteJournal final : public Journal {
     Statement sync_normal;
   };
   struct Components {
-    Database database;  // before the statements: they end first
+    Database database;  // first, so that the statements end before it
     RowWriter writer;
     Statements statements;
     ReserveFile reserve;
@@ -70,7 +70,7 @@ class SqliteJournal final : public Journal {
   void count_leases(const Batch& batch);
   std::uint64_t reserve_wanted() const;
 
-  /// One per object: a newer row takes the place of the older. Kind, name or two high_water_marks.
+  /// One per object, so that a newer row replaces the older: kind, then a name or two numbers.
   using RowKey = std::tuple<int, std::string, std::uint64_t, std::uint64_t>;
   struct KeyOf;
 
@@ -78,8 +78,8 @@ class SqliteJournal final : public Journal {
   std::unordered_set<LeaseId> not_fenced_;
   std::map<RowKey, Row> waiting_;
   bool waiting_is_durable_ = false;
-  Reserved marks_;                        ///< As of the newest row; those of the file follow.
-  std::uint64_t checkpointed_pages_ = 0;  ///< How long the log was when it was to be moved last.
+  Reserved marks_;                        ///< Of the newest row; the file may be behind.
+  std::uint64_t checkpointed_pages_ = 0;  ///< Length of the log at the last checkpoint.
 };
 
 }  // namespace leasehold::journal

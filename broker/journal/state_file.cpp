@@ -22,24 +22,23 @@ std::unexpected<Error> state_file_error(const std::string& path, int error_numbe
                       directory));
     case ENOTDIR:
       return fail(Errc::BadRequest,
-                  fmt::format("{} is no directory; name one with --state-dir", directory));
+                  fmt::format("{} is not a directory; name one with --state-dir", directory));
     case EROFS:
       return fail(Errc::BadRequest,
-                  fmt::format("{} lies on a read-only file system; name another with --state-dir",
+                  fmt::format("{} is on a read-only file system; name another with --state-dir",
                               directory));
     case EACCES:
     case EPERM:
       return fail(Errc::PermissionDenied,
-                  fmt::format("user {} may not use {}; the state directory must belong to the "
+                  fmt::format("user {} cannot use {}; the state directory must belong to the "
                               "broker's user",
                               ::geteuid(), path));
     case ELOOP:
-      return fail(
-          Errc::PermissionDenied,
-          fmt::format("{} is a symbolic link, which the broker does not follow; remove it", path));
+      return fail(Errc::PermissionDenied, fmt::format("{} is a symbolic link; remove it", path));
     case ENOSPC:
     case EDQUOT:
-      return fail(Errc::DiskFull, fmt::format("there is no room for {}", path));
+      return fail(Errc::DiskFull,
+                  fmt::format("no space for {}; make room in the state directory", path));
     default:
       return fail_errno(Errc::SystemError, path, error_number);
   }

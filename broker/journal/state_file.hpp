@@ -1,4 +1,4 @@
-/// Small files of the state directory, and what is wrong with it, said to whoever chose it.
+/// Small files of the state directory, and errors that name what is wrong with it.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace leasehold::journal {
 
-/// From the errno with which a file of the state directory could not be opened or written.
-/// BadRequest (no such directory, none at all, read-only), PermissionDenied, DiskFull, SystemError;
-/// each says what to do next.
+/// Converts the errno of a failed open or write in the state directory.
+/// Errors: BadRequest (missing, not a directory, read-only), PermissionDenied, DiskFull,
+/// SystemError.
 std::unexpected<Error> state_file_error(const std::string& path, int error_number);
 
-/// Puts the text into the file, mode 0600, for good: written beside it and moved into its place, so
-/// that a crash leaves no half of it. Errors: those of state_file_error.
+/// Replaces the file durably, mode 0600: writes a new file and renames it, so that a crash leaves
+/// the old or the new text. Errors: those of state_file_error.
 Result<void> write_state_file(const std::string& path, std::string_view text);
 
 }  // namespace leasehold::journal

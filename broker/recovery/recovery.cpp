@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/fence.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/journal_decision.hpp"
+#include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 #include "broker/recovery/recovery_observer.hpp"
 #include "broker/recovery/restore.hpp"
@@ -17,7 +19,7 @@ void revoke_where(Decision& decision, RevokeReason reason, Predicate matches) {
   revoke_leases(decision, open_leases_where(decision.state, matches), reason);
 }
 
-/// Nothing of before exists any more: no process, no memory, no mapping.
+/// After a reboot no earlier process, memory or mapping exists: fences every lease.
 void fence_after_reboot(Decision& decision, MachineRestart proof) {
   const std::vector<LeaseId> leases = decision.state.leases.open_leases();
   for (const auto& [id, worker] : decision.state.workers.all()) {
@@ -37,7 +39,7 @@ void fence_after_reboot(Decision& decision, MachineRestart proof) {
   }
 }
 
-/// Words that a broker before this one had journaled and did not come to store.
+/// Stores words that the earlier broker journaled but did not store.
 void store_behind_words(Decision& decision, std::span<const LeaseId> behind) {
   for (const LeaseId id : behind) {
     const LeaseRecord& record = decision.state.leases.at(id);
@@ -47,7 +49,7 @@ void store_behind_words(Decision& decision, std::span<const LeaseId> behind) {
   }
 }
 
-/// Which of them may come back, and from when on the others owe proof.
+/// Sets until when each worker may resume, and from when its timeouts run.
 void set_worker_deadlines(Decision& decision, const Facts& facts) {
   for (const auto& [id, restored] : decision.state.workers.all()) {
     Worker& worker = *decision.state.workers.find(id);
@@ -55,7 +57,7 @@ void set_worker_deadlines(Decision& decision, const Facts& facts) {
     const bool may_return = !worker.segment_lost && !worker.untrusted;
     if (may_return) worker.reattach_until = facts.now + facts.reattach_grace;
     if (facts.table) continue;
-    // It sees the words of a table that nobody writes any more, and obeys the deadlines there.
+    // The worker still reads the old table, which no broker writes, and stops at its deadlines.
     decision.state.leases.for_each_open([&worker](const LeaseRecord& record) {
       if (record.worker() != worker.id || !record.is(LeaseState::Live)) return;
       worker.timeouts_from = std::max(worker.timeouts_from, record.deadline);
@@ -77,7 +79,7 @@ void revoke_lost(Decision& decision, const Facts& facts, const Restored& restore
   });
 }
 
-/// What was under way when the last broker ended.
+/// Continues the work that was in progress when the earlier broker ended.
 void resume_pending_work(Decision& decision, const Facts& facts, const Restored& restored) {
   std::vector<LeaseId> waiting = open_leases_where(
       decision.state, [](const LeaseRecord& record) { return record.is(LeaseState::Revoked); });
@@ -126,7 +128,7 @@ Result<Recovered> recover(const journal::Image& image, const Facts& facts, Broke
     resume_pending_work(decision, facts, restored);
   }
   journal_decision(decision);
-  if (image.boot_id != facts.boot_id) {  // last: from here on the rows are of this boot
+  if (image.boot_id != facts.boot_id) {  // last: all earlier rows are of this boot then
     decision.add(
         effect::Journal{.batch = {.rows = {journal::BootRow{facts.boot_id}}, .durable = true}});
   }

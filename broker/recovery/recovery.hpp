@@ -1,26 +1,27 @@
-/// From what was written down and what can be seen to the state a broker goes on with. Pure.
+/// Computes the broker's state after a restart from the journal and from what can be observed.
+/// Pure.
 ///
 /// With the lease table kept by a service manager:
 ///
-///   each lease                takes what is further, journal or table, by generation and state
-///   journaled, word older     the grant never left: Revoked(released), NeverMapped
-///   fenced in the journal     its word becomes Fenced
-///   word without a journal    nobody heard of that grant: Fenced(released)
-///   worker still running      Lost with a grace; its leases stay as they are until that is over
-///   worker untrusted          Lost without a grace: it stays untrusted until it has exited
-///   worker exited             ProcessExit, as always
-///   holder exited             HolderGone; one that runs may claim its lease, or it ends by its
-///   exit
-///                             or TTL
+///   each lease                the later of journal and table, by generation and state
+///   row newer than its word   the grant never left: Revoked(released), NeverMapped
+///   row Fenced                its word becomes Fenced
+///   word without a row        the grant was never answered: Fenced(released)
+///   worker running            Lost with a reattach grace, during which its leases are unchanged
+///   worker untrusted          Lost without a grace; untrusted until it exits
+///   worker exited             ProcessExit
+///   holder running            may claim its lease; otherwise its exit or the TTL ends it
+///   holder exited             Revoked(holder_gone)
 ///   region not kept           its engine leases are Revoked(worker_gone); its bytes stay counted
-///                             until the last of them is back
+///                             until the last of them is closed
 ///
-/// Without (the table died with the broker): every lease is Revoked(worker_replaced) in the new
-/// table. Its worker cannot see that and runs to the deadlines it holds, so the bytes stay counted
-/// until its process has exited; the ladder starts at the last of those deadlines.
-/// Another boot id: every lease is Fenced by MachineRestart, all bytes are free.
+/// Without the old table: every lease is Revoked(worker_replaced) in the new one. Its worker cannot
+/// see that and runs to the deadlines it knows, so the bytes stay counted until its process exits.
+/// The fence timeout starts at the last of those deadlines.
 ///
-/// In every case tenants, reserved numbers and the answers of acquires survive.
+/// With another boot id: every lease is Fenced by MachineRestart and all bytes are free.
+///
+/// Tenants, reserved ids and the answers of acquires always survive.
 #pragma once
 
 #include <optional>
@@ -32,7 +33,7 @@
 
 namespace leasehold {
 
-/// What stands in one slot of a kept table.
+/// One slot of a kept table.
 struct KeptSlot {
   LeaseWord word;
   TimePoint deadline;
@@ -40,12 +41,12 @@ struct KeptSlot {
   TimePoint flipped;
 };
 
-/// What can be seen at start.
+/// Observations at start-up.
 struct Facts {
   TimePoint now;
   std::string boot_id;
-  std::optional<std::vector<KeptSlot>> table;  ///< None: a new table is made.
-  std::set<AttachmentId> kept_workers;         ///< Line, wakeup_fd and pidfd of them are here.
+  std::optional<std::vector<KeptSlot>> table;  ///< Empty: a new table is created.
+  std::set<AttachmentId> kept_workers;         ///< With segment, wakeup_fd and pidfd.
   std::set<RegionId> kept_regions;
   std::vector<ProcessExit> exited_workers;
   std::set<ProcessIdentity> exited_holders;
@@ -54,21 +55,21 @@ struct Facts {
 
 struct Recovered {
   State state;
-  /// Words to put into the table before anything else: their generation is above what stands there.
+  /// Words to put into the table first; their generations are above those in it.
   struct Word {
     LeaseId lease;
     LeaseState state = LeaseState::Revoked;
     RevokeReason reason = RevokeReason::None;
   };
   std::vector<Word> words;
-  /// To be performed when everything stands, the journal's among them.
+  /// To be performed once the server is ready; includes the journal batches.
   std::vector<Effect> effects;
 };
 
-/// Errors: BadRequest when a capacity is smaller than what is still held: says which option.
+/// Errors: BadRequest if a capacity is smaller than what is still held, naming the option.
 Result<Recovered> recover(const journal::Image& image, const Facts& facts, BrokerConfig config);
 
-/// Processes whose end matters: those of workers, and those of holders of leases that are live.
+/// The processes to watch: workers, and holders of live leases.
 std::vector<std::pair<AttachmentId, ProcessIdentity>> worker_processes(const journal::Image& image);
 std::set<ProcessIdentity> holder_processes(const journal::Image& image);
 

@@ -1,4 +1,4 @@
-/// The only witness of MachineRestart, and the reader of evidence that was seen before a restart.
+/// Observes MachineRestart, and recreates journaled fence proofs.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,13 @@ namespace leasehold {
 
 class RecoveryObserver {
  public:
-  /// Nothing while the machine runs since before the journal was last written, or when the journal
-  /// does not say.
+  /// Nothing if the boot ids are equal or the journal has none.
   static std::optional<MachineRestart> observe(std::string_view journaled_boot_id,
                                                std::string_view running_boot_id);
 
-  /// The proof of a fence that is journaled, by its name. A name this broker does not know, or none
-  /// (only the table says Fenced), counts as LaunchQuiet: a word is lowered to Fenced upon proof
-  /// and never otherwise, and of which kind it was no longer matters.
+  /// The proof of a journaled fence, by its name. An unknown or empty name (only the table shows
+  /// Fenced) counts as LaunchQuiet: a word becomes Fenced only with a proof, and its kind no longer
+  /// matters.
   static FenceProof recorded(std::string_view proof_name, LeaseId lease, AttachmentId worker);
 };
 

@@ -32,7 +32,7 @@ AnyLease lease_of(const LeaseRow& row) {
                {row.fenced_ns});
 }
 
-/// What the journal and the word of the same generation say together: the further of the two.
+/// The later state of the row and the word of the same generation.
 LeaseRow merged(LeaseRow row, const KeptSlot& slot) {
   row.deadline_ns = slot.deadline.boottime_ns;
   row.drain_deadline_ns = slot.drain_deadline.boottime_ns;
@@ -45,7 +45,7 @@ LeaseRow merged(LeaseRow row, const KeptSlot& slot) {
   return row;
 }
 
-/// The table is ours, but it was not always: a word that no broker stores is not believed.
+/// False for a word that no broker stores: other processes could write to the table.
 bool is_sane(LeaseWord word) {
   const bool live = word.state() == LeaseState::Live;
   return word.state() <= LeaseState::Fenced && live == (word.reason() == RevokeReason::None) &&
@@ -57,7 +57,7 @@ ExtentState state_of(const ExtentRow& row, LeaseState lease) {
   return lease == LeaseState::Revoked ? ExtentState::Draining : ExtentState::Scrubbing;
 }
 
-/// Nothing for memory that is none of it, or was quarantined by a broker that wrote no more down.
+/// Nothing for memory that is not quarantined, or was by a broker that journaled no details.
 std::optional<Quarantine> quarantine_of(const journal::QuarantineColumns& columns) {
   if (columns == journal::QuarantineColumns{}) return std::nullopt;
   return Quarantine{.worker = columns.worker,
@@ -96,16 +96,16 @@ class Restorer {
     if (held > out_.state.config.capacity_bytes) {
       return fail(
           Errc::BadRequest,
-          fmt::format("leases of before the restart hold {} bytes; start with --capacity of "
-                      "at least that until they are over",
+          fmt::format("leases from before the restart hold {} bytes; start with at least this "
+                      "--capacity until they end",
                       held));
     }
     std::uint64_t weights = 0;
     for (const auto& [id, row] : image_.regions) weights += row.size_bytes;
     if (weights > out_.state.config.weights_capacity_bytes) {
       return fail(Errc::BadRequest,
-                  fmt::format("weights of before the restart hold {} bytes; start with "
-                              "--weights-capacity of at least that",
+                  fmt::format("weights from before the restart hold {} bytes; start with at least "
+                              "this --weights-capacity",
                               weights));
     }
     return {};
@@ -203,8 +203,8 @@ class Restorer {
         out_.dropped_extents.push_back(id);
         continue;
       }
-      const ExtentState stands = quarantined ? row.state : state_of(row, lease->state());
-      state.extents.restore(id, {.state = stands,
+      const ExtentState state_now = quarantined ? row.state : state_of(row, lease->state());
+      state.extents.restore(id, {.state = state_now,
                                  .lease = row.lease,
                                  .quarantine = quarantine_of(row.quarantine),
                                  .unavailable = true});
@@ -212,7 +212,7 @@ class Restorer {
     }
   }
 
-  /// Its worker may still reach it: counted until that has exited, and granted to nobody.
+  /// Held memory stays counted until its worker exits, and is granted to no other worker.
   void restore_held(const ExtentRow& row) {
     if (out_.state.workers.find(row.quarantine.worker) == nullptr) {
       return out_.dropped_extents.push_back(row.id);
@@ -248,7 +248,7 @@ class Restorer {
     if (!kept) std::ranges::copy(users, std::back_inserter(out_.region_lost));
   }
 
-  /// A repeated acquire finds its lease again.
+  /// Restores the answers of acquires, so that a repeated acquire finds its lease.
   void restore_answers() {
     State& state = out_.state;
     state.leases.for_each_open([&](const LeaseRecord& record) {
@@ -257,7 +257,7 @@ class Restorer {
     });
   }
 
-  /// A grant that could not be journaled was published and taken back; nobody ever heard of it.
+  /// Fences words whose grant was published but never journaled or answered.
   void fence_unjournaled_words() {
     if (!facts_.table) return;
     for (std::uint32_t slot = 0; slot < facts_.table->size(); ++slot) {

@@ -22,18 +22,12 @@ void ready_sodium() {
   ensures(ready, "libsodium starts");
 }
 
-template <std::size_t Size>
-std::string hex_of(const std::array<unsigned char, Size>& bytes) {
-  std::array<char, 2 * Size + 1> digits{};  // sodium_bin2hex ends the text with a zero
-  return ::sodium_bin2hex(digits.data(), digits.size(), bytes.data(), bytes.size());
-}
-
 std::string mac_of(const TokenKey& key, std::string_view signed_part) {
   ready_sodium();
   std::array<unsigned char, crypto_auth_BYTES> mac{};
   ::crypto_auth(mac.data(), reinterpret_cast<const unsigned char*>(signed_part.data()),
                 signed_part.size(), key.data());
-  return hex_of(mac);
+  return to_hex(mac);
 }
 
 /// Little-endian on every machine, because the bytes enter a key.
@@ -83,10 +77,6 @@ TokenKey derive_worker_key(const TokenKey& broker_key, WorkerId worker, std::uin
   TokenKey key{};
   ::crypto_generichash_final(&state, key.data(), key.size());
   return key;
-}
-
-std::string to_hex(const TokenKey& key) {
-  return hex_of(key);
 }
 
 Result<TokenKey> token_key_from_hex(std::string_view text) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/hex.hpp"
 #include "common/ids.hpp"
 
 namespace leasehold {
@@ -22,10 +23,7 @@ TokenKey random_token_key();
 /// The key of this worker for this attachment. Pure.
 TokenKey derive_worker_key(const TokenKey& broker_key, WorkerId worker, std::uint64_t attachment);
 
-/// 64 lower-case hex digits.
-std::string to_hex(const TokenKey& key);
-
-/// Errors: BadRequest for anything but 64 hex digits.
+/// The inverse of to_hex (common/hex.hpp). Errors: BadRequest for anything but 64 hex digits.
 Result<TokenKey> token_key_from_hex(std::string_view hex);
 
 struct LeaseClaim {

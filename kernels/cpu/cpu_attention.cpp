@@ -1,5 +1,5 @@
-/// Attention of the CPU backend. A step goes in *waves* of rows whose partials fit the scratch;
-/// each wave is one launch that fills partials and one that merges them.
+/// Attention of the CPU backend. A step is processed in *waves* of rows whose partials fit the
+/// scratch. Each wave has one launch that computes partials and one that merges them.
 #include <algorithm>
 
 #include "kernels/cpu/cpu_backend.hpp"
@@ -7,8 +7,8 @@
 
 namespace leasehold {
 
-/// Rows [first_row, first_row + n_rows). Row i of the wave has its partials in
-/// [first_partial_[i], first_partial_[i + 1]), laid out [n_heads, partitions of the row].
+/// Rows [first_row, first_row + n_rows). The partials of row i of the wave are at
+/// [first_partial_[i], first_partial_[i + 1]), laid out as [n_heads, partitions of the row].
 struct CpuBackend::AttentionWave {
   std::uint32_t first_row;
   std::uint32_t n_rows;

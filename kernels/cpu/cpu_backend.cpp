@@ -9,7 +9,7 @@
 namespace leasehold {
 namespace {
 
-/// As many partials as the largest step needs, within the budget, but at least those of one row.
+/// The partials of the largest step, limited by the budget; at least those of one row.
 std::size_t partials_per_wave(const BackendLimits& limits) {
   const std::size_t per_row = std::size_t{limits.n_heads} * partition_count(limits.max_context);
   const std::size_t affordable =
@@ -23,12 +23,14 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limi
                                                        std::vector<ThreadGate> gates,
                                                        SimdPath path) {
   if (!cpu_has(path))
-    return fail(Errc::SystemError, "this CPU has no " + std::string(leasehold::name(path)) +
-                                       ": choose another path, or none");
+    return fail(Errc::SystemError, "this CPU does not support " +
+                                       std::string(leasehold::name(path)) +
+                                       "; choose another --simd path or omit the option");
   try {
     return std::unique_ptr<CpuBackend>(new CpuBackend(limits, std::move(gates), path));
   } catch (const std::system_error& error) {
-    return fail(Errc::SystemError, std::string("cannot start the pool's threads: ") + error.what());
+    return fail(Errc::SystemError,
+                std::string("cannot start the worker's compute threads: ") + error.what());
   }
 }
 
@@ -37,7 +39,7 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       kernels_(row_kernels(path)),
       name_("cpu-" + std::string(leasehold::name(path))),
       launcher_(std::move(gates)),
-      // Rows start on lines of their own, so that threads do not share one.
+      // Each row starts on its own cache line, so threads do not share lines.
       weight_stride_((limits.max_width + 31) / 16 * 16),
       weight_rows_(weight_stride_ * launcher_.threads()),
       max_partials_(partials_per_wave(limits)),
@@ -46,7 +48,7 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       first_tile_(limits.n_experts + 1),
       groups_(limits.n_experts, 0) {}
 
-/// Tiles of whole rows: `row(permit, r)` for each row of the step.
+/// Tiles of whole rows: calls `row(permit, r)` for each row of the step.
 template <class Row>
 LaunchStatus CpuBackend::each_row(const LaunchContext& context, UnitLabel label,
                                   std::uint64_t macs_per_row, Row&& row) {
@@ -146,7 +148,7 @@ LaunchStatus CpuBackend::kv_append(const LaunchContext& context, const KvAppendA
 
 LaunchStatus CpuBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
   expect_within_limits(limits_, context);
-  const std::size_t n = context.rows.size() * args.width;  // rows lie end to end
+  const std::size_t n = context.rows.size() * args.width;  // rows are contiguous
   expects(n <= UINT32_MAX, "a step's activations are counted in 32 bits");
   const std::uint32_t per_tile = items_per_tile(kMacsPerExp);
   return launcher_.run(

@@ -1,8 +1,8 @@
-/// Tiles on a thread pool by the widest SIMD path the CPU has, with the bits of the reference
+/// Runs tiles on a thread pool with the widest SIMD path of the CPU and the bits of the reference
 /// backend.
 ///
-/// A unit is a tile of at most about 15 µs (kernels/cpu/tiling.hpp). All scratch is allocated in
-/// create(). Weights are dequantised a row at a time; there is never an fp32 copy of a matrix.
+/// A unit is a tile of at most about 15 µs (kernels/cpu/tiling.hpp). create() allocates all
+/// scratch. Weights are dequantised one row at a time; no fp32 copy of a matrix exists.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@ namespace leasehold {
 
 class CpuBackend final : public HostBackend {
  public:
-  /// As many threads as gates; the first gate is the caller's own. Lines, table and stop board
-  /// outlive the backend.
-  /// Errors: SystemError when the CPU lacks the path, or when no more threads can be started.
+  /// One thread per gate; the first gate belongs to the caller. The worker segment, table and stop
+  /// flags outlive the backend. Errors: SystemError if the CPU lacks the path or the system has no
+  /// more threads.
   static Result<std::unique_ptr<CpuBackend>> create(const BackendLimits& limits,
                                                     std::vector<ThreadGate> gates,
                                                     SimdPath path = best_simd_path());
 
-  /// "cpu-avx2" and so on.
+  /// For example "cpu-avx2".
   std::string_view name() const override { return name_; }
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
@@ -62,13 +62,13 @@ class CpuBackend final : public HostBackend {
   std::string name_;
   Launcher launcher_;
   std::size_t weight_stride_;
-  std::vector<float> weight_rows_;            // [threads, weight_stride_]: one dequantised row each
-  std::size_t max_partials_;                  // partials of one wave
-  ZeroedArray<float> partials_;               // [max_partials_, partial_floats(head_dim)]
-  std::size_t used_partials_ = 0;             // written since the last scrub
+  std::vector<float> weight_rows_;  // [threads, weight_stride_]: one dequantised row per thread
+  std::size_t max_partials_;        // partials of one wave
+  ZeroedArray<float> partials_;     // [max_partials_, partial_floats(head_dim)]
+  std::size_t used_partials_ = 0;   // written since the last clear_workspace
   std::vector<std::uint32_t> first_partial_;  // [max_rows + 1], of the running wave
   std::vector<std::uint32_t> first_tile_;     // [n_experts + 1], of the running expert matmul
-  ExpertGroups groups_;                       // likewise
+  ExpertGroups groups_;                       // of the running expert matmul
 };
 
 }  // namespace leasehold

@@ -1,4 +1,4 @@
-/// Mixture of experts on the CPU backend: the choice by rows, the products expert by expert.
+/// Mixture of experts on the CPU backend: routing by rows, products by expert.
 #include <algorithm>
 
 #include "kernels/cpu/cpu_backend.hpp"
@@ -22,7 +22,7 @@ LaunchStatus CpuBackend::expert_routing(const LaunchContext& context,
                        });
 }
 
-/// Tiles are those of one matmul per expert over its own items; an expert without items has none.
+/// The tiles of one matmul per expert over its own items. An expert without items has no tiles.
 LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) {
   expect_within_limits(limits_, context, args);
   const std::uint32_t n_experts = args.n_experts;
@@ -57,7 +57,7 @@ LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const Exper
   return launcher_.run(context, label(context, args.site), first_tile_[n_experts], run_tile);
 }
 
-/// Rows may be longer than a tile, so elements are cut without regard to rows.
+/// A row may exceed a tile, so tiles ignore row boundaries.
 LaunchStatus CpuBackend::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
   expect_within_limits(limits_, context);
   const std::size_t n = context.rows.size() * args.width;

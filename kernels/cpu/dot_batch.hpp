@@ -1,4 +1,4 @@
-/// The inner loop of every matmul of the CPU backend: one weight row against many batch rows.
+/// The inner loop of every CPU matmul: one weight row times many batch rows.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace leasehold {
 
-/// A row of weights as floats: in place when that is how it is stored.
+/// A weight row as floats; a row stored as floats is returned in place.
 inline const float* row_as_floats(const RowKernels& kernels, const WeightMatrix& matrix,
                                   const std::byte* source, float* buffer) {
   if (matrix.type == TensorType::F32) return reinterpret_cast<const float*>(source);
@@ -21,7 +21,7 @@ struct WeightRow {
   std::uint32_t n_in;
 };
 
-/// `store(i, weights · row_of(i))` for each i of the span.
+/// Calls `store(i, weights · row_of(i))` for each i of the span.
 template <class RowOf, class Store>
 void dot_batch(const RowKernels& kernels, WeightRow weights, Span32 batch, RowOf&& row_of,
                Store&& store) {

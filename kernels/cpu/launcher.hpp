@@ -1,4 +1,4 @@
-/// Tiles through gates: every tile of a launch is a unit of the thread that took it.
+/// Runs tiles through gates: every tile is one unit of the thread that takes it.
 ///
 /// Threads: `run` from the engine thread only.
 #pragma once
@@ -15,15 +15,15 @@ namespace leasehold {
 
 class Launcher {
  public:
-  /// One gate per thread; the first belongs to the caller. Throws as ThreadPool does.
+  /// One gate per thread; the first belongs to the caller. Throws the exceptions of ThreadPool.
   explicit Launcher(std::vector<ThreadGate> gates)
       : thread_states_(gates.begin(), gates.end()),
         pool_(static_cast<std::uint32_t>(gates.size())) {}
 
   std::uint32_t threads() const { return pool_.threads(); }
 
-  /// Calls `tile(permit, thread, index)` for each index in [0, n_tiles) inside a unit of its own,
-  /// for as long as any sequence is live.
+  /// Calls `tile(permit, thread, index)` for each index in [0, n_tiles), each in its own unit,
+  /// while any sequence is live.
   template <class Tile>
   LaunchStatus run(const LaunchContext& context, UnitLabel label, std::uint32_t n_tiles,
                    Tile&& tile) {
@@ -33,7 +33,7 @@ class Launcher {
       ThreadState& thread_state = thread_states_[thread];
       thread_state.live &= thread_state.gate.run(
           gates, label, [&](const LaunchPermit& permit) { tile(permit, thread, index); });
-      return thread_state.live != 0;  // a thread with nothing left takes no more tiles
+      return thread_state.live != 0;  // a thread without live sequences takes no more tiles
     });
     SequenceMask live = gates.all();
     for (const ThreadState& thread_state : thread_states_) live &= thread_state.live;
@@ -48,11 +48,11 @@ class Launcher {
   }
 
  private:
-  /// On lines of its own: threads poll and count without disturbing each other.
+  /// Aligned to cache lines, so threads poll and count without sharing lines.
   struct alignas(kCacheLineBytes) ThreadState {
     explicit ThreadState(const ThreadGate& g) : gate(g) {}
     ThreadGate gate;
-    SequenceMask live = 0;  // what this thread's units of the running launch still found live
+    SequenceMask live = 0;  // live in every unit that this thread ran in the current launch
   };
 
   std::vector<ThreadState> thread_states_;

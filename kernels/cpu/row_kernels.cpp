@@ -35,7 +35,7 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .attend = avx2::attend,
                            .merge = avx2::merge};
 
-/// Dots are where a step's time goes; the rest is AVX2's.
+/// Dots take most of a step's time. The other functions are the AVX2 ones.
 constexpr RowKernels kAvx512 = [] {
   RowKernels kernels = kAvx2;
   kernels.dot_group = avx512::dot_group;

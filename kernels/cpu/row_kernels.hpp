@@ -1,7 +1,7 @@
-/// The inner loops of the CPU backend: one set of functions for each SIMD path.
+/// The inner loops of the CPU backend: one set of functions per SIMD path.
 ///
-/// Every set gives the same bits (kernels/README.md, *Numerics*), so a path is chosen by what the
-/// CPU has and never by what is wanted. A set of a path the CPU lacks must not be called.
+/// Every set gives the same bits (kernels/README.md, *Numerics*), so the path depends on the CPU
+/// alone. Do not call a set that the CPU lacks.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ std::string_view name(SimdPath path);
 std::optional<SimdPath> simd_path_from_name(std::string_view text);
 
 bool cpu_has(SimdPath path);
-/// The widest the CPU has.
+/// The widest path of this CPU.
 SimdPath best_simd_path();
 
-/// Batch rows a dot may be given at once.
+/// Maximum number of batch rows per dot.
 inline constexpr std::uint32_t kDotGroup = 8;
 
 struct NormRow {
@@ -50,7 +50,7 @@ struct Partition {
 };
 
 struct RowKernels {
-  /// As kernels/quant has it.
+  /// As in kernels/quant.
   void (*dequantize_row)(TensorType type, const std::byte* source, float* out, std::size_t n);
   /// out[r] = w·x[r] for n_rows (1 … kDotGroup) rows x[r] of n elements.
   void (*dot_group)(const float* w, const float* const* x, std::uint32_t n_rows, std::size_t n,
@@ -60,13 +60,13 @@ struct RowKernels {
   void (*swiglu)(float* gate, const float* up, std::size_t n);
   /// out[i] = fma(weight, x[i], out[i])
   void (*add_scaled)(float weight, const float* x, float* out, std::size_t n);
-  /// Turns one head [head_dim] by its row's angles [rope_dim/2, 2].
+  /// Rotates one head [head_dim] by the angles of its row [rope_dim/2, 2].
   void (*rope_head)(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style);
-  /// Keys or values into a block, narrowed to its type.
+  /// Narrows keys or values to the block's type and stores them.
   void (*store_kv)(KvType type, const float* values, std::byte* to, std::size_t n);
   /// Fills partial[partial_floats(head_dim)].
   void (*attend)(const Partition& partition, float* partial);
-  /// merge_partials of partials[count, partial_floats(head_dim)] into out[head_dim].
+  /// Merges partials[count, partial_floats(head_dim)] into out[head_dim], as merge_partials does.
   void (*merge)(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out);
 };
 

@@ -19,7 +19,7 @@ float widened(Half value) {
   return f32_from_f16(value);
 }
 
-/// ordered_dot with a row as it lies in a block.
+/// ordered_dot with a row in its stored type.
 template <class Kv>
 float dot(const Kv* entry, const float* q, std::uint32_t n) {
   float lanes[kSumLanes] = {};

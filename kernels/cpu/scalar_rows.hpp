@@ -1,4 +1,4 @@
-/// The inner loops in plain C++, for CPUs without AVX2. What each does: RowKernels.
+/// The inner loops in plain C++, for CPUs without AVX2. RowKernels documents each function.
 #pragma once
 
 #include "kernels/cpu/row_kernels.hpp"

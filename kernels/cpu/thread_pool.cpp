@@ -19,7 +19,7 @@ constexpr std::uint32_t launch_of(std::uint32_t word) {
   return word & ~(kBusyMask | kClosed);
 }
 
-/// Spins until `done()` or until the spin budget is spent; says whether it was done.
+/// Spins until `done()` or until the spin budget is spent. Returns whether it is done.
 template <class Done>
 bool spin_until(Done&& done) {
   const auto deadline = std::chrono::steady_clock::now() + kSpinTimeout;
@@ -41,7 +41,7 @@ ThreadPool::ThreadPool(std::uint32_t threads) : state_word_(kClosed) {
     for (std::uint32_t t = 1; t < threads; ++t)
       workers_.emplace_back([this, t] { worker_loop(t); });
   } catch (...) {
-    stop();  // those that did start, before the exception goes on
+    stop();  // joins the threads that did start before the exception propagates
     throw;
   }
 }
@@ -52,7 +52,7 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::stop() {
   stopping_.store(true, std::memory_order_relaxed);
-  // release: a worker that sees the new launch number sees `stopping_` too.
+  // release: a worker that sees the new launch number also sees `stopping_`.
   state_word_.store(launch_of(state_word_.load(std::memory_order_relaxed)) + kLaunchStep + kClosed,
                     std::memory_order_release);
   state_word_.notify_all();
@@ -62,7 +62,7 @@ void ThreadPool::stop() {
 void ThreadPool::run_job(const Job& job) {
   job_ = job;
   next_tile_.store(0, std::memory_order_relaxed);
-  if (job.n_tiles <= 1 || workers_.empty()) return take_tiles(0);  // not worth waking anybody
+  if (job.n_tiles <= 1 || workers_.empty()) return take_tiles(0);  // not worth a wake-up
   const std::uint32_t launch = launch_of(state_word_.load(std::memory_order_relaxed)) + kLaunchStep;
   state_word_.store(launch, std::memory_order_release);  // pairs with join: the job is visible
   state_word_.notify_all();
@@ -72,7 +72,7 @@ void ThreadPool::run_job(const Job& job) {
   const auto all_idle = [&] {
     return (state_word_.load(std::memory_order_acquire) & kBusyMask) == 0;
   };
-  while (!spin_until(all_idle)) std::this_thread::yield();  // a worker lost its core in its tile
+  while (!spin_until(all_idle)) std::this_thread::yield();  // a worker lost its core during a tile
 }
 
 void ThreadPool::take_tiles(std::uint32_t thread) {
@@ -93,7 +93,7 @@ std::uint32_t ThreadPool::wait_for_launch(std::uint32_t seen) const {
   return launch_of(state_word_.load(std::memory_order_acquire));
 }
 
-/// Joins the launch unless it has closed. Only then may `job_` be read.
+/// Joins the launch unless it has closed. `job_` may be read only after joining.
 bool ThreadPool::join(std::uint32_t launch) {
   std::uint32_t word = state_word_.load(std::memory_order_acquire);
   while (launch_of(word) == launch && (word & kClosed) == 0)

@@ -1,13 +1,13 @@
-/// A fixed set of threads that share out the tiles of one launch at a time.
+/// A fixed set of threads that share the tiles of one launch at a time.
 ///
-/// The calling thread is thread 0 and works too; a launch is over when every tile is done, and
-/// never waits for a thread that slept through it. Idle workers spin for at most 50 µs, then sleep
-/// in a futex. Nothing is allocated per launch.
+/// The calling thread is thread 0 and works too. A launch is over when every tile is done; it does
+/// not wait for a thread that slept through it. Idle workers spin for at most 50 µs, then sleep on
+/// a futex. A launch allocates nothing.
 ///
 ///   state_word_ = launch:24 | closed:1 | busy:7
-///     caller   publishes a job by opening state_word_ under the next launch number
-///     worker   joins by busy += 1 while the launch is open, leaves by busy -= 1
-///     caller   closes when the tiles have run out, and waits for busy == 0
+///     caller   publishes a job by opening state_word_ with the next launch number;
+///     worker   joins by busy += 1 while the launch is open; leaves by busy -= 1
+///     caller   closes when the tiles run out, and waits for busy == 0
 ///
 /// Threads: `run` from one thread at a time. Work must not throw.
 #pragma once
@@ -23,8 +23,8 @@ namespace leasehold {
 
 class ThreadPool {
  public:
-  /// `threads` counts the caller: 1 starts none. Throws std::system_error when the machine has no
-  /// thread left; create() of the owner turns that into an Error.
+  /// `threads` counts the caller: 1 starts no thread. Throws std::system_error if the system has no
+  /// more threads; the owner's create() converts it to an Error.
   explicit ThreadPool(std::uint32_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -57,7 +57,7 @@ class ThreadPool {
   std::uint32_t wait_for_launch(std::uint32_t seen) const;
   bool join(std::uint32_t launch);
 
-  Job job_;  // written by the caller while the launch is closed and nobody is busy
+  Job job_;  // written by the caller while the launch is closed and no worker is busy
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> state_word_;
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> next_tile_{0};
   std::atomic<bool> stopping_{false};

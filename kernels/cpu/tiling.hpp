@@ -1,7 +1,7 @@
-/// How much work one unit holds: little enough that a revoke waits about 15 µs for it at most.
+/// The size of a unit: small enough that a revocation waits at most about 15 µs for it.
 ///
-/// Costs are counted in multiply-adds ("MACs") at about 8e9 per second and thread, which is what
-/// AVX2 dots of dequantised rows reach. Tiling never changes a bit of the result.
+/// Costs are counted in multiply-adds ("MACs"). One thread does about 8e9 per second, the rate of
+/// AVX2 dots of dequantised rows. Tiling never changes the bits of a result.
 #pragma once
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 
 namespace leasehold {
 
-/// 12 µs at 8e9 MAC/s, which leaves room for dequantising and for a slower core.
+/// 12 µs at 8e9 MAC/s, which leaves time for dequantising and for a slower core.
 inline constexpr std::uint64_t kTileMacs = 96'000;
 
-/// What an element costs beside a plain dot, in MACs.
+/// Costs per element other than plain dots, in MACs.
 inline constexpr std::uint64_t kMacsPerDequantized = 1;
 inline constexpr std::uint64_t kMacsPerElement = 4;   ///< norm, rope, f16 stores, copies of rows
 inline constexpr std::uint64_t kMacsPerExp = 16;      ///< silu
 inline constexpr std::size_t kCopyTileBytes = 65536;  ///< with first-touch page faults
 
-/// How many items of `macs_each` make a tile; at least one.
+/// The number of items of `macs_each` that make a tile; at least one.
 constexpr std::uint32_t items_per_tile(std::uint64_t macs_each) {
   return static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(kTileMacs / std::max<std::uint64_t>(macs_each, 1), 1, 1u << 30));
@@ -40,9 +40,9 @@ constexpr Span32 tile_span(std::uint32_t tile, std::uint32_t per_tile, std::uint
           static_cast<std::uint32_t>(std::min<std::uint64_t>(begin + per_tile, items))};
 }
 
-/// A matmul is cut over the matrix's rows and, where one of them times all batch rows is already
-/// too much, over batch rows as well. Tiles of one matrix row are neighbours: it is read once from
-/// memory and then from cache.
+/// Cuts a matmul into tiles of matrix rows. If one matrix row times all batch rows exceeds a tile,
+/// it cuts the batch rows too. Tiles of one matrix row are neighbours: memory supplies the row
+/// once, then the cache does.
 struct MatmulTiles {
   std::uint32_t n_out;
   std::uint32_t n_batch;

@@ -16,13 +16,14 @@ constexpr std::size_t kCopyBytes = std::size_t{1} << 20;
 constexpr UnitLabel kWholeStep{
     .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::TenantMemory};
 
-/// What a model's file may ask for and our kernels are not made for.
+/// Rejects models that the kernels do not support.
 Result<void> check_limits(const BackendLimits& limits) {
   if (limits.head_dim <= device::kMaxHeadDim) return {};
-  return fail(Errc::DeviceUnsupported,
-              fmt::format("heads of {} elements; the CUDA kernels take up to {}: ask for --device "
-                          "cpu",
-                          limits.head_dim, device::kMaxHeadDim));
+  return fail(
+      Errc::DeviceUnsupported,
+      fmt::format("the model's heads have {} elements, but the CUDA kernels support at most "
+                  "{}; use --device cpu",
+                  limits.head_dim, device::kMaxHeadDim));
 }
 
 }  // namespace
@@ -91,7 +92,7 @@ Result<void> CudaBackend::allocate() {
 
 std::byte* CudaBackend::allocate_scratch(std::size_t size_bytes) {
   expects(scratch_used_ + aligned(size_bytes) <= workspace_->scratch.size_bytes(),
-          "the limits say how much scratch is taken");
+          "scratch requests stay within BackendLimits::scratch_bytes");
   std::byte* const at = workspace_->scratch.data() + scratch_used_;
   scratch_used_ += aligned(size_bytes);
   return at;
@@ -104,7 +105,7 @@ void CudaBackend::clear_scratch(std::byte* at, std::size_t size_bytes) {
 
 std::span<const float> CudaBackend::fetch(const float* at, std::size_t count) {
   expects(count * sizeof(float) <= workspace_->fetched.size_bytes(),
-          "a row of logits is fetched at a time");
+          "fetch reads at most one row of logits");
   auto* const to = reinterpret_cast<float*>(workspace_->fetched.data());
   launcher_->enqueue_internal(
       "fetching logits", [&] { return launcher_->copy_to_host(to, at, count * sizeof(float)); });
@@ -112,7 +113,7 @@ std::span<const float> CudaBackend::fetch(const float* at, std::size_t count) {
   return {to, count};
 }
 
-/// What the dead computed may stand anywhere; counters are zero between launches by themselves.
+/// Rows of dead sequences may have written to any buffer. Counters are zero between launches.
 void CudaBackend::clear_workspace() {
   const Workspace& work = *workspace_;
   for (const DeviceBuffer* buffer :
@@ -128,7 +129,7 @@ void CudaBackend::begin_step(const StepInput& input) {
   tiles_of_ = nullptr;
   has_top_ = false;
   n_logit_rows_ = static_cast<std::uint32_t>(input.logit_rows.size());
-  // Blocks of a stopped matmul that were counted wait for those that never began.
+  // Blocks that finished before the stop have advanced the counters of a stopped matmul.
   if (launcher_->take_stopped()) {
     clear_scratch(workspace_->counters.data(), workspace_->counters.size_bytes());
   }
@@ -141,7 +142,7 @@ void CudaBackend::begin_step(const StepInput& input) {
 
 CudaBackend::Mode CudaBackend::mode_of(const StepInput& input) {
   const auto n_rows = static_cast<std::uint32_t>(input.rows.size());
-  // Each sequence one row, each row its logits: what a decoding step looks like, again and again.
+  // A decode step: every sequence has one row, and every row produces logits.
   const bool is_decode =
       !step_memory_.has_multi_row() && input.logit_rows.size() == input.rows.size();
   if (options_.graphs == GraphUse::None || !is_decode || n_rows == 0) return Mode::Launch;
@@ -151,7 +152,7 @@ CudaBackend::Mode CudaBackend::mode_of(const StepInput& input) {
   const auto found = graphs_.find(shape_);
   if (found == graphs_.end()) return Mode::Record;
   if (found->second.check_bound(input.gates->engine_leases())) return Mode::Replay;
-  graphs_.clear();  // StaleGraph: what one names, all name
+  graphs_.clear();  // All graphs name the same leases.
   return Mode::Record;
 }
 
@@ -159,7 +160,7 @@ LaunchStatus CudaBackend::finish_step(const GateSet& gates) {
   if (mode_ == Mode::Record && is_fully_recorded_) launch_recorded(gates);
   if (mode_ == Mode::Replay) begin_graph(gates, graphs_.at(shape_));
   if (has_top_ || mode_ == Mode::Replay) {
-    launcher_->enqueue_internal("bringing the largest logits home", [&] {
+    launcher_->enqueue_internal("copying the largest logits to the host", [&] {
       return launcher_->copy_to_host(workspace_->host_top.data(), workspace_->top.data(),
                                      workspace_->top.size_bytes());
     });
@@ -174,7 +175,8 @@ LaunchStatus CudaBackend::begin_graph(const GateSet& gates, const StepGraph& gra
                          [&](const LaunchPermit&) { return launcher_->replay(graph.exec()); });
 }
 
-/// As a graph from now on, and for this step already; one by one where no graph can be made.
+/// Makes a graph for later steps and runs it for this one; runs single launches if no graph can be
+/// made.
 LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
   const Result<const StepGraph*> graph = make_graph(gates);
   if (graph) return begin_graph(gates, **graph);
@@ -210,8 +212,9 @@ Result<const StepGraph*> CudaBackend::make_graph(const GateSet& gates) {
                                          .gate = gate,
                                          .gate_context = this,
                                          .is_gated = options_.graphs == GraphUse::Gated}));
-  // Before its first replay, which is announced: a revocation would wait for it then.
-  TRY(check(context_->driver(), launcher_->upload(graph.exec()), "bringing a graph to the card"));
+  // Upload before the first replay. A replay is announced, so a revocation would wait for the
+  // upload.
+  TRY(check(context_->driver(), launcher_->upload(graph.exec()), "uploading a graph"));
   return &graphs_.emplace(shape_, std::move(graph)).first->second;
 }
 
@@ -221,7 +224,7 @@ std::optional<TopLogits> CudaBackend::top_logits(std::uint32_t row) const {
   TopLogits top{.tokens = {}, .all_finite = rows.has_nonfinite[row] == 0};
   for (std::uint32_t i = 0; i < rows.k; ++i) {
     const device::Candidate& candidate = rows.out[std::size_t{row} * rows.k + i];
-    if (candidate.token == device::kNoToken) break;  // the vocabulary has no more
+    if (candidate.token == device::kNoToken) break;  // the vocabulary has no more tokens
     top.tokens.push_back({.token = candidate.token, .logit = candidate.logit});
   }
   return top;

@@ -1,15 +1,15 @@
 /// The operators on a card, with the contract of Backend.
 ///
-/// An operator is planned (plan/: pure functions that say which kernels with which parameters) and
-/// launched (Launcher: announce, poll, stream). Steps in which every sequence has one row are
-/// recorded once per shape and replayed as a graph from then on (StepGraph).
+/// An operator is planned (plan/: pure functions that choose kernels and parameters) and launched
+/// (Launcher: announce, poll, enqueue). Steps in which every sequence has one row are recorded once
+/// per shape and then replayed as a graph (StepGraph).
 ///
-/// Half tiles: the operators that make a matmul's input leave it as tiles too; the backend knows
-/// whose tiles it has and prepares them only when it has not.
+/// Half tiles: the operators that compute a matmul's input also store it as tiles. The backend
+/// remembers which array the tiles belong to and prepares them only for other arrays.
 ///
-/// Lifetime: context, gate's line, table and stop board outlive it. Threads: the engine's, but for
-/// `when_drained`. Errors: create() says what cannot be had; a failure of the card later is the
-/// fault.
+/// Lifetime: the context and the gate's worker segment, table and stop flags outlive the backend.
+/// Threads: the engine's; any thread may call `when_drained`. Errors: create() reports missing
+/// resources; a later failure of the card is the fault.
 #pragma once
 
 #include <functional>
@@ -30,8 +30,8 @@
 namespace leasehold::cuda {
 
 enum class GraphUse : std::uint8_t {
-  None,   ///< Every kernel is launched by itself.
-  Plain,  ///< Graphs without gates inside; to measure what the gates cost.
+  None,   ///< Every kernel is a launch of its own.
+  Plain,  ///< Graphs without gates inside, to measure the cost of the gates.
   Gated,
 };
 
@@ -39,14 +39,14 @@ struct CudaOptions {
   GraphUse graphs = GraphUse::Gated;
   std::uint32_t segment_layers = 4;
   Launcher::Config launcher = {};
-  /// Callback once, with what the driver said, when steps are launched one by one because no graph
-  /// can be made. On the engine's thread.
+  /// Called once, on the engine's thread, with the driver's error, if no graph can be made and the
+  /// backend launches kernels one by one.
   std::function<void(const Error&)> on_graphs_unavailable = {};
 };
 
 class CudaBackend final : public Backend {
  public:
-  /// Makes the context current on this thread, which is the engine's from now on.
+  /// Makes the context current on the calling thread, which becomes the engine's.
   static Result<std::unique_ptr<CudaBackend>> create(const Context& context,
                                                      const BackendLimits& limits,
                                                      const ThreadGate& gate, CudaOptions options);
@@ -81,12 +81,12 @@ class CudaBackend final : public Backend {
   void clear_workspace() override;
   std::vector<std::uint64_t> units_run() const override { return {launcher_->units_run()}; }
 
-  /// Graphs there are now; for tests and benches.
+  /// The number of graphs, for tests and benchmarks.
   std::size_t graph_count() const { return graphs_.size(); }
 
  private:
   enum class Mode : std::uint8_t { Launch, Record, Replay };
-  /// What kernels leave for each other beside scratch.
+  /// Intermediate results that kernels pass to each other outside scratch.
   struct Workspace;
 
   CudaBackend(const Context& context, const BackendLimits& limits, CudaOptions options,
@@ -96,7 +96,7 @@ class CudaBackend final : public Backend {
   Result<bool> wgmma_agrees();
 
   PlanContext plan_context(const LaunchContext& context) const;
-  /// Each launch of `plan(permit)` as a unit of its own, or kept in the recorder.
+  /// Runs each launch of `plan(permit)` as one unit, or keeps it in the recorder.
   template <class Plan>
   LaunchStatus launch_all(const LaunchContext& context, UnitLabel first, UnitLabel later,
                           Plan&& plan);
@@ -109,7 +109,7 @@ class CudaBackend final : public Backend {
 
   device::TileRows tiles_for(const float* x, std::uint32_t n_in);
   bool has_tiles_of(const float* x, std::uint32_t n_in) const;
-  /// Whatever tiles were made of this array are of no use any more.
+  /// Marks all tiles made from this array as stale.
   void invalidate_tiles(const float* array);
 
   Mode mode_of(const StepInput& input);
@@ -134,9 +134,9 @@ class CudaBackend final : public Backend {
   Mode mode_ = Mode::Launch;
   GraphShape shape_;
   StepRecorder recorder_;
-  bool is_fully_recorded_ = false;  // no launch was left out because nobody was left
+  bool is_fully_recorded_ = false;  // no launch was skipped for lack of live sequences
   std::map<GraphShape, StepGraph> graphs_;
-  std::uint32_t n_logit_rows_ = 0;  // of the step under way or just finished
+  std::uint32_t n_logit_rows_ = 0;  // of the current or last step
   bool has_top_ = false;
 };
 

@@ -1,4 +1,4 @@
-/// Bytes from the host into leased memory on the card.
+/// Copies from the host into leased memory on the card.
 #include <algorithm>
 #include <cstring>
 
@@ -7,7 +7,8 @@
 
 namespace leasehold::cuda {
 
-/// In units of half the pinned buffer: while one half is on its way the other is filled.
+/// Copies in units of half the pinned buffer: the host fills one half while the card copies the
+/// other.
 LaunchStatus CudaBackend::copy_in(const LaunchContext& context, const CopyInArgs& args) {
   const UnitLabel where = label(context, args.site, touches_of(args));
   const std::size_t half_bytes = workspace_->copies.size_bytes() / 2;
@@ -20,7 +21,7 @@ LaunchStatus CudaBackend::copy_in(const LaunchContext& context, const CopyInArgs
       status.live &= launcher_->wait_for_older(1, *context.gates, where).live;
     status.live &=
         launcher_
-            ->unit(*context.gates, where, "copying to the card",
+            ->unit(*context.gates, where, "copying to the device",
                    [&](const LaunchPermit& permit) {
                      if (!may_copy(context, args, permit)) return CUDA_SUCCESS;
                      std::memcpy(half, args.from + at, n);
@@ -32,8 +33,8 @@ LaunchStatus CudaBackend::copy_in(const LaunchContext& context, const CopyInArgs
   return status;
 }
 
-/// Whole pieces first, then the words that vouch for them. Two copies, launches and waits, however
-/// many pieces there are; what is staged stays until both are over.
+/// Writes whole pieces first, then the words that mark them complete. Any number of pieces takes
+/// two copies, two launches and two waits. Staged bytes stay valid until both waits end.
 void CudaBackend::write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) {
   std::vector<LeasedPiece> first;
   std::vector<LeasedPiece> last;

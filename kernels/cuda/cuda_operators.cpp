@@ -1,4 +1,4 @@
-/// The operators of CudaBackend: which plan, under which label, with which addresses.
+/// The operators of CudaBackend: selects the plan, the label and the addresses.
 #include "kernels/cuda/device/attention_params.hpp"
 #include "kernels/cuda/launch_plans.hpp"
 #include "kernels/cuda/workspace.hpp"
@@ -12,7 +12,7 @@ const float* opened(const LaunchPermit& permit, Leased<const float> handle) {
 
 }  // namespace
 
-/// A recorded step is planned for the largest of its shape.
+/// A recorded step is planned for the largest step of its shape.
 PlanContext CudaBackend::plan_context(const LaunchContext& context) const {
   const bool records = mode_ == Mode::Record;
   return {.gate = step_memory_.gate(launcher_->mirror()),
@@ -22,7 +22,7 @@ PlanContext CudaBackend::plan_context(const LaunchContext& context) const {
 
 // ------------------------------------------------------------------------------------------- tiles
 
-/// Where the tiles of array `x` go, which are those kept from now on.
+/// Where to store the tiles of array `x`. Only the tiles of one array are kept.
 device::TileRows CudaBackend::tiles_for(const float* x, std::uint32_t n_in) {
   tiles_of_ = x;
   tiles_n_in_ = n_in;
@@ -99,7 +99,7 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
   });
 }
 
-/// Pairs of launches: scores reach tenants' memory, merges do not.
+/// Pairs of launches: score launches reach tenant memory, merges do not.
 LaunchStatus CudaBackend::attention(const LaunchContext& context, const AttentionArgs& args) {
   expect_within_limits(limits_, context, args);
   invalidate_tiles(args.out);
@@ -119,7 +119,7 @@ LaunchStatus CudaBackend::attention(const LaunchContext& context, const Attentio
                     });
 }
 
-/// Of experts a row is several: nobody asks for tiles of all of it.
+/// With experts, a row of the step has several rows here, and no operator reads tiles of them.
 LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
   expect_within_limits(limits_, context);
   invalidate_tiles(args.gate);
@@ -145,7 +145,7 @@ LaunchStatus CudaBackend::run_matmul(const LaunchContext& context, LaunchSite si
       .tiles_are_ready = ready,
       .partials = reinterpret_cast<float*>(workspace_->partials.data()),
       .counters = reinterpret_cast<std::uint32_t*>(workspace_->counters.data())};
-  // Tiles of selected rows are nobody's but this matmul's.
+  // Tiles of selected rows serve this matmul only.
   if (!ready && !is_float) {
     tiles_of_ = operands.select == nullptr ? operands.x : nullptr;
     tiles_n_in_ = operands.n_in;

@@ -5,8 +5,8 @@
 namespace leasehold::cuda {
 namespace {
 
-// What destructors get is not looked at: after a fault every call of the driver fails, and the
-// process is about to end.
+// Destructors ignore driver errors: after a fault every driver call fails and the process is about
+// to end.
 void ignore(CUresult) {}
 
 }  // namespace
@@ -17,11 +17,10 @@ Result<DeviceBuffer> DeviceBuffer::allocate(const Context& context, std::size_t 
   const CUresult result = context.driver().cuMemAlloc(&buffer.pointer_, size_bytes);
   if (result != CUDA_SUCCESS) {
     buffer.pointer_ = 0;
-    return fail(
-        errc_of(result),
-        fmt::format("allocating {} bytes on the card: {}; end other programs on it, give the "
-                    "broker less of it, or choose a smaller model",
-                    size_bytes, describe(context.driver(), result)));
+    return fail(errc_of(result),
+                fmt::format("allocating {} bytes on the card: {}; end other programs that use "
+                            "it, lower the broker's memory limit, or choose a smaller model",
+                            size_bytes, describe(context.driver(), result)));
   }
   buffer.context_ = &context;
   buffer.size_bytes_ = size_bytes;
@@ -39,7 +38,7 @@ Result<PinnedBuffer> PinnedBuffer::allocate(const Context& context, std::size_t 
   TRY(check(context.driver(),
             context.driver().cuMemHostAlloc(&data, size_bytes,
                                             CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-            fmt::format("pinning {} bytes of the host's memory", size_bytes)));
+            fmt::format("pinning {} bytes of host memory", size_bytes)));
   buffer.context_ = &context;
   buffer.data_ = static_cast<std::byte*>(data);
   buffer.size_bytes_ = size_bytes;
@@ -51,8 +50,7 @@ PinnedBuffer::~PinnedBuffer() {
 }
 
 Result<Stream> Stream::create(const Context& context, Priority priority) {
-  // The driver's lowest number is its highest priority, and it takes what is out of range for the
-  // nearest there is.
+  // The lowest number is the highest priority. The driver clamps values that are out of range.
   constexpr int kHighest = -5;
   CUstream handle = nullptr;
   TRY(check(context.driver(),

@@ -1,4 +1,4 @@
-/// What the driver hands out, each given back by its owner's destructor.
+/// Objects of the driver; the destructor of each releases it.
 ///
 /// Lifetime: the context outlives all of them. Threads: one at a time, with the context current.
 /// Errors: those of cuda::check. Units: bytes.
@@ -12,23 +12,23 @@
 
 namespace leasehold::cuda {
 
-/// An address as kernels' parameters carry it.
+/// Converts an address to the pointer type of kernel parameters.
 template <class T = std::byte>
 T* device_pointer(CUdeviceptr address) {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are numbers
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are integers
   return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
 }
 inline CUdeviceptr device_address(const void* pointer) {
   return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-/// Rounded up to where the next piece of a buffer may begin, whatever is put there.
+/// Rounds up to the next offset in a buffer that suits any content.
 constexpr std::size_t aligned(std::size_t size_bytes) {
   constexpr std::size_t kAlignment = 256;
   return (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Memory of the card, this process's own.
+/// Card memory that only this process uses.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -55,7 +55,7 @@ class DeviceBuffer {
   std::size_t size_bytes_ = 0;
 };
 
-/// Memory of the host that the card copies from and to, and can write into.
+/// Pinned host memory that the card can read and write.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;
@@ -98,7 +98,7 @@ class Stream {
   CUstream handle_;
 };
 
-/// Tells when what stood before it in a stream is over.
+/// Reports when the work enqueued before it in a stream is done.
 class Event {
  public:
   static Result<Event> create(const Context& context);

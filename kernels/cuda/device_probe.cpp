@@ -1,4 +1,4 @@
-/// What a CUDA backend asks its card before the first step.
+/// Queries and probes of the card before the first step.
 #include <fmt/format.h>
 
 #include <array>
@@ -14,7 +14,7 @@ Result<std::uint32_t> attribute(const Context& context, CUdevice_attribute which
   int value = 0;
   TRY(check(context.driver(),
             context.driver().cuDeviceGetAttribute(&value, which, context.device()),
-            "asking the card what it is"));
+            "reading the card's properties"));
   return static_cast<std::uint32_t>(value);
 }
 
@@ -29,7 +29,7 @@ Result<void> CudaBackend::probe_device() {
   const std::uint32_t minor =
       TRY(attribute(*context_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   name_ = fmt::format("cuda-sm{}{}", major, minor);
-  // Code for wgmma is of this one architecture.
+  // The wgmma code runs on this architecture only.
   device_properties_.has_wgmma = major == 9 && minor == 0 && TRY(wgmma_agrees());
   return {};
 }
@@ -51,12 +51,12 @@ Result<bool> CudaBackend::wgmma_agrees() {
                              .a = reinterpret_cast<const std::uint16_t*>(on_card.data()),
                              .b = reinterpret_cast<const std::uint16_t*>(on_card.data() + a_bytes),
                              .results = reinterpret_cast<std::uint32_t*>(device_results)});
-  launcher_->enqueue_internal("asking how the card adds", [&] {
+  launcher_->enqueue_internal("probing wgmma", [&] {
     const CUresult copied =
         launcher_->copy_to_device(on_card.data(), here.data(), here.size_bytes());
     return copied != CUDA_SUCCESS ? copied : launcher_->enqueue(launch);
   });
-  launcher_->enqueue_internal("hearing how the card adds", [&] {
+  launcher_->enqueue_internal("reading the wgmma probe", [&] {
     return launcher_->copy_to_host(here.data(), device_results, sizeof results);
   });
   launcher_->wait_all();

@@ -18,7 +18,8 @@ void DrainWatch::when_drained(Callback callback) {
                       .epoch = std::nullopt,
                       .callback = std::move(callback)});
   waiting_.store(waiters_.size(), std::memory_order_seq_cst);
-  // Pairs with `notify`: either it sees that somebody waits, or this sees what it was callback of.
+  // Pairs with `notify`: either `notify` sees this waiter, or this load sees the finished count
+  // that `notify` acted on.
   if (finished_.load(std::memory_order_seq_cst) >= launches) {
     Callback mine = std::move(waiters_.back().callback);
     waiters_.pop_back();
@@ -26,7 +27,7 @@ void DrainWatch::when_drained(Callback callback) {
     lock.unlock();
     return mine();
   }
-  // Pairs with the launching thread, which asks before it looks at the words.
+  // Pairs with the launching thread, which reads `unstamped` before it reads the lease words.
   unstamped_.store(newest_, std::memory_order_seq_cst);
 }
 
@@ -49,7 +50,7 @@ void DrainWatch::stamp(std::uint64_t newest, std::uint32_t epoch) {
 
 template <class IsDone>
 void DrainWatch::notify(IsDone&& is_done) {
-  // Pairs with when_drained, which says that it waits before it looks a second time.
+  // Pairs with when_drained, which publishes its waiter before it checks a second time.
   if (waiting_.load(std::memory_order_seq_cst) == 0) return;
   if (lost_.load(std::memory_order_seq_cst)) return;
   std::vector<Waiter> over;

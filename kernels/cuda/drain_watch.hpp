@@ -1,11 +1,12 @@
-/// Who waits for launches that were begun before a moment to be over, and how far they are.
+/// Calls back when all launches begun before a given moment are over.
 ///
-/// Launches are counted as they are put into the stream and as they end there. A graph counts as
-/// one, however long it is; so whoever waits may also be callback once a gate inside the graph has
-/// seen the mirror of that moment: all before it is over, all behind it reads the new mirror.
+/// The launching thread counts launches when it enqueues them and when they end. A graph counts as
+/// one launch, however long it is. A waiter is therefore also called once a gate inside the graph
+/// has seen the mirror of its moment: all earlier work is over, and all later work reads the new
+/// mirror.
 ///
-/// Threads: `when_drained` any; the rest the launching thread's. Lifetime: whoever still waits when
-/// this goes is never callback: his process ends.
+/// Threads: any thread may call `when_drained`; all other functions belong to the launching thread.
+/// Lifetime: destruction drops waiters without calling them; the process is ending.
 #pragma once
 
 #include <atomic>
@@ -21,20 +22,20 @@ class DrainWatch {
  public:
   using Callback = std::move_only_function<void()>;
 
-  /// Calls `callback` when everything begun before this call is over; at once when it is already.
+  /// Calls `callback` when everything begun before this call is over; at once if it already is.
   void when_drained(Callback callback);
 
   void issued() { issued_.fetch_add(1, std::memory_order_seq_cst); }
-  /// The first `count` launches are over.
+  /// Reports that the first `count` launches are over.
   void finished(std::uint64_t count);
-  /// A gate inside the running graph has seen this state of the mirror.
+  /// Reports that a gate inside the running graph has seen this state of the mirror.
   void seen(std::uint32_t epoch);
-  /// Up to which waiter there are some whose moment has no epoch yet, or 0. Ask, look at the words,
-  /// write the mirror, then `stamp` what it says now: whoever came after the question may know of a
-  /// word that was looked at too early.
+  /// The newest waiter without an epoch, or 0. Order: call this, read the lease words, write the
+  /// mirror, then call `stamp` with the mirror's epoch. A waiter that arrives after this call may
+  /// know of a word stored after the read.
   std::uint64_t unstamped() const { return unstamped_.load(std::memory_order_seq_cst); }
   void stamp(std::uint64_t newest, std::uint32_t epoch);
-  /// The device failed: nobody is callback any more, for what still runs there nobody knows.
+  /// The device failed. No further callbacks: the state of its running work is unknown.
   void mark_lost() { lost_.store(true, std::memory_order_seq_cst); }
 
   std::uint64_t issued_count() const { return issued_.load(std::memory_order_relaxed); }
@@ -42,7 +43,7 @@ class DrainWatch {
 
  private:
   struct Waiter {
-    std::uint64_t number;  // 1 …, as they came
+    std::uint64_t number;  // from 1, in order of arrival
     std::uint64_t launches;
     std::optional<std::uint32_t> epoch;
     Callback callback;

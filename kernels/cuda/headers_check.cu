@@ -1,5 +1,5 @@
-/// Compiles, as a kernel's file would, every header that kernels share with the rest of the house.
-/// There is no code here: what is promised to be C++20-clean must pass nvcc without a warning.
+/// Compiles every header that kernels share with other folders, as a kernel file would. There is no
+/// code here: nvcc must accept each C++20-clean header without a warning.
 #include "common/expects.hpp"
 #include "ipc/segment/gate_set.hpp"
 #include "ipc/segment/launch_gate.hpp"

@@ -1,7 +1,7 @@
 /// The compiled kernels, as bytes inside this program.
 ///
-/// A build without nvcc has one image that holds no code: a card's driver refuses it, which becomes
-/// DeviceUnsupported; the tests' driver runs kernels of its own and takes it.
+/// A build without nvcc has one stub image without code. A real driver rejects it, which becomes
+/// DeviceUnsupported; the tests' fake driver runs its own kernels and accepts it.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 namespace leasehold::cuda {
 
 struct KernelImage {
-  std::string_view name;  ///< For people: "attention".
+  std::string_view name;  ///< Used in messages, for example "attention".
   std::span<const std::byte> bytes;
 };
 
 std::span<const KernelImage> kernel_images();
 
-/// False when the kernels are in no image, because nvcc was not there.
+/// False if the build had no nvcc and the image is a stub.
 bool has_kernel_code();
 
 }  // namespace leasehold::cuda

@@ -1,7 +1,7 @@
-/// One launch as a value: what to run, how wide, with which parameters.
+/// One launch as a value: kernel, grid and parameters.
 ///
-/// Whoever plans an operator makes these; the launcher alone runs them, on a stream or as a node of
-/// a graph. So the same plan serves both, and can be looked at by a test.
+/// Plans produce launches; only the launcher runs them, on a stream or as a node of a graph. The
+/// same plan serves both, and tests can inspect it.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class KernelParams {
   explicit KernelParams(const Params& params) {
     std::memcpy(bytes_.data(), &params, sizeof params);
   }
-  /// For cuLaunchKernel, which copies from there.
+  /// For cuLaunchKernel, which copies the parameters from here.
   void* data() { return bytes_.data(); }
   const void* data() const { return bytes_.data(); }
 

@@ -9,15 +9,15 @@
 namespace leasehold::cuda {
 namespace {
 
-/// A driver takes code of its own toolkit's generation and of older ones.
+/// For messages: a driver runs code of its own toolkit's generation and of older ones.
 std::string versions(const Driver& driver) {
   const auto text = [](int version) {
     return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
   };
   int known = 0;
   if (driver.cuDriverGetVersion(&known) != CUDA_SUCCESS) known = 0;
-  return fmt::format("the driver knows CUDA {}, this program was built with {}", text(known),
-                     text(CUDA_VERSION));
+  return fmt::format("the driver supports CUDA {}, this program was built with CUDA {}",
+                     text(known), text(CUDA_VERSION));
 }
 
 }  // namespace
@@ -35,9 +35,9 @@ Result<KernelLibrary> KernelLibrary::load(const Context& context) {
         has_kernel_code()
             ? fmt::format("kernels '{}' do not load on this card: {}; {}", image.name,
                           describe(context.driver(), result), versions(context.driver()))
-            : std::string("this build has no CUDA kernels: build with nvcc (preset cuda)");
+            : std::string("this build has no CUDA kernels; build with nvcc (preset cuda)");
     return fail(has_kernel_code() ? errc_of(result) : Errc::DeviceUnsupported,
-                why + ", or ask for --device cpu");
+                why + ", or use --device cpu");
   }
   return library;
 }
@@ -55,11 +55,12 @@ Result<KernelLibrary::Entry> KernelLibrary::look_up(const char* name) const {
     TRY(check(driver,
               driver.cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                         function),
-              fmt::format("asking what {} may have of shared memory", name)));
+              fmt::format("reading the shared memory limit of {}", name)));
     return Entry{.function = function,
                  .allowed_shared_bytes = static_cast<std::uint32_t>(std::max(allowed, 0))};
   }
-  return fail(Errc::DeviceUnsupported, fmt::format("no kernel {} for this card", name));
+  return fail(Errc::DeviceUnsupported,
+              fmt::format("this build has no kernel {} for this card; use --device cpu", name));
 }
 
 Result<CUfunction> KernelLibrary::find(const char* name, std::uint32_t shared_bytes) {
@@ -74,7 +75,7 @@ Result<CUfunction> KernelLibrary::find(const char* name, std::uint32_t shared_by
               context_->driver().cuFuncSetAttribute(entry.function,
                                                     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                     static_cast<int>(shared_bytes)),
-              fmt::format("giving {} bytes of shared memory to {}", shared_bytes, name)));
+              fmt::format("reserving {} bytes of shared memory for {}", shared_bytes, name)));
     entry.allowed_shared_bytes = shared_bytes;
   }
   return entry.function;

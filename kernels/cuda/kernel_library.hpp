@@ -1,4 +1,4 @@
-/// Our kernels as functions of one context, by name.
+/// Finds our kernels by name, as functions of one context.
 ///
 /// Lifetime: the context outlives it. Threads: one, with the context current.
 #pragma once
@@ -13,20 +13,21 @@ namespace leasehold::cuda {
 
 class KernelLibrary {
  public:
-  /// Loads every image. Errors: DeviceUnsupported when none has code for this card.
+  /// Loads every image. Errors: DeviceUnsupported if none has code for this card.
   static Result<KernelLibrary> load(const Context& context);
   KernelLibrary(KernelLibrary&& other) noexcept = default;
   KernelLibrary& operator=(KernelLibrary&&) = delete;
   ~KernelLibrary();
 
-  /// The function of that name, ready for so much dynamic shared memory.
-  /// Errors: DeviceUnsupported when it is in no image, or the card has not that much.
+  /// Returns the function `name`, configured for `shared_bytes` of dynamic shared memory. Errors:
+  /// DeviceUnsupported if no image has the function; the driver's error if the card has less shared
+  /// memory.
   Result<CUfunction> find(const char* name, std::uint32_t shared_bytes);
 
  private:
   struct Entry {
     CUfunction function = nullptr;
-    std::uint32_t allowed_shared_bytes = 0;  // dynamic; at first 48 KiB less what is static
+    std::uint32_t allowed_shared_bytes = 0;  // dynamic; initially 48 KiB minus the static part
   };
 
   explicit KernelLibrary(const Context& context) : context_(&context) {}

@@ -1,4 +1,4 @@
-/// How a CUDA backend gets from a plan to units. For the files of CudaBackend's operators alone.
+/// Runs plans as units. Only the operator files of CudaBackend include this.
 #pragma once
 
 #include "kernels/cuda/cuda_backend.hpp"
@@ -6,9 +6,9 @@
 
 namespace leasehold::cuda {
 
-/// Each of the plan's launches is a unit: it is planned again under its own permit, for an address
-/// is good no longer than that. Between the first and the later ones the label changes, as what
-/// they reach does.
+/// Runs each launch of a plan as one unit. Every unit plans again under its own permit, because an
+/// address is valid only as long as its permit. The label differs between the first launch and the
+/// later ones, because they reach different memory.
 template <class Plan>
 LaunchStatus CudaBackend::launch_all(const LaunchContext& context, UnitLabel first, UnitLabel later,
                                      Plan&& plan) {

@@ -8,8 +8,8 @@
 namespace leasehold::cuda {
 namespace {
 
-// A value is written over when so many newer ones have been; each change waits for the card far
-// sooner than that.
+// The number of mirror values kept. A value is overwritten after 64 newer ones; the card has read
+// it long before that.
 constexpr std::uint32_t kValues = 64;
 
 }  // namespace
@@ -77,7 +77,7 @@ GraphProgress* Launcher::graph_progress() const {
 
 // ------------------------------------------------------------------------------------ the mirror
 
-/// All values go through one stream, so that none overtakes a newer one.
+/// One stream writes all values, so that no value overtakes a newer one.
 void Launcher::write_mirror(SequenceMask live) {
   if (fault_) return;
   auto* value = reinterpret_cast<device::GateMirror*>(values_.data()) + next_value_++ % kValues;
@@ -97,8 +97,8 @@ void Launcher::write_mirror(SequenceMask live) {
 
 void Launcher::begin(const GateSet& set) {
   if (fault_) return;
-  // Nothing runs, so nobody waits for a state of before: epochs count within a step, and never
-  // wrap.
+  // The card is idle, so no waiter depends on an earlier epoch: epochs count within a step and
+  // never wrap.
   if (watch_.finished_count() == watch_.issued_count()) {
     epoch_ = 0;
     std::atomic_ref(*graph_progress()).store(0, std::memory_order_relaxed);
@@ -117,8 +117,8 @@ void Launcher::fail_with(Error error) {
 
 void Launcher::record_failure(CUresult result, std::string_view action) {
   if (result == CUDA_SUCCESS || fault_) return;
-  // Whatever the driver calls it: a context in which a step's call failed is not trusted again.
-  fail_with({Errc::DeviceFault, fmt::format("{}: {}; start this worker again", action,
+  // A driver call of a step failed, so the context is no longer trusted, whatever the error code.
+  fail_with({Errc::DeviceFault, fmt::format("{}: {}; restart this worker", action,
                                             describe(context_->driver(), result))});
 }
 
@@ -159,7 +159,7 @@ void Launcher::note_issued() {
   const std::uint64_t number = watch_.issued_count();
   record_failure(
       context_->driver().cuEventRecord(events_[number % events_.size()].get(), stream_.get()),
-      "marking a launch");
+      "recording the end of a launch");
   watch_.issued();
 }
 
@@ -171,7 +171,8 @@ bool Launcher::collect_finished() {
         context_->driver().cuEventQuery(events_[finished % events_.size()].get());
     if (result == CUDA_ERROR_NOT_READY) break;
     record_failure(result, "waiting for a launch");
-    // What a failed card still does nobody knows; whoever waits is answered by this process's end.
+    // The work that a failed card still does is unknown. Waiters learn from the end of this
+    // process.
     if (fault_) return false;
     ++finished;
   }
@@ -180,16 +181,16 @@ bool Launcher::collect_finished() {
   return true;
 }
 
-/// A step is waited for by the one thread that has something to do in it: it polls as fast as a
-/// core allows for a moment, and then lets others have the core between two looks.
+/// The engine thread waits for a step: it first polls without pause, then yields the core between
+/// polls.
 void Launcher::back_off() {
   constexpr std::uint32_t kSpins = 1000;
   if (++polls_ > kSpins) std::this_thread::yield();
 }
 
-/// What a thread that waits does meanwhile, so that a flip is refused while the card is busy.
+/// Polls the gate while the thread waits, so that a revocation takes effect while the card is busy.
 void Launcher::poll(const GateSet& set, UnitLabel label) {
-  const std::uint64_t unstamped = watch_.unstamped();  // before the words are looked at
+  const std::uint64_t unstamped = watch_.unstamped();  // before reading the lease words
   live_ = gate_.poll(set, label);
   if (live_ != mirrored_live_) write_mirror(live_);
   if (unstamped != 0) watch_.stamp(unstamped, epoch_);
@@ -223,11 +224,11 @@ LaunchStatus Launcher::wait_all(const GateSet& set, UnitLabel label) {
   return {fault_ ? SequenceMask{0} : status.live};
 }
 
-/// Until the stream's end, what was done beside units included.
+/// Waits for the whole stream, including work outside units.
 void Launcher::wait_all() {
   if (fault_) return;
   record_failure(context_->driver().cuEventRecord(end_.get(), stream_.get()),
-                 "marking the end of a step");
+                 "recording the end of a step");
   record_failure(context_->driver().cuEventSynchronize(end_.get()), "waiting for the card");
   if (!fault_) watch_.finished(watch_.issued_count());
 }

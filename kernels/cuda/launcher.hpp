@@ -1,15 +1,16 @@
-/// The launch door of a card: the only code that starts kernels, copies and graphs for a step.
+/// The only code that starts kernels, copies and graphs for a step on a card.
 ///
-/// Every launch is a unit: announce, poll, then put it into the stream. A poll covers the call of
-/// the host alone, so three things see to what is queued already:
-///   - at most `max_in_flight` launches are, each behind an event;
-///   - whoever waits for them polls, and writes what he sees into the mirror, which every kernel
-///     reads when it begins: enqueue_internal the stream, so that it reaches those that are queued;
-///     the stream's next launch waits for it;
-///   - DrainWatch tells who asks when all that could touch a lease is over.
+/// Every launch is a unit: announce, poll, enqueue. A poll covers the host's call only. Three
+/// mechanisms cover work that is already queued:
+///   - at most `max_in_flight` launches are queued, each followed by an event;
+///   - a thread that waits for them polls and writes the result into the mirror, which every kernel
+///     reads when it begins. The write uses a stream of its own, so it reaches queued kernels; the
+///     next launch of the main stream waits for it;
+///   - DrainWatch reports when all launches that could touch a lease are over.
 ///
-/// Threads: one, the engine's, with the context current; `when_drained` any. Errors: the first
-/// failure of the driver is kept as the fault; after it nothing is launched and nobody is live.
+/// Threads: one, the engine's, with the context current; any thread may call `when_drained`.
+/// Errors: the first failure of the driver is kept as the fault. After a fault nothing is launched
+/// and no sequence is live.
 #pragma once
 
 #include <chrono>
@@ -29,33 +30,33 @@
 
 namespace leasehold::cuda {
 
-/// Where a card says how far a running graph is: low half the segment, high half the epoch of the
-/// mirror its gate has seen (device/step_params.hpp).
+/// The progress of a running graph, written by the card: the segment in the low half, the epoch of
+/// the mirror that its gate has seen in the high half (device/step_params.hpp).
 using GraphProgress = std::uint64_t;
 
 class Launcher {
  public:
   struct Config {
-    /// Launches in the stream at once. The fewer, the sooner a card is quiet; the host must stay
-    /// ahead of the shortest kernels all the same.
+    /// Launches in the stream at once. A lower number drains the card sooner, but the host must
+    /// stay ahead of the shortest kernels.
     std::uint32_t max_in_flight = 8;
   };
 
-  /// The gate's line, table and stop board, and the context, outlive it.
+  /// The context and the gate's worker segment, table and stop flags outlive it.
   static Result<std::unique_ptr<Launcher>> create(const Context& context, const ThreadGate& gate,
                                                   Config config);
 
   const device::GateMirror* mirror() const;
-  /// Since it was asked last: kernels may have stopped in the middle, some blocks of one run and
-  /// others not.
+  /// Whether the mirror stopped all kernels since the last call. Some blocks of a kernel may then
+  /// have run and others not.
   bool take_stopped() { return std::exchange(was_stopped_, false); }
   GraphProgress* graph_progress() const;
 
-  /// Of the step that begins: whom the gate finds live is written into the mirror.
+  /// Begins a step: writes the sequences that the gate finds live into the mirror.
   void begin(const GateSet& set);
 
-  /// One unit: calls `enqueue(permit)` when anybody is left, with the mirror in order. What
-  /// it returns, when not success, is the fault. Returns who was live.
+  /// Runs one unit: updates the mirror and calls `enqueue(permit)` if any sequence is live. An
+  /// error that `enqueue` returns becomes the fault. Returns the live sequences.
   template <class Enqueue>
   LaunchStatus unit(const GateSet& set, UnitLabel label, std::string_view action,
                     Enqueue&& enqueue) {
@@ -70,24 +71,23 @@ class Launcher {
     return {fault_ ? SequenceMask{0} : live};
   }
 
-  // What units and `enqueue_internal` put into the stream. The host's memory is pinned, or waited
-  // for.
+  // The operations that units and `enqueue_internal` put into the stream. Host memory is pinned, or
+  // the caller waits for the copy.
   CUresult enqueue(KernelLaunch& launch);
   CUresult copy_to_device(const void* to, const void* from, std::size_t size_bytes);
   CUresult copy_to_host(void* to, const void* from, std::size_t size_bytes);
   CUresult clear(const void* at, std::size_t size_bytes);
-  CUresult upload(CUgraphExec graph);  ///< What a first replay would do otherwise.
+  CUresult upload(CUgraphExec graph);  ///< Otherwise the first replay uploads the graph.
   CUresult replay(CUgraphExec graph);
 
-  /// Waits until no more than `newest` launches are in the stream, polling meanwhile.
+  /// Polls and waits until at most `newest` launches are in the stream.
   LaunchStatus wait_for_older(std::uint32_t newest, const GateSet& set, UnitLabel label);
-  /// Waits until everything in the stream is over, polling meanwhile. Who was live at the end.
+  /// Polls and waits until the stream is empty. Returns the sequences still live at the end.
   LaunchStatus wait_all(const GateSet& set, UnitLabel label);
-  /// Likewise where there is nobody to poll for.
+  /// Waits until the stream is empty, without polling.
   void wait_all();
 
-  /// Work of the launcher's own enqueue_internal units, in the stream: clearing scratch, bringing
-  /// results home.
+  /// Enqueues the launcher's own work outside units: clearing scratch, copying results to the host.
   template <class Enqueue>
   void enqueue_internal(std::string_view action, Enqueue&& enqueue) {
     if (!fault_) record_failure(std::forward<Enqueue>(enqueue)(), action);
@@ -107,7 +107,7 @@ class Launcher {
   void record_failure(CUresult result, std::string_view action);
   void make_room(const GateSet& set, UnitLabel label);
   void note_issued();
-  /// True when something more is over since last time.
+  /// Returns true if more launches are over than at the last call.
   bool collect_finished();
   void poll(const GateSet& set, UnitLabel label);
   void back_off();
@@ -120,18 +120,18 @@ class Launcher {
   Stream stream_;
   Stream side_stream_;
   DeviceBuffer mirror_;
-  PinnedBuffer values_;  // [kValues] of what the mirror is to say: copies read them later
+  PinnedBuffer values_;  // [kValues] mirror values; the copies read them later
   PinnedBuffer graph_progress_;
   std::vector<Event> events_;  // [max_in_flight], of launch n at n mod that
-  Event mirror_written_;       // the newest value is in the mirror
-  Event end_;                  // of the stream, as it is now
+  Event mirror_written_;       // the mirror holds the newest value
+  Event end_;                  // of the stream's current content
   DrainWatch watch_;
   std::uint32_t epoch_ = 0;
   std::uint32_t next_value_ = 0;
   SequenceMask mirrored_live_ = 0;
   SequenceMask live_ = 0;
   bool was_stopped_ = false;
-  std::uint32_t polls_ = 0;  // of the wait under way
+  std::uint32_t polls_ = 0;  // of the current wait
   std::optional<Error> fault_;
 };
 

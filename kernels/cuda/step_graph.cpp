@@ -7,14 +7,14 @@
 namespace leasehold::cuda {
 namespace {
 
-/// Adds nodes to a graph, each behind the one before.
+/// Adds nodes to a graph; each depends on the previous one.
 class Chain {
  public:
   Chain(const Context& context, KernelLibrary& library, CUgraph graph)
       : context_(&context), library_(&library), graph_(graph) {}
 
   Result<void> add(const KernelLaunch& launch) {
-    // The driver copies what the parameters point at before it returns.
+    // The driver copies the parameters before it returns.
     KernelLaunch copy = launch;
     void* params[] = {copy.params.data()};
     CUDA_KERNEL_NODE_PARAMS node{};
@@ -30,7 +30,7 @@ class Chain {
     CUgraphNode added = nullptr;
     TRY(check(context_->driver(),
               context_->driver().cuGraphAddKernelNode(&added, graph_, before(), n_before(), &node),
-              fmt::format("putting {} into a graph", launch.kernel)));
+              fmt::format("adding {} to a graph", launch.kernel)));
     last_ = added;
     return {};
   }
@@ -46,11 +46,11 @@ class Chain {
     TRY(check(context_->driver(),
               context_->driver().cuGraphConditionalHandleCreate(&handle, graph_, context_->handle(),
                                                                 0, CU_GRAPH_COND_ASSIGN_DEFAULT),
-              "making a graph's condition"));
+              "creating a graph condition"));
     return handle;
   }
 
-  /// The body of a node that runs only when `condition` is set.
+  /// Adds a node whose body runs only if `condition` is set. Returns the body.
   Result<CUgraph> add_if(CUgraphConditionalHandle condition) {
     CUgraphNodeParams node{};
     node.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
@@ -108,7 +108,7 @@ Result<StepGraph> StepGraph::make(const Context& context, KernelLibrary& library
   const Driver& driver = context.driver();
   StepGraph graph(context);
   graph.bound_to_.assign(plan.bound_to.begin(), plan.bound_to.end());
-  TRY(check(driver, driver.cuGraphCreate(&graph.graph_, 0), "making a graph"));
+  TRY(check(driver, driver.cuGraphCreate(&graph.graph_, 0), "creating a graph"));
   Chain chain(context, library, graph.graph_);
   for (std::uint32_t i = 0; i < plan.segments.size(); ++i)
     TRY(add_segment(chain, context, library, plan, i));
@@ -136,7 +136,7 @@ Result<void> StepGraph::check_bound(std::span<const LeaseDependency> leases) con
   for (std::size_t i = 0; same && i < leases.size(); ++i) same = is_same(leases[i], bound_to_[i]);
   if (same) return {};
   return fail(Errc::StaleGraph,
-              "a captured step names weights of leases that are over; it is captured anew");
+              "a recorded step uses weights of leases that ended; record it again");
 }
 
 }  // namespace leasehold::cuda

@@ -1,14 +1,14 @@
-/// A decode step as one graph of the driver, stoppable inside itself.
+/// A decode step as one graph of the driver that can stop inside.
 ///
 ///   gate 0 → launches of segment 0 → gate 1 → if (1) { launches of segment 1 } → gate 2 → if (2) …
 ///
 /// A segment is a few layers. The gate before it is a kernel of one thread: it reads the mirror,
-/// tells the host which state of it the segment will see, and sets the condition of the node that
-/// holds the segment. So when the engine's lease goes, a replay stops at the next segment; a
-/// tenant's rows are masked by every kernel for itself. Where the driver or the toolkit has no
-/// conditional nodes, segments stand in the graph plainly and their kernels run empty.
+/// reports to the host which epoch of the mirror the segment will see, and sets the condition of
+/// the node that holds the segment. When the engine's lease is revoked, a replay stops at the next
+/// segment; every kernel masks the rows of a revoked tenant by itself. If the driver or the toolkit
+/// has no conditional nodes, segments are plain nodes and their kernels return at once.
 ///
-/// Graphs carry addresses of weights, so each is bound to the lease words they were granted under.
+/// A graph contains the addresses of weights, so it is bound to the lease words that granted them.
 ///
 /// Lifetime: the context outlives it. Threads: the engine's. Source: CUDA Driver API reference,
 /// conditional graph nodes.
@@ -24,7 +24,7 @@
 
 namespace leasehold::cuda {
 
-/// Launches that are begun or left out together.
+/// Launches that run or are skipped together.
 struct GraphSegment {
   std::vector<KernelLaunch> launches;
 };
@@ -34,20 +34,20 @@ class StepGraph {
   struct Plan {
     std::span<const GraphSegment> segments;
     std::span<const LeaseDependency> bound_to;
-    /// The gate before a segment; `condition` is the next node's, or 0.
+    /// Plans the gate before a segment; `condition` belongs to the next node, or is 0.
     KernelLaunch (*gate)(const void* context, std::uint32_t segment, std::uint64_t condition);
     const void* gate_context;
-    bool is_gated = true;  ///< False: no gates at all, to measure what they cost.
+    bool is_gated = true;  ///< False: no gates at all, to measure their cost.
   };
 
-  /// Errors: those of the driver.
+  /// Errors: the driver's.
   static Result<StepGraph> make(const Context& context, KernelLibrary& library, const Plan& plan);
 
   StepGraph(StepGraph&& other) noexcept;
   StepGraph& operator=(StepGraph&&) = delete;
   ~StepGraph();
 
-  /// StaleGraph when any of these is not the lease, slot and word, that it was made under.
+  /// Errors: StaleGraph if any lease (slot and word) differs from those the graph was made under.
   Result<void> check_bound(std::span<const LeaseDependency> leases) const;
 
   CUgraphExec exec() const { return exec_; }  ///< For the launcher.

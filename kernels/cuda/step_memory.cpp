@@ -59,7 +59,7 @@ std::size_t StepMemory::put_tables(std::span<const BlockTableView> tables,
 void StepMemory::upload(const StepInput& input, Launcher& launcher) {
   expects(input.rows.size() <= max_rows_ && input.logit_rows.size() <= max_rows_ &&
               input.block_tables.size() <= kMaxStepSequences,
-          "a step is within the limits");
+          "a step stays within BackendLimits");
   longest_ = 0;
   has_multi_row_ = false;
   for (std::size_t r = 0; r < input.rows.size(); ++r) {
@@ -78,14 +78,13 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
   const std::size_t head_bytes = offsets_.cos_sin + input.cos_sin.size_bytes();
   const UnitLabel label{
       .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::WeightsAndScratch};
-  launcher.unit(
-      *input.gates, label, "bringing a step to the card", [&](const LaunchPermit& permit) {
-        const std::size_t count = put_tables(input.block_tables, permit);
-        const CUresult head = launcher.copy_to_device(head_.data(), host_head_.data(), head_bytes);
-        if (head != CUDA_SUCCESS || count == 0) return head;
-        return launcher.copy_to_device(tables_.data(), host_tables_.data(),
-                                       count * sizeof(std::uint64_t));
-      });
+  launcher.unit(*input.gates, label, "uploading a step", [&](const LaunchPermit& permit) {
+    const std::size_t count = put_tables(input.block_tables, permit);
+    const CUresult head = launcher.copy_to_device(head_.data(), host_head_.data(), head_bytes);
+    if (head != CUDA_SUCCESS || count == 0) return head;
+    return launcher.copy_to_device(tables_.data(), host_tables_.data(),
+                                   count * sizeof(std::uint64_t));
+  });
 }
 
 device::KernelGate StepMemory::gate(const device::GateMirror* mirror) const {

@@ -1,11 +1,11 @@
-/// A step's input where the card finds it, at addresses that stay from step to step, so that a
-/// graph made for one step serves the next.
+/// The input of a step on the card. Its addresses do not change between steps, so a graph made for
+/// one step also serves later ones.
 ///
 ///   head     DeviceStep | rows | tokens | logit rows | first block of each sequence | cos_sin
 ///   tables   addresses of blocks, sequence after sequence
 ///
-/// Lifetime: the context outlives it. Threads: the engine's. Sizes are fixed when it is made; the
-/// tables have room for `max_rows` sequences of `max_context` positions.
+/// Lifetime: the context outlives it. Threads: the engine's. create() fixes the sizes; the tables
+/// have room for `max_rows` sequences of `max_context` positions.
 #pragma once
 
 #include "kernels/backend.hpp"
@@ -19,8 +19,8 @@ class StepMemory {
  public:
   static Result<StepMemory> create(const Context& context, const BackendLimits& limits);
 
-  /// Brings the step to the card, in the launcher's stream. Block addresses are only handed on:
-  /// who follows them is a kernel behind the gate.
+  /// Uploads the step in the launcher's stream. It does not follow block addresses; only kernels
+  /// behind the gate do.
   void upload(const StepInput& input, Launcher& launcher);
 
   device::KernelGate gate(const device::GateMirror* mirror) const;
@@ -29,7 +29,7 @@ class StepMemory {
   const float* cos_sin() const { return at<float>(offsets_.cos_sin); }
   device::BlockTables block_tables() const;
 
-  /// Of the step on the card.
+  /// Positions of the longest sequence of the uploaded step.
   std::uint32_t longest() const { return longest_; }
   bool has_multi_row() const { return has_multi_row_; }  ///< Some sequence has several rows.
 
@@ -53,7 +53,7 @@ class StepMemory {
   }
   template <class T>
   void put(std::size_t offset, std::span<const T> values);
-  /// Returns how many addresses there are.
+  /// Returns the number of addresses.
   std::size_t put_tables(std::span<const BlockTableView> tables, const LaunchPermit& permit);
 
   Offsets offsets_;

@@ -6,7 +6,7 @@
 namespace leasehold::cuda {
 namespace {
 
-// Attention's grid grows with the positions, its blocks beyond a row's own end at once.
+// Attention's grid grows with the positions; blocks beyond a row's end return at once.
 constexpr std::uint32_t kMinPositions = 256;
 
 }  // namespace

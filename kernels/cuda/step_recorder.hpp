@@ -1,7 +1,7 @@
-/// The launches of a step, kept instead of begun, in segments of a few layers; and the graphs made
-/// of such steps, by what they are good for.
+/// Records the launches of a step in segments of a few layers, and keeps the graphs made from such
+/// steps by shape.
 ///
-/// Pure but for the graphs it holds. Threads: the engine's.
+/// Pure except for the graphs it holds. Threads: the engine's.
 #pragma once
 
 #include <compare>
@@ -12,19 +12,20 @@
 
 namespace leasehold::cuda {
 
-/// Steps of one shape share a graph: as many rows, and positions, up to a power of two.
+/// Steps of one shape share a graph: rows and positions, each rounded up to a power of two.
 struct GraphShape {
   std::uint32_t n_rows = 0;
   std::uint32_t longest = 0;
   auto operator<=>(const GraphShape&) const = default;
 
-  /// The smallest shape with room for such a step.
+  /// The smallest shape that holds such a step.
   static GraphShape bucket_for(std::uint32_t n_rows, std::uint32_t longest);
 };
 
 class StepRecorder {
  public:
-  /// A segment has this many layers; what comes before and after them goes with the nearest.
+  /// Each segment has this many layers. Launches before the first layer or after the last one join
+  /// the nearest segment.
   explicit StepRecorder(std::uint32_t segment_layers) : segment_layers_(segment_layers) {}
 
   void begin() { segments_.clear(); }

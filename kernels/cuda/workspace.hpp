@@ -1,4 +1,4 @@
-/// What a CUDA backend's kernels leave for each other, and what goes between card and host.
+/// Buffers that kernels of a CUDA backend share, and buffers for transfers between card and host.
 #pragma once
 
 #include "kernels/cuda/cuda_backend.hpp"
@@ -6,7 +6,7 @@
 
 namespace leasehold::cuda {
 
-/// Room for the largest logits of so many rows, and where which of it lies.
+/// The size of a buffer for the largest logits of `n_rows` rows, and the layout within it.
 constexpr std::size_t top_logits_bytes(std::uint32_t n_rows) {
   return n_rows * (device::kMaxCandidates * sizeof(device::Candidate) + sizeof(std::uint32_t));
 }
@@ -20,17 +20,17 @@ inline CandidateRows candidate_rows(std::byte* at, std::uint32_t n_rows) {
 }
 
 struct CudaBackend::Workspace {
-  DeviceBuffer scratch;  ///< What allocate_scratch gives out.
+  DeviceBuffer scratch;  ///< Handed out by allocate_scratch.
   DeviceBuffer halves;
   DeviceBuffer scales;
   DeviceBuffer partials;
   DeviceBuffer counters;
   DeviceBuffer attention;
-  DeviceBuffer top;  ///< Of each logit row, as candidate_rows cuts it.
+  DeviceBuffer top;  ///< Per logit row, in the layout of candidate_rows.
   PinnedBuffer host_top;
-  PinnedBuffer fetched;  ///< A row of logits.
+  PinnedBuffer fetched;  ///< One row of logits.
   PinnedBuffer copies;   ///< Two halves, for copy_in.
-  DeviceBuffer staging;  ///< Of `write`; grows.
+  DeviceBuffer staging;  ///< For `write`; grows on demand.
   PinnedBuffer host_staging;
 };
 

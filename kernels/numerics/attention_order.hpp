@@ -1,8 +1,8 @@
-/// How one head's attention over a long context is cut and put together again.
+/// How attention of one head over a long context is partitioned and merged.
 ///
-/// Positions fall into fixed *partitions* of 256, counted from position 0. Each gives a `Partial`;
-/// partials are merged in ascending order. Where the cuts lie depends on nothing but the position,
-/// so a row's bits do not depend on its batch, on chunking or on threads.
+/// Positions fall into fixed *partitions* of 256, counted from position 0. Each partition gives a
+/// partial result; partials are merged in ascending order. The cuts depend on the position alone,
+/// so the bits of a row do not depend on its batch, on chunking or on threads.
 ///
 ///   partition:  s_i = (q·k_i)·scale    max = max s_i    e_i = exp(s_i - max)
 ///               sum = Σ e_i in 32 lanes                 acc = Σ e_i·v_i by fma, ascending i
@@ -23,12 +23,12 @@ namespace leasehold {
 
 inline constexpr std::uint32_t kPartitionPositions = 256;
 
-/// Partitions that a context of `n` positions touches.
+/// The number of partitions in a context of `n` positions.
 LEASEHOLD_HD constexpr std::uint32_t partition_count(std::uint32_t n) {
   return n / kPartitionPositions + (n % kPartitionPositions != 0 ? 1 : 0);
 }
 
-/// A partial is two floats, then head_dim of them: the accumulator before division.
+/// A partial is two floats (max, sum), then head_dim floats: the accumulator before division.
 inline constexpr std::uint32_t kPartialMax = 0;
 inline constexpr std::uint32_t kPartialSum = 1;
 inline constexpr std::uint32_t kPartialAcc = 2;
@@ -36,14 +36,14 @@ constexpr std::uint32_t partial_floats(std::uint32_t head_dim) {
   return kPartialAcc + head_dim;
 }
 
-/// The largest score; a NaN is passed over here and caught by the exponentials.
+/// The largest score. It skips NaN, which the exponentials then propagate.
 inline float max_score(const float* scores, std::uint32_t n) {
   float max = -std::numeric_limits<float>::infinity();
   for (std::uint32_t i = 0; i < n; ++i) max = scores[i] > max ? scores[i] : max;
   return max;
 }
 
-/// `partials` of one row and head, one after another, become its output.
+/// Merges the `partials` of one row and head, in ascending order, into its output.
 inline void merge_partials(const float* partials,  // [count, partial_floats(head_dim)]
                            std::uint32_t count, std::uint32_t head_dim, float* out) {
   const std::uint32_t stride = partial_floats(head_dim);

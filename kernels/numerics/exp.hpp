@@ -1,10 +1,10 @@
-/// e^x and silu, by our own polynomial: libm picks variants by CPU, we must not.
+/// e^x and silu from our own polynomial: libm selects variants by CPU, so its bits differ.
 ///
 ///   x = n·ln2 + r, |r| ≤ ln2/2        e^x = 2^n · Taylor₇(r)
 ///
-/// The remainder of the Taylor series is below 6e-9 there, a tenth of an ulp. Error: below 1.5 ulp
-/// over the whole range, subnormal results included. Exactly 0 below -104, exactly 1 at ±0,
-/// infinite above 88.73; NaN stays NaN. The SIMD paths do these very operations, eight at a time.
+/// The remainder of the Taylor series is below 6e-9, a tenth of an ulp. Error: below 1.5 ulp over
+/// the whole range, subnormal results included. Exactly 0 below -104, exactly 1 at ±0, infinite
+/// above 88.73; NaN stays NaN. The SIMD paths do the same operations, eight at a time.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace exp_order {
 inline constexpr float kMaxInput = 89.0F;    ///< e^89 overflows in the last product.
 inline constexpr float kMinInput = -104.0F;  ///< e^-104 rounds to 0 in the last product.
 inline constexpr float kLog2E = 0x1.715476p+0F;
-inline constexpr float kLn2High = 0x1.62e43p-1F;  ///< ln 2 = high + low, high its nearest float
+inline constexpr float kLn2High = 0x1.62e43p-1F;  ///< ln 2 = high + low; high is the nearest float
 inline constexpr float kLn2Low = -0x1.05c61p-29F;
 /// 1.5·2²³: adding it leaves the nearest integer in the low bits of the sum.
 inline constexpr float kRound = 0x1.8p23F;
@@ -26,7 +26,7 @@ inline constexpr float kRound = 0x1.8p23F;
 inline constexpr float kTaylor[] = {1.0F / 5040, 1.0F / 720, 1.0F / 120, 1.0F / 24,
                                     1.0F / 6,    1.0F / 2,   1.0F,       1.0F};
 
-/// 2^k; garbage for a k out of range, which only a NaN brings.
+/// 2^k. The result is garbage for a k out of range, which only a NaN produces.
 LEASEHOLD_HD inline float power_of_two(std::int32_t k) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(k + 127) << 23);
 }
@@ -35,12 +35,12 @@ LEASEHOLD_HD inline float power_of_two(std::int32_t k) {
 
 LEASEHOLD_HD inline float exp_f32(float x) {
   namespace e = exp_order;
-  const float above = x > e::kMaxInput ? e::kMaxInput : x;  // a NaN passes both
+  const float above = x > e::kMaxInput ? e::kMaxInput : x;  // a NaN passes both comparisons
   const float in_range = above < e::kMinInput ? e::kMinInput : above;
   const float shifted = std::fma(in_range, e::kLog2E, e::kRound);
   const float n = shifted - e::kRound;
   const float r = std::fma(n, -e::kLn2Low, std::fma(n, -e::kLn2High, in_range));
-  // Written out: device code can use a constant of the host's, but not a table of them.
+  // Unrolled by hand: device code can use a host constant, but not a host array.
   float p = std::fma(1.0F / 5040, r, 1.0F / 720);
   p = std::fma(p, r, 1.0F / 120);
   p = std::fma(p, r, 1.0F / 24);
@@ -50,7 +50,7 @@ LEASEHOLD_HD inline float exp_f32(float x) {
   p = std::fma(p, r, 1.0F);
   const std::int32_t whole =
       __builtin_bit_cast(std::int32_t, shifted) - __builtin_bit_cast(std::int32_t, e::kRound);
-  // In two steps, so that 2^128 and subnormal results need no case of their own.
+  // Two steps, so that 2^128 and subnormal results need no special case.
   const std::int32_t half = whole >> 1;
   return p * e::power_of_two(half) * e::power_of_two(whole - half);
 }

@@ -1,12 +1,12 @@
-/// Which experts a row goes through: the softmax of its router scores, and the max_score of them.
+/// Which experts process a row: softmax of its router scores, relative to the highest score.
 ///
 /// Source: Shazeer et al. 2017 (top-k gating); Jiang et al. 2024 (Mixtral): the weights of the
-/// chosen are their shares among the chosen, which is the softmax over these alone. Models of the
-/// Qwen2 family take their shares among all experts.
+/// chosen experts are their shares among the chosen, which is the softmax over these alone. Models
+/// of the Qwen2 family use their shares among all experts.
 ///
-/// A choice is made by comparing scores and breaks ties by the lower index, so it is the same on
-/// every path; a score that is no number loses to every other, and still n_used different experts
-/// are chosen. C++20-clean.
+/// The choice compares scores and breaks ties by the lower index, so it is the same on every path.
+/// A NaN score ranks below every other score; even then n_used different experts are chosen.
+/// C++20-clean.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace leasehold {
 
-/// `a` stands before `b` in a row's choice.
+/// Whether expert `a` ranks before expert `b` for a row.
 LEASEHOLD_HD inline bool ranks_before(const float* scores, std::uint32_t a, std::uint32_t b) {
   const bool a_is_number = scores[a] == scores[a];
   const bool b_is_number = scores[b] == scores[b];
@@ -26,7 +26,8 @@ LEASEHOLD_HD inline bool ranks_before(const float* scores, std::uint32_t a, std:
   return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
 }
 
-/// The n_used that come first, in order: each is the first of those behind the one before it.
+/// The n_used highest-ranked experts, in order: each search looks for the next after the previous
+/// one.
 inline void select_top_k(const float* scores, std::uint32_t n_experts, std::uint32_t n_used,
                          std::uint32_t* chosen) {
   for (std::uint32_t k = 0; k < n_used; ++k) {
@@ -39,9 +40,9 @@ inline void select_top_k(const float* scores, std::uint32_t n_experts, std::uint
   }
 }
 
-/// Row `r` of a step. Everything is relative to the max_score score, so nothing overflows. The
-/// terms of the sum join lanes as in ordered_sum: of all experts by their index, of the chosen by
-/// rank.
+/// Routes row `r` of a step. Every exponent is relative to the highest score, so nothing overflows.
+/// The sum adds its terms in lanes as ordered_sum does: over all experts by index, or over the
+/// chosen ones by rank.
 inline void select_experts(const ExpertRoutingArgs& args, std::size_t r) {
   const float* scores = args.scores + r * args.n_experts;
   std::uint32_t* chosen = args.chosen + r * args.n_used;

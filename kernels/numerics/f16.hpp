@@ -22,7 +22,7 @@ LEASEHOLD_HD constexpr float f32_from_f16(Half half) {
   }
   if (exponent != 0)
     return __builtin_bit_cast(float, sign | (exponent + 112) << 23 | mantissa << 13);
-  // Zero or subnormal: mantissa · 2⁻²⁴, a product that is exact.
+  // Zero or subnormal: mantissa · 2⁻²⁴ is exact.
   const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
   return sign != 0 ? -magnitude : magnitude;
 }
@@ -48,7 +48,8 @@ LEASEHOLD_HD constexpr Half f16_from_f32(float value) {
     return static_cast<Half>(sign | 0x7E00 | (magnitude >> 13 & 0x3FF));
   if (magnitude >= 0x4780'0000) return static_cast<Half>(sign | 0x7C00);  // 65536 and more
   if (magnitude >= 0x3880'0000) {                                         // normal: 2⁻¹⁴ and more
-    // A mantissa that rounds up past its end carries into the exponent, up to infinity: as it must.
+    // A mantissa that rounds up past its end carries into the exponent, up to infinity, as
+    // intended.
     const std::uint32_t rebased = magnitude - (112u << 23);
     return static_cast<Half>(sign | f16_detail::shift_to_nearest_even(rebased, 13));
   }

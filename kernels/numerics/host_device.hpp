@@ -1,5 +1,5 @@
-/// A function that kernels on a card call as well as the host: LEASEHOLD_HD in front of it, C++20
-/// inside, the same operations in the same order.
+/// LEASEHOLD_HD marks a function that host code and kernels share: C++20, and the same operations
+/// in the same order.
 #pragma once
 
 #if defined(__CUDACC__)

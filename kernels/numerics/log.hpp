@@ -1,10 +1,11 @@
-/// ln x, by our own series: libm picks variants by CPU, we must not.
+/// ln x from our own series: libm selects variants by CPU, so its bits differ.
 ///
-///   x = m·2^e, m in [√½, √2)    t = (m - 1)/(m + 1)    ln x = e·ln2 + 2·(t + t³/3 + t⁵/5 + … +
-///   t²¹/21)
+///   x = m·2^e, m in [√½, √2)    t = (m - 1)/(m + 1)
+///   ln x = e·ln2 + 2·(t + t³/3 + t⁵/5 + … + t²¹/21)
 ///
 /// |t| ≤ 0.1716, so the rest of the series is below 2e-19. Error: below 3e-16 absolute plus 2e-16
-/// of the result. For positive normal numbers; sums and products only, in the order written here.
+/// of the result. Domain: positive normal numbers. Only sums and products, in the order written
+/// here.
 #pragma once
 
 #include <bit>

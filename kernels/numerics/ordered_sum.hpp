@@ -1,8 +1,9 @@
-/// The one written order of float additions. Every path gives the bits these loops give.
+/// The one written order of float additions. Every path gives the bits of these loops.
 ///
-/// Element i goes to *lane* i mod 32, in ascending order; then the lanes fold in halves: j with
-/// j + 16, then + 8, + 4, + 2, + 1. A short tail goes to its own lanes, the rest are left alone.
-/// 32 lanes are four AVX2 registers, two AVX-512 ones, or a warp. C++20-clean.
+/// Element i goes to *lane* i mod 32, in ascending order; then the lanes fold in halves: j with j +
+/// 16, then + 8, + 4, + 2, + 1. The elements of a short tail go to their own lanes; the other lanes
+/// keep their bits. 32 lanes are four AVX2 registers, two AVX-512 registers, or a warp.
+/// C++20-clean.
 #pragma once
 
 #include <cmath>
@@ -13,14 +14,14 @@ namespace leasehold {
 
 inline constexpr std::uint32_t kSumLanes = 32;
 
-/// Adds up the lanes, which it destroys.
+/// Adds up the lanes; overwrites them.
 inline float fold_lanes(float (&lanes)[kSumLanes]) {
   for (std::uint32_t half = kSumLanes / 2; half > 0; half /= 2)
     for (std::uint32_t j = 0; j < half; ++j) lanes[j] += lanes[j + half];
   return lanes[0];
 }
 
-/// Σ a[i]·b[i], each product joined to its lane by one fma.
+/// Σ a[i]·b[i]; one fma adds each product to its lane.
 inline float ordered_dot(const float* a, const float* b, std::size_t n) {
   float lanes[kSumLanes] = {};
   for (std::size_t i = 0; i < n; ++i)

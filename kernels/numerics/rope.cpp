@@ -18,7 +18,7 @@ constexpr double kLog2E = 0x1.71547652b82fep+0;
 constexpr double kLn2High = 0x1.62e42fefa39efp-1;  // ln 2 = high + low
 constexpr double kLn2Low = 0x1.abc9e3b39803fp-56;
 
-// Taylor's series: Σ terms[k]·x^k by fma from the last term. Terms are 1/n! with the signs wanted.
+// A Taylor series: Σ terms[k]·x^k by fma from the last term. The terms are ±1/n!.
 template <int kTerms>
 double horner(const double (&terms)[kTerms], double x) {
   double sum = terms[kTerms - 1];
@@ -26,7 +26,7 @@ double horner(const double (&terms)[kTerms], double x) {
   return sum;
 }
 
-// In x² on [-π/4, π/4]; the first terms left out are below 5e-17.
+// Polynomials in x² on [-π/4, π/4]; the first omitted terms are below 5e-17.
 constexpr double kSine[] = {1.0,
                             -1.0 / 6,
                             1.0 / 120,
@@ -48,7 +48,7 @@ constexpr double kCosine[] = {1.0,
 // ln x for a normal x > 0: x = 2^e·m with m near 1, ln m = 2·atanh((m-1)/(m+1)).
 double natural_log(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
-  // The subtraction moves the cut from 1 to √½, so that m lies in [√½, √2).
+  // The subtraction moves the cut from 1 to √½, so m is in [√½, √2).
   constexpr std::uint64_t kSqrtHalf = 0x3FE6'A09E'667F'3BCD;
   const auto exponent = static_cast<std::int64_t>(bits - kSqrtHalf) >> 52;
   const double m = std::bit_cast<double>(bits - (static_cast<std::uint64_t>(exponent) << 52));
@@ -64,7 +64,7 @@ double exponential(double x) {
   const double shifted = std::fma(x, kLog2E, kRound);
   const double n = shifted - kRound;
   const double r = std::fma(n, -kLn2Low, std::fma(n, -kLn2High, x));
-  double sum = 1.0;  // Horner's form of Taylor's series: 1 + r/1·(1 + r/2·(1 + …))
+  double sum = 1.0;  // Horner form of the Taylor series: 1 + r/1·(1 + r/2·(1 + …))
   for (int k = 15; k >= 1; --k) sum = std::fma(sum, r / k, 1.0);
   const auto whole = static_cast<std::int64_t>(n);
   return sum * std::bit_cast<double>(static_cast<std::uint64_t>(whole + 1023) << 52);
@@ -103,7 +103,7 @@ std::vector<double> rope_frequencies(std::uint32_t rope_dim, double base) {
 
 RopeAngles yarn_angles(const YarnScaling& scaling) {
   expects(scaling.factor > 1.0 && scaling.original_context > 0, "a context is stretched");
-  // The pair, counted with fractions, that turns this often over the original context.
+  // The fractional index of the pair that makes `turns` turns over the original context.
   const auto pair_rotating = [&](double turns) {
     const double turn_length = scaling.original_context / (turns * 4.0 * kHalfPiHigh);
     return scaling.rope_dim * natural_log(turn_length) / (2.0 * natural_log(scaling.base));

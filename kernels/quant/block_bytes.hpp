@@ -1,4 +1,4 @@
-/// Reading blocks byte by byte, shared by the scalar dequantisers and the SIMD ones. C++20-clean.
+/// Reads blocks byte by byte, for the scalar and SIMD dequantisers. C++20-clean.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ LEASEHOLD_HD inline float read_half(const std::byte* at) {
   return f32_from_f16(half);
 }
 
-/// bfloat16: the upper 16 bits of the float it stands for.
+/// bfloat16: the upper 16 bits of a float.
 LEASEHOLD_HD inline float read_bfloat(const std::byte* at) {
   std::uint16_t upper;
   std::memcpy(&upper, at, sizeof upper);

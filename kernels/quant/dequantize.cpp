@@ -22,7 +22,7 @@ int four_bits(const std::byte* quants, std::size_t i) {
   return read_byte(quants + i % 16) >> (i < 16 ? 0 : 4) & 15;
 }
 
-/// Element i of a block whose fifth bits stand in front of the other four.
+/// Element i of a block whose fifth bits precede the four low bits.
 int five_bits(const std::byte* high, std::size_t i) {
   const int fifth = read_byte(high + i / 8) >> (i % 8) & 1;
   return four_bits(high + 4, i) | fifth << 4;

@@ -12,11 +12,12 @@
 ///   Q5_0   half d | uint32 h | uint8 q[16]         x[i] = d·((lo(q[i]) | 16·bit(h, i)) - 16)
 ///   Q5_1   half d, m | uint32 h | uint8 q[16]      x[i] = d·(lo(q[i]) | 16·bit(h, i)) + m
 ///
-/// lo(q[i]) is q[i] & 15; x[i + 16] is made alike of q[i] >> 4 and bit(h, i + 16).
+/// lo(q[i]) is q[i] & 15; x[i + 16] uses q[i] >> 4 and bit(h, i + 16) in the same way.
 ///
-/// Halves are widened to float first. A scale, or a scale times its sub-block's scale, times q has
-/// at most 24 significant bits and is exact, so each element rounds once at most, where a minimum
-/// joins it. Nothing is left to the order of operations, and fma would give the same bits.
+/// Halves are widened to float first. The product of q with a scale, or with a scale and a
+/// sub-block scale, has at most 24 significant bits and is exact. So an element rounds at most
+/// once: when a minimum is added. The order of operations therefore does not matter, and fma would
+/// give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,8 @@
 
 namespace leasehold {
 
-/// Reads row_size_bytes(type, n) bytes, writes n floats. n is a multiple of the block's elements;
-/// `source` needs no alignment.
+/// Reads row_size_bytes(type, n) bytes and writes n floats. n is a multiple of the block's
+/// elements; `source` needs no alignment.
 void dequantize_row(TensorType type, const std::byte* source, float* out, std::size_t n);
 
 }  // namespace leasehold

@@ -11,7 +11,7 @@ int two_bits(const std::byte* quants, std::size_t e) {
   return read_byte(quants + e / 128 * 32 + e % 32) >> (2 * (e / 32 % 4)) & 3;
 }
 
-int four_bits(const std::byte* quants, std::size_t e) {
+int nibble(const std::byte* quants, std::size_t e) {
   return read_byte(quants + e / 64 * 32 + e % 32) >> (4 * (e / 32 % 2)) & 15;
 }
 
@@ -48,8 +48,7 @@ void dequantize_q4_k(const std::byte* block, float* out) {
   const float dmin = read_half(block + Fields::kDmin);
   for (std::size_t e = 0; e < kSuperBlock; ++e) {
     const ScaleAndMin sub = q4_scale_and_min(block + Fields::kScales, e / 32);
-    out[e] =
-        times(times(d, sub.scale), four_bits(block + Fields::kQuants, e)) - times(dmin, sub.min);
+    out[e] = times(times(d, sub.scale), nibble(block + Fields::kQuants, e)) - times(dmin, sub.min);
   }
 }
 
@@ -59,7 +58,7 @@ void dequantize_q5_k(const std::byte* block, float* out) {
   const float dmin = read_half(block + Fields::kDmin);
   for (std::size_t e = 0; e < kSuperBlock; ++e) {
     const ScaleAndMin sub = q4_scale_and_min(block + Fields::kScales, e / 32);
-    const int q = four_bits(block + Fields::kQuants, e) + 16 * high_bit(block + Fields::kHigh, e);
+    const int q = nibble(block + Fields::kQuants, e) + 16 * high_bit(block + Fields::kHigh, e);
     out[e] = times(times(d, sub.scale), q) - times(dmin, sub.min);
   }
 }

@@ -1,7 +1,7 @@
 /// The blocks of 256 elements ("K quants"): sub-blocks of 16 or 32 with small scales of their own.
 ///
-/// Layouts, packed (source: the GGUF specification and ggml's types), and what they stand for. An
-/// element belongs to sub-block s, whose scale sc[s] and minimum mn[s] are integers:
+/// Packed layouts and values (source: the GGUF specification and ggml's types). An element belongs
+/// to sub-block s, whose scale sc[s] and minimum mn[s] are integers:
 ///
 ///   Q2_K   scales[16] | q[64] | half d, dmin             x = d·sc·q2 - dmin·mn
 ///   Q3_K   h[32] | q[64] | scales[12] | half d           x = d·(sc - 32)·(q2 + 4·h1 - 4)
@@ -9,13 +9,15 @@
 ///   Q5_K   half d, dmin | scales[12] | h[32] | q[128]    x = d·sc·(q4 + 16·h1) - dmin·mn
 ///   Q6_K   q[128] | h[64] | int8 sc[16] | half d         x = d·sc·(q4 + 16·h2 - 32)
 ///
-/// Where element e lies, counting bits from the lowest:
+/// The bits of element e, counted from the lowest:
 ///   Q2_K, Q3_K   q2: byte 32·(e/128) + e%32, bits 2·(e/32 % 4); h1: h[e%32], bit e/32; s = e/16
-///   Q4_K, Q5_K   q4: byte 32·(e/64) + e%32, low half if e/32 is even; h1: h[e%32], bit e/32; s =
-///   e/32 Q6_K         q4: byte 64·(e/128) + e%64, low half if e%128 < 64;
+///   Q4_K, Q5_K   q4: byte 32·(e/64) + e%32, low half if e/32 is even; h1: h[e%32], bit e/32;
+///                s = e/32
+///   Q6_K         q4: byte 64·(e/128) + e%64, low half if e%128 < 64;
 ///                h2: h[32·(e/128) + e%32], bits 2·(e/32 % 4); s = e/16
 ///
-/// Scales of Q2_K: byte s, sc in the low half, mn in the high one. The 6-bit ones are below.
+/// Scales of Q2_K: byte s holds sc in the low half and mn in the high half. The functions below
+/// read the 6-bit scales.
 #pragma once
 
 #include "kernels/quant/block_bytes.hpp"
@@ -42,7 +44,7 @@ struct Q6KFields {
   static constexpr std::size_t kQuants = 0, kHigh = 128, kScales = 192, kD = 208;
 };
 
-/// Scale s of a Q3_K block, 32 taken off: four bits in the lower or upper half of bytes 0 … 7, two
+/// Scale s of a Q3_K block minus 32: four bits are in the lower or upper half of bytes 0 … 7, two
 /// in bytes 8 … 11.
 LEASEHOLD_HD inline int q3_scale(const std::byte* scales, std::size_t s) {
   const int low = s < 8 ? read_byte(scales + s) & 15 : read_byte(scales + s - 8) >> 4;
@@ -55,8 +57,8 @@ struct ScaleAndMin {
   int min;
 };
 
-/// Of sub-block s of a Q4_K or Q5_K block: the first four lie in the low six bits of bytes 0 … 7;
-/// the others have four bits in bytes 8 … 11 and two in the top of the first eight.
+/// Scale and minimum of sub-block s of a Q4_K or Q5_K block. The first four are in the low six bits
+/// of bytes 0 … 7. The others have four bits in bytes 8 … 11 and two in the top of bytes 0 … 7.
 LEASEHOLD_HD inline ScaleAndMin q4_scale_and_min(const std::byte* scales, std::size_t s) {
   if (s < 4) return {read_byte(scales + s) & 63, read_byte(scales + s + 4) & 63};
   const int both = read_byte(scales + s + 4);
@@ -64,7 +66,7 @@ LEASEHOLD_HD inline ScaleAndMin q4_scale_and_min(const std::byte* scales, std::s
           both >> 4 | read_byte(scales + s) >> 6 << 4};
 }
 
-/// One block each: writes kSuperBlock floats.
+/// Each dequantises one block: writes kSuperBlock floats.
 void dequantize_q2_k(const std::byte* block, float* out);
 void dequantize_q3_k(const std::byte* block, float* out);
 void dequantize_q4_k(const std::byte* block, float* out);

@@ -1,7 +1,7 @@
-/// How numbers are stored in a tensor, with the sizes the GGUF format gives them.
+/// The storage types of tensors, with the block sizes of the GGUF format.
 ///
-/// Source: the GGUF specification's type numbers, and the block sizes of ggml's types as documented
-/// there. C++20-clean.
+/// Source: the GGUF specification's type numbers, and the documented block sizes of ggml's types.
+/// C++20-clean.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace leasehold {
 
-/// The types we compute with. Values are GGUF's own numbers, and so are the names.
+/// The types that kernels support. Values and names are GGUF's.
 // NOLINTBEGIN(readability-identifier-naming)
 enum class TensorType : std::uint32_t {
   F32 = 0,
@@ -30,19 +30,20 @@ enum class TensorType : std::uint32_t {
 };
 // NOLINTEND(readability-identifier-naming)
 
-/// A row is a whole number of blocks: `elements` numbers stored in `size_bytes`.
+/// A row is a whole number of blocks: `elements` numbers in `size_bytes`.
 struct BlockShape {
   std::uint32_t elements;
   std::uint32_t size_bytes;
 };
 
-/// What the format knows under a number. Types of size 0 we do not compute with, but can name.
+/// The name and block shape of a GGUF type number. Size 0: the name is known, but kernels do not
+/// support the type.
 struct TensorTypeRow {
   std::string_view name;
   BlockShape block = {1, 0};
 };
 
-/// By GGUF number. Numbers without a name were never given out, or were taken back.
+/// Indexed by GGUF number. Numbers without a name are unassigned or withdrawn.
 inline constexpr TensorTypeRow kTensorTypeRows[] = {
     {"F32", {1, 4}},
     {"F16", {1, 2}},
@@ -90,7 +91,7 @@ constexpr BlockShape block_shape(TensorType type) {
   return kTensorTypeRows[static_cast<std::uint32_t>(type)].block;
 }
 
-/// Bytes of one row of `n` elements; `n` is a multiple of the block's elements.
+/// The size of a row of `n` elements; `n` is a multiple of the block's elements.
 constexpr std::uint64_t row_size_bytes(TensorType type, std::uint64_t n) {
   const BlockShape shape = block_shape(type);
   return n / shape.elements * shape.size_bytes;
@@ -100,12 +101,12 @@ constexpr std::string_view name(TensorType type) {
   return kTensorTypeRows[static_cast<std::uint32_t>(type)].name;
 }
 
-/// The format's name for a number, of a type we compute with or not. Empty when it has none.
+/// The GGUF name of a type number, whether kernels support it or not. Empty if unknown.
 constexpr std::string_view gguf_type_name(std::uint32_t number) {
   return number < std::size(kTensorTypeRows) ? kTensorTypeRows[number].name : std::string_view{};
 }
 
-/// Nothing for a number we do not compute with.
+/// nullopt for a number that kernels do not support.
 constexpr std::optional<TensorType> tensor_type_from_gguf(std::uint32_t number) {
   if (number >= std::size(kTensorTypeRows) || kTensorTypeRows[number].block.size_bytes == 0)
     return std::nullopt;

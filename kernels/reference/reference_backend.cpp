@@ -126,7 +126,8 @@ LaunchStatus ReferenceBackend::kv_append(const LaunchContext& context, const KvA
                    context.rows.size(), append_row);
 }
 
-/// One partition of one row and head; `blocks` point at its kv head's keys in each block.
+/// Scores one partition of one row and head; `blocks` point to the keys of its kv head in each
+/// block.
 void ReferenceBackend::score_partition(const float* q, const AttentionArgs& args,
                                        const std::byte* const* blocks, std::uint32_t n_positions,
                                        float* partial) {

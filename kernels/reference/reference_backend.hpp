@@ -1,6 +1,6 @@
-/// The backend that is obviously right: plain loops in the written order, one thread.
+/// The backend that is easy to verify: plain loops in the written order, one thread.
 ///
-/// A unit is one row, or one row and head. Every other backend is judged by its bits.
+/// A unit is one row, or one row and head. Every other backend is compared with its bits.
 #pragma once
 
 #include "ipc/segment/thread_gate.hpp"
@@ -11,7 +11,7 @@ namespace leasehold {
 
 class ReferenceBackend final : public HostBackend {
  public:
-  /// The gate's line, table and stop board outlive the backend.
+  /// The gate's worker segment, table and stop flags outlive the backend.
   ReferenceBackend(const BackendLimits& limits, const ThreadGate& gate);
 
   std::string_view name() const override { return "reference"; }
@@ -30,7 +30,7 @@ class ReferenceBackend final : public HostBackend {
   std::vector<std::uint64_t> units_run() const override { return {gate_.units_run()}; }
 
  private:
-  /// Runs `unit(permit, i)` for i in [0, count) while anything is left to run it for.
+  /// Runs `unit(permit, i)` for i in [0, count) while any sequence is live.
   template <class Unit>
   LaunchStatus each_unit(const LaunchContext& context, UnitLabel label, std::size_t count,
                          Unit&& unit) {

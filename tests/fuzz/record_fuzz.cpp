@@ -39,7 +39,7 @@ void check_invariants(const SequenceRecord& record) {
   fuzz::check(record.tokens.size() <= kContext && record.prompt_tokens <= record.tokens.size());
   fuzz::check(record.committed <= record.tokens.size());
   fuzz::check(record.committed <= record.blocks.size() * KvLayout::kBlockTokens);
-  fuzz::check(!record.request.value.empty());
+  fuzz::check(!record.engine_request_id.value.empty());
   fuzz::check(check_sampling(record.sampling).has_value());
 }
 

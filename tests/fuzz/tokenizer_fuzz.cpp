@@ -15,7 +15,7 @@ namespace {
 
 struct Kind {
   Tokenizer tokenizer;
-  bool round_trips_bytes;  ///< False for SentencePiece, which turns U+2581 into spaces
+  bool round_trips_bytes;  ///< False for SentencePiece, which turns U+2581 into spaces.
 };
 
 Kind kind_of(const GgufBuilder& builder, bool round_trips_bytes) {

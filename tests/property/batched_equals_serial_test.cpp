@@ -1,4 +1,4 @@
-/// The pin: what else is in a batch changes no bit of a sequence's logits.
+/// The other sequences of a batch change no bit of a sequence's logits.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <set>
@@ -11,17 +11,18 @@ namespace {
 using Logits = std::vector<float>;
 using Run = std::vector<Logits>;  // one entry per emitted token
 
-bool same_bits(const Logits& a, const Logits& b) {
+bool same_logit_bits(const Logits& a, const Logits& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
-bool same_bits(const Run& a, const Run& b) {
-  return std::ranges::equal(a, b, [](const Logits& x, const Logits& y) { return same_bits(x, y); });
+bool same_logit_bits(const Run& a, const Run& b) {
+  return std::ranges::equal(a, b,
+                            [](const Logits& x, const Logits& y) { return same_logit_bits(x, y); });
 }
 
 constexpr std::uint32_t kSequences = 16;
-constexpr std::uint32_t kTenants = 4;
-constexpr std::uint32_t kTokens = 6;
-constexpr std::uint32_t kBudget = 24;            // the longer prompts come in chunks
+constexpr std::uint32_t kBatchTenants = 4;
+constexpr std::uint32_t kBatchTokens = 6;
+constexpr std::uint32_t kBudget = 24;            // splits the longer prompts into chunks
 constexpr std::size_t kExtentBytes = 144 << 10;  // few blocks, so that sequences cross extents
 
 RigOptions small_extents(RigOptions options) {
@@ -30,28 +31,28 @@ RigOptions small_extents(RigOptions options) {
   return options;
 }
 
-/// Sixteen texts of sixteen lengths.
+/// Sixteen texts of different lengths.
 std::string text(std::uint32_t i) {
   std::string all = prompts()[i % prompts().size()];
   for (std::uint32_t more = 0; more < i / 3; ++more) all += " and " + prompts()[(i + more) % 8];
   return all;
 }
 
-std::string id_of(std::uint32_t i) {
+std::string sequence_id(std::uint32_t i) {
   return "r" + std::to_string(i);
 }
 
-/// Runs these sequences together; extents come one by one, when the scheduler wishes for them.
+/// Runs these sequences together; grants one extent for each growth request.
 class Batch {
  public:
   Batch(RigOptions options, std::vector<std::uint32_t> members)
       : rig_(small_extents(std::move(options))), members_(std::move(members)) {
     std::vector<LeaseId> leases;
-    for (std::uint32_t t = 0; t < kTenants; ++t) leases.push_back(rig_.grant(tenant(t)));
+    for (std::uint32_t t = 0; t < kBatchTenants; ++t) leases.push_back(rig_.grant(tenant(t)));
     for (const std::uint32_t i : members_) {
-      const std::uint32_t t = i % kTenants;
-      REQUIRE(
-          rig_.submit(rig_.request(tenant(t), leases[t], id_of(i), rig_.encode(text(i)), kTokens)));
+      const std::uint32_t t = i % kBatchTenants;
+      REQUIRE(rig_.submit(
+          rig_.request(tenant(t), leases[t], sequence_id(i), rig_.encode(text(i)), kBatchTokens)));
     }
   }
 
@@ -60,7 +61,7 @@ class Batch {
     while (rig_.engine().scheduler().has_work()) {
       REQUIRE(rig_.step());
       for (const std::uint32_t i : members_) {
-        const auto logits = rig_.engine().last_logits(RequestId{id_of(i)});
+        const auto logits = rig_.engine().last_logits(RequestId{sequence_id(i)});
         if (!logits.empty()) runs[i].emplace_back(logits.begin(), logits.end());
         note_extents(i);
       }
@@ -77,7 +78,7 @@ class Batch {
   static std::string tenant(std::uint32_t t) { return "t" + std::to_string(t); }
 
   void note_extents(std::uint32_t i) {
-    const Sequence* sequence = rig_.sequence(id_of(i));
+    const Sequence* sequence = rig_.sequence(sequence_id(i));
     if (sequence == nullptr) return;
     std::set<ExtentId> extents;
     for (const BlockId block : sequence->blocks.blocks()) extents.insert(block.extent);
@@ -99,12 +100,12 @@ std::vector<Run> serial_runs(const RigOptions& options) {
   std::vector<Run> runs;
   for (std::uint32_t i = 0; i < kSequences; ++i) {
     runs.push_back(Batch(options, {i}).run().at(i));
-    REQUIRE(runs.back().size() == kTokens);
+    REQUIRE(runs.back().size() == kBatchTokens);
   }
   return runs;
 }
 
-/// A forward pass outside the engine, whose block tables a test may spoil.
+/// A forward pass outside the engine, with block tables that a test may corrupt.
 class BarePass {
  public:
   BarePass()
@@ -180,21 +181,22 @@ TEST_CASE("batched decode equals serial decode") {
   const std::vector<Run> serial = serial_runs({.kv_type = kv_type});
   for (std::uint32_t i = 1; i < kSequences; ++i) {
     CAPTURE(i);
-    REQUIRE_FALSE(same_bits(serial[i], serial[i - 1]));  // or the comparison would show nothing
+    REQUIRE_FALSE(
+        same_logit_bits(serial[i], serial[i - 1]));  // or the comparison would prove nothing
   }
   for (const BackendUnderTest backend : {BackendUnderTest{1}, {2}, {0}}) {
     for (const std::uint32_t count : {1u, 2u, 3u, 4u, 8u, 16u}) {
       Batch batch(backend.options(kv_type), first(count));
       for (const auto& [i, run] : batch.run()) {
         CAPTURE(backend, count, i);
-        REQUIRE(same_bits(run, serial[i]));
+        REQUIRE(same_logit_bits(run, serial[i]));
       }
       if (count == kSequences) REQUIRE(batch.crossed() > 0);
     }
   }
 }
 
-TEST_CASE("batched decode on a card equals serial decode there, with and without graphs") {
+TEST_CASE("batched decode on a GPU equals serial decode there, with and without graphs") {
   if (cuda_backends().empty()) return;
   std::map<std::uint32_t, Run> serial;
   for (const std::uint32_t i : first(4))
@@ -204,13 +206,13 @@ TEST_CASE("batched decode on a card equals serial decode there, with and without
     Batch batch(BackendUnderTest{cuda}.options(), first(count));
     for (const auto& [i, run] : batch.run()) {
       CAPTURE(BackendUnderTest{cuda}, count, i);
-      REQUIRE(run.size() == kTokens);
-      REQUIRE(same_bits(run, serial[i]));
+      REQUIRE(run.size() == kBatchTokens);
+      REQUIRE(same_logit_bits(run, serial[i]));
     }
   }
 }
 
-TEST_CASE("batched decode: a swapped block table and a neighbour's block would be seen") {
+TEST_CASE("batched decode: the comparison detects a swapped block table and a foreign block") {
   BarePass pass;
   std::array<std::vector<TokenId>, 2> tokens{pass.encode(text(3)), pass.encode(prompts()[5])};
   REQUIRE(tokens[0].size() > 16);  // so that its last row is not written to its first block
@@ -218,22 +220,22 @@ TEST_CASE("batched decode: a swapped block table and a neighbour's block would b
   pass.forward(tokens, ~0u, tables);
   for (std::vector<TokenId>& known : tokens) known.push_back(known.front());
   const std::vector<Logits> right = pass.forward(tokens, 1, tables);
-  REQUIRE(same_bits(pass.forward(tokens, 1, tables), right));
-  REQUIRE_FALSE(same_bits(right[0], right[1]));
+  REQUIRE(same_logit_bits(pass.forward(tokens, 1, tables), right));
+  REQUIRE_FALSE(same_logit_bits(right[0], right[1]));
 
   const std::vector<Logits> swapped = pass.forward(tokens, 1, {tables[1], tables[0]});
-  REQUIRE_FALSE(same_bits(swapped[0], right[0]));
-  REQUIRE_FALSE(same_bits(swapped[1], right[1]));
+  REQUIRE_FALSE(same_logit_bits(swapped[0], right[0]));
+  REQUIRE_FALSE(same_logit_bits(swapped[1], right[1]));
 
   pass.forward(tokens, ~0u, tables);  // the swap overwrote keys
   auto strayed = tables;
   strayed[0][0] = tables[1][0];
   const std::vector<Logits> neighbour = pass.forward(tokens, 1, strayed);
-  REQUIRE_FALSE(same_bits(neighbour[0], right[0]));
-  REQUIRE(same_bits(neighbour[1], right[1]));
+  REQUIRE_FALSE(same_logit_bits(neighbour[0], right[0]));
+  REQUIRE(same_logit_bits(neighbour[1], right[1]));
 }
 
-TEST_CASE("transformer: scrubbing forgets the logits") {
+TEST_CASE("transformer: scrubbing clears the logits") {
   BarePass pass;
   const std::array<std::vector<TokenId>, 2> tokens{pass.encode(text(0)), pass.encode(text(1))};
   const auto logits = pass.forward(tokens, ~0u, {pass.table(0), pass.table(1)});

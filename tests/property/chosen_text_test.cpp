@@ -1,5 +1,5 @@
-/// However its tokens are chosen, a request's text is the one it has alone and undisturbed; and it
-/// is what was asked for.
+/// With all sampling parameters, a request's text in a batch or after a rebind equals its text
+/// alone, and follows its constraints.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -11,11 +11,11 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::uint32_t kTokens = 24;
+constexpr std::uint32_t kSampledTokens = 24;
 
-PromptRequest make_request(const EngineRig& rig, const SamplingParams& sampling, LeaseId lease,
-                           const std::string& id) {
-  PromptRequest request = rig.request("t", lease, id, rig.encode(prompts()[3]), kTokens);
+PromptRequest sampling_request(const EngineRig& rig, const SamplingParams& sampling, LeaseId lease,
+                               const std::string& id) {
+  PromptRequest request = rig.request("t", lease, id, rig.encode(prompts()[3]), kSampledTokens);
   request.sampling = sampling;
   const auto grammar = compile_grammar(sampling.grammar);
   REQUIRE(grammar);
@@ -31,7 +31,7 @@ SamplingParams of_schema(std::string schema) {
           .grammar = {GrammarKind::JsonSchema, std::move(schema)}};
 }
 
-/// What a user may ask for, each in a way that matters within few tokens.
+/// Sampling parameters, each with a visible effect within a few tokens.
 const std::vector<SamplingParams>& all_sampling_params() {
   static const std::vector<SamplingParams> kAsked{
       {.temperature = 1.0f,
@@ -72,9 +72,9 @@ Answer answer_of(EngineRig& rig, const std::string& id) {
   return {outcome.tokens, outcome.completions[0].reason};
 }
 
-Answer alone(const SamplingParams& sampling) {
+Answer answer_alone(const SamplingParams& sampling) {
   EngineRig rig;
-  REQUIRE(rig.submit(make_request(rig, sampling, rig.grant("t"), "r")));
+  REQUIRE(rig.submit(sampling_request(rig, sampling, rig.grant("t"), "r")));
   rig.run();
   return answer_of(rig, "r");
 }
@@ -89,23 +89,23 @@ std::string text_of(const EngineRig& rig, const Answer& answer,
 
 }  // namespace
 
-TEST_CASE("rebound after any token, a request goes on choosing as if nothing had happened") {
+TEST_CASE("sampling: a request rebound after any token draws the same tokens") {
   for (std::size_t which = 0; which < all_sampling_params().size(); ++which) {
     const SamplingParams& sampling = all_sampling_params()[which];
-    const Answer undisturbed = alone(sampling);
+    const Answer undisturbed = answer_alone(sampling);
     EngineRig rig;
     for (std::size_t cut = 0; cut < undisturbed.tokens.size(); ++cut) {
       CAPTURE(which, cut);
       rig.clear_outcomes();
       const LeaseId first = rig.grant("t");
-      REQUIRE(rig.submit(make_request(rig, sampling, first, "r")));
+      REQUIRE(rig.submit(sampling_request(rig, sampling, first, "r")));
       for (std::size_t i = 0; i < cut; ++i) REQUIRE(rig.step());
       rig.revoke(first);
       REQUIRE(rig.step());
       REQUIRE(rig.outcome("r").completions.size() == 1);
       rig.outcome("r").completions.clear();
 
-      PromptRequest again = make_request(rig, sampling, rig.grant("t"), "r");
+      PromptRequest again = sampling_request(rig, sampling, rig.grant("t"), "r");
       again.emitted = rig.outcome("r").tokens;
       again.rebound_from = first;
       REQUIRE(rig.submit(again));
@@ -117,27 +117,27 @@ TEST_CASE("rebound after any token, a request goes on choosing as if nothing had
   }
 }
 
-TEST_CASE("in one batch everybody's tokens are chosen as they are alone") {
+TEST_CASE("sampling: a request draws the same tokens in a batch as alone") {
   EngineRig rig({.threads = 2});
   const LeaseId lease = rig.grant("t");
   for (std::size_t i = 0; i < all_sampling_params().size(); ++i) {
-    REQUIRE(
-        rig.submit(make_request(rig, all_sampling_params()[i], lease, "r" + std::to_string(i))));
+    REQUIRE(rig.submit(
+        sampling_request(rig, all_sampling_params()[i], lease, "r" + std::to_string(i))));
     REQUIRE(rig.step());
   }
   rig.run();
   for (std::size_t i = 0; i < all_sampling_params().size(); ++i) {
     CAPTURE(i);
-    REQUIRE(answer_of(rig, "r" + std::to_string(i)) == alone(all_sampling_params()[i]));
+    REQUIRE(answer_of(rig, "r" + std::to_string(i)) == answer_alone(all_sampling_params()[i]));
   }
 }
 
-TEST_CASE("a text under a schema is valid JSON when it ends") {
+TEST_CASE("sampling: a text under a JSON schema is valid JSON when it ends") {
   EngineRig rig;
   SamplingParams sampling = all_sampling_params()[4];
   for (sampling.seed = 0; sampling.seed < 12; ++sampling.seed) {
     const std::string id = "r" + std::to_string(sampling.seed);
-    REQUIRE(rig.submit(make_request(rig, sampling, rig.grant("t"), id)));
+    REQUIRE(rig.submit(sampling_request(rig, sampling, rig.grant("t"), id)));
     rig.run();
     const Answer answer = answer_of(rig, id);
     if (answer.reason == CompletionReason::MaxTokensReached) continue;
@@ -150,27 +150,27 @@ TEST_CASE("a text under a schema is valid JSON when it ends") {
   }
 }
 
-TEST_CASE("a stop string ends a text before it, and the text is else the same") {
+TEST_CASE("sampling: a stop string truncates the text and changes nothing before it") {
   EngineRig rig;
   SamplingParams sampling = all_sampling_params()[2];
-  const Answer stopped = alone(sampling);
+  const Answer stopped = answer_alone(sampling);
   REQUIRE(stopped.reason == CompletionReason::StopSequence);
   const std::string text = text_of(rig, stopped, sampling.stop);
   for (const std::string& stop : sampling.stop) REQUIRE_FALSE(text.contains(stop));
   const std::vector<std::string> stops = std::exchange(sampling.stop, {});
-  const std::string whole = text_of(rig, alone(sampling));
+  const std::string whole = text_of(rig, answer_alone(sampling));
   REQUIRE(whole.starts_with(text));
   REQUIRE(std::ranges::any_of(
       stops, [&](const std::string& stop) { return whole.substr(text.size()).starts_with(stop); }));
 }
 
-TEST_CASE("a request that comes back with its whole text ends at once, for the same reason") {
+TEST_CASE("rebind: a request with its whole text ends at once, for the same reason") {
   EngineRig rig;
   for (const std::size_t which : {0u, 2u, 4u}) {
-    const Answer whole = alone(all_sampling_params()[which]);
-    REQUIRE((whole.tokens.size() < kTokens) == (which != 0));
+    const Answer whole = answer_alone(all_sampling_params()[which]);
+    REQUIRE((whole.tokens.size() < kSampledTokens) == (which != 0));
     const std::string id = "r" + std::to_string(which);
-    PromptRequest again = make_request(rig, all_sampling_params()[which], rig.grant("t"), id);
+    PromptRequest again = sampling_request(rig, all_sampling_params()[which], rig.grant("t"), id);
     again.emitted = whole.tokens;
     REQUIRE(rig.submit(again));
     rig.run();
@@ -178,9 +178,9 @@ TEST_CASE("a request that comes back with its whole text ends at once, for the s
   }
 }
 
-TEST_CASE("a request that comes back when the context was full ends at once, too") {
+TEST_CASE("rebind: a request with a full context ends at once") {
   EngineRig rig;
-  PromptRequest whole = make_request(rig, all_sampling_params()[0], rig.grant("t"), "r");
+  PromptRequest whole = sampling_request(rig, all_sampling_params()[0], rig.grant("t"), "r");
   const std::size_t room = rig.config().n_context - whole.prompt.size();
   whole.emitted.assign(room, whole.prompt.back());
   whole.max_emitted_tokens = rig.config().n_context;
@@ -189,12 +189,12 @@ TEST_CASE("a request that comes back when the context was full ends at once, too
   REQUIRE(answer_of(rig, "r") == Answer{{}, CompletionReason::MaxTokensReached});
 }
 
-TEST_CASE("the record in the tenant's own memory says how tokens are chosen, to the last list") {
+TEST_CASE("sequence record: the record in the tenant's memory holds all sampling parameters") {
   for (const SamplingParams& sampling : all_sampling_params()) {
     EngineRig rig;
     const LeaseId lease = rig.grant("t");
-    PromptRequest request = make_request(rig, sampling, lease, "r");
-    request.request = {"t/r"};
+    PromptRequest request = sampling_request(rig, sampling, lease, "r");
+    request.engine_request_id = {"t/r"};
     REQUIRE(rig.submit(request));
     REQUIRE(rig.step());
     const Sequence* sequence = rig.sequence("t/r");
@@ -206,11 +206,11 @@ TEST_CASE("the record in the tenant's own memory says how tokens are chosen, to 
   }
 }
 
-TEST_CASE("log probabilities come with every token that asked for them, and with no other") {
+TEST_CASE("sampling: every token of a request has log probabilities only if requested") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
-  REQUIRE(rig.submit(make_request(rig, all_sampling_params()[0], lease, "with")));
-  REQUIRE(rig.submit(make_request(rig, all_sampling_params()[1], lease, "without")));
+  REQUIRE(rig.submit(sampling_request(rig, all_sampling_params()[0], lease, "with")));
+  REQUIRE(rig.submit(sampling_request(rig, all_sampling_params()[1], lease, "without")));
   int delivered = 0;
   while (rig.engine().scheduler().has_work()) {
     const auto report = rig.step();
@@ -218,14 +218,14 @@ TEST_CASE("log probabilities come with every token that asked for them, and with
     for (const SchedulerEvent& event : report->events) {
       const auto* token = std::get_if<Token>(&event);
       if (token == nullptr) continue;
-      REQUIRE(token->logprobs.has_value() == (token->request.value == "with"));
+      REQUIRE(token->logprobs.has_value() == (token->engine_request_id.value == "with"));
       if (!token->logprobs) continue;
       ++delivered;
       REQUIRE(token->logprobs->top.size() == 3);
       REQUIRE(token->logprobs->chosen <= 0.0f);
     }
   }
-  REQUIRE(delivered == static_cast<int>(kTokens));
+  REQUIRE(delivered == static_cast<int>(kSampledTokens));
 }
 
 }  // namespace leasehold::testing

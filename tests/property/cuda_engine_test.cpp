@@ -1,5 +1,5 @@
-/// Whole engines on a card: the same logits, bit for bit, however a step got there; graphs come and
-/// go; and the text is the CPU's.
+/// Whole engines on a GPU: the same logits bit for bit with chunks, batches and graphs, the life of
+/// graphs, and the CPU's text.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -15,9 +15,9 @@ using cuda::GraphUse;
 using Logits = std::vector<float>;
 using Run = std::vector<Logits>;  // one entry per emitted token
 
-constexpr std::uint32_t kTokens = 4;
+constexpr std::uint32_t kGpuTokens = 4;
 
-bool same_bits(const Run& a, const Run& b) {
+bool same_gpu_bits(const Run& a, const Run& b) {
   return std::ranges::equal(a, b, [](const Logits& x, const Logits& y) {
     return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
   });
@@ -25,11 +25,11 @@ bool same_bits(const Run& a, const Run& b) {
 
 const std::string kWords[] = {"Once upon a time", "Lily", "A small cat sat"};
 
-std::string id_of(std::uint32_t i) {
+std::string gpu_request_id(std::uint32_t i) {
   return "r" + std::to_string(i);
 }
 
-/// Three requests of one lease, which come one step after the other, to their ends.
+/// Runs three requests of one lease to their ends, submitted one step apart.
 std::vector<Run> run_all(EngineRig& rig, std::vector<std::uint32_t> members) {
   const LeaseId lease = rig.grant("t", 2);
   std::vector<Run> runs(3);
@@ -38,11 +38,12 @@ std::vector<Run> run_all(EngineRig& rig, std::vector<std::uint32_t> members) {
     if (submitted < members.size()) {
       const std::uint32_t i = members[submitted++];
       auto prompt = rig.encode(kWords[i]);
-      REQUIRE(rig.submit(rig.request("t", lease, id_of(i), std::move(prompt), kTokens)));
+      REQUIRE(
+          rig.submit(rig.request("t", lease, gpu_request_id(i), std::move(prompt), kGpuTokens)));
     }
     REQUIRE(rig.step());
     for (const std::uint32_t i : members) {
-      const auto logits = rig.engine().last_logits(RequestId{id_of(i)});
+      const auto logits = rig.engine().last_logits(RequestId{gpu_request_id(i)});
       if (!logits.empty()) runs[i].emplace_back(logits.begin(), logits.end());
     }
   }
@@ -61,28 +62,28 @@ cuda::CudaBackend& card_of(EngineRig& rig) {
 
 struct GraphMode {
   GraphUse graphs;
-  std::uint32_t budget;  ///< Small: prompts come in chunks.
+  std::uint32_t budget;  ///< Small, so that prompts are split into chunks.
 };
 const std::vector<GraphMode> kAllGraphModes{{GraphUse::None, 3},  {GraphUse::None, 256},
                                             {GraphUse::Plain, 3}, {GraphUse::Plain, 256},
                                             {GraphUse::Gated, 3}, {GraphUse::Gated, 256}};
 
-/// However the steps are cut and launched, each request's logits are those of its run alone.
+/// Checks that each request's logits equal those of its run alone.
 void check_bits(const std::string& path,
                 const std::vector<GraphMode>& ways = {{GraphUse::Gated, 3}}) {
   std::vector<Run> alone(3);
   for (std::uint32_t i = 0; i < 3; ++i) {
     EngineRig rig(model_on_card(path, {.graphs = GraphUse::None}));
     alone[i] = run_all(rig, {i})[i];
-    REQUIRE(alone[i].size() == kTokens);
+    REQUIRE(alone[i].size() == kGpuTokens);
   }
-  REQUIRE_FALSE(same_bits(alone[0], alone[1]));
+  REQUIRE_FALSE(same_gpu_bits(alone[0], alone[1]));
   for (const auto& [graphs, budget] : ways) {
     EngineRig rig(
         model_on_card(path, {.graphs = graphs, .segment_layers = 2}, {.token_budget = budget}));
     const std::vector<Run> together = run_all(rig, {2, 0, 1});
     CAPTURE(path, static_cast<int>(graphs), budget);
-    for (std::uint32_t i = 0; i < 3; ++i) REQUIRE(same_bits(together[i], alone[i]));
+    for (std::uint32_t i = 0; i < 3; ++i) REQUIRE(same_gpu_bits(together[i], alone[i]));
     REQUIRE((card_of(rig).graph_count() > 0) == (graphs != GraphUse::None));
     REQUIRE_FALSE(rig.backend().fault());
   }
@@ -90,23 +91,22 @@ void check_bits(const std::string& path,
 
 }  // namespace
 
-TEST_CASE("engine on a card: chunks, batches and graphs change no bit of a request's logits") {
+TEST_CASE("engine on a GPU: chunks, batches and graphs change no bit of a request's logits") {
   check_bits(bundled_model_path(), kAllGraphModes);
 }
 
-TEST_CASE("engine on a card: nor do they with super-block weights") {
+TEST_CASE("engine on a GPU: logits are the same with super-block weights") {
   const std::string path = test_data_path("models/kq-llama-q4_k_m.gguf");
   if (!path.empty()) check_bits(path);
 }
 
-TEST_CASE("engine on a card: nor do they with experts, or with norms and biases of heads") {
+TEST_CASE("engine on a GPU: logits are the same with experts and with norms and biases of heads") {
   const GeneratedModel model(family_named(
       GENERATE(as<std::string>(), "mixtral, q8_0", "qwen2moe, q4_0", "qwen3", "qwen2")));
   check_bits(model.path());
 }
 
-TEST_CASE(
-    "engine on a card: a text carried to a new lease goes on with the logits it would have had") {
+TEST_CASE("engine on a GPU: a text rebound to a new lease continues with the same logits") {
   const auto graphs = GENERATE(GraphUse::None, GraphUse::Gated);
   const auto whole = [&] {
     EngineRig rig(model_on_card(bundled_model_path(), {.graphs = graphs}));
@@ -115,11 +115,11 @@ TEST_CASE(
   EngineRig rig(model_on_card(bundled_model_path(), {.graphs = graphs}));
   const LeaseId first = rig.grant("t");
   const auto prompt = rig.encode(kWords[1]);
-  REQUIRE(rig.submit(rig.request("t", first, "r1", prompt, kTokens)));
+  REQUIRE(rig.submit(rig.request("t", first, "r1", prompt, kGpuTokens)));
   for (int i = 0; i < 2; ++i) REQUIRE(rig.step());
   rig.revoke(first);
   REQUIRE(rig.step());
-  PromptRequest again = rig.request("t", rig.grant("t"), "r1", prompt, kTokens);
+  PromptRequest again = rig.request("t", rig.grant("t"), "r1", prompt, kGpuTokens);
   again.emitted = rig.outcome("r1").tokens;
   again.rebound_from = first;
   REQUIRE(again.emitted.size() == 2);
@@ -130,10 +130,10 @@ TEST_CASE(
     const auto logits = rig.engine().last_logits(RequestId{"r1"});
     if (!logits.empty()) rest.emplace_back(logits.begin(), logits.end());
   }
-  REQUIRE(same_bits(rest, Run(whole.begin() + 2, whole.end())));
+  REQUIRE(same_gpu_bits(rest, Run(whole.begin() + 2, whole.end())));
 }
 
-TEST_CASE("engine on a card: a graph outlives its tenants and dies with the engine's lease") {
+TEST_CASE("engine on a GPU: a graph outlives its tenants and ends with the engine's lease") {
   FourTenants scenario(BackendUnderTest{BackendUnderTest::kCudaGraphs}.options());
   const auto run_scenario = [&](std::uint32_t victim) {
     scenario.begin();
@@ -157,7 +157,7 @@ TEST_CASE("engine on a card: a graph outlives its tenants and dies with the engi
   REQUIRE(card_of(scenario.rig).graph_count() == graphs);
 }
 
-TEST_CASE("engine on a card: the greedy text is the CPU's, up to near ties") {
+TEST_CASE("engine on a GPU: the greedy text equals the CPU's, up to near ties") {
   for (const std::uint32_t which : {0u, 3u}) {
     EngineRig cpu;
     EngineRig card(BackendUnderTest{BackendUnderTest::kCudaGraphs}.options());
@@ -180,7 +180,7 @@ TEST_CASE("engine on a card: the greedy text is the CPU's, up to near ties") {
       if (cpu.outcome("r").tokens != card.outcome("r").tokens) break;
       compared += expected.empty() ? 0 : 1;
     }
-    INFO("a near tie fell the other way after " << compared << " tokens");
+    INFO("the texts differ at a near tie after " << compared << " tokens");
     REQUIRE(compared >= 10);
   }
 }

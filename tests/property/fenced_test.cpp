@@ -1,4 +1,4 @@
-/// The pin: a lease that is over answers with a typed error, and nothing runs to find that out.
+/// Requests under a fenced lease get a typed error, and no unit runs for it.
 #include <catch2/catch.hpp>
 
 #include "tests/property/four_tenants.hpp"
@@ -6,7 +6,7 @@
 namespace leasehold::testing {
 namespace {
 
-std::vector<TokenId> alone(const std::string& text) {
+std::vector<TokenId> tokens_alone(const std::string& text) {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
   REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(text), 6)));
@@ -38,8 +38,8 @@ void check_fenced_engine() {
   REQUIRE_FALSE(rig.engine().is_fenced());
   REQUIRE(rig.submit(second));
   rig.run();
-  REQUIRE(rig.outcome("r").tokens == alone(prompts()[0]));
-  REQUIRE(rig.outcome("s").tokens == alone(prompts()[1]));
+  REQUIRE(rig.outcome("r").tokens == tokens_alone(prompts()[0]));
+  REQUIRE(rig.outcome("s").tokens == tokens_alone(prompts()[1]));
 }
 
 void check_fenced_tenant() {
@@ -59,32 +59,32 @@ void check_fenced_tenant() {
 
   watch.start();
   REQUIRE(rig.step());
-  for (const WatchedUnit& unit : watch.units()) REQUIRE(unit.live == 1);  // the other one, alone
+  for (const WatchedUnit& unit : watch.units()) REQUIRE(unit.live == 1);  // only the other one
   rig.run();
   REQUIRE(rig.submit(late).error().code == Errc::LeaseFenced);
   REQUIRE(rig.outcome("r").tokens.size() == 1);
   REQUIRE(rig.outcome("r").completions.size() == 1);
   REQUIRE(rig.outcome("r").completions[0].reason == CompletionReason::Revoked);
   REQUIRE(rig.outcome("r").completions[0].revocation->lease == dead);
-  REQUIRE(rig.outcome("s").tokens == alone(prompts()[1]));
+  REQUIRE(rig.outcome("s").tokens == tokens_alone(prompts()[1]));
 
   PromptRequest again = late;
   again.lease = rig.grant("t");
   REQUIRE(rig.submit(again));
   rig.run();
-  REQUIRE(rig.outcome("late").tokens == alone(prompts()[2]));
+  REQUIRE(rig.outcome("late").tokens == tokens_alone(prompts()[2]));
 }
 
 }  // namespace
 
-TEST_CASE("a fenced lease answers MissingWeight or LeaseFenced, and no kernel runs") {
+TEST_CASE("fence: requests under a fenced lease get a typed error, and no kernel runs") {
   SECTION("the engine's") {
     check_fenced_engine();
   }
   SECTION("a tenant's") {
     check_fenced_tenant();
   }
-  SECTION("a tenant's, with nobody else there: not one unit") {
+  SECTION("a tenant's, without other tenants: no unit runs") {
     EngineRig rig;
     const LeaseId lease = rig.grant("t");
     REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(prompts()[0]), 6)));

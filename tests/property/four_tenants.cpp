@@ -9,7 +9,7 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::uint32_t kTokens = 4;
+constexpr std::uint32_t kTokensPerTenant = 4;
 
 RigOptions watched(RigOptions options, UnitWatch& watch) {
   options.probe = &watch;
@@ -66,7 +66,7 @@ FourTenants::FourTenants(RigOptions options) : rig(watched(std::move(options), w
 
 PromptRequest FourTenants::request(std::uint32_t tenant) const {
   return rig.request("t" + std::to_string(tenant), leases_[tenant], request_id(tenant),
-                     rig.encode(prompts()[tenant]), kTokens);
+                     rig.encode(prompts()[tenant]), kTokensPerTenant);
 }
 
 void FourTenants::begin() {

@@ -12,8 +12,8 @@
 
 namespace leasehold::testing {
 
-/// The backends every promise is tried on. `threads` 0 is the reference backend; those from kCuda
-/// on are on the tests' card, launch by launch or with graphs.
+/// The backends that every property is tested on. `threads` 0 is the reference backend; those from
+/// kCuda on run on a GPU, launch by launch or with graphs.
 struct BackendUnderTest {
   static constexpr std::uint32_t kCuda = 200;
   static constexpr std::uint32_t kCudaGraphs = 201;
@@ -24,23 +24,23 @@ struct BackendUnderTest {
 };
 std::ostream& operator<<(std::ostream& to, const BackendUnderTest& backend);
 
-/// The CUDA backends; none where there is no card, nor a driver that plays one.
+/// The CUDA backends; none without a GPU and without the simulated driver.
 const std::vector<std::uint32_t>& cuda_backends();
 std::vector<std::uint32_t> with_cuda(std::vector<std::uint32_t> others);
 
-/// Texts of different lengths in the model's own words.
+/// Texts of different lengths from the model's training vocabulary.
 const std::vector<std::string>& prompts();
 
 class FourTenants {
  public:
   static constexpr std::uint32_t kTenants = 4;
-  static constexpr std::uint32_t kLate = 3;  ///< Whose prompt is read in the mixed step.
+  static constexpr std::uint32_t kLate = 3;  ///< Its prompt is prefilled in the mixed step.
 
   explicit FourTenants(RigOptions options);
 
-  /// Fresh leases; tenants 0 to 2 have emitted two tokens, tenant 3 is about to be admitted.
+  /// Grants new leases; tenants 0 to 2 emit two tokens, tenant 3 is about to be admitted.
   void begin();
-  /// Lets go of everything, so that `begin` can come again.
+  /// Drops everything, so that `begin` can be called again.
   void end();
 
   static std::string request_id(std::uint32_t tenant) { return "r" + std::to_string(tenant); }

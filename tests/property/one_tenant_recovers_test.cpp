@@ -1,4 +1,4 @@
-/// The pin: one of four loses its lease and comes back; the other three do not notice.
+/// One of four tenants loses its lease and returns; the other three are not affected.
 #include <catch2/catch.hpp>
 
 #include "tests/property/four_tenants.hpp"
@@ -6,20 +6,20 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::uint32_t kTenants = 4;
-constexpr std::uint32_t kVictim = 2;
-constexpr std::uint32_t kTokens = 24;
+constexpr std::uint32_t kAllTenants = 4;
+constexpr std::uint32_t kRevokedTenant = 2;
+constexpr std::uint32_t kRecoveryTokens = 24;
 
-std::string id_of(std::uint32_t tenant) {
+std::string tenant_request_id(std::uint32_t tenant) {
   return "r" + std::to_string(tenant);
 }
 
-PromptRequest make_request(const EngineRig& rig, std::uint32_t tenant, LeaseId lease) {
-  return rig.request("t" + std::to_string(tenant), lease, id_of(tenant),
-                     rig.encode(prompts()[tenant]), kTokens);
+PromptRequest tenant_request(const EngineRig& rig, std::uint32_t tenant, LeaseId lease) {
+  return rig.request("t" + std::to_string(tenant), lease, tenant_request_id(tenant),
+                     rig.encode(prompts()[tenant]), kRecoveryTokens);
 }
 
-/// Who runs right now, and where.
+/// The running requests and their positions.
 struct Handle {
   const Sequence* sequence;
   std::uint32_t stop_slot;
@@ -28,7 +28,7 @@ struct Handle {
 };
 
 Handle handle(const EngineRig& rig, std::uint32_t tenant) {
-  const Sequence* sequence = rig.sequence(id_of(tenant));
+  const Sequence* sequence = rig.sequence(tenant_request_id(tenant));
   REQUIRE(sequence != nullptr);
   const auto record = sequence->blocks.record_blocks();
   return {sequence, sequence->stop_slot, {record.begin(), record.end()}};
@@ -44,59 +44,60 @@ void check_gapless(const RequestOutcome& outcome) {
 
 }  // namespace
 
-TEST_CASE("the scheduler recovers one tenant under revocation") {
+TEST_CASE("revocation: one of four tenants recovers, and the other three are not affected") {
   const BackendUnderTest backend{GENERATE(from_range(with_cuda({2})))};
   std::vector<std::vector<TokenId>> undisturbed;
-  for (std::uint32_t t = 0; t < kTenants; ++t) {
+  for (std::uint32_t t = 0; t < kAllTenants; ++t) {
     EngineRig alone(backend.options());
-    REQUIRE(alone.submit(make_request(alone, t, alone.grant("t" + std::to_string(t)))));
+    REQUIRE(alone.submit(tenant_request(alone, t, alone.grant("t" + std::to_string(t)))));
     alone.run();
-    undisturbed.push_back(alone.outcome(id_of(t)).tokens);
+    undisturbed.push_back(alone.outcome(tenant_request_id(t)).tokens);
   }
 
   EngineRig rig(backend.options());
   std::vector<LeaseId> leases;
-  for (std::uint32_t t = 0; t < kTenants; ++t) {
+  for (std::uint32_t t = 0; t < kAllTenants; ++t) {
     leases.push_back(rig.grant("t" + std::to_string(t)));
-    REQUIRE(rig.submit(make_request(rig, t, leases[t])));
+    REQUIRE(rig.submit(tenant_request(rig, t, leases[t])));
   }
   for (int i = 0; i < 8; ++i) REQUIRE(rig.step());
-  REQUIRE(live_tenants(rig) == kTenants);
+  REQUIRE(live_tenants(rig) == kAllTenants);
   std::vector<Handle> handles;
-  for (std::uint32_t t = 0; t < kTenants; ++t) handles.push_back(handle(rig, t));
+  for (std::uint32_t t = 0; t < kAllTenants; ++t) handles.push_back(handle(rig, t));
 
-  rig.revoke(leases[kVictim]);
+  rig.revoke(leases[kRevokedTenant]);
   REQUIRE(rig.step());
-  REQUIRE(live_tenants(rig) == kTenants - 1);
+  REQUIRE(live_tenants(rig) == kAllTenants - 1);
   for (const std::uint32_t survivor : {0u, 1u, 3u}) {
     REQUIRE(handle(rig, survivor) == handles[survivor]);
-    REQUIRE(rig.outcome(id_of(survivor)).tokens.size() == 9);
+    REQUIRE(rig.outcome(tenant_request_id(survivor)).tokens.size() == 9);
   }
-  REQUIRE(rig.outcome(id_of(kVictim)).completions.size() == 1);
-  REQUIRE(rig.outcome(id_of(kVictim)).completions[0].reason == CompletionReason::Revoked);
+  REQUIRE(rig.outcome(tenant_request_id(kRevokedTenant)).completions.size() == 1);
+  REQUIRE(rig.outcome(tenant_request_id(kRevokedTenant)).completions[0].reason ==
+          CompletionReason::Revoked);
 
-  PromptRequest again = make_request(rig, kVictim, rig.grant("t2"));
-  again.emitted = rig.outcome(id_of(kVictim)).tokens;
-  again.rebound_from = leases[kVictim];
+  PromptRequest again = tenant_request(rig, kRevokedTenant, rig.grant("t2"));
+  again.emitted = rig.outcome(tenant_request_id(kRevokedTenant)).tokens;
+  again.rebound_from = leases[kRevokedTenant];
   REQUIRE(again.emitted.size() == 8);
   REQUIRE(rig.submit(again));
   REQUIRE(rig.step());
-  REQUIRE(live_tenants(rig) == kTenants);
-  const std::vector<Rebound> rebounds = rig.outcome(id_of(kVictim)).rebounds;
+  REQUIRE(live_tenants(rig) == kAllTenants);
+  const std::vector<Rebound> rebounds = rig.outcome(tenant_request_id(kRevokedTenant)).rebounds;
   REQUIRE(rebounds.size() == 1);
-  REQUIRE(rebounds[0].old_lease == leases[kVictim]);
+  REQUIRE(rebounds[0].old_lease == leases[kRevokedTenant]);
   REQUIRE(rebounds[0].new_lease == again.lease);
   REQUIRE(rebounds[0].replayed_tokens == again.prompt.size() + again.emitted.size());
 
-  while (rig.outcome(id_of(0)).completions.empty()) {
-    REQUIRE(live_tenants(rig) == kTenants);
+  while (rig.outcome(tenant_request_id(0)).completions.empty()) {
+    REQUIRE(live_tenants(rig) == kAllTenants);
     REQUIRE(rig.step());
   }
   rig.run();
-  for (std::uint32_t t = 0; t < kTenants; ++t) {
+  for (std::uint32_t t = 0; t < kAllTenants; ++t) {
     CAPTURE(t);
-    REQUIRE(rig.outcome(id_of(t)).tokens == undisturbed[t]);
-    check_gapless(rig.outcome(id_of(t)));
+    REQUIRE(rig.outcome(tenant_request_id(t)).tokens == undisturbed[t]);
+    check_gapless(rig.outcome(tenant_request_id(t)));
   }
 }
 

@@ -1,4 +1,4 @@
-/// The pin: a word that flips while a forward pass runs is obeyed before the next unit.
+/// A lease word stored during a forward pass is obeyed before the next unit.
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -9,7 +9,7 @@ namespace {
 
 using Tokens = std::array<std::vector<TokenId>, FourTenants::kTenants>;
 
-/// What happens when nothing happens.
+/// The mixed step without a revocation.
 struct Undisturbed {
   std::vector<WatchedUnit> units;  ///< Of the mixed step.
   Tokens after_step;
@@ -30,9 +30,9 @@ Undisturbed run_undisturbed(FourTenants& scenario) {
   return calm;
 }
 
-/// Every unit; on the reference backend, where a unit is a single row of a matrix and a step has
-/// thousands, and on a card that is played, which is slow, the first unit of every kind of launch
-/// and the last two of all.
+/// The units to revoke at: every unit on the CPU backend. The reference backend has thousands of
+/// units in a step and the simulated GPU is slow; there, the first unit of every kind of launch and
+/// the last two units.
 std::vector<std::size_t> moments(const Undisturbed& calm, BackendUnderTest backend) {
   std::vector<std::size_t> at;
   std::set<LaunchSite> seen;
@@ -45,7 +45,8 @@ std::vector<std::size_t> moments(const Undisturbed& calm, BackendUnderTest backe
   return at;
 }
 
-/// The thread of the act runs nothing more for `mask`; any other at most the unit it was in.
+/// Checks that the revoking thread runs nothing more for `mask`, and any other thread at most its
+/// current unit.
 void check_units(const UnitWatch& watch, SequenceMask mask) {
   REQUIRE(watch.acted());
   const std::uint32_t actor = watch.units()[watch.at()].thread;
@@ -79,7 +80,7 @@ void flip_tenant(FourTenants& scenario, const Undisturbed& calm, std::uint32_t v
   scenario.watch.stop();
   check_units(scenario.watch, SequenceMask{1} << victim);
 
-  // The last unit is the commit: it had polled, so that token is out.
+  // The last unit is the commit: it has polled already, so the token goes out.
   const bool discarded = k + 1 < calm.units.size();
   Tokens expected = calm.after_step;
   if (discarded) expected[victim] = before[victim];
@@ -93,7 +94,7 @@ void flip_tenant(FourTenants& scenario, const Undisturbed& calm, std::uint32_t v
   scenario.end();
 }
 
-/// All that a failed step must leave alone.
+/// The state that a failed step must not change.
 struct SequenceSnapshot {
   std::uint32_t committed;
   std::vector<TokenId> tokens;
@@ -151,7 +152,7 @@ void revoke_everywhere(BackendUnderTest backend) {
   for (const std::size_t k : moments(calm, backend)) {
     const std::uint32_t victim = k % 2 == 0 ? 1 : FourTenants::kLate;
     CAPTURE(backend, k, calm.units.size(), name(calm.units[k].site), victim);
-    // A card that is played is slow, so each way of launching there shows one of the two.
+    // The simulated GPU is slow, so each launch mode there tests one of the two.
     if (backend.threads != BackendUnderTest::kCuda) flip_tenant(scenario, calm, victim, k);
     if (backend.threads != BackendUnderTest::kCudaGraphs) flip_engine(scenario, calm, k);
   }
@@ -159,22 +160,22 @@ void revoke_everywhere(BackendUnderTest backend) {
 
 }  // namespace
 
-TEST_CASE("revocation in the middle of a forward pass is refused before the next unit") {
+TEST_CASE("revocation: a word stored during a forward pass is obeyed before the next unit") {
   revoke_everywhere({GENERATE(1u, 2u, 3u, 0u)});
 }
 
 TEST_CASE(
-    "revocation on a card in the middle of a forward pass is refused before the next launch") {
+    "revocation: on a GPU a word stored during a forward pass is obeyed before the next launch") {
   for (const std::uint32_t cuda : cuda_backends()) revoke_everywhere({cuda});
 }
 
-TEST_CASE("revocation: a tenant told in a step that then fails is told once") {
+TEST_CASE("revocation: a tenant notified in a step that then fails is notified once") {
   FourTenants scenario({.threads = 1});
   const Undisturbed calm = run_undisturbed(scenario);
   scenario.begin();
   scenario.watch.start(10, [&] {
     scenario.rig.revoke(scenario.lease(1));
-    // The engine's word follows a few units later, when the tenant has been refused.
+    // The engine's word is stored a few units later, after the tenant was refused.
     scenario.watch.act_again(20, [&] { scenario.rig.revoke(scenario.rig.engine_lease()); });
   });
   REQUIRE(scenario.rig.step().error().code == Errc::EngineDecodeFailed);

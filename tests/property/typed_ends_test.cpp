@@ -1,4 +1,5 @@
-/// Every way a request can end early ends that request, with its type, within one unit.
+/// Every early end of a request has its own type, acts within one unit, and affects no other
+/// request.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -16,7 +17,7 @@ using Tokens = std::array<std::vector<TokenId>, FourTenants::kTenants>;
 constexpr std::uint32_t kVictim = 1;
 constexpr SequenceMask kVictimBit = SequenceMask{1} << kVictim;
 
-/// One way to stop the victim, and the end it must come to.
+/// One way to stop the victim, and the expected end.
 struct Stop {
   std::string what;
   std::function<void(FourTenants&)> act;
@@ -24,7 +25,7 @@ struct Stop {
   std::optional<RevokeReason> revocation;
 };
 
-/// What the deadline watcher does when its time has come.
+/// Acts as the deadline watcher does at a deadline.
 void expire_deadlines(FourTenants& scenario) {
   scenario.rig.clock().advance(std::chrono::seconds(10));
   scenario.rig.running_requests().stop_due([&](const RunningRequest& running_request) {
@@ -88,7 +89,7 @@ std::size_t units_of_mixed_step(FourTenants& scenario) {
   return scenario.watch.units().size();
 }
 
-/// A copy of the tree's model whose embedding of `token` is no number.
+/// A copy of the bundled model whose embedding of `token` is NaN.
 std::string model_with_nan_embedding(TokenId token) {
   const GgufFile file = *GgufFile::open(bundled_model_path());
   const GgufTensor* table = file.find("token_embd.weight");
@@ -109,7 +110,7 @@ std::string model_with_nan_embedding(TokenId token) {
 
 }  // namespace
 
-TEST_CASE("a stop in the middle of a step acts before the next unit and ends with its own reason") {
+TEST_CASE("typed ends: a stop within a step acts before the next unit and keeps its reason") {
   FourTenants scenario({.threads = 1});
   const std::size_t units = units_of_mixed_step(scenario);
   for (const Stop& stop : every_stop()) {
@@ -120,7 +121,8 @@ TEST_CASE("a stop in the middle of a step acts before the next unit and ends wit
   }
 }
 
-TEST_CASE("commit decides: a flip in the last unit before it discards the token, in it, too late") {
+TEST_CASE(
+    "commit: a word stored before the Commit unit discards the token, and within it does not") {
   FourTenants scenario({.threads = 1});
   const std::size_t units = units_of_mixed_step(scenario);
   for (const bool in_commit : {false, true}) {
@@ -140,7 +142,7 @@ TEST_CASE("commit decides: a flip in the last unit before it discards the token,
   }
 }
 
-TEST_CASE("after a death in a step no logits are left to read") {
+TEST_CASE("typed ends: after a sequence ended early no logits are left to read") {
   FourTenants scenario({.threads = 1});
   scenario.begin();
   scenario.watch.start(5, [&] { scenario.rig.revoke(scenario.lease(kVictim)); });
@@ -155,7 +157,7 @@ TEST_CASE("after a death in a step no logits are left to read") {
   REQUIRE(scenario.rig.engine().last_logits(RequestId{"r0"}).empty());
 }
 
-TEST_CASE("a NaN in one request's forward pass ends that request and nothing else") {
+TEST_CASE("typed ends: a NaN in one request's forward pass ends only that request") {
   EngineRig sound;
   const std::vector<TokenId> prompt = sound.encode(prompts()[0]);
   const LeaseId calm = sound.grant("t");
@@ -184,14 +186,14 @@ TEST_CASE("a NaN in one request's forward pass ends that request and nothing els
   REQUIRE(rig.outcome("bad").completions[0].error->code == Errc::NumericFault);
 }
 
-TEST_CASE("a request that takes the id, lease and place of a cancelled one is not cancelled") {
+TEST_CASE("typed ends: a request that reuses id, lease and stop slot of a cancelled one runs") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
   const PromptRequest request = rig.request("t", lease, "r", rig.encode(prompts()[0]), 3);
   REQUIRE(rig.submit(request));
   REQUIRE(rig.step());
-  REQUIRE(rig.running_requests().stop(request.request, LocalStop::Cancelled));
-  REQUIRE(rig.engine().cancel(request.request));
+  REQUIRE(rig.running_requests().stop(request.engine_request_id, LocalStop::Cancelled));
+  REQUIRE(rig.engine().cancel(request.engine_request_id));
   REQUIRE(rig.submit(request));
   rig.run();
   REQUIRE(rig.outcome("r").completions.size() == 2);
@@ -199,7 +201,7 @@ TEST_CASE("a request that takes the id, lease and place of a cancelled one is no
   REQUIRE(rig.outcome("r").completions[1].reason == CompletionReason::MaxTokensReached);
 }
 
-TEST_CASE("a lease past its deadline is over here, even when no broker is there to say so") {
+TEST_CASE("typed ends: a lease ends at its deadline, also while the broker is disconnected") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
   const PromptRequest request = rig.request("t", lease, "r", rig.encode(prompts()[0]), 9);
@@ -214,7 +216,7 @@ TEST_CASE("a lease past its deadline is over here, even when no broker is there 
   REQUIRE(rig.submit(request).error().code == Errc::LeaseRevoked);
 }
 
-TEST_CASE("a lease that runs out between two steps while the broker is away is the broker's loss") {
+TEST_CASE("typed ends: a lease that expires between steps without a broker ends with BrokerLost") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
   const PromptRequest request = rig.request("t", lease, "r", rig.encode(prompts()[0]), 9);
@@ -230,7 +232,7 @@ TEST_CASE("a lease that runs out between two steps while the broker is away is t
   REQUIRE(rig.outcome("r").completions[0].error->code == Errc::BrokerLost);
 }
 
-TEST_CASE("a draining lease takes no new request and finishes the ones that run") {
+TEST_CASE("typed ends: a draining lease refuses new requests and finishes running ones") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
   REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(prompts()[0]), 4)));
@@ -246,7 +248,7 @@ TEST_CASE("a draining lease takes no new request and finishes the ones that run"
   REQUIRE(rig.outcome("waits").tokens.empty());
 }
 
-TEST_CASE("a token that is not of the vocabulary is refused before it reaches the model") {
+TEST_CASE("typed ends: a token outside the vocabulary is refused at submit") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
   for (const TokenId bad : {-1, static_cast<TokenId>(rig.config().n_vocab)}) {
@@ -258,7 +260,7 @@ TEST_CASE("a token that is not of the vocabulary is refused before it reaches th
   }
 }
 
-TEST_CASE("an extent that arrives twice is one extent") {
+TEST_CASE("grants: an extent that arrives twice is added once") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
   const OpenedExtent& kept = rig.extents(lease).front();

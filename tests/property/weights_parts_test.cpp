@@ -1,5 +1,5 @@
-/// The pin: one part of the weights is taken back in the middle of a forward pass; it comes back
-/// alone, everybody goes on where he was, and nobody reads another word.
+/// A part of the weights is revoked during a forward pass. It is restored alone, and every request
+/// continues with the same text.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -21,13 +21,13 @@ RigOptions scoped(WeightsScope scope, std::uint32_t threads) {
   return {.threads = threads, .weights_scope = scope};
 }
 
-struct Undisturbed {
+struct UndisturbedStep {
   std::size_t units = 0;  ///< Of the mixed step.
   Tokens at_end;
 };
 
-Undisturbed run_undisturbed(FourTenants& scenario) {
-  Undisturbed calm;
+UndisturbedStep run_step_undisturbed(FourTenants& scenario) {
+  UndisturbedStep calm;
   scenario.begin();
   scenario.watch.start();
   REQUIRE(scenario.rig.step());
@@ -47,8 +47,9 @@ std::vector<LeaseId> part_leases(const EngineRig& rig) {
   return leases;
 }
 
-/// Takes `part` back at unit `k` of the mixed step.
-void revoke_part(FourTenants& scenario, const Undisturbed& calm, std::size_t part, std::size_t k) {
+/// Revokes `part` at unit `k` of the mixed step.
+void revoke_part(FourTenants& scenario, const UndisturbedStep& calm, std::size_t part,
+                 std::size_t k) {
   const std::string part_name = scenario.rig.weights_plan().parts[part].name;
   scenario.begin();
   const Tokens before = scenario.tokens();
@@ -60,7 +61,7 @@ void revoke_part(FourTenants& scenario, const Undisturbed& calm, std::size_t par
   for (const auto& [thread, count] : scenario.watch.units_after_act(~SequenceMask{0})) {
     REQUIRE(count <= (thread == scenario.watch.units()[k].thread ? 0 : 1));
   }
-  const bool failed = k + 1 < calm.units;  // the last unit is the commit, which had polled
+  const bool failed = k + 1 < calm.units;  // the last unit is the commit, which has polled already
   REQUIRE(report.has_value() != failed);
   if (failed) {
     REQUIRE(report.error().code == Errc::EngineDecodeFailed);
@@ -87,12 +88,12 @@ void take_parts_back(WeightsScope scope, std::uint32_t threads) {
   const std::uint64_t seed = test_seed();
   SeededRandom random(seed);
   FourTenants scenario(scoped(scope, threads));
-  const Undisturbed calm = run_undisturbed(scenario);
+  const UndisturbedStep calm = run_step_undisturbed(scenario);
   const std::size_t parts = scenario.rig.weights_plan().parts.size();
   const std::uint32_t layers = scenario.rig.config().n_layers;
   REQUIRE(parts >= (scope == WeightsScope::Layer ? layers + 2 : 9 * layers + 2));
   for (std::size_t round = 0; round < parts; ++round) {
-    // Each part once, at whatever unit; the first and the last unit for certain.
+    // Each part once, at some unit, including the first and the last unit.
     const std::size_t k = round == 0   ? 0
                           : round == 1 ? calm.units - 1
                                        : static_cast<std::size_t>(random.below(calm.units));
@@ -103,16 +104,17 @@ void take_parts_back(WeightsScope scope, std::uint32_t threads) {
 
 }  // namespace
 
-TEST_CASE("weights in parts: the text is that of weights in one piece") {
+TEST_CASE("weights in parts: the text equals that of weights in one part") {
   FourTenants whole(scoped(WeightsScope::Model, 1));
-  const Tokens text = run_undisturbed(whole).at_end;
+  const Tokens text = run_step_undisturbed(whole).at_end;
   for (const WeightsScope scope : {WeightsScope::Layer, WeightsScope::Tensor}) {
     FourTenants scenario(scoped(scope, 2));
-    CHECK(run_undisturbed(scenario).at_end == text);
+    CHECK(run_step_undisturbed(scenario).at_end == text);
   }
 }
 
-TEST_CASE("weights in parts: a part taken back mid-forward comes back alone; every text goes on") {
+TEST_CASE(
+    "weights in parts: a part revoked in a forward pass is restored alone, and texts continue") {
   const std::uint32_t threads = GENERATE(1u, 3u);
   SECTION("one layer") {
     take_parts_back(WeightsScope::Layer, threads);
@@ -122,9 +124,9 @@ TEST_CASE("weights in parts: a part taken back mid-forward comes back alone; eve
   }
 }
 
-TEST_CASE("weights in parts: many taken back at once come back, the others stay where they are") {
+TEST_CASE("weights in parts: many parts revoked at once are restored, and the others stay mapped") {
   FourTenants scenario(scoped(WeightsScope::Tensor, 2));
-  const Undisturbed calm = run_undisturbed(scenario);
+  const UndisturbedStep calm = run_step_undisturbed(scenario);
   scenario.begin();
   std::vector<LeaseId> leases = part_leases(scenario.rig);
   scenario.watch.start(calm.units / 2, [&] {
@@ -139,7 +141,7 @@ TEST_CASE("weights in parts: many taken back at once come back, the others stay 
   REQUIRE(scenario.tokens() == calm.at_end);
 }
 
-TEST_CASE("weights in parts: what is fenced is unmapped beside the engine, and only that") {
+TEST_CASE("weights in parts: a fenced part, and only that, is unmapped during a step") {
   EngineRig rig(scoped(WeightsScope::Layer, 1));
   const LeaseId gone = rig.engine_lease(2);
   rig.revoke(gone);

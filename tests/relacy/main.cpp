@@ -15,7 +15,7 @@ enum class Expect : bool { Holds, Broken };
 
 struct Search {
   rl::scheduler_type_e scheduler;
-  rl::iteration_t executions;  ///< Of a random or bounded search; a full search ends by itself
+  rl::iteration_t executions;  ///< Of a random or bounded search; a full search ends by itself.
   const char* name;
 };
 

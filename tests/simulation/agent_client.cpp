@@ -75,8 +75,7 @@ bool AgentClient::run_posted() {
   return true;
 }
 
-// ---------------------------------------------------------------------------------- end of an
-// agent
+// ------------------------------------------------------------------------------ end of an agent
 
 void AgentClient::closed(const Process& agent) {
   if (&agent != agent_) return;

@@ -20,10 +20,10 @@ class Card {
   struct Memory {
     std::uint64_t size_bytes = 0;
     const Process* agent = nullptr;  ///< Has the handle.
-    int imports = 0;                 ///< By running processes
-    int exiting = 0;                 ///< By processes that have exited
-    bool kept = false;               ///< The driver never finishes tearing it down
-    bool abandoned = false;          ///< No caller waits for its return any more
+    int imports = 0;                 ///< By running processes.
+    int exiting = 0;                 ///< By processes that have exited.
+    bool kept = false;               ///< The driver never finishes tearing it down.
+    bool abandoned = false;          ///< No caller waits for its return any more.
     bool zero = false;
     bool exists() const { return agent != nullptr || imports > 0 || exiting > 0; }
   };

@@ -52,7 +52,7 @@ class CardLauncher {
   cuda::DrainWatch watch_;
   std::uint32_t epoch_ = 0;
   SequenceMask mirrored_live_ = 0;
-  CardEvent settled_by_ = CardEvent::SettledImmediately;  ///< Reported while a callback runs
+  CardEvent settled_by_ = CardEvent::SettledImmediately;  ///< Reported while a callback runs.
 };
 
 }  // namespace leasehold::simulation

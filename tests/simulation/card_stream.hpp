@@ -22,15 +22,15 @@ struct LaunchRow {
 };
 
 struct Launch {
-  std::uint64_t called_at = 0;  ///< Step in which its thread reached the gate
+  std::uint64_t called_at = 0;  ///< Step in which its thread reached the gate.
   Touches touches{};
   LeaseId engine;
   std::vector<LaunchRow> rows;
-  SequenceMask live = 0;            ///< As the gate returned it
-  bool asks_for_rows = true;        ///< False: writes for all rows unless the engine is stopped
-  std::uint32_t segments = 1;       ///< More than 1: a graph with a gate before each segment
-  std::uint32_t waits_for = 0;      ///< Epoch of the mirror
-  std::vector<LeaseId> worked_for;  ///< Leases it worked for after their revocation
+  SequenceMask live = 0;            ///< As the gate returned it.
+  bool asks_for_rows = true;        ///< False: writes for all rows unless the engine is stopped.
+  std::uint32_t segments = 1;       ///< More than 1: a graph with a gate before each segment.
+  std::uint32_t waits_for = 0;      ///< Epoch of the mirror.
+  std::vector<LeaseId> worked_for;  ///< Leases it worked for after their revocation.
 };
 
 class CardStream {
@@ -71,8 +71,8 @@ class CardStream {
   std::uint64_t finished_ = 0;
   std::uint32_t seen_epoch_ = 0;
   Stage stage_ = Stage::Waits;  ///< Of the first launch.
-  std::uint32_t segment_ = 0;   ///< Of the first launch
-  SequenceMask working_ = 0;    ///< Sequences that the running kernel works for
+  std::uint32_t segment_ = 0;   ///< Of the first launch.
+  SequenceMask working_ = 0;    ///< Sequences that the running kernel works for.
 };
 
 }  // namespace leasehold::simulation

@@ -121,11 +121,11 @@ void Coverage::add(const Coverage& other) {
 std::vector<std::string> Coverage::shortfalls(std::uint64_t least) const {
   std::vector<std::string> found;
   if (std::min(restarts_[0], restarts_[1]) < least)
-    found.emplace_back("no broker was restarted often enough");
+    found.emplace_back("too few brokers were restarted");
   for (std::size_t i = 0; i < kCardEventCount; ++i) {
     if (on_card_[i] >= least) continue;
-    found.push_back(fmt::format("{}: {} times, {} wanted", name(static_cast<CardEvent>(i)),
-                                on_card_[i], least));
+    found.push_back(fmt::format("{}: {} times; at least {} required",
+                                name(static_cast<CardEvent>(i)), on_card_[i], least));
   }
   for (std::size_t row = 0; row < met_.size(); ++row) {
     for (std::size_t i = 0; i < kColumnCount; ++i) {

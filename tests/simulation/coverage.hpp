@@ -27,20 +27,20 @@ struct Transition {
 
 /// Events of memory on a card; each must happen often enough.
 enum class CardEvent : std::uint8_t {
-  SettleWaited,              ///< The gates were quiet, the card was not
-  SettledImmediately,        ///< Neither gates nor card were busy
-  SettledByGate,             ///< A gate inside a graph saw the newer mirror while the graph went on
-  SettledByEnd,              ///< The last launch begun before it ended
-  RanAfterFlip,              ///< A kernel already queued worked for a revoked lease
-  RanEmpty,                  ///< A kernel already queued found no live sequence in the mirror
-  WaitedForMirror,           ///< A launch waited for a write of the mirror
-  RanWhileWorkerStopped,     ///< The worker's process was stopped, its card was not
-  LentAgain,                 ///< Memory of another lease, lent again on the same worker
-  FalseUnmapReport,          ///< A worker reported an unmap that it had not done
-  AbandonedWhileAllocating,  ///< A lease ended before its memory was allocated
-  RevokedWhileAllocating,    ///< Memory was allocated, but its lease was revoked meanwhile
-  ReleasedAtExit,            ///< Held memory went back to the card
-  NotReturned,               ///< The driver's free figure did not rise again
+  SettleWaited,           ///< The gates were quiet, the card was not.
+  SettledImmediately,     ///< Neither gates nor card were busy.
+  SettledByGate,          ///< A gate inside a graph saw the newer mirror while the graph went on.
+  SettledByEnd,           ///< The last launch begun before it ended.
+  RanAfterFlip,           ///< A kernel already queued worked for a revoked lease.
+  RanEmpty,               ///< A kernel already queued found no live sequence in the mirror.
+  WaitedForMirror,        ///< A launch waited for a write of the mirror.
+  RanWhileWorkerStopped,  ///< The worker's process was stopped, its card was not.
+  LentAgain,              ///< Memory of another lease, lent again on the same worker.
+  FalseUnmapReport,       ///< A worker reported an unmap that it had not done.
+  AbandonedWhileAllocating,  ///< A lease ended before its memory was allocated.
+  RevokedWhileAllocating,    ///< Memory was allocated, but its lease was revoked meanwhile.
+  ReleasedAtExit,            ///< Held memory went back to the card.
+  NotReturned,               ///< The driver's free figure did not rise again.
   AllocationFailed,
   ClearFailed,
   AgentDied,

@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kLaunchesInFlight = 3;
 /// The schedule running on this thread, for reports of a broken promise.
 struct Running {
   std::uint64_t seed = 0;
-  std::uint64_t schedule = 0;  ///< Number of schedules this thread has begun
+  std::uint64_t schedule = 0;  ///< Number of schedules this thread has begun.
   const Machine* machine = nullptr;
 };
 extern thread_local Running running_schedule;
@@ -46,8 +46,8 @@ void trace(const std::string& line);
 
 /// The current unit of one gate thread.
 struct UnitState {
-  std::uint64_t called_at = 0;  ///< Step in which the thread reached the gate
-  bool open = false;            ///< The gate admitted it and it has not ended
+  std::uint64_t called_at = 0;  ///< Step in which the thread reached the gate.
+  bool open = false;            ///< The gate admitted it and it has not ended.
   Touches touches{};
   std::vector<LeaseId> leases;
 };
@@ -117,7 +117,7 @@ class Judge {
     ExtentId extent;
     LeaseId lease;
     const Worker* worker = nullptr;
-    std::size_t memory = 0;  ///< Which memory, identified by its descriptor
+    std::size_t memory = 0;  ///< Which memory, identified by its descriptor.
   };
   void lent(const Lent& lent);
   void quarantined(ExtentId extent);
@@ -143,21 +143,21 @@ class Judge {
     bool engine = false;
     bool sent = false;
     LeaseState state = LeaseState::Live;
-    bool orphaned = false;         ///< Its worker reads a table that no broker writes any more
-    std::uint64_t flipped_at = 0;  ///< Step by which word *and* counter were stored
-    std::uint64_t expired_at = 0;  ///< Step in which its worker learned of its deadline
-    std::uint32_t launches_after_flip = 0;  ///< Launches that still worked for it, on a card
+    bool orphaned = false;         ///< Its worker reads a table that no broker writes any more.
+    std::uint64_t flipped_at = 0;  ///< Step by which word *and* counter were stored.
+    std::uint64_t expired_at = 0;  ///< Step in which its worker learned of its deadline.
+    std::uint32_t launches_after_flip = 0;  ///< Launches that still worked for it, on a card.
   };
   struct Object {
     LeaseId lease;
-    bool open = true;  ///< The broker still has it
+    bool open = true;  ///< The broker still has it.
     bool tainted = false;
     bool allocated = false;
     std::vector<const Worker*> mappers;
     // Of a card.
     std::optional<std::size_t> memory;
-    bool returned = false;          ///< By its worker, so it may be lent again
-    bool falsely_unmapped = false;  ///< Its worker reported an unmap that it had not done
+    bool returned = false;          ///< By its worker, so it may be lent again.
+    bool falsely_unmapped = false;  ///< Its worker reported an unmap that it had not done.
     bool released_by_operator = false;
   };
   Lease& at(LeaseId lease);

@@ -43,7 +43,7 @@ class Process {
   Life life = Life::Running;
   TimePoint stopped_at;
   bool kill_pending = false;       ///< SIGKILL is on its way.
-  std::deque<Message> unfinished;  ///< Runs first when the process is continued after a stop
+  std::deque<Message> unfinished;  ///< Runs first when the process is continued after a stop.
 
  private:
   Role role_;
@@ -57,7 +57,7 @@ struct Connection {
     Process* process = nullptr;
     bool open = true;
     std::deque<Message> inbox;
-    Message on_closed;  ///< Arrives after everything that the other side sent
+    Message on_closed;  ///< Arrives after everything that the other side sent.
   };
   ConnectionId id;
   End ends[2];

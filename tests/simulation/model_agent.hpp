@@ -27,7 +27,7 @@ class Agent final : public Process {
   control::Payload count() const;
 
   Dependencies deps_;
-  std::map<std::uint64_t, std::size_t> objects_;  ///< By the id that the agent gave out
+  std::map<std::uint64_t, std::size_t> objects_;  ///< By the id that the agent gave out.
   std::uint64_t next_object_ = 1;
   bool hangs_ = false;
 };

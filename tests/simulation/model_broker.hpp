@@ -34,15 +34,16 @@ inline constexpr std::uint64_t kExtents = 9;
 
 /// Planted bugs. The judge must find each one.
 struct PlantedBugs {
-  bool eof_as_proof = false;            ///< A closed socket counts as an exit
-  bool ack_before_drain = false;        ///< A worker gives extents back while its step uses them
-  bool unmap_before_quiet = false;      ///< A worker unmaps as soon as a word is revoked
-  bool commit_without_reread = false;   ///< A worker emits tokens without asking the gate again
-  bool journal_over_table = false;      ///< Recovery trusts the journal where the table is newer
-  bool settle_immediately = false;      ///< A worker answers without waiting for its card
-  bool mirror_not_awaited = false;      ///< A launch does not wait for the mirror to be written
-  bool agent_does_not_clear = false;    ///< The agent reports cleared memory without clearing it
-  bool agent_fakes_free_bytes = false;  ///< The agent reports a free figure that always looks right
+  bool eof_as_proof = false;           ///< A closed socket counts as an exit.
+  bool ack_before_drain = false;       ///< A worker gives extents back while its step uses them.
+  bool unmap_before_quiet = false;     ///< A worker unmaps as soon as a word is revoked.
+  bool commit_without_reread = false;  ///< A worker emits tokens without asking the gate again.
+  bool journal_over_table = false;     ///< Recovery trusts the journal where the table is newer.
+  bool settle_immediately = false;     ///< A worker answers without waiting for its card.
+  bool mirror_not_awaited = false;     ///< A launch does not wait for the mirror to be written.
+  bool agent_does_not_clear = false;   ///< The agent reports cleared memory without clearing it.
+  bool agent_fakes_free_bytes =
+      false;  ///< The agent reports a free figure that always looks right.
 };
 
 class Broker;
@@ -51,10 +52,10 @@ class AgentClient;
 /// What persists when a broker dies. The next broker takes the table, the worker segments and the
 /// watched processes from the dead one itself.
 struct PersistentState {
-  Broker* broker = nullptr;    ///< The serving broker, or the last one
-  bool store = false;          ///< The service manager keeps descriptors
-  journal::Image journal;      ///< On disk
-  std::set<RegionId> regions;  ///< Sealed weights in the store
+  Broker* broker = nullptr;    ///< The serving broker, or the last one.
+  bool store = false;          ///< The service manager keeps descriptors.
+  journal::Image journal;      ///< On disk.
+  std::set<RegionId> regions;  ///< Sealed weights in the store.
   std::uint64_t next_call_number = 1;
 };
 
@@ -64,7 +65,7 @@ struct Dependencies {
   Coverage& coverage;
   PlantedBugs planted_bugs;
   PersistentState& persistent;
-  Card* card = nullptr;  ///< The card whose memory is lent; null: the machine's
+  Card* card = nullptr;  ///< The card whose memory is lent; null: the machine's.
 };
 
 /// A worker segment reused by later schedules: making one is slow.
@@ -158,10 +159,10 @@ class Broker : public Process {
   struct Link {
     Connection* connection = nullptr;
     WorkerSegment* segment = nullptr;
-    bool kept = true;  ///< WorkerSegment, wakeup_fd and pidfd, until the worker is forgotten
+    bool kept = true;  ///< WorkerSegment, wakeup_fd and pidfd, until the worker is forgotten.
   };
   struct Waiting {
-    Connection* connection = nullptr;  ///< Null for an operator
+    Connection* connection = nullptr;  ///< Null for an operator.
     ReplyHandler on_reply;
   };
   struct PendingCall {
@@ -213,25 +214,25 @@ class Broker : public Process {
   Dependencies deps_;
   QuietObserver quiet_;
   std::deque<Event> queue_;
-  std::deque<std::function<void()>> scrubs_;  ///< Tasks of its other thread, in order
-  std::set<ExtentId> too_late_;               ///< A worker that delivers one of these is too late
+  std::deque<std::function<void()>> scrubs_;  ///< Tasks of its other thread, in order.
+  std::set<ExtentId> too_late_;               ///< A worker that delivers one of these is too late.
   bool handling_ = false;
   bool wakeup_pending_ = false;
-  bool disk_full_ = false;               ///< The current decision could not be journaled
-  std::vector<journal::Row> unwritten_;  ///< Written together with the next rows
-  std::vector<Effect> to_recover_;       ///< What recovery decided, until it is performed
+  bool disk_full_ = false;               ///< The current decision could not be journaled.
+  std::vector<journal::Row> unwritten_;  ///< Written together with the next rows.
+  std::vector<Effect> to_recover_;       ///< What recovery decided, until it is performed.
   std::map<AttachmentId, Link> links_;
   std::vector<std::unique_ptr<WorkerSegment>>
-      segments_;  ///< Segments it made; kept until the schedule is over
-  std::map<AttachmentId, const Process*> watched_;  ///< By pidfd
+      segments_;  ///< Segments it made; kept until the schedule is over.
+  std::map<AttachmentId, const Process*> watched_;  ///< By pidfd.
   std::map<ConnectionId, Connection*> connections_;
   std::map<CallId, Waiting> waiting_;
   std::map<std::uint64_t, PendingCall> pending_calls_;
-  std::map<std::uint64_t, ExtentState> extents_;  ///< As the events reported them
+  std::map<std::uint64_t, ExtentState> extents_;  ///< As the events reported them.
   std::map<std::uint64_t, RegionState> regions_;
   std::map<AttachmentId, WorkerState> workers_;
   std::unique_ptr<AgentClient> agent_client_;
-  std::unique_ptr<LentMemory> device_;  ///< The product's, on that segment; null: the machine's
+  std::unique_ptr<LentMemory> device_;  ///< The product's, on that segment; null: the machine's.
   std::uint64_t next_call_ = 1;
   std::optional<Fiber> fiber_{std::in_place, [this] { live(); }};
 };

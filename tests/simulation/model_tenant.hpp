@@ -41,12 +41,12 @@ class Tenant final : public Process {
   FindWorker find_worker_;
   Connection* link_ = nullptr;
   std::optional<LeaseId> lease_;
-  std::optional<LeaseId> lost_lease_;  ///< The next tenant rebinds it
+  std::optional<LeaseId> lost_lease_;  ///< The next tenant rebinds it.
   std::string worker_;
   std::string token_;
-  std::optional<wire::LeaseAcquire> asked_;  ///< The newest acquire; it may be repeated
+  std::optional<wire::LeaseAcquire> asked_;  ///< The newest acquire; it may be repeated.
   bool call_pending_ = false;
-  std::map<std::string, LeaseId> granted_;  ///< By request id: the same id returns the same lease
+  std::map<std::string, LeaseId> granted_;  ///< By request id: the same id returns the same lease.
   const Request* request_ = nullptr;
   Connection* stream_ = nullptr;
 };

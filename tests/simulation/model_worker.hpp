@@ -135,17 +135,17 @@ class Worker final : public Process, private RefusalListener {
   std::string name_;
   Connection* link_ = nullptr;
   const WorkerSegment* segment_ = nullptr;
-  const TableReader* table_ = nullptr;  ///< Mapped once, for the life of the process
+  const TableReader* table_ = nullptr;  ///< Mapped once, for the life of the process.
   ReconnectState path_;
   std::size_t undelivered_ = 0;
   WorkerId index_;
   StopFlags stops_;
   std::array<Thread, kThreads> threads_;
-  std::unique_ptr<CardLauncher> launcher_;  ///< Null where it computes on the CPU
+  std::unique_ptr<CardLauncher> launcher_;  ///< Null where it computes on the CPU.
   std::map<LeaseId, Held> held_;
-  std::map<LeaseId, std::set<ExtentId>> objects_;  ///< Objects whose descriptors it has
+  std::map<LeaseId, std::set<ExtentId>> objects_;  ///< Objects whose descriptors it has.
   std::map<LeaseId, int> grants_in_flight_;
-  std::deque<Message> posted_;  ///< For the engine, between two steps
+  std::deque<Message> posted_;  ///< For the engine, between two steps.
 
   RegionId region_;
   std::optional<LeaseId> engine_lease_;

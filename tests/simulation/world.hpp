@@ -65,13 +65,13 @@ class World {
 
   Machine machine_;
   std::optional<Card> card_;
-  std::uint32_t card_pace_ = 1;  ///< A slow card works once in this many chances
+  std::uint32_t card_pace_ = 1;  ///< A slow card works once in this many chances.
   Judge judge_;
   PersistentState persistent_;
   Dependencies deps_;
   std::array<Worker*, kWorkers> workers_{};
   std::array<Tenant*, kTenants> tenants_{};
-  std::deque<const Process*> exits_;  ///< Exited processes whose pidfd the broker has not read yet
+  std::deque<const Process*> exits_;  ///< Exited processes whose pidfd the broker has not read yet.
 };
 
 }  // namespace leasehold::simulation

@@ -18,8 +18,8 @@ namespace leasehold::testing {
 struct ChildExit {
   int exit_code = -1;
   int killed_by = 0;
-  int stopped_by = 0;        ///< It stopped itself; afterwards it is killed and reaped
-  std::string error_output;  ///< Its output on stderr
+  int stopped_by = 0;        ///< It stopped itself; afterwards it is killed and reaped.
+  std::string error_output;  ///< Its output on stderr.
 };
 
 inline std::string read_all(const UniqueFd& fd) {

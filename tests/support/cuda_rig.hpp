@@ -1,7 +1,7 @@
-/// An engine rig whose engine computes on the tests' card.
+/// An engine rig whose engine computes on the test card.
 ///
-/// Weights and keys stay the host's memory, which a card reaches once it is told; so the rest of
-/// the rig looks into it as ever.
+/// Weights and keys stay in host memory that is registered with the card, so the rest of the rig
+/// reads them as usual.
 #pragma once
 
 #include "kernels/cuda/cuda_backend.hpp"

@@ -21,7 +21,7 @@ T must(Result<T> result) {
   return *std::move(result);
 }
 
-class Nobody final : public RefusalListener {
+class IgnoredRefusals final : public RefusalListener {
  public:
   void refused(const GateRefusal&) noexcept override {}
   void quiet_progress() noexcept override {}
@@ -92,8 +92,8 @@ void EngineRig::load_part(const GgufFile& file, const WeightsPart& part) {
   weights_memory_.push_back(must(MemoryObject::create(
       {.name = "rig-weights", .size_bytes = size_bytes, .final_seals = false})));
   engine_leases_.push_back(next_lease());
-  Nobody nobody;
-  GateSet gates(~std::uint64_t{0} - engine_leases_.size(), running_requests_.stops(), nobody);
+  IgnoredRefusals ignored;
+  GateSet gates(~std::uint64_t{0} - engine_leases_.size(), running_requests_.stops(), ignored);
   gates.add_engine_lease(must(reader_.dependency(engine_leases_.back())));
   gates.add_sequence({});
   const LeasedMapping region =
@@ -207,7 +207,7 @@ std::vector<TokenId> EngineRig::encode(const std::string& text) const {
 
 const Sequence* EngineRig::sequence(const std::string& id) const {
   for (const auto& sequence : engine_->scheduler().running()) {
-    if (sequence->request.request.value == id) return sequence.get();
+    if (sequence->request.engine_request_id.value == id) return sequence.get();
   }
   return nullptr;
 }
@@ -228,7 +228,7 @@ PromptRequest EngineRig::request(const std::string& tenant, LeaseId lease, const
                                  std::vector<TokenId> prompt, std::uint32_t max_tokens) const {
   return {.tenant = TenantId{tenant},
           .lease = lease,
-          .request = RequestId{id},
+          .engine_request_id = RequestId{id},
           .prompt = std::move(prompt),
           .sampling = {.ignore_eos = true},
           .max_emitted_tokens = max_tokens};
@@ -270,14 +270,14 @@ void EngineRig::run(std::uint32_t max_steps) {
 
 void EngineRig::file(const SchedulerEvent& event) {
   if (const auto* token = std::get_if<Token>(&event)) {
-    outcomes_[token->request.value].tokens.push_back(token->token);
-    outcomes_[token->request.value].positions.push_back(token->position);
+    outcomes_[token->engine_request_id.value].tokens.push_back(token->token);
+    outcomes_[token->engine_request_id.value].positions.push_back(token->position);
   } else if (const auto* completed = std::get_if<Completed>(&event)) {
-    outcomes_[completed->request.value].completions.push_back(*completed);
+    outcomes_[completed->engine_request_id.value].completions.push_back(*completed);
   } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
-    outcomes_[rejected->request.value].rejections.push_back(*rejected);
+    outcomes_[rejected->engine_request_id.value].rejections.push_back(*rejected);
   } else if (const auto* rebound = std::get_if<Rebound>(&event)) {
-    outcomes_[rebound->request.value].rebounds.push_back(*rebound);
+    outcomes_[rebound->engine_request_id.value].rebounds.push_back(*rebound);
   }
 }
 
@@ -285,7 +285,7 @@ void EngineRig::completed_early(const Completed& completed, const events::Forwar
                                 TimePoint) noexcept {
   const std::scoped_lock lock(mutex_);
   early_completions_.push_back({completed, what, in_step_});
-  outcomes_[completed.request.value].completions.push_back(completed);
+  outcomes_[completed.engine_request_id.value].completions.push_back(completed);
 }
 
 void EngineRig::engine_refused(const events::ForwardRevoked&, TimePoint) noexcept {

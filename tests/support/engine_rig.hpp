@@ -1,7 +1,7 @@
 /// A whole engine in one process, with a real lease table, real extents and a real model.
 ///
-/// The rig plays the broker: it grants, flips and fences words in the broker's own order. Time is a
-/// ManualClock. Everything that ends early is recorded with the place where it was refused.
+/// The rig acts as the broker: it grants, revokes and fences in the broker's order. Time is a
+/// ManualClock. The rig records every early completion with the unit that refused it.
 #pragma once
 
 #include <atomic>
@@ -23,43 +23,43 @@
 
 namespace leasehold::testing {
 
-/// What one request came to.
+/// All events of one request.
 struct RequestOutcome {
   std::vector<TokenId> tokens;
   std::vector<std::uint32_t> positions;
-  std::vector<Completed> completions;  ///< Exactly one, if all is well.
+  std::vector<Completed> completions;  ///< Exactly one, if the engine is correct.
   std::vector<AdmissionRejected> rejections;
   std::vector<Rebound> rebounds;
 };
 
-/// A backend that computes elsewhere, on a device that has to be told of the rig's memory.
+/// A backend on a device that must register the rig's memory.
 struct DeviceBackend {
   std::function<std::unique_ptr<Backend>(const BackendLimits&, const ThreadGate&)> make;
-  /// Lets the device reach it, for as long as what is returned lives.
+  /// Registers memory with the device, until the returned object is destroyed.
   std::function<std::shared_ptr<void>(Leased<const std::byte>, std::size_t)> reach;
 };
 
 struct RigOptions {
   std::string model_path = bundled_model_path();
-  bool reference = false;  ///< Else the CPU backend with `threads`.
-  DeviceBackend device;    ///< Instead of both, when it is there.
+  bool reference = false;  ///< False: the CPU backend with `threads`.
+  DeviceBackend device;    ///< Used instead of both when set.
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   SchedulerLimits limits = {};
   WeightsScope weights_scope = WeightsScope::Model;
   std::size_t extent_bytes = 2u << 20;
   GateProbe* probe = nullptr;
-  bool one_mapping = false;  ///< Both roles at the same addresses, as a sanitizer needs it.
+  bool one_mapping = false;  ///< Both roles use the same addresses, as a sanitizer requires.
 };
 
-/// Refusals as the observer heard them.
+/// A completion reported through the observer.
 struct EarlyCompletion {
   Completed completed;
   events::ForwardRevoked what;
-  bool in_step = false;  ///< Told before `step` returned.
+  bool in_step = false;  ///< Reported before `step` returned.
 };
 
-/// One extent as the broker keeps it.
+/// An extent, as the broker holds it.
 struct OpenedExtent {
   ExtentId id;
   MemoryObject object;
@@ -70,14 +70,14 @@ class EngineRig : public RevocationObserver {
   explicit EngineRig(RigOptions options = {});
   ~EngineRig() override;
 
-  /// A fresh lease for `tenant`, with `extents` extents, granted to the engine.
+  /// Grants a new lease with `extents` extents to the engine.
   LeaseId grant(const std::string& tenant, std::uint32_t extents = 1,
                 std::uint32_t max_concurrent = 8);
   void grow(LeaseId lease, std::uint32_t extents = 1);
-  /// Flips the word as the broker does, and nothing else.
+  /// Stores the revoked word, as the broker does.
   void revoke(LeaseId lease, RevokeReason reason = RevokeReason::Operator);
   void fence(LeaseId lease);
-  /// Fences a lease, unmaps it and lets its memory go.
+  /// Fences a lease, unmaps it and frees its memory.
   void drop(LeaseId lease);
   void set_deadline(LeaseId lease, TimePoint deadline) { table_.set_deadline(lease, deadline); }
   void set_drain_deadline(LeaseId lease, TimePoint deadline) {
@@ -86,16 +86,15 @@ class EngineRig : public RevocationObserver {
   /// The lease of one part of the weights.
   LeaseId engine_lease(std::size_t part = 0) const { return engine_leases_[part]; }
   const WeightsPlan& weights_plan() const { return plan_; }
-  /// Fences every part that is down and restores it, from the same memory under a fresh lease.
-  /// Returns how many there were.
+  /// Fences every revoked part and restores it from the same memory under a new lease. Returns the
+  /// number of parts.
   std::size_t restore_weights();
-  /// The rig's weights under its engine leases, for a forward pass beside the engine.
+  /// Maps the rig's weights for a forward pass outside the engine.
   Weights map_weights() const;
 
-  /// The extents of a lease, for looking in from outside.
+  /// The extents of a lease, as the broker sees them.
   const std::vector<OpenedExtent>& extents(LeaseId lease) { return extents_[lease]; }
-  /// What stands in some blocks of a lease, one after the other, read through a mapping of the
-  /// broker's.
+  /// The bytes of some blocks of a lease, read through a mapping of the broker.
   std::vector<std::byte> bytes_of(LeaseId lease, std::span<const BlockId> blocks);
 
   PromptRequest request(const std::string& tenant, LeaseId lease, const std::string& id,
@@ -105,10 +104,10 @@ class EngineRig : public RevocationObserver {
   /// The running sequence of a request, or null.
   const Sequence* sequence(const std::string& id) const;
 
-  /// One step; events are filed under their request. Throws when KV blocks are not conserved: free
-  /// and held are all there are, and held is what running sequences hold.
+  /// Runs one step and files its events by request. Throws when KV blocks are not conserved: free
+  /// plus held must be all blocks, and running sequences must hold the held ones.
   Result<StepReport> step();
-  /// Steps until nothing is left to run, at most `max_steps`.
+  /// Runs steps until no work is left, at most `max_steps`.
   void run(std::uint32_t max_steps = 10'000);
 
   Engine& engine() { return *engine_; }
@@ -119,7 +118,7 @@ class EngineRig : public RevocationObserver {
   LeaseTable& broker_table() { return table_; }
   const WorkerSegmentReader& worker_segment() const { return worker_segment_; }
   const TableReader& table() const { return reader_; }
-  /// Of all of the backend's threads.
+  /// Of all threads of the backend.
   std::uint64_t units_run() const;
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const ModelConfig& config() const { return config_; }

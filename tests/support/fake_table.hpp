@@ -1,7 +1,7 @@
-/// A lease table and a worker line inside one process, for tests of whatever stands behind gates.
+/// A lease table and a worker segment inside one process, for tests of code behind gates.
 ///
-/// Slot 0 is the engine's lease; slot 1 + i is sequence i's. The broker's half is played by
-/// `revoke`, in the broker's own order: word first, then the counter.
+/// Slot 0 is the engine's lease; slot 1 + i is sequence i's. `revoke` acts as the broker, in the
+/// broker's order: word first, then the counter.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace leasehold::testing {
 
-/// Keeps what it is told.
+/// Records the refusals it receives.
 class RecordingListener final : public RefusalListener {
  public:
   void refused(const GateRefusal& refusal) noexcept override {
@@ -45,7 +45,7 @@ class FakeTable {
 
   FakeTable() { counter_.revocations.store(1); }
 
-  /// Makes the slot live under a generation and returns what a worker would depend on.
+  /// Makes the slot live under a generation and returns the dependency that a worker would hold.
   LeaseDependency grant(std::uint32_t slot, std::uint64_t generation = 1) {
     const LeaseWord word = LeaseWord::make(generation, LeaseState::Live);
     slots_[slot].word.store(word.bits);
@@ -58,8 +58,8 @@ class FakeTable {
     counter_.revocations.fetch_add(1);
   }
 
-  /// A set of the next step over the engine's lease and `n_sequences` of one lease each, all
-  /// granted anew.
+  /// A gate set for the next step: the engine's lease and one new lease for each of `n_sequences`
+  /// sequences.
   std::unique_ptr<GateSet> step(std::uint32_t n_sequences, std::uint64_t engine_generation = 1) {
     auto set = std::make_unique<GateSet>(++steps_, stops_, listener_);
     set->add_engine_lease(grant(kEngineSlot, engine_generation));

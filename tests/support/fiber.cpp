@@ -9,12 +9,12 @@ namespace leasehold::testing {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-constexpr std::size_t kStackBytes = 512 * 1024;  // guards around every variable
+constexpr std::size_t kStackBytes = 512 * 1024;  // AddressSanitizer guards every variable
 #else
 constexpr std::size_t kStackBytes = 128 * 1024;
 #endif
 
-/// Stacks that nobody stands on any more.
+/// Stacks that no fiber uses any more.
 class FreeStacks {
  public:
   FreeStacks() = default;
@@ -31,7 +31,7 @@ class FreeStacks {
     return stack;
   }
 
-  /// The frames that never returned have left their guards there.
+  /// The frames that never returned have left their guards on the stack.
   void give_back(const boost::context::stack_context& stack) {
     ASAN_UNPOISON_MEMORY_REGION(static_cast<std::byte*>(stack.sp) - stack.size, stack.size);
     stacks_.push_back(stack);
@@ -42,7 +42,7 @@ class FreeStacks {
   std::vector<boost::context::stack_context> stacks_;
 };
 
-/// As Boost.Context wants it; each stack in use keeps the thread's free ones alive.
+/// A stack allocator for Boost.Context. Each stack in use keeps the thread's free stacks alive.
 struct Stacks {
   std::shared_ptr<FreeStacks> free;
 
@@ -54,7 +54,7 @@ struct Stacks {
   void deallocate(const boost::context::stack_context& stack) const { free->give_back(stack); }
 };
 
-thread_local Fiber* resumed = nullptr;  ///< Who runs because it was resumed.
+thread_local Fiber* resumed = nullptr;  ///< The fiber that runs because of resume().
 
 }  // namespace
 
@@ -81,11 +81,11 @@ boost::context::fiber Fiber::live(boost::context::fiber&& from) {
   return std::move(entered_by_->context_);
 }
 
-/// Boost unwinds it from here and comes back here.
+/// Boost unwinds the fiber from here and returns here.
 Fiber::~Fiber() {
   if (!context_) return;
   Fiber here;
-  Fiber* const before = std::exchange(resumed, nullptr);  // destructors on it do not pause
+  Fiber* const before = std::exchange(resumed, nullptr);  // destructors on the fiber do not pause
   entered_by_ = &here;
   switched_from_ = &here;
   here.switched_from_ = this;

@@ -1,8 +1,8 @@
-/// Code that stands still and goes on, on a stack of its own. AddressSanitizer is told of every
-/// change of stacks.
+/// Code that can pause and continue on a stack of its own. AddressSanitizer is notified of every
+/// switch.
 ///
-/// Lifetime: one that stands still in the middle is unwound by its destructor, as by an exception.
-/// Threads: a fiber's own, that of whoever made it. Errors: what a body throws ends the process.
+/// Lifetime: the destructor unwinds a paused fiber like an exception. Threads: only the thread that
+/// created the fiber. Errors: an exception from a body ends the process.
 #pragma once
 
 #include <sanitizer/asan_interface.h>
@@ -15,16 +15,16 @@ namespace leasehold::testing {
 
 class Fiber {
  public:
-  /// The stack that runs already: what others are entered from, and left to.
+  /// The stack that is already running, from which other fibers are entered.
   Fiber() = default;
-  /// Begins when it is entered first. At its end goes on who entered it last.
+  /// Starts when first entered. At its end, the fiber that entered it last continues.
   explicit Fiber(std::function<void()> body) : body_(std::move(body)) {}
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
   ~Fiber();
 
-  /// Stands still here and goes on there; returns once somebody enters this one. Precondition: this
-  /// one runs, and `to` has not ended.
+  /// Pauses this fiber and continues `to`; returns when another fiber enters this one.
+  /// Precondition: this fiber is running, and `to` has not ended.
   void enter(Fiber& to) {
     if (!to.context_) to.prepare();
     to.entered_by_ = this;
@@ -32,16 +32,16 @@ class Fiber {
     switch_to(to);
     const Arrival arrival(*this);
     boost::context::fiber from = std::move(to.context_).resume();
-    switched_from_->context_ = std::move(from);  // none when that one has ended
+    switched_from_->context_ = std::move(from);  // empty if that fiber has ended
   }
 
-  /// Enters this one from whoever runs, and comes back at its next pause or its end.
+  /// Enters this fiber from the running one; returns at its next pause or its end.
   void resume();
-  /// From within a fiber that was resumed: back to whoever did. Anywhere else: nothing.
+  /// In a resumed fiber: returns to the fiber that called resume(). Elsewhere: does nothing.
   static void pause();
 
  private:
-  /// However a fiber goes on, unwound or not: first it says that it is there.
+  /// Every switch ends here, also when it unwinds: the fiber first reports its arrival.
   class Arrival {
    public:
     explicit Arrival(Fiber& fiber) : fiber_(fiber) {}
@@ -60,12 +60,12 @@ class Fiber {
   void switch_to(const Fiber& to) {
     __sanitizer_start_switch_fiber(&frames_, to.bottom_, to.size_bytes_);
   }
-  /// Also how the bounds of a stack that was there already become known.
+  /// Also learns the bounds of a stack that existed before.
   void arrive() {
     __sanitizer_finish_switch_fiber(frames_, &switched_from_->bottom_,
                                     &switched_from_->size_bytes_);
   }
-  /// What comes last on the stack is Boost's and has frames, too: they are not taken away.
+  /// The last frames on the stack belong to Boost. They have guards too, which stay.
   void switch_for_last_time() {
     __sanitizer_start_switch_fiber(&frames_, entered_by_->bottom_, entered_by_->size_bytes_);
   }
@@ -76,12 +76,12 @@ class Fiber {
 #endif
 
   std::function<void()> body_;
-  boost::context::fiber context_;   ///< Where it stands; none while it runs.
-  Fiber* entered_by_ = nullptr;     ///< Who goes on at its end.
-  Fiber* switched_from_ = nullptr;  ///< Who ran last before it: entered it, or ended.
+  boost::context::fiber context_;   ///< Where the fiber paused; empty while it runs.
+  Fiber* entered_by_ = nullptr;     ///< Continues at this fiber's end.
+  Fiber* switched_from_ = nullptr;  ///< The fiber that ran before: it entered this one or ended.
   const void* bottom_ = nullptr;
   std::size_t size_bytes_ = 0;
-  void* frames_ = nullptr;  ///< What AddressSanitizer keeps of a stack that stands still.
+  void* frames_ = nullptr;  ///< AddressSanitizer's state for a paused stack.
 };
 
 }  // namespace leasehold::testing

@@ -38,7 +38,8 @@ make_model::ModelRequest request_for(const Family& family) {
 const Family& family_named(std::string_view name) {
   const auto* found = std::ranges::find(
       kFamilies, name, [](const Family& row) { return std::string_view(row.name); });
-  if (found == std::end(kFamilies)) throw std::runtime_error("no family " + std::string(name));
+  if (found == std::end(kFamilies))
+    throw std::runtime_error("unknown model family: " + std::string(name));
   return *found;
 }
 

@@ -1,4 +1,4 @@
-/// Small random models of every family there is a file of, made on the spot.
+/// Small random models, one per supported family, generated for a test.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace leasehold::testing {
 
-/// What tells one made model from another. Widths, vocabulary (512) and context (256) are the same
-/// for all.
+/// The properties in which generated models differ. Widths, vocabulary (512) and context (256) are
+/// the same for all.
 struct Family {
   const char* name;
   make_model::Architecture architecture = make_model::Architecture::Llama;
@@ -52,10 +52,10 @@ inline constexpr Family kFamilies[] = {
      .parts = 3},
 };
 
-/// The row of that name; throws when there is none.
+/// Returns the family with that name. Throws if there is none.
 const Family& family_named(std::string_view name);
 
-/// A family's model on disk, gone at the end. Throws when it cannot be written.
+/// A family's model file, deleted by the destructor. Throws if it cannot be written.
 class GeneratedModel {
  public:
   explicit GeneratedModel(const Family& family);
@@ -63,7 +63,7 @@ class GeneratedModel {
   GeneratedModel(const GeneratedModel&) = delete;
   GeneratedModel& operator=(const GeneratedModel&) = delete;
 
-  /// Of the last part, where there are several.
+  /// The last part, if there are several.
   const std::string& path() const { return path_; }
 
  private:

@@ -29,7 +29,7 @@ class LeasedMemory {
     return mapping_.writable_base() + static_cast<std::ptrdiff_t>(offset_bytes);
   }
 
-  /// The bytes themselves. Even a test gets them through a gate: one of its own, always open.
+  /// The bytes. Even a test opens them through a gate: one of its own that is always open.
   std::byte* bytes() const {
     FakeTable open;
     const auto set = open.step(1);
@@ -44,7 +44,7 @@ class LeasedMemory {
     std::ranges::copy(std::as_bytes(values), bytes() + offset_bytes);
   }
 
-  /// From here on a read of these pages is a SIGSEGV.
+  /// After this call a read of these pages is a SIGSEGV.
   void forbid_access() { ::mprotect(bytes(), mapping_.size_bytes(), PROT_NONE); }
 
  private:

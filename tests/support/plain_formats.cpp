@@ -40,8 +40,8 @@ int signed_byte(Bytes bytes, std::size_t i) {
   return at(bytes, i) >= 128 ? at(bytes, i) - 256 : at(bytes, i);
 }
 
-/// Blocks of 32. First the low nibbles of all bytes, then the high ones; `fifth` is where the fifth
-/// bits lie, or 0.
+/// Blocks of 32: first the low nibbles of all bytes, then the high ones. `fifth` is the offset of
+/// the fifth bits, or 0.
 Values nibbles(Bytes block, std::size_t fifth, std::size_t quants) {
   Values q;
   for (int shift : {0, 4})
@@ -83,9 +83,10 @@ Values q2_k(Bytes block) {
   return values;
 }
 
-/// Q3_K: the same walk; the third bit is in byte i of 32, one bit further with each pass, and says
-/// that 4 is not to be taken off. Sixteen 6-bit scales: as four groups of four, low bits in bytes
-/// 0 … 7 (groups 0, 1 low half; 2, 3 high half), high bits in bytes 8 … 11, two for each group.
+/// Q3_K: the same order. The third bit is in byte i of 32, one bit further with each pass; if it is
+/// set, 4 is not subtracted. The sixteen 6-bit scales form four groups of four: low bits in bytes 0
+/// … 7 (groups 0, 1 in the low half; 2, 3 in the high half), high bits in bytes 8 … 11, two per
+/// group.
 Values q3_k(Bytes block) {
   const Bytes packed = block.subspan(96, 12);
   Values values;
@@ -109,7 +110,7 @@ Values q3_k(Bytes block) {
   return values;
 }
 
-/// The eight scales and minima of Q4_K and Q5_K, from 12 bytes of which rows of four read:
+/// The eight scales and minima of Q4_K and Q5_K. The 12 bytes are three rows of four:
 ///   s0 + top2(s4)   m0 + top2(m4)   low4(s4) + high4(m4)      and so on to s3, m3, s7, m7
 struct Scales {
   double scale[8];
@@ -142,9 +143,9 @@ Values q45_k(Bytes block, std::size_t fifth, std::size_t quants) {
   return values;
 }
 
-/// Q6_K: two halves of 128 elements with 64 bytes of low nibbles and 32 of high bits each. Its four
-/// quarters take low nibbles of bytes 0 … 31, of 32 … 63, then the high ones, and two bits each
-/// from one byte of the high part.
+/// Q6_K: two halves of 128 elements, each with 64 bytes of low nibbles and 32 bytes of high bits.
+/// The four quarters read the low nibbles of bytes 0 … 31, then of 32 … 63, then the high nibbles
+/// in the same order; each takes two bits of the same high bytes.
 Values q6_k(Bytes block) {
   Values values(256);
   for (std::size_t part = 0; part < 2; ++part)

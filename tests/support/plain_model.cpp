@@ -75,7 +75,7 @@ PlainModel::Vector PlainModel::normed(const Vector& x, const Matrix& weight) con
   return out;
 }
 
-/// Each head by itself, where the model has a weight for it.
+/// Normalises each head separately, if the model has a norm weight.
 void PlainModel::norm_heads(Vector& heads, const Matrix* weight) const {
   if (weight == nullptr) return;
   const auto dim = static_cast<std::ptrdiff_t>(config_.head_dim);
@@ -103,8 +103,8 @@ double PlainModel::angle(std::size_t pair, std::size_t position) const {
   return static_cast<double>(position) * frequency;
 }
 
-/// A pair is two neighbours in a llama's file, whose rows were sorted for that,
-/// and an element of the first half with one of the second elsewhere.
+/// The pair is two neighbours in a llama file, whose rows are permuted for that; otherwise an
+/// element of the first half and one of the second half.
 void PlainModel::rotate(Vector& heads, std::size_t position) const {
   const std::size_t pairs = config_.rope.dim / 2;
   const double length =
@@ -161,7 +161,7 @@ PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
   return project(layer, "attn_output", out);
 }
 
-/// `suffix`: "" for a layer's own, "_shexp" for the expert that all rows share.
+/// `suffix`: "" for the layer's own network, "_shexp" for the shared expert.
 PlainModel::Vector PlainModel::feed_forward(std::uint32_t layer, const Vector& x,
                                             const std::string& suffix) const {
   Vector gate = times(of_layer(layer, ("ffn_gate" + suffix).c_str()), x);
@@ -179,8 +179,8 @@ PlainModel::Vector PlainModel::expert(std::uint32_t layer, const Vector& x,
   return times(of_layer(layer, "ffn_down_exps"), gate, number * x.size(), x.size());
 }
 
-/// Shares are of the softmax over all experts; Mixtral's and Qwen3's chosen
-/// share one among them.
+/// Weights are from the softmax over all experts. For Mixtral and Qwen3 the weights of the chosen
+/// experts are scaled to sum to one.
 PlainModel::Vector PlainModel::experts(std::uint32_t layer, const Vector& x) const {
   Vector shares = times(of_layer(layer, "ffn_gate_inp"), x);
   for (double& share : shares) share = std::exp(share);

@@ -1,10 +1,9 @@
-/// Every architecture once more, in doubles and one token at a time: the
-/// reference on dequantised weights, sharing with the worker only how a file's
-/// directory is read.
+/// A second implementation of every architecture, in doubles and one token at a time: the reference
+/// on dequantised weights. It shares only the GGUF directory reader with the worker.
 ///
-/// Source: Touvron et al. 2023 (LLaMA); Yang et al. 2024, 2025 (Qwen2, Qwen3);
-/// Jiang et al. 2024 (Mixtral); Peng et al. 2023 (YaRN); weights by
-/// tests/support/plain_formats. Slow: for small models.
+/// Source: Touvron et al. 2023 (LLaMA); Yang et al. 2024, 2025 (Qwen2, Qwen3); Jiang et al. 2024
+/// (Mixtral); Peng et al. 2023 (YaRN). tests/support/plain_formats supplies the weights. Slow: for
+/// small models.
 #pragma once
 
 #include <map>
@@ -22,10 +21,10 @@ class PlainModel {
   /// Throws std::runtime_error for a file that does not load.
   explicit PlainModel(const std::string& path);
 
-  /// The logits after one more token.
+  /// Returns the logits after one more token.
   Vector next(std::int32_t token);
 
-  /// Begins anew at the first position.
+  /// Restarts at the first position.
   void forget();
 
   const ModelConfig& config() const { return config_; }
@@ -42,7 +41,7 @@ class PlainModel {
 
   const Matrix& matrix(const std::string& name) const { return tensors_.at(name + ".weight"); }
   const Matrix& of_layer(std::uint32_t layer, const char* name) const;
-  /// Null where the model has none.
+  /// Null if the model has no such tensor.
   const Matrix* find(std::uint32_t layer, const char* name) const;
   Vector attend(std::uint32_t layer, const Vector& x);
   Vector project(std::uint32_t layer, const std::string& what, const Vector& x) const;

@@ -1,8 +1,7 @@
-/// The card that a test's CUDA backends compute on: the first the driver has, which is the fake
-/// driver's where that is the one found.
+/// The card for tests of CUDA backends: the driver's first, on the fake driver if that is loaded.
 ///
-/// Lifetime: the context is kept until the process ends. Threads: each makes the context current
-/// for itself. Errors: exceptions, as for every test.
+/// Lifetime: the context lives until the process ends. Threads: each thread makes the context
+/// current for itself. Errors: exceptions, as in every test.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +14,14 @@
 
 namespace leasehold::testing {
 
-/// Loads the driver at the first call.
+/// Loads the driver on the first call.
 const cuda::Context& test_card();
 
-/// The address behind a handle, for tests that play the driver. Nobody's gate is asked.
+/// Returns the address behind a handle, for tests that act as the driver. It does not pass a gate.
 std::byte* address_behind(Leased<const std::byte> handle);
 
-/// Host memory that kernels and copies may use, as long as this lives. In the fake driver's process
-/// kernels reach any memory; a card reaches what is registered.
+/// Host memory that kernels and copies may use while this object lives. Kernels of the fake driver
+/// reach any memory of the process; a card reaches only registered memory.
 class DeviceRegistration {
  public:
   DeviceRegistration() = default;
@@ -31,12 +30,12 @@ class DeviceRegistration {
   ~DeviceRegistration();
 
   void add(Leased<const std::byte> at, std::size_t size_bytes);
-  /// Registers all that was added, pages that several share once. What cannot be registered, such
-  /// as pages that nobody may touch, is left out.
+  /// Registers all added ranges; a page that several ranges share is registered once. It skips
+  /// pages that cannot be registered, for example protected ones.
   void open();
 
  private:
-  std::map<std::uintptr_t, std::uintptr_t> pages_;  // begin → end, apart from each other
+  std::map<std::uintptr_t, std::uintptr_t> pages_;  // begin → end, not adjacent
   std::vector<void*> registered_;
 };
 

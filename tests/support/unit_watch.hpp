@@ -1,10 +1,10 @@
 /// Watches every unit of an engine and acts at a chosen one.
 ///
-/// `act` runs between poll and run of its unit, under the watch's lock: units noted afterwards are
-/// noted after the act. A unit of another thread noted then may have polled before it, but the next
-/// one of that thread polled after it.
+/// `act` runs between poll and run of its unit, under the watch's lock, so units recorded later are
+/// recorded after it. Such a unit of another thread may have polled before the act, but that
+/// thread's next unit polled after it.
 ///
-/// Threads: `start` and readers while no step runs.
+/// Threads: call `start` and the readers while no step runs.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ class UnitWatch final : public GateProbe {
  public:
   static constexpr std::size_t kNever = ~std::size_t{0};
 
-  /// Forgets what was seen; `act` comes at unit `at` from here on, counted from 0.
+  /// Clears the record. `act` runs at unit `at`, counted from 0 from now on.
   void start(std::size_t at = kNever, std::function<void()> act = {}) {
     const std::scoped_lock lock(mutex_);
     units_.clear();
@@ -49,7 +49,7 @@ class UnitWatch final : public GateProbe {
     if (units_.size() - 1 == at_) act_();
     if (units_.size() - 1 == second_at_) second_act_();
   }
-  /// From within `act`: another one at a later unit.
+  /// Called from `act`: schedules another act at a later unit.
   void act_again(std::size_t at, std::function<void()> act) {
     second_at_ = at;
     second_act_ = std::move(act);
@@ -59,8 +59,8 @@ class UnitWatch final : public GateProbe {
   std::size_t at() const { return at_; }
   bool acted() const { return units_.size() > at_; }
 
-  /// How many units of each thread were noted after the act with one of `mask` live. The unit of
-  /// the act itself is not among them.
+  /// Per thread, the units recorded after the act with a live sequence of `mask`. The unit of the
+  /// act itself is not counted.
   std::map<std::uint32_t, int> units_after_act(SequenceMask mask) const {
     std::map<std::uint32_t, int> after;
     for (std::size_t i = at_ + 1; acted() && i < units_.size(); ++i) {

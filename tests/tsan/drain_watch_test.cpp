@@ -1,6 +1,6 @@
-// Threads wait for launches while another thread begins and ends them. A callback that comes too
-// early is a data race with the launch under ThreadSanitizer; without it the thread sees what the
-// launch wrote.
+// Threads wait for launches that another thread begins and ends. With ThreadSanitizer a callback
+// that comes too early is a data race with the launch. Without it, the test sees what the launch
+// wrote.
 #include "kernels/cuda/drain_watch.hpp"
 
 #include <array>
@@ -17,13 +17,13 @@ namespace leasehold::cuda {
 namespace {
 
 constexpr std::size_t kTenants = 3;
-constexpr std::uint64_t kRevocations = 100;  ///< Of each tenant
+constexpr std::uint64_t kRevocations = 100;  ///< Of each tenant.
 
-/// One tenant's memory and word, revoked again and again by a thread of its own.
+/// One tenant's memory and word; a thread of its own revokes it repeatedly.
 class Tenant {
  public:
   bool is_live() const { return live_.load(std::memory_order_seq_cst); }
-  /// Runs within a launch that began while the tenant was live.
+  /// Called within a launch that began while the tenant was live.
   void touch() {
     ++*memory_;
     touches_.fetch_add(1, std::memory_order_relaxed);
@@ -51,7 +51,7 @@ class Tenant {
 
   std::atomic<bool> live_{true};
   std::atomic<std::uint64_t> touches_{0};  // relaxed: orders nothing
-  // On the heap: ThreadSanitizer takes stack memory for private to its thread.
+  // Not on the stack, which ThreadSanitizer attributes to one thread.
   std::unique_ptr<std::uint64_t> memory_ = std::make_unique<std::uint64_t>();
   std::uint64_t violations_ = 0;
   std::counting_semaphore<> quiet_{0};
@@ -95,7 +95,7 @@ std::uint64_t violations(const Tenants& tenants) {
 
 }  // namespace
 
-TEST_CASE("drain watch: a callback comes after the last touch of every earlier launch") {
+TEST_CASE("drain watch: after the callback no earlier launch touches the memory") {
   constexpr std::size_t kInFlight = 4;
   DrainWatch watch;
   Tenants tenants;
@@ -112,11 +112,11 @@ TEST_CASE("drain watch: a callback comes after the last touch of every earlier l
   CHECK(violations(tenants) == 0);
 }
 
-TEST_CASE("drain watch: no touch follows a callback within a launch that never ends") {
+TEST_CASE("drain watch: after the callback an endless launch no longer touches the tenant") {
   DrainWatch watch;
   Tenants tenants;
   Live shown{};
-  Live running{};  // what the newest segment's gate was shown, and its epoch
+  Live running{};  // what the gate of the newest segment saw
   std::uint32_t epoch = 0;
   std::uint32_t seen = 0;
   watch.issued();
@@ -135,14 +135,14 @@ TEST_CASE("drain watch: no touch follows a callback within a launch that never e
   CHECK(violations(tenants) == 0);
 }
 
-TEST_CASE("drain watch: a wait that begins while the last launch ends gets one callback") {
+TEST_CASE("drain watch: a watch added while the last launch ends is called back once") {
   constexpr std::uint64_t kRounds = 20000;
   DrainWatch watch;
-  std::array<std::atomic<std::uint64_t>, kTenants> calls{};
+  std::array<std::atomic<std::uint64_t>, kTenants> told{};
   std::uint64_t missed = 0;
   std::barrier meet(kTenants + 1);
   std::vector<std::jthread> waiters;
-  for (auto& mine : calls) {
+  for (auto& mine : told) {
     waiters.emplace_back([&] {
       for (std::uint64_t round = 0; round < kRounds; ++round) {
         meet.arrive_and_wait();
@@ -156,7 +156,7 @@ TEST_CASE("drain watch: a wait that begins while the last launch ends gets one c
     meet.arrive_and_wait();
     watch.finished(round);
     meet.arrive_and_wait();
-    for (const auto& mine : calls) missed += mine.load() == round ? 0 : 1;
+    for (const auto& mine : told) missed += mine.load() == round ? 0 : 1;
   }
   CHECK(missed == 0);
 }

@@ -1,5 +1,5 @@
-// A whole engine with its pool of decoding threads, while a broker thread revokes leases and a
-// client thread cancels requests, all in one process over one mapping.
+// A whole engine with its compute threads, while a broker's thread revokes leases and a client's
+// thread cancels, all in one process over one mapping.
 #include <catch2/catch.hpp>
 #include <map>
 #include <mutex>
@@ -16,7 +16,7 @@ constexpr std::uint32_t kTenants = 3;
 constexpr std::uint32_t kRounds = 12;
 constexpr std::uint32_t kTokens = 12;
 
-/// The broker's thread: revokes the leases it is given, and waits for quiet as a broker does.
+/// The broker's thread: revokes the given leases and waits for quiet.
 class BrokerThread {
  public:
   BrokerThread(EngineRig& rig, std::uint64_t seed)
@@ -69,7 +69,7 @@ class BrokerThread {
   std::jthread thread_;
 };
 
-/// A client thread that cancels the requests it is given.
+/// A client's thread that cancels the given requests.
 class Canceller {
  public:
   explicit Canceller(RunningRequests& running_requests)
@@ -101,7 +101,7 @@ class Canceller {
 
 }  // namespace
 
-TEST_CASE("engine storm: every request has exactly one end under revocations and cancels") {
+TEST_CASE("engine storm: under revocations and cancels every request has exactly one end") {
   EngineRig rig({.threads = 3, .one_mapping = true});
   std::vector<std::string> ids;
   {

@@ -1,6 +1,6 @@
 // Broker and worker as threads of one process over one mapping, so that ThreadSanitizer sees both.
-// A unit that touches revoked memory is then a data race with the broker's scrub; without
-// ThreadSanitizer the test looks for the scrubbed value.
+// With it, a unit that touches fenced memory is a data race with the broker's scrub. Without it,
+// the test looks for the scrubbed value.
 #include <catch2/catch.hpp>
 #include <condition_variable>
 #include <deque>
@@ -23,15 +23,15 @@ constexpr WorkerId kStormWorker{1};
 constexpr std::uint32_t kThreads = 3;
 constexpr std::uint32_t kStormTenants = 4;
 constexpr std::uint32_t kTiles = 8;
-constexpr std::uint64_t kRevocations = 400;
+constexpr std::uint64_t kStormRevocations = 400;
 constexpr std::uint64_t kScrubbed = ~std::uint64_t{0};
 
-/// One tenant's memory: plain words, one per tile.
+/// One tenant's memory: plain words; each tile writes its own.
 struct Extent {
   std::array<std::uint64_t, kTiles> words{};
 };
 
-/// Leases that the broker has granted and the worker reads.
+/// Leases on their way from the broker to the worker.
 class Grants {
  public:
   void put(LeaseId lease) {
@@ -60,12 +60,12 @@ class Storm {
   std::uint64_t violations() const { return violations_.load(); }
 
  private:
-  // ---- broker thread
+  // ---- the broker's thread
   void revoke_and_regrant(std::uint64_t seed) {
     SeededRandom random(seed);
     std::array<std::uint64_t, kStormTenants> generations{};
     generations.fill(1);
-    for (std::uint64_t i = 0; i < kRevocations; ++i) {
+    for (std::uint64_t i = 0; i < kStormRevocations; ++i) {
       wait_for_units(random.below(20));
       const auto tenant = static_cast<std::uint32_t>(random.below(kStormTenants));
       reclaim({tenant, generations[tenant]});
@@ -98,7 +98,7 @@ class Storm {
     grants_.put(lease);
   }
 
-  // ---- worker threads
+  // ---- the worker's threads
   void decode(std::uint64_t step) {
     GateSet set(step, stops_, listener_);
     for (const LeaseId lease : grants_.newest()) {
@@ -152,7 +152,7 @@ class Storm {
 
 }  // namespace
 
-TEST_CASE("gate storm: no unit touches memory after its scrub") {
+TEST_CASE("gate storm: no unit races with the scrub of the memory it touched") {
   Storm storm;
   storm.run(/*seed=*/5);
   CHECK(storm.violations() == 0);

@@ -26,7 +26,8 @@ Completed revoked(LeaseId lease, LeaseWord word) {
 }
 
 Error draining(LeaseId lease) {
-  return {Errc::Draining, fmt::format("lease {} is draining; acquire another", to_string(lease))};
+  return {Errc::Draining,
+          fmt::format("lease {} is draining; acquire a new lease", to_string(lease))};
 }
 
 Transformer::Limits scratch_limits(const SchedulerLimits& limits) {
@@ -56,11 +57,11 @@ Result<void> Engine::check_weights() const {
   const auto revoked_part = weights_->first_revoked_part();
   if (!revoked_part) return {};
   const LeaseDependency& lease = weights_->leases()[*revoked_part];
-  return fail(Errc::MissingWeight,
-              fmt::format("part {} of {} was taken back with lease {}.{}; restore it under a fresh "
-                          "lease",
-                          weights_->plan().parts[*revoked_part].name, config_.model.name,
-                          lease.slot, lease.granted.generation()));
+  return fail(
+      Errc::MissingWeight,
+      fmt::format("part {} of {} was revoked with lease {}.{}; restore it under a new lease",
+                  weights_->plan().parts[*revoked_part].name, config_.model.name, lease.slot,
+                  lease.granted.generation()));
 }
 
 void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
@@ -86,7 +87,7 @@ std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count
 std::optional<Completed> Engine::completion_for(LeaseId lease) const {
   const LeaseWord word = deps_.table->word_of(lease);
   if (word.state() != LeaseState::Live) return revoked(lease, word);
-  // Past its deadline a lease is over here, even when no broker is there to say so.
+  // A lease ends at its deadline, also while the broker is disconnected.
   const LeaseTime time{
       .deadline = deps_.table->deadline(lease),
       .broker_disconnected = deps_.broker_disconnected != nullptr && *deps_.broker_disconnected};
@@ -101,11 +102,11 @@ Result<void> Engine::submit(PromptRequest request) {
   TRY(check_weights());
   const std::string lease = to_string(request.lease);
   if (deps_.table->word_of(request.lease).state() == LeaseState::Fenced) {
-    return fail(Errc::LeaseFenced, fmt::format("lease {} is fenced; acquire a fresh one", lease));
+    return fail(Errc::LeaseFenced, fmt::format("lease {} is fenced; acquire a new lease", lease));
   }
   if (const auto end = completion_for(request.lease)) {
     if (end->error) return std::unexpected(*end->error);
-    return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a fresh one",
+    return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a new lease",
                                                 lease, name(end->revocation->reason)));
   }
   if (is_draining(request.lease)) return std::unexpected(draining(request.lease));
@@ -117,7 +118,7 @@ Result<void> Engine::submit(PromptRequest request) {
       std::ranges::any_of(request.emitted, is_unknown) ||
       std::ranges::any_of(request.sampling.logit_bias, is_biased_unknown)) {
     return fail(Errc::BadRequest,
-                fmt::format("token ids go from 0 to {}", config_.model.n_vocab - 1));
+                fmt::format("token ids range from 0 to {}", config_.model.n_vocab - 1));
   }
   if (request.constraint) TRY(TokenRules::create(request, *deps_.tokenizer));
   return scheduler_.submit(std::move(request));
@@ -145,13 +146,13 @@ Result<StepReport> Engine::step() {
   const LaunchStatus status = transformer_.forward(*weights_, batch.input());
   TRY(check_device());
   sample_all(plan, batch, status.live);
-  TRY(check_device());  // rows may have been fetched
+  TRY(check_device());  // sampling may have fetched rows from the device
   const TimePoint decided_at = deps_.clock->now();
   const SequenceMask live = status.live & decide(plan, batch);
   TRY(check_device());
   if (batch.gates().engine_refused()) {
     end_refused(plan, refusals);
-    return fail(Errc::EngineDecodeFailed, fmt::format("step {} stopped and no sequence moved: {}",
+    return fail(Errc::EngineDecodeFailed, fmt::format("step {} failed and no sequence moved: {}",
                                                       step_, check_weights().error().detail));
   }
   StepReport report{.ran = true, .decided_at = decided_at};
@@ -168,7 +169,7 @@ void Engine::end_revoked_leases() {
   for (const LeaseId lease : scheduler_.leases()) {
     const std::optional<Completed> end = completion_for(lease);
     if (!end) continue;
-    // The memory stays mapped until the broker asks for it back: nothing touches it meanwhile.
+    // The memory stays mapped until the broker asks to unmap it; nothing touches it until then.
     report_found_revoked(lease);
     scheduler_.end_lease(lease, *end);
     scrub_scratch();
@@ -177,7 +178,7 @@ void Engine::end_revoked_leases() {
 
 void Engine::report_found_revoked(LeaseId lease) {
   const TimePoint flipped = deps_.table->flipped_at(lease);
-  if (flipped.boottime_ns == 0) return;  // run out, not taken back
+  if (flipped.boottime_ns == 0) return;  // expired, not revoked
   const TimePoint now = deps_.clock->now();
   deps_.observer->lease_found_revoked(
       {.lease = lease, .kernel_site = LaunchSite::Commit, .since_flip_ns = (now - flipped).count()},
@@ -188,7 +189,7 @@ bool Engine::is_draining(LeaseId lease) const {
   return deps_.table->drain_deadline(lease).boottime_ns != 0;
 }
 
-/// Submitted before the drain began and not begun: new work all the same.
+/// A request that waits when the drain begins counts as new work.
 void Engine::reject_draining() {
   if (scheduler_.waiting_count() == 0) return;
   for (const LeaseId lease : scheduler_.leases()) {
@@ -212,8 +213,8 @@ void Engine::publish_running_requests() {
   RunningRequests::StopSlots stop_slots;
   for (const auto& sequence : scheduler_.running()) {
     const PromptRequest& request = sequence->request;
-    stop_slots[sequence->stop_slot] =
-        RunningRequest{request.request, request.lease, sequence->admission, request.deadline};
+    stop_slots[sequence->stop_slot] = RunningRequest{request.engine_request_id, request.lease,
+                                                     sequence->admission, request.deadline};
   }
   deps_.running_requests->update(stop_slots);
 }
@@ -238,11 +239,11 @@ void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMa
     if (!logits || (live >> i & 1) == 0) continue;
     Sequence& sequence = *plan.parts[i].sequence;
     drawn_[i] = draw(sequence, *logits);
-    last_logits_[sequence.request.request] = *logits;
+    last_logits_[sequence.request.engine_request_id] = *logits;
   }
 }
 
-/// Nothing moves when a device failed in a step: what it computed is of no use.
+/// Stops the step before its commit when the device failed: its results are invalid.
 Result<void> Engine::check_device() const {
   if (const auto fault = deps_.backend->fault()) return std::unexpected(*fault);
   return {};
@@ -250,7 +251,7 @@ Result<void> Engine::check_device() const {
 
 Result<DrawnToken> Engine::draw(Sequence& sequence, std::uint32_t logit_row) {
   TokenRules& rules = *TRY(rules_of(sequence));
-  // A text that was complete when it came here: its last token was told, its end was not.
+  // A rebound text may be complete already: its last token was delivered and its end was not.
   if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
   if (scheduler_.is_full(sequence))
     return DrawnToken{.is_text = false, .ends = CompletionReason::MaxTokensReached};
@@ -268,7 +269,7 @@ Result<DrawnToken> Engine::draw(Sequence& sequence, std::uint32_t logit_row) {
   return drawn;
 }
 
-/// A row of logits need not leave the device where its largest decide.
+/// When the largest logits decide, the row stays on the device.
 Result<SampledToken> Engine::sample_row(std::uint32_t logit_row, SampleInput input) {
   const std::uint32_t deciding = input.allowed == nullptr ? top_logits_needed(*input.params) : 0;
   const auto top = deciding > 0 ? transformer_.top_logits(logit_row) : std::nullopt;
@@ -290,7 +291,7 @@ Result<TokenRules*> Engine::rules_of(Sequence& sequence) const {
   return sequence.rules.get();
 }
 
-/// What the sequence record is to hold: tokens of the text.
+/// The token that the sequence record gets; an end token is not part of the text.
 std::optional<TokenId> Engine::next_token(std::uint32_t part) const {
   const auto& drawn = drawn_[part];
   if (!drawn || !drawn->has_value() || !(*drawn)->is_text) return std::nullopt;
@@ -303,8 +304,9 @@ SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
     record_pieces_.clear();
     for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
       if (!permit.is_live(i)) continue;
+      Sequence& sequence = *plan.parts[i].sequence;
       commit_record(record_pieces_, batch.record(i), config_.limits.max_context,
-                    *plan.parts[i].sequence, plan.parts[i].n_rows, next_token(i));
+                    sequence.record_commit(plan.parts[i].n_rows, next_token(i)), sequence.record);
     }
     deps_.backend->write(permit, record_pieces_.pieces());
   };
@@ -326,7 +328,7 @@ void Engine::commit(const StepPlan& plan, const StepRefusals& refusals, Sequence
   end_refused(plan, refusals);
 }
 
-/// Whoever was refused on his own account has been told so already, whatever became of the step.
+/// Requests refused individually were already notified, even if the step failed.
 void Engine::end_refused(const StepPlan& plan, const StepRefusals& refusals) {
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
     if (!refusals.completion(i)) continue;
@@ -354,8 +356,8 @@ void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
   scheduler_.commit(part, std::move(**drawn));
 }
 
-std::span<const float> Engine::last_logits(const RequestId& request) const {
-  const auto found = last_logits_.find(request);
+std::span<const float> Engine::last_logits(const RequestId& engine_request_id) const {
+  const auto found = last_logits_.find(engine_request_id);
   if (found == last_logits_.end()) return {};
   return transformer_.logits(found->second);
 }

@@ -1,18 +1,18 @@
 /// The engine: schedule → forward → sample → commit, one step at a time.
 ///
-/// What a revocation does, by scope:
-///   tenant   the sequences of that lease end with Revoked at the unit that saw it, told through
-///            the RevocationObserver at that moment; every other sequence of the step is committed
-///   engine   the step fails whole with EngineDecodeFailed and nothing moves; from then on every
-///            step is refused with MissingWeight before any unit starts, until each part of the
-///            weights that is down was restored under a fresh lease; sequences are still there and
-///            go on
+/// Effect of a revocation, by scope of the lease:
+///   tenant   The sequences of that lease end with Revoked. The unit that reads the revoked word
+///            reports it through the RevocationObserver at once. Every other sequence of the step
+///            is committed.
+///   engine   The step fails with EngineDecodeFailed and no sequence moves. Every later step fails
+///            with MissingWeight before a unit starts, until each revoked part of the weights is
+///            restored under a new lease. The sequences stay and then continue.
 ///
-/// The read of the lease words in the Commit unit is the point of decision for every token: a flip
-/// before it discards the token, a flip after it lets exactly that token out.
+/// The Commit unit reads the lease words once more, and that read decides about every token. A word
+/// stored before it discards the token; a word stored after it lets exactly that token out.
 ///
 /// Ownership: the engine owns scheduler, KV memory bookkeeping and weights; everything in
-/// `Dependencies` outlives it. Threads: all calls from one thread, except those of RunningRequests.
+/// `Dependencies` outlives it. Threads: one, except where a member says otherwise.
 #pragma once
 
 #include <atomic>
@@ -35,15 +35,15 @@ namespace leasehold {
 struct EngineConfig {
   ModelConfig model;
   KvType kv_type = KvType::F16;
-  SchedulerLimits limits;  ///< max_context and those about records are filled in.
+  SchedulerLimits limits;  ///< The engine sets max_context and the record sizes.
 };
 
 /// What one step did.
 struct StepReport {
-  bool ran = false;  ///< False: nothing to run; wait for an event.
+  bool ran = false;  ///< False: no sequence could run.
   std::vector<SchedulerEvent> events;
   events::BatchedDecodeStep summary;  ///< When `ran`.
-  TimePoint decided_at;               ///< When `ran`: just before the words were read once more.
+  TimePoint decided_at;               ///< When `ran`: just before the Commit unit.
 };
 
 class Engine {
@@ -52,25 +52,25 @@ class Engine {
     Backend* backend = nullptr;
     const TableReader* table = nullptr;
     RunningRequests* running_requests = nullptr;
-    ThreadGate* commit_gate = nullptr;  ///< A gate of the engine thread's own.
+    ThreadGate* commit_gate = nullptr;  ///< Of the engine thread alone.
     RevocationObserver* observer = nullptr;
     const Clock* clock = nullptr;
-    /// True while no broker could renew a lease. Null: there always is one.
+    /// True while the broker is disconnected and cannot renew a lease. Null: it never is.
     const std::atomic<bool>* broker_disconnected = nullptr;
     const Tokenizer* tokenizer = nullptr;
   };
   Engine(const EngineConfig& config, const Dependencies& dependencies);
 
-  /// What the backend of such an engine must be ready for.
+  /// The limits that the backend of such an engine must support.
   static BackendLimits backend_limits(const ModelConfig& model, const SchedulerLimits& limits);
 
   // ---- weights
 
-  /// Once, before anything else is asked of the engine.
+  /// Precondition: called once, before the first step.
   void bind_weights(Weights weights) { weights_.emplace(std::move(weights)); }
-  /// To restore parts that are down. Precondition: bound.
+  /// For restoring revoked parts. Precondition: bound.
   Weights& weights() { return *weights_; }
-  /// True once the lease of any part of the weights says no; asks the lease words, runs nothing.
+  /// True when a part of the weights is revoked. Reads the lease words, runs nothing.
   bool is_fenced() const { return weights_ && weights_->first_revoked_part(); }
 
   // ---- leases
@@ -80,15 +80,15 @@ class Engine {
   void set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks) {
     scheduler_.set_quota(lease, max_concurrent, max_blocks);
   }
-  /// Unmaps a fenced lease, a tenant's or a part's, at once; any thread once weights are bound,
-  /// also during a step: after the fence no unit touches that memory. False when nothing of it is
-  /// mapped. `drop_lease` follows between steps.
+  /// Unmaps a fenced lease of a tenant or of a part of the weights. Returns false when nothing of
+  /// it is mapped. Any thread may call it once weights are bound, also during a step: after the
+  /// fence no unit touches that memory. `drop_lease` follows between steps.
   bool unmap_fenced(LeaseId lease) {
     return memory_.drop(lease) || (weights_ && weights_->unmap(lease));
   }
-  /// An extent that is there already is left as it is.
+  /// Does nothing for an extent that is mapped already.
   void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping);
-  /// Ends what still runs under the lease and unmaps it; a tenant's or a part's.
+  /// Ends what still runs under the lease and unmaps it.
   void drop_lease(LeaseId lease);
   std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count);
   void deny_growth(LeaseId lease) { scheduler_.deny_growth(lease); }
@@ -98,26 +98,28 @@ class Engine {
   /// Errors: those of Scheduler::submit, LeaseRevoked, LeaseFenced, Draining, MissingWeight;
   /// BadRequest for tokens of another vocabulary, and for emitted ones that are not of the grammar.
   Result<void> submit(PromptRequest request);
-  Result<void> cancel(const RequestId& request) { return scheduler_.cancel(request); }
+  Result<void> cancel(const RequestId& engine_request_id) {
+    return scheduler_.cancel(engine_request_id);
+  }
 
   // ---- the step
 
-  /// Errors: EngineDecodeFailed and MissingWeight, both naming the part of the weights that is
-  /// down; NoModelLoaded; DeviceFault and whatever else the backend's fault is, for good. Events
-  /// that belong to a failed step come with the next report.
+  /// Errors: EngineDecodeFailed and MissingWeight, both naming the revoked part of the weights;
+  /// NoModelLoaded; the backend's fault, which is final. Events of a failed step come with the next
+  /// report.
   Result<StepReport> step();
 
-  /// Why the device computes nothing any more; nothing while it does.
+  /// The final fault of the device; nothing while it works.
   std::optional<Error> device_fault() const { return deps_.backend->fault(); }
 
-  /// Ends every request, for when the engine cannot go on.
+  /// Ends every request with this error.
   void end_all(const Error& error);
   std::vector<SchedulerEvent> take_events() { return scheduler_.take_events(); }
   std::vector<GrowthRequest> take_growth_requests() { return scheduler_.take_growth_requests(); }
   const Scheduler& scheduler() const { return scheduler_; }
-  /// Logits of `request` in the step just run. Empty when it had none, and after a step in which
-  /// anybody died: then all scratch is forgotten.
-  std::span<const float> last_logits(const RequestId& request) const;
+  /// Logits of a request in the last step. Empty when it had none, and after a step that ended a
+  /// sequence early: then all scratch is scrubbed.
+  std::span<const float> last_logits(const RequestId& engine_request_id) const;
 
  private:
   Result<void> check_weights() const;
@@ -135,13 +137,13 @@ class Engine {
   Result<TokenRules*> rules_of(Sequence& sequence) const;
   std::optional<TokenId> next_token(std::uint32_t part) const;
   SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
-  /// Returns the positions each committed sequence has in its cache now.
+  /// Commits the live sequences and adds them to `summary`.
   void commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live,
               events::BatchedDecodeStep& summary);
   void end_refused(const StepPlan& plan, const StepRefusals& refusals);
   void scrub_scratch();
   void commit_part(const PlannedRows& part, std::uint32_t index);
-  /// How requests of this lease end now; nothing while it may be used.
+  /// How requests of this lease end now; nothing while the lease is usable.
   std::optional<Completed> completion_for(LeaseId lease) const;
 
   EngineConfig config_;

@@ -3,12 +3,12 @@
 namespace leasehold {
 namespace {
 
-// How long an engine that has work but cannot run any waits for a command before it looks again;
-// only deadlines of waiting requests depend on it.
+// How long an engine whose work cannot run waits for a command before its next step. Only deadlines
+// of waiting requests depend on it.
 constexpr auto kIdlePollInterval = std::chrono::milliseconds(20);
-constexpr int kMaxRestoreAttempts = 3000;  // a minute of such looks
+constexpr int kMaxRestoreAttempts = 3000;  // one minute at kIdlePollInterval
 
-/// Another worker fills what we want, or what we were filling was taken back again meanwhile.
+/// Another worker fills the region, or the broker revoked it again while this worker filled it.
 bool is_transient(Errc code) {
   return code == Errc::WeightsLoading || code == Errc::EngineLeaseFenced ||
          code == Errc::LeaseRevoked;
@@ -71,12 +71,12 @@ bool EngineLoop::step_once() {
   return ran;
 }
 
-/// True when it is worth stepping at once.
+/// Returns true when the next step can run at once.
 bool EngineLoop::recover() {
   hooks_.on_report({.events = engine_->take_events()});
   const Result<void> bound = hooks_.on_weights_lost(*engine_);
   if (bound) return true;
-  // Not at once: what stands in the way may need this thread to hear a command first.
+  // Runs commands before the next attempt, because the attempt may depend on one.
   if (is_transient(bound.error().code) && ++restore_attempts_ < kMaxRestoreAttempts) return false;
   restore_attempts_ = 0;
   end_all(bound.error());

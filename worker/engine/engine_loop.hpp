@@ -19,10 +19,10 @@ class EngineLoop {
   struct Hooks {
     std::function<void(StepReport)> on_report;
     std::function<void(std::vector<GrowthRequest>)> on_growth;
-    /// The engine lacks a part of its weights. Restores one, or says why it cannot; asked again
-    /// while one is missing, commands are heard in between. Patience is shown with WeightsLoading,
-    /// EngineLeaseFenced and LeaseRevoked; with any other error every request ends with it, and the
-    /// hook is asked again at the next command.
+    /// Restores one revoked part of the weights, or returns why it cannot. The loop calls it until
+    /// none is missing and runs commands in between. It retries after WeightsLoading,
+    /// EngineLeaseFenced and LeaseRevoked, for about a minute. After any other error every request
+    /// ends with that error, and the loop calls the hook again at the next command.
     std::function<Result<void>(Engine&)> on_weights_lost;
   };
 
@@ -31,8 +31,8 @@ class EngineLoop {
   /// Runs `command` between two steps.
   void post(Command command);
 
-  /// Returns after `stop`, once the step in progress is over. Errors: the device's fault, with
-  /// which every request has ended; nothing runs in this process any more.
+  /// Returns after `stop`, once the step in progress is over. Errors: the device's fault, which is
+  /// final; every request has ended with it.
   Result<void> run();
   void stop();
 
@@ -48,7 +48,7 @@ class EngineLoop {
   std::condition_variable wake_;
   std::vector<Command> commands_;
   bool stopping_ = false;
-  int restore_attempts_ = 0;  // to restore weights since the last step that worked
+  int restore_attempts_ = 0;  // since the last step that succeeded
 };
 
 }  // namespace leasehold

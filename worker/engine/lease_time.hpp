@@ -1,5 +1,5 @@
-/// When a lease is over for its worker by time alone, and whose fault that is: the one rule, for
-/// what runs and for what is between two steps.
+/// When a lease ends for its worker by time alone, and with which reason. The same rule applies in
+/// a step and between steps.
 #pragma once
 
 #include "common/clock.hpp"
@@ -12,7 +12,8 @@ struct LeaseTime {
   bool broker_disconnected = false;
 };
 
-/// A lease that runs out while nobody can renew it ends for the broker's sake. None before that.
+/// A lease that expires while the broker is disconnected ends with BrokerLost, because no renewal
+/// was possible. Returns None before the deadline.
 inline LocalStop lease_stop(const LeaseTime& lease, TimePoint now) {
   const bool over = lease.deadline.boottime_ns != 0 && lease.deadline <= now;
   if (!over) return LocalStop::None;

@@ -19,10 +19,11 @@ void RunningRequests::wake_on_change(BoottimeTimer* alarm) {
   alarm_ = alarm;
 }
 
-bool RunningRequests::stop(const RequestId& request, LocalStop reason) {
+bool RunningRequests::stop(const RequestId& engine_request_id, LocalStop reason) {
   const std::scoped_lock lock(mutex_);
   for (std::uint32_t stop_slot = 0; stop_slot < kMaxStepSequences; ++stop_slot) {
-    if (!stop_slots_[stop_slot] || stop_slots_[stop_slot]->request != request) continue;
+    if (!stop_slots_[stop_slot] || stop_slots_[stop_slot]->engine_request_id != engine_request_id)
+      continue;
     stops_.stop(stop_slot, reason);
     return true;
   }
@@ -41,8 +42,8 @@ void RunningRequests::stop_due(const Due& due) {
 void RunningRequests::for_each(const std::function<void(const RunningRequest&)>& visit) const {
   const std::scoped_lock lock(mutex_);
   for (std::uint32_t stop_slot = 0; stop_slot < kMaxStepSequences; ++stop_slot) {
-    const bool goes_on = stops_.read(stop_slot) == LocalStop::None;
-    if (stop_slots_[stop_slot] && goes_on) visit(*stop_slots_[stop_slot]);
+    const bool is_stopped = stops_.read(stop_slot) != LocalStop::None;
+    if (stop_slots_[stop_slot] && !is_stopped) visit(*stop_slots_[stop_slot]);
   }
 }
 

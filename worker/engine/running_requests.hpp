@@ -1,9 +1,8 @@
-/// Who stands at which stop_slot of the stop running_requests, for threads other than the engine's.
+/// Maps each running request to its stop slot, so that any thread can stop it within one unit.
 ///
-/// A client that goes away, a cancel, a deadline stop a running sequence within one unit: any
-/// thread looks the stop_slot up here and sets its stop word.
+/// A cancel, a closed connection and a passed deadline stop requests this way.
 ///
-/// Threads: any; the engine thread alone changes occupants.
+/// Threads: any; only the engine thread calls `update`.
 #pragma once
 
 #include <array>
@@ -18,9 +17,9 @@
 namespace leasehold {
 
 struct RunningRequest {
-  RequestId request;
+  RequestId engine_request_id;
   LeaseId lease;
-  /// Tells a request from an earlier one that had the same id, lease and stop_slot.
+  /// Distinguishes a request from an earlier one with the same id, lease and stop slot.
   std::uint64_t admission = 0;
   std::optional<TimePoint> deadline;
   bool operator==(const RunningRequest&) const = default;
@@ -32,20 +31,21 @@ class RunningRequests {
 
   const StopFlags& stops() const { return stops_; }
 
-  /// Engine thread, between steps. A stop_slot whose running_request changed starts without a stop.
+  /// Sets the requests of the next step; called between steps. A stop slot whose request changed
+  /// starts without a stop.
   void update(const StopSlots& stop_slots);
 
-  /// False when the request is not running.
-  bool stop(const RequestId& request, LocalStop reason);
+  /// Returns false when the request is not running.
+  bool stop(const RequestId& engine_request_id, LocalStop reason);
 
-  /// Stops whatever `due` gives a reason for.
+  /// Stops every request for which `due` returns a reason.
   using Due = std::function<LocalStop(const RunningRequest&)>;
   void stop_due(const Due& due);
 
-  /// Calls `visit` for every running_request that has not been stopped, under the lock.
+  /// Calls `visit` for every running request that is not stopped, under the lock.
   void for_each(const std::function<void(const RunningRequest&)>& visit) const;
 
-  /// Rings `alarm` whenever occupants change, from now on; null: nobody's.
+  /// Wakes `alarm` whenever the running requests change; null: no alarm.
   void wake_on_change(BoottimeTimer* alarm);
 
  private:

@@ -3,7 +3,7 @@
 namespace leasehold {
 namespace {
 
-/// Checked: every block is memory of this lease.
+/// Errors: LeaseFenced for a block that is not memory of this lease.
 Result<std::vector<Leased<std::byte>>> addresses_of(LeaseId lease, std::span<const BlockId> blocks,
                                                     const LeaseMemory& memory) {
   std::vector<Leased<std::byte>> addresses;

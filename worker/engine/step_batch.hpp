@@ -22,11 +22,11 @@ class StepBatch {
   StepBatch(const StepBatch&) = delete;
   StepBatch& operator=(const StepBatch&) = delete;
 
-  /// Adds one sequence. Errors: LeaseFenced when one of its blocks is not memory of its lease, or
-  /// UnknownLease; nothing is added then.
+  /// Adds one sequence. Errors: LeaseFenced when one of its blocks is not memory of its lease,
+  /// UnknownLease. After an error nothing was added.
   Result<void> add(const PlannedRows& part, const LeaseMemory& memory, const TableReader& table);
 
-  /// The whole step depends on each of these leases too.
+  /// Makes the whole step depend on these leases.
   void add_engine_leases(std::span<const LeaseDependency> leases) {
     gates_.add_engine_leases(leases);
   }
@@ -34,10 +34,10 @@ class StepBatch {
   ForwardInput input() const;
   const GateSet& gates() const { return gates_; }
 
-  /// Where the record of sequence `index` lies.
+  /// The record of sequence `index`.
   const RecordMemory& record(std::uint32_t index) const { return records_[index]; }
 
-  /// Which logits belong to sequence `index`; nothing when none were wanted.
+  /// The row of logits of sequence `index`; nothing when it draws no token.
   std::optional<std::uint32_t> logit_index(std::uint32_t index) const {
     return logit_index_[index];
   }

@@ -16,8 +16,8 @@ Completed stopped_by(LocalStop local, LeaseId lease) {
   }
   return {.reason = CompletionReason::EngineError,
           .error = Error{Errc::BrokerLost,
-                         "the broker is gone and so is this lease; acquire a "
-                         "fresh one once it is back"}};
+                         "the broker is lost and this lease expired; acquire a new lease once the "
+                         "broker is back"}};
 }
 
 Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop local) {
@@ -27,13 +27,13 @@ Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop loca
   } else {
     const LeaseId lease = sequence.request.lease;
     const bool same_generation = seen.generation() == lease.generation;
-    // The slot has moved on: the lease is long fenced, and why is no longer to be read there.
+    // The slot has a newer generation: this lease is fenced, and its reason is overwritten.
     completed = {
         .reason = same_generation ? CompletionReason::Revoked : CompletionReason::LeaseFenced,
         .revocation =
             RevocationInfo{lease, false, same_generation ? seen.reason() : RevokeReason::None}};
   }
-  completed.request = sequence.request.request;
+  completed.engine_request_id = sequence.request.engine_request_id;
   completed.emitted_tokens = sequence.emitted();
   return completed;
 }

@@ -1,4 +1,4 @@
-/// Turns a refusal, on the thread that saw it, into the request's typed end.
+/// Turns each refusal of a gate into the typed end of the request, on the thread that observed it.
 #pragma once
 
 #include <optional>
@@ -12,20 +12,19 @@
 
 namespace leasehold {
 
-/// Hears of refusals the moment they are seen.
-/// Threads: called from any gate thread, within a unit; must be quick and must not throw.
+/// Receives refusals as soon as a gate observes them.
+/// Threads: any gate thread calls it, within a unit; it must be quick and must not throw.
 class RevocationObserver {
  public:
   virtual ~RevocationObserver() = default;
-  /// The request is over; `what` says where the forward pass was.
+  /// A request has ended; `what` says where the forward pass was.
   virtual void completed_early(const Completed& completed, const events::ForwardRevoked& what,
                                TimePoint at) noexcept = 0;
-  /// The engine's own lease was refused.
+  /// A lease of the weights was refused.
   virtual void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
-  /// A tenant's lease was found taken back between two steps; its requests end with the next
-  /// report.
+  /// A tenant's lease was found revoked between two steps. Its requests end with the next report.
   virtual void lease_found_revoked(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
-  /// A unit that refused something is over: the broker may look again.
+  /// A unit that refused something is over; the broker may check for quiet again.
   virtual void quiet_progress() noexcept = 0;
 };
 
@@ -41,7 +40,7 @@ class StepRefusals final : public RefusalListener {
   void refused(const GateRefusal& refusal) noexcept override;
   void quiet_progress() noexcept override { observer_->quiet_progress(); }
 
-  /// How sequence `index` ended and was told; nothing when it was not refused.
+  /// The completion already reported for sequence `index`; nothing when it was not refused.
   const std::optional<Completed>& completion(std::uint32_t index) const {
     return completions_[index];
   }
@@ -58,10 +57,10 @@ class StepRefusals final : public RefusalListener {
   std::vector<std::optional<Completed>> completions_;
 };
 
-/// How requests of a lease end that this process stopped by itself. Precondition: not None.
+/// The end of a request that this process stopped. Precondition: `local` is not None.
 Completed stopped_by(LocalStop local, LeaseId lease);
 
-/// How a request ends whose lease's word reads `seen`, or that was stopped by this process.
+/// The end of a request whose lease word reads `seen`, or that this process stopped.
 Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop local);
 
 }  // namespace leasehold

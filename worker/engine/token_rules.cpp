@@ -19,8 +19,10 @@ Result<TokenRules> TokenRules::create(const PromptRequest& request, const Tokeni
   for (std::size_t i = 0; i < request.emitted.size(); ++i) {
     rules.accept(request.emitted[i]);
     if (!rules.matcher_ || rules.state_ != GrammarMatcher::kDead) continue;
-    return fail(Errc::BadRequest,
-                fmt::format("token {} of those emitted before does not fit the grammar", i));
+    return fail(
+        Errc::BadRequest,
+        fmt::format(
+            "emitted token {} does not fit the grammar; send the tokens that were delivered", i));
   }
   return rules;
 }
@@ -58,10 +60,11 @@ Result<const TokenMask*> TokenRules::allowed() {
   if (masks_.size() == kMaxMasks) masks_.clear();
   TokenMask mask = make_mask();
   if (!matcher_->overflowed()) return &(masks_[state_] = std::move(mask));
-  return fail(Errc::BadRequest,
-              fmt::format("the grammar has more than {} readings of this text, or {} states ahead "
-                          "of it; make it less ambiguous",
-                          GrammarMatcher::kMaxStacks, GrammarMatcher::kMaxStates));
+  return fail(
+      Errc::BadRequest,
+      fmt::format("the grammar has more than {} parses of this text, or more than {} states; "
+                  "make it less ambiguous",
+                  GrammarMatcher::kMaxStacks, GrammarMatcher::kMaxStates));
 }
 
 TokenMask TokenRules::make_mask() {

@@ -1,10 +1,10 @@
-/// What decides, beside the logits, how one request's text may go on and where it ends: its
-/// grammar, its stop strings and tokens, the model's end tokens.
+/// The rules, apart from the logits, for how one request's text continues and where it ends: its
+/// grammar, its stop strings and stop tokens, and the model's end tokens.
 ///
-/// The state is a function of the request and its emitted tokens, so a rebind builds it anew.
+/// The state depends only on the request and its emitted tokens, so a rebind rebuilds it.
 ///
-/// Lifetime: request and tokenizer outlive it. Threads: one. Memory: some 3 MB at most for a
-/// grammar that is used to the full, usually some 100 kB; next to nothing without one.
+/// Lifetime: request and tokenizer outlive it. Threads: one. Memory: usually about 100 kB with a
+/// grammar, at most about 3 MB; almost none without one.
 #pragma once
 
 #include <map>
@@ -19,21 +19,21 @@ namespace leasehold {
 
 class TokenRules {
  public:
-  /// Follows `request.emitted`. Errors: BadRequest when these are no beginning of a text of the
-  /// request's grammar.
+  /// Accepts the tokens of `request.emitted`. Errors: BadRequest when no text of the request's
+  /// grammar begins with them.
   static Result<TokenRules> create(const PromptRequest& request, const Tokenizer& tokenizer);
 
-  /// The text is over: a stop string stands in it, or the grammar has nothing more to say.
+  /// Why the text is over: it contains a stop string, or its grammar allows no more.
   std::optional<CompletionReason> over() const;
 
   /// The tokens that may come next; null: any. Valid until the next call.
-  /// Errors: BadRequest when the grammar has too many readings of this text.
+  /// Errors: BadRequest when the grammar has too many parses of this text.
   Result<const TokenMask*> allowed();
 
-  /// Why the text ends where this token comes, which is then no part of it.
+  /// Why this token ends the text, if it does. The token is then not part of the text.
   std::optional<CompletionReason> ends_before(TokenId token) const;
 
-  /// The token is part of the text. Precondition: it is allowed.
+  /// Appends the token to the text. Precondition: it is allowed.
   void accept(TokenId token);
 
  private:
@@ -44,7 +44,7 @@ class TokenRules {
 
   const PromptRequest* request_;
   const Tokenizer* tokenizer_;
-  std::optional<GeneratedText> text_;  ///< When there are stop strings.
+  std::optional<GeneratedText> text_;  ///< Only with stop strings.
   std::optional<GrammarMatcher> matcher_;
   GrammarMatcher::State state_ = GrammarMatcher::kDead;
   std::map<GrammarMatcher::State, TokenMask> masks_;

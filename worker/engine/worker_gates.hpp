@@ -1,5 +1,5 @@
-/// The gates of one worker process, wired to its segment, its revocation counter and its stop
-/// running_requests.
+/// The gates of one worker process: each is wired to the worker segment, the revocation counter and
+/// the stop flags.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace leasehold {
 
-/// What every gate of this process hangs on. All of it outlives the gates.
+/// What every gate of this process uses; all of it outlives the gates.
 struct GateDependencies {
   WorkerId worker;
   const TableReader* table = nullptr;
@@ -21,12 +21,12 @@ struct GateDependencies {
   GateProbe* probe = nullptr;  ///< May be null.
 };
 
-/// Gates for threads `first` … `first + count - 1` of the worker segment.
+/// Creates gates for threads `first` … `first + count - 1` of the worker segment.
 std::vector<ThreadGate> make_gates(const GateDependencies& dependencies, std::uint32_t first,
                                    std::uint32_t count);
 
-/// Pauses every unit between poll and run, so that people can watch, and holds the fault point that
-/// lives there. Threads: any.
+/// Pauses every unit between poll and run, so that people can watch, and contains the fault point
+/// of that place. Threads: any.
 class UnitProbe final : public GateProbe {
  public:
   explicit UnitProbe(std::chrono::microseconds slow_motion) : slow_motion_(slow_motion) {}

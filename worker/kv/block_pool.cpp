@@ -17,7 +17,7 @@ const BlockPool::Extent* BlockPool::find(ExtentId id) const {
 }
 
 void BlockPool::add_extent(ExtentId extent, std::uint32_t blocks) {
-  expects(find(extent) == nullptr, "an extent joins a pool once");
+  expects(find(extent) == nullptr, "an extent is added to a pool once");
   Extent added{.id = extent, .free = std::vector<std::uint32_t>(blocks), .held = {}};
   added.held.assign(blocks, false);
   std::iota(added.free.rbegin(), added.free.rend(), 0u);  // block 0 is taken first
@@ -39,7 +39,7 @@ std::optional<BlockId> BlockPool::take() {
 
 void BlockPool::release(BlockId block) {
   Extent* extent = find(block.extent);
-  expects(extent != nullptr && holds(block), "only a held block is given back");
+  expects(extent != nullptr && holds(block), "a released block was held");
   extent->held[block.index] = false;
   extent->free.push_back(block.index);
 }

@@ -1,8 +1,7 @@
-/// The KV blocks of one lease: which exist, which are free.
+/// The KV blocks of one lease: which exist and which are free.
 ///
-/// Pure bookkeeping: it knows extents by their order of arrival and never touches memory. A block
-/// never straddles extents, and blocks are taken from the fullest extent first, so that whole
-/// extents become free again soonest.
+/// Pure bookkeeping: it never touches memory. A block never straddles extents. Blocks are taken
+/// from the fullest extent first, so that whole extents become free again soonest.
 ///
 /// Invariant: free + held = blocks of all extents. Threads: one at a time.
 #pragma once
@@ -15,7 +14,7 @@
 
 namespace leasehold {
 
-/// Which block of which extent; the extent says whose memory it is.
+/// A block of an extent; the extent says whose memory it is.
 struct BlockId {
   ExtentId extent;
   std::uint32_t index = 0;
@@ -27,7 +26,7 @@ class BlockPool {
   /// Adds an extent of `blocks` free blocks. Precondition: it is not in the pool yet.
   void add_extent(ExtentId extent, std::uint32_t blocks);
 
-  /// Nothing when every block is held.
+  /// Returns nothing when every block is held.
   std::optional<BlockId> take();
 
   /// Precondition: the block is held from this pool.
@@ -35,7 +34,7 @@ class BlockPool {
 
   bool holds(BlockId block) const;
 
-  /// Removes up to `count` extents without a held block and names them.
+  /// Removes up to `count` extents without a held block and returns their ids.
   std::vector<ExtentId> remove_free_extents(std::uint32_t count);
 
   std::uint32_t free_blocks() const;

@@ -9,8 +9,9 @@ namespace {
 
 Result<void> take_blocks(std::uint32_t count, BlockPool& pool, std::vector<BlockId>& into) {
   if (pool.free_blocks() < count) {
-    return fail(Errc::OutOfBlocks, fmt::format("{} more KV blocks needed, {} of {} are free", count,
-                                               pool.free_blocks(), pool.total_blocks()));
+    return fail(Errc::OutOfBlocks,
+                fmt::format("{} more KV blocks are needed, and {} of {} are free", count,
+                            pool.free_blocks(), pool.total_blocks()));
   }
   for (std::uint32_t i = 0; i < count; ++i) into.push_back(*pool.take());
   return {};
@@ -19,7 +20,7 @@ Result<void> take_blocks(std::uint32_t count, BlockPool& pool, std::vector<Block
 }  // namespace
 
 Result<void> BlockTable::reserve(std::uint32_t n_positions, BlockPool& pool) {
-  expects(state_ != KvState::Freed, "a freed block table stays freed");
+  expects(state_ != KvState::Freed, "no block is reserved in a freed block table");
   const std::uint32_t needed = (n_positions + tokens_per_block_ - 1) / tokens_per_block_;
   const auto held = static_cast<std::uint32_t>(blocks_.size());
   if (needed <= held) return {};

@@ -1,7 +1,7 @@
 /// The blocks of one sequence, in order of position, and the blocks of its record.
 ///
-/// Life: Allocated (admission took its first blocks) → Active (rows were committed) → Freed. Blocks
-/// come from one lease's pool and go back to it all at once.
+/// States: Allocated (admission took its first blocks) → Active (rows were committed) → Freed.
+/// Blocks come from one lease's pool and go back to it all at once.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ enum class KvState : std::uint8_t { Allocated, Active, Freed };
 
 class BlockTable {
  public:
-  /// `tokens_per_block` positions fit a block.
+  /// A block holds `tokens_per_block` positions.
   explicit BlockTable(std::uint32_t tokens_per_block) : tokens_per_block_(tokens_per_block) {}
 
-  /// Makes room for positions 0 … n_positions - 1; all or nothing. OutOfBlocks says how many are
-  /// missing.
+  /// Takes the blocks for positions 0 … n_positions - 1, all or none. Errors: OutOfBlocks, with the
+  /// number of missing blocks.
   Result<void> reserve(std::uint32_t n_positions, BlockPool& pool);
 
-  /// Takes `count` blocks for the sequence record, once.
+  /// Takes `count` blocks for the sequence record. Precondition: called once.
   Result<void> reserve_record(std::uint32_t count, BlockPool& pool);
 
-  /// Positions 0 … n_positions - 1 are final.
+  /// Makes positions 0 … n_positions - 1 final.
   void commit(std::uint32_t n_positions);
 
-  /// Everything goes back to the pool.
+  /// Gives every block back to the pool.
   void free(BlockPool& pool);
 
   KvState state() const { return state_; }

@@ -1,5 +1,5 @@
-/// FNV-1a, 64 bit (Fowler, Noll, Vo), a piece at a time. Finds torn and damaged bytes: any change
-/// of one byte changes it. It is no defence against an enemy.
+/// FNV-1a with 64 bits (Fowler, Noll, Vo), computed piece by piece. It detects torn and damaged
+/// bytes: every change of one byte changes the sum. It does not detect deliberate changes.
 #pragma once
 
 #include <cstddef>

@@ -18,7 +18,7 @@ bool LeaseMemory::has(LeaseId lease, ExtentId extent) const {
 bool LeaseMemory::drop(LeaseId lease) {
   std::unique_lock lock(mutex_);
   const auto dropped = leases_.extract(lease);
-  lock.unlock();  // unmapping is long; steps of other leases look up addresses meanwhile
+  lock.unlock();  // unmapping takes long, and steps of other leases look up addresses meanwhile
   return !dropped.empty();
 }
 
@@ -40,8 +40,9 @@ Result<Leased<std::byte>> LeaseMemory::address(LeaseId lease, BlockId block) con
       return extent->second.writable_base() + static_cast<std::ptrdiff_t>(offset);
     }
   }
-  return fail(Errc::LeaseFenced, fmt::format("block {} of extent {} is not memory of lease {}",
-                                             block.index, block.extent.value, to_string(lease)));
+  return fail(Errc::LeaseFenced,
+              fmt::format("block {} of extent {} is not memory of lease {}; acquire a new lease",
+                          block.index, block.extent.value, to_string(lease)));
 }
 
 }  // namespace leasehold

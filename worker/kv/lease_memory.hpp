@@ -1,9 +1,9 @@
-/// Where the blocks of each lease lie in this process.
+/// The addresses of each lease's blocks in this process.
 ///
-/// Every address a step uses comes from `address`, which refuses a block that is not of the asking
-/// lease: whatever a block table says, one tenant's step never reaches another tenant's extent.
+/// Every address a step uses comes from `address`, which refuses a block outside the lease. So a
+/// wrong block table cannot lead one tenant's step to another tenant's extent.
 ///
-/// Lifetime: an address is good until its lease is dropped: between steps, or once it is fenced.
+/// Lifetime: an address is valid until its lease is dropped, between steps or after its fence.
 /// Threads: any.
 #pragma once
 
@@ -29,11 +29,11 @@ class LeaseMemory {
   /// Unmaps these extents of the lease.
   void remove(LeaseId lease, std::span<const ExtentId> extents);
 
-  /// Unmaps all of the lease. False when there was nothing.
+  /// Unmaps all memory of the lease. Returns false when none was mapped.
   bool drop(LeaseId lease);
 
-  /// Errors: LeaseFenced when the block's extent is not mapped for this lease, or the block does
-  /// not lie inside it.
+  /// Errors: LeaseFenced when the block's extent is not mapped for this lease, or the block lies
+  /// outside the extent.
   Result<Leased<std::byte>> address(LeaseId lease, BlockId block) const;
 
  private:

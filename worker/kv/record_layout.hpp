@@ -1,6 +1,5 @@
-/// Where the fields of a sequence record lie (worker/kv/sequence_record.hpp has the picture), and
-/// what its checksums cover. For the code that writes and reads records, and for tests that forge
-/// them.
+/// The fields of a sequence record (worker/kv/sequence_record.hpp shows the layout) and what its
+/// checksums cover. For the code that writes and reads records, and for tests that forge them.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +23,7 @@ struct RecordHeader {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t max_context;
-  char request[136];  // tenant, slash, id; zero-filled
+  char request[136];  // engine_request_id, zero-filled
   std::uint64_t seed;
   float temperature;
   std::uint32_t ignore_eos;
@@ -38,15 +37,15 @@ struct RecordHeader {
   float presence_penalty;
   float frequency_penalty;
   std::uint32_t penalty_window;
-  std::uint32_t top_logprobs;  // kNoLogprobs: none are asked for
-  std::uint32_t lists_bytes;   // of worker/kv/sampling_lists.hpp
+  std::uint32_t top_logprobs;  // kNoLogprobs: not requested
+  std::uint32_t lists_bytes;   // size of worker/kv/sampling_lists.hpp
   std::uint64_t lists_checksum;
   std::uint64_t checksum;  // over everything before it
 };
 static_assert(sizeof(RecordHeader) <= kSlotsOffset && std::is_trivially_copyable_v<RecordHeader>);
 
 struct RecordSlot {
-  std::uint64_t checksum;  // over number, counts and the two below
+  std::uint64_t checksum;  // over number, counts and the next two fields
   std::uint64_t tokens_checksum;
   std::uint64_t blocks_checksum;
   std::uint32_t committed;

@@ -17,7 +17,7 @@ class Packer {
     const auto* from = reinterpret_cast<const std::byte*>(values);
     bytes_.insert(bytes_.end(), from, from + count * sizeof(T));
   }
-  /// With the count in front.
+  /// Adds the count, then the values.
   template <class List>
   void add_list(const List& values) {
     add_count(values.size());

@@ -37,8 +37,8 @@ Result<void> check_record_block_size(std::uint64_t block_size_bytes) {
   if (block_size_bytes >= kTokensOffset && block_size_bytes % kCacheLineBytes == 0) return {};
   return fail(
       Errc::UnsupportedModel,
-      fmt::format("a KV block of {} bytes is too small: it takes at least {} and a multiple "
-                  "of {}",
+      fmt::format("a KV block of {} bytes cannot hold a sequence record: at least {} bytes and "
+                  "a multiple of {} are needed",
                   block_size_bytes, kTokensOffset, kCacheLineBytes));
 }
 
@@ -61,7 +61,7 @@ void RecordPieces::add(const RecordMemory& memory, std::uint64_t offset,
   while (!bytes.empty()) {
     const std::uint64_t block = offset / memory.block_size_bytes;
     const std::uint64_t in_block = offset % memory.block_size_bytes;
-    expects(block < memory.blocks.size(), "a record lies within its blocks");
+    expects(block < memory.blocks.size(), "a record fits its blocks");
     const auto n = std::min<std::size_t>(bytes.size(), memory.block_size_bytes - in_block);
     pieces_.push_back({.to = memory.blocks[block] + static_cast<std::ptrdiff_t>(in_block),
                        .bytes = bytes.first(n),
@@ -98,66 +98,65 @@ void set_sampling(RecordHeader& header, const SamplingParams& sampling) {
   header.top_logprobs = sampling.top_logprobs.value_or(kNoLogprobs);
 }
 
-void write_header(RecordPieces& pieces, const RecordMemory& memory, const Sequence& sequence,
+void write_header(RecordPieces& pieces, const RecordMemory& memory, const RecordCommit& commit,
                   std::uint32_t max_context) {
-  const std::vector<std::byte> lists = pack_sampling_lists(sequence.request.sampling);
+  const std::vector<std::byte> lists = pack_sampling_lists(*commit.sampling);
   RecordHeader header{};
   header.magic = kRecordMagic;
   header.version = kRecordVersion;
   header.max_context = max_context;
-  sequence.request.request.value.copy(header.request, sizeof(header.request));
-  header.prompt_tokens = static_cast<std::uint32_t>(sequence.request.prompt.size());
-  header.max_emitted_tokens = sequence.request.max_emitted_tokens;
-  set_sampling(header, sequence.request.sampling);
+  commit.engine_request_id->value.copy(header.request, sizeof(header.request));
+  header.prompt_tokens = commit.prompt_tokens;
+  header.max_emitted_tokens = commit.max_emitted_tokens;
+  set_sampling(header, *commit.sampling);
   header.lists_bytes = static_cast<std::uint32_t>(lists.size());
   header.lists_checksum = Checksum::of(lists.data(), lists.size());
   header.checksum = header_checksum(header);
   pieces.add(memory, record_size_bytes(max_context), lists);
-  // An old record's slots must not speak for a new header. The other one is this commit's, and
-  // pieces do not overlap; its old number does not fit what is stored before the new one.
+  // Clears slot 0, so that no commit of an earlier record is valid under the new header. This
+  // commit writes slot 1; until its number is stored, the checksum there does not match.
   constexpr std::array<std::byte, kCacheLineBytes> kNoSlot{};
   pieces.add(memory, kSlotsOffset, kNoSlot);
   pieces.add(memory, 0, bytes_of(header));
 }
 
-/// Appends what the arrays do not have yet.
-void append(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
-            Sequence& sequence) {
-  const auto tokens = std::span<const TokenId>(sequence.tokens).subspan(sequence.recorded_tokens);
-  pieces.add(memory, kTokensOffset + sequence.recorded_tokens * sizeof(TokenId),
-             std::as_bytes(tokens));
-  sequence.tokens_checksum.add(tokens.data(), tokens.size_bytes());
-  sequence.recorded_tokens = static_cast<std::uint32_t>(sequence.tokens.size());
+/// Appends the tokens and blocks that the record does not hold yet.
+void append_new(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
+                const RecordCommit& commit, RecordProgress& progress) {
+  const auto tokens = commit.tokens.subspan(progress.tokens);
+  pieces.add(memory, kTokensOffset + progress.tokens * sizeof(TokenId), std::as_bytes(tokens));
+  progress.tokens_checksum.add(tokens.data(), tokens.size_bytes());
+  progress.tokens = static_cast<std::uint32_t>(commit.tokens.size());
   std::vector<std::uint64_t> blocks;
-  for (const BlockId block : sequence.blocks.blocks().subspan(sequence.recorded_blocks))
+  for (const BlockId block : commit.blocks.subspan(progress.blocks))
     blocks.push_back(packed(block));
-  pieces.add(memory,
-             record_blocks_offset(max_context) + sequence.recorded_blocks * sizeof(std::uint64_t),
+  pieces.add(memory, record_blocks_offset(max_context) + progress.blocks * sizeof(std::uint64_t),
              std::as_bytes(std::span(blocks)));
-  sequence.blocks_checksum.add(blocks.data(), blocks.size() * sizeof(std::uint64_t));
-  sequence.recorded_blocks = static_cast<std::uint32_t>(sequence.blocks.blocks().size());
+  progress.blocks_checksum.add(blocks.data(), blocks.size() * sizeof(std::uint64_t));
+  progress.blocks = static_cast<std::uint32_t>(commit.blocks.size());
 }
 
 }  // namespace
 
 void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
-                   Sequence& sequence, std::uint32_t n_rows, std::optional<TokenId> next) {
-  if (sequence.record_number == 0) write_header(pieces, memory, sequence, max_context);
-  append(pieces, memory, max_context, sequence);
-  const auto known = static_cast<std::uint32_t>(sequence.tokens.size());
-  Checksum tokens_checksum = sequence.tokens_checksum;
-  if (next && known < max_context) {
-    pieces.add(memory, kTokensOffset + known * sizeof(TokenId), bytes_of(*next));
-    tokens_checksum.add(&*next, sizeof(TokenId));
+                   const RecordCommit& commit, RecordProgress& progress) {
+  if (progress.number == 0) write_header(pieces, memory, commit, max_context);
+  append_new(pieces, memory, max_context, commit, progress);
+  const auto known = static_cast<std::uint32_t>(commit.tokens.size());
+  const bool has_next = commit.next && known < max_context;
+  Checksum tokens_checksum = progress.tokens_checksum;
+  if (has_next) {
+    pieces.add(memory, kTokensOffset + known * sizeof(TokenId), bytes_of(*commit.next));
+    tokens_checksum.add(&*commit.next, sizeof(TokenId));
   }
   RecordSlot slot{.checksum = 0,
                   .tokens_checksum = tokens_checksum.value,
-                  .blocks_checksum = sequence.blocks_checksum.value,
-                  .committed = sequence.blocks.committed() + n_rows,
-                  .tokens = known + (next && known < max_context ? 1 : 0),
-                  .blocks = sequence.recorded_blocks,
+                  .blocks_checksum = progress.blocks_checksum.value,
+                  .committed = commit.committed,
+                  .tokens = known + (has_next ? 1 : 0),
+                  .blocks = progress.blocks,
                   .unused = 0,
-                  .number = ++sequence.record_number};
+                  .number = ++progress.number};
   slot.checksum = slot_checksum(slot);
   constexpr std::size_t kNumber = offsetof(RecordSlot, number);
   const std::uint64_t at = kSlotsOffset + slot.number % 2 * kCacheLineBytes;
@@ -170,23 +169,24 @@ namespace {
 Result<RecordHeader> read_header(std::span<const std::byte> bytes, std::uint32_t max_context) {
   RecordHeader header{};
   if (bytes.size() < record_size_bytes(max_context)) {
-    return fail(Errc::FileCorrupt, fmt::format("a sequence record of {} bytes, {} expected",
+    return fail(Errc::FileCorrupt, fmt::format("a sequence record has {} bytes, {} are expected",
                                                bytes.size(), record_size_bytes(max_context)));
   }
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.magic != kRecordMagic || header.version != kRecordVersion ||
       header.checksum != header_checksum(header) || header.max_context != max_context) {
-    return fail(Errc::FileCorrupt, "the header of a sequence record is damaged or of another kind");
+    return fail(Errc::FileCorrupt,
+                "the header of a sequence record is damaged or has another format");
   }
   return header;
 }
 
-/// Within its range, or a reader that draws by it would not do what was asked.
+/// Errors: FileCorrupt, also for a value outside its range.
 Result<SamplingParams> read_sampling(const RecordHeader& header, std::span<const std::byte> bytes) {
   const std::uint64_t offset = record_size_bytes(header.max_context);
   if (header.lists_bytes > kMaxSamplingListsBytes || header.lists_bytes > bytes.size() - offset) {
-    return fail(Errc::FileCorrupt, fmt::format("a sequence record of {} bytes has {} of sampling "
-                                               "lists",
+    return fail(Errc::FileCorrupt, fmt::format("a sequence record of {} bytes claims {} bytes of "
+                                               "sampling lists",
                                                bytes.size(), header.lists_bytes));
   }
   const std::span<const std::byte> lists = bytes.subspan(offset, header.lists_bytes);
@@ -228,8 +228,8 @@ bool is_valid(const RecordSlot& slot, const RecordHeader& header,
          slot.blocks_checksum == Checksum::of(blocks, slot.blocks * sizeof(std::uint64_t));
 }
 
-/// The engine's name of a request (worker/serve/request_ids.hpp): both halves are names.
-bool is_request_name(std::string_view text) {
+/// An engine_request_id is an id, or a tenant, a slash and an id (worker/serve/request_ids.hpp).
+bool is_engine_request_id(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return RequestId::parse(text).has_value();
   return TenantId::parse(text.substr(0, slash)) && RequestId::parse(text.substr(slash + 1));
@@ -265,13 +265,13 @@ std::vector<BlockId> read_blocks(std::span<const std::byte> bytes, const RecordH
 Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32_t max_context) {
   const RecordHeader header = TRY(read_header(bytes, max_context));
   const std::optional<RecordSlot> slot = newest_slot(bytes, header);
-  if (!slot) return fail(Errc::FileCorrupt, "no commit of this sequence record is whole");
+  if (!slot) return fail(Errc::FileCorrupt, "both commits of a sequence record are damaged");
   const std::string_view request(header.request, strnlen(header.request, sizeof(header.request)));
-  if (!is_request_name(request)) {
-    return fail(Errc::FileCorrupt, "a sequence record names no request");
+  if (!is_engine_request_id(request)) {
+    return fail(Errc::FileCorrupt, "the request id of a sequence record is malformed");
   }
   SamplingParams sampling = TRY(read_sampling(header, bytes));
-  SequenceRecord record{.request = {std::string(request)},
+  SequenceRecord record{.engine_request_id = {std::string(request)},
                         .sampling = std::move(sampling),
                         .max_emitted_tokens = header.max_emitted_tokens,
                         .prompt_tokens = header.prompt_tokens,

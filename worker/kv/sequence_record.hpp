@@ -1,21 +1,21 @@
-/// What outlives a worker: everything needed to go on with a sequence, kept in its lease's memory.
+/// The record of a sequence: everything needed to continue it after its worker died.
 ///
-/// The record lies in blocks of the tenant's own extents, so it is broker-owned, travels with the
-/// KV cache when that is adopted, and is scrubbed with it. Layout, in bytes from its start (the
-/// record may span blocks; nothing straddles one):
+/// The record lies in blocks of the tenant's own extents. So the broker owns it, it is adopted with
+/// the KV cache, and it is scrubbed with it. Layout, in bytes from its start (the record may span
+/// blocks; no field straddles two):
 ///
-///   0    RecordHeader      what was asked; written once, before the first commit
-///   256  RecordSlot × 2  how far it got; written in turn, `number` last
+///   0    RecordHeader    the request; written once, before the first commit
+///   256  RecordSlot × 2  the progress; written in turn, `number` last
 ///   384  u32 tokens[max_context]                       append-only
 ///   …    u64 blocks[ceil(max_context / 16)]            append-only, extent << 24 | index
 ///   …    what sampling_lists.hpp packs                 written with the header; usually nothing
 ///
 /// A commit appends tokens and blocks, then fills the older slot: checksums and counts first, the
-/// number last (release). Counts say how much of the append-only arrays is meant, checksums what
-/// stands there. A reader takes the valid slot with the higher number; a torn slot has a wrong
-/// checksum or still its old number, and the other one, a commit older, is good.
+/// number last (release). The counts bound the append-only arrays, the checksums cover their
+/// content. A reader takes the valid slot with the higher number. A torn slot has a wrong checksum
+/// or still its old number; then the other slot, one commit older, is valid.
 ///
-/// Readers treat every byte as input. Units: tokens, positions, blocks.
+/// Readers treat every byte as untrusted input. Units: tokens, positions, blocks.
 #pragma once
 
 #include <cstdint>
@@ -25,30 +25,31 @@
 #include <vector>
 
 #include "kernels/op_args.hpp"
+#include "worker/kv/block_pool.hpp"
+#include "worker/kv/checksum.hpp"
 #include "worker/kv/sampling_lists.hpp"
-#include "worker/schedule/sequence.hpp"
 
 namespace leasehold {
 
-/// Bytes a record needs for sequences of up to `max_context` positions, sampling lists apart.
+/// Bytes of a record for up to `max_context` positions, without the sampling lists.
 std::uint64_t record_size_bytes(std::uint32_t max_context);
 
-/// UnsupportedModel for blocks too small, or too odd in size, to hold the parts of a record whole.
+/// Errors: UnsupportedModel when blocks of this size would split the fields of a record.
 Result<void> check_record_block_size(std::uint64_t block_size_bytes);
 
-/// Blocks that hold it, and how many more the lists of `sampling` may take.
+/// Blocks for a record, and additional blocks for the lists of `sampling`.
 std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes);
 std::uint32_t list_block_count(const SamplingParams& sampling, std::uint64_t block_size_bytes);
 
-/// Where the parts of one record lie. Block size is a multiple of 64.
+/// The blocks of one record. The block size is a multiple of 64.
 struct RecordMemory {
   std::vector<Leased<std::byte>> blocks;
   std::uint64_t block_size_bytes = 0;
 };
 
-/// Everything a record says, after checking.
+/// The content of a record, after all checks.
 struct SequenceRecord {
-  RequestId request;  ///< As the engine knows it: "<id>" or "<tenant>/<id>".
+  RequestId engine_request_id;
   SamplingParams sampling;
   std::uint32_t max_emitted_tokens = 0;
   std::uint32_t prompt_tokens = 0;
@@ -57,29 +58,50 @@ struct SequenceRecord {
   std::vector<BlockId> blocks;  ///< Of the KV cache, in order of position.
 };
 
-/// What a commit writes into the records of its sequences, gathered for one write of the backend.
-/// Keeps its memory from step to step. Threads: one.
+/// The pieces a commit writes into the records of its sequences, gathered for one write of the
+/// backend. It keeps its memory from step to step. Threads: one.
 class RecordPieces {
  public:
   void clear();
   /// Copies `bytes`; they may lie in several blocks.
   void add(const RecordMemory& memory, std::uint64_t offset, std::span<const std::byte> bytes,
            bool is_last = false);
-  /// Until the next `add` or `clear`.
+  /// Valid until the next `add` or `clear`.
   std::span<const LeasedPiece> pieces();
 
  private:
-  std::vector<LeasedPiece> pieces_;  // sizes are right, places only after `pieces`
+  std::vector<LeasedPiece> pieces_;  // `pieces` sets the addresses
   std::vector<std::byte> bytes_;     // of all pieces, one after the other
 };
 
-/// Adds what brings the record of `sequence` to the state it has once `n_rows` more positions and,
-/// when there is one, `next` are committed. The first call writes the header.
-void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
-                   Sequence& sequence, std::uint32_t n_rows, std::optional<TokenId> next);
+/// One commit of a sequence as its record stores it. Views: they are read during the call only.
+struct RecordCommit {
+  const RequestId* engine_request_id = nullptr;
+  const SamplingParams* sampling = nullptr;
+  std::uint32_t max_emitted_tokens = 0;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t committed = 0;      ///< Positions in the KV cache once this commit is done.
+  std::span<const TokenId> tokens;  ///< Prompt and emitted.
+  std::optional<TokenId> next;      ///< The token this commit emits.
+  std::span<const BlockId> blocks;  ///< Of the KV cache, in order of position.
+};
 
-/// Reads a record that lies in one piece. That tokens are of the vocabulary and blocks of the lease
-/// is for the caller to check. Errors: FileCorrupt, naming what is wrong.
+/// How much of a sequence its record already holds.
+struct RecordProgress {
+  std::uint64_t number = 0;  ///< Of the last commit; 0: there is no record yet.
+  std::uint32_t tokens = 0;
+  std::uint32_t blocks = 0;
+  Checksum tokens_checksum;  ///< Over the recorded ones.
+  Checksum blocks_checksum;
+};
+
+/// Adds the pieces that bring a record from `progress` to `commit`, and moves `progress` on. The
+/// first call writes the header.
+void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
+                   const RecordCommit& commit, RecordProgress& progress);
+
+/// Reads a record from contiguous bytes. The caller checks that its tokens are in the vocabulary
+/// and its blocks in the lease. Errors: FileCorrupt, naming what is wrong.
 Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32_t max_context);
 
 }  // namespace leasehold

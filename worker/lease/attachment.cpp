@@ -12,8 +12,9 @@ constexpr Duration kAttachTimeout = std::chrono::seconds(10);
 
 Result<void> check_reply(const wire::WorkerAttached& answer) {
   if (answer.worker.value < kMaxWorkers) return {};
-  return fail(Errc::UntrustedSegment,
-              fmt::format("the broker says this is worker {}", answer.worker.value));
+  return fail(
+      Errc::UntrustedSegment,
+      fmt::format("the broker assigned worker id {}, beyond the limit", answer.worker.value));
 }
 
 }  // namespace
@@ -25,7 +26,8 @@ Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_n
   const wire::WorkerAttached answer = TRY(wire::WorkerAttached::from_json(reply.body));
   if (reply.fds.size() != 3) {
     return fail(Errc::UntrustedSegment,
-                fmt::format("attach came with {} descriptors, 3 expected", reply.fds.size()));
+                fmt::format("the answer to worker.attach has {} descriptors, 3 are expected",
+                            reply.fds.size()));
   }
   TRY(check_reply(answer));
   const TokenKey key = TRY(token_key_from_hex(answer.token_key));

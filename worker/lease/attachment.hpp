@@ -1,9 +1,6 @@
-/// First contact with the broker: the table, the worker segment, the wakeup_fd.
+/// Attaches a worker to the broker: the lease table, the worker segment and the broker's wakeup_fd.
 ///
-/// The steps, each with its one next step and its one way to fail:
-///   Asking   → `worker.attach` answered       | what the broker said
-///   Checking → descriptors, seals, versions   | UntrustedSegment, final; ConnectionLost, try again
-///   Attached
+/// Two steps: `worker.attach` is answered, then descriptors, seals and versions are checked.
 #pragma once
 
 #include "ipc/control/lease_token.hpp"
@@ -15,16 +12,17 @@ namespace leasehold {
 
 struct Attachment {
   WorkerId worker;
-  AttachmentId id;  ///< To come back under.
+  AttachmentId id;  ///< To resume after a reconnect.
   TokenKey token_key;
   TableReader table;
   WorkerSegmentWriter segment;
-  std::string device;       ///< Whose memory is lent (wire::WorkerAttached).
-  std::string device_uuid;  ///< Of a card.
-  UniqueFd wakeup_fd;       ///< An eventfd: rung after a unit that refused something.
+  std::string device;       ///< The device whose memory the broker lends (wire::WorkerAttached).
+  std::string device_uuid;  ///< Of a GPU.
+  UniqueFd wakeup_fd;       ///< An eventfd, written after a unit that refused something.
 };
 
-/// Attaches under `worker_name`. Blocking; not from the I/O thread.
+/// Attaches under `worker_name`. Blocks; not for the I/O thread.
+/// Errors: the broker's answer, TimedOut, ConnectionLost; UntrustedSegment when a check fails.
 Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_name);
 
 }  // namespace leasehold

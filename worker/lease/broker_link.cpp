@@ -54,7 +54,7 @@ void BrokerLink::call_async(const std::string& method, control::Payload params,
 }
 
 void BrokerLink::report(const events::Event& event, TimePoint at) {
-  // Made into JSON over there: the caller may be a unit that somebody waits for.
+  // Serialised on the I/O thread: the caller may be a gate thread within a unit.
   boost::asio::post(*io_, [this, event, at] {
     std::string text = events::to_json(event, at).dump();
     if (!buffering_) return send_report(std::move(text));

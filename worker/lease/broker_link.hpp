@@ -1,8 +1,8 @@
 /// The worker's connection to its broker.
 ///
-/// Threads: `call` blocks and may be used by any thread but the I/O thread; `call_async`, `report`
-/// likewise from any; the rest on the I/O thread, as are the handlers. Lifetime: the io_context has
-/// stopped before the link goes.
+/// Threads: `call` blocks and is for every thread but the I/O thread; `call_async` and `report` are
+/// for any thread; the rest runs on the I/O thread, as do the handlers. Lifetime: the io_context
+/// stops before the link is destroyed.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -20,7 +20,7 @@ class BrokerLink {
  public:
   struct Handlers {
     std::function<void(const std::string& method, control::Payload, control::Responder)> on_call;
-    /// The broker is gone. Leases go on to their deadlines and no further.
+    /// The connection is lost. Leases go on to their deadlines.
     std::function<void(const Error&)> on_disconnected;
   };
 
@@ -28,22 +28,22 @@ class BrokerLink {
   static Result<std::unique_ptr<BrokerLink>> connect(boost::asio::io_context& io,
                                                      const std::string& path, Handlers handlers);
 
-  /// A new connection in place of the one that was lost. Errors: as `connect`.
+  /// Replaces the lost connection by a new one. Errors: those of `connect`.
   Result<void> reconnect();
-  /// Gives the connection up without telling anybody.
+  /// Closes the connection without calling `on_disconnected`.
   void disconnect();
 
-  /// Errors: what the broker answered, TimedOut, ConnectionLost.
+  /// Errors: the broker's answer, TimedOut, ConnectionLost.
   Result<control::Payload> call(const std::string& method, control::Payload params,
                                 Duration timeout);
 
   void call_async(const std::string& method, control::Payload params,
                   control::Peer::ReplyHandler on_reply, Duration timeout = Duration::zero());
 
-  /// Sends what this worker saw, or keeps it while reports are held.
+  /// Sends an event to the broker, or keeps it while reports are buffered.
   void report(const events::Event& event, TimePoint at);
 
-  /// While the broker is away reports are kept, as many as a ReportQueue holds.
+  /// Keeps reports from now on, as many as a ReportQueue holds, until `flush_reports` sends them.
   void buffer_reports() { buffering_ = true; }
   void flush_reports();
 
@@ -57,7 +57,7 @@ class BrokerLink {
   std::string path_;
   Handlers handlers_;
   std::shared_ptr<control::Peer> peer_;
-  int connections_ = 0;  // the end of an earlier one may be told late
+  int connections_ = 0;  // the end of an earlier connection may arrive late
   bool buffering_ = false;
   ReportQueue buffered_;
 };

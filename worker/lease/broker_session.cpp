@@ -34,13 +34,13 @@ Result<wire::ExtentShape> BrokerSession::announce_ready(const wire::WorkerReady&
   const control::Payload reply =
       TRY(link_->call(std::string(ready.kMethod), {.body = ready_.to_json()}, kReadyTimeout));
   const wire::ExtentShape shape = TRY(wire::ExtentShape::from_json(reply.body));
-  leases_ = &leases;  // releases `ready_` to the I/O thread
+  leases_ = &leases;  // publishes `ready_` to the I/O thread
   return shape;
 }
 
 void BrokerSession::connection_lost(const Error& why) {
   const bool first = reconnect_.phase() == Phase::Attached;
-  spdlog::warn("the broker's connection is gone reason=\"{}\"", why.detail);
+  spdlog::warn("broker disconnected reason=\"{}\"", why.detail);
   if (leases_ == nullptr) reconnect_.give_up();
   reconnect_.connection_lost(clock_->now());
   if (first) {
@@ -51,11 +51,11 @@ void BrokerSession::connection_lost(const Error& why) {
   advance();
 }
 
-/// What follows from the phase.
+/// Acts on the phase that the last event led to.
 void BrokerSession::advance() {
   if (reconnect_.phase() == Phase::Disconnected) return schedule_reconnect();
   if (reconnect_.phase() != Phase::Lost || lost_.exchange(true)) return;
-  handlers_.on_broker_lost({Errc::BrokerLost, "there is no way back to the broker"});
+  handlers_.on_broker_lost({Errc::BrokerLost, "the worker cannot reconnect to the broker"});
 }
 
 void BrokerSession::schedule_reconnect() {
@@ -75,7 +75,7 @@ void BrokerSession::try_reconnect() {
   request_resume();
 }
 
-/// Calls; an error, or an answer that is none, leads back to waiting or to the end.
+/// Sends a call of this attempt. An error ends the attempt.
 template <class Message>
 void BrokerSession::call(const Message& message, std::vector<UniqueFd> fds,
                          std::move_only_function<void(const control::Json&)> then) {
@@ -95,7 +95,8 @@ void BrokerSession::request_resume() {
   call(attach, {}, [this](const control::Json& body) {
     const auto attached = wire::WorkerAttached::from_json(body);
     const bool same = attached && attached->resumed && attached->worker == attachment_->worker;
-    if (!same) return resume_failed({Errc::UntrustedSegment, "the broker resumed something else"});
+    if (!same)
+      return resume_failed({Errc::UntrustedSegment, "the broker resumed another attachment"});
     reconnect_.resumed();
     fault_point(FaultSite::WorkerResumed);
     redeliver();
@@ -124,14 +125,13 @@ void BrokerSession::reattached() {
   reconnect_.reattached();
   disconnected_ = false;
   link_->flush_reports();
-  spdlog::info("the broker is back attachment={}", attachment_->id.value);
+  spdlog::info("broker reconnected attachment={}", attachment_->id.value);
   handlers_.on_connection_changed(false);
 }
 
 void BrokerSession::resume_failed(const Error& why) {
   if (reconnect_.phase() != Phase::Resuming && reconnect_.phase() != Phase::Redelivering) return;
-  spdlog::warn("the broker did not take this worker back code={} detail=\"{}\"", name(why.code),
-               why.detail);
+  spdlog::warn("resume failed code={} detail=\"{}\"", name(why.code), why.detail);
   ++attempt_;
   link_->disconnect();
   reconnect_.request_failed(why.code, clock_->now());

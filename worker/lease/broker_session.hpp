@@ -1,13 +1,12 @@
-/// A worker's standing with its broker: attached, away for a while and back again, or lost for
-/// good.
+/// A worker's session with its broker: attached, disconnected and resumed, or lost.
 ///
-/// While the broker is away the leases go on under the words this process sees and the deadlines it
-/// holds. A broker that was started again with the table kept is told what is still mapped
-/// (lease.redeliver), then that the worker serves (worker.ready); streams notice nothing.
+/// While the broker is disconnected, leases go on under the lease words and deadlines that this
+/// process reads in the table. After a reconnect the session redelivers what is mapped
+/// (lease.redeliver) and then sends worker.ready; streams are not interrupted.
 ///
-/// Threads: `open` and `announce_ready` on the thread that starts the worker, `is_disconnected` and
-/// `is_lost` on any, the rest and the handlers on the I/O thread. Lifetime: the io_context has
-/// stopped before the session goes.
+/// Threads: `open` and `announce_ready` on the thread that starts the worker; `is_disconnected` and
+/// `is_lost` on any; the rest and the handlers on the I/O thread. Lifetime: the io_context stops
+/// before the session is destroyed.
 #pragma once
 
 #include <atomic>
@@ -25,13 +24,13 @@ class BrokerSession {
  public:
   struct Handlers {
     std::function<void(const std::string& method, control::Payload, control::Responder)> on_call;
-    std::function<void(bool disconnected)> on_connection_changed;  ///< Gone, or back.
-    std::function<void(const Error&)> on_broker_lost;              ///< There is no way back.
+    std::function<void(bool disconnected)> on_connection_changed;  ///< Lost, or resumed.
+    std::function<void(const Error&)> on_broker_lost;              ///< For good.
   };
   struct Config {
     std::string broker_socket;
     std::string worker_name;
-    Duration timeout{};  ///< How long a worker waits for a broker to come back.
+    Duration timeout{};  ///< How long the session tries to reconnect.
   };
 
   /// Connects and attaches. Errors: those of control::connect_to and attach_worker.
@@ -42,7 +41,8 @@ class BrokerSession {
   BrokerLink& link() { return *link_; }
   const Attachment& attachment() const { return *attachment_; }
 
-  /// Says `worker.ready`; from now on a lost broker is waited for. `leases` knows what is mapped.
+  /// Sends `worker.ready`; from now on the session reconnects. `leases` lists what is mapped.
+  /// Errors: the broker's answer, TimedOut, ConnectionLost.
   Result<wire::ExtentShape> announce_ready(const wire::WorkerReady& ready, LeaseService& leases);
 
   bool is_lost() const { return lost_; }
@@ -75,10 +75,10 @@ class BrokerSession {
   boost::asio::steady_timer timer_;
   std::unique_ptr<BrokerLink> link_;
   std::optional<Attachment> attachment_;
-  std::atomic<LeaseService*> leases_ = nullptr;  // from worker.ready on; `ready_` is older
+  std::atomic<LeaseService*> leases_ = nullptr;  // set after `ready_`, by `announce_ready`
   wire::WorkerReady ready_;
-  std::size_t pending_replies_ = 0;  // redeliveries
-  int attempt_ = 0;                  // answers to an earlier one do not count
+  std::size_t pending_replies_ = 0;  // of redeliveries
+  int attempt_ = 0;                  // replies to an earlier attempt are ignored
   std::atomic<bool> disconnected_{false};
   std::atomic<bool> lost_{false};
 };

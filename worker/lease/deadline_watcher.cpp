@@ -7,7 +7,8 @@
 namespace leasehold {
 namespace {
 
-/// A deadline that was set, or moved up, for one who runs already is found after so long.
+/// The longest delay until the watcher notices a deadline set or moved forward for a running
+/// request.
 constexpr Duration kMaxSleep = std::chrono::seconds(1);
 
 }  // namespace

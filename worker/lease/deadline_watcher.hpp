@@ -1,9 +1,8 @@
-/// Stops running sequences whose lease or request has run out of time, within one unit.
+/// Stops running sequences whose lease or request has passed its deadline, within one unit.
 ///
-/// A thread of its own sleeps until the earliest deadline, by the clock deadlines are on, so that
-/// one that passed while the machine slept acts as soon as it is awake; the hot path reads no
-/// clock. Renewals move a lease's deadline in the table, so it is read again when the sleep is
-/// over.
+/// Its thread sleeps until the earliest deadline on CLOCK_BOOTTIME, so a deadline that passes while
+/// the machine is suspended acts on wake-up, and no gate reads a clock. Renewals move a lease's
+/// deadline in the table, so the watcher reads it again after each sleep.
 ///
 /// Lifetime: everything in Dependencies outlives it.
 #pragma once
@@ -19,7 +18,7 @@
 
 namespace leasehold {
 
-/// Why `running_request` must stop at `now`; None when it may go on.
+/// Why the request must stop at `now`; None when it may go on.
 LocalStop deadline_stop(const RunningRequest& running_request, LeaseTime lease, TimePoint now);
 
 class DeadlineWatcher {

@@ -40,7 +40,7 @@ Payload empty_payload() {
 }  // namespace
 
 void LeaseService::on_call(const std::string& method, Payload params, Responder respond) {
-  Result<void> done = fail(Errc::UnknownMethod, fmt::format("a worker does not know '{}'", method));
+  Result<void> done = fail(Errc::UnknownMethod, fmt::format("a worker has no method '{}'", method));
   if (method == wire::LeaseGrant::kMethod) {
     done = grant(std::move(params), respond);
   } else if (method == wire::LeaseUnmap::kMethod) {
@@ -69,11 +69,11 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
   return {};
 }
 
-/// Before anything is mapped: a broker that is started again meanwhile is brought these as well.
+/// Runs before mapping, so that a broker that restarts meanwhile gets these extents too.
 Result<void> LeaseService::keep_extent_fds(const wire::LeaseGrant& grant,
                                            const std::vector<UniqueFd>& fds) {
   if (fds.size() != grant.extents.size()) {
-    return fail(Errc::BadRequest, fmt::format("{} extents were announced, {} descriptors came",
+    return fail(Errc::BadRequest, fmt::format("the grant names {} extents and has {} descriptors",
                                               grant.extents.size(), fds.size()));
   }
   std::vector<UniqueFd> kept;
@@ -114,12 +114,12 @@ void LeaseService::grant_installed(LeaseId lease) {
   if (--found->second == 0) grants_in_flight_.erase(found);
 }
 
-/// The answer is evidence, so it waits for the last launch and not for the order to stop.
+/// The answer is evidence for the fence, so it waits for the end of the last launch.
 Result<void> LeaseService::quiesce(const Json& body, Responder& respond) {
   const wire::LeaseSettle request = TRY(wire::LeaseSettle::from_json(body));
   if (deps_.table->word_of(request.lease).state() == LeaseState::Live) {
     return fail(Errc::IllegalTransition,
-                fmt::format("lease {} is live; its launches go on", to_string(request.lease)));
+                fmt::format("lease {} is live; revoke it first", to_string(request.lease)));
   }
   auto quiesced = [this, respond = std::move(respond)]() mutable {
     answer(std::move(respond), empty_payload());
@@ -144,7 +144,7 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
     unmap_fenced(request.lease, std::move(respond));
     return {};
   }
-  // Behind the grant, which may still be with the mapper.
+  // Queued after the grant, which the mapper may still be working on.
   boost::asio::post(
       deps_.mapper, [this, lease = request.lease, respond = std::move(respond)]() mutable {
         boost::asio::post(*deps_.io, [this, lease, respond = std::move(respond)]() mutable {
@@ -154,7 +154,7 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
   return {};
 }
 
-/// At once, whatever step is running: the fence says that no unit touches this memory.
+/// Unmaps during a step if need be: after the fence no unit touches this memory.
 void LeaseService::unmap_fenced(LeaseId lease, Responder respond) {
   if (grants_in_flight_.contains(lease)) return unmap_between_steps(lease, std::move(respond));
   boost::asio::post(deps_.unmapper, [this, lease, respond = std::move(respond)]() mutable {
@@ -169,7 +169,7 @@ void LeaseService::unmap_fenced(LeaseId lease, Responder respond) {
   });
 }
 
-/// For what is still on its way to the engine, or is being loaded by it.
+/// For memory that the engine does not have yet, or is loading.
 void LeaseService::unmap_between_steps(LeaseId lease, Responder respond) {
   deps_.loop->post([this, lease, respond = std::move(respond)](Engine& engine) mutable {
     engine.drop_lease(lease);
@@ -228,7 +228,7 @@ void LeaseService::clear_growth_request(LeaseId lease) {
   next_growth_request_.erase(lease);
 }
 
-/// A broker that is gone has refused nothing: whoever waits for memory waits on, and asks again.
+/// A lost connection is not a refusal: the sequences keep waiting, and the worker asks again.
 void LeaseService::on_growth_reply(LeaseId lease, const Result<Payload>& reply) {
   const bool disconnected = !reply && reply.error().code == Errc::ConnectionLost;
   {

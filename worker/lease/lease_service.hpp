@@ -1,16 +1,15 @@
-/// What the broker asks of a worker: map a grant, say when the launches of a revoked lease are
-/// over, unmap a fenced one, give extents back.
+/// Answers the broker's calls about leases: map a grant, confirm that the launches of a revoked
+/// lease are over, unmap a fenced lease, return extents.
 ///
-/// Mapping and prefaulting happen on a mapper's thread, unmapping on another's, so that memory
-/// going back does not wait for memory that comes: never inside a step, and not on the I/O thread
-/// either, where the typed end of somebody else's request may be waiting to be sent. The engine
-/// learns of the result between two steps.
+/// One thread maps and prefaults, another unmaps, so that reclaiming memory does not wait for
+/// granting it. Neither happens inside a step, nor on the I/O thread, which sends the typed ends of
+/// requests. The engine takes over the result between two steps.
 ///
-/// The descriptor of each extent is kept beside its mapping: only its worker can bring the memory
-/// of a live lease back to a broker that was started again.
+/// The service keeps the descriptor of each extent: after a restart the broker gets the memory of a
+/// live lease only from its worker.
 ///
-/// Threads: `on_call` on the I/O thread; `grow` from any. Lifetime: everything in Dependencies
-/// outlives it.
+/// Threads: `on_call` and `redeliveries` on the I/O thread; `grow` from any thread. Lifetime:
+/// everything in Dependencies outlives it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -28,16 +27,17 @@ class LeaseService {
  public:
   struct Dependencies {
     boost::asio::io_context* io = nullptr;
-    boost::asio::any_io_executor mapper;  ///< Of one thread: what came first is mapped first.
+    boost::asio::any_io_executor mapper;  ///< Of one thread, so grants are mapped in order.
     boost::asio::any_io_executor unmapper;
     EngineLoop* loop = nullptr;
-    Engine* engine = nullptr;  ///< For what may be done beside a step.
+    Engine* engine = nullptr;  ///< For calls allowed during a step.
     const TableReader* table = nullptr;
     const Clock* clock = nullptr;
     std::uint32_t blocks_per_extent = 1;
-    const RegionMapper* regions = &host_mapper();  ///< For the memory this broker lends.
-    /// Calls back, from any thread, once no launch that began before can touch memory of the lease.
-    /// Empty: between two steps, which is soon enough where a step waits for its launches.
+    const RegionMapper* regions = &host_mapper();  ///< Maps the memory this broker lends.
+    /// Calls back, on any thread, once no launch that began earlier can touch memory of the lease.
+    /// Empty: the service answers between two steps, which suffices when a step waits for its
+    /// launches.
     std::function<void(LeaseId, std::move_only_function<void()>)> quiesce = {};
   };
   explicit LeaseService(Dependencies dependencies) : deps_(std::move(dependencies)) {}
@@ -47,20 +47,20 @@ class LeaseService {
 
   void on_call(const std::string& method, control::Payload params, control::Responder respond);
 
-  /// All memory this worker has been granted and not given back, for a broker that was started
-  /// again: a message and its descriptors, the worker's own ones duplicated. I/O thread.
+  /// All granted memory, for a broker that restarted: messages with duplicated descriptors.
+  /// Errors: SystemError.
   struct Redelivery {
     wire::LeaseRedeliver message;
     std::vector<UniqueFd> fds;
   };
   Result<std::vector<Redelivery>> redeliveries() const;
 
-  /// Asks the broker for what the scheduler wishes, at most one call per lease at a time, and not
-  /// again for a moment after a refusal.
-  void grow(const std::vector<GrowthRequest>& wishes);
+  /// Sends growth requests to the broker: one call per lease at a time, and none for a short while
+  /// after a refusal.
+  void grow(const std::vector<GrowthRequest>& growth_requests);
 
  private:
-  /// A grant whose memory is mapped, or why it is not.
+  /// A grant and its mappings, or why mapping failed.
   struct MappedGrant {
     wire::LeaseGrant grant;
     control::Responder respond;
@@ -82,11 +82,10 @@ class LeaseService {
 
   Dependencies deps_;
   BrokerLink* broker_ = nullptr;
-  std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;  // what was granted; I/O thread
-  std::map<LeaseId, int> grants_in_flight_;  // not with the engine yet; I/O thread
+  std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;  // of everything granted; I/O thread
+  std::map<LeaseId, int> grants_in_flight_;                     // not in the engine yet; I/O thread
   std::mutex mutex_;
-  std::map<LeaseId, TimePoint>
-      next_growth_request_;  // leases with a call under way, or lately refused
+  std::map<LeaseId, TimePoint> next_growth_request_;  // by lease; kNever while a call is in flight
 };
 
 }  // namespace leasehold

@@ -10,8 +10,8 @@ namespace {
 constexpr Duration kInitialBackoff = std::chrono::milliseconds(5);
 constexpr Duration kMaxBackoff = std::chrono::milliseconds(200);
 
-/// Worth another try: the answer speaks of the moment, not of this attachment. BrokerLost is
-/// retryable for whoever asks a worker, but said to a worker it is the broker's last word.
+/// True for errors worth another attempt. BrokerLost is retryable for a client of a worker, but
+/// final when the broker sends it to a worker.
 bool is_transient(Errc code) {
   return is_retryable(code) && code != Errc::BrokerLost;
 }
@@ -28,7 +28,7 @@ void ReconnectState::connection_lost(TimePoint now) {
 }
 
 void ReconnectState::connect_failed(TimePoint now) {
-  expects(phase_ == Phase::Disconnected, "a worker tries to connect while it is away");
+  expects(phase_ == Phase::Disconnected, "a worker connects while it is disconnected");
   back_off(now);
 }
 
@@ -39,22 +39,23 @@ void ReconnectState::back_off(TimePoint now) {
 }
 
 void ReconnectState::connected() {
-  expects(phase_ == Phase::Disconnected, "a worker connects while it is away");
+  expects(phase_ == Phase::Disconnected, "a worker connects while it is disconnected");
   phase_ = Phase::Resuming;
 }
 
 void ReconnectState::resumed() {
-  expects(phase_ == Phase::Resuming, "a worker is resumed when it asked");
+  expects(phase_ == Phase::Resuming, "a worker is resumed after it asked");
   phase_ = Phase::Redelivering;
 }
 
 void ReconnectState::reattached() {
-  expects(phase_ == Phase::Redelivering, "a worker settles after it delivered");
+  expects(phase_ == Phase::Redelivering, "a worker is reattached after it redelivered");
   phase_ = Phase::Attached;
 }
 
 void ReconnectState::request_failed(Errc code, TimePoint now) {
-  expects(phase_ == Phase::Resuming || phase_ == Phase::Redelivering, "a worker asked something");
+  expects(phase_ == Phase::Resuming || phase_ == Phase::Redelivering,
+          "a request fails only while one is in flight");
   if (!is_transient(code)) return give_up();
   back_off(now);
 }

@@ -1,13 +1,13 @@
-/// How a worker gets back to a broker that went away. Pure: time is an argument.
+/// How a worker returns to its broker after the connection is lost. Pure: time is an argument.
 ///
-///   Attached ─lost─► Disconnected ─due, connected─► Resuming ─resumed─► Redelivering ─all said─►
-///   Attached
-///                     ▲ │                      │                   │
-///                     │ └─timeout over────────┼───────────────────┼──► Lost
-///                     └──────lost, no answer───┴──lost, no answer──┘
-///                                              └──said no──────────┴──► Lost
+///   Attached ──lost──► Disconnected ──connected──► Resuming ──resumed──► Redelivering
+///      ▲                ▲  │                          │                     │   │
+///      │                │  └─timeout─► Lost           │                     │   │
+///      │                └─────────lost, no answer─────┴─────────────────────┘   │
+///      └──────────────────────────────reattached────────────────────────────────┘
 ///
-/// Lost is final: the leases run to the deadlines they hold, then the worker ends.
+/// A final error of the broker leads from Resuming and Redelivering to Lost. Lost is final: the
+/// leases run to their deadlines, then the worker ends.
 /// Threads: one.
 #pragma once
 
@@ -20,26 +20,26 @@ class ReconnectState {
  public:
   enum class Phase : std::uint8_t { Attached, Disconnected, Resuming, Redelivering, Lost };
 
-  /// How long nobody may be there before it is called final.
+  /// `timeout`: how long the worker tries before it gives up.
   explicit ReconnectState(Duration timeout) : timeout_(timeout) {}
 
   Phase phase() const { return phase_; }
-  /// When to try to connect; meaningful while Disconnected.
+  /// When to connect next. Precondition: Disconnected.
   TimePoint next_attempt() const { return next_attempt_; }
 
-  /// The connection is gone, whatever was under way.
+  /// The connection is lost, in any phase.
   void connection_lost(TimePoint now);
-  /// Nobody to connect to. Precondition: Disconnected.
+  /// No broker listens. Precondition: Disconnected.
   void connect_failed(TimePoint now);
   /// Precondition: Disconnected.
   void connected();
-  /// The broker knows this attachment. Precondition: Resuming.
+  /// The broker resumed this attachment. Precondition: Resuming.
   void resumed();
-  /// Everything was delivered and `worker.ready` answered. Precondition: Redelivering.
+  /// All memory is redelivered and `worker.ready` is answered. Precondition: Redelivering.
   void reattached();
-  /// The broker answered with an error, or not at all. Precondition: Resuming or Redelivering.
+  /// The broker answered with an error or not at all. Precondition: Resuming or Redelivering.
   void request_failed(Errc code, TimePoint now);
-  /// For a worker that must not come back: it was never ready.
+  /// For a worker that was never ready: it must not return.
   void give_up() { phase_ = Phase::Lost; }
 
  private:

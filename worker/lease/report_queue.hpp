@@ -1,5 +1,5 @@
-/// What a worker saw and has not told its broker yet. Bounded: a broker that is busy or away costs
-/// this worker the oldest reports, never its memory and never its connection.
+/// Events that a worker has not reported to its broker yet. Bounded: when a slow or disconnected
+/// broker fills it, the oldest reports are dropped.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -15,9 +15,9 @@ namespace leasehold {
 class ReportQueue {
  public:
   static constexpr std::size_t kMaxKept = 4096;
-  static constexpr std::size_t kMaxBatch = 256;  ///< A line of them stays far below its limit.
+  static constexpr std::size_t kMaxBatch = 256;  ///< So that a message stays far below its limit.
 
-  /// The oldest makes room.
+  /// Adds a report; a full queue drops its oldest one.
   void push(std::string report) {
     waiting_.push_back(std::move(report));
     if (waiting_.size() <= kMaxKept) return;
@@ -25,7 +25,7 @@ class ReportQueue {
     ++dropped_;
   }
 
-  /// The oldest ones, to be sent together.
+  /// Takes the oldest reports, for one message.
   std::vector<std::string> take() {
     const std::size_t count = waiting_.size() < kMaxBatch ? waiting_.size() : kMaxBatch;
     const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(count);
@@ -36,7 +36,7 @@ class ReportQueue {
   }
 
   bool empty() const { return waiting_.empty(); }
-  std::uint64_t dropped() const { return dropped_; }  ///< Ever.
+  std::uint64_t dropped() const { return dropped_; }  ///< Since construction.
 
  private:
   std::deque<std::string> waiting_;

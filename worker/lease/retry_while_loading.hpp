@@ -1,17 +1,16 @@
-/// Waiting for weights that another worker is loading, for as long as that takes.
+/// Waits for weights that another worker is loading, as long as that takes.
 ///
-/// The broker says when to stop: WeightsLoading means that the loader is there and holds its lease.
-/// When it ends, or is killed for owing a sign of life, its region goes and the next call begins a
-/// load of our own; when the broker ends, the call says so. A count of our own could only be too
-/// short for a model that is larger than it had in mind.
+/// There is no limit on the number of attempts. WeightsLoading means that the loading worker runs
+/// and holds its lease. When it ends, the broker removes its region and the next call starts a load
+/// here; when the broker ends, the call fails. A limit would be too short for some larger model.
 #pragma once
 
 #include "common/result.hpp"
 
 namespace leasehold {
 
-/// `call()` gives a Result; `wait()` lets time pass between two asks. Errors: those of `call`, but
-/// for WeightsLoading.
+/// `call()` returns a Result; `wait()` pauses between two calls. Errors: those of `call` except
+/// WeightsLoading.
 template <class Call, class Wait>
 auto retry_while_loading(Call&& call, Wait&& wait) {
   while (true) {

@@ -11,10 +11,10 @@ namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds(30);
 constexpr auto kOpenRetryInterval = std::chrono::milliseconds(100);
-// Steps count from 1 up; loads from here, so a gate never takes one for the other.
+// Steps are numbered from 1 and loads from here, so that a gate never confuses them.
 constexpr std::uint64_t kFirstLoad = std::uint64_t{1} << 63;
 
-/// Nobody is told of refusals during a load: copy_weights answers for them.
+/// Ignores refusals during a load: copy_weights returns them.
 class NullRefusalListener final : public RefusalListener {
  public:
   void refused(const GateRefusal&) noexcept override {}
@@ -48,7 +48,7 @@ Result<std::optional<WeightsSource::Restored>> WeightsSource::restore(Weights& w
   return Restored{.part = part.name, .from_replaced_file = replacement_.has_value()};
 }
 
-/// A file that is gone from its path is still there behind the descriptor we hold.
+/// A deleted file stays readable through its open descriptor.
 Result<void> WeightsSource::reopen_replaced_file(const WeightsPart& part) {
   const auto now = file_->identity_now();
   if (!now || *now == file().identity()) return {};
@@ -62,7 +62,8 @@ Result<Weights::MappedPart> WeightsSource::map_part(const WeightsPart& part,
                                                     control::Payload reply) {
   const wire::WeightsOpened opened = TRY(wire::WeightsOpened::from_json(reply.body));
   if (reply.fds.size() != 1) {
-    return fail(Errc::UntrustedSegment, "weights.open came without its one descriptor");
+    return fail(Errc::UntrustedSegment,
+                "the answer to weights.open does not have exactly one descriptor");
   }
   const LeaseDependency lease = TRY(deps_.table->dependency(opened.lease));
   UniqueFd readable = std::move(reply.fds[0]);
@@ -102,7 +103,8 @@ Result<UniqueFd> WeightsSource::fill_and_publish(const WeightsPart& part, Region
   control::Payload reply =
       TRY(deps_.broker->call(std::string(request.kMethod), {.body = request.to_json()}, kTimeout));
   if (reply.fds.size() != 1) {
-    return fail(Errc::UntrustedSegment, "weights.publish came without its one descriptor");
+    return fail(Errc::UntrustedSegment,
+                "the answer to weights.publish does not have exactly one descriptor");
   }
   return std::move(reply.fds[0]);
 }

@@ -1,18 +1,17 @@
-/// Where an engine's weights come from: regions of the broker, one for each part, filled once and
-/// shared from then on.
+/// Gets an engine's weights: regions of the broker, one for each part, filled by one worker and
+/// shared by all.
 ///
-///   weights.open → published already:  map read-only, bind
-///                → not yet:            map writable, fill through the door, unmap, close,
-///                                      weights.publish, map read-only, bind
+///   weights.open → published:  map read-only, bind
+///                → not yet:    map writable, fill through the gate, unmap, close,
+///                              weights.publish, map read-only, bind
 ///
-/// Parts come one after the other, so there is never more than one unpublished region per worker,
-/// and two workers that load the same model share the work instead of waiting for each other.
+/// Parts are opened one after the other. So a worker has at most one unpublished region, and two
+/// workers that load the same model share the work.
 ///
-/// A part that was taken back comes back alone, the bytes of all others stay where they are. When
-/// there is another model file under the path by then, the part is read from that one, if its
-/// tensors have the same types and shapes.
+/// A revoked part is restored alone; the other parts stay mapped. If the model file was replaced
+/// meanwhile, the part is read from the new file when its tensors have the same types and shapes.
 ///
-/// Blocking; on the engine's thread, while the engine runs nothing.
+/// Blocks; runs on the engine's thread between steps.
 #pragma once
 
 #include <optional>
@@ -37,18 +36,18 @@ class WeightsSource {
                 Dependencies dependencies)
       : file_(&file), config_(&config), plan_(&plan), deps_(std::move(dependencies)) {}
 
-  /// All parts, each under a fresh engine lease. Waits while another worker fills one.
-  /// Errors: those of the calls above, FileNotFound …, EngineLeaseFenced.
+  /// Gets all parts, each under a new engine lease. Waits while another worker fills one.
+  /// Errors: those of the calls above and of GgufFile::open, EngineLeaseFenced.
   Result<Weights> acquire();
 
   struct Restored {
     std::string part;
-    bool from_replaced_file = false;  ///< Than the one the worker was started with.
+    bool from_replaced_file = false;  ///< The file is not the one the worker started with.
   };
-  /// The first part that is down, and no other, so that whoever calls can look after other things
-  /// between two of them. Nothing when none is down.
-  /// Errors: WeightsLoading, EngineLeaseFenced, LeaseRevoked: ask again; MissingWeight when the
-  /// file now under the path does not fit; those of `acquire`.
+  /// Restores the first revoked part and no other, so that the caller can run commands between two
+  /// parts. Returns nothing when no part is revoked.
+  /// Errors: WeightsLoading, EngineLeaseFenced, LeaseRevoked (all retryable); MissingWeight when
+  /// the replaced file does not fit; those of `acquire`.
   Result<std::optional<Restored>> restore(Weights& weights);
 
  private:
@@ -62,13 +61,13 @@ class WeightsSource {
   const GgufFile& file() const { return replacement_ ? *replacement_ : *file_; }
 
   const GgufFile* file_;
-  std::optional<GgufFile> replacement_;  // of file_, once there was another under its path
+  std::optional<GgufFile> replacement_;  // of file_, once another file is at its path
   const ModelConfig* config_;
   const WeightsPlan* plan_;
   Dependencies deps_;
-  StopFlags never_stopped_;       // no cancel of a request reaches a load
-  std::uint64_t loads_ = 0;       // gate sets of loads are numbered apart from steps
-  std::uint64_t done_bytes_ = 0;  // of this acquire, for progress
+  StopFlags never_stopped_;       // requests cannot stop a load
+  std::uint64_t loads_ = 0;       // numbers the gate sets of loads
+  std::uint64_t done_bytes_ = 0;  // of this call, for progress
   std::uint64_t total_bytes_ = 0;
 };
 

@@ -1,5 +1,5 @@
-/// What the scheduler tells the world. Within a tick: completions, rejections, then tokens by
-/// ascending row.
+/// The events of the scheduler. Order within a tick: last tokens of requests that end, completions,
+/// rejections, rebinds, other tokens.
 #pragma once
 
 #include <cstdint>
@@ -14,47 +14,47 @@
 
 namespace leasehold {
 
-/// One committed token. `position` 0 is the first emitted token of the request, counted through
-/// rebinds; each position is told exactly once.
+/// One committed token. `position` 0 is the first emitted token of the request; rebinds continue
+/// the count. Each position is delivered exactly once.
 struct Token {
-  RequestId request;
+  RequestId engine_request_id;
   TokenId token = 0;
   std::uint32_t position = 0;
-  std::optional<Logprobs> logprobs = {};  ///< When asked for.
+  std::optional<Logprobs> logprobs = {};  ///< When requested.
 };
 
-/// What a lease said when it ended a request.
+/// Why a lease ended a request.
 struct RevocationInfo {
   LeaseId lease;
   bool engine_scope = false;
   RevokeReason reason = RevokeReason::None;
 };
 
-/// The one end of an admitted request.
+/// The end of a request. Every admitted request gets exactly one.
 struct Completed {
-  RequestId request;
+  RequestId engine_request_id;
   CompletionReason reason = CompletionReason::EngineError;
   std::uint32_t emitted_tokens = 0;
   std::optional<RevocationInfo> revocation;  ///< With Revoked and LeaseFenced.
   std::optional<Error> error;                ///< With EngineError.
 };
 
-/// A request that was queued and will not be admitted.
+/// The end of a request that was queued and never admitted.
 struct AdmissionRejected {
-  RequestId request;
+  RequestId engine_request_id;
   Error reason;
 };
 
 struct Preempted {
-  RequestId request;
+  RequestId engine_request_id;
 };
 
-/// A request goes on under another lease.
+/// A request continues under another lease.
 struct Rebound {
-  RequestId request;
+  RequestId engine_request_id;
   LeaseId old_lease;
   LeaseId new_lease;
-  std::uint32_t replayed_tokens = 0;  ///< Prompt and tokens emitted before.
+  std::uint32_t replayed_tokens = 0;  ///< The prompt and the tokens emitted before.
 };
 
 using SchedulerEvent = std::variant<Completed, AdmissionRejected, Preempted, Rebound, Token>;

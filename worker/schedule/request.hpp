@@ -1,4 +1,4 @@
-/// What a tenant asks of the scheduler, and the closed list of how a request ends.
+/// A request as the scheduler takes it, and the closed list of reasons for its end.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,31 @@ namespace leasehold {
 
 struct PromptRequest {
   TenantId tenant;
-  LeaseId lease;  ///< Where its KV lies.
-  RequestId request;
+  LeaseId lease;  ///< Its KV cache lies there.
+  RequestId engine_request_id;
   std::vector<TokenId> prompt;          ///< Not empty.
-  std::vector<TokenId> emitted;         ///< After a rebind: delivered before, in order.
-  std::optional<LeaseId> rebound_from;  ///< … under this lease.
+  std::vector<TokenId> emitted;         ///< After a rebind: the tokens delivered before, in order.
+  std::optional<LeaseId> rebound_from;  ///< The lease they were emitted under.
   SamplingParams sampling;
-  TextConstraint constraint;             ///< What `sampling.grammar` says, ready to be followed.
-  std::uint32_t max_emitted_tokens = 0;  ///< Counts `emitted` too.
+  TextConstraint constraint;             ///< `sampling.grammar`, compiled.
+  std::uint32_t max_emitted_tokens = 0;  ///< Includes `emitted`.
   std::optional<TimePoint> deadline;
 };
 
-/// With room for a token, unless some were delivered before: those may have been the last.
+/// True when the context has room for one more token. A rebound request may also fill it exactly:
+/// its last token may have been delivered already.
 inline bool fits_context(const PromptRequest& request, std::uint32_t max_context) {
   const std::size_t known = request.prompt.size() + request.emitted.size();
   return known < max_context || (known == max_context && !request.emitted.empty());
 }
 
+/// Why a request ends. Text held back for a stop string or an incomplete character is sent with the
+/// end.
 enum class CompletionReason : std::uint8_t {
-  EndOfSequence,
-  MaxTokensReached,
-  StopSequence,
+  EndOfSequence,     ///< An end token (never sent), or the last token of a grammar (sent).
+  MaxTokensReached,  ///< The token limit or the end of the context; the last token is sent.
+  StopSequence,      ///< A stop token (never sent), or a token that completes a stop string (sent,
+                     ///< with its text up to the string).
   Cancelled,
   Preempted,
   Revoked,

@@ -44,8 +44,8 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
       blocks_for(positions) - std::min(blocks_for(positions), blocks_held(sequence));
   const bool over_quota = more > 0 && tenancy.pool.held_blocks() + more > tenancy.config.max_blocks;
   const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
-  if (over_quota) tenancy.growth_denied = true;  // nobody could lend it more
-  // Ask one block ahead, so that the broker's answer is there when it is needed.
+  if (over_quota) tenancy.growth_denied = true;  // growing would exceed the quota too
+  // Asks one block ahead, so that the broker has answered by the time the block is needed.
   const std::uint32_t ahead = blocks_for(positions + limits_.tokens_per_block);
   const std::uint32_t held = blocks_held(sequence);
   const bool wants_more = ahead > held && tenancy.pool.free_blocks() == 0;
@@ -55,14 +55,14 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
 }
 
 void Scheduler::end_starved() {
-  // Least lost work first: its blocks may be all the others of its lease need.
+  // The least work first: its blocks may be enough for the others of its lease.
   std::ranges::stable_sort(starved_, {}, [](const Sequence* s) { return s->emitted(); });
   for (Sequence* sequence : starved_) {
     Tenancy& tenancy = tenancy_of(*sequence);
     if (!std::exchange(tenancy.growth_denied, false)) continue;
     const auto detail = fmt::format(
-        "no free KV block in lease {} ({} held) and the broker lends no more; retry later or "
-        "ask for a larger quota",
+        "lease {} has no free KV block ({} are held) and the broker lends no more; retry later or "
+        "raise the quota",
         to_string(tenancy.config.lease), tenancy.pool.held_blocks());
     end_sequence(*sequence, {.reason = CompletionReason::EngineError,
                              .error = Error{Errc::OutOfBlocks, detail}});
@@ -76,8 +76,8 @@ void Scheduler::commit(const PlannedRows& part, std::optional<DrawnToken> drawn)
   if (!drawn) return;
   if (drawn->is_text) {
     const TokenId token = drawn->sampled.token;
-    tokens_.push_back(
-        {sequence.request.request, token, sequence.emitted(), std::move(drawn->sampled.logprobs)});
+    tokens_.push_back({sequence.request.engine_request_id, token, sequence.emitted(),
+                       std::move(drawn->sampled.logprobs)});
     sequence.tokens.push_back(token);
   }
   if (drawn->ends) return end_sequence(sequence, {.reason = *drawn->ends});
@@ -90,7 +90,7 @@ bool Scheduler::is_full(const Sequence& sequence) const {
 }
 
 void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_delivered) {
-  how.request = sequence.request.request;
+  how.engine_request_id = sequence.request.engine_request_id;
   how.emitted_tokens = sequence.emitted();
   if (!already_delivered) completed_.push_back(std::move(how));
   Tenancy& tenancy = tenancy_of(sequence);
@@ -106,11 +106,12 @@ std::vector<SchedulerEvent> Scheduler::take_events() {
                   std::make_move_iterator(from.end()));
     from.clear();
   };
-  // A request's last token precedes its completion on the wire, so tokens of requests that ended
-  // in this very tick go first; otherwise completions, rejections, tokens.
+  // A stream carries nothing after its end, so the last tokens of requests that ended in this tick
+  // precede the completions.
   const auto completed_now = [this](const Token& token) {
-    return std::ranges::any_of(completed_,
-                               [&](const Completed& c) { return c.request == token.request; });
+    return std::ranges::any_of(completed_, [&](const Completed& c) {
+      return c.engine_request_id == token.engine_request_id;
+    });
   };
   const auto rest = std::stable_partition(tokens_.begin(), tokens_.end(), completed_now);
   std::vector<Token> final_tokens(tokens_.begin(), rest);
@@ -132,7 +133,7 @@ void Scheduler::drop_expired(TimePoint now) {
   for (auto& [lease, tenancy] : tenancies_) {
     for (const PromptRequest& request : tenancy.waiting) {
       if (!expired(request)) continue;
-      completed_.push_back({.request = request.request,
+      completed_.push_back({.engine_request_id = request.engine_request_id,
                             .reason = CompletionReason::DeadlineExceeded,
                             .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size())});
     }
@@ -141,7 +142,7 @@ void Scheduler::drop_expired(TimePoint now) {
 }
 
 void Scheduler::admit_round_robin() {
-  // One admission per lease and round, starting behind the one served last.
+  // One admission per lease and round, starting after the lease admitted last.
   for (bool admitted = true; admitted;) {
     admitted = false;
     std::vector<LeaseId> turn = leases();
@@ -166,7 +167,7 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
   ++tenancy.running;
   const PromptRequest& request = sequence->request;
   if (request.rebound_from) {
-    rebound_.push_back({request.request, *request.rebound_from, request.lease,
+    rebound_.push_back({request.engine_request_id, *request.rebound_from, request.lease,
                         static_cast<std::uint32_t>(sequence->tokens.size())});
   }
   running_.push_back(std::move(sequence));
@@ -182,15 +183,15 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   if (free >= needed) {
     const bool ok = sequence.blocks.reserve_record(record_blocks, tenancy.pool) &&
                     sequence.blocks.reserve(positions, tenancy.pool);
-    ensures(ok, "blocks that were counted free can be taken");
+    ensures(ok, "free blocks can be taken");
     return true;
   }
   if (tenancy.growth_denied && tenancy.running == 0) {
     const auto detail = fmt::format(
-        "the prompt needs {} KV blocks, lease {} has {} free and the "
-        "broker lends no more",
+        "the prompt needs {} KV blocks, lease {} has {} free and the broker lends no more; retry "
+        "later",
         needed, to_string(tenancy.config.lease), free);
-    rejected_.push_back({sequence.request.request, Error{Errc::PoolExhausted, detail}});
+    rejected_.push_back({sequence.request.engine_request_id, Error{Errc::PoolExhausted, detail}});
     tenancy.waiting.pop_front();
     tenancy.growth_denied = false;
     return false;
@@ -224,22 +225,22 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
   const auto found = tenancies_.find(request.lease);
   if (found == tenancies_.end()) {
     return fail(Errc::LeaseFenced, fmt::format("lease {} is not live on this worker; acquire a "
-                                               "fresh one",
+                                               "new lease",
                                                to_string(request.lease)));
   }
   const Tenancy& tenancy = found->second;
   if (tenancy.config.tenant != request.tenant) {
-    return fail(Errc::UnknownTenant, fmt::format("lease {} is not tenant {}'s",
+    return fail(Errc::UnknownTenant, fmt::format("lease {} does not belong to tenant {}",
                                                  to_string(request.lease), request.tenant.value));
   }
-  if (id_in_use(request.request)) {
-    return fail(Errc::BadRequest,
-                fmt::format("request {} is running already", request.request.value));
+  if (id_in_use(request.engine_request_id)) {
+    return fail(Errc::BadRequest, fmt::format("request {} is already running; choose another id",
+                                              request.engine_request_id.value));
   }
   TRY(check_sizes(request, tenancy));
   if (tenancy.waiting.size() >= limits_.max_waiting_per_lease) {
     return fail(Errc::QuotaConcurrent,
-                fmt::format("{} requests of lease {} are waiting already; retry when one ends",
+                fmt::format("{} requests of lease {} are waiting; retry when one ends",
                             tenancy.waiting.size(), to_string(request.lease)));
   }
   if (waiting_count() >= limits_.max_waiting) {
@@ -253,13 +254,17 @@ Result<void> Scheduler::check_sizes(const PromptRequest& request, const Tenancy&
   TRY(check_sampling(request.sampling));
   if (request.prompt.empty()) return fail(Errc::BadRequest, "the prompt is empty");
   if (request.max_emitted_tokens == 0 || request.max_emitted_tokens < request.emitted.size()) {
-    return fail(Errc::BadRequest, fmt::format("max_emitted_tokens {}, with {} delivered before",
-                                              request.max_emitted_tokens, request.emitted.size()));
+    return fail(
+        Errc::BadRequest,
+        fmt::format("max_emitted_tokens is {}, and {} tokens were emitted before; ask for more",
+                    request.max_emitted_tokens, request.emitted.size()));
   }
   const std::size_t known = request.prompt.size() + request.emitted.size();
   if (!fits_context(request, limits_.max_context)) {
-    return fail(Errc::PromptTooLong,
-                fmt::format("{} tokens, the model's context holds {}", known, limits_.max_context));
+    return fail(
+        Errc::PromptTooLong,
+        fmt::format("the prompt has {} tokens, and the model's context holds {}; shorten it", known,
+                    limits_.max_context));
   }
   const std::size_t most = std::min<std::size_t>(request.prompt.size() + request.max_emitted_tokens,
                                                  limits_.max_context);
@@ -267,45 +272,46 @@ Result<void> Scheduler::check_sizes(const PromptRequest& request, const Tenancy&
       blocks_for(static_cast<std::uint32_t>(most)) + record_blocks_of(request);
   if (blocks > tenancy.config.max_blocks) {
     return fail(Errc::QuotaBlocks,
-                fmt::format("up to {} tokens need {} KV blocks, tenant {} may hold {}; ask for "
-                            "fewer tokens",
+                fmt::format("up to {} tokens need {} KV blocks, and tenant {} may hold {}; ask "
+                            "for fewer tokens",
                             most, blocks, request.tenant.value, tenancy.config.max_blocks));
   }
   return {};
 }
 
-bool Scheduler::id_in_use(const RequestId& request) const {
+bool Scheduler::id_in_use(const RequestId& engine_request_id) const {
   for (const auto& sequence : running_) {
-    if (sequence->request.request == request) return true;
+    if (sequence->request.engine_request_id == engine_request_id) return true;
   }
   for (const auto& [lease, tenancy] : tenancies_) {
     for (const PromptRequest& waiting : tenancy.waiting) {
-      if (waiting.request == request) return true;
+      if (waiting.engine_request_id == engine_request_id) return true;
     }
   }
   return false;
 }
 
-Result<void> Scheduler::cancel(const RequestId& request) {
+Result<void> Scheduler::cancel(const RequestId& engine_request_id) {
   for (const auto& sequence : running_) {
-    if (sequence->request.request != request) continue;
+    if (sequence->request.engine_request_id != engine_request_id) continue;
     end_sequence(*sequence, {.reason = CompletionReason::Cancelled});
     return {};
   }
   for (auto& [lease, tenancy] : tenancies_) {
-    const auto found = std::ranges::find(tenancy.waiting, request, &PromptRequest::request);
+    const auto found =
+        std::ranges::find(tenancy.waiting, engine_request_id, &PromptRequest::engine_request_id);
     if (found == tenancy.waiting.end()) continue;
-    completed_.push_back({.request = request,
+    completed_.push_back({.engine_request_id = engine_request_id,
                           .reason = CompletionReason::Cancelled,
                           .emitted_tokens = static_cast<std::uint32_t>(found->emitted.size())});
     tenancy.waiting.erase(found);
     return {};
   }
   return fail(Errc::UnknownRequest,
-              fmt::format("no request {} is waiting or running", request.value));
+              fmt::format("request {} is neither waiting nor running", engine_request_id.value));
 }
 
-// ----------------------------------------------------------------------------------- looking up
+// -------------------------------------------------------------------------------------- queries
 
 bool Scheduler::has_work() const {
   return !running_.empty() || waiting_count() > 0;
@@ -335,7 +341,7 @@ std::uint32_t Scheduler::free_stop_slot() const {
         running_, [stop_slot](const auto& sequence) { return sequence->stop_slot == stop_slot; });
     if (!taken) return stop_slot;
   }
-  ensures(false, "at most max_batch_size sequences run");
+  ensures(false, "at most kMaxStepSequences sequences run");
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// Leases come, grow, shrink and go while others run.
+// The part of Scheduler that adds, grows, shrinks and ends leases.
 #include <algorithm>
 
 #include "common/expects.hpp"
@@ -7,7 +7,7 @@
 namespace leasehold {
 
 void Scheduler::add_lease(TenancyConfig config) {
-  expects(!has_lease(config.lease), "a lease is granted to a worker once");
+  expects(!has_lease(config.lease), "a lease is added once");
   const LeaseId lease = config.lease;
   tenancies_[lease].config = std::move(config);
 }
@@ -20,7 +20,7 @@ void Scheduler::set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint
 }
 
 void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
-  expects(has_lease(lease), "extents belong to a known lease");
+  expects(has_lease(lease), "an extent belongs to a known lease");
   tenancies_.at(lease).pool.add_extent(extent, blocks);
 }
 
@@ -50,7 +50,8 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
 
 void Scheduler::reject_waiting(LeaseId lease, const Error& why) {
   Tenancy& tenancy = tenancies_.at(lease);
-  for (const PromptRequest& request : tenancy.waiting) rejected_.push_back({request.request, why});
+  for (const PromptRequest& request : tenancy.waiting)
+    rejected_.push_back({request.engine_request_id, why});
   tenancy.waiting.clear();
 }
 
@@ -63,7 +64,7 @@ void Scheduler::end_all(const Error& error) {
 void Scheduler::end_waiting(Tenancy& tenancy, const Completed& how) {
   for (const PromptRequest& request : tenancy.waiting) {
     Completed completed = how;
-    completed.request = request.request;
+    completed.engine_request_id = request.engine_request_id;
     completed.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
     completed_.push_back(std::move(completed));
   }

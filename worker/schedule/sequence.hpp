@@ -1,4 +1,4 @@
-/// One running request: its tokens and how far the KV cache has them.
+/// One running request: its tokens, its blocks and how many positions the KV cache holds.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "worker/kv/block_table.hpp"
-#include "worker/kv/checksum.hpp"
+#include "worker/kv/sequence_record.hpp"
 #include "worker/schedule/request.hpp"
 
 namespace leasehold {
@@ -17,29 +17,35 @@ struct Sequence {
   PromptRequest request;
   std::vector<TokenId> tokens;  ///< Prompt, then everything emitted.
   BlockTable blocks;
-  std::uint32_t stop_slot = 0;  ///< On the stop running_requests, its own while it runs.
-  std::uint64_t admission = 0;  ///< Counts admissions of this scheduler; never the same twice.
-  std::shared_ptr<TokenRules> rules;  ///< The engine's, made when it first draws a token.
+  std::uint32_t stop_slot = 0;        ///< Of the StopFlags; its own while it runs.
+  std::uint64_t admission = 0;        ///< Number of this admission; unique in a scheduler.
+  std::shared_ptr<TokenRules> rules;  ///< Set and used by the engine.
 
-  // How much of it the sequence record has (worker/kv/sequence_record.hpp).
-  std::uint64_t record_number = 0;  ///< Of the last commit; 0: no record yet.
-  std::uint32_t recorded_tokens = 0;
-  std::uint32_t recorded_blocks = 0;
-  Checksum tokens_checksum;  ///< Over the recorded ones.
-  Checksum blocks_checksum;
+  RecordProgress record;  ///< Of the sequence record in the lease's memory.
 
   Sequence(PromptRequest from, std::uint32_t tokens_per_block)
       : request(std::move(from)), tokens(request.prompt), blocks(tokens_per_block) {
     tokens.insert(tokens.end(), request.emitted.begin(), request.emitted.end());
   }
 
-  /// Emitted over the whole life of the request, rebinds included.
+  /// Tokens emitted over the whole life of the request, rebinds included.
   std::uint32_t emitted() const {
     return static_cast<std::uint32_t>(tokens.size() - request.prompt.size());
   }
-  /// Positions not in the cache yet; 1 when decoding.
+  /// Positions that are not in the cache yet; 1 when decoding.
   std::uint32_t pending() const {
     return static_cast<std::uint32_t>(tokens.size()) - blocks.committed();
+  }
+  /// The commit of `n_rows` more positions and, when there is one, of the token `next`.
+  RecordCommit record_commit(std::uint32_t n_rows, std::optional<TokenId> next) const {
+    return {.engine_request_id = &request.engine_request_id,
+            .sampling = &request.sampling,
+            .max_emitted_tokens = request.max_emitted_tokens,
+            .prompt_tokens = static_cast<std::uint32_t>(request.prompt.size()),
+            .committed = blocks.committed() + n_rows,
+            .tokens = tokens,
+            .next = next,
+            .blocks = blocks.blocks()};
   }
 };
 

@@ -1,4 +1,4 @@
-/// A lease as the scheduler knows it: whose it is, what it may hold, what waits for it.
+/// A lease as the scheduler knows it: its tenant, its quota, its blocks and its waiting requests.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct Tenancy {
   BlockPool pool;
   std::deque<PromptRequest> waiting;
   std::uint32_t running = 0;
-  bool growth_denied = false;       ///< The last request for more extents came back empty-handed.
-  std::uint32_t blocks_wanted = 0;  ///< More than the pool has free; asked of the broker.
+  bool growth_denied = false;       ///< The broker refused the last GrowthRequest.
+  std::uint32_t blocks_wanted = 0;  ///< For the next GrowthRequest.
 };
 
 }  // namespace leasehold

@@ -7,7 +7,7 @@ namespace leasehold {
 namespace {
 
 const RequestId& request_of(const SchedulerEvent& event) {
-  return std::visit([](const auto& e) -> const RequestId& { return e.request; }, event);
+  return std::visit([](const auto& e) -> const RequestId& { return e.engine_request_id; }, event);
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ std::optional<SchedulerEvent> DeliveryQueue::take() {
   if (!urgent_.empty()) {
     const auto own =
         std::find_if(queue_.begin(), queue_.end(), [this](const SchedulerEvent& event) {
-          return request_of(event) == urgent_.front().request;
+          return request_of(event) == urgent_.front().engine_request_id;
         });
     if (own != queue_.end()) return take_at(own);
     SchedulerEvent next = std::move(urgent_.front());

@@ -1,10 +1,10 @@
-/// What the engine brought forth and the sockets have not had yet.
+/// Events of the engine that are not on a socket yet.
 ///
-/// In order, but for one thing: a completion seen in mid-step overtakes the tokens of everybody
-/// else, so that a tenant hears of a revocation however many streams are being written. It never
-/// overtakes a token of its own request.
+/// A queue with one exception: a completion observed within a step overtakes the tokens of other
+/// requests, so that many open streams do not delay the notice of a revocation. It never overtakes
+/// a token of its own request.
 ///
-/// Threads: any may add; one takes.
+/// Threads: any thread may add; one takes.
 #pragma once
 
 #include <deque>
@@ -21,7 +21,7 @@ class DeliveryQueue {
   void add(std::vector<SchedulerEvent> events);
   void add_urgent(Completed completed);
 
-  /// What is to be told next; nothing when all was told.
+  /// Takes the next event; nothing when the queue is empty.
   std::optional<SchedulerEvent> take();
 
  private:

@@ -9,15 +9,16 @@ namespace {
 
 Result<void> check_token(const Tokenizer& tokenizer, TokenId token, const char* field) {
   if (tokenizer.contains(token)) return {};
-  return fail(Errc::BadRequest, fmt::format("{}: {} is no token; ids go from 0 to {}", field, token,
-                                            tokenizer.n_vocab() - 1));
+  return fail(Errc::BadRequest,
+              fmt::format("{}: token {} is not in the vocabulary; ids range from 0 to {}", field,
+                          token, tokenizer.n_vocab() - 1));
 }
 
 Result<GrammarSource> grammar_source(const wire::Sampling& sent) {
   const wire::ResponseFormat& format = sent.response_format;
   const bool has_format = format.type != "text";
   if (has_format && !sent.grammar.empty())
-    return fail(Errc::BadRequest, "grammar and response_format: one of them, not both");
+    return fail(Errc::BadRequest, "grammar and response_format are both set; send one of them");
   if (!sent.grammar.empty()) return GrammarSource{GrammarKind::Gbnf, sent.grammar};
   if (!has_format) return GrammarSource{};
   if (format.type == "json_object") return GrammarSource{GrammarKind::JsonObject, {}};
@@ -29,7 +30,7 @@ Result<GrammarSource> grammar_source(const wire::Sampling& sent) {
 Result<SamplingParams> parse_sampling(const wire::Generate& request, const Tokenizer& tokenizer) {
   const wire::Sampling& sent = request.sampling;
   if (sent.top_logprobs > 0 && !sent.logprobs)
-    return fail(Errc::BadRequest, "top_logprobs is for requests with logprobs");
+    return fail(Errc::BadRequest, "top_logprobs is set without logprobs; set logprobs too");
   GrammarSource grammar = TRY(grammar_source(sent));
   SamplingParams params{.temperature = sent.temperature,
                         .seed = sent.seed,

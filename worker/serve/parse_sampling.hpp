@@ -1,4 +1,4 @@
-/// From what a tenant sent to what the engine works with.
+/// Parses the sampling parameters and the grammar of a request.
 #pragma once
 
 #include "ipc/control/messages_tenant.hpp"
@@ -7,21 +7,21 @@
 
 namespace leasehold {
 
-/// Errors: BadRequest naming the field: out of range, a token that is not of the vocabulary, two
-/// grammars at once, top_logprobs without logprobs. The grammar's text is not read yet.
+/// Errors: BadRequest naming the field: a value out of range, a token outside the vocabulary, two
+/// grammars, top_logprobs without logprobs. Does not compile the grammar.
 Result<SamplingParams> parse_sampling(const wire::Generate& request, const Tokenizer& tokenizer);
 
-/// Grammars of requests, over one vocabulary. Threads: one. Lifetime: the tokenizer outlives it.
+/// Compiles grammars over one vocabulary. Threads: one. Lifetime: the tokenizer outlives it.
 class ConstraintCompiler {
  public:
   explicit ConstraintCompiler(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
 
-  /// Empty when there is no grammar. Errors: BadRequest saying where in its text and what.
+  /// Empty when there is no grammar. Errors: BadRequest with the position and the cause.
   Result<TextConstraint> compile(const GrammarSource& source);
 
  private:
   const Tokenizer* tokenizer_;
-  std::shared_ptr<const GrammarVocabulary> vocabulary_;  ///< Made for the first who needs it.
+  std::shared_ptr<const GrammarVocabulary> vocabulary_;  ///< Built for the first grammar.
 };
 
 }  // namespace leasehold

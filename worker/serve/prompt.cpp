@@ -23,18 +23,20 @@ Result<std::vector<TokenId>> PromptEncoder::encode(const wire::Generate& request
     const std::string text = TRY(render_messages(request, now_unix_s));
     return tokenizer->encode(text, SpecialTokens::AsTokens);
   }
-  if (request.prompt->empty()) return fail(Errc::BadRequest, "the prompt is empty");
+  if (request.prompt->empty())
+    return fail(Errc::BadRequest, "the prompt is empty; send text, tokens or messages");
   if (request.prompt->size() <= max_prompt_bytes()) return tokenizer->encode(*request.prompt);
   return fail(Errc::PromptTooLong,
-              fmt::format("{} bytes, {} holds {} tokens", request.prompt->size(), context_name(),
-                          max_context));
+              fmt::format("the prompt has {} bytes, and {} holds {} tokens; shorten it",
+                          request.prompt->size(), context_name(), max_context));
 }
 
-/// The text the model's own template makes of the messages.
+/// Renders the messages with the model's chat template.
 Result<std::string> PromptEncoder::render_messages(const wire::Generate& request,
                                                    std::int64_t now_unix_s) const {
   if (!*chat) return std::unexpected(chat->error());
-  if (request.messages->empty()) return fail(Errc::BadRequest, "there are no messages");
+  if (request.messages->empty())
+    return fail(Errc::BadRequest, "messages is empty; send at least one");
   std::vector<ChatMessage> messages;
   for (const auto& [role, content] : *request.messages) messages.push_back({role, content});
   return (*chat)->render(

@@ -1,6 +1,6 @@
-/// A request's prompt, whichever way it came, as tokens.
+/// Encodes a request's prompt, sent as text, as tokens or as messages.
 ///
-/// Lifetime: tokenizer and template outlive it. Threads: any number may read.
+/// Lifetime: tokenizer and template outlive it. Threads: any.
 #pragma once
 
 #include "ipc/control/messages.hpp"
@@ -11,18 +11,18 @@ namespace leasehold {
 
 struct PromptEncoder {
   const Tokenizer* tokenizer = nullptr;
-  /// The model's, or why there is none: requests with messages are told.
+  /// The model's chat template, or the error that requests with messages get.
   const Result<ChatTemplate>* chat = nullptr;
   std::uint32_t max_context = 0;    ///< In tokens.
   bool has_sliding_window = false;  ///< See ModelConfig.
 
-  /// For messages: what it is that holds `max_context` tokens.
+  /// The name of what holds `max_context` tokens, for error messages.
   std::string_view context_name() const;
 
-  /// A text that cannot fit is refused before it is cut into tokens. In a plain prompt "<s>" is
-  /// three characters; in what the template writes it is the control token. `now_unix_s`: for
-  /// messages that do not say when they were asked. Errors: BadRequest, PromptTooLong, those of
-  /// Tokenizer::encode and of ChatTemplate.
+  /// Refuses a text that cannot fit before tokenizing it. In a plain prompt "<s>" is three
+  /// characters; in the output of the template it is the control token. `now_unix_s` is the time of
+  /// messages without one. Errors: BadRequest, PromptTooLong, those of Tokenizer::encode and of
+  /// ChatTemplate.
   Result<std::vector<TokenId>> encode(const wire::Generate& request, std::int64_t now_unix_s) const;
 
  private:

@@ -1,4 +1,5 @@
-/// One name for a request inside the worker: tenants choose ids, so two may choose the same.
+/// The ids of a request: clients choose client_request_id, so two tenants may choose the same one;
+/// engine_request_id is unique in the worker.
 #pragma once
 
 #include <string>
@@ -7,9 +8,9 @@
 
 namespace leasehold {
 
-/// "<tenant>/<id>"; the slash is in no name, so this cannot be guessed across tenants.
-inline RequestId to_engine_request_id(const TenantId& tenant, const RequestId& request) {
-  return {tenant.value + "/" + request.value};
+/// "<tenant>/<client_request_id>". Names contain no slash, so tenants cannot collide.
+inline RequestId to_engine_request_id(const TenantId& tenant, const RequestId& client_request_id) {
+  return {tenant.value + "/" + client_request_id.value};
 }
 
 inline RequestId to_client_request_id(const RequestId& engine_request_id) {

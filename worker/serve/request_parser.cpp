@@ -12,23 +12,25 @@ namespace leasehold {
 Result<PromptRequest> RequestParser::parse(const wire::Generate& wire_request,
                                            const LeaseClaim& claim) {
   SamplingParams sampling = TRY(parse_sampling(wire_request, *prompt_.tokenizer));
-  PromptRequest request{.tenant = claim.tenant,
-                        .lease = claim.lease,
-                        .request = to_engine_request_id(claim.tenant, wire_request.request_id),
-                        .emitted = wire_request.emitted,
-                        .rebound_from = wire_request.rebound_from,
-                        .sampling = std::move(sampling),
-                        .max_emitted_tokens = wire_request.max_emitted_tokens};
+  PromptRequest request{
+      .tenant = claim.tenant,
+      .lease = claim.lease,
+      .engine_request_id = to_engine_request_id(claim.tenant, wire_request.request_id),
+      .emitted = wire_request.emitted,
+      .rebound_from = wire_request.rebound_from,
+      .sampling = std::move(sampling),
+      .max_emitted_tokens = wire_request.max_emitted_tokens};
   const auto is_unknown = [this](TokenId token) { return !prompt_.tokenizer->contains(token); };
   if (std::ranges::any_of(wire_request.emitted, is_unknown)) {
     return fail(Errc::BadRequest,
-                fmt::format("token ids go from 0 to {}", prompt_.tokenizer->n_vocab() - 1));
+                fmt::format("token ids range from 0 to {}", prompt_.tokenizer->n_vocab() - 1));
   }
   request.prompt = TRY(prompt_.encode(wire_request, std::time(nullptr)));
   if (!fits_context(request, prompt_.max_context)) {
-    return fail(Errc::PromptTooLong, fmt::format("{} tokens, {} holds {}",
-                                                 request.prompt.size() + request.emitted.size(),
-                                                 prompt_.context_name(), prompt_.max_context));
+    return fail(Errc::PromptTooLong,
+                fmt::format("the prompt has {} tokens, and {} holds {}; shorten it",
+                            request.prompt.size() + request.emitted.size(), prompt_.context_name(),
+                            prompt_.max_context));
   }
   request.constraint = TRY(constraints_.compile(request.sampling.grammar));
   return request;

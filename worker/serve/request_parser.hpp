@@ -1,7 +1,7 @@
-/// A tenant's request made into what the engine works with: its prompt cut into tokens, its grammar
-/// compiled. That takes a tenth of a second at worst (worker/serve's prices are in
-/// tests/unit/worker/serve/request_speed_test.cpp), so it is no work for a thread that others wait
-/// for.
+/// Parses a tenant's request: tokenizes its prompt and compiles its grammar.
+///
+/// A request takes up to a tenth of a second (worker/MEASUREMENTS.md), so the parser has a thread
+/// of its own.
 ///
 /// Threads: one at a time. Lifetime: what `prompt` points to outlives it.
 #pragma once
@@ -18,9 +18,9 @@ class RequestParser {
   explicit RequestParser(const PromptEncoder& prompt)
       : prompt_(prompt), constraints_(*prompt.tokenizer) {}
 
-  /// All but the deadline, which counts from when the request came.
+  /// Parses everything but the deadline, which counts from the arrival of the request.
   /// Errors: those of parse_sampling, PromptEncoder and ConstraintCompiler; BadRequest for emitted
-  /// tokens that are none; PromptTooLong.
+  /// tokens outside the vocabulary; PromptTooLong.
   Result<PromptRequest> parse(const wire::Generate& wire_request, const LeaseClaim& claim);
 
  private:
@@ -28,7 +28,7 @@ class RequestParser {
   ConstraintCompiler constraints_;
 };
 
-/// What a request holds of memory until it is read, about.
+/// The approximate size of an unparsed request in memory.
 std::size_t size_bytes(const wire::Generate& wire_request);
 
 }  // namespace leasehold

@@ -1,32 +1,21 @@
-/// Where tenants talk to the worker: `generate`, `cancel`, and the tokens coming back.
+/// The tenants' side of a worker: `generate`, `cancel`, and the tokens that come back.
 ///
-/// A connection's requests are cancelled within one unit when it closes. A token says which lease a
-/// request runs under; nothing a client writes is believed beyond that.
+/// Wires three parts: TenantConnections accepts, RequestPipeline brings requests to the engine,
+/// Deliveries brings events back. When a connection closes, its requests are cancelled within one
+/// unit. A token says which lease a request runs under; the server trusts nothing else that a
+/// client writes.
 ///
-///   generate ─► token, room ─► the parser's thread: prompt, grammar ─► engine
-///                              one at a time of each connection, so nobody's hard request holds up
-///                              another's, and none the broker's calls
-///
-/// Threads: the I/O thread, except `deliver` and `complete_early`, which may be called from any and
-/// hand over to it. Lifetime: everything in Dependencies outlives it, but for the parser's thread,
-/// which has ended before.
+/// Threads: the I/O thread, except `deliver` and `complete_early`, which any thread may call.
+/// Lifetime: everything in Dependencies outlives it, except the parser's thread, which ends before
+/// it.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
-#include <unordered_map>
+#include <string>
+#include <vector>
 
-#include "ipc/control/lease_token.hpp"
-#include "worker/engine/engine_loop.hpp"
-#include "worker/lease/broker_link.hpp"
-#include "worker/serve/delivery_queue.hpp"
-#include "worker/serve/request_parser.hpp"
-#include "worker/serve/text_stream.hpp"
+#include "worker/serve/connections.hpp"
+#include "worker/serve/deliveries.hpp"
+#include "worker/serve/request_pipeline.hpp"
 
 namespace leasehold {
 
@@ -42,87 +31,39 @@ class TenantServer {
     const Clock* clock = nullptr;
     TokenKey token_key{};
   };
-  explicit TenantServer(Dependencies dependencies)
-      : deps_(std::move(dependencies)), accept_timer_(*deps_.io), parser_(deps_.prompt) {}
+  explicit TenantServer(const Dependencies& dependencies);
 
-  using Acceptor = boost::asio::local::stream_protocol::acceptor;
-  /// A socket any tenant can reach; nobody is answered before `serve`.
+  using Acceptor = TenantConnections::Acceptor;
+  /// Creates a socket that every tenant can reach; no call is answered before `serve`.
   /// Errors: those of control::listen_on.
-  static Result<Acceptor> listen(boost::asio::io_context& io, const std::string& path);
+  static Result<Acceptor> listen(boost::asio::io_context& io, const std::string& path) {
+    return TenantConnections::listen(io, path);
+  }
 
-  void serve(Acceptor acceptor);
+  void serve(Acceptor acceptor) { connections_.serve(std::move(acceptor)); }
 
-  /// Takes nobody new, refuses what has not been read with Draining, and hangs up on each client
-  /// once what is queued for it has been sent.
+  /// Accepts no more, refuses with Draining what is not parsed yet, and closes each connection once
+  /// what is queued for it has been sent.
   void close();
-  bool is_closed() const { return clients_.empty(); }
+  bool is_closed() const { return connections_.empty(); }
 
-  /// While the broker is away every new request is refused with BrokerLost.
-  void set_broker_disconnected(bool disconnected) { broker_disconnected_ = disconnected; }
+  /// While the broker is disconnected every new request is refused with BrokerLost.
+  void set_broker_disconnected(bool disconnected) {
+    pipeline_.set_broker_disconnected(disconnected);
+  }
 
-  /// What a step brought forth.
-  void deliver(std::vector<SchedulerEvent> events);
-  /// A completion that cannot wait for the step's end.
-  void complete_early(Completed completed);
+  /// Delivers the events of a step.
+  void deliver(std::vector<SchedulerEvent> events) { deliveries_.deliver(std::move(events)); }
+  /// Delivers a completion that must not wait for the end of the step.
+  void complete_early(Completed completed) { deliveries_.complete_early(std::move(completed)); }
 
  private:
-  struct Client;
-  /// A request that waits for the parser.
-  struct UnparsedRequest {
-    wire::Generate request;
-    LeaseClaim claim;
-    std::optional<TimePoint> deadline;
-    RequestId engine_request_id() const;
-  };
-  struct ParsedRequest {
-    PromptRequest request;
-    TextStream text;
-  };
-  struct Stream {
-    std::optional<TextStream> text;  ///< Once the request has been read.
-    control::Responder respond;      ///< Until then.
-    LeaseId lease;
-    std::uint32_t max_emitted_tokens = 0;
-    bool cancelled = false;  ///< Said once; saying it again changes nothing.
-  };
-
-  std::string truncation_detail(const Stream& stream, const Completed& completed) const;
-  void accept_next();
-  void accept_later();
-  void add_client(control::Socket socket);
-  void on_call(const std::shared_ptr<Client>& client, const std::string& method,
+  void on_call(const TenantConnection& connection, const std::string& method,
                control::Payload params, control::Responder respond);
-  void generate(const std::shared_ptr<Client>& client, const control::Json& body,
-                control::Responder respond);
-  Result<UnparsedRequest> check(const Client& client, const control::Json& body) const;
-  Result<void> check_capacity(const Client& client) const;
-  void parse_next(const std::shared_ptr<Client>& client);
-  Result<ParsedRequest> parse(const UnparsedRequest& unparsed, std::weak_ptr<control::Peer> peer);
-  void on_parsed(const std::shared_ptr<Client>& client, const RequestId& engine_request_id,
-                 Result<ParsedRequest> parsed);
-  Result<void> cancel(const Client& client, const control::Json& body);
-  void submit(const std::shared_ptr<Client>& client, ParsedRequest parsed,
-              control::Responder respond);
-  Stream* find_running(const RequestId& engine_request_id);
-  void erase_request(Client& client, const RequestId& engine_request_id);
-  void on_client_closed(Client& client);
-  void deliver_batch();
-  void deliver_one(const SchedulerEvent& event);
-  void finish(const Completed& completed);
-  void reject(const AdmissionRejected& rejected);
-  void end_stream(const RequestId& request, std::string_view reason, std::uint32_t emitted_tokens,
-                  const std::function<void(TextStream&)>& send);
-  void report_rebound(const Rebound& rebound);
 
-  Dependencies deps_;
-  boost::asio::steady_timer accept_timer_;
-  RequestParser parser_;  // on its thread
-  bool broker_disconnected_ = false;
-  bool is_closing_ = false;
-  std::optional<Acceptor> acceptor_;
-  DeliveryQueue delivery_queue_;
-  std::set<std::shared_ptr<Client>> clients_;
-  std::unordered_map<RequestId, Stream> streams_;  // by engine_request_id id
+  Deliveries deliveries_;
+  RequestPipeline pipeline_;
+  TenantConnections connections_;
 };
 
 }  // namespace leasehold

@@ -3,7 +3,7 @@
 namespace leasehold {
 namespace {
 
-/// An engine error goes by its own name: programs act on it.
+/// An engine error is sent under its own name, so that programs can act on it.
 std::string_view reason_on_the_wire(const Completed& completed) {
   const bool named = completed.reason == CompletionReason::EngineError && completed.error;
   return named ? name(completed.error->code) : name(completed.reason);
@@ -11,14 +11,16 @@ std::string_view reason_on_the_wire(const Completed& completed) {
 
 }  // namespace
 
-TextStream::TextStream(std::weak_ptr<control::Peer> peer, RequestId request, GeneratedText text,
-                       std::span<const TokenId> emitted)
-    : peer_(std::move(peer)), request_(std::move(request)), text_(std::move(text)) {
+TextStream::TextStream(std::weak_ptr<control::Peer> peer, RequestId client_request_id,
+                       GeneratedText text, std::span<const TokenId> emitted)
+    : peer_(std::move(peer)),
+      client_request_id_(std::move(client_request_id)),
+      text_(std::move(text)) {
   for (const TokenId token : emitted) (void)text_.push(token);
 }
 
 void TextStream::send_token(const Token& token) {
-  wire::TokenEmitted message{.request = request_,
+  wire::TokenEmitted message{.request = client_request_id_,
                              .token = token.token,
                              .position = token.position,
                              .text = text_.push(token.token)};
@@ -31,7 +33,7 @@ void TextStream::send_token(const Token& token) {
 }
 
 void TextStream::send_completed(const Completed& completed, std::string detail) {
-  wire::RequestCompleted message{.request = request_,
+  wire::RequestCompleted message{.request = client_request_id_,
                                  .reason = std::string(reason_on_the_wire(completed)),
                                  .emitted_tokens = completed.emitted_tokens,
                                  .detail = std::move(detail)};
@@ -48,8 +50,9 @@ void TextStream::send_completed(const Completed& completed, std::string detail) 
 }
 
 void TextStream::send_rejected(const Error& reason) {
-  const wire::RequestCompleted message{
-      .request = request_, .reason = std::string(name(reason.code)), .detail = reason.detail};
+  const wire::RequestCompleted message{.request = client_request_id_,
+                                       .reason = std::string(name(reason.code)),
+                                       .detail = reason.detail};
   notify(wire::RequestCompleted::kMethod, message.to_json());
 }
 

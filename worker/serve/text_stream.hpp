@@ -1,4 +1,4 @@
-/// One request's tokens on their way to its client.
+/// Sends one request's tokens and its end to the client.
 #pragma once
 
 #include <functional>
@@ -15,22 +15,22 @@ namespace leasehold {
 /// Threads: the I/O thread.
 class TextStream {
  public:
-  /// `text` is as new. `emitted` was delivered before (rebind): the text goes on after it.
-  TextStream(std::weak_ptr<control::Peer> peer, RequestId request, GeneratedText text,
+  /// `text` is new. After a rebind, `emitted` was delivered before and the text continues after it.
+  TextStream(std::weak_ptr<control::Peer> peer, RequestId client_request_id, GeneratedText text,
              std::span<const TokenId> emitted);
 
   void send_token(const Token& token);
-  /// With what was held back of the text, unless a lease ended it: then it may go on elsewhere.
-  /// `detail`: what else there is to know about an end that is no error.
+  /// Sends the end, with the text held back. After a revocation that text is not sent, because the
+  /// request may continue elsewhere. `detail` explains an end without an error.
   void send_completed(const Completed& completed, std::string detail = {});
-  /// Queued, but never admitted: the reason on the wire is the error's own name.
+  /// Sends the end of a request that was never admitted; its reason is the name of the error.
   void send_rejected(const Error& reason);
 
  private:
   void notify(std::string_view method, control::Json body);
 
   std::weak_ptr<control::Peer> peer_;
-  RequestId request_;
+  RequestId client_request_id_;
   GeneratedText text_;
 };
 

@@ -18,7 +18,7 @@ const Kv* entry(const std::byte* const (&blocks)[kPartitionBlocks], std::uint32_
          std::size_t{i % kBlockTokens} * head_dim;
 }
 
-/// Fills scores[0 … n) and pads to whole lanes with -inf, whose exponential is an exact 0.
+/// Fills scores[0 … n) and pads to whole lanes with -inf, whose exponential is exactly 0.
 template <class Kv>
 [[gnu::target("avx2,fma,f16c")]] void score(const Partition& partition, float* scores) {
   for (std::uint32_t i = 0; i < partition.n_positions; ++i)
@@ -29,7 +29,7 @@ template <class Kv>
             -std::numeric_limits<float>::infinity());
 }
 
-/// `max_score` over whole lanes. Which zero of two it returns does not matter: exp(±0) is 1.
+/// `max_score` over whole lanes. It may return either zero of two, because exp(±0) is 1.
 [[gnu::target("avx2,fma,f16c")]] float padded_max(const float* scores, std::uint32_t n) {
   __m256 max = load8(scores);
   max = _mm256_max_ps(max, _mm256_set1_ps(-std::numeric_limits<float>::infinity()));  // no NaN
@@ -39,7 +39,8 @@ template <class Kv>
   return max_score(lanes, kWidth);
 }
 
-/// Scores become exp(score - max); returns their sum. Padding adds +0 to sums that are never -0.
+/// Replaces each score by exp(score - max) and returns their sum. Padding adds +0 to sums that are
+/// never -0.
 [[gnu::target("avx2,fma,f16c")]] float exponentiate(float* scores, std::uint32_t n, float max) {
   const __m256 highest_score = _mm256_set1_ps(max);
   Lanes sums = zero_lanes();

@@ -10,7 +10,7 @@ namespace leasehold::avx2 {
 [[gnu::target("avx2,fma,f16c")]] void attend(const Partition& partition,
                                              float* partial);  // [partial_floats(head_dim)]
 
-/// merge_partials, the same bits.
+/// The same bits as merge_partials.
 [[gnu::target("avx2,fma,f16c")]] void merge(const float* partials,  // [count, partial_floats]
                                             std::uint32_t count, std::uint32_t head_dim,
                                             float* out);  // [head_dim]

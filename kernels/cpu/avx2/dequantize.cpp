@@ -1,5 +1,5 @@
-/// Layouts and formulas: kernels/quant/dequantize.hpp and super_blocks.hpp. Every q fits an int8,
-/// so a block becomes registers of 32 signed bytes, which one function widens and scales.
+/// The layouts and formulas are in kernels/quant/dequantize.hpp and super_blocks.hpp. Every q fits
+/// an int8, so one function widens and scales every format from registers of 32 signed bytes.
 #include "kernels/cpu/avx2/dequantize.hpp"
 
 #include <immintrin.h>
@@ -13,7 +13,7 @@
 namespace leasehold::avx2 {
 namespace {
 
-/// What 16 elements have in common: x = scale·q - min.
+/// The scale and minimum that 16 elements share: x = scale·q - min.
 struct Sixteen {
   float scale;
   float min = 0.0F;
@@ -27,7 +27,7 @@ struct Sixteen {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
 
-/// Widening and the conversion are exact; so is the product where a minimum follows.
+/// Widening and conversion are exact. The product is exact too where a minimum follows.
 [[gnu::target("avx2,fma,f16c")]] __m256 scaled(__m128i q, __m256 scale) {
   return _mm256_mul_ps(scale, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q)));
 }
@@ -49,7 +49,7 @@ struct Sixteen {
   _mm256_storeu_ps(out + kWidth, _mm256_sub_ps(scaled(_mm_srli_si128(q, 8), scales), mins));
 }
 
-/// 32 elements with a scale for each half: a float, or a Sixteen where there are minima.
+/// Scales 32 elements. Each half has its own scale: a float, or a Sixteen in formats with minima.
 template <class Common>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void scale_thirty_two(__m256i q,
                                                                                   Common low,
@@ -65,7 +65,7 @@ template <class Common>
                           _mm256_set1_epi8(mask));
 }
 
-/// Puts what bits_of gave above the low `shift` bits.
+/// Shifts what bits_of returned above the low `shift` bits and joins both.
 [[gnu::target("avx2,fma,f16c")]] __m256i above(__m256i bits, int shift, __m256i low) {
   return _mm256_or_si256(_mm256_sll_epi16(bits, _mm_cvtsi32_si128(shift)), low);
 }
@@ -76,7 +76,7 @@ template <class Common>
 
 // ---- blocks of 32
 
-/// 16 bytes hold elements 0 … 15 in their low halves, 16 … 31 in their high ones.
+/// The low halves of 16 bytes hold elements 0 … 15, the high halves 16 … 31.
 [[gnu::target("avx2,fma,f16c")]] __m256i four_bits(const std::byte* quants) {
   const __m128i pairs = load16(quants);
   const __m128i low_four = _mm_set1_epi8(15);
@@ -84,7 +84,7 @@ template <class Common>
                           _mm_and_si128(pairs, low_four));
 }
 
-/// The same under 32 fifth bits: byte i of the register is given the byte its bit lies in.
+/// The 32 fifth bits as bytes: byte i of the register receives the source byte that holds bit i.
 [[gnu::target("avx2,fma,f16c")]] __m256i five_bits(const std::byte* high) {
   std::int32_t fifths;
   std::memcpy(&fifths, high, sizeof fifths);
@@ -155,7 +155,7 @@ template <class Common>
   }
 }
 
-/// Bytes 32·(g/2) …, low halves for even groups.
+/// Bytes from 32·(g/2): the low halves for even groups, the high halves for odd ones.
 [[gnu::target("avx2,fma,f16c")]] __m256i four_bits_of_group(const std::byte* quants,
                                                             std::size_t group) {
   return bits_of(load32(quants + group / 2 * 32), group % 2 == 0 ? 0 : 4, 15);

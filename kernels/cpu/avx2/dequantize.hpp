@@ -8,7 +8,7 @@
 
 namespace leasehold::avx2 {
 
-/// dequantize_row (kernels/quant), the same values.
+/// The same values as dequantize_row (kernels/quant).
 [[gnu::target("avx2,fma,f16c")]] void dequantize_row(TensorType type, const std::byte* source,
                                                      float* out, std::size_t n);
 

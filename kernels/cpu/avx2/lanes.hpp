@@ -1,7 +1,8 @@
 /// The 32 lanes of the written order as four AVX2 registers.
 ///
-/// Every function that uses AVX2 says so itself, so nothing else in the program can be compiled to
-/// it by accident, inline functions of shared headers least of all. Call only after the CPU check.
+/// Each function that uses AVX2 has the target attribute, so the compiler cannot emit AVX2
+/// elsewhere, least of all in inline functions of shared headers. Call these only after the CPU
+/// check.
 #pragma once
 
 #include <immintrin.h>
@@ -41,7 +42,7 @@ inline float load1(const Half* from) {
   return {{zero, zero, zero, zero}};
 }
 
-/// fold_lanes: j with j+16, then +8, +4, +2, +1.
+/// Same as fold_lanes: adds lane j + 16 to lane j, then +8, +4, +2, +1.
 [[gnu::target("avx2,fma,f16c")]] inline float fold(const Lanes& lanes) {
   const __m256 sixteen_low = _mm256_add_ps(lanes.part[0], lanes.part[2]);
   const __m256 sixteen_high = _mm256_add_ps(lanes.part[1], lanes.part[3]);
@@ -51,7 +52,7 @@ inline float load1(const Half* from) {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-/// The last n < 32 products join their lanes, then all lanes fold.
+/// Adds the last n < 32 products to their lanes, then folds all lanes.
 template <class W>
 [[gnu::target("avx2,fma,f16c")]] inline float finish_dot(Lanes lanes, const W* w, const float* x,
                                                          std::size_t n) {
@@ -59,14 +60,14 @@ template <class W>
   for (; (g + 1) * kWidth <= n; ++g)
     lanes.part[g] = _mm256_fmadd_ps(load8(w + g * kWidth), load8(x + g * kWidth), lanes.part[g]);
   if (g * kWidth == n) return fold(lanes);
-  // A lane without an element must keep its bits, even a -0, so there is no padding with zeros.
+  // A lane without an element must keep its bits, even -0, so zeros must not pad the tail.
   float single[kSumLanes];
   for (int part = 0; part < 4; ++part) _mm256_storeu_ps(single + part * 8, lanes.part[part]);
   for (std::size_t j = g * kWidth; j < n; ++j) single[j] = std::fma(load1(w + j), x[j], single[j]);
   return fold_lanes(single);
 }
 
-/// out[r] = w·x[r] for kRows rows at a time, so that w is loaded once for all of them.
+/// out[r] = w·x[r] for kRows rows, which load each weight once.
 template <int kRows, class W>
 [[gnu::target("avx2,fma,f16c")]] inline void dot_rows(const W* w, const float* const (&x)[kRows],
                                                       std::size_t n, float (&out)[kRows]) {
@@ -99,7 +100,7 @@ template <class W>
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(k, _mm256_set1_epi32(127)), 23));
 }
 
-/// exp_f32, operation by operation. min and max return their second operand when one is a NaN.
+/// exp_f32, operation by operation. min and max return their second operand if one is a NaN.
 [[gnu::target("avx2,fma,f16c")]] inline __m256 exp8(__m256 x) {
   namespace e = exp_order;
   const __m256 round = _mm256_set1_ps(e::kRound);

@@ -21,7 +21,8 @@ template <int kRows>
 
 }  // namespace
 
-/// Three at a time fill the registers; four are two and two, for a single row wastes half of them.
+/// Groups of three fill the registers. Four rows go as two pairs, because a single row would waste
+/// half the registers.
 void dot_group(const float* w, const float* const* x, std::uint32_t n_rows, std::size_t n,
                float* out) {
   for (std::uint32_t done = 0; done < n_rows;) {
@@ -66,7 +67,7 @@ void add_scaled(float weight, const float* x, float* out, std::size_t n) {
 }
 
 void rope_head(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style) {
-  // Scalar: a head is turned once for the thousands of products it then takes part in.
+  // Scalar: each rotation precedes thousands of products with the same head.
   for (std::uint32_t i = 0; i < rope_dim / 2; ++i) {
     const PairOffsets offsets = pair_offsets(style, i, rope_dim);
     float& first = head[offsets.first];

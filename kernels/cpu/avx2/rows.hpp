@@ -1,7 +1,7 @@
-/// One row at a time on AVX2 + FMA + F16C, bit for bit as the plain loops have it. What each
-/// function does: RowKernels.
+/// Row operations on AVX2 + FMA + F16C with the bits of the plain loops. RowKernels documents each
+/// function.
 ///
-/// The target attribute is part of each declaration: a caller needs no AVX2, only the CPU check.
+/// The target attribute is part of each declaration: callers need the CPU check, but not AVX2.
 #pragma once
 
 #include <cstddef>

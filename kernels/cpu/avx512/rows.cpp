@@ -14,8 +14,8 @@ struct Lanes {
   __m512 part[2];
 };
 
-/// fold_lanes: j with j+16, then +8, +4, +2, +1. The masked extracts are plain ones: GCC 12 takes
-/// its own header's unmasked ones for a use of something uninitialised.
+/// Same as fold_lanes: adds lane j + 16 to lane j, then +8, +4, +2, +1. The masks cover every lane:
+/// GCC 12 reports uninitialised values in its own unmasked extracts.
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline float fold(
     const Lanes& lanes) {
   const __m512 sixteen = _mm512_add_ps(lanes.part[0], lanes.part[1]);
@@ -26,13 +26,13 @@ struct Lanes {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-/// The first `n` of 16 lanes; none for n <= 0.
+/// Selects the first `n` of 16 lanes; none for n <= 0.
 constexpr __mmask16 first_lanes(std::ptrdiff_t n) {
   if (n <= 0) return 0;
   return static_cast<__mmask16>(n >= 16 ? 0xFFFF : (1u << n) - 1);
 }
 
-/// w·x[r] for kRows rows. A lane that the tail does not reach keeps its bits.
+/// w·x[r] for kRows rows. A lane without a tail element keeps its bits.
 template <int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void dot_rows(
     const float* w, const float* const* x, std::size_t n, float* out) {

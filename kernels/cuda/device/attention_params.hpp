@@ -1,7 +1,7 @@
-/// Attention in two launches: partitions, then their merge. C++20-clean.
+/// Parameters of attention in two launches: partitions, then their merge. C++20-clean.
 ///
 /// Partial results are [n_rows, n_heads, n_partitions], counted from first_row: two floats each in
-/// `max_sum`, head_dim of them in `acc`.
+/// `max_sum`, head_dim floats each in `acc`.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
@@ -10,17 +10,17 @@
 
 namespace leasehold::device {
 
-/// Threads that share one query's work: each has a key, or two elements of the values.
+/// Threads per query. Each thread handles one key, or two elements of the values.
 inline constexpr std::uint32_t kThreadsPerQuery = 64;
 inline constexpr std::uint32_t kMaxTileQueries = 8;
 inline constexpr std::uint32_t kMaxMergeThreads = 1024;
-inline constexpr std::uint32_t kMaxMergedHeads = 128;  ///< By one block.
+inline constexpr std::uint32_t kMaxMergedHeads = 128;  ///< Per block.
 
-/// In shared memory a head's row is padded with zeros to whole octets.
+/// The length of a head's row in shared memory, in groups of eight; zeros pad the last group.
 LEASEHOLD_HD constexpr std::uint32_t octets(std::uint32_t head_dim) {
   return (head_dim + 7) / 8;
 }
-/// An odd number of 16-byte words, so that rows read side by side meet in no bank.
+/// An odd number of 16-byte words, so that rows read side by side use different banks.
 LEASEHOLD_HD constexpr std::uint32_t kv_row_stride_bytes(std::uint32_t head_dim, KvType type) {
   return (octets(head_dim) * (type == KvType::F32 ? 2u : 1u) | 1u) * 16u;
 }
@@ -28,8 +28,8 @@ LEASEHOLD_HD constexpr std::uint32_t kv_row_stride_bytes(std::uint32_t head_dim,
 struct AttentionPartials {
   float* max_sum;
   float* acc;
-  std::uint32_t n_partitions;  ///< Room for, of each row and head.
-  std::uint32_t first_row;     ///< Of the step; grids count rows from here.
+  std::uint32_t n_partitions;  ///< Capacity per row and head.
+  std::uint32_t first_row;     ///< Of the step; the grid counts rows from here.
 };
 
 struct AttentionParams {
@@ -40,11 +40,12 @@ struct AttentionParams {
   std::uint32_t n_heads;
   std::uint32_t n_kv_heads;
   std::uint32_t head_dim;
-  /// A block's queries: this many heads of one kv head, of up to that many rows of one sequence.
+  /// The queries of a block: heads_per_tile heads of one kv head, for up to rows_per_tile rows of
+  /// one sequence.
   std::uint32_t heads_per_tile;
   std::uint32_t tiles_per_kv_head;
   std::uint32_t rows_per_tile;
-  std::uint32_t tile_positions;  ///< Keys or values that are in shared memory at a time.
+  std::uint32_t tile_positions;  ///< Keys or values in shared memory at a time.
   float scale;
 };
 
@@ -52,11 +53,11 @@ struct AttentionMergeParams {
   KernelGate gate;
   AttentionPartials partials;
   float* out;  ///< [n_rows, n_heads, head_dim]
-  /// The output once more, for the next matmul; none where `halves` is null.
+  /// A second output for the next matmul; none if `halves` is null.
   TileRows tiles;
   std::uint32_t n_heads;
   std::uint32_t head_dim;
-  std::uint32_t heads_per_block;  ///< All of them where tiles are wanted.
+  std::uint32_t heads_per_block;  ///< All heads, if tiles are wanted.
 };
 
 }  // namespace leasehold::device

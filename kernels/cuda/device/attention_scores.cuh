@@ -1,15 +1,15 @@
 /// Scores of a partition's keys and their exponentials, with the reference's bits.
 ///
-/// A key's product with a query is made by one thread, which keeps the 32 lanes of ordered_dot as
-/// eight sums at a time: lane l belongs to octets l/8, l/8 + 4, ... of the row, and octets 4 apart
-/// add to the same eight.
+/// One thread computes the product of a key and a query. It keeps the 32 lanes of ordered_dot as
+/// eight sums at a time: lane l takes octets l/8, l/8 + 4, ... of the row, and octets 4 apart add
+/// to the same eight sums.
 #pragma once
 
 #include "kernels/cuda/device/attention_tile.cuh"
 
 namespace leasehold::device {
 
-/// Eight stored elements in shared memory as floats.
+/// Loads eight stored elements from shared memory as floats.
 __device__ __forceinline__ void load_octet(const std::uint16_t* from, float (&out)[8]) {
   const uint4 words = *reinterpret_cast<const uint4*>(from);
   const std::uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
@@ -24,7 +24,8 @@ __device__ __forceinline__ void load_octet(const float* from, float (&out)[8]) {
   const float all[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
   for (std::uint32_t i = 0; i < 8; ++i) out[i] = all[i];
 }
-/// Octets first, first + 4, ... of a key times those of some queries, added to eight lanes each.
+/// Multiplies octets first, first + 4, ... of a key with those of several queries; each adds to
+/// eight lanes.
 template <class Stored, int kQueries>
 __device__ __forceinline__ void add_octets(const Stored* key, const float* queries,
                                            std::uint32_t n_octets, std::uint32_t first,
@@ -43,7 +44,7 @@ __device__ __forceinline__ void add_octets(const Stored* key, const float* queri
   }
 }
 
-/// ordered_dot of each query and the key.
+/// ordered_dot of each query with the key.
 template <class Stored, int kQueries>
 __device__ __forceinline__ void dots(const Stored* key, const float* queries,
                                      std::uint32_t n_octets, float (&out)[kQueries]) {
@@ -72,7 +73,7 @@ __device__ __forceinline__ void dots(const Stored* key, const float* queries,
   }
 }
 
-/// A block's shared memory. Scores are [kTile queries][256 positions].
+/// The layout of a block's shared memory. Scores are [kTile queries][256 positions].
 struct AttentionShared {
   float* queries;
   float* scores;
@@ -89,7 +90,7 @@ __device__ __forceinline__ AttentionShared shared_of(const AttentionParams& p) {
   return shared;
 }
 
-/// Each thread one key and kPer of the queries at a time.
+/// Each thread computes one key and kPer queries at a time.
 template <class Stored, int kTile, int kPer>
 __device__ __forceinline__ void score_keys(const AttentionParams& p, const AttentionShared& shared,
                                            std::uint32_t n_queries, const KvSpan& span,
@@ -110,7 +111,7 @@ __device__ __forceinline__ void score_keys(const AttentionParams& p, const Atten
   }
 }
 
-/// A NaN is passed over, as by `highest`.
+/// Skips NaN, as max_score does.
 __device__ __forceinline__ float warp_max(float own) {
   for (std::uint32_t distance = kWarp / 2; distance > 0; distance /= 2) {
     const float other = __shfl_xor_sync(kAllLanes, own, distance);
@@ -119,7 +120,7 @@ __device__ __forceinline__ float warp_max(float own) {
   return own;
 }
 
-/// Scores become their exponentials; a warp to a query.
+/// Replaces scores by their exponentials; one warp per query.
 __device__ __forceinline__ void softmax_weights(const AttentionParams& p, const AttentionTile& tile,
                                                 float* all_scores) {
   for (std::uint32_t query = warp_of_block(); query < tile.n_queries();

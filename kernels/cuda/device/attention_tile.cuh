@@ -1,8 +1,8 @@
-/// One partition of attention for a few queries that share their keys: what a block works on, and
-/// how its keys and values come to shared memory.
+/// One partition of attention for a few queries that share their keys: the work of a block, and the
+/// copies of its keys and values to shared memory.
 ///
-/// Queries of a tile are heads of one kv head, of neighbouring rows of one sequence. Which rows
-/// share a tile follows from their positions and decides nothing about their results.
+/// The queries of a tile are heads of one kv head, for neighbouring rows of one sequence. The rows
+/// that share a tile depend on positions alone and do not affect the results.
 #pragma once
 
 #include "kernels/cuda/device/attention_params.hpp"
@@ -14,20 +14,20 @@ namespace leasehold::device {
 inline constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / KvLayout::kBlockTokens;
 
 struct AttentionTile {
-  std::uint32_t row;  ///< The first; the others follow.
+  std::uint32_t row;  ///< The first row; the others follow.
   std::uint32_t n_rows;
-  std::uint32_t head;  ///< The first, of all heads.
+  std::uint32_t head;  ///< The first head, of all heads.
   std::uint32_t n_heads;
   std::uint32_t kv_head;
   std::uint32_t partition;
   std::uint32_t
       first_reads;           ///< Positions of the partition that the first row reads, at most 256 …
-  std::uint32_t last_reads;  ///< … and the last.
+  std::uint32_t last_reads;  ///< … and the last row.
 
   __device__ std::uint32_t n_queries() const { return n_rows * n_heads; }
 };
 
-/// Positions of the partition that a row reads which stands at `position`.
+/// The positions of the partition that a row at `position` reads.
 __device__ __forceinline__ std::uint32_t positions_read(std::uint32_t position,
                                                         std::uint32_t partition) {
   const std::uint32_t begin = partition * kPartitionPositions;
@@ -36,7 +36,7 @@ __device__ __forceinline__ std::uint32_t positions_read(std::uint32_t position,
   return n < kPartitionPositions ? n : kPartitionPositions;
 }
 
-/// How many rows from `row` on share its tile; 0 where another row has it among its own.
+/// The number of rows from `row` on that share its tile; 0 if an earlier row's tile contains it.
 __device__ __forceinline__ std::uint32_t rows_of_tile(const AttentionParams& p, std::uint32_t row,
                                                       std::uint32_t end) {
   const RowRef first = p.gate.rows[row];
@@ -62,7 +62,7 @@ __device__ __forceinline__ const float* query_of(const AttentionParams& p,
   const std::size_t row = tile.row + i / tile.n_heads;
   return p.q + (row * p.n_heads + tile.head + i % tile.n_heads) * p.head_dim;
 }
-/// Where the query's partial result goes, in units of one.
+/// The index of the query's partial result.
 __device__ __forceinline__ std::size_t partial_of(const AttentionParams& p,
                                                   const AttentionTile& tile, std::uint32_t i) {
   const std::size_t row = tile.row + i / tile.n_heads - p.partials.first_row;
@@ -70,7 +70,8 @@ __device__ __forceinline__ std::size_t partial_of(const AttentionParams& p,
          tile.partition;
 }
 
-/// This block's, of a grid of partitions, tiles of heads, rows. No rows: nothing to do.
+/// This block's tile, in a grid of partitions, head tiles and rows. A tile without rows needs no
+/// work.
 __device__ __forceinline__ AttentionTile tile_of_block(const AttentionParams& p) {
   AttentionTile tile{};
   tile.partition = blockIdx.x;
@@ -94,7 +95,7 @@ __device__ __forceinline__ AttentionTile tile_of_block(const AttentionParams& p)
   return tile;
 }
 
-/// Where the kv head's keys begin in each block of the partition; 0 for blocks that nobody reads.
+/// Finds the keys of the kv head in each block of the partition; 0 for blocks that no row reads.
 __device__ __forceinline__ void find_blocks(const AttentionParams& p, const AttentionTile& tile,
                                             std::uint64_t (&blocks)[kPartitionBlocks]) {
   const std::uint32_t i = threadIdx.x;
@@ -107,7 +108,7 @@ __device__ __forceinline__ void find_blocks(const AttentionParams& p, const Atte
                       : 0;
 }
 
-/// The tile's queries in whole octets: [kMaxColumns, 8 · octets]; zeros where there is no query.
+/// Loads the tile's queries in whole octets: [kMaxColumns, 8 · octets]; missing queries are zero.
 __device__ __forceinline__ void load_queries(const AttentionParams& p, const AttentionTile& tile,
                                              std::uint32_t most, float* queries) {
   const std::uint32_t width = 8 * octets(p.head_dim);
@@ -117,10 +118,10 @@ __device__ __forceinline__ void load_queries(const AttentionParams& p, const Att
           i < tile.n_queries() && d < p.head_dim ? query_of(p, tile, i)[d] : 0.0F;
 }
 
-/// Which keys or values to load_kv_tile.
+/// A range of keys or values for load_kv_tile.
 struct KvSpan {
   std::uint32_t plane;  ///< 0 keys, 1 values
-  std::uint32_t first;  ///< Position in the partition.
+  std::uint32_t first;  ///< Relative to the partition.
   std::uint32_t count;
 };
 
@@ -132,7 +133,7 @@ __device__ __forceinline__ std::uint64_t kv_row(const AttentionParams& p,
          position % KvLayout::kBlockTokens * row_bytes;
 }
 
-/// Rows of whole octets: 16 bytes at a time, beside computing.
+/// Copies rows of whole octets asynchronously, 16 bytes at a time.
 template <class Stored>
 __device__ __forceinline__ void load_kv_words(const AttentionParams& p, const std::uint64_t* blocks,
                                               const KvSpan& span, std::byte* to) {
@@ -153,7 +154,7 @@ __device__ __forceinline__ void load_kv_words(const AttentionParams& p, const st
   }
 }
 
-/// Rows of any length, padded with zeros.
+/// Copies rows of any length, padded with zeros.
 template <class Stored>
 __device__ __forceinline__ void load_kv_elements(const AttentionParams& p,
                                                  const std::uint64_t* blocks, const KvSpan& span,

@@ -1,5 +1,5 @@
-/// Weighted sums of a partition's values, with the reference's bits: each element of a query's sum
-/// belongs to one thread, which adds position after position.
+/// Weighted sums of a partition's values, with the reference's bits: one thread adds all positions
+/// of one element of a query's sum, in order.
 #pragma once
 
 #include "kernels/cuda/device/attention_scores.cuh"
@@ -15,19 +15,19 @@ __device__ __forceinline__ float2 load_pair(const float* from) {
   return *reinterpret_cast<const float2*>(from);
 }
 
-/// What a thread adds up: two neighbouring elements of kPer queries, and for heads above 128 the
-/// two that lie 128 further on.
+/// Each thread sums two neighbouring elements of kPer queries; for heads above 128 also the two
+/// elements 128 further on.
 inline constexpr std::uint32_t kPairThreads = kThreadsPerQuery;
 inline constexpr std::uint32_t kPairSpans = 2;
 template <int kPer>
 struct ValueSums {
-  std::uint32_t element;  ///< The first of the pair.
-  std::uint32_t query;    ///< The first of kPer.
+  std::uint32_t element;  ///< The first element of the pair.
+  std::uint32_t query;    ///< The first of kPer queries.
   std::uint32_t reads[kPer];
   float2 acc[kPairSpans][kPer];
 };
 
-/// The thread's part of the tile.
+/// The part of the tile that this thread sums.
 template <int kPer>
 __device__ __forceinline__ ValueSums<kPer> value_sums(const AttentionParams& p,
                                                       const AttentionTile& tile) {
@@ -42,15 +42,15 @@ __device__ __forceinline__ ValueSums<kPer> value_sums(const AttentionParams& p,
   return sums;
 }
 
-/// Values in shared memory, a thread's elements of them, and the weights of its queries.
+/// Values in shared memory, the thread's elements, and the weights of its queries.
 template <class Stored>
 struct WeightedValues {
-  const Stored* values;  ///< Of the first position.
+  const Stored* values;  ///< Starts at the first position.
   std::uint32_t stride;  ///< In elements.
-  const float* weights;  ///< [kPer queries, stride 256], from the first position
+  const float* weights;  ///< [kPer queries, stride 256], starts at the first position
 };
 
-/// Positions that every query reads, a multiple of four of them.
+/// Adds positions that every query reads; the count is a multiple of four.
 template <class Stored, int kPer>
 __device__ __forceinline__ void add_common(const WeightedValues<Stored>& from, std::uint32_t count,
                                            float2 (&acc)[kPer]) {
@@ -72,8 +72,8 @@ __device__ __forceinline__ void add_common(const WeightedValues<Stored>& from, s
   }
 }
 
-/// Positions first ... end - 1, which some queries read and others may not; `reads` counts from the
-/// same position as first and end.
+/// Adds positions first ... end - 1, which only some queries read. `reads` counts from the same
+/// position as first and end.
 template <class Stored, int kPer>
 __device__ __forceinline__ void add_rest(const WeightedValues<Stored>& from, std::uint32_t first,
                                          std::uint32_t end, const std::uint32_t (&reads)[kPer],
@@ -90,7 +90,7 @@ __device__ __forceinline__ void add_rest(const WeightedValues<Stored>& from, std
   }
 }
 
-/// One span of values, for the thread's queries.
+/// Adds one span of values for the thread's queries.
 template <class Stored, int kPer>
 __device__ __forceinline__ void add_values(const AttentionParams& p, const AttentionTile& tile,
                                            const KvSpan& span, const std::byte* rows,

@@ -1,12 +1,12 @@
-/// What tools/checks/gpu_check asks a card to do beside computing a model: make up bytes, write
-/// one word, look at a gate, and multiply as fast as it can. C++20-clean.
+/// Parameters of the benchmark kernels of tools/checks/gpu_check: fill memory, write one word, poll
+/// a gate, and multiply at full rate. C++20-clean.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
 
 namespace leasehold::device {
 
-/// Words of chance, of which `keep` says the bits that stay so and `set` those that are 1.
+/// Fills memory with random words: `keep` masks the random bits, `set` the bits that are always 1.
 struct FillParams {
   KernelGate gate;
   std::uint64_t* to;
@@ -22,20 +22,20 @@ struct PokeParams {
   std::uint32_t value;
 };
 
-/// Looks at the gate so many times, each waited for.
+/// Polls the gate a given number of times; each poll waits for the previous one.
 struct GatePollsParams {
   KernelGate gate;
   std::uint32_t* n_polled_open;
   std::uint32_t n_polls;
 };
 
-/// A block of this kernel multiplies [64 × 16] by [16 × 128] so many times.
+/// Each block repeats the product of [64 × 16] and [16 × 128].
 struct MmaRateParams {
   static constexpr std::uint32_t kColumns = 128;
-  static constexpr std::uint32_t kTimesEach = 16;  ///< Products of one round.
+  static constexpr std::uint32_t kTimesEach = 16;  ///< Products per round.
 
   KernelGate gate;
-  float* sums;  ///< [blocks, 128], so that nothing is left out as unused
+  float* sums;  ///< [blocks, 128]; storing them keeps the compiler from dropping the products
   std::uint32_t rounds;
 };
 

@@ -1,20 +1,20 @@
-/// Weights as tensor cores take them: halves, eight neighbouring elements to a thread.
+/// Weights as halves for tensor cores: eight neighbouring elements per thread.
 ///
 ///   load8<kType>(halves, from, group, t, left)
 ///
-/// gives elements 8t … 8t+7 of group `group` of 32, counted from `from`, where a block of the
-/// format begins; halves[w] holds elements 2w and 2w+1. `left` is how many elements of the row
-/// there are from there on: what lies behind them is zero (formats of single elements alone look at
-/// it).
+/// loads elements 8t … 8t+7 of group `group` of 32, counted from `from`, where a block of the
+/// format begins; halves[w] holds elements 2w and 2w+1. `left` is the number of elements from there
+/// to the end of the row. Elements beyond it are zero; only formats of single elements check it.
 ///
-/// Values are those of kernels/quant, rounded to halves once, to nearest; too large ones become
-/// infinite. A format with a minimum takes the byte's value and one fma: scale and q multiply
-/// exactly, so the fma rounds as kernels/quant does. One without takes a single fma of the byte
-/// plus 128 (or 32768) as it comes, which takes scale·(128 + bias) off again: that product, too,
-/// has at most 24 bits, and so the element comes out exact. The sign of a zero may differ.
+/// Values are those of kernels/quant, rounded once to the nearest half; values that are too large
+/// become infinite. A format with a minimum converts the byte's value and applies one fma: scale
+/// times q is exact, so the fma rounds as kernels/quant does. A format without a minimum converts
+/// the byte plus 128 (or 32768) and applies one fma that subtracts scale·(128 + bias). That product
+/// also has at most 24 bits, so the element is exact. The sign of a zero may differ.
 ///
-/// Called in a row for all groups of a block, unrolled, the compiler reads each word and each
-/// header once. Source: the layouts in kernels/quant/dequantize.hpp and super_blocks.hpp.
+/// If a kernel calls this for all groups of a block in an unrolled loop, the compiler loads each
+/// word and each header once. Source: the layouts in kernels/quant/dequantize.hpp and
+/// super_blocks.hpp.
 #pragma once
 
 #include "kernels/cuda/device/packed_words.cuh"
@@ -23,7 +23,7 @@
 
 namespace leasehold::device {
 
-/// What a format says of eight elements: bytes in their order, and what to make of them.
+/// The stored bytes of eight elements, in order, and their scale.
 struct EightBytes {
   std::uint32_t low, high;  ///< elements 0 … 3 and 4 … 7
 };
@@ -42,7 +42,7 @@ __device__ __forceinline__ void scaled(std::uint32_t (&halves)[4], const EightBy
                             fmaf(scale, eight_at(q, 2 * w + 1), offset));
 }
 
-/// scale · q + minimum, q the bits kMask at `shift` of each byte.
+/// scale · q + minimum, where q is the bits kMask at `shift` of each byte.
 template <std::uint32_t kMask>
 __device__ __forceinline__ void scaled_with_offset(std::uint32_t (&halves)[4], const EightBytes& q,
                                                    std::uint32_t shift, float scale,
@@ -62,7 +62,7 @@ __device__ __forceinline__ EightBytes bits_of_each(const std::uint32_t (&words)[
   return {words[0] >> shift & kMask, words[1] >> shift & kMask};
 }
 
-/// The same with more significant bits of each byte beside.
+/// Joins low bits with higher bits of each byte.
 __device__ __forceinline__ EightBytes joined(const EightBytes& q, const EightBytes& above,
                                              std::uint32_t shift) {
   return {q.low | above.low << shift, q.high | above.high << shift};
@@ -73,7 +73,8 @@ struct Format;
 
 // Blocks of 32.
 
-/// Thread t's nibbles of q[16]: half a block apart, the low ones first.
+/// The nibbles of thread t in q[16]. Elements half a block apart share a byte; the low nibble is
+/// the first.
 template <std::uint32_t kAlignment>
 __device__ __forceinline__ EightBytes small_nibbles(const std::byte* q, std::uint32_t t) {
   std::uint32_t words[2];
@@ -134,7 +135,7 @@ struct Format<TensorType::Q8_0> {
     std::uint32_t words[2];
     load_words<2>(words, block + 2 + 8 * t);
     const float d = load_half(block);
-    const float offset = d * -32896.0F;  // 32768, and 128 for the sign bit that is turned
+    const float offset = d * -32896.0F;  // 32768, and 128 for the inverted sign bit
     for (std::uint32_t w = 0; w < 4; ++w) {
       const std::uint32_t above_zero = words[w / 2] ^ 0x80808080u;
       halves[w] = pack_halves(fmaf(d, byte_and_32768(above_zero, w % 2 * 2), offset),
@@ -145,7 +146,7 @@ struct Format<TensorType::Q8_0> {
 
 // Blocks of 256. `j` is the group of 32 in the block.
 
-/// Two bits of thread t's elements: groups of four lie in the same bytes.
+/// The two bits of thread t's elements; four groups share the same bytes.
 template <std::uint32_t kAlignment>
 __device__ __forceinline__ EightBytes two_bits(const std::byte* q, std::uint32_t j,
                                                std::uint32_t t) {
@@ -153,7 +154,7 @@ __device__ __forceinline__ EightBytes two_bits(const std::byte* q, std::uint32_t
   load_words<kAlignment>(words, q + j / 4 * 32 + 8 * t);
   return bits_of_each<0x03030303>(words, j % 4 * 2);
 }
-/// Bit j of the bytes at thread t's place.
+/// Bit j of thread t's bytes.
 template <std::uint32_t kAlignment>
 __device__ __forceinline__ EightBytes one_bit(const std::byte* high, std::uint32_t j,
                                               std::uint32_t t) {
@@ -161,7 +162,7 @@ __device__ __forceinline__ EightBytes one_bit(const std::byte* high, std::uint32
   load_words<kAlignment>(words, high + 8 * t);
   return bits_of_each<0x01010101>(words, j);
 }
-/// The 32 bytes whose low nibbles are group 2i's and whose high ones are group 2i+1's.
+/// The 32 bytes that hold group 2i in their low nibbles and group 2i+1 in their high nibbles.
 __device__ __forceinline__ EightBytes paired_bytes(const std::byte* q, std::uint32_t j,
                                                    std::uint32_t t) {
   std::uint32_t words[2];
@@ -173,8 +174,8 @@ struct ScaleAndMinimum {
   float scale, minimum;
 };
 
-/// Of sub-block j of a Q4_K or Q5_K block, from its first 16 bytes: the halves d and dmin, and the
-/// six-bit numbers, four to a word (kernels/quant/super_blocks.hpp).
+/// Scale and minimum of sub-block j of a Q4_K or Q5_K block. The first 16 bytes of the block hold
+/// the halves d and dmin, and the six-bit numbers, four per word (kernels/quant/super_blocks.hpp).
 __device__ __forceinline__ ScaleAndMinimum six_bit_scales(const std::byte* block, std::uint32_t j) {
   std::uint32_t head[4];
   load_words<16>(head, block);
@@ -249,8 +250,8 @@ struct Format<TensorType::Q6_K> {
 
 // Single elements of 16 bits.
 
-/// Eight of them as words. kIsPlain: all are there, and begin at a multiple of 16 bytes; else what
-/// is not left is zero, and not read.
+/// Loads eight elements as words. kIsPlain: all eight exist and begin at a multiple of 16 bytes.
+/// Otherwise missing elements are zero and are not read.
 template <bool kIsPlain>
 __device__ __forceinline__ void load_shorts(std::uint32_t (&words)[4], const std::byte* from,
                                             std::int32_t left) {
@@ -288,7 +289,7 @@ struct Format<TensorType::BF16> {
   }
 };
 
-/// kIsPlain: every element is left, and 16-bit ones begin at a multiple of 16 bytes.
+/// kIsPlain: every element exists, and 16-bit elements begin at a multiple of 16 bytes.
 template <TensorType kType, bool kIsPlain = false>
 __device__ __forceinline__ void load8(std::uint32_t (&halves)[4], const std::byte* from,
                                       std::uint32_t group, std::uint32_t t, std::uint32_t left) {

@@ -1,7 +1,8 @@
-/// One element of a stored row, whatever its type: the bits of dequantize_row.
+/// One element of a stored row of any type, with the bits of dequantize_row.
 ///
-/// For kernels that read a few rows. The formats are described in kernels/quant/dequantize.hpp and
-/// kernels/quant/super_blocks.hpp; a product here rounds never, a minimum's sum once, as there.
+/// For kernels that read a few rows. kernels/quant/dequantize.hpp and
+/// kernels/quant/super_blocks.hpp describe the formats. Products here are exact; adding a minimum
+/// rounds once, as there.
 #pragma once
 
 #include "kernels/cuda/device/simt.cuh"
@@ -14,7 +15,7 @@ __device__ __forceinline__ float times(float scale, int q) {
   return scale * static_cast<float>(q);
 }
 
-/// Of 32 elements: two to a byte, half a block apart.
+/// In blocks of 32: two elements per byte, half a block apart.
 __device__ __forceinline__ int low_bits(const std::byte* quants, std::uint32_t e) {
   return read_byte(quants + e % 16) >> (e < 16 ? 0 : 4) & 15;
 }
@@ -23,7 +24,7 @@ __device__ __forceinline__ int low_and_fifth(const std::byte* high, std::uint32_
   return low_bits(high + 4, e) | fifth << 4;
 }
 
-/// Of 256 elements.
+/// In blocks of 256.
 __device__ __forceinline__ int two_of_super(const std::byte* quants, std::uint32_t e) {
   return read_byte(quants + e / 128 * 32 + e % 32) >> (2 * (e / 32 % 4)) & 3;
 }
@@ -72,7 +73,7 @@ __device__ __forceinline__ float q6_k_element(const std::byte* block, std::uint3
   return times(scale, (four | two_of_super(block + Q6KFields::kHigh, e) << 4) - 32);
 }
 
-/// Of a block of 32.
+/// For formats with blocks of 32.
 __device__ __forceinline__ float small_block_element(TensorType type, const std::byte* block,
                                                      std::uint32_t e) {
   const float d = read_half(block);
@@ -90,7 +91,7 @@ __device__ __forceinline__ float small_block_element(TensorType type, const std:
   }
 }
 
-/// Of a block of 256.
+/// For formats with blocks of 256.
 __device__ __forceinline__ float super_block_element(TensorType type, const std::byte* block,
                                                      std::uint32_t e) {
   switch (type) {
@@ -107,7 +108,7 @@ __device__ __forceinline__ float super_block_element(TensorType type, const std:
   }
 }
 
-/// Element i of a row of blocks of that shape, which is the type's.
+/// Element i of a row of blocks; `shape` is the type's block shape.
 __device__ __forceinline__ float row_element(TensorType type, BlockShape shape,
                                              const std::byte* row, std::uint32_t i) {
   const std::byte* block = row + std::size_t{i / shape.elements} * shape.size_bytes;

@@ -1,4 +1,4 @@
-/// Looking up rows of the embedding table. C++20-clean.
+/// Parameters of the embedding lookup. C++20-clean.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
@@ -12,7 +12,7 @@ struct EmbeddingParams {
   float* out;                  ///< [n_rows, n_embd]
   std::uint64_t row_bytes;
   TensorType type;
-  BlockShape shape;  ///< The type's.
+  BlockShape shape;  ///< The type's block shape.
   std::uint32_t n_vocab;
   std::uint32_t n_embd;
 };

@@ -1,4 +1,4 @@
-/// What a feed-forward layer does beside its matmuls. C++20-clean.
+/// Parameters of the feed-forward operators other than matmuls. C++20-clean.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
@@ -10,10 +10,10 @@ struct SwiGluParams {
   KernelGate gate;
   float* gates;     ///< [n_rows, width]
   const float* up;  ///< [n_rows, width]
-  /// The output once more, for the next matmul; none where `halves` is null.
+  /// A second output for the next matmul; none if `halves` is null.
   TileRows tiles;
   std::uint32_t width;
-  std::uint32_t items_per_row;  ///< Rows of these arrays to a row of the step: n_used of experts.
+  std::uint32_t items_per_row;  ///< Rows of these arrays per row of the step: n_used with experts.
 };
 
 struct ExpertRoutingParams {

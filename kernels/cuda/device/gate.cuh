@@ -1,7 +1,7 @@
-/// How a kernel asks the gate. Every kernel begins with `engine_is_stopped`, and every one that
-/// reaches tenant memory asks `row_is_live` before it touches a row's. The step's own words are
-/// nobody else's: those that a kernel needs at once it may ask for first, so that they and the gate
-/// are on their way together.
+/// How a kernel reads the gate. Every kernel begins with `engine_is_stopped`. A kernel that reaches
+/// tenant memory calls `row_is_live` before it touches memory of a row. A kernel may load the
+/// step's own words before it checks the gate, so that the loads overlap: they are not tenant
+/// memory.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"

@@ -1,9 +1,9 @@
-/// What every kernel is told of the gate, beside what it computes. Plain data, the same for the
-/// host's compiler and nvcc. C++20-clean.
+/// The gate as every kernel receives it. Plain data, the same for the host compiler and nvcc.
+/// C++20-clean.
 ///
-/// The mirror is the lease words' shadow on the device: the host writes it before a step and again
-/// the moment a poll has seen a change, and every kernel reads it when it begins. So work that was
-/// queued before a flip runs empty for whom the flip was about.
+/// The mirror is a copy of the lease state on the device. The host writes it before a step and
+/// again as soon as a poll sees a change; every kernel reads it when it begins. So work queued
+/// before a revocation skips the rows of the revoked lease.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@
 
 namespace leasehold::device {
 
-/// In device memory, written by copies of the host alone.
+/// In device memory; only copies of the host write it.
 struct GateMirror {
-  std::uint64_t live;            ///< Bit i: sequence i of the step may be worked for.
-  std::uint32_t engine_stopped;  ///< Not 0: no kernel does anything.
-  std::uint32_t epoch;           ///< Moves with every change; what a segment says it has seen.
+  std::uint64_t live;            ///< Bit i: sequence i of the step is live.
+  std::uint32_t engine_stopped;  ///< If not 0, kernels return at once.
+  std::uint32_t epoch;           ///< Changes with every write; segment gates report it.
 };
 
-/// The step's rows, in device memory at an address that stays from step to step.
+/// The step's rows, in device memory at an address that is the same for every step.
 struct DeviceStep {
-  std::uint32_t n_rows;  ///< Of this step; a launch may have been made for more.
+  std::uint32_t n_rows;  ///< Rows of this step; a launch may be planned for more.
   std::uint32_t n_sequences;
   std::uint32_t n_logit_rows;
-  std::uint32_t longest;  ///< Positions of the longest sequence, its newest included.
+  std::uint32_t longest;  ///< Positions of the longest sequence, including its newest.
 };
 
-/// First member of every kernel's parameters.
+/// The first member of every kernel's parameters.
 struct KernelGate {
   const GateMirror* mirror;
   const DeviceStep* step;

@@ -1,7 +1,7 @@
-/// Where the step's keys and values lie. Plain data, the same on both sides. C++20-clean.
+/// Device addresses of the step's keys and values. Plain data, the same on both sides. C++20-clean.
 ///
-/// Block tables lie in device memory one after the other: block i of sequence s is at
-/// `addresses[first[s] + i]`. A block is laid out as KvLayout says.
+/// Block tables are consecutive in device memory: block i of sequence s is at `addresses[first[s] +
+/// i]`. KvLayout defines the layout of a block.
 #pragma once
 
 #include "kernels/numerics/host_device.hpp"
@@ -10,16 +10,16 @@
 namespace leasehold::device {
 
 struct BlockTables {
-  const std::uint64_t* addresses;  ///< Of blocks, on the device.
+  const std::uint64_t* addresses;  ///< Device addresses of blocks.
   const std::uint32_t* first;      ///< [n_sequences]
 };
 
-/// One layer of it.
+/// The keys and values of one layer.
 struct KvAddressing {
   BlockTables tables;
-  std::uint64_t keys_offset_bytes;  ///< From the start of a block to the layer's keys.
-  std::uint64_t plane_bytes;        ///< Values lie that far behind the keys.
-  std::uint32_t head_bytes;         ///< From one kv head's [16][head_dim] to the next.
+  std::uint64_t keys_offset_bytes;  ///< From the start of a block to the keys of the layer.
+  std::uint64_t plane_bytes;        ///< From the keys to the values.
+  std::uint32_t head_bytes;         ///< From the [16][head_dim] of one kv head to the next head's.
   KvType type;
 
   static constexpr KvAddressing of(const KvLayout& layout, std::uint32_t layer,

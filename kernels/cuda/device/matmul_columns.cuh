@@ -1,6 +1,6 @@
-/// Which results a block works for, and how a sum becomes one.
+/// Which results a block computes, and the conversion of a sum to a result.
 ///
-/// Threads: the whole block calls each of these, and `gather_columns` ends with a barrier.
+/// Threads: the whole block calls each of these; `gather_columns` ends with a barrier.
 #pragma once
 
 #include "kernels/cuda/device/matmul_params.hpp"
@@ -15,17 +15,17 @@ __device__ __forceinline__ std::uint32_t result_count(const KernelGate& gate,
   return rows * count.per_row;
 }
 
-/// What of a matmul's parameters says which results there are.
+/// The parameters of a matmul that define its results.
 struct ResultSelection {
   const std::uint32_t* select;
   ExpertAssignment experts;
-  std::uint32_t end;          ///< Of all results.
-  std::uint32_t expert;       ///< Whose items are looked for.
-  std::uint32_t max_columns;  ///< Columns of a block.
+  std::uint32_t end;          ///< One past the last result.
+  std::uint32_t expert;       ///< The expert whose items are collected.
+  std::uint32_t max_columns;  ///< Columns per block.
 };
 
-/// A warp appends the next of the expert's items, ascending, up to `max_columns`, and keeps the
-/// index.
+/// Run by one warp: appends the expert's next items, ascending, up to `max_columns`, and remembers
+/// where it stopped.
 __device__ __forceinline__ void gather_items(ColumnList& list, const ResultSelection& selection) {
   std::uint32_t count = 0;
   std::uint32_t first = list.next;
@@ -50,10 +50,10 @@ __device__ __forceinline__ void gather_items(ColumnList& list, const ResultSelec
   }
 }
 
-/// Results first … first + max_columns - 1, or the expert's next ones. False when there are none
-/// left.
+/// Collects results first … first + max_columns - 1, or the expert's next items. Returns false if
+/// none are left.
 __device__ __forceinline__ bool gather_columns(ColumnList& list, const ResultSelection& selection) {
-  __syncthreads();  // nobody looks at the last ones any more
+  __syncthreads();  // no thread reads the previous columns any more
   if (selection.experts.chosen != nullptr) {
     if (warp_of_block() == 0) gather_items(list, selection);
   } else {
@@ -69,7 +69,7 @@ __device__ __forceinline__ bool gather_columns(ColumnList& list, const ResultSel
   return list.count > 0;
 }
 
-/// Product · scale, + bias, + what was there: in this order.
+/// Product · scale, + bias, + previous value, in this order.
 __device__ __forceinline__ void store_result(const MatmulParams& p, const ColumnList& list,
                                              std::uint32_t column, std::uint32_t output,
                                              float sum) {

@@ -1,16 +1,19 @@
-/// Matmul for few rows of x: 64 rows of weights a block, kTiles tiles of 8 rows of x, mma.sync.
+/// Matmul for few rows of x, with mma.sync. A block computes 64 rows of weights times kTiles tiles
+/// of 8 rows of x.
 ///
-/// Grid: x: n_out / 64; y: groups of 8·kTiles results, or experts; z: slices, where partials are
-/// given, else one block takes them in turn. 128 threads; shared memory as few_rows_ring says.
+/// Grid: x: n_out / 64; y: groups of 8·kTiles results, or experts; z: slices, if partials are
+/// given, otherwise one block computes all slices in turn. 128 threads; few_rows_ring gives the
+/// shared memory.
 ///
-/// Bound by: reading the weights, for a tile or two of 8 and 16 bits; three stages of every
-/// resident block are in flight then. Of 4 bits a thread takes six instructions an element, 3.5 of
-/// them to make a half of it (Q4_K, sm_90a): if one is issued every cycle that is 12 bytes a cycle
-/// and SM, about five sixths of what an H100's memory gives. From four tiles on also reading x from
-/// shared memory (a wave of 128 bytes a core).
+/// Bound by: reading the weights, for 8- and 16-bit formats and one or two tiles; every resident
+/// block has three stages in flight. 4-bit formats take six instructions per element, 3.5 of them
+/// to make a half (Q4_K, sm_90a). At one instruction per cycle that is 12 bytes per cycle and SM,
+/// about five sixths of the memory bandwidth of an H100. From four tiles on, reading x from shared
+/// memory is a second bound (a wave of 128 bytes per core).
 ///
-/// The order of additions is in kernels/cuda/plan/matmul_plan.hpp: slices from zero in ascending k,
-/// then in ascending order; the last block of a split to arrive adds them, whichever it is.
+/// kernels/cuda/plan/matmul_plan.hpp defines the order of additions: each slice from zero in
+/// ascending k, then slices in ascending order. In a split launch, the last block to arrive adds
+/// the slices.
 #pragma once
 
 #include "kernels/cuda/device/matmul_columns.cuh"
@@ -18,13 +21,13 @@
 
 namespace leasehold::device {
 
-/// Chunks of a row, and of a slice.
+/// A range of chunks of a row or a slice.
 struct ChunkRange {
   std::uint32_t begin, end;
   std::uint32_t per_slice;
 };
 
-/// Slice `slice` of a row, or all of them.
+/// The chunks of slice `slice` of a row, or of the whole row.
 __device__ __forceinline__ ChunkRange chunk_range(std::uint32_t n_in, std::uint32_t columns,
                                                   bool is_split, std::uint32_t slice) {
   const std::uint32_t all = (n_in + columns - 1) / columns;
@@ -95,7 +98,7 @@ struct FewRows {
     }
   }
 
-  /// The products' sums of the range, slices folded; the ring runs on from slice to slice.
+  /// Sums the products of the range and folds the slices; the ring continues across slices.
   __device__ __forceinline__ void multiply(Sums& total, const ChunkRange& range) const {
     Sums sums = {};
     for (std::uint32_t i = 0; i + 1 < kRing.stages; ++i) {
@@ -107,7 +110,7 @@ struct FewRows {
     std::uint32_t slice_end = range.begin + range.per_slice;
     for (std::uint32_t chunk = range.begin; chunk < range.end; ++chunk) {
       copy_async_wait<static_cast<int>(kRing.stages) - 2>();
-      __syncthreads();  // the chunk is there, and everybody is done with the one before
+      __syncthreads();  // the chunk has arrived, and all threads are done with the previous one
       const std::uint32_t before = stage == 0 ? kAhead : stage - 1;
       if (chunk + kAhead < range.end) copy_chunk(chunk + kAhead, before);
       copy_async_commit();
@@ -132,7 +135,7 @@ struct FewRows {
     }
   }
 
-  /// What the thread's sum i of a tile is: rows g, g + 8 by columns 2t, 2t + 1.
+  /// The output of the thread's sum i: rows g, g + 8 by columns 2t, 2t + 1.
   __device__ __forceinline__ std::uint32_t output_of(std::uint32_t i) const {
     return weights.first_row + lane_of_warp() / 4 + i / 2 * 8;
   }
@@ -155,12 +158,13 @@ struct FewRows {
     return output_of(i) < p.n_out && column_of(tile, i) < list.count;
   }
 
-  /// True in the block that comes last of its row tile's slices. It leaves the counter at zero.
+  /// Returns true in the last block to finish a slice of its row tile. That block resets the
+  /// counter to zero.
   __device__ __forceinline__ bool leave_partials(const Sums& total) const {
     for (std::uint32_t tile = 0; tile < kTiles; ++tile)
       for (std::uint32_t i = 0; i < 4; ++i)
         if (is_wanted(tile, i)) *partial(blockIdx.z, tile, i) = total[tile][i];
-    __threadfence();  // pairs with the one below, by way of the counter
+    __threadfence();  // pairs with the fence below, through the counter
     __syncthreads();
     if (threadIdx.x == 0) {
       list.is_last = atomicAdd(&p.counters[blockIdx.x], 1u) + 1 == gridDim.z;
@@ -224,7 +228,7 @@ __device__ __forceinline__ void matmul_few(const MatmulParams& p) {
 
 }  // namespace leasehold::device
 
-/// The kernels of one type, by how many tiles of x they take.
+/// The kernels of one type, by tiles of x.
 #define LEASEHOLD_MATMUL_FEW(kType, name)                         \
   LEASEHOLD_KERNEL(lh_matmul_few_##name##_1, MatmulParams, 128) { \
     matmul_few<TensorType::kType, 1>(p);                          \

@@ -1,16 +1,17 @@
-/// Matmul for many rows of x: 128 rows of weights by 64 or 128 of x a block, wgmma; sm_90a alone.
+/// Matmul for many rows of x, with wgmma (sm_90a only). A block computes 128 rows of weights times
+/// 64 or 128 rows of x.
 ///
-/// Grid: x: n_out / 128; y: groups of so many results, or experts. 256 threads, two warpgroups of
-/// 64 rows of weights each; shared memory as many_rows_ring says.
+/// Grid: x: n_out / 128; y: groups of 64 or 128 results, or experts. 256 threads: two warpgroups of
+/// 64 rows of weights each; many_rows_ring gives the shared memory.
 ///
-/// Weights are turned into halves in the registers that wgmma takes A from, so each element once
-/// for all columns; x lies in shared memory as it came, in cores. While the tensor cores work at
-/// one group of 32, the warps prepare the next: some 95 instructions a thread (Q4_K, sm_90a), about
-/// three quarters of the time that the tensor cores take for 128 columns, and more than they take
-/// for 64. Bound by the longer of the two, and by there being blocks for every SM, of which each
-/// holds one: hence the narrow kernel.
+/// Each weight is converted to a half once, in the registers from which wgmma reads A, and serves
+/// all columns; x stays in shared memory as copied, in cores. While the tensor cores compute one
+/// group of 32, the warps prepare the next group: about 95 instructions per thread (Q4_K, sm_90a).
+/// That is about three quarters of the tensor cores' time for 128 columns, and more than their time
+/// for 64. Bound by the longer of the two, and by the number of blocks: an SM holds one block,
+/// hence the narrow kernel for small grids.
 ///
-/// Sums come in the order of matmul_few.cuh: the same bits, where wgmma adds as mma.sync does.
+/// Sums have the order of matmul_few.cuh: the same bits, if wgmma adds as mma.sync does.
 #pragma once
 
 #include "kernels/cuda/device/matmul_columns.cuh"
@@ -43,7 +44,7 @@ struct ManyRows {
     return stage + kXBytes + warp_of_block() * kWarpBytes;
   }
 
-  /// A chunk, and which of the two stages it is in or goes to. Behind the last there is none.
+  /// A chunk and its stage, one of two. There is no chunk after the last one.
   struct PipelineChunk {
     std::uint32_t chunk;
     std::uint32_t stage;
@@ -63,7 +64,7 @@ struct ManyRows {
     copy_async_commit();
   }
 
-  /// Hands a group's two half-steps to the tensor cores and does not wait.
+  /// Enqueues a group's two half-steps on the tensor cores without waiting.
   __device__ __forceinline__ static void start_group(Sums& sums, const GroupFragments& group,
                                                      const std::byte* cores) {
     wgmma_fence();
@@ -72,8 +73,8 @@ struct ManyRows {
     wgmma_commit();
   }
 
-  /// Two groups are in registers at a time: one that is multiplied and the next. The next chunk's
-  /// copies are begun while the first is.
+  /// Registers hold two groups at a time: the one being multiplied and the next one. The copies of
+  /// the next chunk start meanwhile.
   __device__ __forceinline__ void multiply_plain(Sums& sums, const StagedRows& rows,
                                                  const std::byte* cores,
                                                  const PipelineChunk& next) const {
@@ -120,7 +121,7 @@ struct ManyRows {
     for (std::uint32_t chunk = 0; chunk < n_chunks; ++chunk) {
       copy_async_wait<0>();
       fence_proxy_async();
-      __syncthreads();  // the chunk is there, and everybody is done with the one before
+      __syncthreads();  // the chunk has arrived, and all threads are done with the previous one
       multiply_chunk(sums, pipeline_chunk(chunk, n_chunks), pipeline_chunk(chunk + 1, n_chunks));
       if (chunk + 1 == n_chunks || (chunk + 1) % per_slice == 0)
         fold(total, sums, chunk < per_slice);
@@ -167,13 +168,13 @@ __device__ __forceinline__ void matmul_many(const MatmulParams& p) {
     if (!is_experts) return;
   }
 #else
-  __trap();  // no plan for such a card names this kernel
+  __trap();  // unreachable: no plan names this kernel for such a card
 #endif
 }
 
 }  // namespace leasehold::device
 
-/// The kernels of one type, by columns of a block.
+/// The kernels of one type, by columns per block.
 #define LEASEHOLD_MATMUL_MANY(kType, name)                           \
   LEASEHOLD_KERNEL(lh_matmul_many_##name##_64, MatmulParams, 256) {  \
     matmul_many<TensorType::kType, 64>(p);                           \

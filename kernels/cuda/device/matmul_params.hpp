@@ -1,9 +1,9 @@
-/// What the matmul kernels are told: out[i, :] (+)= W · x[row of i, :] (+ bias). Plain data, the
-/// same for the host's compiler and nvcc. C++20-clean.
+/// Parameters of the matmul kernels: out[i, :] (+)= W · x[row of i, :] (+ bias). Plain data, the
+/// same for the host compiler and nvcc. C++20-clean.
 ///
-/// The *results* i are the step's rows, or its rows that get logits, or its items: a row's k-th
-/// expert each, item = row · n_used + k. The numbers on the device count (DeviceStep); a launch may
-/// have been made for more.
+/// The *results* i are the step's rows, its rows with logits, or its items: an item is the k-th
+/// expert of a row, item = row · n_used + k. The numbers on the device (DeviceStep) are
+/// authoritative; a launch may be planned for more.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
@@ -11,13 +11,13 @@
 
 namespace leasehold::device {
 
-/// How many results a step has.
+/// The number of results of a step.
 struct ResultCount {
-  std::uint32_t is_logit_rows;  ///< Counts the step's logit rows instead of all.
-  std::uint32_t per_row;        ///< n_used of experts, else 1.
+  std::uint32_t is_logit_rows;  ///< Not 0: counts the step's logit rows instead of all rows.
+  std::uint32_t per_row;        ///< n_used with experts, otherwise 1.
 };
 
-/// x as floats into tiles: row i of the tiles is x[select[i], :].
+/// Stores x as tiles: row i of the tiles is x[select[i], :].
 struct PrepareTilesParams {
   KernelGate gate;
   const float* x;               ///< [n_rows, n_in]
@@ -26,33 +26,33 @@ struct PrepareTilesParams {
   ResultCount count;
 };
 
-/// Which matrix of several a result goes through.
+/// The expert of each result.
 struct ExpertAssignment {
-  const std::uint32_t* chosen;  ///< [n_results] the expert of each; null: there is one matrix.
-  std::uint32_t items_per_x;    ///< Result i takes row i / items_per_x.
+  const std::uint32_t* chosen;  ///< [n_results] experts; null: there is one matrix.
+  std::uint32_t items_per_x;    ///< Result i reads row i / items_per_x.
 };
 
 struct MatmulParams {
   KernelGate gate;
-  const std::byte* weights;  ///< [n_out] rows of row_bytes, of each expert
+  const std::byte* weights;  ///< [n_out] rows of row_bytes per expert
   std::uint64_t row_bytes;
   TileRows x;
   const std::uint32_t* select;  ///< [n_results] rows of x, or null: row i itself
   ExpertAssignment experts;
   float* out;               ///< [n_results, n_out]
   const float* bias;        ///< [n_out], or null
-  float* partials;          ///< [n_slices, columns of a block, n_out]; of split launches alone
-  std::uint32_t* counters;  ///< [row tiles] zero between launches; of split launches alone
+  float* partials;          ///< [n_slices, columns of a block, n_out]; split launches only
+  std::uint32_t* counters;  ///< [row tiles], zero between launches; split launches only
   std::uint32_t n_out;
-  std::uint32_t accumulate;  ///< Not 0: add to out.
-  std::uint32_t first;       ///< The launch's first result.
+  std::uint32_t accumulate;  ///< Not 0: adds to out.
+  std::uint32_t first;       ///< The first result of the launch.
   ResultCount count;
 };
 
-/// Weights that are floats: no tiles, plain fma.
+/// F32 weights: no tiles, plain fma.
 struct FloatMatmulParams {
   KernelGate gate;
-  const float* weights;         ///< [n_out, n_in] of each expert
+  const float* weights;         ///< [n_out, n_in] per expert
   const float* x;               ///< [n_rows, n_in]
   const std::uint32_t* select;  ///< [n_results], or null
   ExpertAssignment experts;
@@ -65,13 +65,12 @@ struct FloatMatmulParams {
   ResultCount count;
 };
 
-/// Does wgmma add as mma.sync does? A block multiplies [64 × 16·steps] by [16·steps × 128] both
-/// ways.
+/// Compares wgmma with mma.sync: a block multiplies [64 × 16·steps] by [16·steps × 128] with both.
 struct MmaProbeParams {
   KernelGate gate;
   const std::uint16_t* a;  ///< [n_products][64][16 · steps] halves
-  const std::uint16_t* b;  ///< [n_products][128][16 · steps] halves, a column after the other
-  std::uint32_t* results;  ///< [2], zero before: sums compared; sums whose bits differ
+  const std::uint16_t* b;  ///< [n_products][128][16 · steps] halves, column by column
+  std::uint32_t* results;  ///< [2], zero before: sums compared; sums with different bits
   std::uint32_t steps;     ///< At most kMaxProbeSteps.
 };
 inline constexpr std::uint32_t kProbeRows = 64;

@@ -1,10 +1,10 @@
-/// Weights and x on their way through shared memory, a chunk of columns at a time.
+/// Copies weights and x through shared memory, a chunk of columns at a time.
 ///
-/// A stage holds x first, [tiles][columns / 8] cores, then the weights' slots, a row each. Copies
-/// are asynchronous and 16 bytes wide: of weights the aligned units that hold a wanted byte, in a
-/// row one after the other; of x a row of a core. So what is in flight takes no registers, rows of
-/// x may be gathered, and rows that nobody asked for cost nothing (their columns hold garbage,
-/// which stays in them).
+/// A stage holds x first, [tiles][columns / 8] cores, then the slots of the weights, one per row.
+/// Copies are asynchronous and 16 bytes wide. For weights they are the aligned units that hold a
+/// wanted byte, row by row; for x one row of a core. So bytes in flight use no registers, rows of x
+/// may be gathered, and unused rows cost nothing: their columns hold garbage, which does not reach
+/// other columns.
 #pragma once
 
 #include "kernels/cuda/device/dequantize.cuh"
@@ -13,10 +13,10 @@
 
 namespace leasehold::device {
 
-/// Rows of weights that a warp multiplies: the 16 of an mma.
+/// Rows of weights per warp: the 16 of an mma.
 inline constexpr std::uint32_t kWarpRows = 16;
 
-/// One warp's rows. Those beyond the matrix are its last one again: their results go nowhere.
+/// The rows of one warp. Rows beyond the matrix repeat its last row; their results are dropped.
 struct WarpWeights {
   const std::byte* weights;  ///< [n_out] rows of row_bytes
   std::uint64_t row_bytes;
@@ -27,28 +27,28 @@ struct WarpWeights {
     const std::uint32_t row = first_row + i < n_out ? first_row + i : n_out - 1;
     return weights + row * row_bytes;
   }
-  /// Every row begins at a multiple of 16 bytes.
+  /// Whether every row begins at a multiple of 16 bytes.
   __device__ __forceinline__ bool is_aligned() const {
     return (reinterpret_cast<std::uintptr_t>(weights) | row_bytes) % kCopyBytes == 0;
   }
 };
 
-/// How far behind a multiple of 16 bytes.
+/// The offset from a multiple of 16 bytes.
 template <TensorType kType>
 __device__ __forceinline__ std::uint32_t skew_of(const std::byte* at) {
   if constexpr (kWeightChunk<kType>.alignment == kCopyBytes) return 0;
   return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at)) % kCopyBytes;
 }
 
-/// The warp's 16 rows of a chunk on their way to shared memory: which units a lane copies does not
-/// change from chunk to chunk.
+/// Copies the warp's 16 rows of a chunk to shared memory. Each lane copies the same units of every
+/// chunk.
 template <TensorType kType>
 struct WeightCopies {
   static constexpr WeightChunk kChunk = kWeightChunk<kType>;
   static constexpr std::uint32_t kAll = kWarpRows * kChunk.units;
   static constexpr std::uint32_t kOfLane = (kAll + kWarp - 1) / kWarp;
 
-  const std::byte* from[kOfLane];  ///< The row's first byte.
+  const std::byte* from[kOfLane];  ///< The first byte of the row.
   std::uint64_t row_bytes;
 
   __device__ __forceinline__ explicit WeightCopies(const WarpWeights& of)
@@ -75,7 +75,7 @@ struct WeightCopies {
   }
 };
 
-/// Where row i's chunk begins in the warp's slots.
+/// The start of row i's chunk in the warp's slots.
 template <TensorType kType>
 __device__ __forceinline__ const std::byte* staged_row(const std::byte* slots,
                                                        const WarpWeights& of, std::uint32_t i,
@@ -85,9 +85,9 @@ __device__ __forceinline__ const std::byte* staged_row(const std::byte* slots,
   return slot + skew_of<kType>(of.row(i) + std::uint64_t{chunk} * kChunk.bytes);
 }
 
-/// kColumns columns of the rows in the list, by the whole block of kThreads. A thread has the same
-/// row of every tile, and of its cores one or several that lie evenly apart: so what is worked out
-/// is worked out once a tile, and neighbours copy what lies side by side.
+/// Copies kColumns columns of the listed rows, with the whole block of kThreads. A thread copies
+/// the same row of every tile, and cores at even distances. So it computes its addresses once per
+/// tile, and neighbouring threads copy neighbouring bytes.
 template <std::uint32_t kThreads, std::uint32_t kRows, std::uint32_t kColumns>
 __device__ __forceinline__ void copy_x(std::byte* stage, const TileRows& x, const ColumnList& list,
                                        std::uint32_t chunk) {
@@ -118,17 +118,17 @@ __device__ __forceinline__ void copy_x(std::byte* stage, const TileRows& x, cons
   }
 }
 
-/// Word `lane` of a core: what mma wants of it.
+/// Word `lane` of a core, as mma reads it.
 __device__ __forceinline__ std::uint32_t core_word(const std::byte* core) {
   return reinterpret_cast<const std::uint32_t*>(core)[lane_of_warp()];
 }
 
-/// Of one group of 32: the fragments of its two half-steps, rows g and g + 8 of the warp.
+/// The fragments of a group of 32: two half-steps, rows g and g + 8 of the warp.
 struct GroupFragments {
   std::uint32_t a[2][4];
 };
 
-/// Where rows g and g + 8 of a chunk begin in shared memory, and what the row has from there on.
+/// The start of rows g and g + 8 of a chunk in shared memory, and the rest of the row from there.
 struct StagedRows {
   const std::byte* upper;
   const std::byte* lower;
@@ -143,7 +143,8 @@ __device__ __forceinline__ StagedRows staged_rows(const std::byte* slots, const 
           n_in - chunk * kWeightChunk<kType>.columns};
 }
 
-/// The short way through a chunk will do: no element is missing, and 16-bit ones stand straight.
+/// Whether the fast path through a chunk applies: no element is missing, and 16-bit elements are
+/// aligned.
 template <TensorType kType>
 __device__ __forceinline__ bool is_plain(const StagedRows& rows, const WarpWeights& of) {
   constexpr WeightChunk kChunk = kWeightChunk<kType>;

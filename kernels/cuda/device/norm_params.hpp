@@ -1,4 +1,4 @@
-/// Root mean square norm, of whole rows and of heads. C++20-clean.
+/// Parameters of the root mean square norm, for whole rows and for heads. C++20-clean.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
@@ -11,12 +11,12 @@ struct RmsNormParams {
   const float* x;       ///< [n_rows, n_vectors, width]
   const float* weight;  ///< [width]
   float* out;           ///< [n_rows, n_vectors, width]; may be x
-  /// The output once more, for the next matmul; none where `halves` is null. Rows only.
+  /// A second output for the next matmul; none if `halves` is null. Whole rows only.
   TileRows tiles;
   std::uint32_t width;
   std::uint32_t n_vectors;
   float epsilon;
-  std::uint32_t fits_shared;  ///< Not 0: the launch has room for a row in shared memory.
+  std::uint32_t fits_shared;  ///< Not 0: a row fits the launch's shared memory.
 };
 
 }  // namespace leasehold::device

@@ -1,7 +1,7 @@
-/// Bytes of a weight's row as words, wherever a block of its format begins.
+/// Bytes of a weight row as words, at any start of a block.
 ///
-/// A block is only as aligned as its size says: 2 bytes for many formats. Nothing here reads a word
-/// at an address that is not a multiple of its size, nor an aligned word that holds no wanted byte.
+/// The alignment of a block follows from its size: 2 bytes for many formats. Nothing here reads a
+/// word at an address that is not a multiple of its size, or an aligned word without a wanted byte.
 #pragma once
 
 #include "kernels/cuda/device/simt.cuh"
@@ -16,7 +16,7 @@ struct alignas(4 * kWords) AlignedWords {
 __device__ __forceinline__ std::uint32_t load_byte(const std::byte* at) {
   return static_cast<std::uint32_t>(*at);
 }
-/// 16 bits at an even address.
+/// Loads 16 bits from an even address.
 __device__ __forceinline__ std::uint16_t load_short(const std::byte* at) {
   return *reinterpret_cast<const std::uint16_t*>(at);
 }
@@ -30,11 +30,11 @@ __device__ __forceinline__ float high_half(std::uint32_t both) {
   return half_value(static_cast<std::uint16_t>(both >> 16));
 }
 
-/// `kWords` words from an address that is a multiple of kAlignment: 2, 4, 8 or 16.
+/// Loads `kWords` words from an address that is a multiple of kAlignment: 2, 4, 8 or 16.
 template <std::uint32_t kAlignment, std::uint32_t kWords>
 __device__ __forceinline__ void load_words(std::uint32_t (&words)[kWords], const std::byte* at) {
   if constexpr (kAlignment == 2) {
-    // Not by way of an integer: the compiler is to know still which memory this is.
+    // Not through an integer, so that the compiler still knows the memory space.
     const std::uint32_t behind =
         static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at)) & 3;
     const auto* first = reinterpret_cast<const std::uint32_t*>(at - behind);
@@ -55,16 +55,17 @@ __device__ __forceinline__ void load_words(std::uint32_t (&words)[kWords], const
   }
 }
 
-/// 128 + byte i of the word, exactly; for bytes below 128. The byte becomes the top of a float's
-/// fraction: one permutation of bytes instead of a conversion, which runs at a quarter of the rate.
+/// 128 + byte i of the word, exactly, for bytes below 128. The byte becomes the top of a float's
+/// fraction: one byte permutation instead of a conversion at a quarter of the rate.
 __device__ __forceinline__ float byte_and_128(std::uint32_t word, std::uint32_t i) {
   return __uint_as_float(__byte_perm(word, 0x43000000u, 0x7044u | i << 8));
 }
-/// 32768 + byte i of the word, exactly; for every byte.
+/// 32768 + byte i of the word, exactly, for every byte.
 __device__ __forceinline__ float byte_and_32768(std::uint32_t word, std::uint32_t i) {
   return __uint_as_float(__byte_perm(word, 0x47000000u, 0x7404u | i << 4));
 }
-/// (bits & mask) | under, as one operation: the compiler by itself takes two, each with a constant.
+/// (bits & mask) | under in one instruction. By itself the compiler emits two, each with a
+/// constant.
 __device__ __forceinline__ std::uint32_t masked_over(std::uint32_t bits, std::uint32_t mask,
                                                      std::uint32_t under) {
 #if defined(__CUDA_ARCH__)
@@ -75,12 +76,12 @@ __device__ __forceinline__ std::uint32_t masked_over(std::uint32_t bits, std::ui
   return (bits & mask) | under;
 #endif
 }
-/// A field of bits as a float: fraction bits of a power of two, which is to be taken off again.
+/// A bit field as a float: the fraction of a power of two, which the caller subtracts.
 struct FieldOverPower {
   float both;
   float power;
 };
-/// The bits `kMask` at `shift` of byte i. They fit below bit 23 with the shift and 8 more.
+/// The bits `kMask` at `shift` of byte i. Mask, shift and 8 more bits fit below bit 23.
 template <std::uint32_t kMask>
 __device__ __forceinline__ FieldOverPower field_over_power(std::uint32_t word, std::uint32_t i,
                                                            std::uint32_t shift) {
@@ -95,14 +96,14 @@ __device__ __forceinline__ float field_value(std::uint32_t word, std::uint32_t i
   const FieldOverPower field = field_over_power<kMask>(word, i, shift);
   return field.both - field.power;
 }
-/// factor · the bits kMask of byte i; exactly, as the two have at most 24 bits together.
+/// factor · the bits kMask of byte i. Exact, because the two have at most 24 bits together.
 template <std::uint32_t kMask>
 __device__ __forceinline__ float times_field(float factor, std::uint32_t word, std::uint32_t i) {
   const FieldOverPower field = field_over_power<kMask>(word, i, 0);
   return fmaf(factor, field.both, factor * -field.power);
 }
 
-/// Bit i of the lowest four in the lowest bit of byte i.
+/// Spreads the lowest four bits: bit i becomes the lowest bit of byte i.
 __device__ __forceinline__ std::uint32_t spread_bits(std::uint32_t four) {
   return (four & 15) * 0x00204081u & 0x01010101u;
 }

@@ -1,4 +1,4 @@
-/// Rotating heads, and putting keys and values where attention reads them. C++20-clean.
+/// Parameters of head rotation and of the append of keys and values. C++20-clean.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
@@ -18,8 +18,8 @@ struct RopeParams {
   RopeStyle style;
 };
 
-/// Everything between the projections and attention: norms of the heads, rotation, append. Queries
-/// end where they were; keys and values end in the blocks, theirs here are left as they are.
+/// Everything between the projections and attention: head norms, rotation, append. Queries are
+/// updated in place. Keys and values go into the blocks; the arrays here do not change.
 struct RopeKvAppendParams {
   KernelGate gate;
   KvAddressing kv;
@@ -29,10 +29,10 @@ struct RopeKvAppendParams {
   const float* q_norm;    ///< [head_dim]; null: none
   const float* k_norm;    ///< [head_dim]; null: none
   const float* cos_sin;   ///< [n_rows, rope_dim/2, 2]
-  std::uint32_t n_heads;  ///< 0: nothing is done to queries.
+  std::uint32_t n_heads;  ///< 0: queries are skipped.
   std::uint32_t n_kv_heads;
   std::uint32_t head_dim;
-  std::uint32_t rope_dim;  ///< 0: nothing is rotated.
+  std::uint32_t rope_dim;  ///< 0: no rotation.
   float epsilon;
   RopeStyle style;
 };

@@ -1,10 +1,9 @@
-/// Finding the largest logits on the device, so that rows need not be brought to the host.
-/// C++20-clean.
+/// Parameters of the search for the largest logits on the device, so that the host need not fetch
+/// whole rows. C++20-clean.
 ///
-/// Rows are those of the logits, counted by DeviceStep::n_logit_rows. A logit that is no finite
-/// number is a numeric fault of its row (worker/text/sampling/sampler.hpp); the row's other results
-/// then mean nothing. Of equal logits the one of the lower index comes first; zeros of both signs
-/// are equal.
+/// Rows are those of the logits, counted by DeviceStep::n_logit_rows. A logit that is not finite is
+/// a numeric fault of its row (worker/text/sampling/sampler.hpp); the other results of that row are
+/// then meaningless. Of equal logits the lower index comes first; zeros of both signs are equal.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
@@ -15,14 +14,14 @@ inline constexpr std::uint32_t kMaxCandidates = 64;
 inline constexpr std::uint32_t kNoToken = 0xffffffffu;
 
 struct Candidate {
-  std::uint32_t token;  ///< kNoToken where the vocabulary has no more.
+  std::uint32_t token;  ///< kNoToken if the vocabulary has fewer tokens.
   float logit;
 };
 
 struct TopCandidatesParams {
   KernelGate gate;
   const float* logits;           ///< [n_logit_rows, n_vocab]
-  Candidate* out;                ///< [n_logit_rows, k], the largest first
+  Candidate* out;                ///< [n_logit_rows, k], descending
   std::uint32_t* has_nonfinite;  ///< [n_logit_rows]
   std::uint32_t n_vocab;
   std::uint32_t k;  ///< 1 ... kMaxCandidates

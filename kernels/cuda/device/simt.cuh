@@ -1,14 +1,16 @@
-/// The words of CUDA that our kernels use, in one place.
+/// The CUDA features that our kernels use, in one place.
 ///
-/// A kernel's file is compiled twice: by nvcc for cards, and by the host's compiler for the tests,
-/// where tests/support/simt/simt.hpp, included before it, runs it thread by thread. So kernels use
-/// nothing of CUDA but the C++ keywords (`__device__`, `__shared__`, threadIdx …), `__syncthreads`,
-/// `__syncwarp`, the `_sync` shuffles and votes, atomicAdd on 32 bits, `__threadfence`, the small
-/// functions that tests/support/simt/cuda_builtins.hpp has, and what is declared here and in
-/// wgmma.cuh.
+/// A kernel file is compiled twice: by nvcc for cards, and by the host compiler for tests, where
+/// tests/support/simt/simt.hpp is included first and runs the kernel thread by thread. So kernels
+/// use only these parts of CUDA:
+///   - C++ keywords (`__device__`, `__shared__`, threadIdx …)
+///   - `__syncthreads`, `__syncwarp`, `__threadfence`
+///   - the `_sync` shuffles and votes, and atomicAdd on 32 bits
+///   - the small functions in tests/support/simt/cuda_builtins.hpp
+///   - the functions declared here and in wgmma.cuh
 ///
-/// A kernel is `LEASEHOLD_KERNEL(name, Params, threads)`: it takes one parameter block by value and
-/// runs in blocks of exactly `threads`, at most; names begin with "lh_".
+/// A kernel is `LEASEHOLD_KERNEL(name, Params, threads)`: it has one parameter block by value and
+/// runs in blocks of at most `threads`. Its name begins with "lh_".
 #pragma once
 
 #include <cstddef>
@@ -26,13 +28,14 @@
 
 namespace leasehold::device {
 
-/// The shared memory that the launch asked for, 128-byte aligned.
+/// The dynamic shared memory of the launch, aligned to 128 bytes.
 __device__ __forceinline__ std::byte* dynamic_shared() {
   extern __shared__ __align__(128) unsigned char leasehold_dynamic_shared[];
   return reinterpret_cast<std::byte*>(leasehold_dynamic_shared);
 }
 
-/// IEEE half from and to float, rounding to nearest even; two of them in one word, the first low.
+/// Converts between IEEE half and float, rounding to nearest even; two halves in one word, the
+/// first low.
 __device__ __forceinline__ std::uint16_t half_bits(float x) {
   return __half_as_ushort(__float2half_rn(x));
 }
@@ -44,21 +47,21 @@ __device__ __forceinline__ std::uint32_t pack_halves(float first, float second) 
   return *reinterpret_cast<const std::uint32_t*>(&both);
 }
 
-/// Not from a cache of this SM: another writer, a copy of the host, may have changed it.
+/// Bypasses this SM's cache, because a copy from the host may have changed the value.
 __device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* at) {
   return *reinterpret_cast<const volatile std::uint32_t*>(at);
 }
 __device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* at) {
   return *reinterpret_cast<const volatile unsigned long long*>(at);
 }
-/// Seen by the host, after everything this thread invalidate_tiles before.
+/// Visible to the host after everything this thread wrote before.
 __device__ __forceinline__ void store_to_host(std::uint64_t* at, std::uint64_t value) {
   __threadfence_system();
   *reinterpret_cast<volatile unsigned long long*>(at) = value;
 }
 
-/// 16 bytes from device to shared memory, beside computing where the card can (sm_80); both ends
-/// aligned to 16.
+/// Copies 16 bytes from device to shared memory, asynchronously if the card can (sm_80). Both
+/// addresses are aligned to 16.
 __device__ __forceinline__ void copy_async_16(void* to_shared, const void* from) {
 #if __CUDA_ARCH__ >= 800
   const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(to_shared));
@@ -72,7 +75,8 @@ __device__ __forceinline__ void copy_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-/// Waits until all but the newest `kPending` groups of this thread are there; then __syncthreads.
+/// Waits until all but the newest `kPending` copy groups of this thread are complete. A
+/// __syncthreads must follow.
 template <int kPending>
 __device__ __forceinline__ void copy_async_wait() {
 #if __CUDA_ARCH__ >= 800
@@ -80,11 +84,11 @@ __device__ __forceinline__ void copy_async_wait() {
 #endif
 }
 
-/// d += a · b: halves [16 × 16] times [16 × 8], sums in float; the whole warp together.
-/// Fragments (PTX ISA, mma.m16n8k16): with g = lane / 4 and t = lane % 4, a[0] holds row g, columns
-/// 2t and 2t+1; a[1] row g+8; a[2] row g, columns 2t+8 and 2t+9; a[3] row g+8 of those. b[0] holds
-/// rows 2t and 2t+1 of column g; b[1] rows 2t+8 and 2t+9. d[0], d[1] are row g, columns 2t and
-/// 2t+1; d[2], d[3] row g+8.
+/// d += a · b: halves [16 × 16] times [16 × 8], sums in float; the whole warp calls it. Fragments
+/// (PTX ISA, mma.m16n8k16), with g = lane / 4 and t = lane % 4: a[0] holds row g, columns 2t and
+/// 2t+1; a[1] row g+8; a[2] row g, columns 2t+8 and 2t+9; a[3] the same columns of row g+8. b[0]
+/// holds rows 2t and 2t+1 of column g; b[1] rows 2t+8 and 2t+9. d[0], d[1] are row g, columns 2t
+/// and 2t+1; d[2], d[3] row g+8.
 __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const std::uint32_t (&a)[4],
                                             const std::uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
@@ -104,7 +108,8 @@ __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const std::uint32_t (
 #endif
 }
 
-/// Of the IF node whose handle it is, in the graph that this kernel runs in: whether its body runs.
+/// Sets whether the body of an IF node runs. `handle` is that node's condition, in the graph of
+/// this kernel.
 __device__ __forceinline__ void set_graph_condition(std::uint64_t handle, std::uint32_t value) {
 #if CUDART_VERSION >= 12040
   cudaGraphSetConditional(static_cast<cudaGraphConditionalHandle>(handle), value);
@@ -114,5 +119,5 @@ __device__ __forceinline__ void set_graph_condition(std::uint64_t handle, std::u
 }  // namespace leasehold::device
 
 #elif !defined(LEASEHOLD_SIMT)
-#error "for a host's compiler, give -include tests/support/simt/simt.hpp first"
+#error "with a host compiler, pass -include tests/support/simt/simt.hpp"
 #endif

@@ -1,4 +1,4 @@
-/// What a step does beside computing: bytes to their places, and the gate between segments of a
+/// Parameters of a step's helper kernels: scattered copies, and the gate between segments of a
 /// graph. C++20-clean.
 #pragma once
 
@@ -21,7 +21,7 @@ struct ScatterParams {
 
 struct SegmentGateParams {
   KernelGate gate;
-  std::uint64_t* seen;      ///< The host reads it: segment in the low half, epoch in the high one.
+  std::uint64_t* seen;      ///< For the host: segment in the low half, epoch in the high half.
   std::uint64_t condition;  ///< Of the next segment, or 0.
   std::uint32_t segment;
 };

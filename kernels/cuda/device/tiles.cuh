@@ -1,10 +1,10 @@
-/// How a kernel leaves a row of floats in tiles (kernels/cuda/device/tiles.hpp).
+/// How a kernel stores a row of floats as tiles (kernels/cuda/device/tiles.hpp).
 ///
 ///   const std::uint32_t largest = block_max(largest_magnitude of my elements, scratch);
 ///   store_tile_row(tiles, row, values, largest);
 ///
-/// Threads: the whole block calls each of them, with the same arguments but for `own`. What the
-/// others invalidate_tiles to `values` must be visible before: block_max is a barrier too.
+/// Threads: the whole block calls each function, with the same arguments except `own`. All writes
+/// to `values` must be visible before the call; block_max is a barrier too.
 #pragma once
 
 #include "kernels/cuda/device/simt.cuh"
@@ -21,13 +21,13 @@ __device__ __forceinline__ std::uint32_t bits_of_float(float x) {
 
 inline constexpr std::uint32_t kInfinityBits = 0x7f800000;
 
-/// The order of these is the order of magnitudes, and a NaN is above all: it cannot get lost.
+/// Magnitudes as integers in the same order. A NaN ranks above everything, so it is not lost.
 __device__ __forceinline__ std::uint32_t magnitude_bits(float x) {
   return bits_of_float(x) & 0x7fffffff;
 }
 
-/// The largest of the block's `own`s, for every thread. `scratch` is shared, [32], and is free
-/// again at the block's next barrier.
+/// The largest `own` of the block, for every thread. `scratch` is shared, [32]; the caller may
+/// reuse it after the next barrier.
 __device__ __forceinline__ std::uint32_t block_max(std::uint32_t own, std::uint32_t* scratch) {
   for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
     const std::uint32_t other = __shfl_xor_sync(0xffffffffu, own, distance);
@@ -41,8 +41,8 @@ __device__ __forceinline__ std::uint32_t block_max(std::uint32_t own, std::uint3
   return largest;
 }
 
-/// The exponent of the power of two that brings `largest` to [2^14, 2^15). Rows of zeros and ones
-/// that are not finite keep theirs; below 2^-112 the power stays the largest whose inverse is a
+/// The exponent of the power of two that scales `largest` into [2^14, 2^15). Rows of zeros and rows
+/// that are not finite are not scaled. Below 2^-112 the power is the largest one whose inverse is a
 /// normal float.
 __device__ __forceinline__ std::int32_t tile_exponent(std::uint32_t largest) {
   if (largest == 0 || largest >= kInfinityBits) return 0;
@@ -53,13 +53,13 @@ __device__ __forceinline__ float power_of_two(std::int32_t exponent) {
   return float_of_bits(static_cast<std::uint32_t>(exponent + 127) << 23);
 }
 
-/// What a product of the row's halves is multiplied with: NaN for a row that is not finite.
+/// The factor for a product of the row's halves; NaN for a row that is not finite.
 __device__ __forceinline__ float tile_scale(std::uint32_t largest) {
   if (largest >= kInfinityBits) return float_of_bits(0x7fc00000);
   return power_of_two(-tile_exponent(largest));
 }
 
-/// Elements 8·octet … + 7 of a row, times `power`.
+/// Stores elements 8·octet … + 7 of a row, times `power`.
 __device__ __forceinline__ void store_tile_octet(const TileRows& tiles, std::uint32_t row,
                                                  std::uint32_t octet, const float (&elements)[8],
                                                  float power) {
@@ -72,8 +72,8 @@ __device__ __forceinline__ void store_tile_octet(const TileRows& tiles, std::uin
         pack_halves(elements[2 * c] * power, elements[2 * c + 1] * power);
 }
 
-/// The whole row: `values` [n_in] floats in shared or device memory, `largest` the largest
-/// magnitude of them, as bits. Each thread stores eight elements at a time, and the padding.
+/// Stores the whole row: `values` are [n_in] floats in shared or device memory, `largest` is their
+/// largest magnitude as bits. Each thread stores eight elements at a time, and the padding.
 __device__ __forceinline__ void store_tile_row(const TileRows& tiles, std::uint32_t row,
                                                const float* values, std::uint32_t largest) {
   const float power = power_of_two(tile_exponent(largest));

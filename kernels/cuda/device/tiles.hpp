@@ -1,17 +1,17 @@
-/// Activations as tensor cores take them: halves in *tiles*, one power of two per row. Plain data,
-/// the same for the host's compiler and nvcc. C++20-clean.
+/// Activations for tensor cores: halves in *tiles*, with one power of two per row. Plain data, the
+/// same for the host compiler and nvcc. C++20-clean.
 ///
-/// A row of floats is scaled by the power of two that brings its largest magnitude into
-/// [2^14, 2^15), rounded to halves once, and padded with zeros to a multiple of 256. Rows lie in
-/// groups of eight, cut into *cores* of 8 rows × 8 columns, 128 bytes each:
+/// A row of floats is scaled by the power of two that brings its largest magnitude into [2^14,
+/// 2^15), rounded to halves once, and padded with zeros to a multiple of 256. Rows form groups of
+/// eight, cut into *cores* of 8 rows × 8 columns, 128 bytes each:
 ///
 ///   halves[row / 8][column / 8][row % 8][column % 8]
 ///
-/// Columns are elements in another order. A thread of a warp's quad is to hold eight neighbouring
-/// elements of the weights, 8t … 8t+7 of each group of 32, because that is how formats store them;
-/// in the fragments of mma.m16n8k16 it holds columns {2t, 2t+1, 2t+8, 2t+9} of each 16. So within
-/// group j of 32, elements 8t+2c and 8t+2c+1 lie in core 4j + c, columns 2t and 2t+1.
-/// (Source: PTX ISA, fragments of mma.m16n8k16 and core matrices of wgmma.)
+/// Columns are elements in permuted order. A thread of a warp's quad should load eight neighbouring
+/// weights, 8t … 8t+7 of each group of 32, because formats store them together. In the fragments of
+/// mma.m16n8k16 the thread holds columns {2t, 2t+1, 2t+8, 2t+9} of each 16. So within group j of
+/// 32, elements 8t+2c and 8t+2c+1 are in core 4j + c, columns 2t and 2t+1. (Source: PTX ISA,
+/// fragments of mma.m16n8k16 and core matrices of wgmma.)
 #pragma once
 
 #include <cstdint>
@@ -23,16 +23,16 @@ namespace leasehold::device {
 inline constexpr std::uint32_t kTileRows = 8;
 inline constexpr std::uint32_t kTileColumns = 8;
 inline constexpr std::uint32_t kCoreHalves = kTileRows * kTileColumns;
-inline constexpr std::uint32_t kGroup = 32;        ///< Elements that are permuted among themselves.
-inline constexpr std::uint32_t kSliceGrain = 256;  ///< Rows are padded to, slices are cut at.
+inline constexpr std::uint32_t kGroup = 32;        ///< Elements are permuted within a group.
+inline constexpr std::uint32_t kSliceGrain = 256;  ///< Unit of row padding and of slices.
 inline constexpr std::uint32_t kMaxSlices = 8;
 
-/// Columns of a padded row.
+/// The length of a padded row.
 LEASEHOLD_HD constexpr std::uint32_t padded_columns(std::uint32_t n_in) {
   return (n_in + kSliceGrain - 1) / kSliceGrain * kSliceGrain;
 }
 
-/// A product is added up in slices of this many elements: a matter of the shape alone.
+/// The elements per slice of a product; depends on the shape alone.
 LEASEHOLD_HD constexpr std::uint32_t slice_length(std::uint32_t n_in) {
   const std::uint32_t part = (n_in + kMaxSlices - 1) / kMaxSlices;
   return part <= kSliceGrain ? kSliceGrain : padded_columns(part);
@@ -41,16 +41,16 @@ LEASEHOLD_HD constexpr std::uint32_t slice_count(std::uint32_t n_in) {
   return (n_in + slice_length(n_in) - 1) / slice_length(n_in);
 }
 
-/// Of `n_rows` rows in tiles; whole groups of eight.
+/// The number of halves for `n_rows` rows, rounded up to whole groups of eight.
 LEASEHOLD_HD constexpr std::uint64_t tile_halves(std::uint32_t n_rows, std::uint32_t n_in) {
   return std::uint64_t{(n_rows + kTileRows - 1) / kTileRows * kTileRows} * padded_columns(n_in);
 }
 
-/// Where rows in tiles lie, or are to lie.
+/// The tiles of an array: where to store or find them.
 struct TileRows {
   std::uint16_t* halves;  ///< [n_rows / 8, padded_columns / 8, 8, 8]; aligned to 128 bytes
-  float* scales;          ///< [n_rows] What a product of the row's halves is multiplied with.
-  std::uint32_t n_in;     ///< Elements of a row.
+  float* scales;          ///< [n_rows] factors for products of the row's halves
+  std::uint32_t n_in;     ///< Elements per row.
 };
 
 }  // namespace leasehold::device

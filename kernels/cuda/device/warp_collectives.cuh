@@ -1,7 +1,7 @@
-/// What the threads of a warp or a block find out as one.
+/// Decisions and sums that the threads of a warp or a block share.
 ///
-/// The host may change the mirror while a kernel reads it. Threads that will wait for each other
-/// must not part ways over it, so one of them asks and all hear the same answer.
+/// The host may change the mirror while a kernel reads it. Threads that wait for each other must
+/// take the same branch, so one thread reads the mirror and all use its answer.
 #pragma once
 
 #include "kernels/cuda/device/gate.cuh"
@@ -18,7 +18,7 @@ __device__ __forceinline__ std::uint32_t warp_of_block() {
   return threadIdx.x / kWarp;
 }
 
-/// The whole warp calls it.
+/// The whole warp must call it.
 __device__ __forceinline__ bool warp_engine_is_stopped(const KernelGate& gate) {
   std::uint32_t stopped = 0;
   if (lane_of_warp() == 0) stopped = engine_is_stopped(gate) ? 1 : 0;
@@ -30,18 +30,18 @@ __device__ __forceinline__ bool warp_row_is_live(const KernelGate& gate, std::ui
   return __shfl_sync(kAllLanes, live, 0) != 0;
 }
 
-/// The whole block calls it, once: it is a barrier.
+/// The whole block must call it, once: it is a barrier.
 __device__ __forceinline__ bool block_engine_is_stopped(const KernelGate& gate) {
   __shared__ std::uint32_t stopped;
   if (threadIdx.x == 0) stopped = engine_is_stopped(gate) ? 1 : 0;
   __syncthreads();
   return stopped != 0;
 }
-/// Both questions at once: the engine runs, and so does whom the row is for.
+/// Whether the engine runs and the row's sequence is live.
 __device__ __forceinline__ bool block_row_is_live(const KernelGate& gate, std::uint32_t row) {
   __shared__ std::uint32_t live;
   if (threadIdx.x == 0) {
-    const bool is_stopped = engine_is_stopped(gate);  // each is read, whatever the other says
+    const bool is_stopped = engine_is_stopped(gate);  // load both, so that the loads overlap
     const bool is_live = row_is_live(gate, row);
     live = !is_stopped && is_live ? 1 : 0;
   }
@@ -49,15 +49,15 @@ __device__ __forceinline__ bool block_row_is_live(const KernelGate& gate, std::u
   return live != 0;
 }
 
-/// The lanes' sum in the order of fold_lanes (kernels/numerics/ordered_sum.hpp), for every lane:
-/// addition commutes, so a lane and its mirror image have the same bits at every step.
+/// The sum of the lanes in the order of fold_lanes (kernels/numerics/ordered_sum.hpp), for every
+/// lane. Addition commutes, so a lane and its partner have the same bits at every step.
 __device__ __forceinline__ float fold_warp(float own) {
   for (std::uint32_t half = kWarp / 2; half > 0; half /= 2)
     own += __shfl_xor_sync(kAllLanes, own, half);
   return own;
 }
 
-/// ordered_dot by one warp.
+/// ordered_dot, computed by one warp.
 __device__ __forceinline__ float warp_dot(const float* a, const float* b, std::uint32_t n) {
   float own = 0.0F;
   for (std::uint32_t i = lane_of_warp(); i < n; i += kWarp) own = fmaf(a[i], b[i], own);

@@ -1,8 +1,8 @@
-/// How a matmul kernel cuts rows of weights into the pieces that it stages in shared memory, format
-/// by format, and how much shared memory that takes. Pure; for both compilers. C++20-clean.
+/// How matmul kernels cut rows of weights into chunks for shared memory, per format, and how much
+/// shared memory that takes. Pure; for both compilers. C++20-clean.
 ///
-/// A *chunk* is 256 columns of a format with blocks of 256, else 128. A row's chunk is copied in
-/// units of 16 bytes, whole ones, so its first byte stands up to 14 bytes inside its *slot*.
+/// A *chunk* is 256 columns of a format with blocks of 256, otherwise 128. A row's chunk is copied
+/// in whole units of 16 bytes, so its first byte is up to 14 bytes inside its *slot*.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ inline constexpr std::uint32_t kCopyBytes = 16;
 struct WeightChunk {
   std::uint32_t block_elements;
   std::uint32_t block_bytes;
-  std::uint32_t alignment;   ///< Of a block: the largest power of two in its size, 16 at most.
-  std::uint32_t columns;     ///< Of a chunk.
-  std::uint32_t bytes;       ///< Of a chunk of one row.
-  std::uint32_t units;       ///< Copies of 16 bytes that hold it wherever it begins.
-  std::uint32_t slot_bytes;  ///< From one row's chunk to the next one's in shared memory.
+  std::uint32_t alignment;   ///< Of a block: largest power of two that divides its size, up to 16.
+  std::uint32_t columns;     ///< Per chunk.
+  std::uint32_t bytes;       ///< Per chunk of one row.
+  std::uint32_t units;       ///< 16-byte copies that hold a chunk at any start.
+  std::uint32_t slot_bytes;  ///< Distance between the chunks of neighbouring rows in shared memory.
 };
 
-/// A warp reads 8 rows at once, 32 bytes of each, four rows to a wave of 128 bytes: slots an odd
-/// number of 32 bytes long keep those apart.
+/// A warp reads 32 bytes of 8 rows at once, four rows per wave of 128 bytes. Slots of an odd
+/// multiple of 32 bytes avoid bank conflicts.
 constexpr std::uint32_t slot_bytes(std::uint32_t units, bool is_single_elements) {
   std::uint32_t bytes = units * kCopyBytes;
   while (!is_single_elements && bytes % 64 != 32) bytes += kCopyBytes;
@@ -48,22 +48,22 @@ constexpr WeightChunk weight_chunk(TensorType type) {
           .slot_bytes = slot_bytes(units, block.elements == 1)};
 }
 
-/// The same as a constant, which device code can use.
+/// The same as a constant, for device code.
 template <TensorType kType>
 inline constexpr WeightChunk kWeightChunk = weight_chunk(kType);
 
-/// What stands before the ring of chunks: which rows of x a block works for, and where they go.
+/// Precedes the ring of chunks: the rows of x that a block reads, and the rows it writes.
 struct ColumnList {
   static constexpr std::uint32_t kMaxColumns = 128;
-  std::uint32_t source[kMaxColumns];  ///< Row in the tiles.
-  std::uint32_t target[kMaxColumns];  ///< Row of the result.
+  std::uint32_t source[kMaxColumns];  ///< Rows in the tiles.
+  std::uint32_t target[kMaxColumns];  ///< Rows of the result.
   std::uint32_t count;
-  std::uint32_t next;     ///< Where an expert's next items are looked for.
-  std::uint32_t is_last;  ///< This block adds the slices.
+  std::uint32_t next;     ///< Where to continue the search for the expert's items.
+  std::uint32_t is_last;  ///< Not 0: this block adds the slices.
 };
 inline constexpr std::uint32_t kListBytes = (sizeof(ColumnList) + 127) / 128 * 128;
 
-/// A kernel's ring: `weight_rows` rows and `x_rows` rows of a chunk, `stages` times.
+/// The ring of a kernel: `weight_rows` rows and `x_rows` rows of a chunk, `stages` times.
 struct RingShape {
   std::uint32_t weight_rows;
   std::uint32_t x_rows;
@@ -77,8 +77,8 @@ constexpr std::uint32_t ring_bytes(const WeightChunk& chunk, const RingShape& ri
   return kListBytes + ring.stages * stage_bytes(chunk, ring);
 }
 
-/// Few rows: 64 rows of weights; 1, 2, 4 or 8 tiles of 8 rows of x. Narrow ones wait for memory and
-/// keep more in flight.
+/// Few rows: 64 rows of weights; 1, 2, 4 or 8 tiles of 8 rows of x. Narrow tiles are bound by
+/// memory and have more stages.
 constexpr RingShape few_rows_ring(std::uint32_t tiles) {
   return {.weight_rows = 64, .x_rows = tiles * kTileRows, .stages = tiles <= 2 ? 3u : 2u};
 }

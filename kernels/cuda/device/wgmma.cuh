@@ -1,11 +1,11 @@
-/// wgmma as inline PTX (PTX ISA, asynchronous warpgroup matrix instructions): sm_90a alone has it,
-/// and on any other card a kernel that gets here traps. The tests' own is in
-/// tests/support/simt/simt.hpp; simt.cuh includes whichever is right.
+/// wgmma as inline PTX (PTX ISA, asynchronous warpgroup matrix instructions). Only sm_90a has it; a
+/// kernel that reaches it on another card traps. The tests' version is in
+/// tests/support/simt/simt.hpp; simt.cuh includes the right one.
 ///
 /// The order in a kernel: write B to shared memory (copy_async_wait for copies),
-/// fence_proxy_async() in every thread that invalidate_tiles, __syncthreads(), wgmma_fence(),
-/// wgmma_64x16 …, wgmma_commit(), wgmma_wait. Until that wait nobody touches d, a or that piece of
-/// shared memory.
+/// fence_proxy_async() in every thread that wrote, __syncthreads(), wgmma_fence(), wgmma_64x16 …,
+/// wgmma_commit(), wgmma_wait. Until that wait, no thread may touch d, a or that part of shared
+/// memory.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,13 @@
 
 namespace leasehold::device {
 
-/// What this thread invalidate_tiles to shared memory before is seen by a wgmma after the next
-/// barrier.
+/// Makes this thread's writes to shared memory visible to wgmma after the next barrier.
 __device__ __forceinline__ void fence_proxy_async() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
-/// Before the first wgmma and whenever registers of d or a were written since.
+/// Call before the first wgmma, and again after registers of d or a were written.
 __device__ __forceinline__ void wgmma_fence() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -31,7 +30,7 @@ __device__ __forceinline__ void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
-/// Waits until all but the newest `kPending` groups are done.
+/// Waits until all but the newest `kPending` groups are complete.
 template <int kPending>
 __device__ __forceinline__ void wgmma_wait() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -39,7 +38,7 @@ __device__ __forceinline__ void wgmma_wait() {
 #endif
 }
 
-/// A matrix in shared memory without swizzle: 14 bits each, in units of 16 bytes.
+/// Describes a matrix in shared memory without swizzle: 14 bits per field, in units of 16 bytes.
 __device__ __forceinline__ std::uint64_t wgmma_descriptor(const std::byte* shared,
                                                           std::uint32_t lbo_bytes,
                                                           std::uint32_t sbo_bytes) {
@@ -49,11 +48,11 @@ __device__ __forceinline__ std::uint64_t wgmma_descriptor(const std::byte* share
          static_cast<std::uint64_t>(sbo_bytes >> 4 & 0x3FFF) << 32;
 }
 
-/// d += a · b: the warpgroup's halves [64 × 16], 16 rows for each of its warps, times
-/// [16 × kColumns] from shared memory, sums in float. a: as mma_16x8x16's. d[4j], d[4j+1]: row g,
-/// columns 8j + 2t and the next; d[4j+2], d[4j+3]: row g+8. b: core matrices of 8 columns × 8 k, a
-/// column's 16 bytes after the other's; `lbo_bytes` from one to the next in k, `sbo_bytes` in
-/// columns, all multiples of 16.
+/// d += a · b: the warpgroup's halves [64 × 16], 16 rows per warp, times [16 × kColumns] from
+/// shared memory, sums in float. a: as in mma_16x8x16. d[4j], d[4j+1]: row g, columns 8j + 2t and
+/// the next; d[4j+2], d[4j+3]: row g+8. b: core matrices of 8 columns × 8 k, with the 16 bytes of
+/// neighbouring columns side by side; `lbo_bytes` is the distance between cores in k, `sbo_bytes`
+/// in columns, all multiples of 16.
 template <int kColumns>
 __device__ __forceinline__ void wgmma_64x16(float (&d)[kColumns / 2], const std::uint32_t (&a)[4],
                                             const std::byte* b_shared, std::uint32_t lbo_bytes,

@@ -5,12 +5,12 @@
 
 namespace leasehold::device {
 
-/// The spans of a partition, its keys' first and then its values', on their way to shared memory.
+/// Copies the spans of a partition to shared memory: all keys, then all values.
 template <class Stored>
 struct Spans {
   const AttentionParams& p;
   const std::uint64_t* blocks;  ///< [kPartitionBlocks]
-  std::byte* buffers;           ///< Two of buffer_bytes.
+  std::byte* buffers;           ///< Two of buffer_bytes each.
   std::uint32_t buffer_bytes;
   std::uint32_t n_positions;
 
@@ -27,7 +27,8 @@ struct Spans {
     if (i < 2 * per_plane()) load_kv_tile<Stored>(p, blocks, at(i), buffer(i));
     copy_async_commit();
   }
-  /// Span i is there, the next one on its way. Nobody reads any more where that one goes.
+  /// Waits for span i and starts the copy of the next one. All threads are done with the buffer
+  /// that the next one overwrites.
   __device__ void wait_for(std::uint32_t i) const {
     __syncthreads();
     start(i + 1);
@@ -36,8 +37,8 @@ struct Spans {
   }
 };
 
-/// A block to a tile: all keys of the partition, their weights, all values. The next rows are on
-/// their way while these are worked on. kTile queries, kPer of them to a thread.
+/// One block per tile: all keys of the partition, their weights, then all values. Copies overlap
+/// with computing. kTile queries, kPer per thread.
 template <class Stored, int kTile, int kPer>
 __device__ __forceinline__ void attend(const AttentionParams& p) {
   __shared__ std::uint64_t blocks[kPartitionBlocks];
@@ -67,8 +68,9 @@ __device__ __forceinline__ void attend(const AttentionParams& p) {
   store_values(p, tile, sums);
 }
 
-/// Grid: partitions, tiles of heads, rows. One query, up to four or eight; of eight also with fewer
-/// threads, which have more to do each and read less: for when there are blocks enough.
+/// Grid: partitions, head tiles, rows. Variants for one query and for up to four or eight. The
+/// second variant for eight uses fewer threads, each with more work and fewer reads, for grids with
+/// enough blocks.
 LEASEHOLD_KERNEL(lh_attention_f16_q1, AttentionParams, 1 * kThreadsPerQuery) {
   attend<std::uint16_t, 1, 1>(p);
 }
@@ -94,7 +96,7 @@ LEASEHOLD_KERNEL(lh_attention_f32_q8_rows, AttentionParams, 2 * kThreadsPerQuery
   attend<float, 8, 4>(p);
 }
 
-/// What a thread merges: up to four neighbouring elements of one row and head.
+/// The elements that a thread merges: up to four neighbours of one row and head.
 struct MergedElements {
   std::uint32_t d;
   float out[4];
@@ -114,7 +116,7 @@ __device__ __forceinline__ void load_partial(const float* acc, std::uint32_t lef
   for (std::uint32_t j = 0; j < 4; ++j) out[j] = j < left ? acc[j] : 0.0F;
 }
 
-/// `count` partitions more, whose weights and sums the block has worked out.
+/// Merges `count` more partitions, whose weights and sums the block has computed.
 __device__ __forceinline__ void merge_chunk(const float* acc, const float2* weights,
                                             std::uint32_t count, std::uint32_t head_dim,
                                             MergedElements& merged) {
@@ -130,10 +132,10 @@ __device__ __forceinline__ void merge_chunk(const float* acc, const float2* weig
   }
 }
 
-/// The heads of a row that a block merges. Partitions are taken 32 at a time: a lane to each works
-/// out its weight.
+/// The heads of a row that a block merges, 32 partitions at a time: each lane computes the weight
+/// of one.
 struct MergedHeads {
-  std::size_t first;  ///< Row and head, of the partial results.
+  std::size_t first;  ///< Row and head in the partial results.
   std::uint32_t n_heads;
   std::uint32_t n_partitions;
 };
@@ -162,7 +164,7 @@ __device__ __forceinline__ void find_weights(const AttentionMergeParams& p,
   }
 }
 
-/// Grid: parts of a row's heads, one where tiles are wanted; rows.
+/// Grid: groups of a row's heads (one group if tiles are wanted), rows.
 LEASEHOLD_KERNEL(lh_attention_merge, AttentionMergeParams, kMaxMergeThreads) {
   __shared__ std::uint32_t scratch[32];
   __shared__ float maxima[kMaxMergedHeads];

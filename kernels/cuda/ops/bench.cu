@@ -1,10 +1,10 @@
-/// Kernels of tools/checks/gpu_check; no model needs them.
+/// Kernels of tools/checks/gpu_check; models do not use them.
 #include "kernels/cuda/device/bench_params.hpp"
 #include "kernels/cuda/device/warp_collectives.cuh"
 
 namespace leasehold::device {
 
-/// Source of the mixing: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+/// Source: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 __device__ __forceinline__ std::uint64_t splitmix64(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
@@ -34,7 +34,7 @@ LEASEHOLD_KERNEL(lh_gate_polls, GatePollsParams, 1) {
   *p.n_polled_open = seen;
 }
 
-/// Small halves of either sign: sums of any number of their products stay finite.
+/// Small halves of either sign: the sum of any number of their products is finite.
 __device__ __forceinline__ std::uint32_t two_halves(std::uint32_t seed) {
   return (static_cast<std::uint32_t>(splitmix64(seed)) & 0x83FF83FFu) | 0x24002400u;
 }
@@ -75,7 +75,7 @@ __device__ __forceinline__ float multiply(const MmaRateParams& p, const std::uin
 }
 #endif
 
-/// Shared memory: 32 bytes for each column.
+/// Shared memory: 32 bytes per column.
 LEASEHOLD_KERNEL(lh_mma_rate, MmaRateParams, 128) {
   if (block_engine_is_stopped(p.gate)) return;
   std::byte* const cores = dynamic_shared();

@@ -1,4 +1,4 @@
-/// Between the matmuls of a feed-forward layer, dense or of experts.
+/// The operators between the matmuls of a feed-forward layer, dense or with experts.
 #include "kernels/cuda/device/feed_forward_params.hpp"
 #include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"
@@ -6,7 +6,7 @@
 
 namespace leasehold::device {
 
-/// Grid: any number of blocks to a row, one where tiles are wanted; rows of the arrays.
+/// Grid: any number of blocks per row (one if tiles are wanted), rows of the arrays.
 LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   __shared__ std::uint32_t scratch[32];
   const std::uint32_t row = blockIdx.y;
@@ -24,7 +24,7 @@ LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, gates, block_max(largest, scratch));
 }
 
-/// The first of the warp's own candidates; n_experts stands behind all.
+/// The warp's highest-ranked candidate; n_experts ranks below all experts.
 __device__ __forceinline__ std::uint32_t first_of_warp(const float* scores, std::uint32_t own,
                                                        std::uint32_t n_experts) {
   for (std::uint32_t distance = kWarp / 2; distance > 0; distance /= 2) {
@@ -36,7 +36,8 @@ __device__ __forceinline__ std::uint32_t first_of_warp(const float* scores, std:
   return own;
 }
 
-/// A warp to a row. Its choice is select_experts' (kernels/numerics/expert_routing.hpp).
+/// One warp per row. The choice equals that of select_experts
+/// (kernels/numerics/expert_routing.hpp).
 LEASEHOLD_KERNEL(lh_expert_routing, ExpertRoutingParams, 32) {
   if (warp_engine_is_stopped(p.gate)) return;
   const std::uint32_t row = blockIdx.x;

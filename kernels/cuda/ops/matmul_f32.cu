@@ -1,5 +1,5 @@
-/// Matmul with weights that are floats: no halves, the very bits of the CPU's (ordered_dot of
-/// kernels/numerics/ordered_sum.hpp: a lane's elements ascend, then the fixed tree).
+/// Matmul with F32 weights: no halves, the same bits as the CPU (ordered_dot of
+/// kernels/numerics/ordered_sum.hpp: the elements of a lane ascend, then the fixed tree).
 #include "kernels/cuda/device/matmul_columns.cuh"
 
 namespace leasehold::device {
@@ -7,7 +7,7 @@ namespace leasehold::device {
 template <std::uint32_t kColumns>
 __device__ __forceinline__ void float_products(const FloatMatmulParams& p, const ColumnList& list,
                                                const float* weights, std::uint32_t output) {
-  const float* x[kColumns];  // [n_in] each; beyond the list its first once more
+  const float* x[kColumns];  // [n_in] each; entries beyond the list repeat the first
   float sums[kColumns];
   for (std::uint32_t c = 0; c < kColumns; ++c) {
     x[c] = p.x + std::size_t{list.source[c < list.count ? c : 0]} * p.n_in;
@@ -27,7 +27,7 @@ __device__ __forceinline__ void float_products(const FloatMatmulParams& p, const
   }
 }
 
-/// Grid: x: n_out / 4, a warp to an output; y: groups of kColumns results, or experts. Bound by
+/// Grid: x: n_out / 4, one warp per output; y: groups of kColumns results, or experts. Bound by
 /// reading the weights.
 template <std::uint32_t kColumns>
 __device__ __forceinline__ void matmul_f32(const FloatMatmulParams& p, ColumnList& list) {

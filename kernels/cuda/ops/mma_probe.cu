@@ -1,11 +1,11 @@
-/// Does wgmma add as mma.sync does, bit for bit? Asked once, when a card is opened: only then may
-/// rows in a large batch take the one and rows in a small batch the other.
+/// Checks whether wgmma adds as mma.sync does, bit for bit. It runs once, when a card is opened.
+/// Only if the bits agree may large batches use wgmma and small batches mma.sync.
 #include "kernels/cuda/device/matmul_params.hpp"
 #include "kernels/cuda/device/warp_collectives.cuh"
 
 namespace leasehold::device {
 
-/// The cores of b, as wgmma reads them: [16 groups of 8 columns][2 · steps][8][8] halves.
+/// Copies b into cores as wgmma reads them: [16 groups of 8 columns][2 · steps][8][8] halves.
 __device__ __forceinline__ void copy_probe_columns(std::uint16_t* cores, const std::uint16_t* b,
                                                    std::uint32_t depth) {
   for (std::uint32_t i = threadIdx.x; i < kProbeColumns * depth; i += blockDim.x) {
@@ -15,7 +15,7 @@ __device__ __forceinline__ void copy_probe_columns(std::uint16_t* cores, const s
   }
 }
 
-/// The thread's fragment of a's rows in its warp, for one step of 16.
+/// Loads the thread's fragment of its warp's rows of a, for one step of 16.
 __device__ __forceinline__ void load_probe_rows(std::uint32_t (&a)[4], const std::uint16_t* rows,
                                                 std::uint32_t depth, std::uint32_t step) {
   const std::uint16_t* own = rows + (warp_of_block() * 16 + lane_of_warp() / 4) * depth +
@@ -49,8 +49,8 @@ __device__ __forceinline__ void multiply_probe(float (&by_wgmma)[kProbeColumns /
   }
 }
 
-/// Grid: a block to a product. Shared memory: 256 · 16 · steps bytes. Cards without wgmma answer
-/// that nothing was compared.
+/// Grid: one block per product. Shared memory: 256 · 16 · steps bytes. A card without wgmma reports
+/// zero comparisons.
 LEASEHOLD_KERNEL(lh_mma_probe, MmaProbeParams, 128) {
 #if defined(LEASEHOLD_SIMT) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   if (block_engine_is_stopped(p.gate)) return;

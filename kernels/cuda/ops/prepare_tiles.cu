@@ -1,10 +1,10 @@
-/// Rows of floats into tiles, where no kernel before left them there.
+/// Stores rows of floats as tiles, if no earlier kernel did.
 #include "kernels/cuda/device/matmul_columns.cuh"
 #include "kernels/cuda/device/tiles.cuh"
 
 namespace leasehold::device {
 
-/// Grid: a block to a result. Bound by latency: a row is read twice, the second time from cache.
+/// Grid: one block per result. Bound by latency: a row is read twice, the second time from cache.
 LEASEHOLD_KERNEL(lh_prepare_tiles, PrepareTilesParams, 256) {
   __shared__ std::uint32_t scratch[32];
   const std::uint32_t row = blockIdx.x;

@@ -1,5 +1,5 @@
-/// out = x / sqrt(mean(x²) + epsilon) · weight, with the reference's bits: one warp adds up the
-/// squares, lane by lane as ordered_dot says.
+/// out = x / sqrt(mean(x²) + epsilon) · weight, with the reference's bits: one warp sums the
+/// squares in the lanes of ordered_dot.
 #include "kernels/cuda/device/norm_params.hpp"
 #include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"
@@ -11,7 +11,7 @@ __device__ __forceinline__ float norm_factor(float sum_of_squares, std::uint32_t
   return 1.0F / sqrtf(sum_of_squares / static_cast<float>(width) + epsilon);
 }
 
-/// A block to a row. Dynamic shared memory: [width] floats where fits_shared.
+/// One block per row. Dynamic shared memory: [width] floats if fits_shared.
 LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, 256) {
   __shared__ float factor;
   __shared__ std::uint32_t scratch[32];
@@ -41,7 +41,7 @@ LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, 256) {
   if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, out, block_max(largest, scratch));
 }
 
-/// A warp to a vector: the heads of rows. Grid: vectors / 4, rows.
+/// One warp per vector: the heads of rows. Grid: vectors / 4, rows.
 LEASEHOLD_KERNEL(lh_rms_norm_heads, RmsNormParams, 128) {
   if (warp_engine_is_stopped(p.gate)) return;
   const std::uint32_t vector = blockIdx.x * (blockDim.x / kWarp) + warp_of_block();

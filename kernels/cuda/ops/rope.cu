@@ -1,4 +1,4 @@
-/// Rotation of heads, alone and with what stands around it in a layer.
+/// Rotation of heads, alone and fused with head norms and the append.
 #include "kernels/cuda/device/rope_params.hpp"
 #include "kernels/cuda/device/warp_collectives.cuh"
 #include "kernels/numerics/f16.hpp"
@@ -18,7 +18,7 @@ __device__ __forceinline__ void rotate_pair_in_place(float* head, RopeStyle styl
   second = pair.second;
 }
 
-/// A thread to a pair. Grid: pairs of a row / 128, rows.
+/// One thread per pair. Grid: pairs of a row / 128, rows.
 LEASEHOLD_KERNEL(lh_rope, RopeParams, 128) {
   if (engine_is_stopped(p.gate)) return;
   const std::uint32_t row = blockIdx.y;
@@ -30,7 +30,8 @@ LEASEHOLD_KERNEL(lh_rope, RopeParams, 128) {
                        p.cos_sin + std::size_t{row} * pairs * 2);
 }
 
-/// A head in a warp's shared memory: normed where there is a weight, turned where there are angles.
+/// Processes one head in a warp's shared memory: applies the norm if there is a weight, and the
+/// rotation if there are angles.
 __device__ __forceinline__ void prepare_head(const RopeKvAppendParams& p, const float* norm,
                                              std::uint32_t row, float* head) {
   const std::uint32_t lane = lane_of_warp();
@@ -48,7 +49,7 @@ __device__ __forceinline__ void prepare_head(const RopeKvAppendParams& p, const 
   __syncwarp();
 }
 
-/// To the row's offsets in its sequence's block; plane 0 keys, 1 values.
+/// Writes the head to the row's position in its sequence's block; plane 0 keys, 1 values.
 __device__ __forceinline__ void append_head(const RopeKvAppendParams& p, std::uint32_t row,
                                             std::uint32_t plane, std::uint32_t kv_head,
                                             const float* head) {
@@ -67,7 +68,7 @@ __device__ __forceinline__ void append_head(const RopeKvAppendParams& p, std::ui
   }
 }
 
-/// A warp to a head: first the queries', then the keys', then the values'. Grid: heads / 4, rows.
+/// One warp per head: first queries, then keys, then values. Grid: heads / 4, rows.
 LEASEHOLD_KERNEL(lh_rope_kv_append, RopeKvAppendParams, 128) {
   __shared__ float heads[kHeadsPerBlock][kMaxHeadDim];
   if (warp_engine_is_stopped(p.gate)) return;

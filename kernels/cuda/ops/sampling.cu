@@ -1,8 +1,7 @@
-/// The largest logits of a row, exactly: up to 64 in order.
+/// Finds the largest logits of a row exactly: up to 64, in order.
 ///
-/// A logit and its index make a *key*, a number of 64 bits that is larger the earlier it comes in
-/// the order, and no two of a row are alike. So whatever order threads scan_logits in, the answer
-/// is one.
+/// A logit and its index form a *key* of 64 bits. A larger key comes earlier in the order, and all
+/// keys of a row differ. So the result does not depend on the order in which threads scan.
 #include "kernels/cuda/device/sampling_params.hpp"
 #include "kernels/cuda/device/warp_collectives.cuh"
 
@@ -11,11 +10,11 @@ namespace leasehold::device {
 inline constexpr std::uint32_t kSamplingThreads = 512;
 inline constexpr std::uint32_t kMaxKept = 1024;
 
-/// Below every key of a number.
+/// Less than the key of any number.
 inline constexpr std::uint64_t kNoKey = 0;
 
 __device__ __forceinline__ std::uint64_t key_of(float logit, std::uint32_t index) {
-  const std::uint32_t bits = __float_as_uint(logit + 0.0F);  // -0 becomes 0
+  const std::uint32_t bits = __float_as_uint(logit + 0.0F);  // turns -0 into +0
   const std::uint32_t ordered = (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
   return std::uint64_t{ordered} << 32 | (0xffffffffu - index);
 }
@@ -26,13 +25,13 @@ __device__ __forceinline__ bool is_finite(float x) {
   return (__float_as_uint(x) & 0x7f800000u) != 0x7f800000u;
 }
 
-/// What a thread found in its part of a row.
+/// The result of one thread's scan of a row.
 struct ScanResult {
   std::uint64_t best;
   std::uint32_t has_nonfinite;
 };
 
-/// The best key below `bound` of every 512th element.
+/// The largest key below `bound` of every 512th element.
 __device__ __forceinline__ ScanResult scan_logits(const float* logits, std::uint32_t n,
                                                   std::uint64_t bound) {
   ScanResult result{kNoKey, 0};
@@ -45,7 +44,8 @@ __device__ __forceinline__ ScanResult scan_logits(const float* logits, std::uint
   return result;
 }
 
-/// The whole block's, for every thread. `all` is shared, [512]; free again at the next barrier.
+/// The best result of the block, for every thread. `all` is shared, [512]; the caller may reuse it
+/// after the next barrier.
 __device__ __forceinline__ ScanResult best_of_block(ScanResult own, ScanResult* all) {
   all[threadIdx.x] = own;
   for (std::uint32_t half = kSamplingThreads / 2; half > 0; half /= 2) {
@@ -60,7 +60,7 @@ __device__ __forceinline__ ScanResult best_of_block(ScanResult own, ScanResult* 
   return all[0];
 }
 
-/// How many of `keys` stand before `key`.
+/// The number of `keys` that rank before `key`.
 __device__ __forceinline__ std::uint32_t rank_of(std::uint64_t key, const std::uint64_t* keys,
                                                  std::uint32_t n) {
   std::uint32_t rank = 0;
@@ -68,7 +68,7 @@ __device__ __forceinline__ std::uint32_t rank_of(std::uint64_t key, const std::u
   return rank;
 }
 
-/// When very many logits are equal: one pass over the row for each rank.
+/// Slow path for very many equal logits: one pass over the row per rank.
 __device__ __forceinline__ void select_one_by_one(const TopCandidatesParams& p, const float* logits,
                                                   Candidate* out, ScanResult* all) {
   std::uint64_t bound = ~std::uint64_t{0};
@@ -79,8 +79,8 @@ __device__ __forceinline__ void select_one_by_one(const TopCandidatesParams& p, 
   }
 }
 
-/// A block to a row. Each thread's best logit is one of 512; what stands before the k-th of these
-/// is certainly among the first k of the row, and little else is.
+/// One block per row. Each of the 512 threads finds its best logit. The first k logits of the row
+/// are all at or above the k-th best of these, and few other logits are.
 LEASEHOLD_KERNEL(lh_top_candidates, TopCandidatesParams, kSamplingThreads) {
   __shared__ ScanResult all[kSamplingThreads];
   __shared__ std::uint64_t keys[kMaxKept];

@@ -1,10 +1,10 @@
-/// Bytes to many places, and the gate between two segments of a graph.
+/// Scattered copies, and the gate between two segments of a graph.
 #include "kernels/cuda/device/gate.cuh"
 #include "kernels/cuda/device/step_params.hpp"
 
 namespace leasehold::device {
 
-/// A thread's part of a piece, and how much of the piece is already seen to.
+/// A thread's part of a piece, and the number of bytes already copied.
 struct CopyJob {
   std::byte* to;
   const std::byte* from;
@@ -14,7 +14,7 @@ struct CopyJob {
   std::uint32_t done_bytes;
 };
 
-/// As many whole words as are left, where both ends are aligned to them.
+/// Copies as many whole words as are left, if both ends are aligned to them.
 template <class Word>
 __device__ __forceinline__ void copy_words(CopyJob& job) {
   const auto ends = reinterpret_cast<std::uint64_t>(job.from + job.done_bytes) |
@@ -28,8 +28,8 @@ __device__ __forceinline__ void copy_words(CopyJob& job) {
   job.done_bytes += words * static_cast<std::uint32_t>(sizeof(Word));
 }
 
-/// Grid: parts of a piece, pieces. Eight aligned bytes are one store: a word that vouches for
-/// others is there whole or not at all.
+/// Grid: parts of a piece, pieces. Eight aligned bytes are one store, so a word that marks others
+/// complete is never torn.
 LEASEHOLD_KERNEL(lh_scatter, ScatterParams, 256) {
   if (engine_is_stopped(p.gate)) return;
   if (blockIdx.y >= p.n_pieces) return;
@@ -42,8 +42,8 @@ LEASEHOLD_KERNEL(lh_scatter, ScatterParams, 256) {
   copy_words<std::byte>(job);
 }
 
-/// One thread. It runs on a stopped engine too: the host waits for the word, and the condition of a
-/// segment that is not to run must be said to be 0.
+/// One thread. It runs even if the engine is stopped: the host waits for `seen`, and the condition
+/// of a skipped segment must be set to 0.
 LEASEHOLD_KERNEL(lh_segment_gate, SegmentGateParams, 1) {
   const bool is_stopped = engine_is_stopped(p.gate);
   const std::uint64_t epoch = load_acquire(&p.gate.mirror->epoch);

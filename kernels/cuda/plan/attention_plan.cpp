@@ -10,22 +10,22 @@
 namespace leasehold::cuda {
 namespace {
 
-/// What every card gives a block without being asked for more, less what is static. On sm_90 it
-/// leaves room for four blocks on an SM.
+/// Shared memory that a block gets on every card without opting in, minus the static part. On sm_90
+/// four such blocks fit on an SM.
 constexpr std::uint32_t kSharedBytes = 48 * 1024 - 512;
 constexpr std::uint32_t kMaxTilePositions = 64;
 constexpr std::uint32_t kMinTilePositions = 8;
-constexpr std::uint32_t kWarpThreads = 32;
-/// Of a block that has a part of a row: heads enough for that many, four elements to each.
+/// Threads of a block that merges part of a row: as many as its heads need, four elements per
+/// thread.
 constexpr std::uint32_t kMergeThreads = 128;
-/// acc begins on a boundary of 16 bytes.
+/// acc is aligned to 16 bytes.
 constexpr std::uint64_t kGrainFloats = 4;
 
 std::uint64_t partials_per_row(const AttentionArgs& args, std::uint32_t longest) {
   return std::uint64_t{args.n_heads} * partition_count(longest);
 }
 
-/// One of the kernels, by what it has to do and what a block of it is.
+/// A score kernel: its names, its queries per tile and per thread.
 struct AttentionKernel {
   const char* f16;
   const char* f32;
@@ -39,7 +39,7 @@ constexpr AttentionKernel kEight{"lh_attention_f16_q8", "lh_attention_f32_q8", 8
 constexpr AttentionKernel kEightOfRows{"lh_attention_f16_q8_rows", "lh_attention_f32_q8_rows", 8,
                                        2 * kPer};
 
-/// How many heads and rows share a block, and which kernel that makes.
+/// The heads and rows that share a block, and the kernel for that shape.
 struct TileShape {
   std::uint32_t heads;
   std::uint32_t tiles_per_kv_head;
@@ -55,7 +55,7 @@ TileShape tile_shape(const AttentionArgs& args, bool has_multi_row) {
   return {heads, tiles, 1, heads == 1 ? kOne : heads <= 4 ? kFour : kEight};
 }
 
-/// A block's queries and scores, and two buffers of keys or values.
+/// The shared memory of a block: queries, scores, and two buffers of keys or values.
 std::uint32_t shared_bytes(const KvLayout& layout, std::uint32_t queries, std::uint32_t positions) {
   const std::uint32_t floats =
       queries * (8 * device::octets(layout.head_dim) + kPartitionPositions);

@@ -7,8 +7,8 @@ namespace {
 
 struct KernelNames {
   TensorType type;
-  const char* few[4];   ///< By tiles: 1, 2, 4, 8.
-  const char* many[2];  ///< By columns: 64, 128.
+  const char* few[4];   ///< Indexed by tiles: 1, 2, 4, 8.
+  const char* many[2];  ///< Indexed by columns: 64, 128.
 };
 
 constexpr KernelNames kNames[] = {
@@ -64,7 +64,7 @@ constexpr KernelNames kNames[] = {
 const KernelNames& names_of(TensorType type) {
   for (const KernelNames& names : kNames)
     if (names.type == type) return names;
-  expects(false, "weights that are floats have kernels of their own");
+  expects(false, "F32 weights use the lh_matmul_f32 kernels");
   return kNames[0];
 }
 

@@ -1,4 +1,5 @@
-/// The names of the matmul kernels in the image, by type. Literals, for launches to keep.
+/// The names of the matmul kernels by weight type. The names are literals, so launches may keep
+/// them.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace leasehold::cuda {
 
-/// `tiles` is 1, 2, 4 or 8; `columns` 64 or 128. Neither is asked for F32.
+/// `tiles` is 1, 2, 4 or 8; `columns` is 64 or 128. `type` is not F32.
 const char* few_rows_kernel(TensorType type, std::uint32_t tiles);
 const char* many_rows_kernel(TensorType type, std::uint32_t columns);
 

@@ -11,8 +11,8 @@ namespace {
 
 using device::kTileRows;
 
-constexpr std::uint32_t kFewRows = 64;        ///< Results up to which few rows are told apart.
-constexpr std::uint32_t kFewWeightRows = 64;  ///< Of a block.
+constexpr std::uint32_t kFewRows = 64;  ///< Results up to which the plan uses the few-rows kernels.
+constexpr std::uint32_t kFewWeightRows = 64;  ///< Per block.
 constexpr std::uint32_t kManyWeightRows = 128;
 constexpr std::uint32_t kFloatOutputs = 4;
 constexpr std::uint32_t kTileChoices[] = {1, 2, 4, 8};
@@ -21,7 +21,7 @@ std::uint32_t groups(std::uint32_t n, std::uint32_t of) {
   return (n + of - 1) / of;
 }
 
-/// A kernel has a little shared memory of its own beside what its launch asks for.
+/// A kernel has some static shared memory in addition to the dynamic part of its launch.
 bool fits(std::uint32_t dynamic_bytes, const DeviceProperties& card) {
   constexpr std::uint32_t kStaticBytes = 128;
   return dynamic_bytes + kStaticBytes <= card.max_shared_bytes;
@@ -31,26 +31,26 @@ bool is_experts(const MatmulOperands& operands) {
   return operands.experts.chosen != nullptr;
 }
 
-/// How many results meet in one matrix, about.
+/// The approximate number of results per matrix.
 std::uint32_t results_together(const MatmulOperands& operands) {
   return is_experts(operands) ? groups(operands.n_results, operands.n_experts) : operands.n_results;
 }
 
-/// The fewest tiles that hold the results, or the most that the card's shared memory does.
+/// The fewest tiles that hold the results, limited by the card's shared memory.
 std::uint32_t tiles_for(const MatmulOperands& operands, const DeviceProperties& card) {
   const device::WeightChunk chunk = device::weight_chunk(operands.type);
   std::uint32_t best = 1;
   for (const std::uint32_t tiles : kTileChoices) {
     if (!fits(device::ring_bytes(chunk, device::few_rows_ring(tiles)), card))
-      continue;  // not the end: four tiles take fewer stages than two
+      continue;  // not the end: four tiles need fewer stages than two
     best = tiles;
     if (tiles * kTileRows >= results_together(operands)) break;
   }
   return best;
 }
 
-/// Columns of a block of many rows, the narrow one while the wide ones would leave SMs idle; 0
-/// where few_launch serves: a few results, or a card without what it takes.
+/// Columns per block of the many-rows kernels: the narrow kernel if wide blocks would leave SMs
+/// idle. 0 if few_launch applies: there are few results, or the card lacks wgmma or shared memory.
 std::uint32_t many_columns(const MatmulOperands& operands, const DeviceProperties& card) {
   const std::uint32_t together = results_together(operands);
   if (!card.has_wgmma || together <= kFewRows) return 0;
@@ -61,7 +61,7 @@ std::uint32_t many_columns(const MatmulOperands& operands, const DevicePropertie
   return fits(bytes, card) ? columns : 0;
 }
 
-/// Slices side by side where blocks would leave the card half idle.
+/// Whether slices run in parallel, because the blocks alone would leave the card half idle.
 bool is_split(const MatmulOperands& operands, const DeviceProperties& card) {
   return operands.type != TensorType::F32 && !is_experts(operands) &&
          operands.n_results <= tiles_for(operands, card) * kTileRows &&
@@ -69,7 +69,7 @@ bool is_split(const MatmulOperands& operands, const DeviceProperties& card) {
          device::slice_count(operands.n_in) > 1;
 }
 
-/// The matmul's own view: where prepared tiles were selected already, nothing is left to select.
+/// The parameters of the matmul itself. Prepared tiles already have the selected rows.
 device::MatmulParams params_of(const MatmulOperands& operands, const MatmulScratch& scratch) {
   return {.gate = operands.gate,
           .weights = operands.weights,
@@ -178,7 +178,7 @@ std::uint64_t split_bytes(const MatmulOperands& operands, const DeviceProperties
 }
 
 std::uint64_t max_split_bytes(const DeviceProperties& card) {
-  // A narrower matrix may be cut into more slices than a wider one.
+  // A narrower matrix may have more slices than a wider one.
   return std::uint64_t{device::kMaxSlices} * kFewRows * counter_count(card) * kFewWeightRows *
          sizeof(float);
 }

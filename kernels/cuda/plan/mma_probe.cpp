@@ -9,7 +9,7 @@ constexpr std::uint32_t kProducts = 64;
 constexpr std::uint32_t kSteps = 16;
 constexpr std::uint64_t kSeed = 20;
 
-/// Halves with any fraction and sign, and exponents evenly in [lowest, lowest + spread).
+/// Halves with any fraction and sign, and exponents uniform in [lowest, lowest + spread).
 std::vector<std::uint16_t> random_halves(SeededRandom& random, std::size_t n, int lowest,
                                          std::uint64_t spread) {
   std::vector<std::uint16_t> halves(n);

@@ -1,9 +1,9 @@
-/// The input whether a card's wgmma adds as its mma.sync does (ops/mma_probe.cu): what to ask it
-/// with, the launch, and how to read the answer. Pure.
+/// The probe whether a card's wgmma adds as its mma.sync does (ops/mma_probe.cu): the input, the
+/// launch, and the evaluation of the result. Pure.
 ///
-/// Factors are of the magnitudes that matmuls meet: weights around 2^-6, x up to 2^15, both with
-/// exponents spread so far that sums mark_lost bits in every addition. Where no launch compared
-/// anything the answer is no.
+/// Factors have the magnitudes of real matmuls: weights around 2^-6, x up to 2^15. Both spread
+/// their exponents so widely that every addition rounds. If no launch compared anything, the result
+/// is false.
 #pragma once
 
 #include <span>
@@ -23,7 +23,7 @@ struct MmaProbeInput {
 
 MmaProbeInput make_mma_probe_input();
 
-/// Where input and results lie on the device.
+/// Device addresses of input and results.
 struct MmaProbeBuffers {
   device::KernelGate gate;
   const std::uint16_t* a;
@@ -33,7 +33,7 @@ struct MmaProbeBuffers {
 
 KernelLaunch plan_mma_probe(const MmaProbeInput& input, const MmaProbeBuffers& buffers);
 
-/// Of the two numbers that the launch left: has the card wgmma, and do all sums agree?
+/// Evaluates the two numbers of the launch: true if the card has wgmma and all sums agree.
 bool wgmma_adds_as_mma(const MmaProbeInput& input, std::span<const std::uint32_t, 2> results);
 
 }  // namespace leasehold::cuda

@@ -1,5 +1,5 @@
-/// What is common to all plans of a step: where the device finds the step, and for how many rows
-/// the launches are made. A launch made for more rows than the step has leaves the rest alone.
+/// Common to all plans of a step: the device addresses of the step, and the number of rows that
+/// launches are planned for. A launch skips rows beyond the step's own count.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,11 @@
 
 namespace leasehold::cuda {
 
+inline constexpr std::uint32_t kWarpThreads = 32;
+
 struct PlanContext {
   device::KernelGate gate;
-  std::uint32_t n_rows = 0;  ///< The most that a step of this plan has.
+  std::uint32_t n_rows = 0;  ///< The maximum for a step of this plan.
   std::uint16_t layer = 0;
 };
 

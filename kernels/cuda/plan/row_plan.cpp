@@ -11,11 +11,10 @@
 namespace leasehold::cuda {
 namespace {
 
-/// What every card gives a block without being asked for more.
-constexpr std::uint32_t kPlainSharedBytes = 47 * 1024;  // a little is static
+/// Shared memory that a block gets on every card without opting in.
+constexpr std::uint32_t kPlainSharedBytes = 47 * 1024;  // minus the static part
 
 constexpr std::uint32_t kHeadsPerBlock = 4;
-constexpr std::uint32_t kWarpThreads = 32;
 
 }  // namespace
 
@@ -43,7 +42,7 @@ KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, 
   const std::uint32_t row_bytes = args.width * static_cast<std::uint32_t>(sizeof(float));
   const bool by_heads = args.n_vectors > 1;
   const bool fits_shared = !by_heads && row_bytes <= kPlainSharedBytes;
-  expects(!by_heads || tiles.halves == nullptr, "tiles are of whole rows");
+  expects(!by_heads || tiles.halves == nullptr, "tiles need whole rows");
   const device::RmsNormParams params{.gate = context.gate,
                                      .x = args.x,
                                      .weight = weight,

@@ -1,7 +1,7 @@
-/// Launches of operators that work row by row: embedding, norms, rotation, feed-forward, experts.
+/// Plans the operators that work row by row: embedding, norms, rotation, feed-forward, experts.
 ///
-/// Pointers in the arguments are addresses on the device; a leased one, which only its permit
-/// opens, is given beside them. Pure; results have the reference backend's bits.
+/// Pointers in the arguments are device addresses. A leased address, which only its permit opens,
+/// is a separate argument. Pure; the results have the reference backend's bits.
 #pragma once
 
 #include "kernels/cuda/device/kv_addressing.hpp"
@@ -14,16 +14,16 @@ namespace leasehold::cuda {
 KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& args,
                             const std::byte* table);
 
-/// With tiles, the output of whole rows is left there as well (n_vectors = 1).
+/// If `tiles` is set, also stores the output as tiles (whole rows, n_vectors = 1).
 KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
                            device::TileRows tiles = {});
 
 KernelLaunch plan_rope(const PlanContext& context, const RopeArgs& args);
 
-/// Norms of heads, rotation and append of a layer, in one launch.
+/// Head norms, rotation and append of one layer, in one launch.
 struct RopeKvAppendArgs {
   KvLayout layout;
-  float* q;        ///< [n_rows, n_heads, head_dim], rotated in place
+  float* q;        ///< [n_rows, n_heads, head_dim], updated in place
   const float* k;  ///< [n_rows, n_kv_heads, head_dim]
   const float* v;  ///< [n_rows, n_kv_heads, head_dim]
   std::uint32_t n_heads;
@@ -36,13 +36,12 @@ struct RopeKvAppendArgs {
 };
 KernelLaunch plan_rope_kv_append(const PlanContext& context, const RopeKvAppendArgs& args,
                                  device::BlockTables tables);
-/// The append alone; args.block_tables are the host's and not read.
+/// The append alone. args.block_tables are host data and are not read.
 KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args,
                             device::BlockTables tables);
 
-/// With tiles, each of the array's rows is left there as well. Where a row of the step has several
-/// rows of the array, n_used of experts, that many stand in `items_per_row`, and args.width is
-/// one's.
+/// If `tiles` is set, also stores each row of the array as tiles. With experts, `items_per_row` is
+/// n_used, the rows of the array per row of the step, and args.width is the width of one.
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
                          std::uint32_t items_per_row = 1, device::TileRows tiles = {});
 

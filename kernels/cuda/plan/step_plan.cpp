@@ -14,7 +14,7 @@ constexpr std::uint32_t kSamplingThreads = 512;
 KernelLaunch plan_top_candidates(const PlanContext& context, const LogitRows& rows,
                                  const CandidateRows& candidates) {
   expects(candidates.k >= 1 && candidates.k <= device::kMaxCandidates,
-          "as many candidates as the kernel sorts");
+          "k is between 1 and kMaxCandidates");
   return {
       .kernel = "lh_top_candidates",
       .grid = {rows.n_rows},

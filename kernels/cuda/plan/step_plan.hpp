@@ -1,5 +1,5 @@
-/// Launches of what a step does beside the layers: sampling, scattered copies, segment gates. Pure;
-/// pointers are addresses on the device.
+/// Plans the launches of a step outside the layers: sampling, scattered copies, segment gates.
+/// Pure; pointers are device addresses.
 #pragma once
 
 #include "kernels/cuda/device/sampling_params.hpp"
@@ -8,10 +8,10 @@
 
 namespace leasehold::cuda {
 
-/// Logits of the step's rows that have any.
+/// The rows of a step that have logits.
 struct LogitRows {
   const float* logits = nullptr;  ///< [n_rows, n_vocab]
-  std::uint32_t n_rows = 0;       ///< The most; DeviceStep::n_logit_rows says how many.
+  std::uint32_t n_rows = 0;       ///< The maximum; DeviceStep::n_logit_rows has the actual number.
   std::uint32_t n_vocab = 0;
 };
 struct CandidateRows {
@@ -26,12 +26,12 @@ struct ScatterWork {
   const std::byte* staging = nullptr;
   const device::ScatterPiece* pieces = nullptr;  ///< [n_pieces]
   std::uint32_t n_pieces = 0;                    ///< At least 1.
-  std::uint32_t largest_bytes = 0;               ///< Of one piece.
+  std::uint32_t largest_bytes = 0;               ///< Of the largest piece.
 };
 KernelLaunch plan_scatter(const PlanContext& context, const ScatterWork& work);
 
-/// `seen` is the device's address of a word that the host reads; `condition` is the next segment's,
-/// or 0.
+/// `seen` is the device address of a word that the host reads; `condition` belongs to the next
+/// segment, or is 0.
 KernelLaunch plan_segment_gate(const PlanContext& context, std::uint32_t segment,
                                std::uint64_t* seen, std::uint64_t condition);
 

@@ -1,4 +1,4 @@
-/// The paged cache: appends land where the layout says, attention reads only what it may.
+/// The paged cache: appends write where the layout says, attention reads only what it may.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::uint16_t kLayer = 1;  // of the two that every layout here has
+constexpr std::uint16_t kLayer = 1;  // one of the two layers of every layout here
 
 struct AttentionCase {
   AttentionCase(SeededRandom& random, KvLayout layout, std::uint32_t heads_per_kv,
@@ -86,7 +86,7 @@ std::vector<double> expected_head(const AttentionCase& c, std::size_t r, std::ui
 
 }  // namespace
 
-TEST_CASE("backend: attention is what doubles say, across blocks, extents and partitions") {
+TEST_CASE("backend: attention matches doubles across blocks, extents and partitions") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const KvType type = GENERATE(KvType::F32, KvType::F16);
   SeededRandom random(test_seed() + 1000);
@@ -116,7 +116,7 @@ TEST_CASE("backend: attention has the reference's bits for every head width and 
   }
 }
 
-TEST_CASE("backend: a prefill in chunks, or one row at a time, has the bits of the whole") {
+TEST_CASE("backend: a prefill in chunks or row by row has the bits of the whole prefill") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 1200);
   Rig rig(threads);
@@ -133,7 +133,7 @@ TEST_CASE("backend: a prefill in chunks, or one row at a time, has the bits of t
   }
 }
 
-TEST_CASE("backend: an append writes each row's keys and values to its own position only") {
+TEST_CASE("backend: an append writes each row's keys and values only to its own position") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const KvType type = GENERATE(KvType::F32, KvType::F16);
   SeededRandom random(test_seed() + 1300);

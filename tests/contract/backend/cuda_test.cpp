@@ -1,5 +1,5 @@
-/// What the CUDA backend promises in its own words: matmuls of halves with bits of their own, the
-/// same whatever stands beside a row; floats with everybody's.
+/// The promises of the CUDA backend alone: matmuls of halves have bits of their own that do not
+/// depend on other rows; F32 matmuls have the reference's bits.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -13,12 +13,12 @@ const std::vector<TensorType> kTypes{
     TensorType::Q5_0, TensorType::Q5_1, TensorType::Q8_0, TensorType::Q2_K, TensorType::Q3_K,
     TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
 
-/// A product of some rows, all of one sequence, with or without a bias and what was there before.
+/// A product of some rows of one sequence, with or without a bias and previous values.
 struct Product {
   Rig& rig;
   const Matrix& weight;
   const std::vector<float>& bias;    // [n_out], or empty
-  const std::vector<float>& before;  // [n_selected, n_out], or empty: nothing is added to
+  const std::vector<float>& before;  // [n_selected, n_out], or empty: out is overwritten
 
   std::vector<float> of(const std::vector<float>& x, std::span<const std::uint32_t> select) const {
     const std::size_t n_rows = x.size() / weight.n_in;
@@ -44,8 +44,8 @@ struct Product {
   std::vector<float> of(const std::vector<float>& x) const { return of(x, {}); }
 };
 
-/// Each factor is rounded to a half: a relative 2^-11, and up to 2^-25 where a weight is too small
-/// for a normal one. Every addition rounds once more, as floats do.
+/// Rounding a factor to a half gives a relative error of 2^-11, or up to 2^-25 for subnormal
+/// halves. Every addition rounds once more, as floats do.
 double slack(const Matrix& weight, std::uint32_t output, std::span<const float> x, double added) {
   double products = 0;
   double reach = 0;
@@ -65,7 +65,7 @@ std::vector<float> rows_from(const std::vector<float>& all, std::uint32_t first,
 
 }  // namespace
 
-TEST_CASE("cuda backend: a matmul of any type is what doubles say, to within halves") {
+TEST_CASE("cuda backend: a matmul of any type matches doubles within the rounding of halves") {
   SeededRandom random(test_seed() + 3000);
   Rig rig(kCuda);
   for (const TensorType type : kTypes) {
@@ -101,7 +101,7 @@ TEST_CASE("cuda backend: a matmul of any type is what doubles say, to within hal
   }
 }
 
-TEST_CASE("cuda backend: a matmul of floats has the reference's bits") {
+TEST_CASE("cuda backend: an F32 matmul has the reference's bits") {
   SeededRandom random(test_seed() + 3100);
   Rig rig(kCuda);
   Rig reference(0);
@@ -116,7 +116,7 @@ TEST_CASE("cuda backend: a matmul of floats has the reference's bits") {
   }
 }
 
-TEST_CASE("cuda backend: a row's product has the same bits alone, among few and among many") {
+TEST_CASE("cuda backend: a row's product has the same bits alone, among few rows and among many") {
   const TensorType type = GENERATE(TensorType::F32, TensorType::F16, TensorType::Q4_0,
                                    TensorType::Q8_0, TensorType::Q4_K, TensorType::Q6_K);
   constexpr std::uint32_t kMost = 200;
@@ -134,7 +134,7 @@ TEST_CASE("cuda backend: a row's product has the same bits alone, among few and 
   }
 }
 
-TEST_CASE("cuda backend: what is no number stays none, and only in its own row") {
+TEST_CASE("cuda backend: a NaN stays a NaN and affects only its own row") {
   SeededRandom random(test_seed() + 3300);
   Rig rig(kCuda);
   const Matrix weight(random, TensorType::Q8_0, 20, 256);

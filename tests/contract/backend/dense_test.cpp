@@ -1,4 +1,4 @@
-/// Embedding, norm, matmul, rope, SwiGLU: right to within rounding, and the same bits everywhere.
+/// Embedding, norm, matmul, rope, SwiGLU: correct within rounding, with the same bits everywhere.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -17,7 +17,7 @@ std::vector<RowRef> plain_rows(std::uint32_t n) {
   return rows;
 }
 
-/// Runs `launch(backend, context)` in a step of its own; everything must have stayed live.
+/// Runs `launch(backend, context)` in a step of its own and checks that every sequence stayed live.
 template <class Launch>
 void run_step(Rig& rig, const std::vector<RowRef>& rows, Launch&& launch) {
   std::uint32_t n_sequences = 1;
@@ -89,7 +89,7 @@ struct MatmulCase {
 struct Expected {
   double value;
   double slack;
-  double slack_of_halves;  ///< For who rounds both factors to halves.
+  double slack_of_halves;  ///< For backends that round both factors to halves.
 };
 
 Expected expected_dot(const MatmulCase& c, std::size_t i, std::uint32_t output) {
@@ -105,15 +105,16 @@ Expected expected_dot(const MatmulCase& c, std::size_t i, std::uint32_t output) 
     magnitude += std::abs(c.weight.at(output, k) * x);
     reach += std::abs(x);
   }
-  // At most one rounding per element of a lane, per fold, and for the bias and what was there.
+  // At most one rounding per element of a lane, per fold, and for the bias and the previous value.
   const double slack = magnitude * (c.weight.n_in / 32.0 + 8) * 0x1p-24;
-  // A half is off by 2^-11 of itself, or 2^-25 where it is subnormal; sums round once a term.
+  // Rounding to a half gives a relative error of 2^-11, or 2^-25 for subnormals; sums round once
+  // per term.
   return {sum, slack, magnitude * (0x1.01p-10 + c.weight.n_in * 0x1p-24) + reach * 0x1.01p-25};
 }
 
 }  // namespace
 
-TEST_CASE("backend: a matmul is what doubles say, to within its roundings") {
+TEST_CASE("backend: a matmul matches doubles within its roundings") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed());
   CAPTURE(threads, test_seed());
@@ -146,7 +147,7 @@ TEST_CASE("backend: a matmul has the reference's bits for every type, shape and 
   }
 }
 
-TEST_CASE("backend: a matmul too large for one tile is cut over outputs and over batch rows") {
+TEST_CASE("backend: a matmul larger than a tile is cut over outputs and over batch rows") {
   const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
   SeededRandom random(test_seed() + 200);
   Rig rig(threads);
@@ -167,11 +168,11 @@ TEST_CASE("backend: a matmul too large for one tile is cut over outputs and over
   REQUIRE(first_difference(on(rig), on(reference)) == -1);
 }
 
-TEST_CASE("backend: lanes that a short tail does not reach keep their bits, a negative zero too") {
+TEST_CASE("backend: lanes without a tail element keep their bits, even a negative zero") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   Rig rig(threads);
   const std::vector<float> weights(33, 1e-30F);
-  const std::vector<float> x(33, -1e-30F);  // each product is too small for a float: -0
+  const std::vector<float> x(33, -1e-30F);  // each product underflows to -0
   LeasedMemory memory(weights.size() * sizeof(float));
   memory.fill<float>(weights);
   float out = 1.0F;
@@ -186,7 +187,7 @@ TEST_CASE("backend: lanes that a short tail does not reach keep their bits, a ne
   REQUIRE(std::signbit(out));
 }
 
-TEST_CASE("backend: a row's product does not depend on its batch or on its place in it") {
+TEST_CASE("backend: a row's product does not depend on its batch or its index") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 300);
   Rig rig(threads);
@@ -240,8 +241,8 @@ TEST_CASE("backend: an embedding is the token's row of the table, exactly") {
 }
 
 TEST_CASE(
-    "backend: rms_norm, of rows or of each head, is what doubles say and has the reference's bits, "
-    "in place too") {
+    "backend: rms_norm of rows or heads matches doubles and has the reference's bits, also in "
+    "place") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 500);
   Rig rig(threads);
@@ -284,7 +285,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("backend: rope turns the pairs its style names, by each row's own angles") {
+TEST_CASE("backend: rope rotates the pairs of its style by each row's own angles") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const RopeStyle style = GENERATE(RopeStyle::Interleaved, RopeStyle::Halves);
   SeededRandom random(test_seed() + 600);
@@ -361,7 +362,7 @@ TEST_CASE("backend: swiglu is silu times up, with the reference's bits at every 
   }
 }
 
-TEST_CASE("backend: a launch without rows runs no unit and leaves everybody live") {
+TEST_CASE("backend: a launch without rows runs no unit and leaves every sequence live") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 800);
   Rig rig(threads);

@@ -32,7 +32,7 @@ DeviceArrays::DeviceArrays(BackendLimits limits, const ThreadGate& gate, cuda::C
   reset_arena();
 }
 
-/// Between arrays, and where there are none, AddressSanitizer lets nobody read or write.
+/// Poisons the space between arrays and unused space for AddressSanitizer.
 void DeviceArrays::reset_arena() {
   arrays_.clear();
   arena_used_ = 0;

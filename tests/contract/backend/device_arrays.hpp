@@ -1,12 +1,11 @@
-/// A CUDA backend for the suite, whose arrays are the host's: every operator is a step of its own,
-/// for which its arrays are copied to the card and brought home again.
+/// A CUDA backend for the suite with host arrays: every operator is a step of its own that copies
+/// its arrays to the card and back.
 ///
-/// The real backend sees what an engine shows it: a step begun, arrays in its scratch, the step
-/// finished. Arrays that an operator only reads come home too, so one that it should have left
-/// alone is found out.
+/// The real backend sees what an engine would show it: a step begins, arrays are in its scratch,
+/// the step finishes. Input arrays are copied back too, so a write to one of them is detected.
 ///
-/// Lifetime: the gate's line, table and stop board outlive it. Threads: one. Errors: exceptions
-/// when it cannot be made; later those of the backend.
+/// Lifetime: the gate's worker segment, table and stop flags outlive it. Threads: one. Errors:
+/// exceptions at creation; later those of the backend.
 #pragma once
 
 #include <memory>
@@ -42,7 +41,7 @@ class DeviceArrays final : public Backend {
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
   void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override;
   void clear_workspace() override { backend_->clear_workspace(); }
-  /// Of operators; a step's own beginning is not counted.
+  /// Counts units of operators, without those of begin_step.
   std::vector<std::uint64_t> units_run() const override;
 
  private:
@@ -52,14 +51,14 @@ class DeviceArrays final : public Backend {
     std::size_t size_bytes;
   };
 
-  /// On the card, with what stands there on the host; the same array has one place.
+  /// The array's address on the card, with the host's content; equal arrays have equal addresses.
   template <class T>
   T* on_device(T* host, std::size_t count);
   std::byte* upload(const std::byte* host, std::size_t size_bytes);
   void download_all();
   void reset_arena();
   void wait() const;
-  /// The operator in a step of these parts. `launch` is called with it begun.
+  /// Runs the operator in a step of these arguments. `launch` is called after begin_step.
   template <class Launch>
   LaunchStatus in_step(const LaunchContext& context, StepInput parts, Launch&& launch);
   void reach(const WeightMatrix& matrix);

@@ -1,4 +1,4 @@
-/// Mixture of experts: who is chosen, what each expert makes of its rows, and the sum of it.
+/// Mixture of experts: the choice, the products per expert, and the weighted sum.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
@@ -9,15 +9,15 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr int kShapes = 16;
+constexpr int kExpertShapes = 16;
 
 std::uint32_t between(SeededRandom& random, std::uint32_t low, std::uint32_t high) {
   return low + static_cast<std::uint32_t>(random.below(high - low + 1));
 }
 
-/// Rows of as many sequences; all of them must still be live afterwards.
+/// One sequence per row. All of them must be live at the end.
 template <class Launch>
-void run_step(Rig& rig, std::uint32_t n_rows, Launch&& launch) {
+void run_expert_step(Rig& rig, std::uint32_t n_rows, Launch&& launch) {
   std::vector<RowRef> rows;
   for (std::uint32_t i = 0; i < n_rows; ++i) rows.push_back({.sequence = i, .position = 0});
   const auto gates = rig.table.step(n_rows);
@@ -42,7 +42,7 @@ struct ChoiceCase {
   Choice on(Rig& rig) const {
     Choice choice{.chosen = std::vector<std::uint32_t>(std::size_t{n_rows} * n_used, 99),
                   .weights = std::vector<float>(std::size_t{n_rows} * n_used)};
-    run_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
+    run_expert_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
       return backend.expert_routing(context, {.scores = scores.data(),
                                               .n_experts = n_experts,
                                               .n_used = n_used,
@@ -60,7 +60,7 @@ struct ChoiceCase {
   std::vector<float> scores;
 };
 
-/// The share of expert `e` in row `r`, among all or among the chosen.
+/// The share of expert `e` in row `r`, among all experts or among the chosen ones.
 double expected_weight(const ChoiceCase& c, const Choice& choice, std::uint32_t r,
                        std::uint32_t e) {
   const auto score = [&](std::uint32_t of) {
@@ -90,7 +90,7 @@ struct ExpertCase {
 
   std::vector<float> on(Rig& rig) const {
     std::vector<float> out(chosen.size() * n_out);
-    run_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
+    run_expert_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
       return backend.expert_matmul(context, {.site = LaunchSite::ExpertUp,
                                              .weight = weight.view(),
                                              .n_experts = n_experts,
@@ -115,13 +115,13 @@ struct ExpertCase {
 
 }  // namespace
 
-TEST_CASE("backend: the experts of a row are those of its highest scores, with their shares") {
+TEST_CASE("backend: a row goes to the experts with its highest scores, weighted by their shares") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 2000);
   CAPTURE(threads, test_seed());
   Rig rig(threads);
   Rig reference(0);
-  for (int shape = 0; shape < kShapes; ++shape) {
+  for (int shape = 0; shape < kExpertShapes; ++shape) {
     const ChoiceCase c(random);
     const Choice choice = c.on(rig);
     const Choice same = c.on(reference);
@@ -142,7 +142,7 @@ TEST_CASE("backend: the experts of a row are those of its highest scores, with t
   }
 }
 
-TEST_CASE("backend: equal scores and scores that are no numbers still choose different experts") {
+TEST_CASE("backend: equal scores and NaN scores still choose different experts") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -158,13 +158,13 @@ TEST_CASE("backend: equal scores and scores that are no numbers still choose dif
   CHECK(choice.chosen == std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2, 1, 3, 2, 0, 2, 1});
 }
 
-TEST_CASE("backend: each item goes through its own expert, whatever else does") {
+TEST_CASE("backend: each item goes through its own expert, whatever the other items do") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 2200);
   CAPTURE(threads, test_seed());
   Rig rig(threads);
   Rig reference(0);
-  for (int shape = 0; shape < kShapes; ++shape) {
+  for (int shape = 0; shape < kExpertShapes; ++shape) {
     const ExpertCase c(random);
     const std::vector<float> out = c.on(rig);
     CAPTURE(shape, c.n_rows, c.n_experts, c.n_used, c.by_row, c.n_out, c.weight.n_in);
@@ -191,7 +191,7 @@ TEST_CASE("backend: each item goes through its own expert, whatever else does") 
   }
 }
 
-TEST_CASE("backend: an expert's rows too many for one tile are cut, and every row comes out") {
+TEST_CASE("backend: an expert with more rows than a tile computes every row") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 2300);
   Rig rig(threads);
@@ -209,13 +209,13 @@ TEST_CASE("backend: an expert's rows too many for one tile are cut, and every ro
   REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
 }
 
-TEST_CASE("backend: a weighted sum adds its terms in order, a gate's through the sigmoid") {
+TEST_CASE("backend: a weighted sum adds its terms in order and applies the sigmoid to a gate") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 2400);
   CAPTURE(threads, test_seed());
   Rig rig(threads);
   Rig reference(0);
-  for (int shape = 0; shape < kShapes; ++shape) {
+  for (int shape = 0; shape < kExpertShapes; ++shape) {
     const std::uint32_t n_rows = between(random, 1, 48);
     const std::uint32_t n_terms = between(random, 1, 9);
     const std::uint32_t width = between(random, 1, shape == 0 ? 9000 : 700);
@@ -225,7 +225,7 @@ TEST_CASE("backend: a weighted sum adds its terms in order, a gate's through the
     const auto before = random_floats(random, std::size_t{n_rows} * width);
     const auto on = [&](Rig& on_rig) {
       std::vector<float> out = before;
-      run_step(on_rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
+      run_expert_step(on_rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
         return backend.weighted_sum(context, {.x = x.data(),
                                               .weights = weights.data(),
                                               .out = out.data(),

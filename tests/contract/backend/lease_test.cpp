@@ -1,4 +1,4 @@
-/// What a backend does when a lease is taken away: before a launch, and in the middle of one.
+/// How a backend reacts to a revoked lease: before a launch, and during one.
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@
 namespace leasehold::testing {
 namespace {
 
-/// All that a small step needs, with a launch of each kind.
+/// A small step with a launch of each kind.
 class SmallStep {
  public:
   static constexpr std::uint32_t kWidth = 64;
@@ -153,7 +153,7 @@ class SmallStep {
   std::vector<float> expert_weights_ = std::vector<float>(rows.size(), 1.0F);
 };
 
-/// Calls `act` at the n-th unit of the run and counts what each thread began after it returned.
+/// Calls `act` at the n-th unit and counts the units that each thread begins after `act` returned.
 class ActAtUnit final : public GateProbe {
  public:
   ActAtUnit(int unit, std::function<void()> act) : unit_(unit), act_(std::move(act)) {}
@@ -207,11 +207,11 @@ TEST_CASE("backend: a dead sequence's memory is not touched and the others keep 
   const auto refusals = rig.table.listener().refusals();
   REQUIRE(refusals.size() == 1);
   REQUIRE(refusals[0].sequence == kDead);
-  // A backend with a device looks when it brings the step there.
+  // A backend with a device polls when it uploads the step.
   REQUIRE(refusals[0].site == (threads == kCuda ? LaunchSite::Embedding : LaunchSite::KvAppend));
 }
 
-TEST_CASE("backend: a local stop masks a sequence just as a revoke does") {
+TEST_CASE("backend: a local stop masks a sequence as a revocation does") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   Rig rig(threads);
   SmallStep step(test_seed());
@@ -221,14 +221,14 @@ TEST_CASE("backend: a local stop masks a sequence just as a revoke does") {
   REQUIRE(step.attention(*rig.backend, *gates).live == kSurvivors);
 }
 
-TEST_CASE("backend: a lease taken between two units of a launch is not touched by the second") {
-  const std::uint32_t threads = GENERATE(0, 1);  // one thread: "between" is a moment
+TEST_CASE("backend: a lease revoked between two units of a launch is not touched by the second") {
+  const std::uint32_t threads = GENERATE(0, 1);  // one thread, so "between" is well defined
   SmallStep step(test_seed());
   FakeTable* table = nullptr;
-  // Taken while unit 3 is in flight; from the next poll on, the memory may be anybody's.
-  class TakeThenForbid final : public GateProbe {
+  // Revokes the lease while unit 3 runs. After the next poll the memory may have another owner.
+  class RevokeThenForbid final : public GateProbe {
    public:
-    TakeThenForbid(SmallStep& s, FakeTable*& t) : step_(s), table_(t) {}
+    RevokeThenForbid(SmallStep& s, FakeTable*& t) : step_(s), table_(t) {}
     void unit_polled(std::uint32_t, LaunchSite, std::uint16_t, SequenceMask) override {
       if (unit_ == 3) table_->revoke(FakeTable::slot_of(kDead));
       if (unit_ == 4) step_.kv.forbid(kDead);
@@ -246,7 +246,7 @@ TEST_CASE("backend: a lease taken between two units of a launch is not touched b
   REQUIRE(step.attention(*rig.backend, *gates).live == kSurvivors);
 }
 
-TEST_CASE("backend: after the engine's lease is gone no unit of any launch runs") {
+TEST_CASE("backend: after the engine's lease is revoked no unit of any launch runs") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   Rig rig(threads);
   SmallStep step(test_seed());
@@ -260,7 +260,8 @@ TEST_CASE("backend: after the engine's lease is gone no unit of any launch runs"
   REQUIRE(rig.table.listener().refusals().size() == 1);
 }
 
-TEST_CASE("backend: when the engine's lease goes mid-launch each thread begins one unit at most") {
+TEST_CASE(
+    "backend: if the engine's lease is revoked mid-launch each thread begins at most one unit") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const bool in_attention = GENERATE(false, true);
   SmallStep step(test_seed());
@@ -269,7 +270,7 @@ TEST_CASE("backend: when the engine's lease goes mid-launch each thread begins o
   std::vector<float> x(12 * 1024);
   std::vector<float> out(12 * 400);
   FakeTable* table = nullptr;
-  // A kernel is a unit: there are few of them, and the step's own beginning is the first.
+  // A kernel is one unit, so there are few; the first one is the upload of begin_step.
   ActAtUnit probe(threads == kCuda ? 1 : 5, [&] { table->revoke(FakeTable::kEngineSlot); });
   Rig rig(threads, &probe);
   table = &rig.table;
@@ -294,7 +295,7 @@ TEST_CASE("backend: every unit announces what it can reach") {
                      SequenceMask) override {
       const Touches touches = touches_of(table->announcement_of(thread));
       const std::scoped_lock lock(mutex_);
-      if (layer == 0 && site == LaunchSite::Embedding) return;  // a step brought to a device
+      if (layer == 0 && site == LaunchSite::Embedding) return;  // the upload of a step to a device
       seen[site] = touches;
       right_layer = right_layer && layer == 1;
     }
@@ -331,7 +332,7 @@ TEST_CASE("backend: every unit announces what it can reach") {
     REQUIRE(touches_of(rig.table.announcement_of(t)) == Touches::Nothing);
 }
 
-TEST_CASE("backend: a copy arrives whole, and one into tenant memory stops with its tenant") {
+TEST_CASE("backend: a copy is complete, and a copy into tenant memory stops with its tenant") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   Rig rig(threads);
   SmallStep step(test_seed());

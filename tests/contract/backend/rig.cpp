@@ -18,7 +18,7 @@ namespace leasehold::testing {
 #if LEASEHOLD_TEST_CUDA
 namespace {
 
-/// More rows than the kernels for few take, so that those for many have their turn.
+/// More rows than the few-rows kernels support, so that the many-rows kernels run too.
 BackendLimits cuda_limits() {
   BackendLimits limits = kLimits;
   limits.max_rows = 208;
@@ -77,7 +77,7 @@ std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<f
   return at.in1 == a.end() ? -1 : at.in1 - a.begin();
 }
 
-/// Offsets of a block's halves. A bfloat is cut short of a float as well as a half is.
+/// Offsets of the halves in a block. A bfloat counts, because it is a truncated float.
 std::vector<std::uint32_t> scale_places(TensorType type) {
   switch (type) {
     case TensorType::Q4_1:
@@ -113,7 +113,7 @@ Matrix::Matrix(SeededRandom& random, TensorType type_, std::uint32_t n_out_, std
     }
     for (std::uint32_t i = 0; i < shape.size_bytes; ++i)
       at[i] = static_cast<std::byte>(random.below(256));
-    // An F16 element, or each of a block's scales, wherever the format keeps them.
+    // An F16 element, or each scale of a block, at the format's offsets.
     for (const std::uint32_t location : scale_places(type)) {
       const Half half = f16_from_f32(random_floats(random, 1, 0.02F)[0]);
       std::memcpy(at + location, &half, sizeof half);

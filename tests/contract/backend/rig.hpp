@@ -1,4 +1,4 @@
-/// Every backend on a table of its own, and the cases they are all given.
+/// Every backend with a lease table of its own, and the cases that all of them run.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace leasehold::testing {
 
-/// Scratch is so small that attention over a few long rows already takes several waves.
+/// The scratch is so small that attention over a few long rows needs several waves.
 inline constexpr BackendLimits kLimits{.max_rows = 48,
                                        .max_context = 640,
                                        .n_heads = 8,
@@ -23,9 +23,9 @@ inline constexpr BackendLimits kLimits{.max_rows = 48,
                                        .n_experts = 16,
                                        .attention_scratch_bytes = 16 * 1024};
 
-/// By threads: 0 is the reference backend, n > 0 the CPU backend with n threads. From kForcedSimd
-/// on: the CPU backend with two threads and that SIMD path, of those the CPU has. kCuda is the CUDA
-/// backend, for host arrays.
+/// Backends by thread count: 0 is the reference backend, n > 0 the CPU backend with n threads. From
+/// kForcedSimd on: the CPU backend with two threads and that SIMD path, if the CPU supports it.
+/// kCuda is the CUDA backend for host arrays.
 inline constexpr std::uint32_t kForcedSimd = 100;
 inline constexpr std::uint32_t kCuda = 200;
 inline const std::vector<std::uint32_t> kEveryBackend = [] {
@@ -35,8 +35,8 @@ inline const std::vector<std::uint32_t> kEveryBackend = [] {
   return every;
 }();
 
-/// Those and the CUDA backend, where the suite has a card or a driver that plays one. Its matmuls
-/// are of halves and have bits of their own; everything else has everybody's bits.
+/// The same and the CUDA backend, if the build has a card or the fake driver. Its matmuls of halves
+/// have bits of their own; all other operators have the reference's bits.
 inline const std::vector<std::uint32_t> kWithCuda = [] {
   std::vector<std::uint32_t> every = kEveryBackend;
 #if LEASEHOLD_TEST_CUDA
@@ -45,7 +45,7 @@ inline const std::vector<std::uint32_t> kWithCuda = [] {
   return every;
 }();
 
-/// How many gates such a backend has.
+/// The number of gates of such a backend.
 constexpr std::uint32_t gates_of(std::uint32_t threads) {
   if (threads == kCuda) return 1;
   return threads >= kForcedSimd ? 2 : std::max(threads, 1u);
@@ -67,19 +67,19 @@ struct Rig {
   std::unique_ptr<Backend> backend;
 };
 
-/// SEED from the environment, or 1. Put it in INFO.
+/// SEED from the environment, or 1. Print it with INFO.
 std::uint64_t test_seed();
 
 std::vector<float> random_floats(SeededRandom& random, std::size_t n, float reach = 1.0F);
 
-/// One step's rows: `counts[s]` rows of sequence s, the last at position `lengths[s] - 1`.
+/// The rows of one step: `counts[s]` rows of sequence s, the last one at position `lengths[s] - 1`.
 std::vector<RowRef> rows_of(const std::vector<std::uint32_t>& counts,
                             const std::vector<std::uint32_t>& lengths);
 
 /// Index of the first element whose bits differ, or -1.
 std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<float>& b);
 
-/// A matrix of random numbers stored as `type`, with what they are as doubles.
+/// A matrix of random numbers stored as `type`, with its values as doubles.
 struct Matrix {
   Matrix(SeededRandom& random, TensorType type, std::uint32_t n_out, std::uint32_t n_in);
 
@@ -95,19 +95,19 @@ struct Matrix {
   std::vector<float> values;  // [n_out, n_in]
 };
 
-/// Several sequences' keys and values, in blocks strewn over several extents each.
+/// Keys and values of several sequences, in blocks scattered over several extents each.
 class KvFixture {
  public:
   static constexpr std::uint32_t kBlocksPerExtent = 4;
 
-  /// `lengths[s]` positions of sequence s, filled with random numbers in every layer.
+  /// Fills `lengths[s]` positions of sequence s with random numbers in every layer.
   KvFixture(SeededRandom& random, KvLayout layout, const std::vector<std::uint32_t>& lengths);
 
   std::span<const BlockTableView> block_tables() const { return views_; }
-  /// Element d of the key (plane 0) or value (1), looked up by the layout's own description.
+  /// Element d of the key (plane 0) or value (1), addressed independently of KvLayout.
   float at(std::uint32_t sequence, std::uint32_t layer, std::uint32_t plane, std::uint32_t kv_head,
            std::uint32_t position, std::uint32_t d) const;
-  /// Unmaps all of a sequence's memory from sight: touching it kills the test.
+  /// Protects all memory of a sequence; touching it kills the test.
   void forbid(std::uint32_t sequence);
   std::vector<std::byte> bytes_of(std::uint32_t sequence) const;
 
@@ -120,7 +120,7 @@ class KvFixture {
   };
   struct Sequence {
     std::vector<LeasedMemory> extents;
-    std::vector<BlockLocation> block_locations;  // of block i
+    std::vector<BlockLocation> block_locations;  // indexed by block
     std::vector<Leased<std::byte>> table;
   };
 

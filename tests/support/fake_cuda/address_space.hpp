@@ -1,4 +1,4 @@
-/// What lies where in this process: reservations, device memory, pinned host memory.
+/// The address ranges of this process: reservations, device memory, pinned host memory.
 ///
 /// Lifetime: never destroyed. Threads: any.
 #pragma once
@@ -16,19 +16,19 @@ namespace leasehold::fake_cuda {
 
 constexpr std::size_t kGranularity = std::size_t{2} << 20;
 
-/// Ranges that do not overlap, by where they begin.
+/// Ranges that do not overlap, ordered by start address.
 class Ranges {
  public:
   void add(std::uintptr_t at, std::size_t size_bytes) { sizes_[at] = size_bytes; }
   bool remove(std::uintptr_t at) { return sizes_.erase(at) > 0; }
-  /// 0 when none begins there.
+  /// Returns 0 if no range begins there.
   std::size_t size_at(std::uintptr_t at) const;
   bool overlaps(std::uintptr_t at, std::size_t size_bytes) const;
-  /// Whether it lies in a single one.
+  /// Whether one range contains it.
   bool contain(std::uintptr_t at, std::size_t size_bytes) const;
-  /// Whether every byte is in one of them, neighbours together.
+  /// Whether the ranges together cover every byte of it.
   bool cover(std::uintptr_t at, std::size_t size_bytes) const;
-  /// Whether those that begin in it fill it exactly.
+  /// Whether the ranges that begin in it fill it exactly.
   bool are_exactly(std::uintptr_t at, std::size_t size_bytes) const;
 
  private:
@@ -54,7 +54,8 @@ struct AddressSpace {
   CUmemGenericAllocationHandle newest_handle = 0;
 };
 
-/// Registered host memory counts: with one address space for both, its address is the card's too.
+/// Registered host memory counts as device memory: both share one address space, so the card uses
+/// the same address.
 bool is_device_memory(CUdeviceptr at, std::size_t size_bytes);
 bool is_pinned(const void* at, std::size_t size_bytes);
 

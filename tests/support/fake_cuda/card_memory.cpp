@@ -35,14 +35,14 @@ std::size_t size_of(int fd) {
   return ::fstat(fd, &status) == 0 ? static_cast<std::size_t>(status.st_size) : 0;
 }
 
-/// Asks through a description of its own, so any other one's lock is in the way.
+/// Probes with an open file description of its own, so the lock of any other description conflicts.
 bool is_held(int probe) {
   if (::flock(probe, LOCK_EX | LOCK_NB) != 0) return true;
   ::flock(probe, LOCK_UN);
   return false;
 }
 
-/// One process at a time looks and takes. Dies with its holder.
+/// One process at a time counts and allocates. The kernel releases the lock if the process dies.
 class AccountingLock {
  public:
   explicit AccountingLock() : within_(mutex()) {
@@ -62,7 +62,7 @@ class AccountingLock {
   UniqueFd fd_;
 };
 
-/// Descriptions that only probe, one for each memfd of this process.
+/// Open file descriptions for probing, one per memfd of this process.
 std::vector<UniqueFd>& probes() {
   static auto& all = *new std::vector<UniqueFd>;
   return all;
@@ -75,7 +75,7 @@ std::size_t used_of_this_process() {
   return used;
 }
 
-/// Also takes away what nobody holds any more.
+/// Also deletes files that no process holds any more.
 std::size_t used_of_directory() {
   DIR* const directory = ::opendir(state_directory().c_str());
   if (directory == nullptr) return 0;

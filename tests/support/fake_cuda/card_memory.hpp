@@ -1,9 +1,10 @@
-/// The card's memory as files, and how much of it is taken, by whichever process.
+/// The card's memory as files, and the number of used bytes over all processes.
 ///
-/// Every allocation is a file whose open description holds a shared lock. Handles, descriptors that
-/// were handed on, and mappings all refer to that description, so the kernel itself keeps count:
-/// while the lock stands somebody has the memory, and when the last one has gone, killed or not, it
-/// does not. Files of one card lie in FAKE_CUDA_STATE; without it they are memfds, of this process.
+/// Every allocation is a file whose open description holds a shared lock. Handles, exported
+/// descriptors and mappings all refer to that description, so the kernel keeps count: memory is in
+/// use while the lock exists, and free after the last reference is gone, even if its process was
+/// killed. The files of one card are in FAKE_CUDA_STATE; without it they are memfds of this
+/// process.
 ///
 /// Threads: any.
 #pragma once
@@ -21,13 +22,14 @@ struct NewMemory {
   UniqueFd fd;
 };
 
-/// Memory full of 0xAB. OUT_OF_MEMORY when the card has not as much.
+/// Returns memory filled with 0xAB. OUT_OF_MEMORY if the card has less.
 NewMemory allocate(std::size_t size_bytes);
 
-/// What somebody still has.
+/// Bytes in use over all processes.
 std::size_t used_bytes();
 
-/// Whether that is an allocation of a fake card; a descriptor from elsewhere is input.
+/// Whether the descriptor is an allocation of a fake card. Descriptors from other processes are
+/// input.
 bool is_card_memory(int fd);
 
 }  // namespace leasehold::fake_cuda

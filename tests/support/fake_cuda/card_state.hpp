@@ -1,5 +1,5 @@
-/// A fake card that several processes share: a directory for FAKE_CUDA_STATE, in memory where that
-/// can be had, gone with this object.
+/// A fake card that several processes share: a directory for FAKE_CUDA_STATE, in memory if
+/// possible, deleted by the destructor.
 ///
 /// Lifetime: longer than every process that uses the card. Threads: one.
 #pragma once
@@ -18,7 +18,7 @@ class CardState {
   CardState() {
     const char* const parent = std::filesystem::exists("/dev/shm") ? "/dev/shm" : "/tmp";
     path_ = std::string(parent) + "/leasehold-card-XXXXXX";
-    ensures(::mkdtemp(path_.data()) != nullptr, "a directory for a fake card can be made");
+    ensures(::mkdtemp(path_.data()) != nullptr, "mkdtemp creates a directory for the fake card");
   }
   CardState(const CardState&) = delete;
   CardState& operator=(const CardState&) = delete;

@@ -1,4 +1,4 @@
-/// What kind of card this is, its context, and what errors are called.
+/// The card's properties, its context, and the names of errors.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -20,7 +20,7 @@ std::atomic<int> retained{0};
 std::atomic<CUresult> lost_by{CUDA_SUCCESS};
 thread_local CUcontext current = nullptr;
 
-// Leaked, as all that a detached executor may still reach when the process ends.
+// Leaked, because a detached executor may use it while the process ends.
 struct Calls {
   std::mutex mutex;
   std::map<std::string, CUresult> to_fail;
@@ -36,7 +36,7 @@ int number_of(const char* variable, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-/// FAKE_CUDA_FAIL: that function is what this machine does not allow.
+/// FAKE_CUDA_FAIL names the function that this machine does not support.
 bool is_forbidden(const char* function) {
   static const std::string forbidden = [] {
     const char* const text = std::getenv("FAKE_CUDA_FAIL");
@@ -45,7 +45,7 @@ bool is_forbidden(const char* function) {
   return !forbidden.empty() && forbidden == function;
 }
 
-/// Counts the call; what was planted for it.
+/// Counts the call and returns the failure planted for it, if any.
 CUresult note_call(const char* function) {
   const std::scoped_lock lock(calls().mutex);
   ++calls().made[function];
@@ -68,7 +68,7 @@ const Card& card() {
 CUresult enter(const char* function, Needs needs) {
   if (const CUresult result = note_call(function); result != CUDA_SUCCESS) return result;
   if (needs == Needs::Nothing) return CUDA_SUCCESS;
-  // A child of fork has nothing of the driver until it is another program.
+  // A child of fork cannot use the driver before it executes another program.
   if (initialised_by != ::getpid()) return CUDA_ERROR_NOT_INITIALIZED;
   if (needs == Needs::Initialised) return CUDA_SUCCESS;
   if (const CUresult result = lost(); result != CUDA_SUCCESS) return result;

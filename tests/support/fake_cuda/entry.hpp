@@ -1,4 +1,4 @@
-/// What every entry point does first, and the card as the environment describes it.
+/// The checks at the start of every entry point, and the card that the environment describes.
 ///
 /// Threads: any.
 #pragma once
@@ -16,33 +16,34 @@ struct Card {
   int driver_version;      ///< 13000
 };
 
-/// As the environment says when this is first called.
+/// Reads the environment on the first call.
 const Card& card();
 
-/// What a call needs before it may do anything.
+/// What a call requires.
 enum class Needs { Nothing, Initialised, Device, Context };
 
-/// CUDA_SUCCESS, or what `function` returns at once: a planted failure, not initialised, lost, no
-/// current context.
+/// Returns CUDA_SUCCESS, or the result that `function` must return at once: a planted failure, not
+/// initialised, device lost, no current context.
 CUresult enter(const char* function, Needs needs);
 
 void set_initialised();
-/// Every later call that is about the card returns `reason`, the first one named stays.
+/// After this every call that uses the card returns `reason`. A second call does not change the
+/// reason.
 void lose(CUresult reason);
-CUresult lost();  ///< CUDA_SUCCESS when it is not.
+CUresult lost();  ///< CUDA_SUCCESS if the device is not lost.
 void restore();
 
 CUcontext primary_context();
-/// Gone, with every thread's current one, when it was released as often as retained.
+/// The context ends, for every thread, when it was released as often as retained.
 CUcontext retain_context();
-bool release_context();  ///< False when nobody retains it.
+bool release_context();  ///< False if it is not retained.
 bool has_context();
-int compute_mode();  ///< Asked anew at every call.
+int compute_mode();  ///< Reads the environment on every call.
 void set_current_context(CUcontext context);
 
 }  // namespace leasehold::fake_cuda
 
-// Leaves the function if it may not begin.
+// Returns from the entry point if a check fails.
 #define FAKE_CUDA_ENTER(function, needs)                                                  \
   if (const CUresult entered =                                                            \
           ::leasehold::fake_cuda::enter(#function, ::leasehold::fake_cuda::Needs::needs); \

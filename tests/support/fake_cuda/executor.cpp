@@ -130,7 +130,7 @@ bool Executor::may_begin(const Item& item) const {
   return item.work == nullptr || !held_ || permits_ > 0;
 }
 
-/// Does the first item of the stream; work without the lock.
+/// Runs the first item of the stream; releases the lock meanwhile.
 void Executor::step(std::unique_lock<std::mutex>& lock, Stream& stream) {
   Item item = std::move(stream.items.front());
   stream.items.pop_front();

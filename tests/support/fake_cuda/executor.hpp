@@ -1,8 +1,8 @@
 /// The card's work: streams of items, run one at a time by one thread.
 ///
-/// Items of a stream run in order, those of several streams by priority, then in turn. Lifetime:
-/// the executor is never destroyed; streams live until destroyed and drained, marks as long as
-/// anybody refers to them. Threads: any.
+/// Items of a stream run in order. Between streams, priority decides, then turns. Lifetime: the
+/// executor is never destroyed; a stream lives until it is destroyed and drained, a mark as long as
+/// it is referenced. Threads: any.
 #pragma once
 
 #include <cuda.h>
@@ -31,13 +31,13 @@ struct Mark {
 struct Item;
 using Items = std::deque<Item>;
 
-/// One thing in a stream. Exactly one of these is set.
+/// An item of a stream. Exactly one of work, more, record and wait is set.
 struct Item {
-  std::function<CUresult()> work;  ///< What the card is busy with; may be held back.
-  std::function<Items()> more;     ///< Items that take this one's place when it is reached.
+  std::function<CUresult()> work;  ///< Work of the card; a test may hold it.
+  std::function<Items()> more;     ///< Items that replace this one when the stream reaches it.
   std::shared_ptr<Mark> record;
   std::shared_ptr<const Mark> wait;
-  std::string kernel;  ///< Of work: what is counted when it is done.
+  std::string kernel;  ///< Counted by this name when the work is done.
 };
 
 struct Stream {
@@ -53,13 +53,13 @@ class Executor {
   static Executor& get();
 
   Stream* create_stream(int priority);
-  /// What is queued still runs. False when there is no such stream.
+  /// Queued items still run. Returns false for an unknown stream.
   bool destroy_stream(Stream* stream);
   bool knows(const Stream* stream);
   Stream* default_stream() { return default_; }
 
   void queue(Stream* stream, Item item);
-  /// Until the stream is empty, or all of them when null, or the device lost.
+  /// Waits until the stream (null: every stream) is empty or the device is lost.
   void wait_empty(const Stream* stream);
   void wait_done(const std::shared_ptr<const Mark>& mark);
   bool is_done(const std::shared_ptr<const Mark>& mark);
@@ -73,7 +73,7 @@ class Executor {
  private:
   Executor();
   void live();
-  /// The stream whose first item can be done now, or null.
+  /// Returns a stream whose first item can run now, or null.
   Stream* next();
   bool may_begin(const Item& item) const;
   void step(std::unique_lock<std::mutex>& lock, Stream& stream);
@@ -87,14 +87,14 @@ class Executor {
   bool held_ = false;
   std::uint64_t permits_ = 0;
   bool busy_ = false;
-  bool idle_ = false;  ///< Nothing can be done as things are.
+  bool idle_ = false;  ///< No item can run now.
   std::uint64_t turns_ = 0;
   std::map<std::string, std::uint64_t, std::less<>> counts_;
   std::uint64_t all_kernels_ = 0;
 };
 
-/// The stream of that handle, null for one that is none. Handle null: the default stream, which
-/// waits for no other here.
+/// Returns the stream of a handle, null for an unknown one. Handle null is the default stream,
+/// which here does not wait for other streams.
 Stream* stream_of(CUstream handle);
 
 }  // namespace leasehold::fake_cuda

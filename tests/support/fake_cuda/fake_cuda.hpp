@@ -1,20 +1,23 @@
-/// A driver without a card: libcuda.so.1 whose device memory is the host's and whose kernels run on
-/// the CPU (tests/support/simt). These are the strings a test pulls.
+/// A driver without a card: a libcuda.so.1 whose device memory is host memory and whose kernels run
+/// on the CPU (tests/support/simt). Tests control it with these functions.
 ///
-/// A test that pulls them links leasehold::fake_cuda and has it loaded already when the product
-/// asks for libcuda.so.1; others find it in their run path, programs they start by LD_LIBRARY_PATH,
-/// which ctest sets.
+/// A test that uses these functions links leasehold::fake_cuda, so the library is loaded before the
+/// product opens libcuda.so.1. Other tests find it in their run path; programs that they start find
+/// it through LD_LIBRARY_PATH, which ctest sets.
 ///
-/// Environment, read at the first call: FAKE_CUDA_MEMORY_MIB (256), FAKE_CUDA_DEVICES (1),
-/// FAKE_CUDA_CC (90), FAKE_CUDA_DRIVER (13000), FAKE_CUDA_FAIL: a function of which every call
-/// returns CUDA_ERROR_NOT_SUPPORTED, FAKE_CUDA_STATE: a directory, best on a tmpfs, by which
-/// processes share one card's memory; without it each has a card of its own. At every call:
-/// FAKE_CUDA_COMPUTE_MODE (0), by cuda.h's numbers; in any other nobody begins a context.
+/// Environment, read at the first call:
+///   - FAKE_CUDA_MEMORY_MIB (256), FAKE_CUDA_DEVICES (1), FAKE_CUDA_CC (90), FAKE_CUDA_DRIVER
+///     (13000)
+///   - FAKE_CUDA_FAIL: a function whose every call returns CUDA_ERROR_NOT_SUPPORTED
+///   - FAKE_CUDA_STATE: a directory, best on a tmpfs, through which processes share one card's
+///     memory; without it each process has a card of its own
+/// Read at every call: FAKE_CUDA_COMPUTE_MODE (0), by cuda.h's numbers; in any other mode no
+/// process can create a context.
 ///
-/// Stricter than a card: new memory holds 0xAB, dynamic shared memory NaNs; what a copy may do late
-/// it does late; every kernel has a KiB of static shared memory; descriptors outlive an exec. Not
-/// modelled: two kernels at the same time, faults of a kernel (the process dies), among them that
-/// of reading host memory which is not registered.
+/// Stricter than a card: new memory holds 0xAB, dynamic shared memory NaNs; copies happen as late
+/// as allowed; every kernel has a KiB of static shared memory; descriptors survive an exec. Not
+/// modelled: concurrent kernels, and faults of a kernel (the process dies), including reads of
+/// unregistered host memory.
 ///
 /// Lifetime: until the process ends. Threads: any.
 #pragma once
@@ -23,26 +26,26 @@
 
 extern "C" {
 
-/// From now on no kernel, copy or memset begins but those that `fake_cuda_run` lets. Events happen.
+/// Holds the card: kernels, copies and memsets wait for `fake_cuda_run`. Events still complete.
 void fake_cuda_hold();
-/// Runs up to `n` of them, nodes of a graph counted singly, and returns how many there were to run.
+/// Runs up to `n` held items, where each node of a graph counts; returns how many ran.
 std::uint64_t fake_cuda_run(std::uint64_t n);
-/// Everything runs again by itself.
+/// Ends the hold: everything runs by itself again.
 void fake_cuda_release();
 
-/// Kernels that ran to their end; null: of any name.
+/// The number of completed kernels with that name; null: all kernels.
 std::uint64_t fake_cuda_kernel_count(const char* kernel);
 
-/// How often `function` ("cuMemCreate") was called.
+/// The number of calls of `function` ("cuMemCreate").
 std::uint64_t fake_cuda_call_count(const char* function);
-/// The next call of `function` returns `result` (a CUresult) and does nothing.
+/// Makes the next call of `function` return `result` (a CUresult) without effect.
 void fake_cuda_fail_next(const char* function, int result);
 
-/// Nothing runs any more and every call that is about the card returns CUDA_ERROR_ILLEGAL_ADDRESS.
+/// Stops all work. Every later call that uses the card returns CUDA_ERROR_ILLEGAL_ADDRESS.
 void fake_cuda_lose_device();
-/// As it was before it was lost, with nothing queued: for the next case of the same process.
+/// Restores a lost device with empty streams, for the next test case in the same process.
 void fake_cuda_restore_device();
 
-/// Where this library lies: for the LD_LIBRARY_PATH of programs that a test starts.
+/// The directory of this library, for the LD_LIBRARY_PATH of programs that a test starts.
 const char* fake_cuda_directory();
 }

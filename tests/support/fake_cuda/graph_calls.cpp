@@ -1,7 +1,8 @@
 /// Graphs of kernels, and IF nodes whose bodies are graphs.
 ///
-/// Nodes run one after the other in an order that their dependencies allow. A condition's value
-/// belongs to its handle: set to its default when a launch of the graph begins, then by kernels.
+/// Nodes run one after another in an order that respects their dependencies. The value of a
+/// condition belongs to its handle: a launch of the graph sets it to its default, then kernels set
+/// it.
 #include <algorithm>
 #include <cstddef>
 #include <list>
@@ -28,16 +29,16 @@ struct Node {
   std::optional<LaunchPlan> launch;
   CUgraphConditionalHandle condition = 0;
   std::vector<std::shared_ptr<Graph>> bodies;  ///< If not zero, if zero.
-  std::vector<CUgraph> body_handles;           ///< What phGraph_out points at.
+  std::vector<CUgraph> body_handles;           ///< The array that phGraph_out points to.
   std::vector<const Node*> after;
 };
 
 struct Graph {
-  std::list<Node> nodes;  ///< Each behind what it depends on.
+  std::list<Node> nodes;  ///< Each node comes after its dependencies.
   std::vector<CUgraphConditionalHandle> conditions;
 };
 
-/// An instantiated graph: what it was then.
+/// An instantiated graph: a snapshot.
 struct Exec {
   std::vector<Item> items;
   std::vector<CUgraphConditionalHandle> conditions;
@@ -49,7 +50,7 @@ struct Graphs {
     return all;
   }
   std::mutex mutex;
-  std::map<CUgraph, std::shared_ptr<Graph>> graphs;  ///< Bodies among them.
+  std::map<CUgraph, std::shared_ptr<Graph>> graphs;  ///< Including bodies.
   std::map<CUgraphExec, std::shared_ptr<const Exec>> execs;
   std::map<CUgraphConditionalHandle, Condition> conditions;
   CUgraphConditionalHandle newest_condition = 0;
@@ -70,7 +71,7 @@ void set_condition(std::uint64_t handle, std::uint32_t value) {
   if (at != Graphs::get().conditions.end()) at->second.value = value;
 }
 
-/// Adds the node if what it depends on is in the graph. Precondition: the lock is held.
+/// Adds the node if its dependencies are in the graph. Precondition: the lock is held.
 CUresult add_node(Graph& graph, const CUgraphNode* after, std::size_t count, Node node,
                   CUgraphNode* handle) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -84,8 +85,8 @@ CUresult add_node(Graph& graph, const CUgraphNode* after, std::size_t count, Nod
   return CUDA_SUCCESS;
 }
 
-/// Ready nodes, newest first: as far from the order they were added in as dependencies allow, so
-/// that one that is missing shows.
+/// Orders ready nodes newest first, as far from the order of insertion as dependencies allow, so
+/// that a missing dependency shows.
 std::vector<const Node*> order_of(const Graph& graph) {
   std::vector<const Node*> waiting;
   for (const Node& node : graph.nodes) waiting.push_back(&node);
@@ -105,7 +106,7 @@ std::vector<const Node*> order_of(const Graph& graph) {
 
 std::vector<Item> items_of(const Graph& graph);
 
-/// When it is reached, the body that the condition asks for comes in its place.
+/// When the stream reaches the item, the body that the condition selects replaces it.
 Item branch_of(const Node& node) {
   std::vector<std::vector<Item>> bodies;
   for (const auto& body : node.bodies) bodies.push_back(items_of(*body));
@@ -140,7 +141,7 @@ void erase_conditions(const Graph& graph) {
   }
 }
 
-/// The items of one launch, when its turn has come.
+/// The items of one launch; called when the stream reaches the launch.
 Items begin_launch(const Exec& exec) {
   const std::scoped_lock lock(Graphs::get().mutex);
   for (const auto handle : exec.conditions) {
@@ -181,7 +182,7 @@ CUresult add_if(Graph& graph, const CUgraphNode* after, std::size_t count,
   return CUDA_SUCCESS;
 }
 
-/// All bytes that the node's type does not use are zero.
+/// Whether all bytes that the node's type does not use are zero.
 bool is_clean(const CUgraphNodeParams& params) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(&params);
   const std::size_t used = params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? sizeof params.conditional

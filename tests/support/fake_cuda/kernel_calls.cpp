@@ -1,4 +1,4 @@
-/// Modules hold no code here: every kernel that was linked is in each of them.
+/// Modules hold no code here: each contains every kernel that was linked.
 #include <cstdio>
 #include <cstring>
 #include <deque>

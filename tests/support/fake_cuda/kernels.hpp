@@ -1,6 +1,6 @@
-/// Modules, functions, and a launch as it waits in a stream or in a graph.
+/// Modules, functions, and launches that wait in a stream or a graph.
 ///
-/// Lifetime: functions live as long as the process, so that what is queued outlives its module.
+/// Lifetime: functions live as long as the process, so queued launches may outlive their module.
 /// Threads: any.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace leasehold::fake_cuda {
 
-/// Of every kernel, whatever its `__shared__` arrays really take.
+/// Charged for every kernel, whatever its `__shared__` arrays take.
 constexpr int kStaticSharedBytes = 1024;
 
 struct Function {
@@ -22,7 +22,7 @@ struct Function {
   bool unloaded = false;
 };
 
-/// What is launched; the parameters are copied.
+/// A checked launch; the parameters are copied.
 struct LaunchPlan {
   CUresult result = CUDA_SUCCESS;
   const simt::Kernel* kernel = nullptr;
@@ -32,7 +32,7 @@ struct LaunchPlan {
   std::vector<std::byte> params;
 };
 
-/// Checked as the driver checks a launch; `result` says what is wrong with it.
+/// Checks a launch as the driver does; `result` holds the error.
 LaunchPlan plan_launch(const CUDA_KERNEL_NODE_PARAMS& params);
 
 /// The launch as an item of a stream.

@@ -1,4 +1,4 @@
-/// Virtual memory: allocations that are handed on and mapped where the caller says.
+/// Virtual memory: allocations that processes export, import and map at chosen addresses.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -93,12 +93,12 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void* shareable, CUmemGenericAlloc
     return CUDA_ERROR_INVALID_VALUE;
   auto copy = at->second.fd.duplicate();
   if (!copy) return CUDA_ERROR_OPERATING_SYSTEM;
-  ::fcntl(copy->get(), F_SETFD, 0);  // nobody promises that it is closed by an exec
+  ::fcntl(copy->get(), F_SETFD, 0);  // the driver does not promise close-on-exec
   *static_cast<int*>(shareable) = copy->release();
   return CUDA_SUCCESS;
 }
 
-/// As the driver does, leaves the descriptor to the caller.
+/// Like the driver, leaves the descriptor to the caller.
 CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle,
                                                 void* os_handle, CUmemAllocationHandleType type) {
   FAKE_CUDA_ENTER(cuMemImportFromShareableHandle, Device);

@@ -1,4 +1,4 @@
-/// cuMemAlloc and its kin, and host memory.
+/// cuMemAlloc and related calls, and host memory.
 #include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
@@ -19,7 +19,7 @@ std::size_t whole_pages(std::size_t size_bytes) {
   return (size_bytes + kPage - 1) / kPage * kPage;
 }
 
-/// With a page behind it that faults.
+/// Maps the file with a page behind it that faults.
 void* map_guarded(int fd, std::size_t size_bytes) {
   void* const at = ::mmap(nullptr, size_bytes + kPage, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -49,13 +49,13 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr* at, std::size_t size_bytes) {
   const std::size_t rounded = whole_pages(size_bytes);
   const NewMemory memory = allocate(rounded);
   if (memory.result != CUDA_SUCCESS) return memory.result;
-  // The mapping alone keeps the memory.
+  // The mapping alone keeps the memory alive.
   void* const mapped = map_guarded(memory.fd.get(), rounded);
   if (mapped == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   AddressSpace& space = AddressSpace::get();
   const std::scoped_lock lock(space.mutex);
   space.allocated.add(address_of(mapped), size_bytes);
-  // What is left of the last page, but for the 16 aligned bytes of which kernels want a part.
+  // Poisons the rest of the last page, except the 16 aligned bytes that a kernel may partly need.
   const std::size_t readable = (size_bytes + 15) / 16 * 16;
   ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(mapped) + readable, rounded - readable);
   *at = address_of(mapped);
@@ -65,14 +65,14 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr* at, std::size_t size_bytes) {
 CUresult CUDAAPI cuMemFree(CUdeviceptr at) {
   FAKE_CUDA_ENTER(cuMemFree, Context);
   if (at == 0) return CUDA_SUCCESS;
-  // As the driver does: what is queued may still use it.
+  // Like the driver: queued work may still use it.
   Executor::get().wait_empty(nullptr);
   AddressSpace& space = AddressSpace::get();
   const std::scoped_lock lock(space.mutex);
   const std::size_t size_bytes = space.allocated.size_at(at);
   if (!space.allocated.remove(at)) return CUDA_ERROR_INVALID_VALUE;
   void* const mapped = reinterpret_cast<void*>(at);
-  // Whatever is mapped there next has no guard in it.
+  // The next mapping at this address must not inherit the poison.
   ASAN_UNPOISON_MEMORY_REGION(mapped, whole_pages(size_bytes));
   ::munmap(mapped, whole_pages(size_bytes) + kPage);
   return CUDA_SUCCESS;

@@ -1,7 +1,7 @@
 /// Streams, events, copies.
 ///
-/// A copy from or to memory that is not pinned is over with the host's side when the call returns,
-/// as it is with the real driver; one with pinned memory reads and writes when its turn comes.
+/// As on the real driver, a copy from or to memory that is not pinned finishes its host side before
+/// the call returns; a copy with pinned memory reads and writes when the stream reaches it.
 #include <cstring>
 #include <set>
 
@@ -36,14 +36,14 @@ Item work_item(std::function<CUresult()> work) {
   return {.work = std::move(work), .more = {}, .record = {}, .wait = {}, .kernel = {}};
 }
 
-/// What was mapped when the copy was queued may be gone when it runs.
+/// The device memory may have been unmapped since the copy was queued.
 CUresult copy_now(void* to, const void* from, std::size_t bytes, CUdeviceptr device) {
   if (!is_device_memory(device, bytes)) return CUDA_ERROR_ILLEGAL_ADDRESS;
   std::memcpy(to, from, bytes);
   return CUDA_SUCCESS;
 }
 
-/// The newest recording of an event; success and null if there is none.
+/// Returns the newest recording of an event in `mark`; null if there is none.
 CUresult newest_mark(CUevent event, std::shared_ptr<Mark>& mark) {
   const std::scoped_lock lock(Events::get().mutex);
   const auto at = Events::get().known.find(event);

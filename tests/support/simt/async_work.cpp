@@ -8,9 +8,7 @@
 namespace leasehold::simt {
 namespace {
 
-constexpr unsigned kWarpgroup = 4 * kLanes;
-
-/// Where the groups end of which at most `pending` may be unfinished.
+/// The end of the last group that must be finished if at most `pending` groups may be unfinished.
 std::size_t end_of_waited(const std::vector<std::size_t>& groups, std::size_t pending) {
   return groups.size() > pending ? groups[groups.size() - 1 - pending] : 0;
 }
@@ -89,7 +87,7 @@ void AsyncWork::commit_products(unsigned thread) {
   threads_[thread].product_groups.push_back(warpgroups_[thread / kWarpgroup].queued);
 }
 
-/// The first lane that has to wait gets the whole warpgroup's products done.
+/// The first waiting lane completes the whole warpgroup's products.
 void AsyncWork::wait_products(unsigned thread, std::size_t pending) {
   Thread& one = threads_[thread];
   one.is_fenced = false;

@@ -1,10 +1,9 @@
-/// What a card does beside the thread that asked for it: copies to shared memory, wgmma.
+/// Asynchronous work of a card: copies to shared memory, and wgmma.
 ///
-/// Both happen as late as the waits of the kernel allow, so that one which is missing, or comes too
-/// early, shows in the result; with a seed whose second bit is set (2, 3, 6, 7 …) they happen as
-/// early as they may.
+/// Both happen as late as the kernel's waits allow, so that a missing or early wait changes the
+/// result. With a seed whose second bit is set (2, 3, 6, 7 …) they happen as early as possible.
 ///
-/// Lifetime: as its block's. Threads: its block's only.
+/// Lifetime and threads: those of its block.
 #pragma once
 
 #include <array>
@@ -17,39 +16,40 @@
 namespace leasehold::simt {
 
 constexpr unsigned kLanes = 32;
+constexpr unsigned kWarpgroup = 4 * kLanes;
 constexpr int kDepth = 16;  ///< Of one matrix product.
 
-/// A's rows of one warp.
+/// The rows of A for one warp.
 using RowsOfA = std::array<std::array<float, kDepth>, 16>;
 
 struct QueuedProduct {
   std::array<RowsOfA, 4> a;
   std::array<float*, 4 * kLanes> d;
-  GroupProduct described;  ///< Of any lane; its b, strides and columns are everybody's.
+  GroupProduct described;  ///< By any lane; all lanes share b, strides and columns.
 };
 
-/// Adds it to the lanes' d; reads b as it is now.
+/// Adds the product to the lanes' d; reads b at this moment.
 void multiply(const QueuedProduct& product);
 
 class AsyncWork {
  public:
-  /// Before each block.
+  /// Call before each block.
   void begin(unsigned threads, bool early);
 
   void copy(unsigned thread, void* to, const void* from);
   void commit_copies(unsigned thread);
   void wait_copies(unsigned thread, std::size_t pending);
-  /// What it copied and waited for is for wgmma to read, from the next barrier on.
+  /// Makes the thread's completed copies visible to wgmma after the next barrier.
   void fence_proxy_async(unsigned thread);
 
-  /// Registers that it wrote are for wgmma to take.
+  /// Makes the thread's register writes visible to wgmma.
   void fence_registers(unsigned thread);
-  /// Fails where a card may read what is not there yet: a thread of the warpgroup did not fence
-  /// since it waited, or one of the block did not show what it copied.
+  /// Fails if a card could read stale data: a thread of the warpgroup has no fence since its last
+  /// wait, or a thread of the block did not fence its copies.
   void queue(unsigned warpgroup, const QueuedProduct& product);
   void commit_products(unsigned thread);
   void wait_products(unsigned thread, std::size_t pending);
-  /// Whether some of its products were never waited for.
+  /// Whether the thread has products that it never waited for.
   bool has_unwaited_products(unsigned thread) const;
 
  private:
@@ -57,7 +57,7 @@ class AsyncWork {
     void* to;
     const void* from;
   };
-  /// Groups are told by where they end.
+  /// A group is represented by its end.
   struct Thread {
     std::vector<Copy> copies;
     std::size_t copied = 0;
@@ -65,11 +65,11 @@ class AsyncWork {
     std::vector<std::size_t> product_groups;
     std::size_t waited = 0;  ///< Products.
     bool is_copying = false;
-    bool has_unfenced_copies = false;  ///< Copies that are there and were not shown.
+    bool has_unfenced_copies = false;  ///< Completed copies without a fence.
     bool is_fenced = false;
   };
   struct Warpgroup {
-    std::vector<QueuedProduct> products;  ///< Not done yet.
+    std::vector<QueuedProduct> products;  ///< Not computed yet.
     std::size_t queued = 0;
     std::size_t done = 0;
   };
@@ -77,7 +77,7 @@ class AsyncWork {
   void check_ready(unsigned warpgroup) const;
 
   bool early_ = false;
-  unsigned n_threads_ = 0;  ///< Of the block; there may be more in threads_.
+  unsigned n_threads_ = 0;  ///< Of the block; threads_ may be longer.
   std::vector<Thread> threads_;
   std::vector<Warpgroup> warpgroups_;
 };

@@ -27,7 +27,7 @@ Order::Order(std::uint64_t count, std::uint64_t seed)
     : ascending_(seed == 0), count_(std::max<std::uint64_t>(count, 1)) {
   if (ascending_) return;
   first_ = mix(seed) % count_;
-  // Below 2^32, so that no product overflows; coprime, so that each is met once.
+  // Below 2^32, so that no product overflows; coprime, so that each index occurs once.
   step_ = mix(seed + 1) % count_ + 1;
   while (std::gcd(step_, count_) != 1) ++step_;
 }
@@ -43,7 +43,7 @@ std::optional<std::string> Block::run(const BlockWork& work) {
     if (!run_round() && !failure_) failure_ = stalled();
   }
   if (failure_) {
-    // Fibers that were left in the middle cannot serve another block.
+    // Fibers paused in a kernel cannot serve another block.
     while (started_ > 0) fibers_[--started_].reset();
   }
   return std::exchange(failure_, std::nullopt);
@@ -66,18 +66,18 @@ void Block::prepare(const BlockWork& work) {
 
 void Block::start_fiber(unsigned thread) {
   fibers_[thread].emplace([this, thread] {
-    // Stacks begin alike in their pages; moved apart, they do not drive each other out of caches.
+    // Offsets the stacks, which start at the same page offset, so that they do not compete for
+    // cache sets.
     *static_cast<volatile char*>(::alloca(1 + thread % 32 * 128)) = 0;
     live();
   });
 }
 
-/// One kernel after the other, until the fiber is unwound.
+/// Runs one kernel after another until the fiber is unwound.
 void Block::live() {
   while (true) {
     work_.kernel->body(work_.params);
-    if (async_work_.has_unwaited_products(running_))
-      fail("ends without having waited for its wgmma");
+    if (async_work_.has_unwaited_products(running_)) fail("ends without waiting for its wgmma");
     Warp& warp = warps_[running_ / kWarp];
     const std::uint32_t bit = 1u << running_ % kWarp;
     warp.ready &= ~bit;
@@ -87,13 +87,13 @@ void Block::live() {
   }
 }
 
-/// Each warp up to where all of it waits. False when none could run.
+/// Runs each warp until all its lanes wait. Returns false if no warp could run.
 bool Block::run_round() {
   const Order order(warp_count_, work_.order_seed);
   bool any = false;
   for (unsigned i = 0; i < warp_count_ && !failure_; ++i) {
     const unsigned first = static_cast<unsigned>(order.at(i)) * kWarp;
-    // Which lane begins is also a matter of order.
+    // The first lane also depends on the seed.
     const auto lane = next_of_warp(first + static_cast<unsigned>(work_.order_seed) % kWarp);
     if (!lane) continue;
     any = true;
@@ -108,12 +108,12 @@ void Block::switch_to(unsigned thread) {
   fibers_[before]->enter(*fibers_[thread]);
 }
 
-/// To the next lane of this warp that can run, or out.
+/// Switches to the next runnable lane of this warp, or leaves the warp.
 void Block::run_next() {
   switch_to(next_of_warp(running_).value_or(kOutside));
 }
 
-/// The nearest ready lane behind `after`, around the warp's end; with an odd seed, before it.
+/// The nearest ready lane after `after`, with wrap-around; before it, if the seed is odd.
 std::optional<unsigned> Block::next_of_warp(unsigned after) const {
   const std::uint32_t ready = warps_[after / kWarp].ready;
   if (ready == 0) return std::nullopt;
@@ -143,7 +143,8 @@ void Block::arrive_and_wait_warp(const SyncPoint& sync_point, std::uint32_t mask
   const unsigned first = running_ / kWarp * kWarp;
   const unsigned lanes = std::min(kWarp, work_.threads - first);
   if ((mask >> running_ % kWarp & 1) == 0)
-    fail(fmt::format("{} with mask {:#x}, which leaves the caller out", sync_point.name, mask));
+    fail(fmt::format("{} with mask {:#x}, which does not include the caller", sync_point.name,
+                     mask));
   if (lanes < kWarp && mask >> lanes != 0)
     fail(fmt::format("{} with mask {:#x} in a warp of {} lanes", sync_point.name, mask, lanes));
   arrive(pending_sync_for(sync_point, first, mask), part);
@@ -152,7 +153,7 @@ void Block::arrive_and_wait_warp(const SyncPoint& sync_point, std::uint32_t mask
 void Block::arrive_and_wait_warpgroup(const SyncPoint& sync_point, void* part) {
   const unsigned first = running_ / kWarpgroup * kWarpgroup;
   if (first + kWarpgroup > work_.threads)
-    fail(fmt::format("{} in a warpgroup that is not whole", sync_point.name));
+    fail(fmt::format("{} in an incomplete warpgroup", sync_point.name));
   arrive(pending_sync_for(sync_point, first, 0), part);  // no warp's mask is 0
 }
 
@@ -202,7 +203,7 @@ void Block::fail(const std::string& what) {
 }
 
 std::string Block::stalled() const {
-  std::string text = fmt::format("threads wait for others that never come: {} of {} have ended",
+  std::string text = fmt::format("threads wait for others that never arrive: {} of {} have ended",
                                  ended_, work_.threads);
   const Wait* before = nullptr;
   for (unsigned i = 0; i < work_.threads; ++i) {

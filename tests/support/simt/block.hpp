@@ -1,7 +1,7 @@
-/// The threads of one block as fibers, and where they meet.
+/// The threads of one block as fibers, and their synchronisation points.
 ///
-/// Lifetime: one per thread of the host, for as long as that lives; fibers and their stacks serve
-/// every block that it runs. Threads: its own only.
+/// Lifetime: one Block per host thread, as long as that thread; its fibers and stacks serve every
+/// block that it runs. Threads: its own only.
 #pragma once
 
 #include <array>
@@ -18,10 +18,9 @@
 namespace leasehold::simt {
 
 constexpr unsigned kWarp = 32;
-constexpr unsigned kWarpgroup = 4 * kWarp;
 constexpr unsigned kMaxThreads = 1024;
 
-/// Visits 0 … count-1 once each. Seed 0: in ascending order.
+/// Visits 0 … count-1, each once. Seed 0: in ascending order.
 class Order {
  public:
   Order(std::uint64_t count, std::uint64_t seed);
@@ -48,13 +47,13 @@ class Block {
   Block& operator=(const Block&) = delete;
   ~Block() = default;
 
-  /// This thread's.
+  /// Returns this thread's block.
   static Block& mine();
 
-  /// Every thread to its end. What was wrong, if something was.
+  /// Runs every thread to its end. Returns the failure, if any.
   std::optional<std::string> run(const BlockWork& work);
 
-  // From within a kernel.
+  // Called by kernels.
   void arrive_and_wait_block();
   void arrive_and_wait_warp(const SyncPoint& sync_point, std::uint32_t mask, void* part);
   void arrive_and_wait_warpgroup(const SyncPoint& sync_point, void* part);
@@ -64,9 +63,9 @@ class Block {
 
  private:
   static constexpr unsigned kMaxWarps = kMaxThreads / kWarp;
-  static constexpr unsigned kOutside = kMaxThreads;  ///< The place of whoever called `run`.
+  static constexpr unsigned kOutside = kMaxThreads;  ///< The fiber that called `run`.
 
-  /// One bit for each lane. A lane that is neither waits.
+  /// One bit per lane. A lane in neither mask waits.
   struct Warp {
     std::uint32_t all = 0;
     std::uint32_t ready = 0;
@@ -78,13 +77,13 @@ class Block {
     std::uint32_t mask = 0;
   };
 
-  /// Lanes on their way to meet; `members` counts from `first`.
+  /// Lanes that arrive at a synchronisation point; `members` counts from `first`.
   struct PendingSync {
     Finish finish = nullptr;
     const char* name = nullptr;
     unsigned first = 0;
     std::uint32_t mask = 0;  ///< 0: the whole warpgroup.
-    unsigned missing = 0;    ///< 0: free for another sync_point.
+    unsigned missing = 0;    ///< 0: free for another synchronisation point.
     std::array<void*, kWarpgroup> members{};
   };
 
@@ -105,7 +104,7 @@ class Block {
   unsigned warp_count_ = 0;
   std::array<Warp, kMaxWarps> warps_{};
   std::array<Wait, kMaxThreads> waits_{};
-  /// The last is the caller's. Behind `started_` there are none yet.
+  /// The last one is the caller's. Entries from `started_` on are empty.
   std::array<std::optional<testing::Fiber>, kMaxThreads + 1> fibers_;
   unsigned started_ = 0;
   std::deque<PendingSync> pending_syncs_;

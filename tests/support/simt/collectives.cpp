@@ -39,13 +39,13 @@ void exchange(std::span<void* const> members) {
     void* const source = members[static_cast<std::size_t>(word.source)];
     if (source == nullptr) {
       return fail_thread(
-          fmt::format("a shuffle takes from lane {}, which is not in its mask", word.source));
+          fmt::format("a shuffle reads lane {}, which is not in its mask", word.source));
     }
     word.result = static_cast<const ShuffledWord*>(source)->mine;
   }
 }
 
-/// Beyond its segment a lane reads itself (PTX ISA, shfl.sync); an index wraps in the segment.
+/// A lane outside its segment reads itself (PTX ISA, shfl.sync); an index wraps within the segment.
 int source_lane(Shuffle how, int lane, int by, int width) {
   const int first = lane & ~(width - 1);
   const int last = first + width - 1;
@@ -62,7 +62,8 @@ int source_lane(Shuffle how, int lane, int by, int width) {
   return lane;
 }
 
-/// The value of a half, without a branch: its bits where a float has them, scaled to its exponent.
+/// The value of a half, without a branch: moves the bits to a float's position and scales the
+/// exponent.
 float value_of(std::uint32_t half) {
   const float magnitude = std::bit_cast<float>((half & 0x7FFF) << 13) * 0x1p112f;
   const std::uint32_t infinite = (half & 0x7C00) == 0x7C00 ? 0x7F80'0000u : 0u;
@@ -91,7 +92,7 @@ void place_a(RowsOfA& rows, unsigned lane, const std::uint32_t* a) {
   }
 }
 
-/// b: [kDepth, 8]; the two rows' eight columns of d, in ascending k.
+/// b: [kDepth, 8]. Adds to the eight columns of d of two rows, in ascending k.
 void add_products(std::array<float, 8>& d, const std::array<float, kDepth>& a,
                   const std::array<std::array<float, 8>, kDepth>& b) {
   for (std::size_t k = 0; k < kDepth; ++k) {
@@ -101,7 +102,7 @@ void add_products(std::array<float, 8>& d, const std::array<float, kDepth>& a,
 
 using ColumnsOfB = std::array<std::array<float, 8>, kDepth>;
 
-/// One 16 × 8 tile; each lane's d at `offset` of its own.
+/// Multiplies one 16 × 8 tile; each lane's d starts at `offset`.
 template <class PartOf>
 void multiply_tile(const RowsOfA& a, const ColumnsOfB& b, const PartOf& d_of_lane) {
   std::array<std::array<float, 8>, 16> d;
@@ -132,7 +133,7 @@ void finish_warp_product(std::span<void* const> members) {
                 [&](unsigned lane) { return static_cast<const WarpProduct*>(members[lane])->d; });
 }
 
-/// Columns 8·tile and on, of all k.
+/// Columns from 8·tile, all of k.
 ColumnsOfB columns_in_shared(const GroupProduct& product, int tile) {
   ColumnsOfB b;
   for (std::size_t k = 0; k < kDepth; ++k) {
@@ -148,7 +149,7 @@ ColumnsOfB columns_in_shared(const GroupProduct& product, int tile) {
   return b;
 }
 
-/// Takes along what is in registers; b stays where it is until the product is made.
+/// Copies the registers now; reads b when the product is computed.
 void queue_group_product(std::span<void* const> members) {
   const auto part = [&](unsigned lane) -> const GroupProduct& {
     return *static_cast<const GroupProduct*>(members[lane]);
@@ -157,7 +158,7 @@ void queue_group_product(std::span<void* const> members) {
   for (unsigned lane = 0; lane < 4 * kLanes; ++lane) {
     if (part(lane).b != part(0).b || part(lane).lbo_bytes != part(0).lbo_bytes ||
         part(lane).sbo_bytes != part(0).sbo_bytes || part(lane).n_columns != part(0).n_columns)
-      fail_thread("the threads of a warpgroup describe different matrices to wgmma");
+      fail_thread("the threads of a warpgroup pass different matrices to wgmma");
     place_a(product.a[lane / kLanes], lane % kLanes, part(lane).a);
     product.d[lane] = part(lane).d;
   }
@@ -189,7 +190,7 @@ std::uint32_t ballot(std::uint32_t mask, bool predicate) {
 
 std::uint32_t shuffle_bits(Shuffle how, std::uint32_t mask, std::uint32_t bits, int by, int width) {
   if (width < 1 || width > 32 || (width & (width - 1)) != 0 || (by < 0 && how != Shuffle::Index))
-    fail_thread(fmt::format("a shuffle by {} in segments of {}", by, width));
+    fail_thread(fmt::format("a shuffle by {} in segments of {} is not valid", by, width));
   ShuffledWord word{
       .mine = bits,
       .source = source_lane(how, static_cast<int>(running_thread() % kLanes), by, width),
@@ -206,10 +207,10 @@ void multiply_warpgroup(GroupProduct part) {
   const auto misaligned = [](std::uintptr_t value) { return value % 16 != 0; };
   if (misaligned(reinterpret_cast<std::uintptr_t>(part.b)) || misaligned(part.lbo_bytes) ||
       misaligned(part.sbo_bytes))
-    fail_thread("wgmma is given a matrix whose address or strides are no multiple of 16");
+    fail_thread("wgmma needs a matrix address and strides that are multiples of 16");
   constexpr std::uint32_t kEndOfStrides = 1u << 18;  // 14 bits in a descriptor, in units of 16
   if (part.lbo_bytes >= kEndOfStrides || part.sbo_bytes >= kEndOfStrides)
-    fail_thread("wgmma is given strides of 256 KiB or more");
+    fail_thread("wgmma needs strides below 256 KiB");
   arrive_and_wait_warpgroup({"wgmma", &queue_group_product}, &part);
 }
 
@@ -227,7 +228,7 @@ void wait_products(int pending) {
 
 void copy_16(void* to, const void* from) {
   if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16 != 0)
-    fail_thread("copy_async_16 is given an address that is no multiple of 16");
+    fail_thread("copy_async_16 needs addresses that are multiples of 16");
   async_work().copy(running_thread(), to, from);
 }
 

@@ -1,4 +1,4 @@
-/// What the threads of a warp do together: shuffles, votes, matrix products.
+/// Collective operations of a warp: shuffles, votes, matrix products.
 ///
 /// Threads: called from within a kernel only.
 #pragma once
@@ -15,16 +15,16 @@ enum class Shuffle : std::uint8_t { Index, Xor, Down, Up };
 
 void sync_warp(std::uint32_t mask);
 std::uint32_t ballot(std::uint32_t mask, bool predicate);
-/// `by`: a lane, a mask or a distance, as `how` takes it. `width`: a power of two up to 32.
+/// `by` is a lane, a mask or a distance, depending on `how`. `width`: a power of two up to 32.
 std::uint32_t shuffle_bits(Shuffle how, std::uint32_t mask, std::uint32_t bits, int by, int width);
 
 template <class T>
 T shuffle(Shuffle how, std::uint32_t mask, T value, int by, int width) {
-  static_assert(sizeof(T) == 4, "words of 32 bits are shuffled here");
+  static_assert(sizeof(T) == 4, "shuffles exchange 32-bit words");
   return std::bit_cast<T>(shuffle_bits(how, mask, std::bit_cast<std::uint32_t>(value), by, width));
 }
 
-/// One lane's part of d += a · b, as mma.m16n8k16 lays it out.
+/// One lane's part of d += a · b, in the layout of mma.m16n8k16.
 struct WarpProduct {
   float* d;                ///< [4]
   const std::uint32_t* a;  ///< [4]
@@ -32,12 +32,12 @@ struct WarpProduct {
 };
 void multiply_warp(WarpProduct part);
 
-/// One lane's part of d += a · b, b in shared memory, as wgmma.m64nNk16 lays it out.
+/// One lane's part of d += a · b with b in shared memory, in the layout of wgmma.m64nNk16.
 struct GroupProduct {
   float* d;                 ///< [n_columns / 2]
   const std::uint32_t* a;   ///< [4]
-  const std::byte* b;       ///< Core matrices: 8 columns of 16 bytes, that is of 8 k.
-  std::uint32_t lbo_bytes;  ///< From one core matrix to the next in k.
+  const std::byte* b;       ///< Core matrices: 8 columns of 16 bytes (8 k).
+  std::uint32_t lbo_bytes;  ///< Distance of neighbouring core matrices in k.
   std::uint32_t sbo_bytes;  ///< ... and in columns.
   int n_columns;
 };
@@ -46,7 +46,7 @@ void fence_products();
 void commit_products();
 void wait_products(int pending);
 
-/// Both ends aligned to 16, as cp.async demands.
+/// Both addresses are aligned to 16, as cp.async requires.
 void copy_16(void* to, const void* from);
 void commit_copies();
 void wait_copies(int pending);

@@ -1,4 +1,4 @@
-/// CUDA's words for a kernel that the host's compiler reads: keywords, indices, small functions.
+/// CUDA keywords, indices and small functions for kernels that the host compiler compiles.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// One block of one kernel at a time in a process: what its threads share outlives it, no more.
+// A process runs one block of one kernel at a time, so a static variable can be shared memory.
 #define __shared__ static
 
 struct uint3 {
@@ -62,7 +62,7 @@ constexpr float4 make_float4(float x, float y, float z, float w) {
   return {x, y, z, w};
 }
 
-// The thread that runs now; kernels run one at a time.
+// The index of the running thread; kernels run one at a time.
 [[gnu::visibility("hidden")]] inline constinit uint3 threadIdx{};
 [[gnu::visibility("hidden")]] inline constinit uint3 blockIdx{};
 [[gnu::visibility("hidden")]] inline constinit uint3 blockDim{};
@@ -110,7 +110,7 @@ inline int __all_sync(std::uint32_t mask, int predicate) {
   return __ballot_sync(mask, predicate) == mask;
 }
 
-// Fibers change nowhere within these, so plain arithmetic is atomic.
+// Fibers do not switch within these functions, so plain arithmetic is atomic.
 template <class T>
   requires(std::is_same_v<T, int> || std::is_same_v<T, unsigned>)
 T atomicAdd(T* at, std::type_identity_t<T> value) {
@@ -177,7 +177,7 @@ inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
   const std::uint64_t both = std::uint64_t{high} << 32 | low;
   return static_cast<unsigned>(both << (shift & 31) >> 32);
 }
-/// Each nibble of `selector` names a byte of y:x; bit 3 spreads that byte's sign instead.
+/// Each nibble of `selector` selects a byte of y:x; bit 3 replicates the sign of that byte instead.
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const std::uint64_t both = std::uint64_t{y} << 32 | x;
   unsigned result = 0;

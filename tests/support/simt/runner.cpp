@@ -20,19 +20,19 @@
 namespace leasehold::simt {
 namespace {
 
-constexpr int kNan = 0xFF;  // four of them are a float that is none
+constexpr int kNan = 0xFF;  // four of these bytes are a NaN
 constexpr int kCanary = 0xA5;
 constexpr std::size_t kCanaryBytes = 256;
 constexpr std::size_t kSharedAlignment = 128;
 
 std::map<std::string_view, Kernel>& registry() {
-  // Leaked: a thread that is never joined may run kernels while the process ends.
+  // Leaked, because a thread that is never joined may run kernels while the process ends.
   static auto& kernels = *new std::map<std::string_view, Kernel>;
   return kernels;
 }
 
 std::atomic<ConditionHook> condition_hook{nullptr};
-Block* running_block = nullptr;  ///< The one in the whole process.
+Block* running_block = nullptr;  ///< The only one of the process.
 
 std::atomic<std::uint64_t>& order_seed() {
   static std::atomic<std::uint64_t> seed = [] {
@@ -42,8 +42,8 @@ std::atomic<std::uint64_t>& order_seed() {
   return seed;
 }
 
-/// What a block gets, and a piece behind it that nobody may touch: AddressSanitizer says where it
-/// is, where that is there; else it is seen that somebody wrote.
+/// A block's dynamic shared memory and a guarded area behind it. AddressSanitizer reports an access
+/// to that area; without it, run() detects a write.
 class SharedMemory {
  public:
   SharedMemory() : bytes_(new(std::align_val_t(kSharedAlignment)) std::byte[kBytes]) {}
@@ -93,7 +93,7 @@ Result<void> check(const Kernel& kernel, unsigned threads, std::size_t shared_by
 
 Registration::Registration(const Kernel& kernel) {
   expects(kernel.params_bytes <= cuda::KernelParams::kMaxBytes, "a kernel's parameters are small");
-  expects(registry().emplace(kernel.name, kernel).second, "two kernels of one name");
+  expects(registry().emplace(kernel.name, kernel).second, "kernel names are unique");
 }
 
 const Kernel* find(std::string_view name) {
@@ -118,10 +118,10 @@ void set_condition_hook(ConditionHook hook) {
 Result<void> run(const Kernel& kernel, cuda::GridSize grid, unsigned block_threads,
                  std::size_t dynamic_shared_bytes, const void* params) {
   TRY(check(kernel, block_threads, dynamic_shared_bytes));
-  // As many bytes as the kernel has parameters, so that AddressSanitizer knows where they end.
+  // A copy of exactly the kernel's parameter size, so that AddressSanitizer knows where it ends.
   const auto* const first = static_cast<const std::byte*>(params);
   const std::vector<std::byte> copied(first, first + kernel.params_bytes);
-  // Shared arrays and the indices are one of a kind.
+  // Shared arrays and the thread indices are process-wide.
   static auto& one_at_a_time = *new std::mutex;
   const std::scoped_lock lock(one_at_a_time);
   SharedMemory& shared = SharedMemory::mine();
@@ -140,7 +140,7 @@ Result<void> run(const Kernel& kernel, cuda::GridSize grid, unsigned block_threa
                                        .threads = block_threads,
                                        .order_seed = order_seed()});
     if (!failure && !shared.is_whole(dynamic_shared_bytes))
-      failure = "something was written behind the dynamic shared memory";
+      failure = "the kernel wrote behind the dynamic shared memory";
     if (failure) {
       return fail(Errc::DeviceFault,
                   fmt::format("{}, block ({}, {}, {}): {}", kernel.name, ::blockIdx.x, ::blockIdx.y,
@@ -153,7 +153,7 @@ Result<void> run(const Kernel& kernel, cuda::GridSize grid, unsigned block_threa
 Result<void> run(const cuda::KernelLaunch& launch) {
   const Kernel* const kernel = find(launch.kernel);
   if (kernel == nullptr)
-    return fail(Errc::DeviceFault, fmt::format("there is no kernel {}", launch.kernel));
+    return fail(Errc::DeviceFault, fmt::format("unknown kernel {}", launch.kernel));
   return run(*kernel, launch.grid, launch.block_threads, launch.shared_bytes, launch.params.data());
 }
 

@@ -1,16 +1,16 @@
-/// Runs kernels thread by thread on the CPU: what a card does, in an order that tests can choose.
+/// Runs kernels thread by thread on the CPU, in an order that tests can choose.
 ///
-/// Every thread of a block is a fiber; fibers change only where threads wait for each other. Blocks
-/// run one after the other, each with its dynamic shared memory full of NaNs. What a card would
-/// hang on, or leave undefined, is an error that names kernel and block: a barrier that some thread
-/// never reaches, a shuffle from a lane that is not there, shared memory written past its end.
-///
-/// Not modelled: what `__shared__` arrays hold at first (they keep what the block before left), two
-/// blocks at the same time (a kernel that waits for another block stalls, and is told so), weak
+/// Every thread of a block is a fiber; fibers switch only where threads wait for each other. Blocks
+/// run one after another, each with its dynamic shared memory full of NaNs. If a card would hang or
+/// its behaviour would be undefined, the result is an error that names kernel and block: a barrier
+/// that some thread never reaches, a shuffle from an absent lane, a write past the end of shared
 /// memory.
 ///
-/// Lifetime: kernels register before main and stay. Threads: `run` from any; one kernel at a time
-/// runs in a process, others wait. Errors: DeviceFault, with a sentence.
+/// Not modelled: the initial content of `__shared__` arrays (they keep the previous block's),
+/// concurrent blocks (a kernel that waits for another block fails), weak memory order.
+///
+/// Lifetime: kernels register before main and remain. Threads: any thread may call `run`; one
+/// kernel runs per process, other callers wait. Errors: DeviceFault, with a sentence.
 #pragma once
 
 #include <cstddef>
@@ -23,37 +23,37 @@
 
 namespace leasehold::simt {
 
-/// What LEASEHOLD_KERNEL makes known.
+/// A kernel as LEASEHOLD_KERNEL registers it.
 struct Kernel {
   const char* name = nullptr;
   std::size_t params_bytes = 0;
-  unsigned max_threads = 0;                    ///< Of a block.
-  void (*body)(const void* params) = nullptr;  ///< One thread's work.
+  unsigned max_threads = 0;                    ///< Per block.
+  void (*body)(const void* params) = nullptr;  ///< Runs one thread.
 };
 
 struct Registration {
   explicit Registration(const Kernel& kernel);
 };
 
-/// Null when no kernel has that name.
+/// Null if no kernel has that name.
 const Kernel* find(std::string_view name);
 std::vector<const Kernel*> all_kernels();
 
-/// The most dynamic shared memory of a block, as on sm_90.
+/// Maximum dynamic shared memory of a block, as on sm_90.
 constexpr std::size_t kMaxSharedBytes = 227 * 1024;
 
-/// Runs every block of the grid to its end. `params` has the kernel's params_bytes.
+/// Runs every block of the grid to its end. `params` holds the kernel's params_bytes.
 Result<void> run(const Kernel& kernel, cuda::GridSize grid, unsigned block_threads,
                  std::size_t dynamic_shared_bytes, const void* params);
 
-/// The launch as plans make it, by its kernel's name.
+/// Runs a planned launch by its kernel's name.
 Result<void> run(const cuda::KernelLaunch& launch);
 
-/// 0: blocks, warps and lanes ascend. Else in an order made from the seed, so that a kernel whose
-/// result depends on it gives another one. At first: what SIMT_SEED says, or 0.
+/// 0: blocks, warps and lanes ascend. Other seeds permute the order, which changes the result of a
+/// kernel that depends on it. Default: SIMT_SEED, or 0.
 void set_order_seed(std::uint64_t seed);
 
-/// Who is told of `set_graph_condition`; null: nobody.
+/// Receives calls of `set_graph_condition`; null: they are ignored.
 using ConditionHook = void (*)(std::uint64_t handle, std::uint32_t value);
 void set_condition_hook(ConditionHook hook);
 

@@ -1,8 +1,8 @@
-/// Included before a kernel's file by the host's compiler: makes it C++ that the runner can run.
+/// Include this before a kernel file in host code: it makes the kernel C++ that the runner can run.
 ///
-/// Beside CUDA's words it has what kernels/cuda/device/simt.cuh declares for cards, with the same
-/// meaning. Sums of a matrix product are plain float additions in ascending k; a card may round
-/// them otherwise, so tests compare such results with a tolerance.
+/// It defines CUDA's keywords and the functions that kernels/cuda/device/simt.cuh declares for
+/// cards, with the same meaning. A matrix product is plain float additions in ascending k; a card
+/// may round differently, so tests compare such results with a tolerance.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ inline std::uint32_t pack_halves(float first, float second) {
   return std::uint32_t{half_bits(second)} << 16 | half_bits(first);
 }
 
-// Another thread of the host may write there while a kernel runs.
+// Another host thread may write this word while a kernel runs.
 inline std::uint32_t load_acquire(const std::uint32_t* at) {
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }

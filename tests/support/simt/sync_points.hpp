@@ -1,4 +1,4 @@
-/// Where threads of a block wait for each other. For the words of simt.hpp, not for tests.
+/// Synchronisation of the threads of a block. For the functions of simt.hpp, not for tests.
 ///
 /// Threads: called from within a kernel only.
 #pragma once
@@ -12,29 +12,29 @@ namespace leasehold::simt {
 
 class AsyncWork;
 
-/// Does a collective's work once all members are there; the last to arrive calls it. Member i is
-/// what lane i brought, null if it is none of them.
+/// Does a collective's work when all members have arrived; the last one to arrive calls it. Member
+/// i is the argument of lane i, null if that lane is not a member.
 using Finish = void (*)(std::span<void* const> members);
 
-/// What threads wait at. Two that meet are at the same one, with the same mask.
+/// A synchronisation point. Threads that meet pass the same one with the same mask.
 struct SyncPoint {
   const char* name;
-  Finish finish;  ///< Null: only to meet.
+  Finish finish;  ///< Null: the threads only meet.
 };
 
 /// All threads of the block.
 void arrive_and_wait_block();
-/// The lanes in `mask` of this warp. The caller is one.
+/// The lanes in `mask` of this warp, including the caller.
 void arrive_and_wait_warp(const SyncPoint& sync_point, std::uint32_t mask, void* mine);
 /// The four warps of this warpgroup.
 void arrive_and_wait_warpgroup(const SyncPoint& sync_point, void* mine);
 
-unsigned running_thread();  ///< Its number in the block.
+unsigned running_thread();  ///< The thread's index in the block.
 AsyncWork& async_work();
 std::byte* dynamic_shared_memory();
 void notify_condition(std::uint64_t handle, std::uint32_t value);
 
-/// Ends the launch; what was wrong goes into its error.
+/// Ends the launch with `what` as its error.
 [[noreturn]] void fail_thread(const std::string& what);
 
 }  // namespace leasehold::simt

@@ -1,4 +1,4 @@
-// Memory of a device: what proves that its launches are over, and who may have it next.
+// Device memory: the proof that its launches are over, and its next worker.
 #include <catch2/catch.hpp>
 
 #include "broker/server/views.hpp"
@@ -37,7 +37,7 @@ wire::WeightsOpen weights() {
       .model = "m", .file_inode = 1, .layout_digest = std::string(64, 'a'), .size_bytes = 8 * kMiB};
 }
 
-/// The lease grows by one extent, and its worker gives that back.
+/// Grows the lease by one extent, which its worker then returns.
 ExtentId grow_and_shrink(OnDevice& world) {
   world.call(kHolder, wire::LeaseGrow{.lease = world.lease});
   const ExtentId grown = world.record(world.lease).extents.at(1);
@@ -48,7 +48,7 @@ ExtentId grow_and_shrink(OnDevice& world) {
 
 }  // namespace
 
-TEST_CASE("device: a worker hears whose memory it is lent") {
+TEST_CASE("device: worker.attach names the device whose memory is lent") {
   World world(device_config());
   const auto attached = world.answer<wire::WorkerAttached>(
       world.call(kWorkerSocket, wire::WorkerAttach{.worker = "w"}));
@@ -56,12 +56,12 @@ TEST_CASE("device: a worker hears whose memory it is lent") {
   CHECK(attached.device_uuid == "GPU-1");
 }
 
-TEST_CASE("device: a quiet line fences nothing, the worker's word for this lease does") {
+TEST_CASE("device: a quiet segment fences nothing, the worker's reply for this lease does") {
   OnDevice world;
   world.workers_answer = false;
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease);
-  CHECK(world.settles.empty());  // not asked before nothing more can be launched
+  CHECK(world.settles.empty());  // not sent before the segment is quiet
 
   world.end_unit(world.worker);
 
@@ -74,7 +74,7 @@ TEST_CASE("device: a quiet line fences nothing, the worker's word for this lease
   CHECK(world.unmaps.size() == 1);
 }
 
-TEST_CASE("device: an error is no word, and the ladder goes on") {
+TEST_CASE("device: an error reply is not proof, and the fence timeout continues") {
   OnDevice world;
   world.workers_answer = false;
   world.revoke(world.lease);
@@ -97,7 +97,8 @@ TEST_CASE("device: unmapped memory is cleared and held, never punched") {
   CHECK(world.performed<effect::VerifyExtents>().empty());
   CHECK(world.performed<effect::ClearExtents>().size() == 1);
   CHECK(world.extent_state() == ExtentState::Held);
-  CHECK(world.state.leases.find_open(world.lease) == nullptr);  // the lease is over all the same
+  CHECK(world.state.leases.find_open(world.lease) ==
+        nullptr);  // closed, although its extents are held
   CHECK(status_view(world.state, world.clock.now()).held_bytes == 2 * kMiB);
   CHECK(world.journal.extents.at(world.extent).state == ExtentState::Held);
 }
@@ -115,7 +116,7 @@ TEST_CASE("device: held memory is granted again, to its own worker") {
   CHECK(world.state.extents.free_extents() == 15);
 }
 
-TEST_CASE("device: held memory is nobody else's while its worker lives") {
+TEST_CASE("device: held memory goes to no other worker while its worker lives") {
   OnDevice world;
   const LeaseId large = world.acquired("a", 15 * 8);
   world.revoke(world.lease);
@@ -132,10 +133,10 @@ TEST_CASE("device: held memory is nobody else's while its worker lives") {
   CHECK(world.state.extents.records().empty());
 }
 
-TEST_CASE("device: what the driver does not show as free again is quarantined") {
+TEST_CASE("device: an extent that the driver does not report free is quarantined") {
   OnDevice world;
   world.revoke(world.lease);
-  world.touched.insert(world.extent);  // somebody still has it
+  world.touched.insert(world.extent);  // a process still maps it
 
   world.post(WorkerExited{exit_of(world.worker)});
 
@@ -153,11 +154,12 @@ TEST_CASE("device: memory that never left the broker is released at once") {
   OnDevice world;
   world.memory_fails = true;
   CHECK(world.refusal(world.acquire("a")) == Errc::OutOfMemory);
-  CHECK(world.state.extents.records().size() == 1);  // the other lease's
+  CHECK(world.state.extents.records().size() == 1);  // of the other lease
   CHECK(world.performed<effect::ClearExtents>().empty());
 }
 
-TEST_CASE("device: memory still being made when its lease ended is free, the rest is held") {
+TEST_CASE(
+    "device: an extent still being allocated when its lease ends is free, the others are held") {
   OnDevice world;
   world.workers_answer = false;
   world.call(kHolder, wire::LeaseGrow{.lease = world.lease, .extents = 3});
@@ -177,7 +179,7 @@ TEST_CASE("device: memory still being made when its lease ended is free, the res
   CHECK(world.warnings.empty());
 }
 
-TEST_CASE("device: what could not be cleared keeps back nothing but itself") {
+TEST_CASE("device: an extent that cannot be cleared holds back no other extent") {
   OnDevice world;
   world.workers_answer = false;
   world.call(kHolder, wire::LeaseGrow{.lease = world.lease});
@@ -193,7 +195,7 @@ TEST_CASE("device: what could not be cleared keeps back nothing but itself") {
   CHECK(world.warnings.size() == 1);
 }
 
-TEST_CASE("device: what a worker gave back early stays with it, too") {
+TEST_CASE("device: an extent returned by a shrink is held for its worker") {
   OnDevice world;
   const ExtentId grown = grow_and_shrink(world);
 
@@ -201,7 +203,7 @@ TEST_CASE("device: what a worker gave back early stays with it, too") {
   CHECK(world.record(world.lease).extents == std::vector{world.extent});
 }
 
-TEST_CASE("device: what a lease that is still open gave back is released when its worker exits") {
+TEST_CASE("device: an extent returned by an open lease is released when its worker exits") {
   OnDevice world;
   const ExtentId grown = grow_and_shrink(world);
   REQUIRE(world.state.extents.find(grown)->state == ExtentState::Held);
@@ -212,7 +214,7 @@ TEST_CASE("device: what a lease that is still open gave back is released when it
   CHECK(world.state.leases.find_open(world.lease) == nullptr);
 }
 
-TEST_CASE("device: an agent that ends takes the leases with it, not the broker") {
+TEST_CASE("device: the end of the agent revokes all leases and the broker continues") {
   OnDevice world;
   const LeaseId engine =
       world.answer<wire::WeightsOpened>(world.call(kWorkerSocket, weights())).lease;
@@ -223,7 +225,7 @@ TEST_CASE("device: an agent that ends takes the leases with it, not the broker")
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::DeviceFault);
   CHECK(reason_of(world.record(engine).lease) == RevokeReason::DeviceFault);
   CHECK(world.extent_state() == ExtentState::Held);  // its worker may still reach it
-  CHECK(world.free_on(world.worker) == 15);          // and it is not lent once more
+  CHECK(world.free_on(world.worker) == 15);          // and it is not granted again
   CHECK(world.state.weights.regions().empty());
   CHECK(world.refusal(world.acquire("a")) == Errc::PoolExhausted);
   CHECK(world.refusal(world.call(kWorkerSocket, weights())) == Errc::PoolExhausted);
@@ -236,7 +238,7 @@ TEST_CASE("device: an agent that ends takes the leases with it, not the broker")
   CHECK(world.state.extents.records().empty());
 }
 
-TEST_CASE("device: after a restart what a worker held is counted until it has exited") {
+TEST_CASE("device: after a restart a worker's memory is counted until it exits") {
   OnDevice before;
   before.revoke(before.lease);
   const LeaseId open = before.acquired("a", 16);
@@ -249,7 +251,7 @@ TEST_CASE("device: after a restart what a worker held is counted until it has ex
   CHECK(after.state.extents.free_extents() == 16);
 }
 
-TEST_CASE("device: memory held at a restart stays held, and is lent to nobody") {
+TEST_CASE("device: memory held at a restart stays held and is not granted") {
   OnDevice before;
   before.revoke(before.lease);
 
@@ -261,7 +263,7 @@ TEST_CASE("device: memory held at a restart stays held, and is lent to nobody") 
   CHECK(after.state.extents.records().empty());
 }
 
-TEST_CASE("host: nobody is asked to settle, and nothing is held") {
+TEST_CASE("host: no lease.settle is sent, and no extent is held") {
   World world;
   const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
   world.admit_tenant("a");

@@ -24,7 +24,7 @@ TEST_CASE("extents: eight blocks fit, or one when blocks are large, and 1024 ext
 TEST_CASE("extents: every byte is in exactly one state") {
   ExtentPool pool(33 * kMiB);
   pool.choose_size(kTestBlockBytes);
-  CHECK(pool.free_extents() == 16);  // the last MiB is too small for one and stays free
+  CHECK(pool.free_extents() == 16);  // the last MiB is too small for an extent and stays free
 
   const auto taken = pool.take(3, kOwner);
   pool.move(taken[0], ExtentState::Draining);
@@ -49,7 +49,7 @@ TEST_CASE("extents: an id names one object and is not used again") {
   CHECK(pool.take(1, kOwner).front() != first);
 }
 
-TEST_CASE("extents: nothing becomes free without being scrubbed") {
+TEST_CASE("extents: no extent becomes free without being scrubbed") {
   for (int from = 0; from < kExtentStateCount; ++from) {
     const auto state = static_cast<ExtentState>(from);
     CHECK(may_become(state, ExtentState::Free) == (state == ExtentState::Scrubbing));
@@ -57,7 +57,7 @@ TEST_CASE("extents: nothing becomes free without being scrubbed") {
   CHECK_FALSE(may_become(ExtentState::Quarantined, ExtentState::Owned));
 }
 
-TEST_CASE("blocks: the last extent is charged only as far as the quota goes") {
+TEST_CASE("blocks: the last extent is charged only up to the quota") {
   const auto allowed =
       allow_blocks({.max_blocks = 20, .charged_others = 8, .wanted = 12, .blocks_per_extent = 8});
   REQUIRE(allowed);
@@ -66,7 +66,7 @@ TEST_CASE("blocks: the last extent is charged only as far as the quota goes") {
   CHECK(allowed->ceiling == 12);
 }
 
-TEST_CASE("blocks: asking for one more than the quota is refused") {
+TEST_CASE("blocks: a request for one block above the quota is refused") {
   const auto allowed =
       allow_blocks({.max_blocks = 20, .charged_others = 8, .wanted = 13, .blocks_per_extent = 8});
   REQUIRE_FALSE(allowed);

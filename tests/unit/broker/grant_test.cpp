@@ -14,7 +14,7 @@ struct OneWorker : World {
 
 }  // namespace
 
-TEST_CASE("acquire: the holder hears of the lease once the worker has mapped it") {
+TEST_CASE("acquire: the holder receives the lease once the worker has mapped it") {
   OneWorker world;
   world.workers_answer = false;
 
@@ -33,7 +33,7 @@ TEST_CASE("acquire: the holder hears of the lease once the worker has mapped it"
   CHECK(*claim == LeaseClaim{acquired.lease, {"a"}});
 }
 
-TEST_CASE("acquire: the word is stored before the worker hears of the grant") {
+TEST_CASE("acquire: the word is stored before the grant is sent") {
   OneWorker world;
   world.forget_effects();
   world.acquire("a");
@@ -46,9 +46,9 @@ TEST_CASE("acquire: the word is stored before the worker hears of the grant") {
   CHECK(index(effect::PublishGrant{}) < index(effect::SendGrant{}));
 }
 
-TEST_CASE("acquire: refusals name what is wrong") {
+TEST_CASE("acquire: each refusal has its own error code") {
   OneWorker world;
-  CHECK(world.refusal(world.acquire("nobody")) == Errc::UnknownTenant);
+  CHECK(world.refusal(world.acquire("unknown")) == Errc::UnknownTenant);
   CHECK(world.refusal(world.acquire("a", 65)) == Errc::QuotaBlocks);
   CHECK(world.refusal(world.call(kHolder, wire::LeaseAcquire{.tenant = {"a"}, .worker = "w9"})) ==
         Errc::UnknownWorker);
@@ -60,7 +60,7 @@ TEST_CASE("acquire: refusals name what is wrong") {
   CHECK(empty.refusal(empty.acquire("a")) == Errc::NoModelLoaded);
 }
 
-TEST_CASE("acquire: a tenant that belongs to a user is nobody else's") {
+TEST_CASE("acquire: another user cannot acquire for a tenant that belongs to a user") {
   OneWorker world;
   world.call(kOperator, wire::TenantAdmit{.tenant = {"hers"}, .max_blocks = 64, .uid = 1001});
   const wire::LeaseAcquire acquire{.tenant = {"hers"}, .blocks = 8};
@@ -68,12 +68,12 @@ TEST_CASE("acquire: a tenant that belongs to a user is nobody else's") {
   CHECK(world.answers.at(world.call(kHolder, acquire, 1001)).has_value());
 }
 
-TEST_CASE("quota: leases that are not fenced count, a declared replacement counts once") {
+TEST_CASE("quota: a lease counts until it is fenced, a declared replacement is not counted twice") {
   OneWorker world;
   const LeaseId first = world.acquired("a", 40);
   CHECK(world.refusal(world.acquire("a", 32)) == Errc::QuotaBlocks);
   world.begin_unit(world.worker, Touches::TenantMemory);
-  world.revoke(first);  // Revoked, and held so by the running unit
+  world.revoke(first);  // stays Revoked while the unit runs
   CHECK(world.refusal(world.acquire("a", 32)) == Errc::QuotaBlocks);
 
   const wire::LeaseAcquire replacing{.tenant = {"a"}, .blocks = 32, .replaces = first};
@@ -85,7 +85,7 @@ TEST_CASE("quota: leases that are not fenced count, a declared replacement count
   CHECK(world.proof_of(first) == "LaunchQuiet");
 }
 
-TEST_CASE("quota: a live lease is replaced by nobody") {
+TEST_CASE("quota: a live lease cannot be replaced") {
   OneWorker world;
   const LeaseId first = world.acquired("a", 16);
 
@@ -99,7 +99,7 @@ TEST_CASE("quota: a live lease is replaced by nobody") {
   CHECK(world.record(first).replaced_by == next.lease);
 }
 
-TEST_CASE("quota: a replacement that came to nothing leaves the next one its turn") {
+TEST_CASE("quota: after a failed replacement another lease can replace the old one") {
   OneWorker world;
   const LeaseId first = world.acquired("a", 40);
   world.begin_unit(world.worker, Touches::TenantMemory);
@@ -115,7 +115,7 @@ TEST_CASE("quota: a replacement that came to nothing leaves the next one its tur
   CHECK(world.record(first).replaced_by == next.lease);
 }
 
-TEST_CASE("quota: lowered under use it admits nothing and revokes nothing") {
+TEST_CASE("quota: a quota lowered below use refuses new blocks and revokes nothing") {
   OneWorker world;
   const LeaseId lease = world.acquired("a", 40);
   world.admit_tenant("a", 16);
@@ -123,7 +123,7 @@ TEST_CASE("quota: lowered under use it admits nothing and revokes nothing") {
   CHECK(world.refusal(world.acquire("a", 8)) == Errc::QuotaBlocks);
 }
 
-TEST_CASE("grant: refused by the worker it ends quiet, never unmapped by assumption") {
+TEST_CASE("grant: a refused grant is fenced by a quiet segment, not by assumption") {
   OneWorker world;
   world.workers_answer = false;
   world.begin_unit(world.worker, Touches::TenantMemory);
@@ -133,12 +133,12 @@ TEST_CASE("grant: refused by the worker it ends quiet, never unmapped by assumpt
   world.answer_grant(false);
 
   CHECK(world.refusal(call) == Errc::OutOfMemory);
-  CHECK(world.record(lease).is(LeaseState::Revoked));  // the descriptors were in its hands
+  CHECK(world.record(lease).is(LeaseState::Revoked));  // the worker had the descriptors
   world.end_unit(world.worker);
   CHECK(world.proof_of(lease) == "LaunchQuiet");
 }
 
-TEST_CASE("grant: a worker that says nothing keeps no holder waiting and no memory") {
+TEST_CASE("grant: a worker that does not answer delays no holder and keeps no memory") {
   OneWorker world;
   world.workers_answer = false;
   const CallId call = world.acquire("a");
@@ -149,14 +149,14 @@ TEST_CASE("grant: a worker that says nothing keeps no holder waiting and no memo
 
   CHECK(world.refusal(call) == Errc::TimedOut);
   CHECK(world.proof_of(sent.lease) == "LaunchQuiet");
-  REQUIRE(world.unmaps.size() == 1);  // awake again it maps, then unmaps
+  REQUIRE(world.unmaps.size() == 1);  // the worker maps late, then unmaps
   CHECK(world.performed<effect::PunchExtents>().size() == 1);
   world.answer_unmap();
   CHECK(world.performed<effect::PunchExtents>().size() == 2);
   CHECK(world.state.extents.free_extents() == 16);
 }
 
-TEST_CASE("grant: one that never left the broker is fenced as never mapped") {
+TEST_CASE("grant: a grant that never left the broker is fenced by NeverMapped") {
   OneWorker world;
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.memory_fails = true;
@@ -168,7 +168,7 @@ TEST_CASE("grant: one that never left the broker is fenced as never mapped") {
   CHECK(world.state.extents.free_extents() == 16);
 }
 
-TEST_CASE("grant: many extents travel in several messages and the holder waits for the last") {
+TEST_CASE("grant: many extents are sent in several messages and the holder waits for the last") {
   BrokerConfig config = small_config();
   config.capacity_bytes = 256 * kMiB;
   World world(config);
@@ -195,7 +195,7 @@ TEST_CASE("grow: the lease gets extents up to the quota and answers when they ar
         Errc::PermissionDenied);
 }
 
-TEST_CASE("shrink: extents the worker gave back are scrubbed and free, others stay") {
+TEST_CASE("shrink: returned extents are scrubbed and freed, the others stay") {
   OneWorker world;
   const LeaseId lease = world.acquired("a", 16);
   const LeaseId other = world.acquired("a", 8);
@@ -212,7 +212,7 @@ TEST_CASE("shrink: extents the worker gave back are scrubbed and free, others st
   CHECK(world.warnings.size() == 1);
 }
 
-TEST_CASE("attach: only the worker it was granted to gets a lease's memory again") {
+TEST_CASE("attach: only the lease's own worker gets its memory again") {
   OneWorker world;
   world.attach_worker("w1", ConnectionId{11});
   const wire::LeaseAcquire acquire{.tenant = {"a"}, .blocks = 8, .worker = "w0"};

@@ -1,4 +1,4 @@
-// Who holds a lease for how long, and what a silent worker costs them.
+// Holders of leases: repeated calls, lifetimes, and workers that do not answer.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/broker/world.hpp"
@@ -13,12 +13,12 @@ constexpr ConnectionId kHolderAgain{20};
 struct Holders : World {
   AttachmentId worker = attach_worker("w0", kWorkerSocket);
   Holders() { admit_tenant("a"); }
-  /// The very same call over this connection, as after a lost reply.
+  /// Repeats the call on this connection, as after a lost reply.
   CallId ask(ConnectionId connection, const std::string& request = "same") {
     return call(connection,
                 wire::LeaseAcquire{.tenant = {"a"}, .blocks = 8, .request_id = {request}});
   }
-  /// The worker is silent for longer than a caller waits.
+  /// The worker does not answer until the caller has timed out.
   void time_out_grant(const effect::SendGrant& sent) {
     post(GrantAnswered{sent.grant.lease, sent.grant.extents, Error{Errc::TimedOut, "no answer"},
                        true});
@@ -31,7 +31,7 @@ Error silent() {
 
 }  // namespace
 
-TEST_CASE("acquire: repeated over a new connection of the same user, the caller is the holder") {
+TEST_CASE("acquire: repeating it on a new connection of the same user moves the lease there") {
   Holders world;
   const auto first = world.answer<wire::LeaseAcquired>(world.ask(kHolder));
   world.advance(3s);
@@ -50,7 +50,7 @@ TEST_CASE("acquire: repeated over a new connection of the same user, the caller 
   CHECK(reason_of(world.record(first.lease).lease) == RevokeReason::HolderGone);
 }
 
-TEST_CASE("acquire: repeated after the lease is over, the answer says so and names no lease") {
+TEST_CASE("acquire: repeating it after the lease has ended is an error") {
   Holders world;
   const LeaseId lease = world.answer<wire::LeaseAcquired>(world.ask(kHolder)).lease;
   world.workers_answer = false;
@@ -63,7 +63,7 @@ TEST_CASE("acquire: repeated after the lease is over, the answer says so and nam
   CHECK(world.record(lease).is(LeaseState::Fenced));
 }
 
-TEST_CASE("acquire: repeated while the worker still maps, the newest caller becomes the holder") {
+TEST_CASE("acquire: repeating it while the worker maps makes the newest caller the holder") {
   Holders world;
   world.workers_answer = false;
   const CallId first = world.ask(kHolder);
@@ -78,7 +78,7 @@ TEST_CASE("acquire: repeated while the worker still maps, the newest caller beco
   CHECK(world.record(lease).holder == kHolderAgain);
 }
 
-TEST_CASE("max_lifetime: no renewal goes past it, and the lease ends there") {
+TEST_CASE("max_lifetime: renewals end there, and so does the lease") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   world.call(kOperator,
@@ -101,7 +101,7 @@ TEST_CASE("max_lifetime: no renewal goes past it, and the lease ends there") {
   CHECK(reason_of(world.record(lease).lease) == RevokeReason::TtlExpired);
 }
 
-TEST_CASE("max_lifetime: shorter than the TTL it bounds the first deadline too") {
+TEST_CASE("max_lifetime: a value below the TTL bounds the first deadline") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   world.call(kOperator,
@@ -110,7 +110,7 @@ TEST_CASE("max_lifetime: shorter than the TTL it bounds the first deadline too")
   CHECK(world.record(lease).deadline - world.clock.now() == 4s);
 }
 
-TEST_CASE("grow: extents nobody waits for any more are asked back when the worker wakes up") {
+TEST_CASE("grow: extents mapped after the caller's timeout are reclaimed") {
   Holders world;
   const LeaseId lease = world.acquired("a");
   world.workers_answer = false;
@@ -118,7 +118,7 @@ TEST_CASE("grow: extents nobody waits for any more are asked back when the worke
   const effect::SendGrant sent = world.grants.front();
   world.time_out_grant(sent);
   CHECK(world.refusal(grow) == Errc::TimedOut);
-  CHECK(world.record(lease).charged_blocks == 24);  // the worker may hold them
+  CHECK(world.record(lease).charged_blocks == 24);  // the worker may have mapped them
 
   world.answer_grant();
 
@@ -131,7 +131,7 @@ TEST_CASE("grow: extents nobody waits for any more are asked back when the worke
   CHECK(world.record(lease).grants_in_flight == 0);
 }
 
-TEST_CASE("grow: a late refusal gives the charge back as well") {
+TEST_CASE("grow: a late refusal lowers the charge again") {
   Holders world;
   const LeaseId lease = world.acquired("a");
   world.workers_answer = false;
@@ -145,7 +145,7 @@ TEST_CASE("grow: a late refusal gives the charge back as well") {
   CHECK(world.state.extents.free_extents() == 15);
 }
 
-TEST_CASE("shrink: what the worker gives back after its caller heard TimedOut is taken") {
+TEST_CASE("shrink: extents returned after the caller's timeout are accepted") {
   Holders world;
   const LeaseId lease = world.answer<wire::LeaseAcquired>(world.acquire("a", 24)).lease;
   const CallId shrink = world.call(kHolder, wire::LeaseShrink{.lease = lease, .extents = 2});
@@ -160,7 +160,7 @@ TEST_CASE("shrink: what the worker gives back after its caller heard TimedOut is
 
   CHECK(world.record(lease).charged_blocks == 8);
   CHECK(world.state.extents.free_extents() == 15);
-  world.post(ReclaimAnswered{lease, asked, given});  // once is enough
+  world.post(ReclaimAnswered{lease, asked, given});  // the second reply has no effect
   CHECK(world.record(lease).extents.size() == 1);
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("acquire: PoolExhausted says whether waiting can help") {
   const LeaseId lease = world.acquired("a");
   world.touched.insert(world.record(lease).extents.at(0));
   world.revoke(lease);
-  world.caller_pid = 1001;  // the worker that wrote gets nothing more
+  world.caller_pid = 1001;  // an untrusted worker gets no grants
   world.attach_worker("w1", ConnectionId{11});
   CHECK(detail(16 * 8).find("brokerctl quarantine list") != std::string::npos);
   CHECK(world.refusal(world.acquire("big", 16 * 8)) == Errc::PoolExhausted);

@@ -27,7 +27,7 @@ struct Serving : World {
       return taken != nullptr && taken->flips.front().to == to;
     });
   }
-  /// Of the journal effects, the one that says this of the lease.
+  /// The journal effect with a row of this lease in this state.
   std::size_t written(LeaseId lease, LeaseState wanted) const {
     return position_of([&](const Effect& each) {
       const auto* entry = std::get_if<effect::Journal>(&each);
@@ -51,7 +51,7 @@ TEST_CASE("journal: a grant is written before its word, its descriptors and its 
   CHECK(world.performed<effect::Journal>().size() == 1);
 }
 
-TEST_CASE("journal: a revocation waits for no disk, a fence does") {
+TEST_CASE("journal: a revocation is not delayed by the disk, a fence is") {
   Serving world;
   const LeaseId lease = world.acquired("a");
   world.begin_unit(world.worker, Touches::TenantMemory);
@@ -67,7 +67,7 @@ TEST_CASE("journal: a revocation waits for no disk, a fence does") {
   CHECK(world.written(lease, LeaseState::Fenced) < world.first_flip(LeaseState::Fenced));
 }
 
-TEST_CASE("journal: an admission, an attach and a ready are written before they are answered") {
+TEST_CASE("journal: admit, attach and ready are written before their answers") {
   World world;
   world.admit_tenant("a");
   world.attach_worker("w0", kWorkerSocket);
@@ -83,7 +83,7 @@ TEST_CASE("journal: an admission, an attach and a ready are written before they 
   CHECK(world.journal.extent_size_bytes == 2 * kMiB);
 }
 
-TEST_CASE("journal: the image knows a lease, who asked, its extents, and forgets all in the end") {
+TEST_CASE("journal: the image holds a lease, its holder and its extents until it is closed") {
   Serving world;
   const LeaseId lease = world.acquired("a", 16);
 
@@ -102,7 +102,7 @@ TEST_CASE("journal: the image knows a lease, who asked, its extents, and forgets
   CHECK(world.journal.workers.empty());
 }
 
-TEST_CASE("journal: a renewal, a drain and a changed size are known, too") {
+TEST_CASE("journal: a renewal, a drain and a changed size are written") {
   Serving world;
   const LeaseId lease = world.acquired("a", 8);
   const auto before = world.journal.leases.at(lease);
@@ -119,7 +119,7 @@ TEST_CASE("journal: a renewal, a drain and a changed size are known, too") {
   CHECK(world.journal.leases.at(lease).drain_deadline_ns != 0);
 }
 
-TEST_CASE("journal: an extent given back by a live lease is known to be dirty until verified") {
+TEST_CASE("journal: an extent returned by a live lease is written as Scrubbing until verified") {
   Serving world;
   const LeaseId lease = world.acquired("a", 16);
   const ExtentId given = world.record(lease).extents.back();
@@ -130,10 +130,10 @@ TEST_CASE("journal: an extent given back by a live lease is known to be dirty un
   world.post(ReclaimAnswered{lease, asked.call, std::vector{given}});
 
   CHECK(world.journal.extents.at(given).state == ExtentState::Quarantined);
-  CHECK(world.journal.leases.empty());  // who writes to what it gave back keeps nothing
+  CHECK(world.journal.leases.empty());  // a worker that writes to returned memory loses all leases
 }
 
-TEST_CASE("journal: numbers are reserved, durably, before the first beyond the mark is used") {
+TEST_CASE("journal: a mark is raised durably before the first id above it is used") {
   Serving world;
   CHECK(world.journal.reserved.attachments == 1024);
   CHECK(world.journal.reserved.generations == 0);
@@ -148,13 +148,13 @@ TEST_CASE("journal: numbers are reserved, durably, before the first beyond the m
   CHECK_FALSE(world.performed<effect::Journal>().front().batch.durable);
 }
 
-TEST_CASE("journal: on a full disk nothing is lent, and nothing else changes") {
+TEST_CASE("journal: on a full disk grants are refused, and nothing else changes") {
   Serving world;
   const LeaseId before = world.acquired("a");
   world.disk_full = true;
 
   CHECK(world.refusal(world.acquire("a")) == Errc::DiskFull);
-  CHECK(world.performed<effect::SendGrant>().size() == 2);  // the second never left
+  CHECK(world.performed<effect::SendGrant>().size() == 2);  // the second grant was not sent
   CHECK(world.state.extents.records().size() == 1);
   CHECK(world.record(before).is(LeaseState::Live));
 
@@ -165,7 +165,7 @@ TEST_CASE("journal: on a full disk nothing is lent, and nothing else changes") {
   CHECK(world.acquired("a").generation > 0);
 }
 
-TEST_CASE("journal: an admission that is not on disk holds, and is not answered with OK") {
+TEST_CASE("journal: an admission that is not on disk takes effect and answers DiskFull") {
   World world;
   const wire::TenantAdmit admit{.tenant = {"b"}, .max_blocks = 8, .request_id = {"once"}};
   world.disk_full = true;
@@ -174,11 +174,11 @@ TEST_CASE("journal: an admission that is not on disk holds, and is not answered 
   CHECK(world.state.tenants.find({"b"}) != nullptr);
 
   world.disk_full = false;
-  world.answer<wire::Empty>(world.call(kOperator, admit));  // the same call again
+  world.answer<wire::Empty>(world.call(kOperator, admit));  // repeats the call
   CHECK(world.journal.tenants.contains({"b"}));
 }
 
-TEST_CASE("journal: a region appears with its loader and goes when its room is needed") {
+TEST_CASE("journal: a region is written with its loader and erased when evicted") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   const wire::WeightsOpen open{
@@ -196,7 +196,7 @@ TEST_CASE("journal: a region appears with its loader and goes when its room is n
   CHECK(world.journal.leases.empty());
 }
 
-TEST_CASE("journal: on a full disk no weights are opened") {
+TEST_CASE("journal: on a full disk weights.open is refused") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   world.disk_full = true;
@@ -205,7 +205,7 @@ TEST_CASE("journal: on a full disk no weights are opened") {
   CHECK(world.state.weights.regions().empty());
 }
 
-TEST_CASE("journal: on a full disk published weights are lent to nobody else, and stay published") {
+TEST_CASE("journal: on a full disk published weights get no new user and stay published") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   const ConnectionId second{41};

@@ -11,7 +11,7 @@ using namespace leasehold;
 
 namespace {
 
-// Evidence cannot be made up: no proof has a constructor that a stranger may call.
+// No proof has a public constructor.
 static_assert(!std::is_constructible_v<LaunchQuiet, LeaseId>);
 static_assert(!std::is_constructible_v<WorkerAck, LeaseId>);
 static_assert(!std::is_constructible_v<ProcessExit, AttachmentId>);
@@ -19,7 +19,7 @@ static_assert(!std::is_constructible_v<NeverMapped, LeaseId>);
 static_assert(!std::is_default_constructible_v<MachineRestart>);
 static_assert(!std::is_default_constructible_v<FenceProof>);
 
-// Patience is no proof, and a lease cannot be fenced with nothing.
+// A duration is not a proof, and a fence requires one.
 template <class L, class P>
 concept FencedWith = requires(L lease, P proof) { fence(std::move(lease), proof, TimePoint{}); };
 static_assert(!FencedWith<Lease<Revoked>, Duration>);
@@ -30,7 +30,7 @@ constexpr AttachmentId kWorker{5};
 
 }  // namespace
 
-TEST_CASE("lease: fencing asks for proof, not for timeout") {
+TEST_CASE("lease: fencing requires a proof, a timeout is not one") {
   Lease<Live> live = open_lease(kLease, kWorker);
   Lease<Revoked> revoked = revoke(std::move(live), RevokeReason::Operator, TimePoint{10});
   const Lease<Fenced> fenced = fence(std::move(revoked), exit_of(kWorker), TimePoint{20});
@@ -42,14 +42,14 @@ TEST_CASE("lease: fencing asks for proof, not for timeout") {
   CHECK(name(fenced.state().proof) == "ProcessExit");
 }
 
-TEST_CASE("lease: a proof covers the lease or worker it was seen for and no other") {
+TEST_CASE("lease: a proof covers only its own lease or worker") {
   const FenceProof proof = exit_of(kWorker);
 
   CHECK(covers(proof, kLease, kWorker));
   CHECK_FALSE(covers(proof, kLease, AttachmentId{6}));
 }
 
-TEST_CASE("lease: quiet proves nothing about the next generation of a slot") {
+TEST_CASE("lease: LaunchQuiet does not cover the next generation of a slot") {
   QuietObserver observer;
   const WorkerSegmentReader segment = WorkerSegmentReader::create().value();
   observer.watch(segment, {kWorker, Touches::TenantMemory, {kLease}});
@@ -60,7 +60,7 @@ TEST_CASE("lease: quiet proves nothing about the next generation of a slot") {
   CHECK_FALSE(covers(proof, LeaseId{.slot = 3, .generation = 8}, kWorker));
 }
 
-TEST_CASE("quiet: a unit that stood at the flip must be over, one that cannot reach may run on") {
+TEST_CASE("quiet: only units that can reach the lease must end after the flip") {
   const WorkerSegmentReader segment = WorkerSegmentReader::create().value();
   const WorkerSegmentWriter writer =
       WorkerSegmentWriter::attach(segment.writer_fd().value()).value();
@@ -80,7 +80,7 @@ TEST_CASE("quiet: a unit that stood at the flip must be over, one that cannot re
 
 namespace {
 
-/// Time goes on by looking at it; at the fifth look the unit is over.
+/// Every poll advances the time; at the fifth the unit ends.
 class UnitEndsAtFifthPoll final : public Clock {
  public:
   explicit UnitEndsAtFifthPoll(const WorkerSegmentWriter& writer) : writer_(writer) {}
@@ -96,7 +96,7 @@ class UnitEndsAtFifthPoll final : public Clock {
 
 }  // namespace
 
-TEST_CASE("quiet: whoever looks for a while sees the unit end, and gives up when it does not") {
+TEST_CASE("quiet: polling sees the unit end, and stops after a limit if it does not") {
   const WorkerSegmentReader segment = WorkerSegmentReader::create().value();
   const WorkerSegmentWriter writer =
       WorkerSegmentWriter::attach(segment.writer_fd().value()).value();
@@ -111,7 +111,7 @@ TEST_CASE("quiet: whoever looks for a while sees the unit end, and gives up when
   CHECK_FALSE(observer.is_waiting());
 }
 
-TEST_CASE("exit: a process that runs is no evidence") {
+TEST_CASE("exit: a running process is not evidence") {
   const pid_t self = ::getpid();
   const UniqueFd pidfd = std::move(open_pidfd(self)).value();
   CHECK_FALSE(ExitObserver::observe(kWorker, pidfd).has_value());

@@ -1,4 +1,4 @@
-// Workers that stand although nothing was taken back from them.
+// Workers that hang although none of their leases was revoked.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/broker/world.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 BrokerConfig worker_timeout_config() {
   BrokerConfig config = small_config();
-  config.worker_timeout = 8s;  // a look every two
+  config.worker_timeout = 8s;  // a probe every two
   return config;
 }
 
@@ -19,7 +19,7 @@ struct Watched : World {
   Watched() : World(worker_timeout_config()), worker(attach_worker("w0", kWorkerSocket)) {
     call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .max_blocks = 1024, .ttl_ms = 3'600'000});
   }
-  /// The broker looks as often as it would.
+  /// Advances in steps of one probe.
   void pass(Duration time) {
     for (; time > Duration::zero(); time -= 1s) advance(1s);
   }
@@ -35,7 +35,7 @@ struct Watched : World {
 
 }  // namespace
 
-TEST_CASE("signs of life: one that answers is asked again and again, and never killed") {
+TEST_CASE("liveness: a worker that answers pings is never killed") {
   Watched world;
   world.pass(100s);
   CHECK(world.performed<effect::SendPing>().size() == 50);
@@ -43,7 +43,7 @@ TEST_CASE("signs of life: one that answers is asked again and again, and never k
   CHECK(world.kills() == 0);
 }
 
-TEST_CASE("signs of life: a silent worker is warned of, then killed, and its lease is hung") {
+TEST_CASE("liveness: a silent worker causes a warning, then is killed with WorkerHung") {
   Watched world;
   const LeaseId lease = world.acquired("a");
   world.workers_answer_pings = false;
@@ -54,7 +54,8 @@ TEST_CASE("signs of life: a silent worker is warned of, then killed, and its lea
   world.pass(3s);
   CHECK(world.kills() == 0);
   CHECK(world.record(lease).is(LeaseState::Live));
-  CHECK(world.performed<effect::SendPing>().size() == 1);  // nothing piles up before it
+  CHECK(world.performed<effect::SendPing>().size() ==
+        1);  // no second ping before the first is answered
   world.pass(1s);
 
   CHECK(world.kills() == 1);
@@ -67,33 +68,33 @@ TEST_CASE("signs of life: a silent worker is warned of, then killed, and its lea
   CHECK(world.kills() == 1);
 }
 
-TEST_CASE("signs of life: one that goes on before the end has lost nothing") {
+TEST_CASE("liveness: a worker that answers before the timeout keeps its leases") {
   Watched world;
   const LeaseId lease = world.acquired("a");
   for (int round = 0; round < 5; ++round) {
     world.workers_answer_pings = false;
     world.pass(7s);
     world.workers_answer_pings = true;
-    world.post(PingAnswered{world.worker});  // the answer to the ping it had missed
+    world.post(PingAnswered{world.worker});  // the late answer
     world.pass(2s);
   }
   CHECK(world.kills() == 0);
   CHECK(world.record(lease).is(LeaseState::Live));
 }
 
-TEST_CASE("signs of life: a broker that stood itself blames nobody") {
+TEST_CASE("liveness: a broker that was suspended kills no worker") {
   Watched world;
   world.pass(2s);
   world.workers_answer_pings = false;
   world.pass(2s);
-  world.advance(3600s);  // all that time it looked once
+  world.advance(3600s);  // one probe in all that time
   world.workers_answer_pings = true;
   world.post(PingAnswered{world.worker});
   world.pass(10s);
   CHECK(world.kills() == 0);
 }
 
-TEST_CASE("signs of life: one that stands while it loads is no different") {
+TEST_CASE("liveness: a worker that hangs while loading is killed") {
   World world(worker_timeout_config());
   world.workers_answer_pings = false;
   world.call(kWorkerSocket, wire::WorkerAttach{.worker = "w0"});
@@ -101,13 +102,13 @@ TEST_CASE("signs of life: one that stands while it loads is no different") {
   CHECK(world.performed<effect::KillWorker>().size() == 1);
 }
 
-TEST_CASE("signs of life: without timeout nobody is looked for") {
+TEST_CASE("liveness: without a timeout no pings are sent") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   CHECK_FALSE(next_deadline(world.state));
 }
 
-TEST_CASE("signs of life: a growth that is never answered ends the worker, for it is hung") {
+TEST_CASE("liveness: a worker that never answers a grow is killed") {
   Watched world;
   const LeaseId lease = world.acquired("a");
   world.workers_answer = false;
@@ -121,7 +122,7 @@ TEST_CASE("signs of life: a growth that is never answered ends the worker, for i
   CHECK(world.overdue().back().waiting_for == "answer");
 }
 
-TEST_CASE("signs of life: a shrink that is never answered is no different") {
+TEST_CASE("liveness: a worker that never answers a shrink is killed") {
   Watched world;
   const LeaseId lease = world.acquired("a", 16);
   world.call(kHolder, wire::LeaseShrink{.lease = lease, .extents = 1});
@@ -129,7 +130,7 @@ TEST_CASE("signs of life: a shrink that is never answered is no different") {
   CHECK(world.kills() == 1);
 }
 
-TEST_CASE("signs of life: answers that come in time leave no debt") {
+TEST_CASE("liveness: an answer in time ends the timeout") {
   Watched world;
   const LeaseId lease = world.acquired("a");
   world.workers_answer = false;
@@ -146,7 +147,7 @@ TEST_CASE("signs of life: answers that come in time leave no debt") {
   CHECK(world.record(lease).is(LeaseState::Live));
 }
 
-TEST_CASE("signs of life: a worker that comes back and delivers nothing more is killed") {
+TEST_CASE("liveness: a resumed worker that stops redelivering is killed") {
   Watched world;
   const LeaseId lease = world.acquired("a", 16);
   world.restart();
@@ -155,15 +156,13 @@ TEST_CASE("signs of life: a worker that comes back and delivers nothing more is 
   world.call(kReturnSocket,
              wire::LeaseRedeliver{.lease = lease, .extents = {world.record(lease).extents[0]}});
   world.pass(7s);
-  CHECK(world.kills() == 0);  // each delivery is a sign that it is at it
+  CHECK(world.kills() == 0);  // each redelivery restarts the timeout
   world.pass(1s);
   CHECK(world.kills() == 1);
   CHECK(world.overdue().back().waiting_for == "delivery");
 }
 
-TEST_CASE(
-    "signs of life: a worker that exits on its way back waiting_for no delivery, and no timer "
-    "runs") {
+TEST_CASE("liveness: a resuming worker that exits has no timeout any more") {
   Watched world;
   world.acquired("a", 16);
   world.restart();

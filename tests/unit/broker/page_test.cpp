@@ -5,7 +5,7 @@
 
 using namespace leasehold;
 
-TEST_CASE("page: what does not fit any more comes with the next page") {
+TEST_CASE("page: items that do not fit are on the next page") {
   Page page(Page::kMaxItems);
   const std::string third(Page::kMaxBytes / 3 + 1, 'x');
 
@@ -17,7 +17,7 @@ TEST_CASE("page: what does not fit any more comes with the next page") {
   CHECK(std::move(page).take().size() == 2);
 }
 
-TEST_CASE("page: it holds one item however long, or whoever reads on would take it for the end") {
+TEST_CASE("page: one item always fits, since an empty page is the end") {
   Page page(Page::kMaxItems);
 
   CHECK(page.add(std::string(Page::kMaxBytes + 1, 'x')));
@@ -26,7 +26,7 @@ TEST_CASE("page: it holds one item however long, or whoever reads on would take 
   CHECK(page.size() == 1);
 }
 
-TEST_CASE("page: its limit is kept, none at all too") {
+TEST_CASE("page: a limit is kept, also a limit of zero") {
   Page one(1);
   CHECK(one.add(1));
   CHECK_FALSE(one.add(2));

@@ -8,7 +8,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A worker wrote to an extent that had been taken from it.
+/// A worker wrote to an extent after its fence.
 struct OneQuarantine : World {
   AttachmentId worker = attach_worker("w0", kWorkerSocket);
   LeaseId lease;
@@ -33,7 +33,7 @@ struct OneQuarantine : World {
 
 }  // namespace
 
-TEST_CASE("quarantined: a quarantined extent is listed with lease, worker, time and why") {
+TEST_CASE("quarantine: a quarantined extent is listed with lease, worker, time and reason") {
   OneQuarantine world;
 
   const auto quarantined = quarantine_views(world.state);
@@ -47,9 +47,7 @@ TEST_CASE("quarantined: a quarantined extent is listed with lease, worker, time 
   CHECK(quarantined[0].why.find("4096 bytes") != std::string::npos);
 }
 
-TEST_CASE(
-    "quarantine: an extent that is empty after one more punch is free, and the action is "
-    "recorded") {
+TEST_CASE("quarantine: an extent that is empty on release is freed, and the action is recorded") {
   OneQuarantine world;
   world.touched.clear();
   world.forget_effects();
@@ -68,8 +66,7 @@ TEST_CASE(
   CHECK(world.last_action()->done);
 }
 
-TEST_CASE(
-    "quarantine: memory its worker still writes to stays quarantined, and that is recorded too") {
+TEST_CASE("quarantine: memory that its worker still writes to stays quarantined") {
   OneQuarantine world;
 
   const CallId call = world.release(world.extent);
@@ -82,7 +79,7 @@ TEST_CASE(
   CHECK(world.refusal(again) == Errc::StillWritable);
 }
 
-TEST_CASE("quarantine: with its last worker exited an extent is free whatever it holds") {
+TEST_CASE("quarantine: after its last worker exited, any extent can be released") {
   OneQuarantine world;
   world.post(WorkerExited{exit_of(world.worker)});
 
@@ -92,7 +89,7 @@ TEST_CASE("quarantine: with its last worker exited an extent is free whatever it
   CHECK(world.objects.empty());
 }
 
-TEST_CASE("quarantine: whose last worker exits during the look, that memory goes with its object") {
+TEST_CASE("quarantine: a release succeeds if the last worker exits during the verification") {
   OneQuarantine world;
   world.before_verify = WorkerExited{exit_of(world.worker)};
 
@@ -102,7 +99,7 @@ TEST_CASE("quarantine: whose last worker exits during the look, that memory goes
   CHECK(world.objects.empty());
 }
 
-TEST_CASE("quarantine: memory quarantined before a restart stays so until its worker has exited") {
+TEST_CASE("quarantine: memory quarantined before a restart is released after its worker exits") {
   OneQuarantine before;
   before.touched.clear();
   World after(before, {});
@@ -119,8 +116,7 @@ TEST_CASE("quarantine: memory quarantined before a restart stays so until its wo
   CHECK(after.state.extents.find(before.extent) == nullptr);
 }
 
-TEST_CASE(
-    "quarantined: who wrote to memory that was taken from it is told on, and gets nothing more") {
+TEST_CASE("quarantine: a worker that wrote after its fence loses its leases and gets no more") {
   World world;
   const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
   world.admit_tenant("a");
@@ -146,13 +142,12 @@ TEST_CASE(
   CHECK(world.answer<wire::WorkerAttached>(fresh).attachment != worker);
 }
 
-TEST_CASE(
-    "quarantined: who wrote to memory that was taken from it is not trusted by the next broker") {
+TEST_CASE("quarantine: a worker that wrote after its fence stays untrusted after a restart") {
   OneQuarantine before;
   World after(before, {});
 
   const Worker& worker = *after.state.workers.find(before.worker);
-  CHECK(worker.reattach_until == TimePoint{});  // nobody waits for it
+  CHECK(worker.reattach_until == TimePoint{});  // it may not resume
   const auto attach = [&](std::optional<AttachmentId> resume) {
     return after.call(ConnectionId{77}, wire::WorkerAttach{.worker = "w0", .resume = resume});
   };
@@ -164,7 +159,7 @@ TEST_CASE(
   CHECK(after.answer<wire::WorkerAttached>(attach(std::nullopt)).attachment != before.worker);
 }
 
-TEST_CASE("quarantined: memory in quarantine is not said to be reusable") {
+TEST_CASE("quarantine: a lease with quarantined memory has no reuse clock") {
   OneQuarantine world;
 
   const auto view = lease_page(world.state, world.lease.slot, 1).items.at(0);
@@ -174,15 +169,15 @@ TEST_CASE("quarantined: memory in quarantine is not said to be reusable") {
   CHECK(view.clocks.reuse_ns == -1);
 }
 
-TEST_CASE("quarantine: what is not on disk is not answered with OK") {
+TEST_CASE("quarantine: a release that is not on disk answers DiskFull") {
   OneQuarantine world;
   world.touched.clear();
   world.disk_full = true;
   CHECK(world.refusal(world.release(world.extent)) == Errc::DiskFull);
-  CHECK(world.state.extents.find(world.extent) == nullptr);  // free all the same
+  CHECK(world.state.extents.find(world.extent) == nullptr);  // it is free, although the call fails
 }
 
-TEST_CASE("quarantine: what is not quarantined is refused with its state") {
+TEST_CASE("quarantine: releasing memory that is not quarantined names its state") {
   OneQuarantine world;
   world.caller_pid = 1001;
   world.attach_worker("w1", ConnectionId{11});
@@ -195,8 +190,7 @@ TEST_CASE("quarantine: what is not quarantined is refused with its state") {
   CHECK(world.refusal(region) == Errc::UnknownLease);
 }
 
-TEST_CASE(
-    "status: revoked leases are counted, with the age of the oldest, and stuck after timeout") {
+TEST_CASE("status: it counts revoked leases, the age of the oldest and the stuck ones") {
   World world;
   const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
   world.admit_tenant("a");
@@ -214,7 +208,7 @@ TEST_CASE(
   CHECK(status_view(world.state, world.clock.now()).leases_stuck == 1);
 }
 
-TEST_CASE("leases: their times are seen from grant to rebind") {
+TEST_CASE("leases: the view shows all times from grant to rebind") {
   World world;
   const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
   world.admit_tenant("a");
@@ -241,17 +235,17 @@ TEST_CASE("leases: their times are seen from grant to rebind") {
 
   const auto after = lease_page(world.state, old.slot, 1).items.at(0);
   const auto times = after.times;
-  // Another tenant's lease rebinds nothing of this one.
+  // A rebind reported for another tenant has no effect.
   CHECK(before.times.rebound_boottime_ns == 0);
   CHECK_FALSE(before.replaced_by);
-  CHECK(after.replaced_by == fresh);  // although its acquire named no lease it replaces
+  CHECK(after.replaced_by == fresh);  // although its acquire did not name `replaces`
   CHECK(world.warnings.size() == 1);
   CHECK(times.revoked_boottime_ns - times.granted_boottime_ns == 1'000'000'000);
   CHECK(times.fenced_boottime_ns - times.revoked_boottime_ns == 1'000'000'000);
   CHECK(times.rebound_boottime_ns - times.fenced_boottime_ns == 1'000'000'000);
 }
 
-TEST_CASE("audit: what an operator did is written down, durably and with the user's number") {
+TEST_CASE("operator actions: an action is journaled durably with the uid") {
   OneQuarantine world;
   world.touched.clear();
   world.forget_effects();
@@ -270,7 +264,7 @@ TEST_CASE("audit: what an operator did is written down, durably and with the use
   CHECK(row->at_boottime_ns == world.clock.now().boottime_ns);
 }
 
-TEST_CASE("audit: a revocation is written down after everything else, and delays nothing") {
+TEST_CASE("operator actions: a revocation is journaled after all its other effects") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   world.admit_tenant("a");

@@ -1,4 +1,4 @@
-// Weights in quarantine: who touched them, and what clears them.
+// Quarantined weights regions and their release.
 #include <catch2/catch.hpp>
 
 #include "broker/server/views.hpp"
@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A loader wrote to weights that were taken from it before they were published.
+/// A loader wrote to unpublished weights after its lease was fenced.
 struct QuarantinedWeights : World {
   AttachmentId loader = attach_worker("w0", kWorkerSocket);
   wire::WeightsOpened opened = answer<wire::WeightsOpened>(
@@ -26,7 +26,7 @@ struct QuarantinedWeights : World {
 
 }  // namespace
 
-TEST_CASE("quarantine: weights that a dead loader had touched come back like extents") {
+TEST_CASE("quarantine: weights of a loader that exited can be released") {
   World world;
   const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
   world.region_bytes = 4096;
@@ -45,8 +45,7 @@ TEST_CASE("quarantine: weights that a dead loader had touched come back like ext
   CHECK(world.state.weights.free_bytes() == 64 * kMiB);
 }
 
-TEST_CASE(
-    "quarantined: a loader that writes to weights taken from it is told on, and gets nothing") {
+TEST_CASE("quarantine: a loader that wrote after its fence gets no more leases") {
   QuarantinedWeights world;
 
   REQUIRE(quarantine_views(world.state).size() == 1);
@@ -60,7 +59,7 @@ TEST_CASE(
   CHECK(world.state.weights.free_bytes() == 63 * kMiB);
 }
 
-TEST_CASE("quarantine: weights their loader still writes to stay quarantined until it has exited") {
+TEST_CASE("quarantine: weights that their loader still writes to stay quarantined until it exits") {
   QuarantinedWeights world;
 
   for (int tries = 0; tries < 2; ++tries) {
@@ -82,7 +81,7 @@ TEST_CASE("quarantine: weights their loader still writes to stay quarantined unt
   CHECK(action.done);
 }
 
-TEST_CASE("quarantine: weights that are empty after one more look are free, their loader alive") {
+TEST_CASE("quarantine: weights that are empty on release are freed while their loader runs") {
   QuarantinedWeights world;
   world.region_bytes = 0;
 
@@ -92,7 +91,7 @@ TEST_CASE("quarantine: weights that are empty after one more look are free, thei
 }
 
 TEST_CASE(
-    "quarantine: weights quarantined before a restart stay so until their loader has exited") {
+    "quarantine: weights quarantined before a restart are released after their loader exits") {
   QuarantinedWeights before;
   World after(before, {});
   const auto clear = [&] {
@@ -110,7 +109,7 @@ TEST_CASE(
   CHECK(after.state.weights.regions().empty());
 }
 
-TEST_CASE("quarantine: weights that are not quarantined are refused with their state") {
+TEST_CASE("quarantine: releasing weights that are not quarantined names their state") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   const auto opened = world.answer<wire::WeightsOpened>(

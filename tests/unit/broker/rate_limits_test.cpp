@@ -26,7 +26,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("rate limits: a user's connections share one budget, and each later line waits longer") {
+TEST_CASE("rate limits: a user's connections share one budget, and each message waits longer") {
   Fixture fixture;
   for (int i = 0; i < 5; ++i) CHECK(fixture.line(fixture.tenant) == 0s);
   CHECK(fixture.line(fixture.tenant) == 100ms);
@@ -36,7 +36,7 @@ TEST_CASE("rate limits: a user's connections share one budget, and each later li
   CHECK(fixture.line(fixture.tenant) == 100ms);
 }
 
-TEST_CASE("rate limits: what one user asks costs no other, no worker and no operator anything") {
+TEST_CASE("rate limits: one user's messages delay no other user, worker or operator") {
   Fixture fixture;
   for (int i = 0; i < 1'000; ++i) fixture.line(fixture.tenant);
 
@@ -47,7 +47,7 @@ TEST_CASE("rate limits: what one user asks costs no other, no worker and no oper
   CHECK(fixture.line(0) == 0s);
 }
 
-TEST_CASE("rate limits: connections are charged, and none is taken from a user far behind") {
+TEST_CASE("rate limits: connections cost, and a user far behind gets no new one") {
   Fixture fixture;
   CHECK(fixture.limits.admit_connection(fixture.tenant, fixture.now));
   CHECK(fixture.limits.admit_connection(fixture.tenant, fixture.now));

@@ -1,4 +1,4 @@
-// What the broker decides after it was started again with its table kept.
+// Decisions after a broker restart with the table kept.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/broker/world.hpp"
@@ -13,7 +13,7 @@ constexpr ConnectionId kNewSocket{20};
 constexpr ConnectionId kNewHolder{21};
 constexpr std::uint32_t kUser = 1000;
 
-/// One worker, one lease of two extents, and a broker that has just been started again.
+/// One worker, one lease of two extents, and a broker that has just restarted.
 struct Restarted : World {
   AttachmentId worker = attach_worker("w0", kOldSocket);
   wire::LeaseAcquired lease;
@@ -46,7 +46,7 @@ struct Restarted : World {
 
 }  // namespace
 
-TEST_CASE("reattach: a worker that comes back goes on as the one it was") {
+TEST_CASE("reattach: a resumed worker keeps its identity and its leases") {
   Restarted world;
   const TokenKey key = world.state.workers.find(world.worker)->token_key;
 
@@ -65,7 +65,7 @@ TEST_CASE("reattach: a worker that comes back goes on as the one it was") {
   CHECK(world.acquired("a") != world.lease.lease);  // it serves again
 }
 
-TEST_CASE("reattach: one that does not come back in its grace is lost, and not sooner") {
+TEST_CASE("reattach: a worker is lost only when its grace ends") {
   Restarted world;
   world.advance(4999ms);
   CHECK(world.is_live());
@@ -75,11 +75,11 @@ TEST_CASE("reattach: one that does not come back in its grace is lost, and not s
   CHECK(reason_of(world.record(world.lease.lease).lease) == RevokeReason::WorkerGone);
   CHECK(world.refusal(world.resume(world.worker)) == Errc::BrokerLost);
   CHECK(world.performed<effect::KillWorker>().empty());
-  world.advance(10s);  // it is quiet but never unmaps
+  world.advance(10s);  // its segment is quiet but it never unmaps
   CHECK(world.performed<effect::KillWorker>().size() == 1);
 }
 
-TEST_CASE("reattach: nobody comes back as somebody else") {
+TEST_CASE("reattach: another process, user or name cannot resume") {
   Restarted world;
   const auto resume_as = [&](const wire::WorkerAttach& attach, std::uint32_t uid) {
     return world.refusal(world.call(kNewSocket, attach, uid));
@@ -94,7 +94,7 @@ TEST_CASE("reattach: nobody comes back as somebody else") {
   CHECK(world.is_live());
 }
 
-TEST_CASE("reattach: an exit within the grace is an exit") {
+TEST_CASE("reattach: an exit within the grace is ProcessExit") {
   Restarted world;
   world.post(WorkerExited{exit_of(world.worker)});
   CHECK(world.proof_of(world.lease.lease) == "ProcessExit");
@@ -104,7 +104,7 @@ TEST_CASE("reattach: an exit within the grace is an exit") {
   CHECK_FALSE(next_deadline(world.state));
 }
 
-TEST_CASE("reattach: a lease the worker does not know is released and fenced by its quiet") {
+TEST_CASE("reattach: a lease that the worker does not redeliver is released and fenced") {
   Restarted world;
   world.resume(world.worker);
 
@@ -115,7 +115,7 @@ TEST_CASE("reattach: a lease the worker does not know is released and fenced by 
   CHECK(world.state.extents.records().empty());
 }
 
-TEST_CASE("reattach: an extent that did not arrive is free again, the lease goes on") {
+TEST_CASE("reattach: an extent that is not redelivered is freed, the lease stays") {
   Restarted world;
   world.resume(world.worker);
   const ExtentId kept = world.extents().front();
@@ -129,7 +129,7 @@ TEST_CASE("reattach: an extent that did not arrive is free again, the lease goes
   CHECK(world.record(world.lease.lease).charged_blocks == 8);
 }
 
-TEST_CASE("reattach: memory is delivered by the worker it was lent to, after a resume alone") {
+TEST_CASE("reattach: only the lease's own worker redelivers, and only after a resume") {
   Restarted world;
   CHECK(world.refusal(world.redeliver(world.extents())) == Errc::PermissionDenied);
   world.resume(world.worker);
@@ -142,10 +142,10 @@ TEST_CASE("reattach: memory is delivered by the worker it was lent to, after a r
   CHECK(world.refusal(world.redeliver(world.extents())) == Errc::PermissionDenied);
 }
 
-TEST_CASE("reattach: what was fenced when the broker died is punched and unmapped once more") {
+TEST_CASE("reattach: memory fenced before the restart is punched and unmapped again") {
   Restarted world;
   world.workers_answer = false;
-  world.revoke(world.lease.lease);  // quiet at once: fenced, but nobody can be asked to unmap
+  world.revoke(world.lease.lease);  // fenced at once, but no worker can unmap yet
   REQUIRE(world.record(world.lease.lease).is(LeaseState::Fenced));
   CHECK(world.unmaps.empty());
   world.resume(world.worker);
@@ -160,7 +160,7 @@ TEST_CASE("reattach: what was fenced when the broker died is punched and unmappe
   CHECK(world.state.extents.records().empty());
 }
 
-TEST_CASE("reattach: memory of a lease fenced during the delivery is punched before it is judged") {
+TEST_CASE("reattach: memory fenced during redelivery is punched before it is verified") {
   Restarted world;
   world.workers_answer = false;
   world.begin_unit(world.worker, Touches::TenantMemory);
@@ -168,7 +168,7 @@ TEST_CASE("reattach: memory of a lease fenced during the delivery is punched bef
   world.resume(world.worker);
   world.end_unit(world.worker);
   REQUIRE(world.record(world.lease.lease).is(LeaseState::Fenced));
-  CHECK(world.unmaps.empty());  // an answer now would be read before the memory could be punched
+  CHECK(world.unmaps.empty());  // sent later, after the punch
   world.redeliver(world.extents());
   world.forget_effects();
 
@@ -180,7 +180,7 @@ TEST_CASE("reattach: memory of a lease fenced during the delivery is punched bef
   CHECK(world.state.extents.records().empty());
 }
 
-TEST_CASE("reattach: a revocation in the grace kills nobody before it was possible to answer") {
+TEST_CASE("reattach: a revocation in the grace starts the fence timeout after the resume") {
   Restarted world;
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease.lease);
@@ -193,7 +193,7 @@ TEST_CASE("reattach: a revocation in the grace kills nobody before it was possib
   CHECK(world.performed<effect::KillWorker>().size() == 1);
 }
 
-TEST_CASE("hold: the token and the user make a caller the holder again") {
+TEST_CASE("hold: a caller with the token and the user id becomes the holder again") {
   Restarted world;
   const auto held = world.answer<wire::LeaseRenewed>(world.hold(world.lease.token));
   CHECK(held.deadline_boottime_ns == world.lease.deadline_boottime_ns);
@@ -207,7 +207,7 @@ TEST_CASE("hold: the token and the user make a caller the holder again") {
   CHECK(reason_of(world.record(world.lease.lease).lease) == RevokeReason::HolderGone);
 }
 
-TEST_CASE("hold: a lease is resized when its worker is back, until then a retry is asked for") {
+TEST_CASE("hold: resizing returns a retryable error until the worker has resumed") {
   Restarted world;
   world.answer<wire::LeaseRenewed>(world.hold(world.lease.token));
   const auto grow = [&] {
@@ -229,7 +229,7 @@ TEST_CASE("hold: a lease is resized when its worker is back, until then a retry 
   CHECK(world.answer<wire::LeaseResized>(grow()).extents == 3);
 }
 
-TEST_CASE("hold: neither a wrong token nor another user nor a second holder gets the lease") {
+TEST_CASE("hold: a wrong token, another user and a second holder are refused") {
   Restarted world;
   CHECK(world.refusal(world.hold("v1:0.1:a:00")) == Errc::BadToken);
   CHECK(world.refusal(world.hold(world.lease.token, kUser + 1)) == Errc::PermissionDenied);
@@ -240,7 +240,7 @@ TEST_CASE("hold: neither a wrong token nor another user nor a second holder gets
   CHECK(world.refusal(world.hold(world.lease.token)) == Errc::LeaseFenced);
 }
 
-TEST_CASE("hold: a lease nobody claims runs to its deadline") {
+TEST_CASE("hold: an unclaimed lease runs to its deadline") {
   Restarted world;
   world.resume(world.worker);
   world.redeliver(world.extents());
@@ -249,13 +249,13 @@ TEST_CASE("hold: a lease nobody claims runs to its deadline") {
   CHECK(reason_of(world.record(world.lease.lease).lease) == RevokeReason::TtlExpired);
 }
 
-TEST_CASE("reattach: an earlier holder's exit ends what it has not claimed, and nothing else") {
+TEST_CASE("reattach: an earlier holder's exit ends only its unclaimed leases") {
   Restarted world;
   const ProcessIdentity earlier = world.record(world.lease.lease).holder_process;
 
   SECTION("not claimed") {
     world.post(PreviousHolderExited{{earlier.pid, earlier.start_ticks + 1}});
-    CHECK(world.is_live());  // another process that has its pid
+    CHECK(world.is_live());  // another process with the same pid
     world.post(PreviousHolderExited{earlier});
     CHECK(reason_of(world.record(world.lease.lease).lease) == RevokeReason::HolderGone);
   }

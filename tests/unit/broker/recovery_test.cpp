@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ProcessIdentity kHolderProcess{1000, 0};  // as World's callers are
+constexpr ProcessIdentity kHolderProcess{1000, 0};  // the process of all World calls
 
 struct BeforeRestart : World {
   AttachmentId worker = attach_worker("w0", kWorkerSocket);
@@ -31,7 +31,7 @@ LeaseState word_state(const World& world, LeaseId lease) {
 
 }  // namespace
 
-TEST_CASE("recovery: with the table kept a live lease stays as it is, and so does its memory") {
+TEST_CASE("recovery: with the table kept a live lease and its memory are unchanged") {
   BeforeRestart before;
   const TimePoint deadline = before.record(before.lease).deadline;
   World after(before, {});
@@ -52,19 +52,19 @@ TEST_CASE("recovery: with the table kept a live lease stays as it is, and so doe
   CHECK(after.performed<effect::KillWorker>().empty());
 }
 
-TEST_CASE("recovery: a lease nobody claims runs to its deadline and no further") {
+TEST_CASE("recovery: an unclaimed lease runs to its deadline") {
   BeforeRestart before;
   World after(before, {});
   after.advance(10s);
   CHECK_FALSE(after.record(before.lease).is(LeaseState::Live));
 }
 
-TEST_CASE("recovery: revoked only in the table is revoked") {
+TEST_CASE("recovery: a lease revoked only in the table is revoked") {
   BeforeRestart before;
   before.begin_unit(before.worker, Touches::TenantMemory);
   const journal::Image journaled = before.journal;
   before.revoke(before.lease);
-  before.journal = journaled;  // the revocation never waits for the disk
+  before.journal = journaled;  // the revocation was not written before the restart
 
   World after(before, {});
 
@@ -77,7 +77,7 @@ TEST_CASE("recovery: revoked only in the table is revoked") {
   CHECK(after.proof_of(before.lease) == "LaunchQuiet");
 }
 
-TEST_CASE("recovery: fenced only in the journal becomes fenced in the table") {
+TEST_CASE("recovery: a lease fenced only in the journal becomes fenced in the table") {
   BeforeRestart before;
   before.workers_answer = false;
   before.begin_unit(before.worker, Touches::TenantMemory);
@@ -95,7 +95,7 @@ TEST_CASE("recovery: fenced only in the journal becomes fenced in the table") {
         ExtentState::Scrubbing);
 }
 
-TEST_CASE("recovery: a fence that could not be journaled still holds") {
+TEST_CASE("recovery: a fence found only in the table counts") {
   BeforeRestart before;
   before.workers_answer = false;
   const journal::Image journaled = before.journal;
@@ -106,10 +106,10 @@ TEST_CASE("recovery: a fence that could not be journaled still holds") {
   World after(before, {});
 
   CHECK(after.record(before.lease).is(LeaseState::Fenced));
-  CHECK(free_bytes(after) == 28 * kMiB);  // its worker may map it still
+  CHECK(free_bytes(after) == 28 * kMiB);  // its worker may still map it
 }
 
-TEST_CASE("recovery: a grant that was journaled and never published has not left the broker") {
+TEST_CASE("recovery: a grant that was journaled but not published is fenced by NeverMapped") {
   BeforeRestart before;
   const journal::Image then = before.journal;
   before.forget_effects();
@@ -131,7 +131,7 @@ TEST_CASE("recovery: a grant that was journaled and never published has not left
   CHECK_FALSE(after.journal.leases.contains(unpublished));
 }
 
-TEST_CASE("recovery: a word that no journal knows was never heard of and is closed") {
+TEST_CASE("recovery: a word without a row is fenced") {
   BeforeRestart before;
   const LeaseId second = before.acquired("a");
   before.journal.leases.erase(second);
@@ -145,11 +145,11 @@ TEST_CASE("recovery: a word that no journal knows was never heard of and is clos
   CHECK(free_bytes(after) == 28 * kMiB);
 }
 
-TEST_CASE("recovery: a row that the table has left behind is dropped with its extents") {
+TEST_CASE("recovery: a row older than its slot is dropped with its extents") {
   BeforeRestart before;
   const journal::Image stale = before.journal;
   before.revoke(before.lease);
-  for (int i = 0; i < 64; ++i) before.revoke(before.acquired("a"));  // all slots once round
+  for (int i = 0; i < 64; ++i) before.revoke(before.acquired("a"));  // uses every slot once
   before.journal = stale;
 
   World after(before, {});
@@ -160,7 +160,7 @@ TEST_CASE("recovery: a row that the table has left behind is dropped with its ex
   CHECK(after.journal.extents.empty());
 }
 
-TEST_CASE("recovery: a worker that exited meanwhile held nothing any more") {
+TEST_CASE("recovery: the leases of a worker that exited meanwhile are fenced") {
   BeforeRestart before;
   World after(before, {.exited_workers = {exit_of(before.worker)}});
   CHECK(after.proof_of(before.lease) == "ProcessExit");
@@ -170,13 +170,13 @@ TEST_CASE("recovery: a worker that exited meanwhile held nothing any more") {
   CHECK(after.journal.leases.empty());
 }
 
-TEST_CASE("recovery: a holder that exited meanwhile loses its lease, one that runs keeps it") {
+TEST_CASE("recovery: a holder that exited meanwhile loses its lease, a running one keeps it") {
   BeforeRestart before;
   World after(before, {.exited_holders = {kHolderProcess}});
   CHECK(reason_of(after.record(before.lease).lease) == RevokeReason::HolderGone);
 }
 
-TEST_CASE("recovery: without the table all is revoked, and held until the old worker is gone") {
+TEST_CASE("recovery: without the table all leases are revoked and counted until the worker exits") {
   BeforeRestart before;
   World after(before, {.table = false});
 
@@ -186,14 +186,14 @@ TEST_CASE("recovery: without the table all is revoked, and held until the old wo
   CHECK(free_bytes(after) == 28 * kMiB);
   CHECK(after.performed<effect::BeginQuietWatch>().empty());
   after.advance(1s);
-  CHECK(after.record(before.lease).is(LeaseState::Revoked));  // time is no proof
+  CHECK(after.record(before.lease).is(LeaseState::Revoked));  // elapsed time is not proof
 
   after.post(WorkerExited{exit_of(before.worker)});
   CHECK(after.proof_of(before.lease) == "ProcessExit");
   CHECK(free_bytes(after) == 32 * kMiB);
 }
 
-TEST_CASE("recovery: an orphan is killed only when the deadlines it obeys are over") {
+TEST_CASE("recovery: an orphaned worker is killed only after the deadlines it knows") {
   BeforeRestart before;
   const TimePoint deadline = before.record(before.lease).deadline;
   World after(before, {.table = false});
@@ -214,7 +214,7 @@ TEST_CASE("recovery: without the table another worker of the same name serves at
   CHECK(lease.generation > before.journal.reserved.generations);
 }
 
-TEST_CASE("recovery: generations, attachments and extents never come back") {
+TEST_CASE("recovery: generations, attachments and extent ids are never reused") {
   BeforeRestart before;
   std::set<LeaseId> seen{before.lease};
   std::uint64_t newest_extent = before.state.extents.highest_id();
@@ -233,7 +233,7 @@ TEST_CASE("recovery: generations, attachments and extents never come back") {
   }
 }
 
-TEST_CASE("recovery: after a restart of the machine every lease is fenced and all bytes are free") {
+TEST_CASE("recovery: after a reboot every lease is fenced and all bytes are free") {
   BeforeRestart before;
   before.begin_unit(before.worker, Touches::TenantMemory);
   before.acquired("a");
@@ -255,13 +255,13 @@ TEST_CASE("recovery: after a restart of the machine every lease is fenced and al
   CHECK(after.state.tenants.find({"a"}) != nullptr);
 }
 
-TEST_CASE("recovery: MachineRestart has one witness, and the same boot is none") {
+TEST_CASE("recovery: only another boot id is MachineRestart") {
   CHECK(RecoveryObserver::observe("a", "b").has_value());
   CHECK_FALSE(RecoveryObserver::observe("a", "a").has_value());
   CHECK_FALSE(RecoveryObserver::observe("", "a").has_value());
 }
 
-TEST_CASE("recovery: a repeated acquire gets its lease again, a different call under its id none") {
+TEST_CASE("recovery: a repeated acquire gets its lease, a different call with its id is refused") {
   World before;
   const AttachmentId worker = before.attach_worker("w0", kWorkerSocket);
   before.admit_tenant("a");
@@ -269,7 +269,7 @@ TEST_CASE("recovery: a repeated acquire gets its lease again, a different call u
   const auto first = before.answer<wire::LeaseAcquired>(before.call(kHolder, acquire));
 
   World after(before, {});
-  // Nobody knows yet whether it was ever mapped.
+  // The broker does not know yet whether the worker mapped it.
   CHECK(after.refusal(after.call(ConnectionId{50}, acquire)) == Errc::BrokerLost);
   const ConnectionId back{60};
   after.call(back, wire::WorkerAttach{.worker = "w0", .resume = worker});
@@ -289,7 +289,7 @@ TEST_CASE("recovery: a repeated acquire gets its lease again, a different call u
   CHECK(after.refusal(after.call(ConnectionId{50}, other)) == Errc::RequestIdConflict);
 }
 
-TEST_CASE("recovery: a kept region goes on being shared; a lost one is counted until it is free") {
+TEST_CASE("recovery: a kept region stays shared, a lost one is counted until it is free") {
   World before;
   const AttachmentId worker = before.attach_worker("w0", kWorkerSocket);
   const wire::WeightsOpen open{
@@ -316,7 +316,7 @@ TEST_CASE("recovery: a kept region goes on being shared; a lost one is counted u
   }
 }
 
-TEST_CASE("recovery: an extent given back and not verified before the end is verified again") {
+TEST_CASE("recovery: an extent that was not verified before the restart is verified again") {
   BeforeRestart before;
   const ExtentId given = before.record(before.lease).extents.back();
   before.journal.extents.at(given).state = ExtentState::Scrubbing;
@@ -328,7 +328,7 @@ TEST_CASE("recovery: an extent given back and not verified before the end is ver
   CHECK_FALSE(after.journal.extents.contains(given));
 }
 
-TEST_CASE("recovery: quarantined extents stay so") {
+TEST_CASE("recovery: quarantined extents stay quarantined") {
   BeforeRestart before;
   before.touched.insert(before.record(before.lease).extents.front());
   before.revoke(before.lease);
@@ -337,7 +337,7 @@ TEST_CASE("recovery: quarantined extents stay so") {
   CHECK(after.state.extents.records().begin()->second.state == ExtentState::Quarantined);
 }
 
-TEST_CASE("recovery: a capacity smaller than what is held is refused with the option's name") {
+TEST_CASE("recovery: a capacity below the held bytes is refused, naming the option") {
   BeforeRestart before;
   before.journal.boot_id = "boot-1";
   BrokerConfig small = small_config();
@@ -348,7 +348,7 @@ TEST_CASE("recovery: a capacity smaller than what is held is refused with the op
   CHECK(recovered.error().detail.find("--capacity") != std::string::npos);
 }
 
-TEST_CASE("recovery: fewer slots than leases of before need are made more") {
+TEST_CASE("recovery: the table gets at least as many slots as earlier leases need") {
   BeforeRestart before;
   before.acquired("a");
   BrokerConfig fewer = small_config();
@@ -357,7 +357,7 @@ TEST_CASE("recovery: fewer slots than leases of before need are made more") {
   CHECK(after.state.config.slot_count == 2);
 }
 
-TEST_CASE("recovery: since when a lease is granted is still known") {
+TEST_CASE("recovery: the time of a grant is restored") {
   BeforeRestart before;
   before.clock.advance(3s);
   const LeaseId second = before.acquired("a");
@@ -368,7 +368,7 @@ TEST_CASE("recovery: since when a lease is granted is still known") {
   CHECK(after.record(second).granted_at == granted);
 }
 
-TEST_CASE("recovery: why memory is quarantined is still known") {
+TEST_CASE("recovery: the reason of a quarantine is restored") {
   BeforeRestart before;
   before.touched.insert(before.record(before.lease).extents.at(0));
   before.clock.advance(1s);
@@ -384,7 +384,7 @@ TEST_CASE("recovery: why memory is quarantined is still known") {
   CHECK(still[0].why == fences[0].why);
 }
 
-TEST_CASE("recovery: the boot is written down when it is another one, and last") {
+TEST_CASE("recovery: a new boot id is journaled, and last") {
   journal::Image image;
   image.boot_id = "boot-1";
   const auto boot_of = [&](const std::string& boot) -> std::string {
@@ -394,6 +394,6 @@ TEST_CASE("recovery: the boot is written down when it is another one, and last")
     CHECK(batch.durable);
     return std::get<journal::BootRow>(batch.rows.at(0)).boot_id;
   };
-  CHECK(boot_of("boot-1").empty());  // nothing to write: a full disk stops no such start
+  CHECK(boot_of("boot-1").empty());  // nothing to write, so a full disk does not prevent the start
   CHECK(boot_of("boot-2") == "boot-2");
 }

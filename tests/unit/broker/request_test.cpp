@@ -25,13 +25,13 @@ TEST_CASE("request id: the same call gets the same lease, not a second one") {
   CHECK(world.state.extents.records().size() == 1);
 }
 
-TEST_CASE("request id: with other parameters it is a conflict") {
+TEST_CASE("request id: other parameters are a conflict") {
   Asker world;
   world.call(kHolder, world.asking(8));
   CHECK(world.refusal(world.call(kHolder, world.asking(16))) == Errc::RequestIdConflict);
 }
 
-TEST_CASE("request id: repeated while the first is worked on, both hear the one answer") {
+TEST_CASE("request id: a call repeated while the first is in progress gets the same answer") {
   Asker world;
   world.workers_answer = false;
   const CallId first = world.call(kHolder, world.asking(8));
@@ -42,14 +42,14 @@ TEST_CASE("request id: repeated while the first is worked on, both hear the one 
         world.answer<wire::LeaseAcquired>(second).lease);
 }
 
-TEST_CASE("request id: another user's is another one") {
+TEST_CASE("request id: users have separate ids") {
   Asker world;
   const auto mine = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8), 1));
   const auto hers = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8), 2));
   CHECK(mine.lease != hers.lease);
 }
 
-TEST_CASE("request id: a refusal that may pass is not remembered, a final one is") {
+TEST_CASE("request id: a retryable refusal is not cached, a final one is") {
   Asker world;
   const auto all = world.acquired("a", 128);
   CHECK(world.refusal(world.call(kHolder, world.asking(8))) == Errc::PoolExhausted);
@@ -62,7 +62,7 @@ TEST_CASE("request id: a refusal that may pass is not remembered, a final one is
   CHECK(world.refusal(world.call(kHolder, unknown)) == Errc::UnknownTenant);
 }
 
-TEST_CASE("request id: the newest 4096 are remembered, and no call that is still waited for goes") {
+TEST_CASE("request id: the newest 4096 are cached, and no pending call is evicted") {
   RequestBook book;
   const auto caller = [](std::uint64_t number) {
     return Caller{
@@ -78,7 +78,7 @@ TEST_CASE("request id: the newest 4096 are remembered, and no call that is still
   CHECK(std::holds_alternative<RequestBook::Replayed>(book.begin(caller(4000))));
 }
 
-TEST_CASE("request id: one user's many calls push out no other user's answer") {
+TEST_CASE("request id: one user's calls evict no other user's answer") {
   RequestBook book;
   const Caller mine{.call = CallId{1}, .uid = 1, .request_id = {"mine"}, .fingerprint = "f"};
   book.begin(mine);
@@ -90,7 +90,7 @@ TEST_CASE("request id: one user's many calls push out no other user's answer") {
   CHECK(std::holds_alternative<RequestBook::Replayed>(book.begin(mine)));
 }
 
-TEST_CASE("request id: however often a lease is renewed, its lost answer is not forgotten") {
+TEST_CASE("request id: renewals do not evict the answer of an acquire") {
   Asker world;
   const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
   for (std::size_t i = 0; i <= RequestBook::kMaxEntries; ++i) {
@@ -101,7 +101,7 @@ TEST_CASE("request id: however often a lease is renewed, its lost answer is not 
   CHECK(again.lease == first.lease);
 }
 
-TEST_CASE("request id: however much its holder asks, a lease's answer lasts as long as the lease") {
+TEST_CASE("request id: the answer that names a lease is kept as long as the lease") {
   Asker world;
   const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
   const auto ask_much = [&] {
@@ -120,7 +120,7 @@ TEST_CASE("request id: however much its holder asks, a lease's answer lasts as l
         first.lease);
 }
 
-TEST_CASE("request id: an answer that lasted with its lease is forgotten in its turn afterwards") {
+TEST_CASE("request id: an answer can be evicted once its lease is closed") {
   RequestBook book;
   const LeaseId lease{3, 4};
   const Caller mine{.call = CallId{1}, .uid = 1, .request_id = {"mine"}, .fingerprint = "f"};
@@ -133,7 +133,7 @@ TEST_CASE("request id: an answer that lasted with its lease is forgotten in its 
     }
   };
   ask(2);
-  book.release({.uid = 1, .request_id = "mine"}, LeaseId{3, 3});  // another lease's
+  book.release({.uid = 1, .request_id = "mine"}, LeaseId{3, 3});  // of another lease
   ask(10'000);
   CHECK(std::holds_alternative<RequestBook::Replayed>(book.begin(mine)));
 
@@ -142,7 +142,7 @@ TEST_CASE("request id: an answer that lasted with its lease is forgotten in its 
   CHECK(std::holds_alternative<RequestBook::New>(book.begin(mine)));
 }
 
-TEST_CASE("events: the newest are kept, numbered from one") {
+TEST_CASE("events: the log keeps the newest events, numbered from one") {
   EventLog log(3);
   for (std::uint64_t step = 1; step <= 5; ++step) {
     log.append(events::BatchedDecodeStep{.step = step}, TimePoint{1});

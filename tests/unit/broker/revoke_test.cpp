@@ -21,14 +21,14 @@ struct OneLease : World {
 
 }  // namespace
 
-TEST_CASE("revoke: word and counter come before everything else") {
+TEST_CASE("revoke: word and counter are the first effects") {
   OneLease world;
   world.revoke(world.lease);
   REQUIRE(std::holds_alternative<effect::StoreWords>(world.effects.at(0)));
   CHECK(std::holds_alternative<effect::BeginQuietWatch>(world.effects.at(1)));
 }
 
-TEST_CASE("revoke: fenced only when the unit that stood at the flip is over") {
+TEST_CASE("revoke: a lease is fenced only after the unit running at the flip has ended") {
   OneLease world;
   world.begin_unit(world.worker, Touches::TenantMemory);
 
@@ -43,7 +43,7 @@ TEST_CASE("revoke: fenced only when the unit that stood at the flip is over") {
   CHECK(world.record(world.lease).clocks.quiet_ns == 1'000'000'000);
 }
 
-TEST_CASE("revoke: clocks count from the moment that stands in the table") {
+TEST_CASE("revoke: clocks count from the time stored in the table") {
   OneLease world;
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease);
@@ -55,14 +55,14 @@ TEST_CASE("revoke: clocks count from the moment that stands in the table") {
   CHECK(world.record(world.lease).clocks.quiet_ns == 700'000'000);
 }
 
-TEST_CASE("revoke: a unit that touches weights only holds up no tenant's fence") {
+TEST_CASE("revoke: a unit that touches only weights delays no tenant's fence") {
   OneLease world;
   world.begin_unit(world.worker, Touches::WeightsAndScratch);
   world.revoke(world.lease);
   CHECK(world.proof_of(world.lease) == "LaunchQuiet");
 }
 
-TEST_CASE("fence: memory is punched at once and free when the worker has unmapped it") {
+TEST_CASE("fence: memory is punched at once and freed after the unmap") {
   OneLease world;
   world.workers_answer = false;
 
@@ -78,7 +78,7 @@ TEST_CASE("fence: memory is punched at once and free when the worker has unmappe
   CHECK(world.record(world.lease).clocks.reuse_ns == 3'000'000);
 }
 
-TEST_CASE("fence: memory that is not zero after its fence is quarantined, not lent again") {
+TEST_CASE("fence: memory that is not zero after its fence is quarantined") {
   OneLease world;
   const ExtentId extent = world.record(world.lease).extents.at(0);
   world.touched.insert(extent);
@@ -90,21 +90,21 @@ TEST_CASE("fence: memory that is not zero after its fence is quarantined, not le
   CHECK(world.warnings.size() == 1);
 }
 
-TEST_CASE("fence: a grant that was still on its way is punched once more after its unmap") {
+TEST_CASE("fence: a grant in flight is punched again after its unmap") {
   OneLease world;
   world.workers_answer = false;
   world.acquire("a");
   const LeaseId late = world.grants.front().grant.lease;
-  world.revoke(late);  // fenced before the worker looked at the grant
+  world.revoke(late);  // fenced before the worker maps the grant
   CHECK(world.proof_of(late) == "LaunchQuiet");
   world.answer_grant();
   world.forget_effects();
   world.answer_unmap();
   CHECK(std::holds_alternative<effect::PunchExtents>(world.effects.at(0)));
-  CHECK(world.state.extents.records().size() == 1);  // the other lease's
+  CHECK(world.state.extents.records().size() == 1);  // of the other lease
 }
 
-TEST_CASE("revoke: again is no effect, after the fence final, of an old generation stale") {
+TEST_CASE("revoke: repeating it has no effect, and a fenced or reused lease is an error") {
   OneLease world;
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease);
@@ -116,7 +116,8 @@ TEST_CASE("revoke: again is no effect, after the fence final, of an old generati
   CHECK(world.refusal(world.revoke(LeaseId{50, 1})) == Errc::UnknownLease);
   CHECK(world.refusal(world.revoke(LeaseId{5000, 1})) == Errc::UnknownLease);
 
-  for (int i = 0; i < 64; ++i) world.revoke(world.acquired("a"));  // every slot moved on
+  for (int i = 0; i < 64; ++i)
+    world.revoke(world.acquired("a"));  // every slot has a new generation
   CHECK(world.refusal(world.revoke(world.lease)) == Errc::StaleGeneration);
 }
 
@@ -136,7 +137,7 @@ TEST_CASE("revoke: a thousand leases of one worker move its counter once") {
   const auto taken = world.performed<effect::StoreWords>();
   REQUIRE(taken.size() == 1);
   CHECK(taken.at(0).flips.size() == 1000);
-  CHECK(world.performed<effect::BeginQuietWatch>().size() == 1);  // and share one snapshot
+  CHECK(world.performed<effect::BeginQuietWatch>().size() == 1);  // and one snapshot
   CHECK(world.table.revocations(WorkerId{0}) == before + 1);
 }
 
@@ -152,14 +153,14 @@ TEST_CASE("ttl: a lease that is not renewed expires at its deadline, a renewed o
         Errc::LeaseFenced);
 }
 
-TEST_CASE("ttl: a renewal that comes after the deadline finds the lease expired, timer or not") {
+TEST_CASE("ttl: a renewal after the deadline finds the lease expired even without a timer") {
   OneLease world;
   world.clock.advance(10s);
   const CallId late = world.call(kHolder, wire::LeaseRenew{.lease = world.lease});
   CHECK(world.refusal(late) == Errc::LeaseRevoked);
 }
 
-TEST_CASE("ttl: nobody but the holder renews or releases") {
+TEST_CASE("ttl: only the holder renews or releases") {
   OneLease world;
   const ConnectionId stranger{77};
   CHECK(world.refusal(world.call(stranger, wire::LeaseRenew{.lease = world.lease})) ==
@@ -168,13 +169,13 @@ TEST_CASE("ttl: nobody but the holder renews or releases") {
         Errc::PermissionDenied);
 }
 
-TEST_CASE("release: the holder gives the lease back") {
+TEST_CASE("release: the holder ends its lease") {
   OneLease world;
   CHECK(world.answers.at(world.call(kHolder, wire::LeaseRelease{.lease = world.lease})));
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::Released);
 }
 
-TEST_CASE("holder: its socket or its process gone, its leases go too") {
+TEST_CASE("holder: the end of its socket or process revokes its leases") {
   OneLease world;
   const bool by_socket = GENERATE(true, false);
   if (by_socket) world.post(ConnectionClosed{kHolder});
@@ -183,7 +184,7 @@ TEST_CASE("holder: its socket or its process gone, its leases go too") {
   CHECK(world.record(world.lease).is(LeaseState::Fenced));
 }
 
-TEST_CASE("drain: who asks sees it, and until when") {
+TEST_CASE("drain: queries show the draining lease and its deadline") {
   World world;
   world.attach_worker("w0", ConnectionId{10});
   world.admit_tenant("a");
@@ -204,7 +205,7 @@ TEST_CASE("drain: who asks sees it, and until when") {
   CHECK(actions[1].uid == 7);
 }
 
-TEST_CASE("drain: no new work now, revoked when the grace is over") {
+TEST_CASE("drain: growth stops at once, and the lease is revoked after the grace") {
   OneLease world;
   const TimePoint until = world.clock.now() + 5s;
   world.call(kOperator, wire::LeaseDrain{.lease = world.lease, .grace_ms = 5000});
@@ -218,11 +219,11 @@ TEST_CASE("drain: no new work now, revoked when the grace is over") {
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::DrainDeadline);
 }
 
-TEST_CASE("ladder: a worker that owes proof too long is killed, its exit is the proof") {
+TEST_CASE("fence timeout: a worker without proof is killed, and its exit is the proof") {
   OneLease world;
   const LeaseId other = world.acquired("a");
   world.attach_worker("w1", ConnectionId{11});
-  world.acquired("a");  // its deadline comes while the killed worker's exit is awaited
+  world.acquired("a");  // its deadline passes before the killed worker exits
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease);
   world.advance(1999ms);
@@ -232,7 +233,7 @@ TEST_CASE("ladder: a worker that owes proof too long is killed, its exit is the 
 
   CHECK(world.performed<effect::KillWorker>().size() == 1);
   CHECK(reason_of(world.record(other).lease) == RevokeReason::WorkerHung);
-  CHECK(world.record(world.lease).is(LeaseState::Revoked));  // being killed is not being gone
+  CHECK(world.record(world.lease).is(LeaseState::Revoked));  // SIGKILL alone is not proof
   world.advance(10s);
   CHECK(world.performed<effect::KillWorker>().size() == 1);
   CHECK_FALSE(next_deadline(world.state).has_value());
@@ -241,7 +242,7 @@ TEST_CASE("ladder: a worker that owes proof too long is killed, its exit is the 
   CHECK(world.state.extents.records().empty());
 }
 
-TEST_CASE("shutdown: every lease is taken back and nothing is granted any more") {
+TEST_CASE("shutdown: every lease is revoked and nothing is granted") {
   OneLease world;
   world.post(Shutdown{});
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::Operator);

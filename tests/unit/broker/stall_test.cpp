@@ -1,4 +1,4 @@
-// A broker that was itself stopped judges nobody for the time in which it could hear nobody.
+// A broker that stalled restarts all timeouts.
 #include <catch2/catch.hpp>
 
 #include "broker/server/pulse.hpp"
@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Patience: 2 s for proof, five times as long for an unmap, 8 s for answers and signs of life.
+/// Timeouts: 2 s for a proof, five times as long for an unmap, 8 s for replies and pings.
 struct WorkerTimeoutWorld : World {
   AttachmentId worker;
   LeaseId lease;
@@ -23,7 +23,7 @@ struct WorkerTimeoutWorld : World {
     config.worker_timeout = 8s;
     return config;
   }
-  /// True when it is killed at the end of this time and not a moment sooner.
+  /// True if the worker is killed exactly after this time.
   bool is_killed_after(Duration timeout) {
     advance(timeout - 1ms);
     const bool sooner = !performed<effect::KillWorker>().empty();
@@ -34,7 +34,7 @@ struct WorkerTimeoutWorld : World {
 
 }  // namespace
 
-TEST_CASE("pulse: a loop that turns at its poll never stalled, one that missed ten did") {
+TEST_CASE("pulse: a loop that missed ten polls has stalled") {
   Pulse pulse(TimePoint{0});
   TimePoint now{0};
   for (int turn = 0; turn < 100; ++turn) CHECK_FALSE(pulse.poll(now = now + Pulse::kPollInterval));
@@ -42,7 +42,7 @@ TEST_CASE("pulse: a loop that turns at its poll never stalled, one that missed t
   CHECK(pulse.poll(now + Pulse::kStallThreshold + 1ns) == Pulse::kStallThreshold + 1ns);
 }
 
-TEST_CASE("broker stalled: proof that was owed meanwhile is owed from now on") {
+TEST_CASE("broker stalled: the fence timeout restarts") {
   WorkerTimeoutWorld world;
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease);
@@ -54,9 +54,9 @@ TEST_CASE("broker stalled: proof that was owed meanwhile is owed from now on") {
   CHECK(world.is_killed_after(2s));
 }
 
-TEST_CASE("broker stalled: an unmap is waited for as long again") {
+TEST_CASE("broker stalled: the unmap timeout restarts") {
   WorkerTimeoutWorld world;
-  world.revoke(world.lease);  // quiet at once
+  world.revoke(world.lease);  // fenced at once
   REQUIRE(world.record(world.lease).is(LeaseState::Fenced));
 
   world.stall(40s);
@@ -66,7 +66,7 @@ TEST_CASE("broker stalled: an unmap is waited for as long again") {
   CHECK(world.is_killed_after(1s));
 }
 
-TEST_CASE("broker stalled: so is an answer, and who had been silent is looked for anew") {
+TEST_CASE("broker stalled: the timeouts of calls and pings restart") {
   WorkerTimeoutWorld world;
   SECTION("answer") {
     world.call(kHolder, wire::LeaseGrow{.lease = world.lease, .extents = 1});
@@ -76,14 +76,14 @@ TEST_CASE("broker stalled: so is an answer, and who had been silent is looked fo
     world.workers_answer_pings = false;
     for (int second = 0; second < 9; ++second) world.advance(1s);
     REQUIRE(world.performed<effect::KillWorker>().empty());
-    world.stall(1s);  // over the last look
+    world.stall(1s);  // past the last probe
     for (int look = 0; look < 3; ++look) world.advance(2s);
   }
   CHECK(world.performed<effect::KillWorker>().empty());
   CHECK(world.record(world.lease).is(LeaseState::Live));
 }
 
-TEST_CASE("broker stalled: workers of before its restart have their whole grace to come back") {
+TEST_CASE("broker stalled: the reattach grace is extended by the stall") {
   WorkerTimeoutWorld world;
   world.restart(5s);
   world.advance(4s);
@@ -94,21 +94,21 @@ TEST_CASE("broker stalled: workers of before its restart have their whole grace 
   world.advance(999ms);
   world.answer<wire::WorkerAttached>(
       world.call(kReturnSocket, wire::WorkerAttach{.worker = "w0", .resume = world.worker}));
-  world.stall(9s);  // and one that delivers has not stopped delivering
+  world.stall(9s);  // the redelivery timeout restarts too
   CHECK(world.performed<effect::KillWorker>().empty());
 }
 
-TEST_CASE("broker stalled: a lease that ran out meanwhile has run out") {
+TEST_CASE("broker stalled: an expired TTL stays expired") {
   WorkerTimeoutWorld world;
   world.stall(60s);
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::TtlExpired);
 }
 
-TEST_CASE("broker stalled: an orphan still has the deadlines it obeys") {
+TEST_CASE("broker stalled: an orphaned worker keeps the deadlines it knows") {
   WorkerTimeoutWorld before;
   World after(before, {.table = false}, WorkerTimeoutWorld::config());
   after.stall(1s);
-  after.advance(60s);  // its last deadline is a second ago
+  after.advance(60s);  // one second after its last deadline
   CHECK(after.performed<effect::KillWorker>().empty());
   after.advance(1s);
   CHECK(after.performed<effect::KillWorker>().size() == 1);

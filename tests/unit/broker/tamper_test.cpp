@@ -18,7 +18,7 @@ std::vector<events::WorkerUntrusted> recorded(const World& world) {
 
 }  // namespace
 
-TEST_CASE("tampering: a live lease whose slot was changed ends as worker_untrusted") {
+TEST_CASE("tampering: a live lease in a changed slot is revoked with worker_untrusted") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   world.admit_tenant("a");
@@ -37,7 +37,7 @@ TEST_CASE("tampering: a live lease whose slot was changed ends as worker_untrust
   CHECK(status_view(world.state, world.clock.now()).tampered == 1);
 }
 
-TEST_CASE("tampering: counters, header and unused slots are counted and end no lease") {
+TEST_CASE("tampering: changed counters, header and unused slots revoke no lease") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   world.admit_tenant("a");
@@ -54,7 +54,7 @@ TEST_CASE("tampering: counters, header and unused slots are counted and end no l
   CHECK(world.state.tampered == 3);
 }
 
-TEST_CASE("tampering: a whole table changed at once is one warning page, not a thousand") {
+TEST_CASE("tampering: a change of the whole table logs a bounded number of warnings") {
   World world;
   std::vector<TableEntry> entries;
   for (std::uint32_t slot = 0; slot < 1000; ++slot) entries.push_back({TablePart::Slot, slot});
@@ -65,7 +65,7 @@ TEST_CASE("tampering: a whole table changed at once is one warning page, not a t
   CHECK(world.state.tampered == 1000);
 }
 
-TEST_CASE("tampering: a worker cannot report what only the broker may say") {
+TEST_CASE("tampering: a worker cannot report events of the broker") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   const auto report = [&](events::Event event) {

@@ -11,7 +11,7 @@ constexpr Rate kTenASecond{.per_second = 10, .burst = 5};
 
 }  // namespace
 
-TEST_CASE("token bucket: a burst at once, then as fast as it fills") {
+TEST_CASE("token bucket: a burst passes at once, then the fill rate applies") {
   TimePoint now{0};
   TokenBucket bucket(kTenASecond, now);
 
@@ -22,7 +22,7 @@ TEST_CASE("token bucket: a burst at once, then as fast as it fills") {
   CHECK(bucket.take(8, now) == 0);
 }
 
-TEST_CASE("token bucket: what is reserved is waited for, one behind the other") {
+TEST_CASE("token bucket: reservations wait in order") {
   TimePoint now{0};
   TokenBucket bucket(kTenASecond, now);
 
@@ -36,14 +36,14 @@ TEST_CASE("token bucket: what is reserved is waited for, one behind the other") 
   CHECK(bucket.take(8, now) == 1);
 }
 
-TEST_CASE("token bucket: a long rest fills it to the burst and no further") {
+TEST_CASE("token bucket: an idle bucket fills up to the burst") {
   TokenBucket bucket(kTenASecond, TimePoint{0});
   const TimePoint later = TimePoint{0} + 1h;
   CHECK(bucket.wait(later) == 0ms);
   CHECK(bucket.take(100, later) == 5);
 }
 
-TEST_CASE("token bucket: a clock that goes back takes nothing unavailable") {
+TEST_CASE("token bucket: a clock that goes back removes no tokens") {
   TokenBucket bucket(kTenASecond, TimePoint{0} + 1s);
   CHECK(bucket.take(3, TimePoint{0}) == 3);
   CHECK(bucket.take(3, TimePoint{0}) == 2);

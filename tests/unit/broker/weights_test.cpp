@@ -34,7 +34,7 @@ struct TwoWorkers : World {
 
 }  // namespace
 
-TEST_CASE("weights: the loader writes, everybody else waits and then shares read-only") {
+TEST_CASE("weights: the loader writes, other workers wait and then share read-only") {
   TwoWorkers world;
   const CallId loading = world.call(kFirst, weights(1));
   const RegionId region = world.answer<wire::WeightsOpened>(loading).region;
@@ -51,7 +51,7 @@ TEST_CASE("weights: the loader writes, everybody else waits and then shares read
   CHECK(world.state.weights.free_bytes() == 24 * kMiB);  // one copy
 }
 
-TEST_CASE("weights: a loader that asks again goes on under the lease it holds") {
+TEST_CASE("weights: a loader that opens again continues under its lease") {
   TwoWorkers world;
   const auto first = world.open(kFirst, 1);
 
@@ -65,7 +65,7 @@ TEST_CASE("weights: a loader that asks again goes on under the lease it holds") 
   CHECK(world.refusal(world.call(kSecond, weights(1))) == Errc::WeightsLoading);
 }
 
-TEST_CASE("weights: a region somebody can still write is not published; a retry may succeed") {
+TEST_CASE("weights: a region with a writable mapping is not published; a retry may succeed") {
   TwoWorkers world;
   const RegionId region = world.open(kFirst, 1).region;
   const wire::WeightsPublish publish{.region = region, .request_id = {"same"}};
@@ -77,7 +77,7 @@ TEST_CASE("weights: a region somebody can still write is not published; a retry 
   CHECK(world.region_state(region) == RegionState::Published);
 }
 
-TEST_CASE("weights: a loader that dies while loading leaves nothing behind") {
+TEST_CASE("weights: a region is scrubbed and freed when its loader dies") {
   TwoWorkers world;
   const auto opened = world.open(kFirst, 1);
   world.post(WorkerExited{exit_of(world.first)});
@@ -86,7 +86,7 @@ TEST_CASE("weights: a loader that dies while loading leaves nothing behind") {
   CHECK_FALSE(world.open(kSecond, 1).published);
 }
 
-TEST_CASE("weights: published ones outlive their workers until room is needed") {
+TEST_CASE("weights: a published region outlives its workers until it is evicted") {
   TwoWorkers world;
   const auto opened = world.load(kFirst, 1);
   world.post(WorkerExited{exit_of(world.first)});
@@ -105,13 +105,13 @@ TEST_CASE("weights: published ones outlive their workers until room is needed") 
   }
 }
 
-TEST_CASE("weights: what is in use is not pushed out") {
+TEST_CASE("weights: a region in use is not evicted") {
   TwoWorkers world;
   world.load(kFirst, 1);
   CHECK(world.refusal(world.call(kSecond, weights(2))) == Errc::PoolExhausted);
 }
 
-TEST_CASE("weights: an engine lease waits for every unit, tenant memory or not") {
+TEST_CASE("weights: an engine lease waits for every unit, whatever it touches") {
   TwoWorkers world;
   const auto opened = world.load(kFirst, 1);
   world.begin_unit(world.first, Touches::WeightsAndScratch);
@@ -122,7 +122,7 @@ TEST_CASE("weights: an engine lease waits for every unit, tenant memory or not")
   CHECK(world.region_state(opened.region) == RegionState::Retained);
 }
 
-TEST_CASE("weights: parts of one file are regions of their own; one goes without the others") {
+TEST_CASE("weights: parts of one file are separate regions that are revoked separately") {
   TwoWorkers world;
   wire::WeightsOpen embedding = weights(1, 4 * kMiB);
   wire::WeightsOpen layer = weights(1, 8 * kMiB);
@@ -152,7 +152,7 @@ TEST_CASE("weights: parts of one file are regions of their own; one goes without
   CHECK(views[1].part == "blk.0");
 }
 
-TEST_CASE("weights: one worker cannot take every slot; what it gave back counts no more") {
+TEST_CASE("weights: the number of engine leases per worker is limited until they are closed") {
   BrokerConfig config = small_config();
   config.max_engine_leases = 3;
   TwoWorkers world(config);
@@ -166,13 +166,14 @@ TEST_CASE("weights: one worker cannot take every slot; what it gave back counts 
   CHECK(world.refusal(world.call(kFirst, weights(4, kMiB))) == Errc::PoolExhausted);
   CHECK(world.state.weights.free_bytes() == free_bytes);
   CHECK(world.answers.at(world.call(kSecond, weights(1, kMiB))).has_value());
-  CHECK(world.answers.at(world.call(kFirst, weights(2, kMiB))).has_value());  // held already
+  CHECK(world.answers.at(world.call(kFirst, weights(2, kMiB)))
+            .has_value());  // it already has this lease
 
   world.revoke(leases[0]);
   CHECK(world.answers.at(world.call(kFirst, weights(4, kMiB))).has_value());
 }
 
-TEST_CASE("weights: regions are counted, however small; the oldest unused one makes room") {
+TEST_CASE("weights: the number of regions is limited; the oldest unused one is evicted") {
   BrokerConfig config = small_config();
   config.max_weights_regions = 2;
   TwoWorkers world(config);
@@ -180,12 +181,12 @@ TEST_CASE("weights: regions are counted, however small; the oldest unused one ma
   world.call(kFirst, wire::WeightsPublish{.region = oldest.region});
   CHECK(world.answers.at(world.call(kFirst, weights(2, 64))).has_value());
   CHECK(world.refusal(world.call(kSecond, weights(3, 64))) == Errc::PoolExhausted);
-  world.revoke(oldest.lease);  // published, nobody's: retained
+  world.revoke(oldest.lease);  // published without users: retained
   CHECK(world.answers.at(world.call(kSecond, weights(3, 64))).has_value());
   CHECK(world.state.weights.find(oldest.region) == nullptr);
 }
 
-TEST_CASE("weights: an engine lease has no deadline and another's revocation leaves it alone") {
+TEST_CASE("weights: an engine lease has no deadline and survives another's revocation") {
   TwoWorkers world;
   const auto mine = world.load(kFirst, 1);
   const auto other = world.open(kSecond, 1);
@@ -195,7 +196,7 @@ TEST_CASE("weights: an engine lease has no deadline and another's revocation lea
   CHECK(world.region_state(mine.region) == RegionState::Published);
 }
 
-TEST_CASE("weights: a part is taken back by its name, a layer with all that lies in it") {
+TEST_CASE("weights: a part is revoked by name, a layer with all its parts") {
   TwoWorkers world;
   std::uint64_t inode = 0;
   const auto open = [&](ConnectionId worker, const std::string& part) {
@@ -220,10 +221,10 @@ TEST_CASE("weights: a part is taken back by its name, a layer with all that lies
   CHECK(last_object() == "part:blk.1");
 
   CHECK(world.record(tenth).is(LeaseState::Live));
-  CHECK(world.refusal(revoke("blk.1")) == Errc::UnknownLease);  // they are over
+  CHECK(world.refusal(revoke("blk.1")) == Errc::UnknownLease);  // they have ended
 
   world.begin_unit(world.first, Touches::WeightsAndScratch);
   CHECK(world.answer<wire::LeasesTouched>(revoke("blk")).leases == std::vector{tenth});
   CHECK(world.record(tenth).is(LeaseState::Revoked));
-  CHECK(world.refusal(revoke("blk")) == Errc::UnknownLease);  // revoked, if not fenced yet
+  CHECK(world.refusal(revoke("blk")) == Errc::UnknownLease);  // revoked, but not fenced yet
 }

@@ -36,12 +36,12 @@ TEST_CASE("worker: a closed socket revokes and proves nothing") {
   world.end_unit(world.worker);
   CHECK(world.proof_of(world.lease) == "LaunchQuiet");
   CHECK(world.performed<effect::SendUnmap>().empty());
-  CHECK_FALSE(world.state.extents.records().empty());  // it may map them still
+  CHECK_FALSE(world.state.extents.records().empty());  // the process may still map them
   world.post(WorkerExited{exit_of(world.worker)});
   CHECK(world.state.extents.records().empty());
 }
 
-TEST_CASE("worker: its exit fences all it held and frees the memory without an ack") {
+TEST_CASE("worker: its exit fences all its leases and frees their memory") {
   BusyWorker world;
   world.post(WorkerExited{exit_of(world.worker)});
   CHECK(world.proof_of(world.lease) == "ProcessExit");
@@ -50,7 +50,7 @@ TEST_CASE("worker: its exit fences all it held and frees the memory without an a
   CHECK(world.state.extents.records().empty());
 }
 
-TEST_CASE("worker: one that was killed for nothing but a slow unmap is gone all the same") {
+TEST_CASE("worker: one killed for a slow unmap becomes Gone") {
   BusyWorker world;
   world.workers_answer = false;
   world.end_unit(world.worker);
@@ -62,7 +62,7 @@ TEST_CASE("worker: one that was killed for nothing but a slow unmap is gone all 
   CHECK(world.performed<effect::KillWorker>().size() == 1);
 }
 
-TEST_CASE("worker: the next one of that name gets another key and its own counter") {
+TEST_CASE("worker: the next worker with the same name gets its own key and counter") {
   BusyWorker world;
   const CallId twice = world.call(ConnectionId{11}, wire::WorkerAttach{.worker = "w0"});
   CHECK(world.refusal(twice) == Errc::BadRequest);
@@ -73,7 +73,7 @@ TEST_CASE("worker: the next one of that name gets another key and its own counte
         world.state.workers.find(world.worker)->token_key);
 }
 
-TEST_CASE("worker: attaching twice on one connection is one attach") {
+TEST_CASE("worker: attaching twice on one connection attaches once") {
   World world;
   const wire::WorkerAttach attach{.worker = "w0"};
   const auto first = world.answer<wire::WorkerAttached>(world.call(kWorkerSocket, attach));
@@ -82,7 +82,7 @@ TEST_CASE("worker: attaching twice on one connection is one attach") {
   CHECK(world.performed<effect::BindWorker>().size() == 1);
 }
 
-TEST_CASE("worker: the first chooses the extent size, later blocks must fit it") {
+TEST_CASE("worker: the first one chooses the extent size, later blocks must fit") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
   world.call(ConnectionId{11}, wire::WorkerAttach{.worker = "w1"});
@@ -95,7 +95,7 @@ TEST_CASE("worker: the first chooses the extent size, later blocks must fit it")
   CHECK(world.answer<wire::ExtentShape>(ready(kMiB)).blocks_per_extent == 2);
 }
 
-TEST_CASE("reports: the clocks of a revocation come from the worker, within reason") {
+TEST_CASE("reports: a worker's revocation clocks are accepted within bounds") {
   BusyWorker world;
   const TimePoint flip = world.clock.now();
   world.revoke(world.lease);
@@ -118,17 +118,16 @@ TEST_CASE("reports: the clocks of a revocation come from the worker, within reas
   CHECK(world.record(world.lease).stopped_at == TimePoint{});
 }
 
-TEST_CASE(
-    "reports: what a worker stopped by itself before the flip is told as that, with no clock") {
+TEST_CASE("reports: a stop by the worker before the flip is recorded without a clock") {
   BusyWorker world;
   const TimePoint stopped = world.record(world.lease).deadline;
   const events::RequestCompletedEvent ended{.lease = world.lease, .reason = "Revoked"};
-  world.clock.advance(stopped - world.clock.now() + 2800ms);  // the broker stood
+  world.clock.advance(stopped - world.clock.now() + 2800ms);  // the report arrives late
   world.post(Tick{});
-  world.report(ended, stopped - 1ms);  // something else ended it
+  world.report(ended, stopped - 1ms);  // before the deadline
   world.report(events::ForwardRevoked{.lease = world.lease, .since_flip_ns = 0}, stopped);
   world.report(ended, stopped);
-  world.report(ended, stopped + 1ms);  // another request; the first one counts
+  world.report(ended, stopped + 1ms);  // a second request; the first report counts
 
   const auto view = lease_page(world.state, world.lease.slot, 1).items.at(0);
   CHECK(view.times.worker_stopped_boottime_ns == stopped.boottime_ns);
@@ -136,7 +135,7 @@ TEST_CASE(
   CHECK(view.clocks.error_ns == -1);
 }
 
-TEST_CASE("workers: a lost one is no gone one, and what it holds is shown as held") {
+TEST_CASE("workers: the memory of a lost worker is shown as unproven") {
   BusyWorker world;
   CHECK(status_view(world.state, world.clock.now()).unproven_bytes == 0);
   world.post(ConnectionClosed{kWorkerSocket});
@@ -146,7 +145,7 @@ TEST_CASE("workers: a lost one is no gone one, and what it holds is shown as hel
   CHECK(status_view(world.state, world.clock.now()).unproven_bytes == 2 * kMiB);
 }
 
-TEST_CASE("reports: a worker speaks neither for others nor for the broker") {
+TEST_CASE("reports: a worker's events about other leases and of the broker are rejected") {
   BusyWorker world;
   world.attach_worker("w1", ConnectionId{11});
   world.revoke(world.lease);

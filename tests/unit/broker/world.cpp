@@ -12,7 +12,7 @@
 namespace leasehold {
 namespace {
 
-/// A child that has exited and is not waited for: its pidfd stays readable.
+/// A child that has exited and was not reaped, so that its pidfd stays readable.
 const UniqueFd& exited_process() {
   static const UniqueFd pidfd = [] {
     const pid_t child = ::fork();
@@ -198,7 +198,7 @@ void World::perform(const effect::Journal& effect) {
   effects.push_back(effect);
   grant_unwritten_ = disk_full && effect.batch.grants;
   unwritten_ = disk_full && (effect.batch.grants || effect.batch.durable);
-  if (unwritten_) return;  // what follows from it replaces these rows
+  if (unwritten_) return;  // later rows replace these
   for (const journal::Row& row : effect.batch.rows) apply(journal, row);
 }
 

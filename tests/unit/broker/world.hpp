@@ -1,8 +1,8 @@
-/// The world around the broker's core, made by hand: real words, real worker lines, real proofs,
-/// no sockets and no clock of its own.
+/// A test environment for decide(): real lease words, worker segments and proofs, but no sockets
+/// and a manual clock.
 ///
-/// Effects are recorded and, where the outside would answer by itself (memory), answered. Workers
-/// answer when the test says so, or at once with `workers_answer`.
+/// Effects are recorded. Memory effects are answered at once; workers answer when the test calls
+/// `answer_…`, or at once with `workers_answer`.
 #pragma once
 
 #include <deque>
@@ -25,32 +25,32 @@ inline constexpr std::uint64_t kTestBlockBytes = 256 * 1024;
 inline constexpr ConnectionId kOperator{1};
 inline constexpr ConnectionId kHolder{2};
 inline constexpr ConnectionId kWorkerSocket{10};
-inline constexpr ConnectionId kReturnSocket{20};  ///< Of a worker that comes back.
+inline constexpr ConnectionId kReturnSocket{20};  ///< Of a resuming worker.
 inline constexpr const char* kReason =
-    "the worker was looked at";  ///< An operator's, to release_quarantine.
+    "the worker was checked";  ///< Of an operator who releases quarantined memory.
 
 BrokerConfig small_config();
 
-/// Method and parameters as text; instantiated in world.cpp, so that tests need no JSON.
+/// Method and parameters as text. Instantiated in world.cpp, so that tests do not include JSON.
 template <class Message>
 std::string fingerprint(const Message& message);
 
-/// Evidence needs a process that has exited; this is one.
+/// A real proof, from a child process that has exited.
 ProcessExit exit_of(AttachmentId worker);
 
 class World {
  public:
   explicit World(const BrokerConfig& config = small_config());
 
-  /// What survivors the broker of `before` besides its journal.
+  /// What survives a broker besides its journal.
   struct Survivors {
-    bool table = true;  ///< Kept by a service manager, and with it the worker lines.
+    bool table = true;  ///< Kept by a service manager, with the worker segments.
     bool same_boot = true;
     std::vector<ProcessExit> exited_workers;
     std::set<ProcessIdentity> exited_holders;
     std::set<RegionId> regions;
   };
-  /// A broker that is started again after the one of `before`, which is over from then on.
+  /// A broker started after the one of `before`, which must not be used any more.
   World(World& before, const Survivors& survivors, const BrokerConfig& config = small_config());
 
   State state;
@@ -59,32 +59,32 @@ class World {
   QuietObserver quiet;
   EventLog log;
 
-  bool workers_answer = true;        ///< Grants are mapped, fenced leases unmapped, at once.
-  bool workers_answer_pings = true;  ///< Pings are answered, at once.
-  std::int64_t caller_pid = 1000;    ///< Of whoever calls.
-  bool memory_fails = false;         ///< No memory object can be made.
+  bool workers_answer = true;        ///< Workers map grants and unmap fenced leases at once.
+  bool workers_answer_pings = true;  ///< Workers answer pings at once.
+  std::int64_t caller_pid = 1000;    ///< Of all calls.
+  bool memory_fails = false;         ///< No memory object can be created.
   bool seal_fails = false;
-  bool clear_fails = false;             ///< Memory of a device cannot be cleared.
-  std::set<ExtentId> still_allocating;  ///< Of a device, still being made: they cannot be cleared.
-  bool disk_full = false;               ///< The journal takes no grant, and no word of an operator.
-  std::set<ExtentId> touched;           ///< Extents that somebody wrote to after their punch.
-  std::optional<Event> before_verify;   ///< Comes before what the next look at extents found.
-  std::uint64_t region_bytes = 0;       ///< What is allocated in a region after it was scrubbed.
+  bool clear_fails = false;             ///< Device memory cannot be cleared.
+  std::set<ExtentId> still_allocating;  ///< On a device: not yet allocated, cannot be cleared.
+  bool disk_full = false;               ///< The journal refuses grants and operator actions.
+  std::set<ExtentId> touched;           ///< Extents written to after their punch.
+  std::optional<Event> before_verify;   ///< Posted before the next ExtentsVerified.
+  std::uint64_t region_bytes = 0;       ///< Allocated in a region after its scrub.
 
   std::vector<Effect> effects;           ///< Performed since the last `forget_effects`.
-  std::deque<effect::SendGrant> grants;  ///< Not answered yet, as the three below.
+  std::deque<effect::SendGrant> grants;  ///< Not answered yet, like the three below.
   std::deque<effect::SendSettle> settles;
   std::deque<effect::SendUnmap> unmaps;
   std::deque<effect::SendReclaim> reclaims;
   std::map<CallId, Result<Answer>> answers;
-  journal::Image journal;      ///< What a broker would start from now.
-  std::set<ExtentId> objects;  ///< Extents that have memory now.
+  journal::Image journal;      ///< What the next broker would start from.
+  std::set<ExtentId> objects;  ///< Extents that have a memory object.
   std::vector<std::string> warnings;
 
-  /// Decides the event and what follows from it, then looks for quiet.
+  /// Decides the event and all events that follow, then checks the quiet watches.
   void post(Event event);
   void advance(Duration by);
-  /// The broker itself stands for so long, then goes on.
+  /// The broker stalls for `gap`, then continues.
   void stall(Duration gap);
   void forget_effects() { effects.clear(); }
 
@@ -96,7 +96,7 @@ class World {
   Body answer(CallId call) const;
   Errc refusal(CallId call) const;
 
-  // The usual beginnings.
+  // Setup shared by most tests.
   AttachmentId attach_worker(const std::string& name, ConnectionId connection,
                              std::uint64_t block_bytes = kTestBlockBytes);
   void admit_tenant(const std::string& name, std::uint32_t max_blocks = 1024);
@@ -106,14 +106,14 @@ class World {
                    ConnectionId holder = kHolder);
   CallId revoke(LeaseId lease);
 
-  /// The broker is started again with its table kept: as recovery leaves the books.
+  /// Puts the state as recovery does after a restart with the table kept.
   void restart(Duration grace = std::chrono::seconds(5));
 
-  // What worker threads do.
+  // Actions of worker threads.
   void begin_unit(AttachmentId worker, Touches touches, std::uint32_t thread = 0);
   void end_unit(AttachmentId worker, std::uint32_t thread = 0);
 
-  // What workers answer.
+  // Replies of workers.
   void answer_grant(bool mapped = true);
   void answer_settle(bool settled = true);
   void answer_unmap();

@@ -25,13 +25,13 @@ TEST_CASE("print_error: a refused connection suggests that the broker is not run
   const auto line = format_error("brokerctl", {Errc::ConnectionRefused, "no listener at /x"});
 
   CHECK(line.starts_with("brokerctl: no listener at /x (ConnectionRefused); next: "));
-  CHECK(line.find("is leasehold-broker running?") != std::string::npos);
+  CHECK(line.find("check that leasehold-broker runs") != std::string::npos);
 }
 
 TEST_CASE("print_error: a missing file suggests checking the path") {
   const auto line = format_error("leasehold-tokenize", {Errc::FileNotFound, "no /x.gguf"});
 
-  CHECK(line.find("next: check the path,") != std::string::npos);
+  CHECK(line.find("next: check the path and") != std::string::npos);
 }
 
 TEST_CASE("print_error: an error of another process cannot control the terminal") {

@@ -1,4 +1,5 @@
-/// Compiled as C++20: the headers that .cu files include must not need more. Nothing to run.
+/// Compiled as C++20: the headers that .cu files include must not need a newer standard. No test
+/// cases.
 #include "common/errc.hpp"
 #include "common/expects.hpp"
 #include "ipc/segment/gate_set.hpp"
@@ -25,4 +26,4 @@
 #include "kernels/quant/dequantize.hpp"
 #include "kernels/quant/tensor_type.hpp"
 
-static_assert(__cplusplus < 202100L, "this file is a check only when it is compiled as C++20");
+static_assert(__cplusplus < 202100L, "compile this file as C++20");

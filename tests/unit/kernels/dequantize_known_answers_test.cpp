@@ -1,4 +1,4 @@
-/// Blocks written out by hand, one per format, with what they stand for.
+/// Hand-written blocks, one per format, with their values.
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -9,7 +9,7 @@ namespace {
 
 using Block = std::vector<int>;
 
-/// `count` times the same byte.
+/// Appends `count` times the same byte.
 Block& add(Block& block, std::size_t count, int value) {
   block.insert(block.end(), count, value);
   return block;
@@ -55,7 +55,7 @@ TEST_CASE("dequantize: Q4_0 keeps elements 0 to 15 in low nibbles, 16 to 31 in h
   }
 }
 
-TEST_CASE("dequantize: Q4_1 adds a minimum instead of taking 8 off") {
+TEST_CASE("dequantize: Q4_1 adds a minimum instead of subtracting 8") {
   Block block{0x00, 0x3C, 0x00, 0xC2};  // 1, -3
   for (int i = 0; i < 16; ++i) block.push_back(i | (15 - i) << 4);
   const auto values = dequantized(TensorType::Q4_1, block);
@@ -85,7 +85,7 @@ TEST_CASE("dequantize: Q5_1 has scale, minimum, fifth bits, nibbles") {
   CHECK(values[16] == 31.0F);  // 2·15 + 1
 }
 
-TEST_CASE("dequantize: Q2_K has a scale and a minimum for each 16, two bits for each element") {
+TEST_CASE("dequantize: Q2_K has a scale and a minimum per 16 elements, two bits per element") {
   Block block;
   for (int s = 0; s < 16; ++s) block.push_back(s | (15 - s) << 4);
   add(block, 32, 0b11'10'01'00);                        // elements 0 … 127: 0, then 1, 2, 3
@@ -100,7 +100,7 @@ TEST_CASE("dequantize: Q2_K has a scale and a minimum for each 16, two bits for 
   CHECK(values[255] == 0.0F);  // 15·0 - 2·0
 }
 
-TEST_CASE("dequantize: Q3_K takes 4 off where the third bit is clear, and 32 off its scales") {
+TEST_CASE("dequantize: Q3_K subtracts 4 if the third bit is clear, and 32 from its scales") {
   Block block;
   add(block, 32, 0b1000'0001);    // set for elements 0 … 31 and 224 … 255
   add(block, 32, 0b00'00'00'10);  // elements 0 … 31: 2, to 127: 0
@@ -117,7 +117,7 @@ TEST_CASE("dequantize: Q3_K takes 4 off where the third bit is clear, and 32 off
   CHECK(values[255] == (51.0F - 32) * 1);
 }
 
-TEST_CASE("dequantize: Q4_K packs eight scales and minima of six bits in twelve bytes") {
+TEST_CASE("dequantize: Q4_K packs eight six-bit scales and minima in twelve bytes") {
   Block block{0x00, 0x3C, 0x00, 0x38};            // d 1, dmin 0.5
   block.insert(block.end(), {0x81, 2, 3, 4});     // scale 0: 1, and 2 << 4 for scale 4
   block.insert(block.end(), {0x45, 6, 7, 8});     // min 0: 5, and 1 << 4 for min 4
@@ -145,7 +145,7 @@ TEST_CASE("dequantize: Q5_K has a fifth bit for element i of sub-block s in bit 
   CHECK(values[225] == 14.0F);
 }
 
-TEST_CASE("dequantize: Q6_K has signed scales for each 16 and two high bits apart") {
+TEST_CASE("dequantize: Q6_K has a signed scale per 16 elements and separate high bits") {
   Block block;
   add(block, 64, 0xA1);           // elements 0 … 63: 1, 64 … 127: 10
   add(block, 64, 0);              // elements 128 … 255: 0
@@ -163,7 +163,7 @@ TEST_CASE("dequantize: Q6_K has signed scales for each 16 and two high bits apar
   CHECK(values[255] == 7.0F * -32);
 }
 
-TEST_CASE("dequantize: blocks follow each other, each with its own scale") {
+TEST_CASE("dequantize: consecutive blocks each have their own scale") {
   Block row;
   for (const int high : {0x3C, 0x40}) {  // 1, 2
     row.insert(row.end(), {0, high});

@@ -1,5 +1,5 @@
-/// Dequantisers against their formats' published formulas, and AVX2 against the scalar oracle: the
-/// same bits for any bytes.
+/// Compares dequantisers with the published formulas of their formats, and AVX2 with the scalar
+/// oracle: the same bits for any bytes.
 #include "kernels/quant/dequantize.hpp"
 
 #include <bit>
@@ -20,7 +20,7 @@ constexpr TensorType kEveryType[] = {
     TensorType::Q5_0, TensorType::Q5_1, TensorType::Q8_0, TensorType::Q2_K, TensorType::Q3_K,
     TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
 
-/// Where a block keeps its halves.
+/// The offsets of a block's halves.
 std::vector<std::size_t> halves_of(TensorType type) {
   switch (type) {
     case TensorType::Q4_1:
@@ -51,14 +51,14 @@ std::vector<std::byte> random_blocks(SeededRandom& random, TensorType type, std:
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(256));
   for (std::size_t block = 0; block < blocks; ++block)
     for (const std::size_t at : halves_of(type)) {
-      if (random.below(2) == 0) continue;  // else as it fell
+      if (random.below(2) == 0) continue;  // otherwise keeps the random bytes
       const std::uint16_t half = kExtremeHalves[random.below(std::size(kExtremeHalves))];
       std::memcpy(bytes.data() + block * shape.size_bytes + at, &half, sizeof half);
     }
   return bytes;
 }
 
-/// Bit for bit, but a NaN is a NaN.
+/// Bit for bit; any NaN equals any NaN.
 bool same(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) ||
          (std::isnan(a) && std::isnan(b));
@@ -82,8 +82,7 @@ bool has_avx2() {
 
 }  // namespace
 
-TEST_CASE(
-    "dequantize: every type is what its published formula says, rounded once, for any bytes") {
+TEST_CASE("dequantize: every type matches its published formula, rounded once, for any bytes") {
   const TensorType type = GENERATE(from_range(std::begin(kEveryType), std::end(kEveryType)));
   SeededRandom random(11);
   for (int round = 0; round < 40; ++round) {
@@ -102,7 +101,7 @@ TEST_CASE(
 
 TEST_CASE("dequantize: AVX2 gives the oracle's bits for every type and for any bytes") {
   if (!has_avx2()) {
-    WARN("this CPU has no AVX2: nothing to compare");
+    WARN("this CPU has no AVX2; nothing to compare");
     return;
   }
   const TensorType type = GENERATE(from_range(std::begin(kEveryType), std::end(kEveryType)));
@@ -118,7 +117,7 @@ TEST_CASE("dequantize: AVX2 gives the oracle's bits for every type and for any b
   }
 }
 
-TEST_CASE("tensor types: a number is computed with, or only known by name, or unknown") {
+TEST_CASE("tensor types: a number is supported, only named, or unknown") {
   for (const TensorType type : kEveryType) {
     CAPTURE(name(type));
     CHECK(tensor_type_from_gguf(static_cast<std::uint32_t>(type)) == type);

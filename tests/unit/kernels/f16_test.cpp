@@ -22,7 +22,7 @@ bool has_f16c() {
   return __builtin_cpu_supports("f16c");
 }
 
-/// What the format says, in doubles.
+/// The value by the format's definition, in doubles.
 double value_of(std::uint32_t half) {
   const int exponent = half >> 10 & 0x1F;
   const double mantissa = half & 0x3FF;
@@ -31,7 +31,7 @@ double value_of(std::uint32_t half) {
   return (half & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-/// Every half, and both float neighbours of every point where rounding changes its mind.
+/// Visits every half, and both float neighbours of every rounding boundary.
 template <class Visit>
 void each_edge_case_float(Visit&& visit) {
   for (std::uint32_t bits = 0; bits < 0x7C00; ++bits) {
@@ -52,7 +52,7 @@ void each_edge_case_float(Visit&& visit) {
 
 }  // namespace
 
-TEST_CASE("f16: every one of the 65536 halves widens to its own value and comes back") {
+TEST_CASE("f16: each of the 65536 halves widens to its value and narrows back") {
   int wrong = 0;
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto half = static_cast<Half>(bits);
@@ -69,7 +69,7 @@ TEST_CASE("f16: every one of the 65536 halves widens to its own value and comes 
   REQUIRE(wrong == 0);
 }
 
-TEST_CASE("f16: narrowing goes to the nearest half, and to the even one of two") {
+TEST_CASE("f16: narrowing rounds to the nearest half, ties to even") {
   int wrong = 0;
   each_edge_case_float([&](float value) {
     if (std::isnan(value) || std::abs(value) >= 65520.0F) return;
@@ -90,7 +90,7 @@ TEST_CASE("f16: narrowing goes to the nearest half, and to the even one of two")
 
 TEST_CASE("f16: the scalar conversions have the bits of the F16C instructions") {
   if (!has_f16c()) {
-    WARN("this CPU has no F16C: nothing to compare with");
+    WARN("this CPU has no F16C; nothing to compare");
     return;
   }
   int wrong = 0;

@@ -1,4 +1,4 @@
-/// Our own exp, sine and cosine against long double libm, and the written order itself.
+/// Compares our exp, sine and cosine with long double libm, and tests the written order itself.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace leasehold {
 namespace {
 
-/// Error in units of the last place of the float nearest to `exact`.
+/// The error in units of the last place of the float nearest to `exact`.
 double ulps(float got, long double exact) {
   const auto nearest = static_cast<float>(std::abs(exact));
   const long double ulp =
@@ -37,7 +37,7 @@ TEST_CASE("exp: within 1.5 ulp from the first subnormal result to the last finit
   REQUIRE(worst < 1.5);
 }
 
-TEST_CASE("exp: exact at the ends, and a NaN stays one") {
+TEST_CASE("exp: exact at the ends, and a NaN stays a NaN") {
   REQUIRE(exp_f32(0.0F) == 1.0F);
   REQUIRE(exp_f32(-0.0F) == 1.0F);
   REQUIRE(exp_f32(-104.0F) == 0.0F);
@@ -82,7 +82,7 @@ TEST_CASE("rope frequencies: base to the power -2i/dim, to 4e-15 of the value") 
   }
 }
 
-TEST_CASE("rope table: each row has the cosines and sines of its own position") {
+TEST_CASE("rope table: each row has the cosines and sines of its position") {
   const std::vector<RowRef> rows{{0, 0}, {3, 131'071}, {1, 5}};
   for (const float magnitude : {1.0F, 1.25F}) {
     const RopeAngles angles{.frequencies = {1.0, 0.25}, .magnitude = magnitude};
@@ -98,9 +98,9 @@ TEST_CASE("rope table: each row has the cosines and sines of its own position") 
 }
 
 TEST_CASE("rope yarn: fast pairs keep their frequency, slow ones are divided, others are mixed") {
-  // Qwen2.5's published numbers: heads of 128, base 1e6, 32768 positions stretched by 4. Pair 23 is
-  // the last that turns 32 times (128 · ln(32768 / 64π) / 2 ln 1e6 = 23.6), pair 40 the first that
-  // turns less than once (39.7).
+  // Qwen2.5's published values: heads of 128, base 1e6, 32768 positions times 4. Pair 23 is the
+  // last with 32 turns (128 · ln(32768 / 64π) / 2 ln 1e6 = 23.6), pair 40 the first with less than
+  // one (39.7).
   const RopeAngles yarn =
       yarn_angles({.base = 1e6, .rope_dim = 128, .factor = 4.0, .original_context = 32768});
   const auto plain = rope_frequencies(128, 1e6);
@@ -112,7 +112,7 @@ TEST_CASE("rope yarn: fast pairs keep their frequency, slow ones are divided, ot
   REQUIRE(yarn.magnitude == Approx(1.1386294).epsilon(1e-6));
 }
 
-TEST_CASE("rope pairs: neighbours when interleaved, half a rotation apart when halved") {
+TEST_CASE("rope pairs: neighbours if interleaved, half of rope_dim apart if halved") {
   const PairOffsets neighbours = pair_offsets(RopeStyle::Interleaved, 3, 16);
   REQUIRE(neighbours.first == 6);
   REQUIRE(neighbours.stride == 1);
@@ -125,12 +125,12 @@ TEST_CASE("rope pairs: neighbours when interleaved, half a rotation apart when h
 }
 
 TEST_CASE("written order: element i belongs to lane i mod 32, lanes fold in halves") {
-  // 2²⁴ swallows a 1 that joins it late, so the sum says in which order things were added.
+  // 2²⁴ absorbs a 1 that is added later, so the sum shows the order of additions.
   float x[40] = {};
   x[0] = 0x1p24F;
-  x[32] = 1.0F;  // same lane as x[0]: swallowed
-  x[16] = 1.0F;  // first fold partner of lane 0: swallowed
-  x[1] = 1.0F;   // meets lanes 3, 5 and 9 before lane 0 ever sees them: 4 in all
+  x[32] = 1.0F;  // same lane as x[0]: absorbed
+  x[16] = 1.0F;  // first fold partner of lane 0: absorbed
+  x[1] = 1.0F;   // meets lanes 3, 5 and 9 before lane 0 does: 4 in all
   x[3] = 1.0F;
   x[5] = 1.0F;
   x[9] = 1.0F;
@@ -139,7 +139,7 @@ TEST_CASE("written order: element i belongs to lane i mod 32, lanes fold in halv
   REQUIRE(ordered_dot(x, ones.data(), 40) == 0x1p24F + 4.0F);
 }
 
-TEST_CASE("written order: a product joins its lane by one rounding, not two") {
+TEST_CASE("written order: a product is added to its lane with one rounding, not two") {
   const float a[33] = {0x1.000002p0F};
   float x[33] = {};
   float y[33] = {};

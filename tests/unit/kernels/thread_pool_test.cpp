@@ -9,14 +9,14 @@
 
 namespace leasehold {
 
-TEST_CASE("thread pool: every tile is done exactly once, launch after launch") {
+TEST_CASE("thread pool: every launch runs every tile exactly once") {
   const std::uint32_t threads = GENERATE(1, 2, 3, 5);
   ThreadPool pool(threads);
   REQUIRE(pool.threads() == threads);
   for (int launch = 0; launch < 2000; ++launch) {
     const auto n_tiles = static_cast<std::uint32_t>(launch % 67);
     std::array<std::atomic<int>, 67> done{};
-    std::array<int, 67> plain{};  // written by workers, read after run: it must be visible
+    std::array<int, 67> plain{};  // written by workers; reading it after run checks visibility
     pool.run(n_tiles, [&](std::uint32_t thread, std::uint32_t tile) {
       plain[tile] = launch + (thread < threads ? 1 : 0);
       done[tile].fetch_add(1);
@@ -31,9 +31,9 @@ TEST_CASE("thread pool: every tile is done exactly once, launch after launch") {
   }
 }
 
-TEST_CASE("thread pool: workers take part, the caller as thread 0") {
+TEST_CASE("thread pool: workers take part, and the caller is thread 0") {
   ThreadPool pool(3);
-  std::latch all_started(3);  // a tile ends only when three threads are in one
+  std::latch all_started(3);  // a tile ends only when three threads run one
   std::array<std::atomic<int>, 3> seen{};
   pool.run(3, [&](std::uint32_t thread, std::uint32_t) {
     seen[thread].fetch_add(1);
@@ -46,7 +46,7 @@ TEST_CASE("thread pool: workers take part, the caller as thread 0") {
 TEST_CASE("thread pool: sleeping workers wake for the next launch") {
   ThreadPool pool(2);
   for (int round = 0; round < 3; ++round) {
-    // Longer than the spin, so that the worker is asleep; if it is not, the test still holds.
+    // Longer than the spin, so that the worker usually sleeps; the test holds even if it does not.
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
     while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
     std::latch both(2);
@@ -55,10 +55,10 @@ TEST_CASE("thread pool: sleeping workers wake for the next launch") {
       return true;
     });
   }
-  SUCCEED("three launches ended, each with both threads in it");
+  SUCCEED("three launches ended, each with both threads");
 }
 
-TEST_CASE("thread pool: a thread that answers false takes no more tiles") {
+TEST_CASE("thread pool: a thread whose work returns false takes no more tiles") {
   ThreadPool pool(3);
   std::array<std::atomic<int>, 3> taken{};
   pool.run(1000, [&](std::uint32_t thread, std::uint32_t) {
@@ -68,7 +68,7 @@ TEST_CASE("thread pool: a thread that answers false takes no more tiles") {
   for (const auto& count : taken) REQUIRE(count <= 1);
 }
 
-TEST_CASE("tiling: matmul tiles cover each output of each batch row once and stay affordable") {
+TEST_CASE("tiling: matmul tiles cover each output of each batch row once, within the cost limit") {
   for (const std::uint32_t n_out : {1u, 7u, 512u, 32000u})
     for (const std::uint32_t n_in : {1u, 64u, 4096u, 14336u, 200'000u})
       for (const std::uint32_t n_batch : {1u, 5u, 64u, 256u}) {

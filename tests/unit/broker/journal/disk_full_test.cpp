@@ -1,5 +1,4 @@
-/// A full disk, made by a limit on how large this process may make a file: the kernel refuses the
-/// write as it does when there is no space.
+/// A full disk, simulated by RLIMIT_FSIZE: the kernel refuses the write as it does without space.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -17,7 +16,7 @@ using namespace leasehold::journal;
 
 namespace {
 
-/// While it lives no file grows beyond `size_bytes`.
+/// While it exists, no file can grow beyond `size_bytes`.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(std::uintmax_t size_bytes) {
@@ -54,7 +53,7 @@ void fill(const std::string& path) {
   }
 }
 
-/// In a process of its own, with a disk that nobody else sees. 0, or which step went wrong.
+/// Runs in a child process with a private file system. Returns 0, or the number of the failed step.
 int fence_on_a_full_disk(const std::string& path) {
   if (::unshare(CLONE_NEWNS) != 0) return kNoMount;
   if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kNoMount;
@@ -72,14 +71,14 @@ int fence_on_a_full_disk(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("journal: a grant holds room for its fence") {
+TEST_CASE("journal: a grant reserves space for its fence") {
   GrantedLeases world;
   CHECK(world.journal->reserve_bytes() >= 2 * 8192);
   CHECK(std::filesystem::file_size(world.dir.file("journal.reserve")) ==
         world.journal->reserve_bytes());
 }
 
-TEST_CASE("journal: on a full disk a grant is refused and says what to do") {
+TEST_CASE("journal: on a full disk a grant is refused with advice") {
   GrantedLeases world;
   const FileSizeLimit limit(world.log_bytes());
 
@@ -91,7 +90,7 @@ TEST_CASE("journal: on a full disk a grant is refused and says what to do") {
   CHECK(world.journal->load().value().leases.size() == 2);
 }
 
-TEST_CASE("journal: what could not be written is written once there is room, newest first kept") {
+TEST_CASE("journal: waiting rows are written once there is space, the newest per object") {
   GrantedLeases world;
   {
     const FileSizeLimit limit(world.log_bytes());
@@ -99,7 +98,7 @@ TEST_CASE("journal: what could not be written is written once there is room, new
     CHECK_FALSE(world.journal->write({.rows = {lease_row(0, LeaseState::Fenced)}}));
     CHECK_FALSE(world.journal->write({.rows = {LeaseGone{{1, 3}}}}));
     CHECK(world.journal->waiting() == 2);
-    CHECK(world.journal->reserve_bytes() == 0);  // was given up for the fence
+    CHECK(world.journal->reserve_bytes() == 0);  // released for the fence
   }
   REQUIRE(world.journal->write({.rows = {lease_row(7)}, .grants = true}).has_value());
 
@@ -111,7 +110,7 @@ TEST_CASE("journal: what could not be written is written once there is room, new
   CHECK(world.journal->reserve_bytes() != 0);
 }
 
-TEST_CASE("journal: on a full disk only what takes a lease back is written on the reserve") {
+TEST_CASE("journal: on a full disk the reserve is spent on revocations only") {
   GrantedLeases world;
   const std::uint64_t held = world.journal->reserve_bytes();
   const FileSizeLimit limit(world.log_bytes());
@@ -119,14 +118,15 @@ TEST_CASE("journal: on a full disk only what takes a lease back is written on th
   const TenantRow tenant{{.tenant = {"b"}}};
   CHECK(world.journal->write({.rows = {tenant}}).error().code == Errc::DiskFull);
   CHECK(world.journal->write({.rows = {LeaseGone{{1, 3}}}}).error().code == Errc::DiskFull);
-  CHECK(world.journal->write({.rows = {lease_row(0)}}).error().code == Errc::DiskFull);  // renewed
+  CHECK(world.journal->write({.rows = {lease_row(0)}}).error().code ==
+        Errc::DiskFull);  // a renewal
   CHECK(world.journal->reserve_bytes() == held);
 
   (void)world.journal->write({.rows = {lease_row(0, LeaseState::Revoked)}});
   CHECK(world.journal->reserve_bytes() < held);
 }
 
-TEST_CASE("journal: the reserve is given up in parts, so that one fence leaves room for others") {
+TEST_CASE("journal: the reserve is released in parts, so that one fence leaves space for others") {
   const StateDir dir;
   auto reserve = ReserveFile::open(dir.file("journal.reserve")).value();
   reserve.hold(1).value();
@@ -140,7 +140,7 @@ TEST_CASE("journal: the reserve is given up in parts, so that one fence leaves r
   CHECK(std::filesystem::file_size(dir.file("journal.reserve")) == 0);
 }
 
-TEST_CASE("journal: on a disk that is really full a fence is written and others keep their room") {
+TEST_CASE("journal: on a full file system a fence is written and others keep their space") {
   const StateDir dir;
   const pid_t child = ::fork();
   if (child == 0) ::_exit(fence_on_a_full_disk(dir.path()));
@@ -154,7 +154,7 @@ TEST_CASE("journal: on a disk that is really full a fence is written and others 
   CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("journal: opened on a full disk it is read, and what was reserved is still there") {
+TEST_CASE("journal: opening it on a full disk keeps the reserve") {
   GrantedLeases world;
   const std::uint64_t held = world.journal->reserve_bytes();
   const FileSizeLimit limit(world.log_bytes());
@@ -166,8 +166,8 @@ TEST_CASE("journal: opened on a full disk it is read, and what was reserved is s
   CHECK(again->reserve_bytes() == held);
 }
 
-TEST_CASE("journal: opened again it holds room for the fences of leases of before") {
-  constexpr std::uint32_t kLeases = 200;  // more than is reserved for none
+TEST_CASE("journal: opening it reserves space for the fences of its leases") {
+  constexpr std::uint32_t kLeases = 200;  // more than the spare bytes cover
   GrantedLeases world;
   Batch more{.rows = {}, .grants = true};
   for (std::uint32_t slot = 2; slot < kLeases; ++slot) more.rows.emplace_back(lease_row(slot));
@@ -181,12 +181,12 @@ TEST_CASE("journal: opened again it holds room for the fences of leases of befor
   CHECK(again->reserve_bytes() >= kLeases * 8192);
 }
 
-TEST_CASE("journal: numbers that cannot be written down twice are granted to nobody") {
+TEST_CASE("journal: a grant is refused if the marks file cannot be written") {
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();
   const Batch batch{.rows = {Reserved{1024, 1024, 0, 0}}, .grants = true, .durable = true};
   std::filesystem::create_directories(
-      dir.file("high_water_marks.new/full"));  // nothing moves there
+      dir.file("high_water_marks.new/full"));  // makes the rename fail
 
   CHECK_FALSE(journal->write(batch).has_value());
   std::filesystem::remove_all(dir.file("high_water_marks.new"));

@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -14,14 +13,8 @@ using namespace leasehold::journal;
 
 namespace {
 
-void run_sql(const std::string& path, const char* sql) {
-  sqlite3* handle = nullptr;
-  REQUIRE(sqlite3_open(path.c_str(), &handle) == SQLITE_OK);
-  REQUIRE(sqlite3_exec(handle, sql, nullptr, nullptr, nullptr) == SQLITE_OK);
-  sqlite3_close(handle);
-}
-
-Errc refused(const StateDir& dir) {
+/// The error of opening and loading the journal.
+Errc load_error(const StateDir& dir) {
   const auto opened = SqliteJournal::open(dir.path());
   if (opened) return opened.value()->load().error().code;
   CHECK_FALSE(opened.error().detail.empty());
@@ -35,53 +28,14 @@ void crash_copy(const StateDir& from, const StateDir& to) {
   }
 }
 
-/// The first version, as far as a test needs it: a lease without the columns that came later.
-constexpr const char* kVersionOne = R"sql(
-PRAGMA application_id=1280526410; PRAGMA user_version=1;
-CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE tenant (tenant TEXT PRIMARY KEY, policy TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE worker (attachment INTEGER PRIMARY KEY, counter INTEGER NOT NULL, name TEXT NOT NULL,
-  pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL, uid INTEGER NOT NULL,
-  state INTEGER NOT NULL, model TEXT NOT NULL, address TEXT NOT NULL,
-  blocks_per_extent INTEGER NOT NULL);
-CREATE TABLE lease (slot INTEGER PRIMARY KEY, generation INTEGER NOT NULL,
-  attachment INTEGER NOT NULL, scope INTEGER NOT NULL, state INTEGER NOT NULL,
-  reason INTEGER NOT NULL, revoked_ns INTEGER NOT NULL, fenced_ns INTEGER NOT NULL,
-  proof TEXT NOT NULL, tenant TEXT NOT NULL, holder_pid INTEGER NOT NULL,
-  holder_start_ticks INTEGER NOT NULL, request_uid INTEGER NOT NULL, request_id TEXT NOT NULL,
-  request_digest INTEGER NOT NULL, ttl_ns INTEGER NOT NULL, deadline_ns INTEGER NOT NULL,
-  drain_deadline_ns INTEGER NOT NULL, charged_blocks INTEGER NOT NULL, region INTEGER NOT NULL);
-CREATE TABLE extent (extent INTEGER PRIMARY KEY, slot INTEGER NOT NULL,
-  generation INTEGER NOT NULL, state INTEGER NOT NULL, size_bytes INTEGER NOT NULL,
-  device INTEGER NOT NULL, inode INTEGER NOT NULL);
-CREATE TABLE region (region INTEGER PRIMARY KEY, state INTEGER NOT NULL,
-  size_bytes INTEGER NOT NULL, loader INTEGER NOT NULL, file_device INTEGER NOT NULL,
-  file_inode INTEGER NOT NULL, file_size_bytes INTEGER NOT NULL, file_mtime_ns INTEGER NOT NULL,
-  layout_digest TEXT NOT NULL, layout_version INTEGER NOT NULL);
-INSERT INTO worker VALUES (1, 0, 'w', 10, 20, 0, 1, '', '', 8);
-INSERT INTO lease VALUES (4, 3, 1, 1, 1, 0, 0, 0, '', 'a', 1, 2, 0, 'r', 5, 6, 7, 0, 8, 0);
-)sql";
-
 }  // namespace
 
-TEST_CASE("journal: a file of the first version is brought up to date and loses nothing") {
-  const StateDir dir;
-  run_sql(dir.file("journal.db"), kVersionOne);
-
-  auto journal = SqliteJournal::open(dir.path()).value();
-
-  const Image image = journal->load().value();
-  CHECK(image.leases.at({4, 3}).charged_blocks == 8);
-  CHECK(image.leases.at({4, 3}).replaces == LeaseId{});
-  CHECK(journal->write({.rows = {lease_row(5)}}).has_value());
-}
-
-TEST_CASE("journal: what is no journal, or a newer one, is refused and left alone") {
+TEST_CASE("journal: a foreign or newer file is refused and left unchanged") {
   const StateDir dir;
   SECTION("text") {
     std::ofstream(dir.file("journal.db")) << std::string(5000, 'x');
   }
-  SECTION("somebody else's database") {
+  SECTION("a foreign database") {
     run_sql(dir.file("journal.db"), "CREATE TABLE theirs (x)");
   }
   SECTION("a journal of a newer broker") {
@@ -89,11 +43,11 @@ TEST_CASE("journal: what is no journal, or a newer one, is refused and left alon
     run_sql(dir.file("journal.db"), "PRAGMA user_version=99");
   }
   const auto before = std::filesystem::file_size(dir.file("journal.db"));
-  CHECK(refused(dir) == Errc::FileCorrupt);
+  CHECK(load_error(dir) == Errc::FileCorrupt);
   CHECK(std::filesystem::file_size(dir.file("journal.db")) == before);
 }
 
-TEST_CASE("journal: a value out of range is refused, whatever wrote it") {
+TEST_CASE("journal: a value out of range is refused") {
   const StateDir dir;
   SqliteJournal::open(dir.path()).value()->write({.rows = {worker_row(1), lease_row(4)}}).value();
   const char* damage = GENERATE(
@@ -107,10 +61,10 @@ TEST_CASE("journal: a value out of range is refused, whatever wrote it") {
       "INSERT INTO tenant VALUES ('a', '{}')");
   CAPTURE(damage);
   run_sql(dir.file("journal.db"), damage);
-  CHECK(refused(dir) == Errc::FileCorrupt);
+  CHECK(load_error(dir) == Errc::FileCorrupt);
 }
 
-TEST_CASE("journal: damaged pages are found before anything is believed") {
+TEST_CASE("journal: damaged pages are found when it is opened") {
   const StateDir dir;
   {
     auto journal = SqliteJournal::open(dir.path()).value();
@@ -125,10 +79,10 @@ TEST_CASE("journal: damaged pages are found before anything is believed") {
     file.write("\xff\xff\xff\xff\xff\xff\xff\xff", 8);
   }
   file.close();
-  CHECK(refused(dir) == Errc::FileCorrupt);
+  CHECK(load_error(dir) == Errc::FileCorrupt);
 }
 
-TEST_CASE("journal: a log torn anywhere holds the batches before the tear, each whole or not") {
+TEST_CASE("journal: a torn log holds whole batches only") {
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();
   journal->write({.rows = {worker_row(1)}}).value();
@@ -151,7 +105,7 @@ TEST_CASE("journal: a log torn anywhere holds the batches before the tear, each 
   CHECK(most == 12);
 }
 
-TEST_CASE("journal: its files are for their owner alone, and no link is followed") {
+TEST_CASE("journal: only the owner can read its files, and links are not followed") {
   const StateDir dir;
   const auto journal = SqliteJournal::open(dir.path()).value();
   journal->write({.rows = {worker_row(1)}}).value();
@@ -165,7 +119,7 @@ TEST_CASE("journal: its files are for their owner alone, and no link is followed
   CHECK_FALSE(SqliteJournal::open(other.path()).has_value());
 }
 
-TEST_CASE("journal: a directory has one broker, until that one is gone") {
+TEST_CASE("journal: a state directory has one broker at a time") {
   const StateDir dir;
   auto first = lock_state_dir(dir.path());
   REQUIRE(first.has_value());
@@ -176,7 +130,7 @@ TEST_CASE("journal: a directory has one broker, until that one is gone") {
   CHECK(lock_state_dir(dir.path()).has_value());
 }
 
-TEST_CASE("state directory: what is wrong with it is said with what to do about it") {
+TEST_CASE("state directory: each error says what to do") {
   const StateDir dir;
   const auto missing = lock_state_dir(dir.file("missing"));
   CHECK(missing.error().code == Errc::BadRequest);
@@ -186,7 +140,7 @@ TEST_CASE("state directory: what is wrong with it is said with what to do about 
   run_sql(dir.file("journal.db"), "PRAGMA user_version=0; CREATE TABLE x (y);");
   const auto no_directory = lock_state_dir(dir.file("journal.db"));
   CHECK(no_directory.error().code == Errc::BadRequest);
-  CHECK(no_directory.error().detail.find("is no directory") != std::string::npos);
+  CHECK(no_directory.error().detail.find("is not a directory") != std::string::npos);
 
   const auto error = [&](int number) { return state_file_error(dir.file("x"), number).error(); };
   CHECK(error(ENOSPC).code == Errc::DiskFull);
@@ -197,7 +151,7 @@ TEST_CASE("state directory: what is wrong with it is said with what to do about 
   CHECK(error(EIO).code == Errc::SystemError);
 }
 
-TEST_CASE("journal: operators' actions stay, each in a row of its own, with the time of day") {
+TEST_CASE("journal: each operator action has its own row with the time of day") {
   const StateDir dir;
   const OperatorActionRow action{.at_boottime_ns = 5,
                                  .uid = 7,

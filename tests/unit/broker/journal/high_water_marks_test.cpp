@@ -1,4 +1,4 @@
-/// What is left of a journal that was lost: its numbers.
+/// The marks that survive the loss of a journal.
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -21,20 +21,20 @@ struct UsedJournal {
   }
 };
 
-Errc refused(const StateDir& dir) {
+Errc open_error(const StateDir& dir) {
   const auto opened = SqliteJournal::open(dir.path());
   return opened ? Errc::BadRequest : opened.error().code;
 }
 
 }  // namespace
 
-TEST_CASE("journal: begun anew after it was moved unavailable it uses no number again") {
+TEST_CASE("journal: a new journal in the same directory reuses no id") {
   const UsedJournal world;
   std::filesystem::remove(world.dir.file("journal.db"));
   CHECK(world.read_again() == kUsed);
 }
 
-TEST_CASE("journal: an older copy put back takes no number back") {
+TEST_CASE("journal: an older copy of the journal reuses no id") {
   const UsedJournal world;
   std::filesystem::copy_file(world.dir.file("journal.db"), world.dir.file("older"));
   constexpr Reserved kLater{4096, 1024, 65'536, 2048};
@@ -43,7 +43,7 @@ TEST_CASE("journal: an older copy put back takes no number back") {
   CHECK(world.read_again() == kLater);
 }
 
-TEST_CASE("journal: of a broker that did not write numbers twice they count as it wrote them") {
+TEST_CASE("journal: marks of a journal without a marks file count") {
   const UsedJournal world;
   std::filesystem::remove(world.dir.file("high_water_marks"));
   CHECK(world.read_again() == kUsed);
@@ -54,16 +54,16 @@ TEST_CASE("journal: of a broker that did not write numbers twice they count as i
   CHECK(HighWaterMarksFile::open(world.dir.file("high_water_marks")).value().marks() == kUsed);
 }
 
-TEST_CASE("journal: half a line of numbers, or another's file, is refused by name") {
+TEST_CASE("journal: a torn or foreign marks file is refused") {
   const UsedJournal world;
   const char* text = GENERATE("", "2048 1024 655", "1 2 3 4 5\n", "0x10 0 0 0\n", "-1 0 0 0\n",
                               "999999999999999 0 0 0\n");
   CAPTURE(text);
   std::ofstream(world.dir.file("high_water_marks"), std::ios::trunc) << text;
-  CHECK(refused(world.dir) == Errc::FileCorrupt);
+  CHECK(open_error(world.dir) == Errc::FileCorrupt);
 }
 
-TEST_CASE("journal: an empty or missing file whose log is there is damaged, and the log stays") {
+TEST_CASE("journal: a log without its database is refused and kept") {
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();
   journal->write({.rows = {kUsed, worker_row(1)}, .durable = true}).value();
@@ -76,7 +76,7 @@ TEST_CASE("journal: an empty or missing file whose log is there is damaged, and 
   }
   SECTION("missing") {}
 
-  CHECK(refused(crashed) == Errc::FileCorrupt);
+  CHECK(open_error(crashed) == Errc::FileCorrupt);
   CHECK(std::filesystem::file_size(log) == log_bytes);
   std::filesystem::remove(log);
   CHECK(SqliteJournal::open(crashed.path()).has_value());

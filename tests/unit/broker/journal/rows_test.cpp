@@ -15,7 +15,7 @@ Image reopened(const StateDir& dir, const Batch& batch) {
 
 }  // namespace
 
-TEST_CASE("journal: what operators did is read back, newest first and no more than asked for") {
+TEST_CASE("journal: operator actions are read newest first, up to the limit") {
   const StateDir dir;
   const auto journal = SqliteJournal::open(dir.path()).value();
   for (const char* object : {"lease:1.1", "lease:2.1", "lease:3.1"}) {
@@ -41,7 +41,7 @@ TEST_CASE("journal: what operators did is read back, newest first and no more th
   CHECK(NullJournal().newest_operator_actions(2).error().code == Errc::BadRequest);
 }
 
-TEST_CASE("journal: a lease comes back as it was written") {
+TEST_CASE("journal: a lease is read as it was written") {
   const StateDir dir;
   const Image image = reopened(dir, {.rows = {worker_row(1), lease_row(4, LeaseState::Fenced)}});
 
@@ -68,7 +68,7 @@ TEST_CASE("journal: a lease comes back as it was written") {
   CHECK(lease.replaced_by == LeaseId{10, 2});
 }
 
-TEST_CASE("journal: workers, tenants, extents, regions and numbers come back, too") {
+TEST_CASE("journal: workers, tenants, extents, regions and marks are read as written") {
   const StateDir dir;
   const wire::TenantAdmit policy{
       .tenant = {"a"}, .max_blocks = 77, .ttl_ms = 500, .uid = 9, .request_id = {"once"}};
@@ -107,7 +107,7 @@ TEST_CASE("journal: workers, tenants, extents, regions and numbers come back, to
   CHECK(image.extent_size_bytes == 2u << 20);
 }
 
-TEST_CASE("journal: memory that a device kept or a worker holds comes back without a lease") {
+TEST_CASE("journal: held and quarantined extents need no lease") {
   const StateDir dir;
   const Image image =
       reopened(dir, {.rows = {ShapeRow{2u << 20},
@@ -128,7 +128,7 @@ TEST_CASE("journal: memory that a device kept or a worker holds comes back witho
   CHECK(image.extents.at({7}).quarantine.why == QuarantineReason::NotReturned);
 }
 
-TEST_CASE("journal: a newer row replaces the older one, and what is gone is gone") {
+TEST_CASE("journal: a newer row replaces the older one, and erased rows stay erased") {
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();
   journal->write({.rows = {worker_row(1), lease_row(4), lease_row(5)}}).value();
@@ -140,20 +140,20 @@ TEST_CASE("journal: a newer row replaces the older one, and what is gone is gone
   CHECK(image.leases.at({4, 3}).state == LeaseState::Revoked);
 }
 
-TEST_CASE("journal: a slot's next lease is not erased by what is said of the one before") {
+TEST_CASE("journal: erasing an old lease keeps the next one in its slot") {
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();
   journal->write({.rows = {worker_row(1), lease_row(4), LeaseGone{{4, 2}}}}).value();
   CHECK(journal->load().value().leases.contains({4, 3}));
 }
 
-TEST_CASE("journal: the rows belong to the boot that was written last") {
+TEST_CASE("journal: the last boot id is kept") {
   const StateDir dir;
   CHECK(reopened(dir, {.rows = {BootRow{"boot-1"}}, .durable = true}).boot_id == "boot-1");
   CHECK(reopened(dir, {.rows = {BootRow{"boot-2"}}, .durable = true}).boot_id == "boot-2");
 }
 
-TEST_CASE("journal: an image takes rows as the file does") {
+TEST_CASE("journal: an image applies rows as the file does") {
   Image image;
   for (const Row& row : std::vector<Row>{worker_row(1), lease_row(4), LeaseGone{{4, 2}},
                                          lease_row(5), LeaseGone{{5, 3}}, WorkerGone{{1}}}) {

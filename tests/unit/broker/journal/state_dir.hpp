@@ -1,8 +1,10 @@
-/// A directory of its own for a test, and rows to put into a journal.
+/// A temporary state directory, and rows for a journal.
 #pragma once
 
+#include <sqlite3.h>
 #include <stdlib.h>
 
+#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 
@@ -29,6 +31,14 @@ class StateDir {
  private:
   std::string path_;
 };
+
+/// Runs SQL on a database file without the journal.
+inline void run_sql(const std::string& path, const char* sql) {
+  sqlite3* handle = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &handle) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(handle, sql, nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(handle);
+}
 
 inline WorkerRow worker_row(std::uint64_t id) {
   return {.id = {id},

@@ -1,6 +1,5 @@
-// One start of a program with a service manager: says what it was given, then does what the words
-// of its command line ask: `keep NAME` (a fresh file holding NAME), `let-go NAME`, `let-all-go`,
-// `ready`.
+// A program under a service manager: prints the descriptors it was given, then runs its commands:
+// `keep NAME` (a new file with NAME as content), `let-go NAME`, `let-all-go`, `ready`.
 #include <sys/mman.h>
 #include <unistd.h>
 

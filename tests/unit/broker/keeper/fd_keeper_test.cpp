@@ -44,7 +44,7 @@ UniqueFd file_holding(const char* text) {
 
 }  // namespace
 
-TEST_CASE("fd fd_store: what is kept comes back by name at the next start, and the one after") {
+TEST_CASE("fd store: kept descriptors return by name at each start") {
   FdStore store;
   CHECK(run(store, {"keep", "table", "keep", "segment-7"}).output == "taken\n");
 
@@ -55,7 +55,7 @@ TEST_CASE("fd fd_store: what is kept comes back by name at the next start, and t
   CHECK(third.output == second.output);
 }
 
-TEST_CASE("fd fd_store: what was let go does not come back") {
+TEST_CASE("fd store: a removed descriptor does not return") {
   FdStore store;
   run(store, {"keep", "table", "keep", "segment-7"});
 
@@ -64,7 +64,7 @@ TEST_CASE("fd fd_store: what was let go does not come back") {
   CHECK(run(store, {}).output == "table=table;taken\n");
 }
 
-TEST_CASE("fd fd_store: who stops for good lets go of everything, kept now or before") {
+TEST_CASE("fd store: a final stop removes all descriptors") {
   FdStore store;
   run(store, {"keep", "table"});
 
@@ -74,7 +74,7 @@ TEST_CASE("fd fd_store: who stops for good lets go of everything, kept now or be
   CHECK(store.names().empty());
 }
 
-TEST_CASE("fd fd_store: a name that came twice names nothing") {
+TEST_CASE("fd store: a name that is listed twice is ignored") {
   FdStore store;
   store.put("table", file_holding("one"));
   store.put("table", file_holding("two"));
@@ -83,20 +83,20 @@ TEST_CASE("fd fd_store: a name that came twice names nothing") {
   CHECK(run(store, {}).output == "socket=s;taken\n");
 }
 
-TEST_CASE("fd fd_store: descriptors meant for another process are not taken") {
+TEST_CASE("fd store: descriptors for another process are ignored") {
   FdStore store;
   CHECK(run(store, {}, {"LISTEN_PID=1", "LISTEN_FDS=1", "LISTEN_FDNAMES=table"}).output ==
         "taken\n");
 }
 
-TEST_CASE("fd fd_store: damaged variables are an error, not a crash") {
+TEST_CASE("fd store: damaged variables are an error") {
   FdStore store;
   store.put("table", file_holding("one"));
   const Run damaged = run(store, {}, {"LISTEN_FDS=-3"});
   CHECK(damaged.status == exit_code(Errc::SystemError));
 }
 
-TEST_CASE("fd fd_store: without a service manager nothing is kept and nothing fails") {
+TEST_CASE("fd store: without a service manager keeping does nothing") {
   ::unsetenv("NOTIFY_SOCKET");
   const auto fd_store = make_fd_keeper();
   CHECK(fd_store->keep("table", file_holding("x")));
@@ -104,7 +104,7 @@ TEST_CASE("fd fd_store: without a service manager nothing is kept and nothing fa
   CHECK(dynamic_cast<NoFdKeeper*>(fd_store.get()) != nullptr);
 }
 
-TEST_CASE("fd fd_store: a service manager that went unavailable is an error to run on with") {
+TEST_CASE("fd store: an unreachable service manager is a non-fatal error") {
   ::setenv("NOTIFY_SOCKET", "/nowhere/notify", 1);
   const auto fd_store = make_fd_keeper();
   const auto kept = fd_store->keep("table", file_holding("x"));
@@ -113,7 +113,7 @@ TEST_CASE("fd fd_store: a service manager that went unavailable is an error to r
   CHECK(kept.error().code == Errc::SystemError);
 }
 
-TEST_CASE("fd fd_store: readiness reaches the service manager") {
+TEST_CASE("fd store: readiness reaches the service manager") {
   FdStore store;
   run(store, {});
   CHECK_FALSE(store.is_ready());
@@ -121,7 +121,7 @@ TEST_CASE("fd fd_store: readiness reaches the service manager") {
   CHECK(store.is_ready());
 }
 
-TEST_CASE("fd fd_store: names are made in one place") {
+TEST_CASE("fd store: names are built by one function") {
   CHECK(kept::segment(3) == "segment-3");
   CHECK(kept::wakeup_fd(3) == "wakeup_fd-3");
   CHECK(kept::pidfd(3) == "pidfd-3");

@@ -1,4 +1,4 @@
-/// Attention beside the reference: its very bits, whatever shares a block.
+/// CUDA attention has the reference's bits, whichever queries share a block.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -84,7 +84,7 @@ TEST_CASE("cuda: attention has the reference's bits for every shape") {
   for (const KvType type : {KvType::F16, KvType::F32})
     for (const std::uint32_t head_dim : {1u, 8u, 20u, 33u, 64u, 80u, 128u, 200u, 256u})
       for (const std::uint32_t heads_per_kv : {1u, 3u, 7u, 12u}) {
-        if (head_dim > 128 && heads_per_kv > 1) continue;  // the CPU would be long about it
+        if (head_dim > 128 && heads_per_kv > 1) continue;  // too slow on the CPU
         CAPTURE(static_cast<int>(type), head_dim, heads_per_kv, test_seed());
         AttentionCase c(
             {heads_per_kv > 3 ? 1u : 2u, heads_per_kv, head_dim, type, counts, lengths});
@@ -96,7 +96,7 @@ TEST_CASE("cuda: attention has the reference's bits for every shape") {
       }
 }
 
-TEST_CASE("cuda: attention over more partitions than a warp has lanes has the reference's bits") {
+TEST_CASE("cuda: attention over more than 32 partitions has the reference's bits") {
   for (const std::uint32_t head_dim : {6u, 8u}) {
     AttentionCase c({1, 3, head_dim, KvType::F16, {2}, {8705}});
     const auto expected = c.expected();
@@ -121,7 +121,7 @@ TEST_CASE("cuda: attention in several launches, or in another order, has the sam
     REQUIRE(is_poison(c.out[i]));
 }
 
-TEST_CASE("cuda: attention reads nothing of a dead sequence and leaves its rows alone") {
+TEST_CASE("cuda: attention reads no memory of a dead sequence and writes none of its rows") {
   AttentionCase c(kMixed);
   const auto expected = c.expected();
   c.step.mirror.live = 0b010;
@@ -135,11 +135,11 @@ TEST_CASE("cuda: attention reads nothing of a dead sequence and leaves its rows 
   }
 }
 
-TEST_CASE("cuda: a NaN in a later position of the cache reaches no row before it") {
+TEST_CASE("cuda: a NaN at a later position of the cache reaches no earlier row") {
   AttentionCase c({1, 1, 16, KvType::F32, {6}, {30}});
   const auto expected = c.expected();
   std::vector<float> nans(16, std::nanf(""));
-  // The last row's value: rows before it share its tile and must not have read it.
+  // The value of the last row. Earlier rows share its tile and must not read it.
   auto* block = reinterpret_cast<std::byte*>(c.tables.addresses[1]);
   std::memcpy(block + c.kv.layout.head_offset_bytes(DeviceStep::kLayer, 1, 0) + 13 * 16 * 4,
               nans.data(), 16 * sizeof(float));
@@ -152,7 +152,7 @@ TEST_CASE("cuda: a NaN in a later position of the cache reaches no row before it
   }
 }
 
-TEST_CASE("cuda: attention leaves its output in tiles as well") {
+TEST_CASE("cuda: attention also stores its output as tiles") {
   AttentionCase c(kMixed);
   const auto expected = c.expected();
   TileMemory tiles(24, static_cast<std::uint32_t>(c.row_floats()));

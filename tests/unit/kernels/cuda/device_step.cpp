@@ -81,7 +81,7 @@ device::TileRows TileMemory::view() {
 }
 
 float TileMemory::at(std::uint32_t row, std::uint32_t i) const {
-  // Written from the description in kernels/cuda/device/tiles.hpp: element 8t + 2c + b of group j.
+  // Independent of the kernel: kernels/cuda/device/tiles.hpp says element 8t + 2c + b of group j.
   const std::uint32_t j = i / 32;
   const std::uint32_t t = i % 32 / 8;
   const std::uint32_t c = i % 8 / 2;

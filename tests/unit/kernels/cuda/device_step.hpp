@@ -1,4 +1,5 @@
-/// A step as the device sees it, and the reference backend beside it, for tests of CUDA kernels.
+/// A step as the device sees it, and the reference backend for comparison, for tests of CUDA
+/// kernels.
 #pragma once
 
 #include <memory>
@@ -13,12 +14,12 @@
 
 namespace leasehold::testing {
 
-/// What memory holds that no kernel may touch: a NaN that no arithmetic makes.
+/// Fills memory that no kernel may touch: a NaN that no arithmetic produces.
 inline constexpr std::uint32_t kPoisonBits = 0xffa5a5a5;
 std::vector<float> poisoned(std::size_t n);
 bool is_poison(float value);
 
-/// The address behind a handle, as a launcher would have it.
+/// Returns the address behind a handle, as a launcher would see it.
 const std::byte* address_of(Leased<const std::byte> handle);
 
 /// Lifetime: neither copied nor moved; launches point into it.
@@ -26,7 +27,7 @@ class DeviceStep {
  public:
   static constexpr std::uint16_t kLayer = 1;
 
-  /// Launches are made for `spare` rows more than there are.
+  /// Launches are planned for `spare` rows more than the step has.
   explicit DeviceStep(std::vector<RowRef> rows, std::uint32_t n_sequences = 1,
                       std::uint32_t spare = 0);
   DeviceStep(const DeviceStep&) = delete;
@@ -37,11 +38,11 @@ class DeviceStep {
   bool is_dead(std::size_t row) const { return (mirror.live >> rows_[row].sequence & 1) == 0; }
   cuda::PlanContext plan() const;
 
-  /// Blocks, warps and lanes in an order made from the seed; every launch must succeed.
+  /// Runs blocks, warps and lanes in an order made from the seed. The launch must succeed.
   void run(const cuda::KernelLaunch& launch, std::uint64_t order_seed = 0) const;
   void run(const std::vector<cuda::KernelLaunch>& launches, std::uint64_t order_seed = 0) const;
 
-  /// The same step on the reference backend, every sequence alive.
+  /// The same step on the reference backend, with every sequence live.
   ReferenceBackend& reference() { return *reference_; }
   LaunchContext context() const { return {.gates = gates_.get(), .rows = rows_, .layer = kLayer}; }
 
@@ -65,11 +66,11 @@ struct DeviceTables {
   std::vector<std::uint32_t> first;
 };
 
-/// Memory for rows in tiles, and what they are read back as.
+/// Memory for rows in tiles, and the decoding of their content.
 struct TileMemory {
   TileMemory(std::uint32_t n_rows, std::uint32_t n_in);
   device::TileRows view();
-  /// Element i of a row, its power of two taken out again.
+  /// Element i of a row, divided by the row's power of two.
   float at(std::uint32_t row, std::uint32_t i) const;
 
   std::uint32_t n_in;

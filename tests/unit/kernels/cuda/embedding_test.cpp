@@ -14,7 +14,7 @@ constexpr TensorType kEveryType[] = {
 
 }  // namespace
 
-TEST_CASE("cuda: embedding has dequantize_row's bits for every type") {
+TEST_CASE("cuda: embedding has the bits of dequantize_row for every type") {
   SeededRandom random(test_seed());
   for (const TensorType type : kEveryType) {
     CAPTURE(name(type), test_seed());
@@ -32,7 +32,7 @@ TEST_CASE("cuda: embedding has dequantize_row's bits for every type") {
   }
 }
 
-TEST_CASE("cuda: a token of no vocabulary gives a row of NaN and reads nothing") {
+TEST_CASE("cuda: a token outside the vocabulary gives a row of NaN and reads nothing") {
   SeededRandom random(test_seed());
   const Matrix table(random, TensorType::Q8_0, 3, 64);
   DeviceStep step(rows_of({2}, {2}));

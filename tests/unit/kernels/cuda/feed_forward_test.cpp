@@ -30,7 +30,7 @@ TEST_CASE("cuda: swiglu has the reference's bits, alone and with tiles") {
   }
 }
 
-TEST_CASE("cuda: swiglu of experts' items leaves each in tiles of its own") {
+TEST_CASE("cuda: swiglu of expert items stores tiles per item") {
   SeededRandom random(test_seed());
   DeviceStep step(rows_of({2}, {2}), 1, 1);
   const auto gate = random_floats(random, 2 * 3 * 40, 20.0F);
@@ -48,7 +48,7 @@ TEST_CASE("cuda: swiglu of experts' items leaves each in tiles of its own") {
   REQUIRE(is_poison(tiles.scales[6]));
 }
 
-TEST_CASE("cuda: experts are chosen and weighed as by the reference, ties and NaN included") {
+TEST_CASE("cuda: experts and their weights are the reference's, including ties and NaN") {
   SeededRandom random(test_seed());
   for (const std::uint32_t n_experts : {1u, 8u, 60u, 128u})
     for (const std::uint32_t n_used : {1u, 4u, 40u})

@@ -41,7 +41,7 @@ struct NormCase {
 
 }  // namespace
 
-TEST_CASE("cuda: rms_norm has the reference's bits, of rows and of heads, in place or not") {
+TEST_CASE("cuda: rms_norm of rows and heads has the reference's bits, in place or not") {
   SeededRandom random(test_seed());
   for (const std::uint32_t width : {1u, 24u, 64u, 100u, 576u, 12300u})
     for (const std::uint32_t n_vectors : {1u, 5u}) {
@@ -61,7 +61,7 @@ TEST_CASE("cuda: rms_norm has the reference's bits, of rows and of heads, in pla
     }
 }
 
-TEST_CASE("cuda: rms_norm leaves its output in tiles as well") {
+TEST_CASE("cuda: rms_norm also stores its output as tiles") {
   SeededRandom random(test_seed());
   for (const std::uint32_t width : {64u, 600u, 12544u}) {
     CAPTURE(width, test_seed());
@@ -81,7 +81,7 @@ TEST_CASE("cuda: rms_norm leaves its output in tiles as well") {
   }
 }
 
-TEST_CASE("cuda: on a stopped engine a kernel leaves everything as it was") {
+TEST_CASE("cuda: on a stopped engine a kernel changes nothing") {
   SeededRandom random(test_seed());
   NormCase c(random, 64, 1);
   c.step.mirror.engine_stopped = 1;

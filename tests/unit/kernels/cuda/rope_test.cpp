@@ -14,7 +14,7 @@ KvLayout layout_of(std::uint32_t head_dim, KvType type) {
   return {.n_layers = 2, .n_kv_heads = 2, .head_dim = head_dim, .type = type};
 }
 
-/// Queries, keys and values of a small step, and where keys and values go.
+/// Queries, keys and values of a small step, and the blocks for keys and values.
 struct AppendCase {
   AppendCase(std::uint64_t seed, std::uint32_t head_dim_, KvType type)
       : random(seed),
@@ -32,7 +32,7 @@ struct AppendCase {
   }
   std::uint32_t rope_dim() const { return head_dim / 4 * 2; }
 
-  /// The reference's several launches.
+  /// Runs the reference's separate launches.
   void on_reference(RopeStyle style, bool with_norms) {
     const LaunchContext context = step.context();
     ReferenceBackend& reference = step.reference();
@@ -104,8 +104,7 @@ TEST_CASE("cuda: rope alone has the reference's bits") {
     }
 }
 
-TEST_CASE(
-    "cuda: norms, rotation and append in one launch have the bits of the reference's several") {
+TEST_CASE("cuda: norms, rotation and append in one launch have the bits of separate launches") {
   for (const KvType type : {KvType::F32, KvType::F16})
     for (const RopeStyle style : {RopeStyle::Interleaved, RopeStyle::Halves})
       for (const std::uint32_t head_dim : {8u, 20u, 64u, 128u, 256u})
@@ -121,7 +120,7 @@ TEST_CASE(
         }
 }
 
-TEST_CASE("cuda: append alone has the reference's bits") {
+TEST_CASE("cuda: the append alone has the reference's bits") {
   for (const KvType type : {KvType::F32, KvType::F16}) {
     AppendCase here(test_seed(), 24, type);
     AppendCase reference(test_seed(), 24, type);
@@ -134,7 +133,7 @@ TEST_CASE("cuda: append alone has the reference's bits") {
   }
 }
 
-TEST_CASE("cuda: of a dead sequence's memory the append touches nothing") {
+TEST_CASE("cuda: the append touches no memory of a dead sequence") {
   AppendCase c(test_seed(), 64, KvType::F16);
   const auto q = c.q;
   c.step.mirror.live &= ~std::uint64_t{1};

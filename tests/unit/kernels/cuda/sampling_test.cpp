@@ -1,4 +1,4 @@
-/// What the device says of logits, beside a plain sort of them.
+/// Compares the device's candidates with a plain sort of the logits.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Indices of a row, the largest logit first, of equal ones the lowest index.
+/// Indices of a row, descending by logit; of equal logits the lower index comes first.
 std::vector<std::uint32_t> sorted(const float* logits, std::uint32_t n) {
   std::vector<std::uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0u);
@@ -22,7 +22,7 @@ std::vector<std::uint32_t> sorted(const float* logits, std::uint32_t n) {
   return order;
 }
 
-/// One logit row to each row of a step, and one more that the step does not have.
+/// One logit row per row of a step, and one more that the step does not have.
 struct LogitCase {
   LogitCase(std::vector<float> logits_, std::uint32_t n_vocab_)
       : logits(std::move(logits_)),
@@ -61,7 +61,7 @@ struct LogitCase {
   DeviceStep step;
 };
 
-/// Few different values, so that many are equal, zeros of both signs among them.
+/// A few distinct values, so that many logits are equal, including zeros of both signs.
 std::vector<float> coarse(SeededRandom& random, std::size_t n, std::uint32_t values) {
   std::vector<float> all(n);
   for (float& x : all) {
@@ -73,7 +73,7 @@ std::vector<float> coarse(SeededRandom& random, std::size_t n, std::uint32_t val
 
 }  // namespace
 
-TEST_CASE("cuda: a logit that is no finite number is a fault of its row alone") {
+TEST_CASE("cuda: a logit that is not finite is a fault of its row alone") {
   for (const float bad : {kInfinity, -kInfinity, std::nanf(""), -std::nanf("")}) {
     SeededRandom random(test_seed());
     LogitCase c(random_floats(random, 3 * 700), 700);
@@ -82,7 +82,7 @@ TEST_CASE("cuda: a logit that is no finite number is a fault of its row alone") 
   }
 }
 
-TEST_CASE("cuda: the candidates are the first k of a plain sort, whatever is equal") {
+TEST_CASE("cuda: the candidates are the first k of a plain sort, even with equal logits") {
   SeededRandom random(test_seed());
   for (const std::uint32_t n_vocab : {3u, 40u, 513u, 5000u})
     for (const std::uint32_t values : {1u, 3u, 2000u, 100000u})
@@ -92,7 +92,7 @@ TEST_CASE("cuda: the candidates are the first k of a plain sort, whatever is equ
       }
 }
 
-TEST_CASE("cuda: candidates that all lie in one thread's part are found") {
+TEST_CASE("cuda: candidates are found even if one thread scans all of them") {
   SeededRandom random(test_seed());
   auto logits = random_floats(random, 40000);
   for (std::size_t i = 0; i < 70; ++i) logits[i * 512 + 3] = 10.0F + static_cast<float>(i % 9);
@@ -100,7 +100,7 @@ TEST_CASE("cuda: candidates that all lie in one thread's part are found") {
   c.check_candidates(64);
 }
 
-TEST_CASE("cuda: candidates are found where more stand above the threads' 64th than can be kept") {
+TEST_CASE("cuda: candidates are found even if more logits than fit exceed the 64th thread's best") {
   SeededRandom random(test_seed());
   auto logits = random_floats(random, 40000);
   for (std::size_t i = 0; i < logits.size(); ++i)
@@ -109,7 +109,7 @@ TEST_CASE("cuda: candidates are found where more stand above the threads' 64th t
   c.check_candidates(64);
 }
 
-TEST_CASE("cuda: candidates of a vocabulary whose logits mostly share one value") {
+TEST_CASE("cuda: candidates are found even if most logits are equal") {
   SeededRandom random(test_seed());
   std::vector<float> logits(5000, 2.0F);
   for (std::size_t i = 0; i < 10; ++i) logits[random.below(5000)] = 3.0F;

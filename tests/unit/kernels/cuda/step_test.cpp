@@ -21,13 +21,13 @@ std::vector<std::byte> bytes_of(SeededRandom& random, std::size_t n) {
 
 }  // namespace
 
-TEST_CASE("cuda: pieces of one buffer reach their places") {
+TEST_CASE("cuda: scattered pieces reach their addresses") {
   SeededRandom random(test_seed());
   DeviceStep step(rows_of({1}, {1}));
   const auto staging = bytes_of(random, 70000);
   const auto before = bytes_of(random, 70000);
   auto to = before;
-  // Aligned and not, long and short.
+  // Aligned and unaligned, long and short.
   std::vector<device::ScatterPiece> pieces{
       {0, 16, 40000},   {50000, 50000, 333}, {51003, 100, 77},  {60000, 60000, 5},
       {61008, 3, 4096}, {66000, 66000, 24},  {67008, 67000, 43}};
@@ -43,7 +43,7 @@ TEST_CASE("cuda: pieces of one buffer reach their places") {
   REQUIRE(to == expected);
 }
 
-TEST_CASE("cuda: the gate between segments tells the host what it saw and opens the next or not") {
+TEST_CASE("cuda: a segment gate reports the epoch it saw and sets the next condition") {
   for (const bool is_stopped : {false, true}) {
     DeviceStep step(rows_of({1}, {1}));
     step.mirror.engine_stopped = is_stopped ? 1 : 0;

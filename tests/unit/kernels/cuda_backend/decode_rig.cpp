@@ -61,7 +61,7 @@ DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options)
 DecodeRig::~DecodeRig() {
   fake_cuda_restore_device();
   fake_cuda_release();
-  // After a fault nobody waited for what was queued, and it reads what goes now.
+  // After a fault, queued work may still read memory that is freed now.
   (void)test_card().driver().cuCtxSynchronize();
 }
 
@@ -156,7 +156,8 @@ std::vector<std::vector<float>> DecodeRig::all_logits() {
 }
 
 bool engine_polls_again() {
-  // Before a look it asks for the launch that runs, and may ask for one before that has ended.
+  // Before a poll the launcher queries the running launch, and perhaps an earlier one that has
+  // ended.
   constexpr std::uint64_t kQueriesPerPoll = 2;
   const std::uint64_t before = fake_cuda_call_count("cuEventQuery");
   return eventually(

@@ -1,9 +1,8 @@
-/// A made-up model of a few layers over the CUDA backend, one decode row for each of its sequences,
-/// and the strings of the fake driver's.
+/// A small artificial model on the CUDA backend, one decode row per sequence, with control of the
+/// fake driver.
 ///
-/// Lifetime: neither copied nor moved. Threads: steps from one at a time; the card is mended and
-/// let run when it goes.
-#pragma once
+/// Lifetime: neither copied nor moved. Threads: steps from one at a time. The destructor restores
+/// and releases the card.
 
 #include <functional>
 #include <memory>
@@ -39,7 +38,7 @@ class DecodeRig {
   static constexpr std::uint32_t kSequences = 3;
   static constexpr std::uint32_t kWidth = 64;
   static constexpr std::uint32_t kVocabulary = 40;
-  static constexpr std::uint32_t kDead = 1;  ///< Whose lease tests take.
+  static constexpr std::uint32_t kDead = 1;  ///< The sequence whose lease tests revoke.
   static constexpr SequenceMask kSurvivors = 0b101;
 
   explicit DecodeRig(cuda::CudaOptions options = {});
@@ -47,16 +46,16 @@ class DecodeRig {
   DecodeRig& operator=(const DecodeRig&) = delete;
   ~DecodeRig();
 
-  /// A step of all sequences' newest positions, under leases granted anew.
+  /// Runs a step of all sequences' newest positions, under new leases.
   LaunchStatus step(std::uint64_t engine_generation = 1);
-  /// Two rows of the first sequence and one of each other.
+  /// Runs two rows of the first sequence and one row of each other.
   LaunchStatus prefill();
-  /// One row's logits after a step.
+  /// The logits of one row after a step.
   std::vector<float> logits(std::uint32_t row);
   std::vector<std::vector<float>> all_logits();
   void revoke(std::uint32_t sequence) { table.revoke(FakeTable::slot_of(sequence)); }
 
-  std::function<void()> before_finish;  ///< Called when a step's launches were made.
+  std::function<void()> before_finish;  ///< Called after all launches of a step.
   FakeTable table;
   AtUnits units;
   KvFixture kv;
@@ -84,7 +83,7 @@ class DecodeRig {
   float* logits_;
 };
 
-/// Kernels of that name that ran since this was made.
+/// The number of kernels of that name that ran since construction.
 class KernelCount {
  public:
   explicit KernelCount(const char* kernel)
@@ -96,8 +95,8 @@ class KernelCount {
   std::uint64_t before_;
 };
 
-/// Until a step that waits for the card on another thread has looked at the words from beginning to
-/// end and shown the card what it saw; false when it does not.
+/// Waits until the engine, on another thread, has polled the lease words from beginning to end and
+/// updated the mirror. Returns false if it does not.
 bool engine_polls_again();
 
 }  // namespace leasehold::testing

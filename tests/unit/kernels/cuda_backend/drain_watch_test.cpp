@@ -1,4 +1,4 @@
-/// Who waits for launches is told neither too early nor twice.
+/// Waiters for drained launches are called neither too early nor twice.
 #include <catch2/catch.hpp>
 
 #include "kernels/cuda/drain_watch.hpp"
@@ -15,14 +15,15 @@ struct Count {
 
 }  // namespace
 
-TEST_CASE("drain watch: with nothing begun one is told at once") {
+TEST_CASE("drain watch: without launches a waiter is called at once") {
   DrainWatch watch;
   Count count;
   watch.when_drained(count.callback());
   CHECK(count.told == 1);
 }
 
-TEST_CASE("drain watch: one is told when what was begun before is over, whatever came after") {
+TEST_CASE(
+    "drain watch: a waiter is called when all earlier launches are over, whatever came later") {
   DrainWatch watch;
   Count count;
   watch.issued();
@@ -37,7 +38,7 @@ TEST_CASE("drain watch: one is told when what was begun before is over, whatever
   CHECK(count.told == 1);
 }
 
-TEST_CASE("drain watch: a running graph is past when a gate has seen the mirror of that moment") {
+TEST_CASE("drain watch: a waiter is called when a gate of a running graph has seen its mirror") {
   DrainWatch watch;
   Count count;
   watch.issued();
@@ -51,14 +52,14 @@ TEST_CASE("drain watch: a running graph is past when a gate has seen the mirror 
   CHECK(count.told == 1);
 }
 
-TEST_CASE("drain watch: who comes while the words are being looked at waits for the next look") {
+TEST_CASE("drain watch: a waiter that arrives during a poll waits for the next poll") {
   DrainWatch watch;
   Count early;
   Count late;
   watch.issued();
   watch.when_drained(early.callback());
   const std::uint64_t asked = watch.unstamped();
-  watch.when_drained(late.callback());  // knows of a word that this look may have missed
+  watch.when_drained(late.callback());  // may know of a word that the current poll missed
   watch.stamp(asked, 5);
   watch.seen(5);
   CHECK(early.told == 1);
@@ -70,7 +71,7 @@ TEST_CASE("drain watch: who comes while the words are being looked at waits for 
   CHECK(late.told == 1);
 }
 
-TEST_CASE("drain watch: when the device is lost nobody is told any more") {
+TEST_CASE("drain watch: after the device is lost no waiter is called") {
   DrainWatch watch;
   Count count;
   watch.issued();

@@ -1,4 +1,4 @@
-/// A driver that fails: at creation a typed error, in a step a fault, after which nothing runs.
+/// A failing driver: a typed error at creation, a fault in a step, and no launch after a fault.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
@@ -23,22 +23,22 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("cuda backend: memory that is not there is an error that says what to do") {
+TEST_CASE("cuda backend: too little memory is an error that says what to do") {
   const Error device = creation_error("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(device.code == Errc::OutOfMemory);
   CHECK(contains(device.detail, "choose a smaller model"));
   CHECK(creation_error("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY).code == Errc::OutOfMemory);
 }
 
-TEST_CASE("cuda backend: an image the card does not take is an unsupported device") {
+TEST_CASE("cuda backend: an image that the card rejects is an unsupported device") {
   const Error error = creation_error("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
   CHECK(error.code == Errc::DeviceUnsupported);
   CHECK(contains(error.detail, "--device cpu"));
 }
 
-TEST_CASE("cuda backend: a kernel's own shared memory counts in what it has without being asked") {
+TEST_CASE("cuda backend: a kernel's static shared memory counts towards the default limit") {
   cuda::KernelLibrary library = required(cuda::KernelLibrary::load(test_card()));
-  constexpr std::uint32_t kBeyond = 48 * 1024 - 64;  // of the 48 KiB some are static
+  constexpr std::uint32_t kBeyond = 48 * 1024 - 64;  // part of the 48 KiB is static
   const CUfunction function = required(library.find("lh_rms_norm", kBeyond));
   int allowed = 0;
   REQUIRE(test_card().driver().cuFuncGetAttribute(
@@ -47,11 +47,11 @@ TEST_CASE("cuda backend: a kernel's own shared memory counts in what it has with
   CHECK(library.find("lh_none", 0).error().code == Errc::DeviceUnsupported);
 }
 
-TEST_CASE("cuda backend: a fault while the card is asked what it is ends the creation") {
+TEST_CASE("cuda backend: a fault during the card's probe fails the creation") {
   CHECK(creation_error("cuLaunchKernel", CUDA_ERROR_LAUNCH_FAILED).code == Errc::DeviceFault);
 }
 
-TEST_CASE("cuda backend: after a launch failed nothing is launched and nobody hears of quiet") {
+TEST_CASE("cuda backend: after a failed launch nothing is launched and no waiter is called") {
   DecodeRig rig({.graphs = GraphUse::None});
   rig.step();
   rig.units.start([](int n) {
@@ -60,7 +60,7 @@ TEST_CASE("cuda backend: after a launch failed nothing is launched and nobody he
   CHECK(rig.step().none_live());
   REQUIRE(rig.backend->fault());
   CHECK(rig.backend->fault()->code == Errc::DeviceFault);
-  CHECK(contains(rig.backend->fault()->detail, "start this worker again"));
+  CHECK(contains(rig.backend->fault()->detail, "restart this worker"));
   CHECK(rig.units.count() == 8);
 
   const KernelCount kernels(nullptr);
@@ -71,7 +71,7 @@ TEST_CASE("cuda backend: after a launch failed nothing is launched and nobody he
   CHECK_FALSE(told);
 }
 
-TEST_CASE("cuda backend: a device lost while launches wait is a fault, and quiet is never told") {
+TEST_CASE("cuda backend: a device lost while launches wait is a fault, and no waiter is called") {
   const GraphUse graphs = GENERATE(GraphUse::None, GraphUse::Gated);
   DecodeRig rig({.graphs = graphs});
   rig.step();
@@ -90,7 +90,7 @@ TEST_CASE("cuda backend: a device lost while launches wait is a fault, and quiet
   CHECK_FALSE(told);
 }
 
-TEST_CASE("cuda backend: where no graph can be made a step is computed launch by launch") {
+TEST_CASE("cuda backend: without graphs a step runs launch by launch") {
   DecodeRig plain({.graphs = GraphUse::None});
   plain.step();
   DecodeRig rig;

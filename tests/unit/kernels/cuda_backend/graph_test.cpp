@@ -1,5 +1,5 @@
-/// Decode steps as graphs: recorded once for a shape, replayed with the same bits, stoppable
-/// inside, bound to the engine's lease.
+/// Decode steps as graphs: recorded once per shape, replayed with the same bits, stoppable inside,
+/// bound to the engine's lease.
 #include <catch2/catch.hpp>
 #include <thread>
 
@@ -25,7 +25,7 @@ std::vector<KernelCount> count_all() {
 
 }  // namespace
 
-TEST_CASE("cuda backend: a decode step is recorded for its shape and replayed with the same bits") {
+TEST_CASE("cuda backend: a decode step is recorded per shape and replayed with the same bits") {
   DecodeRig plain({.graphs = GraphUse::None});
   plain.step();
   const GraphUse graphs = GENERATE(GraphUse::Plain, GraphUse::Gated);
@@ -53,14 +53,14 @@ TEST_CASE("cuda backend: a decode step is recorded for its shape and replayed wi
   CHECK(first[1] == DecodeRig::kLayers);
 }
 
-TEST_CASE("cuda backend: a step with rows of a prompt is launched, not recorded") {
+TEST_CASE("cuda backend: a step with prompt rows is launched, not recorded") {
   DecodeRig rig;
   CHECK(rig.prefill().live == 0b111);
   CHECK(rig.backend->graph_count() == 0);
 }
 
 TEST_CASE(
-    "cuda backend: when the engine's lease goes within a graph its later segments do not run") {
+    "cuda backend: after the engine's lease is revoked during a graph, later segments do not run") {
   DecodeRig rig({.segment_layers = 1});
   rig.step();
   const KernelCount gates("lh_segment_gate");
@@ -84,13 +84,13 @@ TEST_CASE(
   CHECK(norms() < DecodeRig::kLayers - 1);
 }
 
-TEST_CASE("cuda backend: a tenant's death leaves the graph as it is, and the others their bits") {
+TEST_CASE("cuda backend: a tenant's revocation changes neither the graph nor the bits of others") {
   DecodeRig calm;
   calm.step();
   DecodeRig rig;
   rig.step();
   const auto before = rig.kv.bytes_of(DecodeRig::kDead);
-  // Unit 0 brings the step to the card, unit 1 is the graph.
+  // Unit 0 uploads the step, unit 1 is the graph.
   rig.units.start([&](int n) {
     if (n == 0) rig.revoke(DecodeRig::kDead);
   });
@@ -103,7 +103,7 @@ TEST_CASE("cuda backend: a tenant's death leaves the graph as it is, and the oth
   CHECK(rig.all_logits() == calm.all_logits());
 }
 
-TEST_CASE("cuda backend: where no graph can be made steps are the same, and it is told once") {
+TEST_CASE("cuda backend: without graphs steps have the same bits, and the callback runs once") {
   struct Refusal {
     const char* call;
     CUresult result;
@@ -128,7 +128,7 @@ TEST_CASE("cuda backend: where no graph can be made steps are the same, and it i
   CHECK(rig.all_logits() == with_graphs.all_logits());
 }
 
-TEST_CASE("cuda backend: a card that fails while a graph is made is a fault") {
+TEST_CASE("cuda backend: a driver failure during the creation of a graph is a fault") {
   DecodeRig rig;
   fake_cuda_fail_next("cuGraphInstantiateWithFlags", CUDA_ERROR_ILLEGAL_ADDRESS);
   rig.step(1);
@@ -136,10 +136,10 @@ TEST_CASE("cuda backend: a card that fails while a graph is made is a fault") {
   CHECK(rig.backend->fault()->code == Errc::DeviceFault);
 }
 
-TEST_CASE("cuda backend: a graph made under another lease of the engine's is made anew") {
+TEST_CASE("cuda backend: a graph made under an earlier engine lease is recorded again") {
   DecodeRig rig;
   rig.step(1);
-  // Planted, and taken by the next graph that is made.
+  // A planted failure for the next creation of a graph.
   fake_cuda_fail_next("cuGraphInstantiateWithFlags", CUDA_ERROR_NOT_SUPPORTED);
   rig.step(1);
   CHECK(rig.backend->graph_count() == 1);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kLogBytes = 4096;
 
-/// Before anything asks the driver.
+/// Sets the environment before the driver reads it.
 struct Environment {
   Environment() { ::setenv("FAKE_CUDA_STATE", state.path().c_str(), 1); }
   testing::CardState state;

@@ -1,4 +1,4 @@
-/// A card of one's own for one case: context, module, a log that kernels write to.
+/// A card for one test case: context, module, and a log that kernels append to.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace leasehold::fake_cuda {
 
-/// This program's card, which its peers share.
+/// The card of this program, which its peers share.
 const testing::CardState& card_state();
 
 class Card {
@@ -29,13 +29,13 @@ class Card {
   CUstream stream() const { return stream_; }
   CUstream new_stream(int priority = 0);
 
-  /// A kernel of 32 threads that adds `value` to the log.
+  /// Launches a kernel of 32 threads that appends `value` to the log.
   CUresult append(std::uint32_t value) { return append(value, stream_); }
   CUresult append(std::uint32_t value, CUstream stream);
   CUDA_KERNEL_NODE_PARAMS node(CUfunction function, void** params) const;
-  /// What kernels appended, when all is done.
+  /// The log after all work is done.
   std::vector<std::uint32_t> log() const;
-  /// What they appended so far.
+  /// The log so far.
   std::vector<std::uint32_t> log_so_far() const;
   std::uint32_t* device_log() const { return reinterpret_cast<std::uint32_t*>(log_); }
 

@@ -1,4 +1,4 @@
-/// The card introduces itself, and fails when a test says so.
+/// The card reports its properties, and fails when a test plants a failure.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/support/fake_cuda/card.hpp"
@@ -25,7 +25,7 @@ TEST_CASE("fake_cuda: the driver finds a card of compute capability 9.0") {
   CHECK(card.driver().has_conditional_nodes());
 }
 
-TEST_CASE("fake_cuda: more memory than there is cannot be had") {
+TEST_CASE("fake_cuda: an allocation larger than the card fails") {
   const Card card;
   CUdeviceptr at = 0;
   CHECK(card.driver().cuMemAlloc(&at, card.free_bytes() + 1) == CUDA_ERROR_OUT_OF_MEMORY);
@@ -40,7 +40,7 @@ TEST_CASE("fake_cuda: the next call of a function can be made to fail, once") {
   CHECK(card.driver().cuMemFree(at) == CUDA_SUCCESS);
 }
 
-TEST_CASE("fake_cuda: on a lost device every call fails the same way, waiting ones too") {
+TEST_CASE("fake_cuda: on a lost device every call fails with the same error, even a waiting one") {
   Card card;
   fake_cuda_hold();
   card.append(1);

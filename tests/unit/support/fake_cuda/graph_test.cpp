@@ -1,5 +1,4 @@
-/// Graphs run their nodes as dependencies allow; IF nodes ask their condition when they are
-/// reached.
+/// Graphs run their nodes in dependency order; an IF node reads its condition when it is reached.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -10,7 +9,7 @@ namespace {
 
 using Log = std::vector<std::uint32_t>;
 
-/// A graph under construction; what it was made into is launched.
+/// A graph under construction and its executable form.
 class Graph {
  public:
   explicit Graph(Card& card) : card_(card) {
@@ -38,7 +37,7 @@ class Graph {
                                                     flags) == CUDA_SUCCESS);
     return handle;
   }
-  /// The IF node's body.
+  /// Adds an IF node and returns its body.
   CUgraph branch(CUgraphConditionalHandle condition, std::vector<CUgraphNode> after) {
     CUgraphNodeParams params{};
     params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
@@ -99,7 +98,7 @@ TEST_CASE("fake_cuda: nodes that do not depend on each other run in another orde
   CHECK(card.log() == Log{2, 1});
 }
 
-TEST_CASE("fake_cuda: a branch runs or not, as a kernel before it has set its condition") {
+TEST_CASE("fake_cuda: an IF node runs its body if an earlier kernel set the condition") {
   Card card;
   for (const std::uint32_t value : {0u, 1u}) {
     Graph graph(card);
@@ -115,7 +114,7 @@ TEST_CASE("fake_cuda: a branch runs or not, as a kernel before it has set its co
   CHECK(card.log() == Log{30, 11, 21, 31});
 }
 
-TEST_CASE("fake_cuda: a condition that nobody sets has its default at each launch") {
+TEST_CASE("fake_cuda: a condition that no kernel sets has its default at each launch") {
   Card card;
   Graph graph(card);
   const auto condition = graph.condition(1, CU_GRAPH_COND_ASSIGN_DEFAULT);
@@ -126,7 +125,7 @@ TEST_CASE("fake_cuda: a condition that nobody sets has its default at each launc
   CHECK(card.log() == Log{1, 1});
 }
 
-TEST_CASE("fake_cuda: nodes of a graph are let run one by one") {
+TEST_CASE("fake_cuda: a test can run the nodes of a graph one by one") {
   Card card;
   Graph graph(card);
   CUgraphNode first = graph.append(graph.handle(), 1);
@@ -163,7 +162,7 @@ TEST_CASE("fake_cuda: a condition belongs to a context, and a node's unused byte
   CHECK(add() == CUDA_SUCCESS);
 }
 
-TEST_CASE("fake_cuda: a graph with a condition that no node asks is not made") {
+TEST_CASE("fake_cuda: a graph with a condition that no node uses is rejected") {
   Card card;
   Graph graph(card);
   graph.append(graph.handle(), 1);

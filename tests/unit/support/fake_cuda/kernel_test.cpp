@@ -1,4 +1,4 @@
-/// Modules, functions and launches are checked as a driver checks them.
+/// The driver checks modules, functions and launches.
 #include <array>
 #include <catch2/catch.hpp>
 
@@ -15,8 +15,7 @@ CUresult launch(const Card& card, const char* name, std::uint32_t value, unsigne
                                       card.stream(), params, nullptr);
 }
 
-TEST_CASE(
-    "fake_cuda: an image is text of ours or a fatbin, and knows the kernels that were linked") {
+TEST_CASE("fake_cuda: an image is our stub text or a fatbin, and contains the linked kernels") {
   const Card card;
   const cuda::Driver& driver = card.driver();
   CUmodule module = nullptr;
@@ -36,7 +35,7 @@ TEST_CASE(
         CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("fake_cuda: kernels that ran are counted by name") {
+TEST_CASE("fake_cuda: completed kernels are counted by name") {
   Card card;
   const std::uint64_t before = fake_cuda_kernel_count("lh_trace_append");
   const std::uint64_t all = fake_cuda_kernel_count(nullptr);
@@ -47,7 +46,7 @@ TEST_CASE("fake_cuda: kernels that ran are counted by name") {
   CHECK(fake_cuda_kernel_count(nullptr) == all + 2);
 }
 
-TEST_CASE("fake_cuda: more than 48 KiB of shared memory is had by asking for it") {
+TEST_CASE("fake_cuda: more than 48 KiB of shared memory needs an opt-in") {
   const Card card;
   constexpr unsigned kMuch = 100 * 1024;
   CHECK(launch(card, "lh_trace_shared", 0, 32, kMuch) == CUDA_ERROR_INVALID_VALUE);
@@ -63,7 +62,7 @@ TEST_CASE("fake_cuda: a block larger than the kernel allows is refused") {
   CHECK(launch(card, "lh_trace_append", 1, 64) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("fake_cuda: after a kernel that cannot end the device is lost") {
+TEST_CASE("fake_cuda: a kernel that cannot end loses the device") {
   const Card card;
   REQUIRE(launch(card, "lh_trace_stuck", 7, 32) == CUDA_SUCCESS);
   CHECK(card.driver().cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED);

@@ -1,4 +1,4 @@
-/// Kernels that leave a trace of when they ran.
+/// Kernels that record when they ran.
 #include "tests/unit/support/fake_cuda/kernels.hpp"
 
 #include "kernels/cuda/device/simt.cuh"
@@ -13,7 +13,7 @@ LEASEHOLD_KERNEL(lh_trace_condition, Setting, 32) {
   if (threadIdx.x == 0) device::set_graph_condition(p.handle, p.value);
 }
 
-/// Some threads wait for the others, who do not come.
+/// Some threads wait for threads that never arrive.
 LEASEHOLD_KERNEL(lh_trace_stuck, Entry, 32) {
   if (threadIdx.x < p.value) __syncthreads();
 }

@@ -1,11 +1,11 @@
-/// The parameters of the kernels that show in which order the card does things. C++20-clean.
+/// The parameters of kernels that record the order of the card's work. C++20-clean.
 #pragma once
 
 #include <cstdint>
 
 namespace leasehold::fake_cuda {
 
-/// log[0] entries so far; `value` becomes the next.
+/// log[0] is the number of entries; `value` becomes the next one.
 struct Entry {
   std::uint32_t* log;
   std::uint32_t value;

@@ -1,4 +1,4 @@
-/// Virtual memory is reserved, mapped, protected and given back as on a card.
+/// Virtual memory is reserved, mapped, protected and released as on a card.
 #include <catch2/catch.hpp>
 #include <cstring>
 
@@ -54,7 +54,7 @@ TEST_CASE("fake_cuda: new memory holds garbage and can be written once access wa
   CHECK(write_mapped(mapped) == 0);
 }
 
-TEST_CASE("fake_cuda: memory without access, or with that to read, is not written to") {
+TEST_CASE("fake_cuda: memory without write access is not written") {
   const Card card;
   const Mapped mapped(card);
   CHECK(testing::run_in_child([&] { return write_mapped(mapped); }).killed_by == SIGSEGV);
@@ -63,7 +63,7 @@ TEST_CASE("fake_cuda: memory without access, or with that to read, is not writte
   CHECK(testing::run_in_child([&] { return write_mapped(mapped); }).killed_by == SIGSEGV);
 }
 
-TEST_CASE("fake_cuda: what was unmapped faults, and the range can be mapped again") {
+TEST_CASE("fake_cuda: unmapped memory faults, and its range can be mapped again") {
   const Card card;
   const Mapped mapped(card);
   REQUIRE(mapped.allow(CU_MEM_ACCESS_FLAGS_PROT_READWRITE) == CUDA_SUCCESS);
@@ -76,7 +76,7 @@ TEST_CASE("fake_cuda: what was unmapped faults, and the range can be mapped agai
   CHECK(mapped.bytes()[0] == std::byte{1});
 }
 
-TEST_CASE("fake_cuda: mappings overlap nothing and lie in what was reserved") {
+TEST_CASE("fake_cuda: mappings do not overlap and lie inside reservations") {
   const Card card;
   const Mapped mapped(card);
   const cuda::Driver& driver = card.driver();
@@ -87,7 +87,7 @@ TEST_CASE("fake_cuda: mappings overlap nothing and lie in what was reserved") {
   CHECK(driver.cuMemUnmap(mapped.at(), 2 * kPiece) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("fake_cuda: memory is free when handle and mapping are both gone") {
+TEST_CASE("fake_cuda: memory is free after both its handle and its mapping are released") {
   const Card card;
   const std::size_t before = card.free_bytes();
   const cuda::Driver& driver = card.driver();

@@ -1,10 +1,11 @@
-/// Another process that has some of the card's memory until it is killed.
+/// Another process that holds memory of the card until it is killed.
 ///
 ///   fake_cuda_peer create MIB          allocates, does not map
-///   fake_cuda_peer import FD           takes memory that was handed on, maps it, writes a word
-///   fake_cuda_peer again MIB           allocates, is refused as much again, releases, allocates
+///   fake_cuda_peer import FD           imports memory, maps it, writes a word
+///   fake_cuda_peer again MIB           allocates, fails to allocate the same size again, releases,
+///                                      allocates
 ///
-/// Prints a line when it has, then waits for its stdin to end.
+/// Prints a line when done, then waits for the end of its stdin.
 #include <unistd.h>
 
 #include <cstdint>
@@ -20,7 +21,7 @@ using leasehold::cuda::Driver;
 
 constexpr std::size_t kMemory = std::size_t{2} << 20;
 
-/// 0: refused.
+/// Returns 0 if the driver refuses.
 CUmemGenericAllocationHandle create(const Driver& driver, std::size_t mib) {
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -35,14 +36,14 @@ bool create_again(const Driver& driver, std::size_t mib) {
          create(driver, mib) != 0;
 }
 
-/// The mapping stays, the handle and the descriptor do not.
+/// Keeps the mapping; releases the handle and closes the descriptor.
 bool import(const Driver& driver, int fd) {
   CUmemGenericAllocationHandle handle = 0;
   CUdeviceptr at = 0;
   const CUmemAccessDesc access{.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
                                .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   const bool done = driver.cuMemImportFromShareableHandle(
-                        // NOLINTNEXTLINE(performance-no-int-to-ptr): as the driver wants it
+                        // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's address type
                         &handle, reinterpret_cast<void*>(std::intptr_t{fd}),
                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == CUDA_SUCCESS &&
                     driver.cuMemAddressReserve(&at, kMemory, 0, 0, 0) == CUDA_SUCCESS &&
@@ -50,7 +51,7 @@ bool import(const Driver& driver, int fd) {
                     driver.cuMemSetAccess(at, kMemory, &access, 1) == CUDA_SUCCESS &&
                     driver.cuMemRelease(handle) == CUDA_SUCCESS;
   ::close(fd);
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): as the driver wants it
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's address type
   if (done) *reinterpret_cast<std::uint32_t*>(at) = 4711;
   return done;
 }
@@ -60,7 +61,8 @@ bool import(const Driver& driver, int fd) {
 int main(int argc, char** argv) {
   const auto driver = leasehold::cuda::load_driver();
   if (!driver || argc != 3) {
-    std::puts(driver ? "create MIB, import FD or again MIB" : driver.error().detail.c_str());
+    std::puts(driver ? "usage: fake_cuda_peer create MIB, import FD or again MIB"
+                     : driver.error().detail.c_str());
     return 2;
   }
   const int number = std::atoi(argv[2]);

@@ -1,4 +1,4 @@
-/// One card, several processes: memory is taken while anybody has it, killed or not.
+/// One card, several processes: memory is in use while any process references it, killed or not.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-/// A program of its own; killed at the latest when this goes.
+/// A child process; the destructor kills it.
 class Peer {
  public:
-  /// `environment`: one variable more, or one that is taken away.
-  Peer(const std::string& what, int number, std::string environment = "NONE=0") {
+  /// `variable` is added to the child's environment; without "=" it is removed.
+  Peer(const std::string& what, int number, std::string variable = "NONE=0") {
     std::array<int, 2> to{};
     std::array<int, 2> from{};
     REQUIRE(::pipe2(to.data(), O_CLOEXEC) == 0);
@@ -31,7 +31,7 @@ class Peer {
     if (pid_ == 0) {
       ::dup2(to[0], STDIN_FILENO);
       ::dup2(from[1], STDOUT_FILENO);
-      ::putenv(environment.data());
+      ::putenv(variable.data());
       ::execl(FAKE_CUDA_PEER, FAKE_CUDA_PEER, what.c_str(), text.c_str(), nullptr);
       ::_exit(127);
     }
@@ -62,7 +62,7 @@ class Peer {
   UniqueFd answer_;
 };
 
-TEST_CASE("fake_cuda: what another process took is free again when that was killed") {
+TEST_CASE("fake_cuda: memory of another process is free again after it was killed") {
   const Card card;
   const std::size_t before = card.free_bytes();
   Peer peer("create", 64);
@@ -83,7 +83,7 @@ TEST_CASE("fake_cuda: two processes together get no more than the card has") {
   CHECK(card.driver().cuMemCreate(&handle, 100 * kMiB, &prop, 0) == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_CASE("fake_cuda: memory that was handed on lives as long as its last mapping") {
+TEST_CASE("fake_cuda: exported memory lives as long as its last mapping") {
   const Card card;
   const std::size_t before = card.free_bytes();
   const auto prop = Card::memory();
@@ -108,7 +108,7 @@ TEST_CASE("fake_cuda: memory that was handed on lives as long as its last mappin
   CHECK(card.free_bytes() == before);
 }
 
-TEST_CASE("fake_cuda: a descriptor on its way keeps the memory") {
+TEST_CASE("fake_cuda: a descriptor in transit keeps the memory") {
   const Card card;
   const std::size_t before = card.free_bytes();
   const auto prop = Card::memory();
@@ -124,7 +124,7 @@ TEST_CASE("fake_cuda: a descriptor on its way keeps the memory") {
   CHECK(card.free_bytes() == before);
 }
 
-TEST_CASE("fake_cuda: a process without a shared state has a card of its own") {
+TEST_CASE("fake_cuda: a process without a shared state has its own card") {
   const Card card;
   const std::size_t before = card.free_bytes();
   Peer peer("again", 200, "FAKE_CUDA_STATE");
@@ -132,7 +132,7 @@ TEST_CASE("fake_cuda: a process without a shared state has a card of its own") {
   CHECK(card.free_bytes() == before);
 }
 
-TEST_CASE("fake_cuda: a driver that has no card is told from one that has") {
+TEST_CASE("fake_cuda: a driver without a card reports no device") {
   Peer peer("create", 2, "FAKE_CUDA_DEVICES=0");
   CHECK_THAT(peer.answer(), Catch::Contains("CUDA_ERROR_NO_DEVICE"));
 }

@@ -1,4 +1,4 @@
-/// Streams keep their order, events say how far they are, and a test decides when.
+/// Streams keep their order, events report progress, and a test controls when work runs.
 #include <catch2/catch.hpp>
 #include <cstring>
 
@@ -23,7 +23,8 @@ TEST_CASE("fake_cuda: a stream runs its kernels in order") {
   for (std::uint32_t i = 0; i < 20; ++i) CHECK(log[i] == i);
 }
 
-TEST_CASE("fake_cuda: while the card is held an event is not ready; then each is run when asked") {
+TEST_CASE(
+    "fake_cuda: while the card is held an event is not ready, and a test runs items one by one") {
   Card card;
   const cuda::Driver& driver = card.driver();
   CUevent event = new_event(card);
@@ -43,7 +44,7 @@ TEST_CASE("fake_cuda: while the card is held an event is not ready; then each is
   driver.cuEventDestroy(event);
 }
 
-TEST_CASE("fake_cuda: a stream waits for the recording an event had when it was told to") {
+TEST_CASE("fake_cuda: a stream waits for the recording that an event had at the time of the call") {
   Card card;
   const cuda::Driver& driver = card.driver();
   CUevent event = new_event(card);
@@ -56,14 +57,14 @@ TEST_CASE("fake_cuda: a stream waits for the recording an event had when it was 
   card.append(3, other);
   CHECK(fake_cuda_run(1) == 1);
   CHECK(card.log_so_far() == Log{1});
-  CHECK(fake_cuda_run(1) == 1);  // of higher priority, and waiting no more
+  CHECK(fake_cuda_run(1) == 1);  // it has the higher priority and no longer waits
   CHECK(card.log_so_far() == Log{1, 3});
   fake_cuda_release();
   CHECK(card.log() == Log{1, 3, 2});
   driver.cuEventDestroy(event);
 }
 
-TEST_CASE("fake_cuda: a copy reads pinned memory when its turn comes, other memory at once") {
+TEST_CASE("fake_cuda: a copy reads pinned memory when it runs, other memory at once") {
   Card card;
   const cuda::Driver& driver = card.driver();
   CUdeviceptr at = 0;

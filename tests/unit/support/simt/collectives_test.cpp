@@ -1,4 +1,4 @@
-/// Shuffles, votes and atomics say what the PTX ISA says.
+/// Shuffles, votes and atomics behave as the PTX ISA says.
 #include <catch2/catch.hpp>
 #include <numeric>
 #include <vector>
@@ -51,7 +51,7 @@ TEST_CASE("simt: shuffles stay within their segment") {
   }
 }
 
-TEST_CASE("simt: halves of a warp vote apart from each other") {
+TEST_CASE("simt: halves of a warp vote independently") {
   const auto in = lanes_from(0);
   std::vector<std::uint32_t> out(32);
   run_block("lh_test_votes", Words{in.data(), out.data(), 0}, 32);

@@ -1,4 +1,4 @@
-/// Fibers go on where they stood, end, and are unwound.
+/// Fibers pause, continue, end, and are unwound.
 #include "tests/support/fiber.hpp"
 
 #include <catch2/catch.hpp>
@@ -6,7 +6,7 @@
 
 namespace leasehold::testing {
 
-TEST_CASE("fiber: it pauses, goes on, and at its end goes on who resumed it last") {
+TEST_CASE("fiber: it pauses and continues; at its end the last resumer continues") {
   std::string seen;
   Fiber fiber([&] {
     seen += 'a';
@@ -19,7 +19,7 @@ TEST_CASE("fiber: it pauses, goes on, and at its end goes on who resumed it last
   CHECK(seen == "ab");
 }
 
-TEST_CASE("fiber: one that another entered ends there, not where the first began") {
+TEST_CASE("fiber: a fiber returns to the fiber that entered it last") {
   std::string seen;
   Fiber here;
   Fiber* outer = nullptr;
@@ -34,7 +34,7 @@ TEST_CASE("fiber: one that another entered ends there, not where the first began
   CHECK(seen == "1i2");
 }
 
-TEST_CASE("fiber: what stands on one that never ends is destroyed with it") {
+TEST_CASE("fiber: destroying a paused fiber destroys its local variables") {
   struct Mark {
     std::string* seen;
     ~Mark() { *seen += 'x'; }

@@ -1,4 +1,4 @@
-/// Little kernels, each for one thing that the runner promises.
+/// Small kernels, each for one promise of the runner.
 #include "kernels/cuda/device/simt.cuh"
 #include "tests/unit/support/simt/kernels.hpp"
 
@@ -7,7 +7,8 @@ namespace {
 
 using namespace leasehold::device;
 
-/// Every thread's word meets every other's in shared memory: out[i] = in[n-1-i] of each block.
+/// Every thread reads a word of another thread through shared memory: out[i] = in[n-1-i] of each
+/// block.
 LEASEHOLD_KERNEL(lh_test_reverse, Words, 256) {
   __shared__ std::uint32_t words[256];
   const std::uint32_t first = blockIdx.x * blockDim.x;
@@ -16,7 +17,7 @@ LEASEHOLD_KERNEL(lh_test_reverse, Words, 256) {
   p.out[first + threadIdx.x] = words[blockDim.x - 1 - threadIdx.x];
 }
 
-/// As lh_test_reverse, in dynamic shared memory and without the barrier it needs.
+/// As lh_test_reverse, in dynamic shared memory and without the necessary barrier.
 LEASEHOLD_KERNEL(lh_test_reverse_early, Words, 256) {
   auto* const words = reinterpret_cast<std::uint32_t*>(dynamic_shared());
   words[threadIdx.x] = p.in[threadIdx.x];
@@ -29,7 +30,7 @@ LEASEHOLD_KERNEL(lh_test_warp_sum, Floats, 128) {
   if (threadIdx.x % 32 == 0) p.out[(blockIdx.x * blockDim.x + threadIdx.x) / 32] = sum;
 }
 
-/// One line of 32 words for each of the four shuffles, in segments of p.n.
+/// One row of 32 words for each of the four shuffles, in segments of p.n.
 LEASEHOLD_KERNEL(lh_test_shuffles, Words, 32) {
   const std::uint32_t mine = p.in[threadIdx.x];
   const int width = static_cast<int>(p.n);
@@ -39,7 +40,7 @@ LEASEHOLD_KERNEL(lh_test_shuffles, Words, 32) {
   p.out[96 + threadIdx.x] = __shfl_up_sync(0xFFFFFFFFu, mine, 3u, width);
 }
 
-/// The two halves of a warp go different ways and vote among themselves.
+/// The two halves of a warp take different branches and vote separately.
 LEASEHOLD_KERNEL(lh_test_votes, Words, 32) {
   const bool odd = p.in[threadIdx.x] % 2 != 0;
   if (threadIdx.x < 16) {
@@ -57,7 +58,7 @@ LEASEHOLD_KERNEL(lh_test_count, Words, 64) {
   atomicMin(&p.out[2], p.in[threadIdx.x]);
 }
 
-/// Block i writes down that it was the out[n]-th.
+/// Block i records that it ran as number out[n].
 LEASEHOLD_KERNEL(lh_test_order, Words, 32) {
   if (threadIdx.x != 0) return;
   p.out[blockIdx.x] = atomicAdd(&p.out[p.n], 1u);
@@ -85,7 +86,7 @@ LEASEHOLD_KERNEL(lh_test_reads_behind_params, Words, 32) {
   p.out[threadIdx.x] = reinterpret_cast<const std::uint32_t*>(&p + 1)[0];
 }
 
-/// What shared memory holds before anybody wrote there.
+/// Reads shared memory before any thread writes it.
 LEASEHOLD_KERNEL(lh_test_first_word, Words, 32) {
   p.out[threadIdx.x] = reinterpret_cast<std::uint32_t*>(dynamic_shared())[threadIdx.x];
 }
@@ -116,7 +117,7 @@ LEASEHOLD_KERNEL(lh_test_mma, Product, 32) {
   p.d[(g + 8) * 8 + 2 * t + 1] = d[3];
 }
 
-/// b's [16 × kColumns] from row k, as core matrices: those of one column group side by side in k.
+/// b's [16 × kColumns] from row k, as core matrices: those of one column group are adjacent in k.
 template <int kColumns>
 __device__ void place_columns(const Product& p, std::uint32_t k) {
   auto* const shared = reinterpret_cast<std::uint16_t*>(dynamic_shared());
@@ -162,8 +163,8 @@ LEASEHOLD_KERNEL(lh_test_wgmma_128, Product, 128) {
   multiply_group<128>(p);
 }
 
-/// Copies 16 bytes of each thread, twice; out: what it sees before any wait, after the first
-/// copy's, and after both.
+/// Copies 16 bytes per thread, twice. out: what the thread reads before any wait, after the first
+/// copy's wait, and after both.
 LEASEHOLD_KERNEL(lh_test_copy, Words, 32) {
   auto* const shared = reinterpret_cast<std::uint32_t*>(dynamic_shared()) + 8 * threadIdx.x;
   for (std::uint32_t i = 0; i < 2; ++i) {
@@ -189,8 +190,8 @@ LEASEHOLD_KERNEL(lh_test_wgmma_unwaited, Product, 128) {
   wgmma_commit();
 }
 
-/// Two products: the second takes sums that were read, and so may have been written, since the
-/// fence.
+/// Two products. The code reads the sums, and so may write them, after the fence and before the
+/// second product.
 LEASEHOLD_KERNEL(lh_test_wgmma_unfenced, Product, 128) {
   const std::uint32_t a[4] = {};
   float d[4] = {};
@@ -202,7 +203,7 @@ LEASEHOLD_KERNEL(lh_test_wgmma_unfenced, Product, 128) {
   }
 }
 
-/// One thread copies what all multiply; p.depth: it says so to wgmma.
+/// One thread copies for all; p.depth: it fences its copies for wgmma.
 LEASEHOLD_KERNEL(lh_test_wgmma_copied, Product, 128) {
   const std::uint32_t a[4] = {};
   float d[4] = {};

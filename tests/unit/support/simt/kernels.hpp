@@ -1,4 +1,4 @@
-/// The parameters of the little kernels that show what the runner does. C++20-clean.
+/// The parameters of the runner's test kernels. C++20-clean.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Floats {
   std::uint32_t n;
 };
 
-/// d [rows, columns] = a [rows, depth] · b [depth, columns], all row by row; a and b halves.
+/// d [rows, columns] = a [rows, depth] · b [depth, columns], all row-major; a and b are halves.
 struct Product {
   const std::uint16_t* a;
   const std::uint16_t* b;

@@ -1,4 +1,4 @@
-/// Matrix products by fragments, against three plain loops.
+/// Matrix products from fragments equal three plain loops.
 #include <catch2/catch.hpp>
 #include <random>
 #include <vector>
@@ -49,11 +49,11 @@ void check_product(const char* kernel, std::size_t rows, std::size_t columns, un
   CHECK(d == plain_product(a, b, columns));
 }
 
-TEST_CASE("simt: mma of a warp is the plain product") {
+TEST_CASE("simt: a warp's mma equals the plain product") {
   check_product("lh_test_mma", 16, 8, 32);
 }
 
-TEST_CASE("simt: wgmma of a warpgroup is the plain product") {
+TEST_CASE("simt: a warpgroup's wgmma equals the plain product") {
   check_product("lh_test_wgmma_8", 64, 8, 128);
   check_product("lh_test_wgmma_32", 64, 32, 128);
   check_product("lh_test_wgmma_128", 64, 128, 128);

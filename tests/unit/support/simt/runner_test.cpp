@@ -1,4 +1,4 @@
-/// What is wrong with a kernel is found and named; orders can be chosen.
+/// The runner detects and names errors of kernels; tests choose the order.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -34,14 +34,14 @@ std::vector<std::uint32_t> ascending(std::size_t n) {
   return words;
 }
 
-TEST_CASE("simt: what threads put into shared memory is there after the barrier") {
+TEST_CASE("simt: writes to shared memory are visible after the barrier") {
   const auto in = ascending(512);
   std::vector<std::uint32_t> out(512);
   REQUIRE(run_words("lh_test_reverse", {in.data(), out.data(), 0}, {.blocks = 2, .threads = 256}));
   for (std::uint32_t i = 0; i < 512; ++i) REQUIRE(out[i] == i / 256 * 256 + 255 - i % 256);
 }
 
-TEST_CASE("simt: without its barrier a kernel reads what nobody has written") {
+TEST_CASE("simt: without its barrier a kernel reads unwritten shared memory") {
   set_order_seed(0);
   const auto in = ascending(64);
   std::vector<std::uint32_t> out(64);
@@ -50,7 +50,7 @@ TEST_CASE("simt: without its barrier a kernel reads what nobody has written") {
   CHECK(out[0] == 0xFFFF'FFFF);
 }
 
-TEST_CASE("simt: a barrier that some threads never reach is named with its kernel and block") {
+TEST_CASE("simt: an error names the kernel and block of a barrier that some threads never reach") {
   set_order_seed(0);
   const auto result = run_words("lh_test_divergent_barrier", {}, {.blocks = 3, .threads = 64});
   REQUIRE_FALSE(result);
@@ -73,10 +73,10 @@ TEST_CASE("simt: a shuffle from a lane outside its mask is an error") {
   std::vector<std::uint32_t> out(32);
   const auto result = run_words("lh_test_absent_lane", {in.data(), out.data(), 0});
   REQUIRE_FALSE(result);
-  CHECK_THAT(result.error().detail, Contains("takes from lane 20"));
+  CHECK_THAT(result.error().detail, Contains("reads lane 20"));
 }
 
-TEST_CASE("simt: after a kernel that failed the next one runs") {
+TEST_CASE("simt: a kernel runs after another one failed") {
   REQUIRE_FALSE(run_words("lh_test_divergent_barrier", {}, {.threads = 64}));
   const auto in = ascending(64);
   std::vector<std::uint32_t> out(64);
@@ -89,7 +89,7 @@ TEST_CASE("simt: dynamic shared memory is full of NaNs, and its end is guarded")
   REQUIRE(run_words("lh_test_first_word", {nullptr, out.data(), 0}, {.shared_bytes = 128}));
   CHECK(out == std::vector<std::uint32_t>(32, 0xFFFF'FFFF));
   REQUIRE(run_words("lh_test_writes_behind", {nullptr, nullptr, 0}, {.shared_bytes = 32}));
-  // AddressSanitizer ends the process that does it.
+  // AddressSanitizer ends a process that writes there.
   const auto end = testing::run_in_child([] {
     const auto result =
         run_words("lh_test_writes_behind", {nullptr, nullptr, 1}, {.shared_bytes = 32});
@@ -130,7 +130,7 @@ TEST_CASE("simt: a seed permutes the blocks") {
       std::is_permutation(expected.begin(), expected.end(), permuted.begin(), permuted.end() - 1));
 }
 
-TEST_CASE("simt: a copy to shared memory is there after its wait, and not before") {
+TEST_CASE("simt: a copy to shared memory arrives at its wait, not before") {
   alignas(16) const std::array<std::uint32_t, 8> in{1, 2, 3, 4, 5, 6, 7, 8};
   const std::uint32_t no = 0xFFFF'FFFF;
   std::vector<std::uint32_t> out(6 * 32);
@@ -139,7 +139,7 @@ TEST_CASE("simt: a copy to shared memory is there after its wait, and not before
   out.resize(6);
   CHECK(out == std::vector<std::uint32_t>{no, no, 1, no, 1, 5});
   out.resize(6 * 32);
-  set_order_seed(2);  // early
+  set_order_seed(2);  // early copies
   const auto result = run_words("lh_test_copy", {in.data(), out.data(), 0}, {.shared_bytes = 1024});
   set_order_seed(0);
   REQUIRE(result);
@@ -155,21 +155,21 @@ Result<void> run_group(const char* kernel, const Product& params) {
               .params = cuda::KernelParams(params)});
 }
 
-TEST_CASE("simt: a thread that ends before its wgmma is done is told so") {
+TEST_CASE("simt: a thread that ends before its wgmma is done is an error") {
   const auto result = run_group("lh_test_wgmma_unwaited", {});
   REQUIRE_FALSE(result);
-  CHECK_THAT(result.error().detail, Contains("without having waited"));
+  CHECK_THAT(result.error().detail, Contains("without waiting"));
 }
 
-TEST_CASE("simt: a wgmma takes registers that were fenced since the last wait") {
+TEST_CASE("simt: a wgmma needs a fence of its registers since the last wait") {
   const auto result = run_group("lh_test_wgmma_unfenced", {});
   REQUIRE_FALSE(result);
   CHECK_THAT(result.error().detail, Contains("without wgmma_fence"));
 }
 
-TEST_CASE("simt: a wgmma reads what was copied when whoever copied it has said so") {
+TEST_CASE("simt: a wgmma reads copies only after a fence by the copying thread") {
   alignas(16) const std::array<std::uint16_t, 8> b{};
-  for (const std::uint64_t seed : {0u, 2u}) {  // copies are late, and early
+  for (const std::uint64_t seed : {0u, 2u}) {  // late and early copies
     set_order_seed(seed);
     const auto hidden = run_group("lh_test_wgmma_copied", {nullptr, b.data(), nullptr, 0});
     const auto shown = run_group("lh_test_wgmma_copied", {nullptr, b.data(), nullptr, 1});
@@ -180,7 +180,7 @@ TEST_CASE("simt: a wgmma reads what was copied when whoever copied it has said s
   }
 }
 
-TEST_CASE("simt: a launch wider than the kernel says is refused") {
+TEST_CASE("simt: a launch with more threads than the kernel allows is refused") {
   CHECK_FALSE(run_words("lh_test_first_word", {}, {.threads = 64}));
   CHECK_FALSE(run_words("lh_test_none", {}));
 }

@@ -7,7 +7,7 @@
 namespace leasehold::testing {
 namespace {
 
-/// A loop on the test's own thread that stops itself once `request` has ended.
+/// A loop on the test's thread that stops once `request` has ended.
 struct LoopFixture {
   explicit LoopFixture(std::function<Result<void>(Engine&)> on_weights_lost)
       : loop(rig.engine(), {.on_report = [this](const StepReport& report) { note(report); },
@@ -35,7 +35,7 @@ struct LoopFixture {
 };
 
 Result<void> never(Engine&) {
-  return fail(Errc::BrokerLost, "nobody to ask");
+  return fail(Errc::BrokerLost, "no weights source");
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ TEST_CASE("engine loop: commands run between steps, in order") {
   REQUIRE(fixture.tokens == 5);
 }
 
-TEST_CASE("engine loop: weights that are lost are bound again and the request goes on") {
+TEST_CASE("engine loop: a request continues after its lost weights are restored") {
   int asked = 0;
   LoopFixture* self = nullptr;
   LoopFixture fixture([&](Engine&) -> Result<void> {
@@ -81,13 +81,13 @@ TEST_CASE("engine loop: weights that are lost are bound again and the request go
   REQUIRE(fixture.ends[0].reason == CompletionReason::MaxTokensReached);
 }
 
-TEST_CASE("engine loop: what will pass is waited for, and commands are heard meanwhile") {
+TEST_CASE("engine loop: transient errors are retried, and commands run in between") {
   const Errc passing = GENERATE(Errc::WeightsLoading, Errc::EngineLeaseFenced, Errc::LeaseRevoked);
   int asked = 0;
   int heard = 0;
   LoopFixture* self = nullptr;
   LoopFixture fixture([&](Engine&) -> Result<void> {
-    // Restored only once a command was heard between two tries.
+    // The restore succeeds only after a command ran between two attempts.
     if (++asked == 1) {
       self->loop.post([&](Engine&) { ++heard; });
       return fail(passing, "not yet");
@@ -109,7 +109,7 @@ TEST_CASE("engine loop: what will pass is waited for, and commands are heard mea
   REQUIRE(fixture.ends[0].reason == CompletionReason::MaxTokensReached);
 }
 
-TEST_CASE("engine loop: when no weights can be had every request ends with the reason") {
+TEST_CASE("engine loop: when a restore fails for good, every request ends with its error") {
   LoopFixture fixture(never);
   REQUIRE(fixture.rig.submit(fixture.request(5)));
   fixture.on_note = [&] {

@@ -13,12 +13,13 @@ RunningRequests::StopSlots stop_slots_with(std::uint32_t stop_slot,
 }
 
 RunningRequest running_request(std::uint64_t admission = 1) {
-  return {.request = RequestId{"r"}, .lease = {1, 1}, .admission = admission, .deadline = {}};
+  return {
+      .engine_request_id = RequestId{"r"}, .lease = {1, 1}, .admission = admission, .deadline = {}};
 }
 
 }  // namespace
 
-TEST_CASE("running requests: a running request can be stopped, any other not") {
+TEST_CASE("running requests: only a running request can be stopped") {
   RunningRequests running_requests;
   running_requests.update(stop_slots_with(3, running_request()));
   REQUIRE_FALSE(running_requests.stop(RequestId{"s"}, LocalStop::Cancelled));
@@ -28,7 +29,7 @@ TEST_CASE("running requests: a running request can be stopped, any other not") {
   REQUIRE(running_requests.stops().read(3) == LocalStop::Cancelled);  // the first reason stays
 }
 
-TEST_CASE("running requests: a stop lasts as long as its running_request") {
+TEST_CASE("running requests: a stop lasts as long as its request holds the slot") {
   RunningRequests running_requests;
   running_requests.update(stop_slots_with(3, running_request()));
   running_requests.stop(RequestId{"r"}, LocalStop::Cancelled);
@@ -40,7 +41,7 @@ TEST_CASE("running requests: a stop lasts as long as its running_request") {
   REQUIRE_FALSE(running_requests.stop(RequestId{"r"}, LocalStop::Cancelled));
 }
 
-TEST_CASE("running requests: whoever waits for changes hears of each, and of nothing else") {
+TEST_CASE("running requests: every change wakes the alarm, and nothing else does") {
   RunningRequests running_requests;
   BoottimeTimer alarm = BoottimeTimer::create().value();
   const auto has_rung = [&] { return alarm.wait_until(TimePoint{}); };
@@ -54,17 +55,17 @@ TEST_CASE("running requests: whoever waits for changes hears of each, and of not
   REQUIRE_FALSE(has_rung());
 }
 
-TEST_CASE("running requests: only what is due is stopped, and gates can tell that something was") {
+TEST_CASE("running requests: only due requests are stopped, and the change counter moves") {
   RunningRequests running_requests;
   RunningRequests::StopSlots stop_slots = stop_slots_with(0, running_request());
-  stop_slots[9] =
-      RunningRequest{.request = RequestId{"late"}, .lease = {2, 1}, .admission = 2, .deadline = {}};
+  stop_slots[9] = RunningRequest{
+      .engine_request_id = RequestId{"late"}, .lease = {2, 1}, .admission = 2, .deadline = {}};
   running_requests.update(stop_slots);
   const std::uint64_t before = running_requests.stops().changes();
   running_requests.stop_due([](const RunningRequest&) { return LocalStop::None; });
   REQUIRE(running_requests.stops().changes() == before);
   running_requests.stop_due([](const RunningRequest& one) {
-    return one.request.value == "late" ? LocalStop::DeadlineExceeded : LocalStop::None;
+    return one.engine_request_id.value == "late" ? LocalStop::DeadlineExceeded : LocalStop::None;
   });
   REQUIRE(running_requests.stops().read(0) == LocalStop::None);
   REQUIRE(running_requests.stops().read(9) == LocalStop::DeadlineExceeded);

@@ -9,7 +9,7 @@ namespace leasehold::testing {
 namespace {
 
 constexpr TokenId kEnd = 2;
-constexpr TokenId kAb = 259;  // beside the bytes, the tiny vocabulary has "ab", "a", "cc" and so on
+constexpr TokenId kAb = 259;  // the vocabulary has all bytes, "ab", "a", "cc" and others
 constexpr TokenId kCc = 266;
 constexpr TokenId byte_token(char byte) {
   return 3 + static_cast<unsigned char>(byte);
@@ -44,7 +44,7 @@ SamplingParams with_grammar(std::string text) {
 
 }  // namespace
 
-TEST_CASE("token rules: an end token ends the text, unless it is ignored") {
+TEST_CASE("token rules: an end token ends the text unless ignore_eos is set") {
   const Fixture fixture;
   const PromptRequest plain = fixture.request({});
   const TokenRules rules = fixture.rules(plain);
@@ -54,7 +54,7 @@ TEST_CASE("token rules: an end token ends the text, unless it is ignored") {
   REQUIRE_FALSE(fixture.rules(ignoring).ends_before(kEnd));
 }
 
-TEST_CASE("token rules: a stop token ends the text before it") {
+TEST_CASE("token rules: a stop token ends the text and is not part of it") {
   const Fixture fixture;
   const PromptRequest request = fixture.request({.ignore_eos = true, .stop_tokens = {kAb, kEnd}});
   const TokenRules rules = fixture.rules(request);
@@ -82,13 +82,13 @@ TEST_CASE("token rules: a stop string is found across tokens, and across a rebin
   REQUIRE(fixture.rules(complete).over() == CompletionReason::StopSequence);
 }
 
-TEST_CASE("token rules: without a grammar everything is allowed") {
+TEST_CASE("token rules: without a grammar every token is allowed") {
   const Fixture fixture;
   const PromptRequest request = fixture.request({.stop = {"x"}});
   REQUIRE(fixture.rules(request).allowed() == nullptr);
 }
 
-TEST_CASE("token rules: an end token is allowed where the grammar may end, and only there") {
+TEST_CASE("token rules: an end token is allowed only where the grammar may end") {
   const Fixture fixture;
   const PromptRequest request = fixture.request(with_grammar(R"(root ::= "ab" "cc"*)"));
   TokenRules rules = fixture.rules(request);
@@ -103,7 +103,7 @@ TEST_CASE("token rules: an end token is allowed where the grammar may end, and o
   REQUIRE_FALSE((*rules.allowed())->contains(kAb));
 }
 
-TEST_CASE("token rules: where the grammar has nothing more to say the text is over") {
+TEST_CASE("token rules: the text is over when the grammar allows no more") {
   const Fixture fixture;
   const PromptRequest request = fixture.request(with_grammar(R"(root ::= "abc")"));
   TokenRules rules = fixture.rules(request);
@@ -113,7 +113,7 @@ TEST_CASE("token rules: where the grammar has nothing more to say the text is ov
   REQUIRE(rules.over() == CompletionReason::EndOfSequence);
 }
 
-TEST_CASE("token rules: what was emitted before must fit the grammar") {
+TEST_CASE("token rules: tokens emitted before must fit the grammar") {
   const Fixture fixture;
   const PromptRequest request = fixture.request(with_grammar(R"(root ::= "ab"+)"), {kAb, kCc});
   const auto rules = TokenRules::create(request, fixture.tokenizer);
@@ -121,7 +121,7 @@ TEST_CASE("token rules: what was emitted before must fit the grammar") {
   REQUIRE_THAT(rules.error().detail, Catch::Contains("token 1 "));
 }
 
-TEST_CASE("token rules: built anew from what was emitted they allow what they allowed before") {
+TEST_CASE("token rules: rebuilt from emitted tokens, they allow the same tokens") {
   const Fixture fixture;
   const SamplingParams json{.grammar = {GrammarKind::JsonObject, {}}};
   const std::string text = R"({"a": [1, {"é": "x\n"}, -2.5e3], "b": null)";
@@ -138,7 +138,7 @@ TEST_CASE("token rules: built anew from what was emitted they allow what they al
   }
 }
 
-TEST_CASE("token rules: a grammar with too many readings is BadRequest when it gets there") {
+TEST_CASE("token rules: a grammar with too many parses is BadRequest at that token") {
   const Fixture fixture;
   std::string text = "root ::= r0";
   for (int i = 1; i < 600; ++i) text += " | r" + std::to_string(i);

@@ -24,7 +24,7 @@ std::uint64_t test_seed() {
 
 }  // namespace
 
-TEST_CASE("block pool: blocks come from the fullest extent, so that others become free again") {
+TEST_CASE("block pool: take uses the fullest extent first, so that other extents become free") {
   BlockPool pool = two_extents(3, 2);
   REQUIRE(pool.take() == BlockId{ExtentId{2}, 0});
   REQUIRE(pool.take() == BlockId{ExtentId{2}, 1});
@@ -33,14 +33,14 @@ TEST_CASE("block pool: blocks come from the fullest extent, so that others becom
   REQUIRE(pool.take() == BlockId{ExtentId{2}, 0});
 }
 
-TEST_CASE("block pool: an empty pool gives nothing and holds nothing") {
+TEST_CASE("block pool: an empty pool has no block to take and holds none") {
   BlockPool pool;
   REQUIRE_FALSE(pool.take().has_value());
   REQUIRE(pool.total_blocks() == 0);
   REQUIRE_FALSE(pool.holds({ExtentId{1}, 0}));
 }
 
-TEST_CASE("block pool: an extent leaves whole or not at all") {
+TEST_CASE("block pool: only extents without a held block are removed") {
   BlockPool pool = two_extents(2, 2);
   const BlockId held = *pool.take();
   REQUIRE(pool.remove_free_extents(5) == std::vector{ExtentId{2}});
@@ -52,7 +52,7 @@ TEST_CASE("block pool: an extent leaves whole or not at all") {
   REQUIRE(pool.total_blocks() == 0);
 }
 
-TEST_CASE("block pool: free and held are all blocks, and no block is held twice, on any walk") {
+TEST_CASE("block pool: a random walk conserves blocks and never holds one twice") {
   SeededRandom random(test_seed());
   BlockPool pool;
   std::set<BlockId> held;

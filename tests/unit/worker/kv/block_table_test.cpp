@@ -13,7 +13,8 @@ BlockPool pool_of(std::uint32_t blocks) {
 
 }  // namespace
 
-TEST_CASE("block table: it takes a block per sixteen positions and no sooner") {
+TEST_CASE(
+    "block table: reserve takes one block for every sixteen positions, and only when needed") {
   BlockPool pool = pool_of(8);
   BlockTable table(16);
   for (const auto& [positions, blocks] : {std::pair{1u, 1u}, {16u, 1u}, {17u, 2u}, {33u, 3u}}) {
@@ -25,18 +26,18 @@ TEST_CASE("block table: it takes a block per sixteen positions and no sooner") {
   REQUIRE(table.blocks().size() == 3);
 }
 
-TEST_CASE("block table: reserving takes all it needs or nothing, and says how many are missing") {
+TEST_CASE("block table: reserve takes all blocks or none, and reports how many are missing") {
   BlockPool pool = pool_of(3);
   BlockTable table(16);
   REQUIRE(table.reserve(16, pool));
   const Result<void> reserved = table.reserve(64, pool);
   REQUIRE(reserved.error().code == Errc::OutOfBlocks);
-  REQUIRE(reserved.error().detail == "3 more KV blocks needed, 2 of 3 are free");
+  REQUIRE(reserved.error().detail == "3 more KV blocks are needed, and 2 of 3 are free");
   REQUIRE(table.blocks().size() == 1);
   REQUIRE(pool.free_blocks() == 2);
 }
 
-TEST_CASE("block table: the record has blocks of its own, and all go back together") {
+TEST_CASE("block table: free gives back the blocks of the record with all others") {
   BlockPool pool = pool_of(4);
   BlockTable table(16);
   REQUIRE(table.reserve_record(2, pool));

@@ -25,7 +25,7 @@ Errc refusal(const LeaseMemory& memory, LeaseId lease, BlockId block) {
 
 }  // namespace
 
-TEST_CASE("lease memory: a block of the lease's own extent has its address") {
+TEST_CASE("lease memory: a block of the lease's own extent has an address") {
   LeaseMemory memory(kBlock);
   memory.add(kMine, ExtentId{7}, extent_of(3));
   const auto first = memory.address(kMine, {ExtentId{7}, 0});
@@ -34,13 +34,14 @@ TEST_CASE("lease memory: a block of the lease's own extent has its address") {
   REQUIRE(*last == *first + 2 * kBlock);
 }
 
-TEST_CASE("lease memory: a block that is not the lease's is LeaseFenced, never an address") {
+TEST_CASE("lease memory: a block outside the lease is LeaseFenced") {
   LeaseMemory memory(kBlock);
   memory.add(kMine, ExtentId{7}, extent_of(3));
   memory.add(kTheirs, ExtentId{8}, extent_of(3));
   REQUIRE(refusal(memory, kMine, {ExtentId{8}, 0}) == Errc::LeaseFenced);
   REQUIRE(refusal(memory, {1, 2}, {ExtentId{7}, 0}) == Errc::LeaseFenced);  // a later generation
-  REQUIRE(refusal(memory, kMine, {ExtentId{7}, 3}) == Errc::LeaseFenced);   // beyond its end
+  REQUIRE(refusal(memory, kMine, {ExtentId{7}, 3}) ==
+          Errc::LeaseFenced);  // beyond the extent's end
   REQUIRE(refusal(memory, kMine, {ExtentId{7}, ~0u}) == Errc::LeaseFenced);
   memory.remove(kTheirs, std::array{ExtentId{8}});
   REQUIRE(refusal(memory, kTheirs, {ExtentId{8}, 0}) == Errc::LeaseFenced);

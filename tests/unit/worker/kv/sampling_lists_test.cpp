@@ -14,7 +14,7 @@ SamplingParams full() {
 
 }  // namespace
 
-TEST_CASE("sampling lists: what was packed is what is unpacked") {
+TEST_CASE("sampling lists: unpacking restores what was packed") {
   const std::vector<std::byte> bytes = pack_sampling_lists(full());
   REQUIRE(bytes.size() == sampling_lists_bytes(full()));
   SamplingParams again;
@@ -22,7 +22,7 @@ TEST_CASE("sampling lists: what was packed is what is unpacked") {
   REQUIRE(again == full());
 }
 
-TEST_CASE("sampling lists: without any there are no bytes") {
+TEST_CASE("sampling lists: empty lists pack to no bytes") {
   REQUIRE(pack_sampling_lists({}).empty());
   REQUIRE(sampling_lists_bytes({.temperature = 1.0f, .top_k = 40}) == 0);
   for (const SamplingParams& one :
@@ -33,7 +33,7 @@ TEST_CASE("sampling lists: without any there are no bytes") {
   }
 }
 
-TEST_CASE("sampling lists: the largest fit the bound") {
+TEST_CASE("sampling lists: the largest lists fit the bound") {
   SamplingParams largest;
   largest.logit_bias.resize(SamplingParams::kMaxLogitBiases);
   largest.stop_tokens.resize(SamplingParams::kMaxStopTokens);
@@ -42,7 +42,7 @@ TEST_CASE("sampling lists: the largest fit the bound") {
   REQUIRE(sampling_lists_bytes(largest) == kMaxSamplingListsBytes);
 }
 
-TEST_CASE("sampling lists: bytes that are cut, too many or no lists are FileCorrupt") {
+TEST_CASE("sampling lists: truncated, surplus and malformed bytes are FileCorrupt") {
   const std::vector<std::byte> bytes = pack_sampling_lists(full());
   SamplingParams params;
   for (std::size_t n = 1; n < bytes.size(); ++n) {
@@ -52,7 +52,7 @@ TEST_CASE("sampling lists: bytes that are cut, too many or no lists are FileCorr
   std::vector<std::byte> more = bytes;
   more.push_back(std::byte{0});
   REQUIRE(unpack_sampling_lists(more, params).error().code == Errc::FileCorrupt);
-  for (const std::size_t at : {3u, 23u, 39u}) {  // the counts' highest bytes
+  for (const std::size_t at : {3u, 23u, 39u}) {  // the highest byte of each count
     std::vector<std::byte> vast = bytes;
     vast[at] = std::byte{0xFF};
     REQUIRE(unpack_sampling_lists(vast, params).error().code == Errc::FileCorrupt);

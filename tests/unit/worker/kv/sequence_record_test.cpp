@@ -5,6 +5,7 @@
 
 #include "kernels/host_backend.hpp"
 #include "tests/support/leased_memory.hpp"
+#include "worker/kv/block_table.hpp"
 #include "worker/kv/record_layout.hpp"
 
 namespace leasehold::testing {
@@ -32,19 +33,12 @@ SamplingParams sampling() {
           .stop = {"END", std::string(100, 's')}};
 }
 
-PromptRequest request() {
-  return {.tenant = TenantId{"acme"},
-          .lease = {3, 1},
-          .request = RequestId{"acme/" + std::string(64, 'r')},
-          .prompt = {5, 6, 7},
-          .sampling = sampling(),
-          .max_emitted_tokens = 40};
-}
+const RequestId kRequestId{"acme/" + std::string(64, 'r')};
+const std::vector<TokenId> kPrompt{5, 6, 7};
 
 /// A sequence that writes its record into blocks of `block_bytes`, as commits of an engine would.
 struct Recorded {
-  explicit Recorded(std::size_t block_bytes = 4096)
-      : sequence(request(), 16), memory(blocks(block_bytes) * block_bytes) {
+  explicit Recorded(std::size_t block_bytes = 4096) : memory(blocks(block_bytes) * block_bytes) {
     pool.add_extent(ExtentId{42}, 64);
     parts.block_size_bytes = block_bytes;
     for (std::size_t i = 0; i < blocks(block_bytes); ++i) {
@@ -56,17 +50,35 @@ struct Recorded {
   }
 
   void commit(std::uint32_t n_rows, std::optional<TokenId> next) {
-    REQUIRE(sequence.blocks.reserve(sequence.blocks.committed() + n_rows, pool));
+    REQUIRE(table.reserve(table.committed() + n_rows, pool));
     FakeTable open;
     const auto set = open.step(1);
     open.gate().run(*set, {LaunchSite::Commit, 0, Touches::TenantMemory},
                     [&](const LaunchPermit& permit) {
                       RecordPieces pieces;
-                      commit_record(pieces, parts, kContext, sequence, n_rows, next);
+                      commit_record(pieces, parts, kContext, next_commit(n_rows, next), progress);
                       write_on_host(permit, pieces.pieces());
                     });
-    sequence.blocks.commit(sequence.blocks.committed() + n_rows);
-    if (next) sequence.tokens.push_back(*next);
+    table.commit(table.committed() + n_rows);
+    if (next) tokens.push_back(*next);
+  }
+
+  RecordCommit next_commit(std::uint32_t n_rows, std::optional<TokenId> next) const {
+    return {.engine_request_id = &kRequestId,
+            .sampling = &params,
+            .max_emitted_tokens = 40,
+            .prompt_tokens = 3,
+            .committed = table.committed() + n_rows,
+            .tokens = tokens,
+            .next = next,
+            .blocks = table.blocks()};
+  }
+
+  /// Begins another sequence in the same memory.
+  void start_over() {
+    tokens = kPrompt;
+    table = BlockTable(16);
+    progress = {};
   }
 
   std::vector<std::byte> bytes() const {
@@ -74,8 +86,11 @@ struct Recorded {
     return {from, from + parts.blocks.size() * parts.block_size_bytes};
   }
 
+  SamplingParams params = sampling();
+  std::vector<TokenId> tokens = kPrompt;
   BlockPool pool;
-  Sequence sequence;
+  BlockTable table{16};
+  RecordProgress progress;
   LeasedMemory memory;
   RecordMemory parts;
 };
@@ -90,18 +105,18 @@ Recorded three_commits(std::size_t block_bytes = 4096) {
 }
 
 bool same(const SequenceRecord& a, const SequenceRecord& b) {
-  return a.request == b.request && a.sampling == b.sampling &&
+  return a.engine_request_id == b.engine_request_id && a.sampling == b.sampling &&
          a.max_emitted_tokens == b.max_emitted_tokens && a.prompt_tokens == b.prompt_tokens &&
          a.committed == b.committed && a.tokens == b.tokens && a.blocks == b.blocks;
 }
 
 }  // namespace
 
-TEST_CASE("sequence record: what was written is what is read") {
+TEST_CASE("sequence record: reading returns what was committed") {
   const Recorded recorded = three_commits();
   const Result<SequenceRecord> record = read_record(recorded.bytes(), kContext);
   REQUIRE(record);
-  REQUIRE(record->request == request().request);
+  REQUIRE(record->engine_request_id == kRequestId);
   REQUIRE(record->sampling == sampling());
   REQUIRE(record->max_emitted_tokens == 40);
   REQUIRE(record->prompt_tokens == 3);
@@ -110,7 +125,7 @@ TEST_CASE("sequence record: what was written is what is read") {
   REQUIRE(record->blocks == std::vector{BlockId{ExtentId{42}, 0}});
 }
 
-TEST_CASE("sequence record: it may lie in many small blocks") {
+TEST_CASE("sequence record: a record may span many small blocks") {
   const Recorded recorded = three_commits(64);
   REQUIRE(recorded.parts.blocks.size() > 10);
   const Result<SequenceRecord> in_pieces = read_record(recorded.bytes(), kContext);
@@ -118,7 +133,7 @@ TEST_CASE("sequence record: it may lie in many small blocks") {
   REQUIRE(same(*in_pieces, *read_record(three_commits().bytes(), kContext)));
 }
 
-TEST_CASE("sequence record: a commit torn anywhere leaves the one before it") {
+TEST_CASE("sequence record: a torn commit leaves the previous commit readable") {
   Recorded recorded(4096);
   recorded.commit(3, 10);
   recorded.commit(1, 11);
@@ -128,7 +143,7 @@ TEST_CASE("sequence record: a commit torn anywhere leaves the one before it") {
   const SequenceRecord older = *read_record(before, kContext);
   const SequenceRecord newer = *read_record(after, kContext);
   const std::size_t slot = kSlots + 3 % 2 * 64;
-  // Arrays first, then the slot byte by byte, its number last.
+  // The commit writes the arrays, then the slot byte by byte, its number last.
   for (std::size_t written = 0; written <= kNumberInSlot + 8; ++written) {
     std::vector<std::byte> torn = after;
     std::copy_n(before.begin() + static_cast<long>(slot + written), static_cast<long>(64 - written),
@@ -141,7 +156,7 @@ TEST_CASE("sequence record: a commit torn anywhere leaves the one before it") {
   }
 }
 
-TEST_CASE("sequence record: every changed byte is noticed or harmless") {
+TEST_CASE("sequence record: every changed byte is detected or harmless") {
   const Recorded recorded = three_commits();
   const std::vector<std::byte> whole = recorded.bytes();
   const SequenceRecord newest = *read_record(whole, kContext);
@@ -157,7 +172,7 @@ TEST_CASE("sequence record: every changed byte is noticed or harmless") {
       if (!record) REQUIRE(record.error().code == Errc::FileCorrupt);
       if (!record) ++refused;
       if (!record || same(*record, newest)) continue;
-      ++fell_back;  // to the commit before, whole
+      ++fell_back;  // to the previous commit
       REQUIRE(record->committed == 4);
       REQUIRE(record->tokens == std::vector<TokenId>{5, 6, 7, 10, 11});
     }
@@ -193,9 +208,9 @@ TEST_CASE("sequence record: sampling parameters out of range, or lists cut off, 
           Errc::FileCorrupt);
 }
 
-TEST_CASE("sequence record: an earlier record's commits do not speak for a new header") {
+TEST_CASE("sequence record: commits of an earlier record are invalid under a new header") {
   Recorded recorded = three_commits();
-  recorded.sequence = Sequence(request(), 16);
+  recorded.start_over();
   recorded.commit(3, 77);
   const Result<SequenceRecord> record = read_record(recorded.bytes(), kContext);
   REQUIRE(record);

@@ -12,17 +12,19 @@ constexpr TimePoint kNone{};
 constexpr LeaseId kLease{2, 1};
 
 RunningRequest until(std::optional<TimePoint> deadline) {
-  return {.request = RequestId{"r"}, .lease = kLease, .admission = 1, .deadline = deadline};
+  return {
+      .engine_request_id = RequestId{"r"}, .lease = kLease, .admission = 1, .deadline = deadline};
 }
 
-/// Waits for another thread's deed without counting on any time; ctest's limit is the bound.
+/// Waits for another thread without a timeout of its own; ctest's timeout applies.
 void await(const std::function<bool()>& done) {
   while (!done()) std::this_thread::yield();
 }
 
 }  // namespace
 
-TEST_CASE("deadline: a request and a lease stop at their deadline, the lease's reason first") {
+TEST_CASE(
+    "deadline: a request stops at its own deadline or its lease's, whose reason comes first") {
   REQUIRE(deadline_stop(until({}), {kNone}, kNow) == LocalStop::None);
   REQUIRE(deadline_stop(until(kNow + Duration(1)), {kNow + Duration(1)}, kNow) == LocalStop::None);
   REQUIRE(deadline_stop(until(kNow), {kNone}, kNow) == LocalStop::DeadlineExceeded);
@@ -30,17 +32,17 @@ TEST_CASE("deadline: a request and a lease stop at their deadline, the lease's r
   REQUIRE(deadline_stop(until(kNow), {kNow}, kNow) == LocalStop::LeaseExpired);
 }
 
-TEST_CASE("deadline: a lease nobody could renew ends for the broker's sake") {
+TEST_CASE("deadline: a lease that expires while the broker is disconnected ends with BrokerLost") {
   REQUIRE(deadline_stop(until({}), {kNow, true}, kNow) == LocalStop::BrokerLost);
   REQUIRE(deadline_stop(until({}), {kNow + Duration(1), true}, kNow) == LocalStop::None);
   REQUIRE(deadline_stop(until(kNow), {kNone, true}, kNow) == LocalStop::DeadlineExceeded);
 }
 
-TEST_CASE("deadline watcher: it stops whoever is due and leaves the others") {
+TEST_CASE("deadline watcher: it stops due requests and no others") {
   LeaseTable table = *LeaseTable::create(8);
   const TableReader reader = *TableReader::attach(*table.reader_fd());
   const SystemClock clock;
-  table.grant(kLease, clock.now());  // over as soon as it begins
+  table.grant(kLease, clock.now());  // already expired
   RunningRequests running_requests;
   const std::atomic<bool> broker_disconnected = false;
   const auto watcher = DeadlineWatcher::start({.running_requests = &running_requests,
@@ -50,8 +52,8 @@ TEST_CASE("deadline watcher: it stops whoever is due and leaves the others") {
   REQUIRE(watcher.has_value());
   RunningRequests::StopSlots stop_slots;
   stop_slots[4] = until({});
-  stop_slots[5] =
-      RunningRequest{.request = RequestId{"s"}, .lease = {3, 1}, .admission = 2, .deadline = {}};
+  stop_slots[5] = RunningRequest{
+      .engine_request_id = RequestId{"s"}, .lease = {3, 1}, .admission = 2, .deadline = {}};
   running_requests.update(stop_slots);
   await([&] { return running_requests.stops().read(4) != LocalStop::None; });
   REQUIRE(running_requests.stops().read(4) == LocalStop::LeaseExpired);

@@ -1,4 +1,5 @@
-// What a worker may say about memory, and when. The engine's loop runs only when a test lets it.
+// When a worker may answer the broker's calls about memory. The tests run the engine's loop by
+// hand.
 #include "worker/lease/lease_service.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -34,7 +35,7 @@ class Fixture {
     io_.poll();
   }
 
-  /// Between two steps: what was posted to the engine happens now.
+  /// Runs the commands posted to the engine, as between two steps.
   void run_engine() {
     EngineLoop& loop = loop_;
     loop.post([&loop](Engine&) { loop.stop(); });
@@ -43,7 +44,7 @@ class Fixture {
     io_.poll();
   }
 
-  /// A second descriptor of a grant's one extent stays with the test.
+  /// Grants one extent; the test keeps a second descriptor of it.
   wire::LeaseGrant grant(LeaseId lease) {
     wire::LeaseGrant grant{.lease = lease,
                            .tenant = TenantId{"t"},
@@ -111,10 +112,10 @@ TEST_CASE("unmap: the memory of a lease that is revoked but not fenced stays map
   REQUIRE(fixture.answer);
   REQUIRE_FALSE(fixture.answer->has_value());
   CHECK(fixture.answer->error().code == Errc::IllegalTransition);
-  CHECK(fixture.rig.engine().unmap_fenced(lease));  // it was there to be let go
+  CHECK(fixture.rig.engine().unmap_fenced(lease));  // it was still mapped
 }
 
-TEST_CASE("unmap: a fenced lease's memory is let go at once, whatever the engine does") {
+TEST_CASE("unmap: a fenced lease is unmapped at once, even during a step") {
   Fixture fixture;
   const LeaseId lease = fixture.rig.grant("t");
   fixture.rig.fence(lease);
@@ -126,12 +127,12 @@ TEST_CASE("unmap: a fenced lease's memory is let go at once, whatever the engine
   CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
 }
 
-TEST_CASE("unmap: memory on its way to the engine is let go before the answer, not after") {
+TEST_CASE("unmap: memory not yet in the engine is unmapped before the answer") {
   Fixture fixture;
   const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
   fixture.grant(lease);
   fixture.run_mapper();
-  REQUIRE_FALSE(fixture.answer);  // mapped, but the engine has not heard of it
+  REQUIRE_FALSE(fixture.answer);  // mapped, but not in the engine yet
   fixture.rig.fence(lease);
 
   fixture.call(wire::LeaseUnmap{.lease = lease});
@@ -144,7 +145,7 @@ TEST_CASE("unmap: memory on its way to the engine is let go before the answer, n
   CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
 }
 
-TEST_CASE("unmap: it does not overtake a grant that is being mapped") {
+TEST_CASE("unmap: an unmap does not overtake a grant that is being mapped") {
   Fixture fixture;
   const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
   fixture.grant(lease);
@@ -161,7 +162,7 @@ TEST_CASE("unmap: it does not overtake a grant that is being mapped") {
   CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
 }
 
-TEST_CASE("quiesce: a lease whose word is still up is not called quiesced") {
+TEST_CASE("quiesce: a live lease is refused") {
   Fixture fixture;
   const LeaseId lease = fixture.rig.grant("t");
 
@@ -172,7 +173,7 @@ TEST_CASE("quiesce: a lease whose word is still up is not called quiesced") {
   CHECK(fixture.answer->error().code == Errc::IllegalTransition);
 }
 
-TEST_CASE("quiesce: it is answered between two steps, not in the middle of one") {
+TEST_CASE("quiesce: the answer comes between two steps") {
   Fixture fixture;
   const LeaseId lease = fixture.rig.grant("t");
   fixture.rig.revoke(lease);
@@ -185,7 +186,7 @@ TEST_CASE("quiesce: it is answered between two steps, not in the middle of one")
   CHECK(fixture.answer->has_value());
 }
 
-TEST_CASE("quiesce: whoever knows the device's launches says when they are over") {
+TEST_CASE("quiesce: with a quiesce callback, the answer waits for the device's launches") {
   Fixture fixture(Fixture::QuiesceMode::Manual);
   const LeaseId lease = fixture.rig.grant("t");
   fixture.rig.revoke(lease);
@@ -200,7 +201,7 @@ TEST_CASE("quiesce: whoever knows the device's launches says when they are over"
   CHECK(fixture.answer->has_value());
 }
 
-TEST_CASE("deliver: memory that is still being mapped is brought back too") {
+TEST_CASE("redeliver: memory that is still being mapped is included") {
   Fixture fixture;
   const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
   fixture.grant(lease);

@@ -24,7 +24,7 @@ ReconnectState resuming() {
 
 }  // namespace
 
-TEST_CASE("reconnect state: lost, connected, resumed, delivered, together again") {
+TEST_CASE("reconnect state: a worker goes from lost over connected and resumed to attached") {
   ReconnectState path(10s);
   CHECK(path.phase() == Phase::Attached);
   path.connection_lost(kStart);
@@ -38,7 +38,7 @@ TEST_CASE("reconnect state: lost, connected, resumed, delivered, together again"
   CHECK(path.phase() == Phase::Attached);
 }
 
-TEST_CASE("reconnect state: pauses grow to a bound and begin anew after a return") {
+TEST_CASE("reconnect state: the backoff grows to a bound and restarts after a reattach") {
   ReconnectState path = disconnected();
   const Duration first = path.next_attempt() - kStart;
   Duration longest{};
@@ -56,7 +56,7 @@ TEST_CASE("reconnect state: pauses grow to a bound and begin anew after a return
   CHECK(path.next_attempt() - now == first);
 }
 
-TEST_CASE("reconnect state: the broker's no is final, its silence is not") {
+TEST_CASE("reconnect state: a refusal of the broker is final, a missing answer is not") {
   for (const Errc no : {Errc::BrokerLost, Errc::PermissionDenied, Errc::UntrustedSegment,
                         Errc::BadRequest, Errc::UnknownMethod}) {
     ReconnectState path = resuming();
@@ -72,16 +72,16 @@ TEST_CASE("reconnect state: the broker's no is final, its silence is not") {
   }
 }
 
-TEST_CASE("reconnect state: a broker that dies again while it is told is waited for again") {
+TEST_CASE("reconnect state: a broker that dies during redelivery is waited for again") {
   ReconnectState path = resuming();
   path.resumed();
   path.request_failed(Errc::ConnectionLost, kStart + 1s);
   CHECK(path.phase() == Phase::Disconnected);
-  path.connection_lost(kStart + 1s);  // the same death, told by the connection
+  path.connection_lost(kStart + 1s);  // the same loss, reported by the connection
   CHECK(path.phase() == Phase::Disconnected);
 }
 
-TEST_CASE("reconnect state: timeout counts from the first loss, however often the broker dies") {
+TEST_CASE("reconnect state: the timeout counts from the first loss") {
   ReconnectState path = disconnected();
   path.connected();
   path.connection_lost(kStart + 9s);

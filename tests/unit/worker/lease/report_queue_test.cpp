@@ -4,7 +4,7 @@
 
 using leasehold::ReportQueue;
 
-TEST_CASE("report queue: the oldest go first, no more at once than a line may hold") {
+TEST_CASE("report queue: take returns the oldest reports, at most one batch") {
   ReportQueue queue;
   for (std::size_t i = 0; i < ReportQueue::kMaxBatch + 2; ++i) queue.push(std::to_string(i));
 
@@ -18,7 +18,7 @@ TEST_CASE("report queue: the oldest go first, no more at once than a line may ho
   CHECK(queue.take().empty());
 }
 
-TEST_CASE("report queue: a flood costs the oldest reports and is counted") {
+TEST_CASE("report queue: a full queue drops its oldest reports and counts them") {
   ReportQueue queue;
   for (std::size_t i = 0; i < ReportQueue::kMaxKept + 10; ++i) queue.push(std::to_string(i));
 

@@ -4,7 +4,7 @@
 
 using namespace leasehold;
 
-TEST_CASE("loader wait: it lasts as long as the load of another worker, however long") {
+TEST_CASE("retry while loading: it waits as long as another worker loads") {
   constexpr int kTenHours = 360'000;  // pauses of 100 ms
   int pauses = 0;
 
@@ -19,7 +19,7 @@ TEST_CASE("loader wait: it lasts as long as the load of another worker, however 
   CHECK(pauses == kTenHours);
 }
 
-TEST_CASE("loader wait: whatever else the broker says, or that it is gone, ends it at once") {
+TEST_CASE("retry while loading: any other error ends the wait at once") {
   for (const Errc code : {Errc::ConnectionLost, Errc::PoolExhausted, Errc::TimedOut}) {
     int asked = 0;
     const auto refused = retry_while_loading(

@@ -1,4 +1,4 @@
-/// A scheduler with a pretended engine: every planned row succeeds, tokens count up.
+/// A scheduler with a simulated engine: every planned row succeeds, and tokens count up.
 #pragma once
 
 #include "worker/schedule/scheduler.hpp"
@@ -28,12 +28,12 @@ class SchedulerFixture {
                         std::uint32_t tokens = 3) const {
     return {.tenant = TenantId{"t" + std::to_string(id.slot)},
             .lease = id,
-            .request = RequestId{name},
+            .engine_request_id = RequestId{name},
             .prompt = std::vector<TokenId>(prompt, 1),
             .max_emitted_tokens = tokens};
   }
 
-  /// One tick; returns what it told.
+  /// Runs one tick and returns its events.
   std::vector<SchedulerEvent> tick(TimePoint now = kNow) {
     plan = scheduler.plan(now);
     for (const PlannedRows& part : plan.parts) {

@@ -43,7 +43,7 @@ TEST_CASE("scheduler: every refusal of a submit has its own code") {
   bad.max_emitted_tokens = 0;
   REQUIRE(refused(fixture, bad) == Errc::BadRequest);
   bad = good;
-  bad.emitted = {1, 2, 3, 4};  // more than it asks for
+  bad.emitted = {1, 2, 3, 4};  // more than max_emitted_tokens
   REQUIRE(refused(fixture, bad) == Errc::BadRequest);
   for (const float temperature : {-1.0f, NAN, INFINITY}) {
     bad = good;
@@ -64,17 +64,17 @@ TEST_CASE("scheduler: every refusal of a submit has its own code") {
 }
 
 TEST_CASE(
-    "scheduler: a request larger than the tenant's quota is refused, one at its edge is not") {
+    "scheduler: submit refuses a request above the tenant's quota and takes one at its limit") {
   SchedulerFixture fixture;
   const LeaseId lease{1, 1};
   fixture.scheduler.add_lease(
       {.lease = lease, .tenant = TenantId{"t1"}, .max_concurrent = 1, .max_blocks = 3});
   REQUIRE(refused(fixture, fixture.request(lease, "r", 30, 3)) ==
-          Errc::QuotaBlocks);  // 3 and a record
+          Errc::QuotaBlocks);  // 3 blocks and a record
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 29, 3)));
 }
 
-TEST_CASE("scheduler: decode rows come first, a prompt takes what the budget leaves") {
+TEST_CASE("scheduler: decode rows come first and prompts get the rest of the budget") {
   SchedulerFixture fixture({.token_budget = 8});
   const LeaseId lease = fixture.lease(1, 20);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "long", 20, 3)));
@@ -92,7 +92,7 @@ TEST_CASE("scheduler: decode rows come first, a prompt takes what the budget lea
   REQUIRE(fixture.plan.row_count() == 2);
 }
 
-TEST_CASE("scheduler: a request's last token comes before its end, other tokens after all ends") {
+TEST_CASE("scheduler: a request's last token precedes its completion, and other tokens follow") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 20);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "longer", 4, 5)));
@@ -100,14 +100,14 @@ TEST_CASE("scheduler: a request's last token comes before its end, other tokens 
   REQUIRE(kinds(fixture.tick()) == std::vector<std::string>{"token", "token"});
   const std::vector<SchedulerEvent> events = fixture.tick();
   REQUIRE(kinds(events) == std::vector<std::string>{"token", "completed", "token"});
-  REQUIRE(std::get<Token>(events[0]).request.value == "shorter");
+  REQUIRE(std::get<Token>(events[0]).engine_request_id.value == "shorter");
   REQUIRE(std::get<Token>(events[0]).position == 1);
   REQUIRE(std::get<Completed>(events[1]).reason == CompletionReason::MaxTokensReached);
   REQUIRE(std::get<Completed>(events[1]).emitted_tokens == 2);
-  REQUIRE(std::get<Token>(events[2]).request.value == "longer");
+  REQUIRE(std::get<Token>(events[2]).engine_request_id.value == "longer");
 }
 
-TEST_CASE("scheduler: a token that ends a text is a part of it or not, as the draw says") {
+TEST_CASE("scheduler: the drawn token says whether it belongs to the text it ends") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 20);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r")));
@@ -126,10 +126,10 @@ TEST_CASE("scheduler: a token that ends a text is a part of it or not, as the dr
   REQUIRE(ends[1].reason == CompletionReason::StopSequence);
   REQUIRE(ends[1].emitted_tokens == 1);
   REQUIRE(only<Token>(events).size() == 1);
-  REQUIRE(only<Token>(events)[0].request.value == "s");
+  REQUIRE(only<Token>(events)[0].engine_request_id.value == "s");
 }
 
-TEST_CASE("scheduler: a text ends where the context does") {
+TEST_CASE("scheduler: a text ends at the end of the context") {
   SchedulerFixture fixture({.max_context = 16});
   const LeaseId lease = fixture.lease(1, 20);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 14, 50)));
@@ -140,7 +140,7 @@ TEST_CASE("scheduler: a text ends where the context does") {
   REQUIRE(ends[0].emitted_tokens == 2);
 }
 
-TEST_CASE("scheduler: leases with a free place are admitted in turn") {
+TEST_CASE("scheduler: admission is round robin among leases below their quota") {
   SchedulerFixture fixture({.max_batch_size = 4});
   const LeaseId first = fixture.lease(1, 50);
   const LeaseId second = fixture.lease(2, 50);
@@ -152,12 +152,13 @@ TEST_CASE("scheduler: leases with a free place are admitted in turn") {
   }
   std::vector<std::string> order;
   for (int tick = 0; tick < 2; ++tick) {
-    for (const Token& token : only<Token>(fixture.tick())) order.push_back(token.request.value);
+    for (const Token& token : only<Token>(fixture.tick()))
+      order.push_back(token.engine_request_id.value);
   }
   REQUIRE(order == std::vector<std::string>{"a0", "b0", "a1", "b1", "a2", "b2", "a3"});
 }
 
-TEST_CASE("scheduler: with one place in the batch no lease waits for another's whole queue") {
+TEST_CASE("scheduler: with a batch of one, no lease waits for another lease's whole queue") {
   SchedulerFixture fixture({.max_batch_size = 1});
   const LeaseId first = fixture.lease(1, 50);
   const LeaseId second = fixture.lease(2, 50);
@@ -169,17 +170,18 @@ TEST_CASE("scheduler: with one place in the batch no lease waits for another's w
   }
   std::vector<std::string> order;
   for (int tick = 0; tick < 5; ++tick) {
-    for (const Token& token : only<Token>(fixture.tick())) order.push_back(token.request.value);
+    for (const Token& token : only<Token>(fixture.tick()))
+      order.push_back(token.engine_request_id.value);
   }
   REQUIRE(order == std::vector<std::string>{"a0", "b0", "a1", "b1", "a2"});
 }
 
-TEST_CASE("scheduler: a sequence without a block waits for the broker and then goes on") {
+TEST_CASE("scheduler: a sequence without a block waits for the broker and then continues") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 2);  // a record and sixteen positions
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 15, 10)));
   fixture.tick();
-  REQUIRE(fixture.scheduler.take_growth_requests().size() == 1);  // ahead of need
+  REQUIRE(fixture.scheduler.take_growth_requests().size() == 1);  // before the block is needed
   fixture.tick();
   REQUIRE(fixture.tick().empty());
   REQUIRE(fixture.plan.parts.empty());
@@ -191,7 +193,7 @@ TEST_CASE("scheduler: a sequence without a block waits for the broker and then g
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
 
-TEST_CASE("scheduler: when the broker lends no more, the one with the least to lose ends, alone") {
+TEST_CASE("scheduler: after a denied growth only the sequence with the least output ends") {
   SchedulerFixture fixture;
   const LeaseId tight = fixture.lease(1, 4);
   const LeaseId roomy = fixture.lease(2, 20);
@@ -201,19 +203,19 @@ TEST_CASE("scheduler: when the broker lends no more, the one with the least to l
   REQUIRE(fixture.scheduler.submit(fixture.request(tight, "younger", 15, 20)));
   fixture.tick();
   fixture.tick();                                    // the first sixteen positions of both are full
-  REQUIRE(only<Token>(fixture.tick()).size() == 1);  // the bystander's
+  REQUIRE(only<Token>(fixture.tick()).size() == 1);  // the bystander's token
   fixture.scheduler.deny_growth(tight);
   const auto events = fixture.tick();
   const auto ends = only<Completed>(events);
   REQUIRE(ends.size() == 1);
-  REQUIRE(ends[0].request.value == "younger");
+  REQUIRE(ends[0].engine_request_id.value == "younger");
   REQUIRE(ends[0].reason == CompletionReason::EngineError);
   REQUIRE(ends[0].error->code == Errc::OutOfBlocks);
   REQUIRE(only<Token>(events).size() == 1);
-  REQUIRE(only<Token>(fixture.tick()).size() == 2);  // the older one has the room now
+  REQUIRE(only<Token>(fixture.tick()).size() == 2);  // the older one has the blocks now
 }
 
-TEST_CASE("scheduler: a prompt that will never fit is rejected once the broker said no") {
+TEST_CASE("scheduler: a waiting prompt that cannot fit is rejected after a denied growth") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 2);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "big", 60, 3)));
@@ -223,12 +225,13 @@ TEST_CASE("scheduler: a prompt that will never fit is rejected once the broker s
   fixture.scheduler.deny_growth(lease);
   const auto rejected = only<AdmissionRejected>(fixture.tick());
   REQUIRE(rejected.size() == 1);
-  REQUIRE(rejected[0].request.value == "big");
+  REQUIRE(rejected[0].engine_request_id.value == "big");
   REQUIRE(rejected[0].reason.code == Errc::PoolExhausted);
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
 
-TEST_CASE("scheduler: cancel ends a waiting and a running request, and knows no other") {
+TEST_CASE(
+    "scheduler: cancel ends a waiting or running request, and any other id is UnknownRequest") {
   SchedulerFixture fixture({.max_batch_size = 1});
   const LeaseId lease = fixture.lease(1, 20);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "running")));
@@ -238,7 +241,7 @@ TEST_CASE("scheduler: cancel ends a waiting and a running request, and knows no 
     REQUIRE(fixture.scheduler.cancel(RequestId{id}));
     const auto ends = only<Completed>(fixture.scheduler.take_events());
     REQUIRE(ends.size() == 1);
-    REQUIRE(ends[0].request.value == id);
+    REQUIRE(ends[0].engine_request_id.value == id);
     REQUIRE(ends[0].reason == CompletionReason::Cancelled);
   }
   REQUIRE(fixture.scheduler.cancel(RequestId{"running"}).error().code == Errc::UnknownRequest);
@@ -261,7 +264,7 @@ TEST_CASE("scheduler: a waiting request ends at its deadline, not before") {
   REQUIRE(ends[0].emitted_tokens == 1);  // partial output is kept
 }
 
-TEST_CASE("scheduler: a lease that ends takes its own requests with it, running and waiting") {
+TEST_CASE("scheduler: ending a lease ends its running and waiting requests, and no others") {
   SchedulerFixture fixture({.max_batch_size = 2});
   const LeaseId dead = fixture.lease(1, 20, 1);
   const LeaseId other = fixture.lease(2, 20);

@@ -1,4 +1,4 @@
-/// A seeded walk through everything a scheduler can meet, judged by what must hold at every tick.
+/// A seeded random walk over the calls of a scheduler, with its invariants checked at every tick.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <map>
@@ -97,13 +97,14 @@ class Walk {
   void note(const std::vector<SchedulerEvent>& events) {
     for (const SchedulerEvent& event : events) {
       if (const auto* token = std::get_if<Token>(&event)) {
-        REQUIRE(open_.at(token->request.value)++ == token->position);  // no gap, no repeat
+        REQUIRE(open_.at(token->engine_request_id.value)++ ==
+                token->position);  // consecutive positions
       } else if (const auto* end = std::get_if<Completed>(&event)) {
-        REQUIRE(open_.at(end->request.value) == end->emitted_tokens);
-        REQUIRE(open_.erase(end->request.value) == 1);  // one end, and nothing after it
+        REQUIRE(open_.at(end->engine_request_id.value) == end->emitted_tokens);
+        REQUIRE(open_.erase(end->engine_request_id.value) == 1);  // one end, and no event after it
         ends.insert(end->reason);
       } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
-        REQUIRE(open_.erase(rejected->request.value) == 1);
+        REQUIRE(open_.erase(rejected->engine_request_id.value) == 1);
         ++rejections;
       }
     }
@@ -133,7 +134,7 @@ class Walk {
   SchedulerFixture fixture_;
   std::map<std::uint32_t, LeaseId> leases_;
   std::map<LeaseId, std::uint32_t> max_concurrent_;
-  std::map<std::string, std::uint32_t> open_;  // tokens told so far
+  std::map<std::string, std::uint32_t> open_;  // tokens emitted so far
   std::uint64_t generation_ = 0;
   std::uint64_t now_ = 0;
   std::uint64_t ids_ = 0;
@@ -141,7 +142,8 @@ class Walk {
 
 }  // namespace
 
-TEST_CASE("scheduler: quotas, places and blocks hold at every tick, and each request ends once") {
+TEST_CASE(
+    "scheduler: a random walk respects quotas, batch size and blocks, and each request ends once") {
   const std::uint64_t seed = test_seed();
   CAPTURE(seed);
   Walk walk(seed);
@@ -151,7 +153,7 @@ TEST_CASE("scheduler: quotas, places and blocks hold at every tick, and each req
        {CompletionReason::MaxTokensReached, CompletionReason::Cancelled, CompletionReason::Revoked,
         CompletionReason::DeadlineExceeded, CompletionReason::EngineError}) {
     CAPTURE(name(reason));
-    REQUIRE(walk.ends.contains(reason));  // or the walk showed less than it says
+    REQUIRE(walk.ends.contains(reason));  // or the walk is too short to prove anything
   }
 }
 

@@ -15,7 +15,7 @@ Tokenizer tiny_tokenizer() {
 
 }  // namespace
 
-TEST_CASE("read sampling: everything that was sent arrives") {
+TEST_CASE("parse sampling: every field of the request is parsed") {
   const Tokenizer tokenizer = tiny_tokenizer();
   wire::Generate request;
   request.ignore_eos = true;
@@ -53,7 +53,7 @@ TEST_CASE("read sampling: everything that was sent arrives") {
   REQUIRE(*parse_sampling({}, tokenizer) == SamplingParams{});
 }
 
-TEST_CASE("read sampling: what the text must be comes as a format or as a grammar, not both") {
+TEST_CASE("parse sampling: a response format and a grammar exclude each other") {
   const Tokenizer tokenizer = tiny_tokenizer();
   wire::Generate request;
   request.sampling.response_format.type = "json_object";
@@ -69,7 +69,7 @@ TEST_CASE("read sampling: what the text must be comes as a format or as a gramma
           GrammarSource{GrammarKind::Gbnf, "root ::= \"x\""});
 }
 
-TEST_CASE("read sampling: a refusal names the field") {
+TEST_CASE("parse sampling: an error names the field") {
   const Tokenizer tokenizer = tiny_tokenizer();
   const std::pair<const char*, std::function<void(wire::Sampling&)>> kWrong[] = {
       {"top_logprobs", [](auto& s) { s.top_logprobs = 1; }},
@@ -89,7 +89,7 @@ TEST_CASE("read sampling: a refusal names the field") {
   }
 }
 
-TEST_CASE("constraint compiler: one vocabulary for all grammars, and none for requests without") {
+TEST_CASE("constraint compiler: all grammars share one vocabulary, and no grammar needs none") {
   const Tokenizer tokenizer = tiny_tokenizer();
   ConstraintCompiler compiler(tokenizer);
   REQUIRE_FALSE(*compiler.compile({}));

@@ -46,7 +46,7 @@ std::size_t times(const std::vector<TokenId>& tokens, TokenId wanted) {
 
 }  // namespace
 
-TEST_CASE("prompt: what the template writes holds control tokens, and one at the beginning") {
+TEST_CASE("prompt: the output of a template contains control tokens, and one at the beginning") {
   const Fixture fixture("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
   const auto tokens = fixture.encode(chat_of("ab"));
   REQUIRE(tokens.has_value());
@@ -55,7 +55,7 @@ TEST_CASE("prompt: what the template writes holds control tokens, and one at the
   CHECK(times(*tokens, kBos) == 1);
 }
 
-TEST_CASE("prompt: in a plain prompt the name of a control token is text") {
+TEST_CASE("prompt: a plain prompt treats the name of a control token as text") {
   const Fixture fixture("{{ bos_token }}");
   wire::Generate request;
   request.prompt = "<s>ab</s>";
@@ -72,7 +72,7 @@ TEST_CASE("prompt: tokens are taken as they are") {
   CHECK(fixture.encode(request).value() == std::vector<TokenId>{5, 6});
 }
 
-TEST_CASE("prompt: a template's date is the one the request says, or else the worker's") {
+TEST_CASE("prompt: a template gets the request's time, or else the worker's") {
   const Fixture fixture("{{ strftime_now('%Y') }}");
   wire::Generate request = chat_of("");
   const auto now = fixture.encode(request);
@@ -85,7 +85,7 @@ TEST_CASE("prompt: a template's date is the one the request says, or else the wo
   CHECK(then.value() == fixture.encode(plain).value());
 }
 
-TEST_CASE("prompt: messages are refused for what they are, the template, or their length") {
+TEST_CASE("prompt: messages are refused when empty, too long, or without a template") {
   wire::Generate none = chat_of("");
   none.messages->clear();
   CHECK(Fixture("a").encode(none).error().code == Errc::BadRequest);
@@ -99,7 +99,7 @@ TEST_CASE("prompt: messages are refused for what they are, the template, or thei
         Errc::PromptTooLong);
 }
 
-TEST_CASE("prompt: what is too long is told what would have held it, context or window") {
+TEST_CASE("prompt: the error for a long prompt names the context or the sliding window") {
   Fixture fixture("a");
   wire::Generate request;
   request.prompt = std::string(100'000, 'a');

@@ -1,4 +1,4 @@
-// What reading a request costs in CPU time before the engine hears of it; nothing is asserted.
+// CPU time of parsing a request; asserts nothing.
 // Run: worker_serve_test "[.speed]"
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// The tenants' socket with a whole engine behind it. The parser's thread is the test: a request is
-// being read for as long as the test does not read.
+// A tenant server with a whole engine. The test is the parser's thread: a request stays unparsed
+// until the test calls `parse`.
 #include "worker/serve/tenant_server.hpp"
 
 #include <catch2/catch.hpp>
@@ -67,15 +67,15 @@ struct ServerFixture {
       tenant.answers.emplace(name, std::move(answer));
     });
   }
-  /// Until everything the tenant has sent so far was looked at.
+  /// Waits until the server has handled everything the tenant has sent.
   void wait_until_seen(Tenant& tenant) {
     cancel(tenant, "unknown");
     run_until(io, [&] { return tenant.answers.contains("cancel unknown"); });
     CHECK(tenant.answers.at("cancel unknown").error().code == Errc::UnknownRequest);
     tenant.answers.erase("cancel unknown");
   }
-  /// Reads what waits to be read; how many that were.
-  std::size_t read() {
+  /// Parses the waiting requests and returns how many there were.
+  std::size_t parse() {
     parser.restart();
     const std::size_t n = parser.poll();
     io.restart();
@@ -105,7 +105,7 @@ struct ServerFixture {
 
 }  // namespace
 
-TEST_CASE("tenant server: while a request is read others are heard, and it can be cancelled") {
+TEST_CASE("tenant server: while a request is parsed, the server answers calls and can cancel it") {
   ServerFixture fixture;
   const auto ann = fixture.tenant();
   fixture.generate(*ann, "r");
@@ -113,13 +113,13 @@ TEST_CASE("tenant server: while a request is read others are heard, and it can b
   CHECK_FALSE(ann->answers.contains("r"));
   fixture.generate(*ann, "r");
   run_until(fixture.io, [&] { return ann->answers.contains("r"); });
-  CHECK(ann->answers.at("r").error().code == Errc::BadRequest);  // the second: it is running
+  CHECK(ann->answers.at("r").error().code == Errc::BadRequest);  // the second one: its id is in use
   ann->answers.clear();
   fixture.cancel(*ann, "r");
   run_until(fixture.io, [&] { return ann->answers.contains("cancel r"); });
   CHECK(ann->answers.at("cancel r").has_value());
 
-  CHECK(fixture.read() == 1);
+  CHECK(fixture.parse() == 1);
   fixture.start_engine();
 
   run_until(fixture.io, [&] { return ann->has_ended(); });
@@ -127,7 +127,7 @@ TEST_CASE("tenant server: while a request is read others are heard, and it can b
   CHECK(ann->seen.notifications[0].second.body.at("reason") == "Cancelled");
 }
 
-TEST_CASE("tenant server: each connection has one request read at a time, so none waits for all") {
+TEST_CASE("tenant server: the parser takes one request of each connection at a time") {
   ServerFixture fixture;
   fixture.start_engine();
   const auto ann = fixture.tenant(), bob = fixture.tenant();
@@ -135,16 +135,16 @@ TEST_CASE("tenant server: each connection has one request read at a time, so non
   fixture.wait_until_seen(*ann);
   fixture.generate(*bob, "b1");
   fixture.wait_until_seen(*bob);
-  CHECK(fixture.read() == 2);
+  CHECK(fixture.parse() == 2);
   run_until(fixture.io, [&] { return ann->answers.contains("a1") && bob->answers.contains("b1"); });
   CHECK(ann->answers.size() == 1);
-  CHECK(fixture.read() == 1);
-  CHECK(fixture.read() == 1);
+  CHECK(fixture.parse() == 1);
+  CHECK(fixture.parse() == 1);
   run_until(fixture.io, [&] { return ann->answers.size() == 3; });
   for (const auto& [id, answer] : ann->answers) CHECK(answer.has_value());
 }
 
-TEST_CASE("tenant server: a request whose connection is gone when it has been read is forgotten") {
+TEST_CASE("tenant server: a parsed request is dropped when its connection is closed") {
   ServerFixture fixture;
   fixture.start_engine();
   auto ann = fixture.tenant();
@@ -153,18 +153,18 @@ TEST_CASE("tenant server: a request whose connection is gone when it has been re
   fixture.wait_until_seen(*ann);
   ann->peer->close();
   run_until(fixture.io, [&] { return fixture.server->is_closed(); });
-  CHECK(fixture.read() == 1);
-  CHECK(fixture.read() == 0);
+  CHECK(fixture.parse() == 1);
+  CHECK(fixture.parse() == 0);
   const auto again = fixture.tenant();
   for (const char* id : {"r", "s"}) fixture.generate(*again, id);
   fixture.wait_until_seen(*again);
-  CHECK(fixture.read() == 1);
-  CHECK(fixture.read() == 1);
+  CHECK(fixture.parse() == 1);
+  CHECK(fixture.parse() == 1);
   run_until(fixture.io, [&] { return again->answers.size() == 2; });
   for (const auto& [id, answer] : again->answers) CHECK(answer.has_value());
 }
 
-TEST_CASE("tenant server: what waits to be read is bounded in bytes, and refused for now") {
+TEST_CASE("tenant server: unparsed requests are bounded in bytes, and more are QueueFull") {
   ServerFixture fixture;
   const auto ann = fixture.tenant();
   const std::string prompt(900'000, 'a');
@@ -172,31 +172,30 @@ TEST_CASE("tenant server: what waits to be read is bounded in bytes, and refused
   run_until(fixture.io, [&] { return ann->answers.contains("more"); });
   CHECK(ann->answers.size() == 1);
   CHECK(ann->answers.at("more").error().code == Errc::QueueFull);
-  CHECK(fixture.read() == 1);
+  CHECK(fixture.parse() == 1);
   run_until(fixture.io, [&] { return ann->answers.contains("reading"); });
   CHECK(ann->answers.at("reading").error().code == Errc::PromptTooLong);
 }
 
-TEST_CASE(
-    "tenant server: a request that cannot be read is answered with why, and the next is read") {
+TEST_CASE("tenant server: a request that cannot be parsed gets its error, and the next is parsed") {
   ServerFixture fixture;
   fixture.start_engine();
   const auto ann = fixture.tenant();
   fixture.generate(*ann, "r", "");
   fixture.generate(*ann, "s");
   fixture.wait_until_seen(*ann);
-  CHECK(fixture.read() == 1);
-  CHECK(fixture.read() == 1);
+  CHECK(fixture.parse() == 1);
+  CHECK(fixture.parse() == 1);
   run_until(fixture.io, [&] { return ann->answers.size() == 2 && ann->has_ended(); });
   CHECK(ann->answers.at("r").error().code == Errc::BadRequest);
   fixture.generate(*ann, "r");
   fixture.wait_until_seen(*ann);
-  CHECK(fixture.read() == 1);
+  CHECK(fixture.parse() == 1);
   run_until(fixture.io,
             [&] { return ann->seen.notifications.back().second.body.at("request") == "r"; });
 }
 
-TEST_CASE("tenant server: a worker that stops says so to whom it has not read yet") {
+TEST_CASE("tenant server: closing answers unparsed requests with Draining") {
   ServerFixture fixture;
   const auto ann = fixture.tenant();
   for (const char* id : {"r", "s"}) fixture.generate(*ann, id);
@@ -204,7 +203,7 @@ TEST_CASE("tenant server: a worker that stops says so to whom it has not read ye
   fixture.server->close();
   run_until(fixture.io, [&] { return ann->answers.size() == 2; });
   for (const auto& [id, answer] : ann->answers) CHECK(answer.error().code == Errc::Draining);
-  CHECK(fixture.read() == 1);
+  CHECK(fixture.parse() == 1);
 }
 
 }  // namespace leasehold::testing

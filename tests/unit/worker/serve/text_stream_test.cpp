@@ -40,7 +40,7 @@ struct StreamFixture {
 
 }  // namespace
 
-TEST_CASE("text stream: a character comes whole, with its last token") {
+TEST_CASE("text stream: a character is sent whole, with its last token") {
   StreamFixture fixture;
   TextStream stream = fixture.stream();
   for (std::uint32_t i = 0; i < 4; ++i) {
@@ -52,7 +52,7 @@ TEST_CASE("text stream: a character comes whole, with its last token") {
   }
 }
 
-TEST_CASE("text stream: after a rebind a character goes on where it was cut") {
+TEST_CASE("text stream: after a rebind a split character continues") {
   StreamFixture fixture;
   TextStream stream = fixture.stream({byte_token(kLlama[0]), byte_token(kLlama[1])});
   stream.send_token({RequestId{"t/r"}, byte_token(kLlama[2]), 2});
@@ -61,7 +61,7 @@ TEST_CASE("text stream: after a rebind a character goes on where it was cut") {
   REQUIRE(fixture.text() == kLlama);
 }
 
-TEST_CASE("text stream: what can become no character any more goes out with the end") {
+TEST_CASE("text stream: bytes of an incomplete character are sent with the end") {
   StreamFixture fixture;
   TextStream stream = fixture.stream();
   stream.send_token({RequestId{"t/r"}, byte_token(kLlama[0]), 0});
@@ -70,8 +70,7 @@ TEST_CASE("text stream: what can become no character any more goes out with the 
   REQUIRE(fixture.received("request.completed").at("text") == "\uFFFD");
 }
 
-TEST_CASE(
-    "text stream: what may become a stop string waits, and comes with the end if it does not") {
+TEST_CASE("text stream: the possible beginning of a stop string is held back until the end") {
   StreamFixture fixture;
   TextStream stream = fixture.stream({byte_token('a'), byte_token('<')}, {"</s>"});
   stream.send_token({RequestId{"t/r"}, byte_token('b'), 2});
@@ -81,13 +80,13 @@ TEST_CASE(
   TextStream revoked = stream;
   stream.send_completed({.reason = CompletionReason::MaxTokensReached});
   REQUIRE(fixture.received("request.completed").at("text") == "<");
-  // A lease that ends it ends no text: the rest comes where it goes on.
+  // A revocation does not end the text: the rest is sent after the rebind.
   revoked.send_completed(
       {.reason = CompletionReason::Revoked, .revocation = RevocationInfo{{17, 4}}});
   REQUIRE_FALSE(fixture.received("request.completed").contains("text"));
 }
 
-TEST_CASE("text stream: a stop string is no part of the text, nor is what follows it") {
+TEST_CASE("text stream: a stop string and what follows it are not sent") {
   StreamFixture fixture;
   TextStream stream = fixture.stream({}, {"ab"});
   std::string text;
@@ -100,7 +99,7 @@ TEST_CASE("text stream: a stop string is no part of the text, nor is what follow
   REQUIRE(text == "x");
 }
 
-TEST_CASE("text stream: log probabilities come with their token, when asked for") {
+TEST_CASE("text stream: requested log probabilities are sent with their token") {
   StreamFixture fixture;
   TextStream stream = fixture.stream();
   stream.send_token({RequestId{"t/r"}, byte_token('a'), 0, Logprobs{-0.5f, {{7, -0.25f}}}});
@@ -111,10 +110,10 @@ TEST_CASE("text stream: log probabilities come with their token, when asked for"
   REQUIRE_FALSE(fixture.received("token.emitted").contains("logprob"));
 }
 
-TEST_CASE("text stream: an end says why, and which lease said so") {
+TEST_CASE("text stream: an end names its reason and the lease") {
   StreamFixture fixture;
   TextStream stream = fixture.stream();
-  stream.send_completed({.request = RequestId{"t/r"},
+  stream.send_completed({.engine_request_id = RequestId{"t/r"},
                          .reason = CompletionReason::Revoked,
                          .emitted_tokens = 7,
                          .revocation = RevocationInfo{{17, 4}, false, RevokeReason::Operator}});
@@ -126,21 +125,21 @@ TEST_CASE("text stream: an end says why, and which lease said so") {
   REQUIRE(end.at("revoke_reason") == "operator");
 }
 
-TEST_CASE("text stream: a good end carries what else there is to know") {
+TEST_CASE("text stream: an end without an error can carry a detail") {
   StreamFixture fixture;
   TextStream stream = fixture.stream();
   stream.send_completed({.reason = CompletionReason::MaxTokensReached}, "the context is full");
   REQUIRE(fixture.received("request.completed").at("detail") == "the context is full");
 }
 
-TEST_CASE("text stream: a client that has gone is no concern of the stream") {
+TEST_CASE("text stream: sending to a closed connection does nothing") {
   StreamFixture fixture;
   TextStream stream = fixture.stream();
   fixture.fixture.peer.reset();
   stream.send_token({RequestId{"t/r"}, byte_token('a'), 0});
 }
 
-TEST_CASE("request key: the engine's name keeps tenants apart and gives both halves back") {
+TEST_CASE("request ids: engine_request_id separates tenants and contains both parts") {
   const RequestId engine_request_id = to_engine_request_id(TenantId{"acme"}, RequestId{"r.1"});
   REQUIRE(engine_request_id.value == "acme/r.1");
   REQUIRE(to_client_request_id(engine_request_id).value == "r.1");

@@ -1,4 +1,4 @@
-/// load8 of every type, as a kernel: a quad to a group of 32.
+/// load8 of every type, as a kernel: four threads per group of 32.
 #include "kernels/cuda/device/dequantize.cuh"
 #include "tests/unit/kernels/cuda/matmul/load8_params.hpp"
 

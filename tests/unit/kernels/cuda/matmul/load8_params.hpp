@@ -1,4 +1,4 @@
-/// What the test of load8 and its kernels agree on.
+/// The parameters that the load8 test and its kernels share.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-/// Weights as halves: every type against the scalar dequantiser.
+/// Compares load8 of every type with the scalar dequantiser.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr Half kExtremeHalves[] = {0x0001, 0x03ff, 0x0400, 0x7bff, 0x8001, 0xfbff, 0x0000};
 
-/// The row's elements in their order, and what load8 makes of the columns behind them.
+/// The row's elements in order, and the results of load8 for the columns behind them.
 std::vector<std::uint16_t> halves_of(TensorType type, const std::byte* row, std::uint32_t n_in) {
   const std::uint32_t groups = (n_in + 31) / 32;
   DeviceArray<std::uint32_t> words(groups * 16);
@@ -32,7 +32,7 @@ std::vector<std::uint16_t> halves_of(TensorType type, const std::byte* row, std:
   return halves;
 }
 
-/// A zero's sign is left open, and so is what kind of NaN it is.
+/// Ignores the sign of a zero and the kind of a NaN.
 std::uint16_t canonical_nan(std::uint16_t half) {
   if ((half & 0x7fff) > 0x7c00) return 0x7e00;
   return half == 0x8000 ? 0 : half;
@@ -53,7 +53,7 @@ void check_row(TensorType type, const std::byte* row, std::uint32_t n_in) {
 
 }  // namespace
 
-TEST_CASE("load8: every type's elements are the scalar dequantiser's, rounded to halves") {
+TEST_CASE("load8: the elements of every type equal the scalar dequantiser's, rounded to halves") {
   SeededRandom random(5);
   for (const TensorType type : kHalfTypes) {
     const DeviceMatrix matrix(random, type, 5, width_of(type, 1500));
@@ -62,7 +62,7 @@ TEST_CASE("load8: every type's elements are the scalar dequantiser's, rounded to
   }
 }
 
-TEST_CASE("load8: rows of 16-bit floats may end and begin anywhere") {
+TEST_CASE("load8: rows of 16-bit floats may begin and end anywhere") {
   SeededRandom random(6);
   for (const TensorType type : {TensorType::F16, TensorType::BF16})
     for (const std::uint32_t n_in : {1, 2, 7, 8, 9, 31, 32, 33, 255, 257, 511}) {
@@ -72,7 +72,7 @@ TEST_CASE("load8: rows of 16-bit floats may end and begin anywhere") {
     }
 }
 
-TEST_CASE("load8: extreme scales give the scalar dequantiser's zeros, and its infinities") {
+TEST_CASE("load8: extreme scales give the scalar dequantiser's zeros and infinities") {
   SeededRandom random(7);
   for (const TensorType type : kHalfTypes) {
     if (block_shape(type).elements == 1) continue;

@@ -1,5 +1,4 @@
-/// Matmul on cards: a row's bits do not depend on what is beside it, nor on the kernel that was
-/// chosen for it.
+/// Matmul on cards: a row's bits do not depend on other rows or on the chosen kernel.
 #include <catch2/catch.hpp>
 
 #include "kernels/numerics/ordered_sum.hpp"
@@ -16,7 +15,7 @@ std::vector<float> row_of(const std::vector<float>& all, std::uint32_t row, std:
   return {first, first + width};
 }
 
-/// Random rows with `x` at `place`.
+/// Random rows with `x` at index `place`.
 MatmulCall among(SeededRandom& random, const DeviceMatrix& weight, const std::vector<float>& x,
                  std::uint32_t n_rows, std::uint32_t place) {
   MatmulCall call = {.weight = &weight,
@@ -38,7 +37,7 @@ std::vector<RunOptions> every_way() {
 
 }  // namespace
 
-TEST_CASE("cuda matmul: a row has the same bits alone and among others, few or many") {
+TEST_CASE("cuda matmul: a row has the same bits alone, among few rows and among many") {
   SeededRandom random(10);
   for (const TensorType type : kHalfTypes) {
     const DeviceMatrix weight(random, type, 21, width_of(type, 700));
@@ -56,7 +55,7 @@ TEST_CASE("cuda matmul: a row has the same bits alone and among others, few or m
   }
 }
 
-TEST_CASE("cuda matmul: whatever card and kernel, split or in turn, the bits are the same") {
+TEST_CASE("cuda matmul: the bits are the same on every card, with every kernel, split or not") {
   SeededRandom random(11);
   for (const TensorType type : {TensorType::F16, TensorType::Q8_0, TensorType::Q4_K}) {
     const DeviceMatrix weight(random, type, 130, 2304);
@@ -89,7 +88,8 @@ TEST_CASE("cuda matmul: the order in which blocks and threads run changes no bit
   }
 }
 
-TEST_CASE("cuda matmul: selected rows have the bits they have among all, prepared before or not") {
+TEST_CASE(
+    "cuda matmul: selected rows have the bits of the full matmul, with or without prepared tiles") {
   SeededRandom random(13);
   for (const TensorType type : {TensorType::F32, TensorType::F16, TensorType::Q4_0}) {
     const DeviceMatrix weight(random, type, 30, 320);
@@ -104,7 +104,7 @@ TEST_CASE("cuda matmul: selected rows have the bits they have among all, prepare
   }
 }
 
-TEST_CASE("cuda matmul: an item has its expert's bits, however many items the expert has") {
+TEST_CASE("cuda matmul: an item has its expert's bits for any number of items") {
   SeededRandom random(14);
   constexpr std::uint32_t kExperts = 3, kOut = 20;
   for (const TensorType type : {TensorType::F32, TensorType::F16, TensorType::Q5_K})
@@ -133,7 +133,7 @@ TEST_CASE("cuda matmul: an item has its expert's bits, however many items the ex
       }
 }
 
-TEST_CASE("cuda matmul: weights that are floats give the CPU's bits") {
+TEST_CASE("cuda matmul: F32 weights give the CPU's bits") {
   SeededRandom random(15);
   for (const std::uint32_t n_in : {1, 31, 33, 300}) {
     const DeviceMatrix weight(random, TensorType::F32, 13, n_in);

@@ -18,7 +18,7 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kAlignment = 128;
 constexpr std::byte kPoison{0xff};
 
-/// Where a block keeps its halves; elsewhere any byte will do.
+/// The offsets of a block's halves; other bytes may hold anything.
 std::vector<std::uint32_t> scale_places(TensorType type) {
   switch (type) {
     case TensorType::Q4_1:
@@ -53,7 +53,7 @@ void fill_block(SeededRandom& random, TensorType type, std::byte* block) {
   }
 }
 
-/// Device memory of one call, from the operands to the scratch.
+/// The device memory of one call: operands, results and scratch.
 struct CallMemory {
   CallMemory(const MatmulCall& call, const RunOptions& options);
 
@@ -151,7 +151,7 @@ DeviceBytes::~DeviceBytes() {
   munmap(pages_, usable_bytes_ + kPage);
 }
 
-/// A kernel may read the 16 aligned bytes among which is one that it wants.
+/// A kernel may read the 16 aligned bytes around a wanted byte.
 void DeviceBytes::guard() const {
   const std::size_t readable_bytes = (size_bytes_ + 15) / 16 * 16;
   ASAN_POISON_MEMORY_REGION(pages_, data_ - pages_);

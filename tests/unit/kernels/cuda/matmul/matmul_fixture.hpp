@@ -1,7 +1,7 @@
 /// Weights, rows and a step for the matmul kernels, run thread by thread on the CPU.
 ///
-/// Everything lies between poison: bytes that are NaN as a half and as a float. What a kernel reads
-/// and must not shows in its result.
+/// All arrays are surrounded by poison: bytes that are NaN as a half and as a float. A forbidden
+/// read shows in the result.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@ inline constexpr TensorType kHalfTypes[] = {TensorType::F16,  TensorType::BF16, 
                                             TensorType::Q5_1, TensorType::Q2_K, TensorType::Q3_K,
                                             TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
 
-/// Bytes at an address that is a multiple of 128. Poison stands before them and up to the next such
-/// multiple behind them; what follows there cannot be touched: a test that does dies. Under
-/// AddressSanitizer neither can what follows behind the next multiple of 16.
+/// Bytes at an address that is a multiple of 128. Poison precedes them and follows them up to the
+/// next such multiple; memory beyond that faults. Under AddressSanitizer memory beyond the next
+/// multiple of 16 faults too.
 ///
 /// Lifetime: neither copied nor moved.
 class DeviceBytes {
@@ -31,21 +31,21 @@ class DeviceBytes {
 
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
-  /// The poison is as it was.
+  /// Whether the poison is unchanged.
   bool is_intact() const;
 
  private:
-  /// For AddressSanitizer.
+  /// Poisons the surroundings for AddressSanitizer.
   void guard() const;
   void unguard() const;
 
   std::size_t size_bytes_;
-  std::size_t usable_bytes_;  ///< Whole pages; one more follows.
+  std::size_t usable_bytes_;  ///< Whole pages; a guard page follows.
   std::byte* pages_;
   std::byte* data_;
 };
 
-/// n elements of T in poisoned surroundings, poison themselves until written.
+/// n elements of T between poison; poison themselves until written.
 template <class T>
 class DeviceArray {
  public:
@@ -76,25 +76,25 @@ struct DeviceMatrix {
   DeviceBytes bytes;
 };
 
-/// A width near the one asked for that the type can have.
+/// A width near `width` that the type supports.
 std::uint32_t width_of(TensorType type, std::uint32_t width);
 
-/// How a matmul is run.
+/// Options of a test run of a matmul.
 struct RunOptions {
   cuda::DeviceProperties card = {.n_sms = 1, .max_shared_bytes = 227 * 1024, .has_wgmma = false};
-  bool prepare_first = false;  ///< Tiles of all rows, as an earlier kernel leaves them.
-  std::uint32_t spare = 0;     ///< The launch is made for so many results more than there are.
-  bool is_stopped = false;     ///< The engine, before the first kernel.
+  bool prepare_first = false;  ///< Stores tiles of all rows first, as an earlier kernel would.
+  std::uint32_t spare = 0;     ///< The launch is planned for this many results more than there are.
+  bool is_stopped = false;     ///< Stops the engine before the first kernel.
 };
 
-/// One matmul with all it may be given.
+/// A matmul with every optional argument.
 struct MatmulCall {
   const DeviceMatrix* weight = nullptr;
   std::vector<float> x;               ///< [n_rows, n_in]
   std::vector<std::uint32_t> select;  ///< Empty: all rows.
   std::vector<float> bias;            ///< Empty: none.
-  std::vector<float> before;          ///< Empty: out is stored, else added to this.
-  std::vector<std::uint32_t> chosen;  ///< Of each item; empty: no experts.
+  std::vector<float> before;          ///< The product is added to this; empty: out is overwritten.
+  std::vector<std::uint32_t> chosen;  ///< The expert of each item; empty: no experts.
   std::uint32_t n_experts = 1;
   std::uint32_t items_per_x = 1;
 
@@ -103,10 +103,10 @@ struct MatmulCall {
   std::uint32_t n_out() const { return weight->n_out / n_experts; }
 };
 
-/// [n_results, n_out]. Fails the test where a kernel faults or writes where it must not.
+/// Returns [n_results, n_out]. Fails the test if a kernel faults or writes outside the results.
 std::vector<float> run_matmul(const MatmulCall& call, const RunOptions& options = {});
 
-/// The kernels that the call would run, in order.
+/// The kernels that the call runs, in order.
 std::vector<std::string> kernels_of(const MatmulCall& call, const RunOptions& options = {});
 
 /// Index of the first element whose bits differ, or -1.

@@ -1,4 +1,4 @@
-/// Which kernels a matmul becomes, and how wide.
+/// The kernels and grids that matmul plans choose.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -52,7 +52,7 @@ TEST_CASE("matmul plan: every name in the table is a kernel") {
   }
 }
 
-TEST_CASE("matmul plan: few rows take as few tiles as hold them") {
+TEST_CASE("matmul plan: few rows use the fewest tiles that hold them") {
   const auto kernel = [](std::uint32_t n_results) {
     return std::string(
         matmul_of(operands(TensorType::Q4_K, 4096, 4096, n_results), kHopper).kernel);
@@ -64,7 +64,7 @@ TEST_CASE("matmul plan: few rows take as few tiles as hold them") {
   REQUIRE(kernel(64) == "lh_matmul_few_q4_k_8");
 }
 
-TEST_CASE("matmul plan: slices lie side by side where row tiles leave SMs idle") {
+TEST_CASE("matmul plan: slices run in parallel if row tiles leave SMs idle") {
   const auto small = matmul_of(operands(TensorType::Q4_K, 4096, 4096, 1), kHopper);
   REQUIRE(small.grid == cuda::GridSize{.x = 64, .y = 1, .z = 8});
   const auto large = matmul_of(operands(TensorType::Q4_K, 128256, 4096, 1), kHopper);
@@ -78,7 +78,8 @@ TEST_CASE("matmul plan: slices lie side by side where row tiles leave SMs idle")
               cuda::max_split_bytes(kHopper));
 }
 
-TEST_CASE("matmul plan: many rows go to wgmma where the card has it, else to the widest few") {
+TEST_CASE(
+    "matmul plan: many rows use wgmma if the card has it, otherwise the widest few-rows kernel") {
   const auto wide = matmul_of(operands(TensorType::Q6_K, 14336, 4096, 512), kHopper);
   REQUIRE(std::string(wide.kernel) == "lh_matmul_many_q6_k_128");
   REQUIRE(wide.grid == cuda::GridSize{.x = 112, .y = 4, .z = 1});
@@ -90,7 +91,7 @@ TEST_CASE("matmul plan: many rows go to wgmma where the card has it, else to the
   REQUIRE(turing.grid == cuda::GridSize{.x = 64, .y = 8, .z = 1});
 }
 
-TEST_CASE("matmul plan: no launch asks for more shared memory than the card has") {
+TEST_CASE("matmul plan: no launch requests more shared memory than the card has") {
   for (const cuda::DeviceProperties& card : {kHopper, kTuring})
     for (const TensorType type : kHalfTypes)
       for (const std::uint32_t n_results : {1, 10, 20, 40, 100, 1000})
@@ -98,7 +99,7 @@ TEST_CASE("matmul plan: no launch asks for more shared memory than the card has"
                 card.max_shared_bytes);
 }
 
-TEST_CASE("matmul plan: a launch leaves room for what its kernel has of its own") {
+TEST_CASE("matmul plan: a launch leaves room for its kernel's static shared memory") {
   cuda::DeviceProperties card = kTuring;
   card.max_shared_bytes =
       matmul_of(operands(TensorType::Q4_K, 1024, 1024, 64), kHopper).shared_bytes;
@@ -106,7 +107,7 @@ TEST_CASE("matmul plan: a launch leaves room for what its kernel has of its own"
           card.max_shared_bytes);
 }
 
-TEST_CASE("matmul plan: x is turned into tiles unless it lies in tiles, or weights are floats") {
+TEST_CASE("matmul plan: x is prepared as tiles unless it already is or the weights are F32") {
   SeededRandom random(1);
   const DeviceMatrix quants(random, TensorType::Q8_0, 8, 64);
   const DeviceMatrix floats(random, TensorType::F32, 8, 64);
@@ -119,7 +120,7 @@ TEST_CASE("matmul plan: x is turned into tiles unless it lies in tiles, or weigh
   REQUIRE(kernels_of({.weight = &floats, .x = x}) == Names{"lh_matmul_f32_1"});
 }
 
-TEST_CASE("matmul plan: a row is cut by its width alone, into eight slices at most") {
+TEST_CASE("matmul plan: the width alone decides the slices of a row, at most eight") {
   REQUIRE(device::slice_length(1) == 256);
   REQUIRE(device::slice_length(2048) == 256);
   REQUIRE(device::slice_length(2049) == 512);

@@ -1,4 +1,4 @@
-/// Matmul on cards: what doubles say, to within its roundings, for every type and shape.
+/// Matmul on cards matches doubles within its roundings, for every type and shape.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
@@ -13,9 +13,9 @@ struct Expected {
   double slack;
 };
 
-/// Each factor is rounded to a half: a relative 2^-11, or 2^-25 where a weight is a subnormal half.
-/// Sums and what follows round once a term, as floats. F32 weights are not rounded, but the bound
-/// holds for them.
+/// Rounding a factor to a half gives a relative error of 2^-11, or 2^-25 for subnormal halves. Sums
+/// and later steps round once per term, as floats. F32 weights are not rounded, but the bound holds
+/// for them too.
 Expected expected_result(const MatmulCall& call, const std::vector<float>& weights,
                          std::uint32_t result, std::uint32_t output) {
   const std::uint32_t n_in = call.weight->n_in;
@@ -78,7 +78,7 @@ MatmulCall random_call(SeededRandom& random, const DeviceMatrix& weight, std::ui
 
 }  // namespace
 
-TEST_CASE("cuda matmul: every type and shape is what doubles say, to within its roundings") {
+TEST_CASE("cuda matmul: every type and shape matches doubles within its roundings") {
   SeededRandom random(1);
   for (const TensorType type : kAllTypes)
     for (int shape = 0; shape < 4; ++shape) {
@@ -103,7 +103,7 @@ TEST_CASE("cuda matmul: x of any magnitude keeps its precision, row by row") {
   }
 }
 
-TEST_CASE("cuda matmul: a row of zeros gives the bias alone, one with a NaN or an infinity NaNs") {
+TEST_CASE("cuda matmul: a row of zeros gives the bias, a row with NaN or infinity gives NaN") {
   SeededRandom random(3);
   const DeviceMatrix weight(random, TensorType::Q8_0, 20, 96);
   MatmulCall call = {.weight = &weight, .x = random_values(random, 4 * weight.n_in)};
@@ -120,7 +120,7 @@ TEST_CASE("cuda matmul: a row of zeros gives the bias alone, one with a NaN or a
   }
 }
 
-TEST_CASE("cuda matmul: once the engine is stopped no kernel changes anything") {
+TEST_CASE("cuda matmul: after the engine is stopped no kernel changes anything") {
   SeededRandom random(4);
   for (const TensorType type : {TensorType::F32, TensorType::Q4_K})
     for (const std::uint32_t n_rows : {1, 70}) {

@@ -1,4 +1,4 @@
-/// The input whether wgmma adds as mma.sync does, asked of the emulated card.
+/// The probe whether wgmma adds as mma.sync does, on the emulated card.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -26,13 +26,13 @@ std::vector<std::uint32_t> ask(const cuda::MmaProbeInput& input) {
 
 }  // namespace
 
-TEST_CASE("mma probe: a card whose two ways add alike says so, of every sum") {
+TEST_CASE("mma probe: on a card where both add alike every sum agrees") {
   const auto input = cuda::make_mma_probe_input();
   const auto results = ask(input);
   REQUIRE(cuda::wgmma_adds_as_mma(input, std::span<const std::uint32_t, 2>(results)));
 }
 
-TEST_CASE("mma probe: one sum that differs, or none that was compared, is a no") {
+TEST_CASE("mma probe: one different sum, or no comparison at all, means false") {
   const auto input = cuda::make_mma_probe_input();
   const std::uint32_t all = input.n_products * 64 * 128;
   const std::uint32_t one_differs[2] = {all, 1};
@@ -43,7 +43,7 @@ TEST_CASE("mma probe: one sum that differs, or none that was compared, is a no")
   REQUIRE(cuda::wgmma_adds_as_mma(input, equal));
 }
 
-TEST_CASE("mma probe: factors are finite, so no sum of them can leave what floats hold") {
+TEST_CASE("mma probe: factors are small enough that every sum is finite") {
   const auto input = cuda::make_mma_probe_input();
   const auto is_finite = [](std::uint16_t half) { return (half & 0x7c00) != 0x7c00; };
   REQUIRE(std::ranges::all_of(input.a, is_finite));

@@ -1,5 +1,5 @@
-/// A word that flips while launches wait in the stream: what runs afterwards is empty for whom the
-/// flip was about, and whoever waits for quiet is told when it is so.
+/// A lease word changes while launches wait in the stream: later kernels skip the revoked rows, and
+/// waiters are called when the memory is quiet.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <thread>
@@ -17,12 +17,12 @@ constexpr std::uint32_t kDead = DecodeRig::kDead;
 
 }  // namespace
 
-TEST_CASE("cuda backend: kernels queued before a flip run empty for whom it was about") {
+TEST_CASE("cuda backend: kernels queued before a revocation skip the rows of the revoked lease") {
   DecodeRig calm(kPlain);
   calm.step();
   DecodeRig rig(kPlain);
   const auto before = rig.kv.bytes_of(kDead);
-  // Units 0 to 8 wait in the stream when the word flips: the first layer's append is among them.
+  // Units 0 to 8 wait in the stream when the word changes, including the first layer's append.
   rig.units.start([&](int n) {
     if (n == 0) fake_cuda_hold();
     if (n == 8) rig.revoke(kDead);
@@ -40,7 +40,7 @@ TEST_CASE("cuda backend: kernels queued before a flip run empty for whom it was 
   CHECK(refusals[0].sequence == kDead);
 }
 
-TEST_CASE("cuda backend: kernels queued before the engine's lease went do nothing at all") {
+TEST_CASE("cuda backend: kernels queued before the engine's lease is revoked do nothing") {
   DecodeRig rig(kPlain);
   const auto before = rig.kv.bytes_of(0);
   rig.units.start([&](int n) {
@@ -54,7 +54,7 @@ TEST_CASE("cuda backend: kernels queued before the engine's lease went do nothin
   CHECK(rig.table.listener().refusals().size() == 1);
 }
 
-TEST_CASE("cuda backend: no more launches are in the stream than there may be") {
+TEST_CASE("cuda backend: the stream holds at most max_in_flight launches") {
   constexpr std::uint32_t kBound = 4;
   DecodeRig rig({.graphs = GraphUse::None, .launcher = {.max_in_flight = kBound}});
   rig.step();
@@ -63,7 +63,7 @@ TEST_CASE("cuda backend: no more launches are in the stream than there may be") 
   std::atomic<bool> over{false};
   fake_cuda_hold();
   rig.units.start([&](int n) {
-    // Unit 0 is copies; every other one is a kernel, and its event comes with it.
+    // Unit 0 is copies; every other unit is a kernel with its event.
     most = std::max(most, n - static_cast<int>(kernels()));
   });
   std::jthread stepper([&] {
@@ -75,10 +75,12 @@ TEST_CASE("cuda backend: no more launches are in the stream than there may be") 
   over = true;
   CHECK(rig.units.count() > 50);
   CHECK(most <= static_cast<int>(kBound));
-  CHECK(most >= 2);  // or nothing was ever in flight
+  CHECK(most >= 2);  // otherwise nothing was in flight
 }
 
-TEST_CASE("cuda backend: quiet is told at once when nothing runs, else when that is over") {
+TEST_CASE(
+    "cuda backend: a waiter is called at once if nothing runs, otherwise when the launches are "
+    "over") {
   DecodeRig rig(kPlain);
   rig.step();
   int told = 0;
@@ -105,7 +107,7 @@ TEST_CASE("cuda backend: quiet is told at once when nothing runs, else when that
   CHECK(ran_when_notified >= 5);  // units 1 to 5; unit 0 is copies
 }
 
-TEST_CASE("cuda backend: within a running graph quiet is told when a gate has seen the flip") {
+TEST_CASE("cuda backend: during a graph a waiter is called when a gate has seen the revocation") {
   DecodeRig rig({.segment_layers = 1});
   rig.step();  // recorded, and run as a graph
   for (int step = 0; step < 2; ++step) {
@@ -121,7 +123,7 @@ TEST_CASE("cuda backend: within a running graph quiet is told when a gate has se
       live = rig.step().live;
     });
     while (gates() < 2) fake_cuda_run(1);
-    CHECK(engine_polls_again());  // the graph's launch is counted
+    CHECK(engine_polls_again());  // counts the graph's launch
     rig.revoke(kDead);
     rig.backend->when_drained([&] { told = true; });
     CHECK_FALSE(told);

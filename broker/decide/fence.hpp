@@ -1,0 +1,19 @@
+/// How revoked leases become Fenced.
+#pragma once
+
+#include <span>
+
+#include "broker/decide/decision.hpp"
+
+namespace leasehold {
+
+struct ProvenLease {
+  LeaseId lease;
+  FenceProof proof;
+};
+
+/// Fences those of `leases` that are Revoked: stores the words, punches the memory, then asks the
+/// worker to unmap it. Precondition: every id is open and covered by its proof.
+void fence_all(Decision& decision, std::span<const ProvenLease> leases);
+
+}  // namespace leasehold

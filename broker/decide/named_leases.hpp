@@ -1,0 +1,21 @@
+/// The leases that an operator's call names.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "broker/decide/decision.hpp"
+
+namespace leasehold {
+
+/// One lease, or the live leases of one tenant; a tenant may have none.
+/// Errors: BadRequest unless exactly one is named, UnknownLease, StaleGeneration, LeaseFenced,
+/// UnknownTenant.
+Result<std::vector<LeaseId>> leases_named(State& state, const std::optional<LeaseId>& lease,
+                                          const std::optional<TenantId>& tenant);
+
+/// "lease:17.4" or "tenant:acme", as in operator actions. Precondition: one of them is set.
+std::string object_name(const std::optional<LeaseId>& lease, const std::optional<TenantId>& tenant);
+
+}  // namespace leasehold

@@ -1,0 +1,81 @@
+#include "broker/decide/return_memory.hpp"
+
+#include "broker/decide/device.hpp"
+#include "broker/decide/record.hpp"
+#include "common/expects.hpp"
+
+namespace leasehold {
+namespace {
+
+void release_weights(Decision& decision, LeaseRecord& record) {
+  WeightsRegion* region = decision.state.weights.find(record.region);
+  expects(region != nullptr && region->users > 0, "an engine lease uses a region");
+  --region->users;
+  record.region = RegionId{};
+  if (region->users != 0) return;
+  if (region->state == RegionState::Published) {
+    decision.state.weights.retain(*region);
+    record_region(decision, *region, name(region->state));
+    if (region->unavailable) close_region(decision, *region);
+    return;
+  }
+  // The region was never published, or its descriptor was lost in a restart.
+  if (region->state == RegionState::Loading) {
+    move(*region, RegionState::Scrubbing);
+    record_region(decision, *region, name(region->state));
+  }
+  if (region->state == RegionState::Scrubbing) decision.add(effect::ScrubRegion{region->id});
+}
+
+}  // namespace
+
+void close_region(Decision& decision, const WeightsRegion& region) {
+  const RegionId id = region.id;
+  record_region(decision, region, "Free");
+  decision.add(effect::CloseRegion{id});
+  decision.state.weights.remove(id);
+}
+
+void collect_memory(Decision& decision, LeaseRecord& record) {
+  expects(record.is(LeaseState::Fenced), "memory is collected after the fence");
+  if (record.scope == wire::LeaseScope::Engine) {
+    if (record.region != RegionId{}) release_weights(decision, record);
+    close_if_returned(decision, record);
+    return;
+  }
+  if (decision.state.config.lends_device()) {
+    return_to_device(decision, record, record.extents);
+    return close_if_returned(decision, record);
+  }
+  // The worker mapped this grant after the punch and before it learned of the fence. Prefaulting
+  // allocated pages again, which is not a write after the fence.
+  if (record.fenced_during_grant) decision.add(effect::PunchExtents{record.extents});
+  if (!record.extents.empty()) decision.add(effect::VerifyExtents{record.extents});
+  close_if_returned(decision, record);
+}
+
+void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents) {
+  const std::vector<ExtentId> given(extents.begin(), extents.end());
+  for (const ExtentId extent : given) {
+    decision.state.extents.move(extent, ExtentState::Scrubbing);
+    record_extent(decision, extent, &record);
+  }
+  if (decision.state.config.lends_device()) return return_to_device(decision, record, given);
+  decision.add(effect::PunchExtents{given});
+  decision.add(effect::VerifyExtents{given});
+}
+
+void close_if_returned(Decision& decision, LeaseRecord& record) {
+  if (!record.is(LeaseState::Fenced) || !record.extents.empty() || record.memory_returned) return;
+  const bool all_empty = record.quarantined_extents == 0;
+  if (all_empty) record.clocks.reuse_ns = (decision.now - record.revoked_at()).count();
+  decision.state.requests.release(record.request, record.id());
+  decision.state.leases.close(record);
+  decision.touch(record.id());
+  const Worker* worker = decision.state.workers.find(record.worker());
+  if (worker == nullptr || worker->state == WorkerState::Gone) {
+    decision.touch(record.worker());  // its row goes with its last lease
+  }
+}
+
+}  // namespace leasehold

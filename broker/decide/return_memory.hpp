@@ -1,0 +1,23 @@
+/// How memory of ended leases becomes free again.
+#pragma once
+
+#include <span>
+
+#include "broker/decide/decision.hpp"
+
+namespace leasehold {
+
+/// Verifies and frees the memory of a fenced lease. The caller knows that the worker mapped none of
+/// it, has unmapped it, or has exited. Precondition: Fenced.
+void collect_memory(Decision& decision, LeaseRecord& record);
+
+/// Scrubs extents of a live lease that the worker has unmapped or never mapped.
+void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents);
+
+/// Frees a weights region. Precondition: it has no users.
+void close_region(Decision& decision, const WeightsRegion& region);
+
+/// Closes the lease once all its memory is back.
+void close_if_returned(Decision& decision, LeaseRecord& record);
+
+}  // namespace leasehold

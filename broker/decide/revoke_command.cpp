@@ -1,0 +1,48 @@
+// `brokerctl revoke`: revokes a lease, a tenant's leases, or the engine leases on a weights part.
+#include <fmt/format.h>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/named_leases.hpp"
+#include "broker/decide/record.hpp"
+#include "broker/decide/revoke.hpp"
+
+namespace leasehold {
+namespace {
+
+/// "blk.1" names "blk.1" and "blk.1.ffn_up", not "blk.10".
+bool names_part(std::string_view wanted, std::string_view part) {
+  return part == wanted ||
+         (part.starts_with(wanted) && part.substr(wanted.size()).starts_with('.'));
+}
+
+/// Fails when no live lease matches: the name is mistyped, or the weights are cut in another scope.
+Result<std::vector<LeaseId>> leases_on_part(State& state, const wire::LeaseRevoke& revoke) {
+  std::vector<LeaseId> leases = open_leases_where(state, [&](const LeaseRecord& record) {
+    return record.scope == wire::LeaseScope::Engine && record.is(LeaseState::Live) &&
+           names_part(*revoke.part, record.part) &&
+           (!revoke.worker || state.workers.find(record.worker())->name == *revoke.worker);
+  });
+  if (!leases.empty()) return leases;
+  return fail(Errc::UnknownLease,
+              fmt::format("no live engine lease covers part '{}'{}; see `brokerctl leases`",
+                          *revoke.part, revoke.worker ? " on worker " + *revoke.worker : ""));
+}
+
+std::string revoked_object(const wire::LeaseRevoke& revoke) {
+  if (!revoke.part) return object_name(revoke.lease, revoke.tenant);
+  return "part:" + *revoke.part + (revoke.worker ? "@" + *revoke.worker : "");
+}
+
+}  // namespace
+
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke) {
+  std::vector<LeaseId> leases =
+      revoke.part ? TRY(leases_on_part(decision.state, revoke))
+                  : TRY(leases_named(decision.state, revoke.lease, revoke.tenant));
+  revoke_leases(decision, leases, RevokeReason::Operator);
+  record_operator_action(decision,
+                         {.uid = caller.uid, .action = "revoke", .object = revoked_object(revoke)});
+  return Answer{wire::LeasesTouched{.leases = std::move(leases)}};
+}
+
+}  // namespace leasehold

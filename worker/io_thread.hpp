@@ -1,0 +1,33 @@
+/// The thread of all sockets: an io_context and the thread that runs it.
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <thread>
+
+#include "common/result.hpp"
+
+namespace leasehold {
+
+/// Threads: `start`, `run` and `stop` from the thread that owns it.
+class IoThread {
+ public:
+  ~IoThread() { stop(); }
+
+  boost::asio::io_context& context() { return io_; }
+
+  void start();
+  /// Runs `work` on the I/O thread and waits for its result. Precondition: started.
+  Result<void> run(const std::function<Result<void>()>& work);
+  /// Ends the thread; handlers that have not run are dropped with the io_context.
+  void stop();
+
+ private:
+  boost::asio::io_context io_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
+      io_.get_executor()};
+  std::thread thread_;
+};
+
+}  // namespace leasehold

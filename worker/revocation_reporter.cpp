@@ -1,0 +1,29 @@
+#include "worker/revocation_reporter.hpp"
+
+#include <unistd.h>
+
+namespace leasehold {
+
+void RevocationReporter::completed_early(const Completed& completed,
+                                         const events::ForwardRevoked& what,
+                                         TimePoint at) noexcept {
+  server_->complete_early(completed);
+  if (completed.revocation) broker_->report(what, at);
+}
+
+void RevocationReporter::engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept {
+  broker_->report(what, at);
+}
+
+void RevocationReporter::lease_found_revoked(const events::ForwardRevoked& what,
+                                             TimePoint at) noexcept {
+  broker_->report(what, at);
+}
+
+void RevocationReporter::quiet_progress() noexcept {
+  const std::uint64_t one = 1;
+  // The write fails only when the counter is full, and then the broker is awake already.
+  (void)!::write(wakeup_fd_, &one, sizeof(one));
+}
+
+}  // namespace leasehold

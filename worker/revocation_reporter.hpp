@@ -1,0 +1,33 @@
+/// Passes on each revocation the engine observes: to the tenant whose request it ended, and to the
+/// broker.
+///
+/// Threads: the observer's calls from any gate thread; the rest before the engine runs its first
+/// step. Lifetime: link, descriptor and server outlive the engine's last step.
+#pragma once
+
+#include "worker/engine/step_refusals.hpp"
+#include "worker/lease/broker_link.hpp"
+#include "worker/serve/tenant_server.hpp"
+
+namespace leasehold {
+
+class RevocationReporter final : public RevocationObserver {
+ public:
+  /// `wakeup_fd` is the broker's eventfd, borrowed.
+  RevocationReporter(BrokerLink& broker, int wakeup_fd) : broker_(&broker), wakeup_fd_(wakeup_fd) {}
+
+  void set_server(TenantServer& server) { server_ = &server; }
+
+  void completed_early(const Completed& completed, const events::ForwardRevoked& what,
+                       TimePoint at) noexcept override;
+  void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept override;
+  void lease_found_revoked(const events::ForwardRevoked& what, TimePoint at) noexcept override;
+  void quiet_progress() noexcept override;
+
+ private:
+  BrokerLink* broker_;
+  int wakeup_fd_;
+  TenantServer* server_ = nullptr;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,62 @@
+/// The connections of tenants: accepts them, up to a limit, and passes their calls on.
+///
+/// Threads: the I/O thread. Lifetime: the io_context outlives it.
+#pragma once
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ipc/control/peer.hpp"
+
+namespace leasehold {
+
+/// One tenant's connection. Ids are never used twice.
+struct TenantConnection {
+  std::uint64_t id = 0;
+  std::weak_ptr<control::Peer> peer;
+};
+
+class TenantConnections {
+ public:
+  using Acceptor = boost::asio::local::stream_protocol::acceptor;
+
+  struct Handlers {
+    std::function<void(const TenantConnection&, const std::string& method, control::Payload,
+                       control::Responder)>
+        on_call;
+    std::function<void(const TenantConnection&)> on_closed;
+  };
+
+  TenantConnections(boost::asio::io_context& io, Handlers handlers)
+      : handlers_(std::move(handlers)), accept_timer_(io) {}
+
+  /// Creates a socket that every tenant can reach. Connections wait in its backlog until `serve`.
+  /// Errors: those of control::listen_on.
+  static Result<Acceptor> listen(boost::asio::io_context& io, const std::string& path);
+
+  void serve(Acceptor acceptor);
+
+  void stop_accepting() { acceptor_.reset(); }
+  /// Closes each connection once what is queued for it has been sent.
+  void close_all();
+  bool empty() const { return open_.empty(); }
+
+ private:
+  struct Open;
+  void accept_next();
+  void accept_later();
+  void add(control::Socket socket);
+
+  Handlers handlers_;
+  boost::asio::steady_timer accept_timer_;
+  std::optional<Acceptor> acceptor_;
+  std::uint64_t last_id_ = 0;
+  std::map<std::uint64_t, std::shared_ptr<Open>> open_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,113 @@
+#include "worker/serve/deliveries.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/post.hpp>
+
+#include "common/expects.hpp"
+#include "worker/serve/request_ids.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr int kDeliveryBatchSize = 16;
+
+}  // namespace
+
+void Deliveries::open(const RequestId& engine_request_id, ClientStream stream) {
+  const bool opened = streams_.emplace(engine_request_id, std::move(stream)).second;
+  ensures(opened, "a request has one stream");
+}
+
+void Deliveries::deliver(std::vector<SchedulerEvent> events) {
+  if (events.empty()) return;
+  queue_.add(std::move(events));
+  boost::asio::post(*deps_.io, [this] { deliver_batch(); });
+}
+
+void Deliveries::complete_early(Completed completed) {
+  queue_.add_urgent(std::move(completed));
+  boost::asio::post(*deps_.io, [this] { deliver_batch(); });
+}
+
+/// Delivers a few events and yields, because the broker's calls wait for the same thread.
+void Deliveries::deliver_batch() {
+  for (int delivered = 0; delivered < kDeliveryBatchSize; ++delivered) {
+    const auto next = queue_.take();
+    if (!next) return;
+    deliver_one(*next);
+  }
+  boost::asio::post(*deps_.io, [this] { deliver_batch(); });
+}
+
+void Deliveries::deliver_one(const SchedulerEvent& event) {
+  if (const auto* token = std::get_if<Token>(&event)) {
+    if (ClientStream* stream = find(token->engine_request_id)) stream->text.send_token(*token);
+  } else if (const auto* completed = std::get_if<Completed>(&event)) {
+    finish(*completed);
+  } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
+    reject(*rejected);
+  } else if (const auto* rebound = std::get_if<Rebound>(&event)) {
+    report_rebound(*rebound);
+  }
+}
+
+/// Null also while a request is being parsed: an event then belongs to an earlier request with the
+/// same id.
+ClientStream* Deliveries::find(const RequestId& engine_request_id) {
+  const auto found = streams_.find(engine_request_id);
+  return found == streams_.end() ? nullptr : &found->second;
+}
+
+/// Explains a text that ends before `max_emitted_tokens` although nothing failed.
+std::string Deliveries::truncation_detail(const ClientStream& stream,
+                                          const Completed& completed) const {
+  const bool truncated = completed.reason == CompletionReason::MaxTokensReached &&
+                         completed.emitted_tokens < stream.max_emitted_tokens;
+  if (!truncated) return {};
+  return fmt::format("{} holds {} tokens and is full: {} of at most {} tokens emitted",
+                     deps_.context_name, deps_.max_context, completed.emitted_tokens,
+                     stream.max_emitted_tokens);
+}
+
+void Deliveries::finish(const Completed& completed) {
+  const ClientStream* stream = find(completed.engine_request_id);
+  if (stream == nullptr) return;
+  std::string detail = truncation_detail(*stream, completed);
+  end_stream(completed.engine_request_id, name(completed.reason), completed.emitted_tokens,
+             [&](TextStream& text) { text.send_completed(completed, std::move(detail)); });
+}
+
+void Deliveries::reject(const AdmissionRejected& rejected) {
+  end_stream(rejected.engine_request_id, name(rejected.reason.code), 0,
+             [&](TextStream& text) { text.send_rejected(rejected.reason); });
+}
+
+void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view reason,
+                            std::uint32_t emitted_tokens,
+                            const std::function<void(TextStream&)>& send) {
+  ClientStream* stream = find(engine_request_id);
+  if (stream == nullptr) return;
+  const TimePoint now = deps_.clock->now();
+  send(stream->text);
+  deps_.broker->report(
+      events::RequestCompletedEvent{.request = to_client_request_id(engine_request_id),
+                                    .tenant = tenant_of(engine_request_id).value,
+                                    .lease = stream->lease,
+                                    .reason = std::string(reason),
+                                    .emitted_tokens = emitted_tokens},
+      now);
+  streams_.erase(engine_request_id);
+  deps_.on_ended(engine_request_id);
+}
+
+void Deliveries::report_rebound(const Rebound& rebound) {
+  deps_.broker->report(events::Rebind{.tenant = tenant_of(rebound.engine_request_id).value,
+                                      .request = to_client_request_id(rebound.engine_request_id),
+                                      .old_lease = rebound.old_lease,
+                                      .new_lease = rebound.new_lease,
+                                      .prompt_tokens = rebound.replayed_tokens},
+                       deps_.clock->now());
+}
+
+}  // namespace leasehold

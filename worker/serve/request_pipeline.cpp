@@ -1,0 +1,223 @@
+#include "worker/serve/request_pipeline.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/post.hpp>
+
+#include "worker/serve/request_ids.hpp"
+
+namespace leasehold {
+namespace {
+
+using control::Json;
+using control::Payload;
+using control::Responder;
+
+constexpr std::size_t kMaxRequestsPerConnection = 256;
+constexpr std::size_t kMaxRequests = 4096;
+// Per connection. One request may exceed it by the longest message.
+constexpr std::size_t kMaxUnparsedBytes = 2 << 20;
+
+Error stopping() {
+  return {Errc::Draining, "this worker is stopping; acquire a lease on another"};
+}
+
+}  // namespace
+
+RequestId RequestPipeline::UnparsedRequest::engine_request_id() const {
+  return to_engine_request_id(claim.tenant, request.request_id);
+}
+
+// ------------------------------------------------------------------------------------------ check
+
+void RequestPipeline::generate(const TenantConnection& connection, const Json& body,
+                               Responder respond) {
+  auto unparsed = check(connection, body);
+  if (!unparsed) return respond(std::unexpected(unparsed.error()));
+  const RequestId engine_request_id = unparsed->engine_request_id();
+  requests_.emplace(engine_request_id,
+                    Request{.connection = connection.id, .respond = std::move(respond)});
+  Connection& from = connections_[connection.id];
+  from.peer = connection.peer;
+  from.engine_request_ids.insert(engine_request_id);
+  from.unparsed_bytes += size_bytes(unparsed->request);
+  from.unparsed.push_back(*std::move(unparsed));
+  parse_next(connection.id);
+}
+
+Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConnection& connection,
+                                                                const Json& body) const {
+  UnparsedRequest unparsed{.request = TRY(wire::Generate::from_json(body))};
+  unparsed.claim = TRY(verify_token(deps_.token_key, unparsed.request.token));
+  if (is_draining_) return std::unexpected(stopping());
+  if (broker_disconnected_) {
+    return fail(Errc::BrokerLost, "the broker is disconnected; retry, it may come back");
+  }
+  TRY(check_capacity(connection));
+  if (requests_.contains(unparsed.engine_request_id())) {
+    return fail(Errc::BadRequest, fmt::format("request {} is already running; choose another id",
+                                              unparsed.request.request_id.value));
+  }
+  if (unparsed.request.deadline_ms) {
+    unparsed.deadline =
+        deps_.clock->now() + std::chrono::milliseconds(*unparsed.request.deadline_ms);
+  }
+  return unparsed;
+}
+
+/// Bounds what waits for the parser and the engine, however slow those are.
+Result<void> RequestPipeline::check_capacity(const TenantConnection& connection) const {
+  const auto found = connections_.find(connection.id);
+  const std::size_t n_requests =
+      found == connections_.end() ? 0 : found->second.engine_request_ids.size();
+  const std::size_t unparsed_bytes = found == connections_.end() ? 0 : found->second.unparsed_bytes;
+  if (n_requests >= kMaxRequestsPerConnection) {
+    return fail(Errc::QuotaConcurrent,
+                fmt::format("{} requests of this connection are running or waiting; retry when "
+                            "one ends",
+                            n_requests));
+  }
+  if (unparsed_bytes >= kMaxUnparsedBytes) {
+    return fail(Errc::QueueFull,
+                fmt::format("{} bytes of requests of this connection wait to be parsed; retry when "
+                            "one has been answered",
+                            unparsed_bytes));
+  }
+  if (requests_.size() < kMaxRequests) return {};
+  return fail(Errc::QueueFull,
+              fmt::format("{} requests are running or waiting; retry later", requests_.size()));
+}
+
+// ------------------------------------------------------------------------------------------ parse
+
+void RequestPipeline::parse_next(std::uint64_t connection) {
+  Connection& from = connections_.at(connection);
+  if (from.is_parsing || from.unparsed.empty()) return;
+  from.is_parsing = true;
+  UnparsedRequest next = std::move(from.unparsed.front());
+  from.unparsed.pop_front();
+  from.unparsed_bytes -= size_bytes(next.request);
+  boost::asio::post(deps_.parser, [this, peer = from.peer, next = std::move(next)]() mutable {
+    auto parsed = parse(next, std::move(peer));
+    boost::asio::post(*deps_.io, [this, engine_request_id = next.engine_request_id(),
+                                  parsed = std::move(parsed)]() mutable {
+      on_parsed(engine_request_id, std::move(parsed));
+    });
+  });
+}
+
+/// On the parser's thread.
+Result<RequestPipeline::ParsedRequest> RequestPipeline::parse(const UnparsedRequest& unparsed,
+                                                              std::weak_ptr<control::Peer> peer) {
+  PromptRequest request = TRY(parser_.parse(unparsed.request, unparsed.claim));
+  request.deadline = unparsed.deadline;
+  GeneratedText answer(*deps_.prompt.tokenizer, request.sampling.stop);
+  TextStream text(std::move(peer), unparsed.request.request_id, std::move(answer), request.emitted);
+  return ParsedRequest{.request = std::move(request), .text = std::move(text)};
+}
+
+void RequestPipeline::on_parsed(const RequestId& engine_request_id, Result<ParsedRequest> parsed) {
+  Request& request = requests_.at(engine_request_id);
+  const std::uint64_t connection = request.connection;
+  const auto from = connections_.find(connection);
+  if (is_draining_ || from == connections_.end()) {  // answered already, or the client is gone
+    requests_.erase(engine_request_id);
+    return;
+  }
+  from->second.is_parsing = false;
+  if (parsed) {
+    submit(*std::move(parsed), request);
+  } else {
+    Responder respond = std::move(request.respond);
+    forget(engine_request_id);
+    respond(std::unexpected(parsed.error()));
+  }
+  parse_next(connection);
+}
+
+// ----------------------------------------------------------------------------------------- submit
+
+void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
+  const RequestId engine_request_id = parsed.request.engine_request_id;
+  const wire::Generating answer{
+      .request = to_client_request_id(engine_request_id),
+      .prompt_tokens = static_cast<std::uint32_t>(parsed.request.prompt.size())};
+  request.is_parsed = true;
+  deps_.deliveries->open(engine_request_id,
+                         {.text = std::move(parsed.text),
+                          .lease = parsed.request.lease,
+                          .max_emitted_tokens = parsed.request.max_emitted_tokens});
+  deps_.loop->post([this, engine_request_id, answer, prompt = std::move(parsed.request),
+                    respond = std::move(request.respond)](Engine& engine) mutable {
+    Result<void> queued = engine.submit(std::move(prompt));
+    boost::asio::post(*deps_.io, [this, engine_request_id, answer, queued = std::move(queued),
+                                  respond = std::move(respond)]() mutable {
+      on_submitted(answer, engine_request_id, std::move(queued), std::move(respond));
+    });
+  });
+  // The client cancelled while the request was being parsed and the engine did not know it yet.
+  if (request.is_cancelled) cancel_in_engine(engine_request_id);
+}
+
+void RequestPipeline::on_submitted(const wire::Generating& answer,
+                                   const RequestId& engine_request_id, Result<void> queued,
+                                   Responder respond) {
+  if (queued) return respond(Payload{.body = answer.to_json()});
+  deps_.deliveries->discard(engine_request_id);
+  forget(engine_request_id);
+  respond(std::unexpected(queued.error()));
+}
+
+void RequestPipeline::forget(const RequestId& engine_request_id) {
+  const auto request = requests_.find(engine_request_id);
+  if (request == requests_.end()) return;
+  const auto from = connections_.find(request->second.connection);
+  if (from != connections_.end()) from->second.engine_request_ids.erase(engine_request_id);
+  requests_.erase(request);
+}
+
+// ----------------------------------------------------------------------------------------- cancel
+
+Result<void> RequestPipeline::cancel(const TenantConnection& connection, const Json& body) {
+  const wire::RequestCancel cancel = TRY(wire::RequestCancel::from_json(body));
+  const RequestId& client_request_id = cancel.request_id;
+  const auto from = connections_.find(connection.id);
+  if (from != connections_.end()) {
+    for (const RequestId& engine_request_id : from->second.engine_request_ids) {
+      if (to_client_request_id(engine_request_id) != client_request_id) continue;
+      const auto request = requests_.find(engine_request_id);
+      if (request == requests_.end() || std::exchange(request->second.is_cancelled, true))
+        return {};
+      deps_.running_requests->stop(engine_request_id, LocalStop::Cancelled);
+      cancel_in_engine(engine_request_id);
+      return {};
+    }
+  }
+  return fail(Errc::UnknownRequest,
+              fmt::format("no request {} runs on this connection", client_request_id.value));
+}
+
+void RequestPipeline::cancel_in_engine(const RequestId& engine_request_id) {
+  deps_.loop->post([engine_request_id](Engine& engine) { (void)engine.cancel(engine_request_id); });
+}
+
+void RequestPipeline::connection_closed(const TenantConnection& connection) {
+  const auto closed = connections_.find(connection.id);
+  if (closed == connections_.end()) return;
+  for (const RequestId& engine_request_id : closed->second.engine_request_ids) {
+    deps_.running_requests->stop(engine_request_id, LocalStop::Cancelled);
+    cancel_in_engine(engine_request_id);
+  }
+  for (const UnparsedRequest& unparsed : closed->second.unparsed)
+    requests_.erase(unparsed.engine_request_id());
+  connections_.erase(closed);
+}
+
+void RequestPipeline::drain() {
+  is_draining_ = true;
+  for (auto& [engine_request_id, request] : requests_) {
+    if (!request.is_parsed) request.respond(std::unexpected(stopping()));
+  }
+}
+
+}  // namespace leasehold

@@ -1,0 +1,106 @@
+/// The way of a request to the engine: check, parse, submit; and its cancel.
+///
+///   generate ─► check ─► queue ─► parser's thread: prompt, grammar ─► engine
+///
+/// The parser takes one request of each connection at a time, so a slow request delays neither
+/// other connections nor the broker's calls. What waits is bounded per connection and in all.
+///
+/// Threads: the I/O thread. Lifetime: everything in Dependencies outlives it, except the parser's
+/// thread, which ends before it.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <deque>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "ipc/control/lease_token.hpp"
+#include "worker/engine/engine_loop.hpp"
+#include "worker/serve/connections.hpp"
+#include "worker/serve/deliveries.hpp"
+#include "worker/serve/request_parser.hpp"
+
+namespace leasehold {
+
+class RequestPipeline {
+ public:
+  struct Dependencies {
+    boost::asio::io_context* io = nullptr;
+    EngineLoop* loop = nullptr;
+    RunningRequests* running_requests = nullptr;
+    Deliveries* deliveries = nullptr;
+    boost::asio::any_io_executor parser;  ///< Of one thread.
+    PromptEncoder prompt;
+    const Clock* clock = nullptr;
+    TokenKey token_key{};
+  };
+  explicit RequestPipeline(Dependencies dependencies)
+      : deps_(std::move(dependencies)), parser_(deps_.prompt) {}
+
+  /// Answers with an error, or once the engine has queued the request.
+  void generate(const TenantConnection& connection, const control::Json& body,
+                control::Responder respond);
+
+  /// Cancels a request of this connection; repeating it changes nothing. Errors: UnknownRequest.
+  Result<void> cancel(const TenantConnection& connection, const control::Json& body);
+
+  /// Cancels all requests of the connection.
+  void connection_closed(const TenantConnection& connection);
+
+  /// Forgets a request whose stream has ended.
+  void forget(const RequestId& engine_request_id);
+
+  /// While the broker is disconnected every new request is refused with BrokerLost.
+  void set_broker_disconnected(bool disconnected) { broker_disconnected_ = disconnected; }
+
+  /// Refuses every request that is not parsed yet, and every new one, with Draining.
+  void drain();
+
+ private:
+  /// A request that waits for the parser.
+  struct UnparsedRequest {
+    wire::Generate request;
+    LeaseClaim claim;
+    std::optional<TimePoint> deadline;
+    RequestId engine_request_id() const;
+  };
+  struct ParsedRequest {
+    PromptRequest request;
+    TextStream text;
+  };
+  struct Request {
+    std::uint64_t connection = 0;
+    control::Responder respond;  ///< Until the request is parsed.
+    bool is_parsed = false;
+    bool is_cancelled = false;
+  };
+  struct Connection {
+    std::weak_ptr<control::Peer> peer;
+    std::set<RequestId> engine_request_ids;  // queued, parsing or with the engine
+    std::deque<UnparsedRequest> unparsed;
+    std::size_t unparsed_bytes = 0;
+    bool is_parsing = false;
+  };
+
+  Result<UnparsedRequest> check(const TenantConnection& connection,
+                                const control::Json& body) const;
+  Result<void> check_capacity(const TenantConnection& connection) const;
+  void parse_next(std::uint64_t connection);
+  Result<ParsedRequest> parse(const UnparsedRequest& unparsed, std::weak_ptr<control::Peer> peer);
+  void on_parsed(const RequestId& engine_request_id, Result<ParsedRequest> parsed);
+  void submit(ParsedRequest parsed, Request& request);
+  void on_submitted(const wire::Generating& answer, const RequestId& engine_request_id,
+                    Result<void> queued, control::Responder respond);
+  void cancel_in_engine(const RequestId& engine_request_id);
+
+  Dependencies deps_;
+  RequestParser parser_;  // used on the parser's thread only
+  bool broker_disconnected_ = false;
+  bool is_draining_ = false;
+  std::unordered_map<std::uint64_t, Connection> connections_;  // those that sent a request
+  std::unordered_map<RequestId, Request> requests_;            // by engine_request_id
+};
+
+}  // namespace leasehold

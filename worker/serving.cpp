@@ -1,0 +1,65 @@
+#include "worker/serving.hpp"
+
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <thread>
+
+#include "common/process.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr auto kCloseWaitInterval = std::chrono::milliseconds(5);
+constexpr int kMaxCloseWaits = 200;
+
+}  // namespace
+
+Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
+  const Attachment& attachment = deps.broker->attachment();
+  // The mapper yields to the other threads: a typed end is more urgent than a grant.
+  boost::asio::post(mapper_, [] { use_batch_scheduling(); });
+  leases_.emplace(LeaseService::Dependencies{
+      .io = deps.io,
+      .mapper = mapper_.get_executor(),
+      .unmapper = unmapper_.get_executor(),
+      .loop = deps.loop,
+      .engine = deps.engine,
+      .table = &attachment.table,
+      .clock = deps.clock,
+      .regions = &deps.compute->mapper(),
+      // Between two steps nothing runs on the host, but a GPU may still run what was queued.
+      .quiesce = [compute = deps.compute](LeaseId, std::move_only_function<void()> done) {
+        compute->backend().when_drained(std::move(done));
+      }});
+  leases_->set_broker(&deps.broker->link());
+  server_.emplace(TenantServer::Dependencies{
+      .io = deps.io,
+      .loop = deps.loop,
+      .running_requests = deps.running_requests,
+      .parser = parser_.get_executor(),
+      .prompt = {.tokenizer = &deps.model->tokenizer,
+                 .chat = &deps.model->chat,
+                 .max_context = deps.model->config.n_context,
+                 .has_sliding_window = deps.model->config.has_sliding_window},
+      .broker = &deps.broker->link(),
+      .clock = deps.clock,
+      .token_key = attachment.token_key});
+  server_->serve(std::move(acceptor));
+}
+
+void Serving::close(IoThread& io) {
+  (void)io.run([this]() -> Result<void> {
+    server_->close();
+    return {};
+  });
+  bool closed = false;
+  for (int wait = 0; wait < kMaxCloseWaits && !closed; ++wait) {
+    if (wait > 0) std::this_thread::sleep_for(kCloseWaitInterval);
+    (void)io.run([&]() -> Result<void> {
+      closed = server_->is_closed();
+      return {};
+    });
+  }
+}
+
+}  // namespace leasehold

@@ -1,0 +1,50 @@
+/// What a worker serves with once its weights are bound: the broker's calls about leases and the
+/// tenants' requests, with the threads that do their slow work.
+///
+/// Threads: constructed on the I/O thread, which alone uses both services afterwards, except for
+/// their members that any thread may call. Lifetime: everything in Dependencies outlives it.
+#pragma once
+
+#include <boost/asio/thread_pool.hpp>
+#include <optional>
+
+#include "worker/compute.hpp"
+#include "worker/io_thread.hpp"
+#include "worker/lease/broker_session.hpp"
+#include "worker/lease/lease_service.hpp"
+#include "worker/opened_model.hpp"
+#include "worker/serve/tenant_server.hpp"
+
+namespace leasehold {
+
+class Serving {
+ public:
+  struct Dependencies {
+    boost::asio::io_context* io = nullptr;
+    EngineLoop* loop = nullptr;
+    Engine* engine = nullptr;
+    RunningRequests* running_requests = nullptr;
+    BrokerSession* broker = nullptr;
+    Compute* compute = nullptr;
+    const OpenedModel* model = nullptr;
+    const Clock* clock = nullptr;
+  };
+  Serving(const Dependencies& deps, TenantServer::Acceptor acceptor);
+
+  LeaseService& leases() { return *leases_; }
+  TenantServer& server() { return *server_; }
+
+  /// Closes the server and waits, for at most a second, until its clients have what is queued for
+  /// them. Called from the main thread.
+  void close(IoThread& io);
+
+ private:
+  // Each pool ends before the service that it works for.
+  std::optional<LeaseService> leases_;
+  boost::asio::thread_pool mapper_{1};
+  boost::asio::thread_pool unmapper_{1};
+  std::optional<TenantServer> server_;
+  boost::asio::thread_pool parser_{1};
+};
+
+}  // namespace leasehold
